@@ -1,0 +1,66 @@
+"""Seconds that the harness adds to a cell, beyond the framework's import, the build, the warm-up and the samples.
+
+    .venv/bin/python benchmarks/overhead.py [RESULTS_FOLDER]
+
+Measures one small cell of each environment of the grid `ci` from the outside: the wall time of the whole job's command
+less what the worker says it needed. Limit of the project: 0.5 s a cell.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "workflow" / "scripts"))
+
+import configuration  # noqa: E402
+import grid  # noqa: E402
+
+
+def main() -> None:
+    """Prints one line per environment."""
+    loaded = configuration.load(ROOT, {"grid": "ci"})
+    plan = grid.expand(loaded, len(os.sched_getaffinity(0)))
+    for environment in loaded.grid["environments"]:
+        cell = next(plan.cells[key] for key in plan.artefacts["shi2016_fig1a"] if environment in key)
+        framework = loaded.frameworks[cell.framework]
+        job = {
+            "cell": cell.facts(),
+            "adapter": framework["adapter"],
+            "variables": framework["variables"],
+            "sampling": loaded.grid["sampling"],
+            "limits": loaded.grid["limits"],
+        }
+        seconds, own = measured(cell, job)
+        print(f"{environment}: {seconds:.2f} s, of which the framework {own:.2f} s: overhead {seconds - own:.2f} s")
+
+
+def measured(cell: grid.Cell, job: dict) -> tuple[float, float]:
+    """Wall seconds of the job's command, and what the framework needed of them."""
+    with tempfile.TemporaryDirectory() as folder:
+        shard = Path(folder) / "shard.parquet"
+        command = [
+            "workflow/scripts/steptime",
+            "measure.cell",
+            *("--job", json.dumps(job), "--networks", "config/networks.yaml"),
+            *("--manifest", f"results/environments/{cell.environment}.json"),
+            *("--proof", f"results/proofs/{cell.environment}.{cell.adapter_mode}-{cell.network}.json"),
+            *("--shard", str(shard), "--log", str(Path(folder) / "log")),
+        ]
+        before = time.monotonic()
+        subprocess.run(command, cwd=ROOT, check=True)
+        seconds = time.monotonic() - before
+        worker = json.loads(pq.read_schema(shard).metadata[b"steptime"])["worker"]
+    ready = worker["ready"]
+    needed = ready["import_seconds"] + ready["build_seconds"] + worker["warmup"]["seconds"]
+    return seconds, needed + worker["done"]["wall_seconds"]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Makes the workflow's programs importable, as the launcher does, and gives tests checkouts of their own."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "workflow" / "scripts"))
+
+
+class Checkout:
+    """A copy of the project in a folder of its own, in which Snakemake is run as a user would."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def command(self, *arguments: str) -> list[str]:
+        """The command line of a Snakemake run."""
+        return [str(Path(sys.executable).with_name("snakemake")), "--cores", "2", *arguments]
+
+    def environment(self) -> dict[str, str]:
+        """Environment variables: the framework environments of the project itself are used, so that each is made once."""
+        return os.environ | {"STEPTIME_ENVIRONMENTS": str(ROOT / ".environments")}
+
+    def snakemake(self, *arguments: str, seconds: float = 900) -> subprocess.CompletedProcess[str]:
+        """Runs Snakemake; both output streams come as `stdout`."""
+        return subprocess.run(
+            self.command(*arguments),
+            cwd=self.root,
+            env=self.environment(),
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=seconds,
+        )
+
+    def shards(self) -> dict[str, Path]:
+        """Shards by "environment.mode-network-..."."""
+        return {path.stem: path for path in (self.root / "results/shards").rglob("*.parquet")}
+
+
+@pytest.fixture(scope="session")
+def new_checkout(tmp_path_factory):
+    """Makes a checkout, with the folder tests/cases/<case> laid over it."""
+
+    def make(case: str | None = None) -> Checkout:
+        root = tmp_path_factory.mktemp(case or "checkout")
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        for name in filter(None, listed.stdout.split("\0")):
+            if (ROOT / name).is_file() and not name.startswith("tests/"):
+                target = root / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, target)
+        if case:
+            shutil.copytree(ROOT / "tests/cases" / case, root, dirs_exist_ok=True)
+        return Checkout(root)
+
+    return make

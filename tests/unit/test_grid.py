@@ -1,0 +1,103 @@
+"""Expansion of the grid, and the sentences for mistakes in it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import configuration
+import grid
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def quick():
+    return configuration.load(ROOT, {"grid": "quick"})
+
+
+def changed(loaded, **values):
+    return replace(loaded, grid=loaded.grid | values)
+
+
+@pytest.mark.parametrize("name", ["quick", "paper", "ci"])
+def test_shipped_grids_expand(name):
+    plan = grid.expand(configuration.load(ROOT, {"grid": name}), 4)
+    assert set(plan.artefacts) == {"shi2016_table4"} | {f"shi2016_fig1{letter}" for letter in "abcdef"}
+    assert set(plan.cells) == {key for keys in plan.artefacts.values() for key in keys}
+
+
+def test_quick_is_every_environment_network_and_thread_count(quick):
+    plan = grid.expand(quick, 2)
+    assert len(plan.artefacts["shi2016_table4"]) == 3 * 6 * 2
+    assert "local-cpu/torch-2.13.eager-fcn5-b64-t1-d1-r1" in plan.cells
+    assert {plan.cells[key].batch for key in plan.artefacts["shi2016_fig1a"]} == {32, 64, 128}
+    assert {plan.cells[key].threads for key in plan.artefacts["shi2016_fig1a"]} == {2}
+
+
+def test_a_cell_of_two_artefacts_is_one_cell(quick):
+    plan = grid.expand(quick, 2)
+    assert set(plan.artefacts["shi2016_fig1d"]) < set(plan.artefacts["shi2016_table4"])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "cores", "most", "counts"),
+    [
+        ([1, "all"], 2, 4, [1, 2]),
+        ([1, "all"], 16, 4, [1, 4]),
+        ([1, "all"], 1, 4, [1]),
+        (["doubling"], 6, None, [1, 2, 4, 6]),
+        (["doubling"], 32, None, [1, 2, 4, 8, 16, 32]),
+        ([8], 2, 4, [8]),
+    ],
+)
+def test_thread_counts(wanted, cores, most, counts):
+    assert grid.thread_counts(wanted, cores, most) == counts
+
+
+def test_repeats_and_modes_are_axes(quick):
+    plan = grid.expand(changed(quick, repeats=2, modes={"torch": ["eager", "compiled"]}), 1)
+    assert "local-cpu/torch-2.13.compiled-fcn5-b64-t1-d1-r2" in plan.cells
+    assert len(plan.artefacts["shi2016_table4"]) == 4 * 6 * 2
+
+
+def test_a_variant_takes_its_network_s_batch(quick):
+    plan = grid.expand(changed(quick, networks=["fcn5-table2"]), 1)
+    assert {cell.batch for cell in plan.cells.values()} == {64}
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"environments": ["torch-2.31"]}, "There is no environment 'torch-2.31' in config/frameworks.yaml: did you mean 'torch-2.13'?"),
+        ({"networks": ["alexnett"]}, "There is no network 'alexnett' in config/networks.yaml: did you mean 'alexnet'?"),
+        ({"platforms": ["gtx1080"]}, "There is no platform 'gtx1080' in config/platforms.yaml: known are local-cpu."),
+        ({"modes": {"torch": ["compield"]}}, "There is no mode 'compield' in the modes of torch .*: did you mean 'compiled'?"),
+        ({"modes": {"pytorch": ["eager"]}}, "There is no framework 'pytorch' in config/frameworks.yaml: did you mean 'torch'?"),
+    ],
+)
+def test_unknown_names_are_told_with_the_nearest_known(quick, values, sentence):
+    with pytest.raises(configuration.ConfigurationError, match=sentence):
+        grid.expand(changed(quick, **values), 2)
+
+
+def test_a_grid_without_a_cell_is_told(quick):
+    only = replace(quick, artefacts={"shi2016_fig1a": quick.artefacts["shi2016_fig1a"]})
+    with pytest.raises(configuration.ConfigurationError, match="The grid 'quick' has no cell"):
+        grid.expand(changed(only, networks=["alexnet"]), 2)
+
+
+def test_a_misspelt_key_is_told(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text((ROOT / "config/grids/quick.yaml").read_text().replace("repeats:", "repeat:"))
+    with pytest.raises(configuration.ConfigurationError, match="there is no key 'repeat': did you mean 'repeats'?"):
+        configuration.load(ROOT, {"grid": str(path)})
+
+
+def test_comments_and_docstrings_leave_the_code_digest(tmp_path):
+    one, two, three = (tmp_path / f"{name}.py" for name in ("one", "two", "three"))
+    one.write_text('"""Says."""\ndef f(x):\n    """Does."""\n    return x + 1\n')
+    two.write_text('"""Says more."""\n\n\ndef f(x):\n    # why\n    return x + 1\n')
+    three.write_text("def f(x):\n    return x + 2\n")
+    digests = [configuration.code_digest([path]) for path in (one, two, three)]
+    assert digests[0] == digests[1] != digests[2]

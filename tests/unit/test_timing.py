@@ -1,0 +1,72 @@
+"""The timing loop against networks whose true step time is known: a clock that only moves when a step is run."""
+
+import math
+
+import pytest
+
+from worker import timing
+
+
+class Network:
+    """A stand-in network: the clock moves by `seconds(step)` with each step, and the loss falls."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+        self.now = 0.0
+        self.step = 0
+
+    def run(self, steps):
+        for _ in range(steps):
+            self.now += self.seconds(self.step)
+            self.step += 1
+        return 1.0 / self.step
+
+    def clock(self):
+        return self.now
+
+
+def measured(network, budget=10.0, precision=0.02, least=5):
+    warm = timing.warm_up(network.run, network.clock, budget)
+    samples = []
+    timing.sample(
+        network.run, network.clock, warm["per_block"], budget, precision, least, lambda *s: samples.append(s)
+    )
+    return warm["steps"], warm["per_block"], samples
+
+
+def test_slow_steps_are_blocks_of_one():
+    steps, per_block, samples = measured(Network(lambda step: 4.0))
+    assert (steps, per_block) == (3, 1)
+    assert samples == [(1, 4.0)] * 5
+
+
+def test_fast_steps_are_gathered_into_blocks_of_a_tenth_of_a_second():
+    _, per_block, samples = measured(Network(lambda step: 0.0003))
+    assert 0.1 <= per_block * 0.0003 < 0.2
+    assert all(seconds == pytest.approx(0.0003) for _, seconds in samples)
+
+
+def test_warm_up_lasts_as_long_as_steps_get_faster():
+    """A step that halves its time until the 7th: no fixed count of warm-up steps is right for it and for others."""
+    steps, _, samples = measured(Network(lambda step: max(6.4 / 2**step, 0.1)))
+    assert steps >= 7
+    assert all(seconds == pytest.approx(0.1) for _, seconds in samples)
+
+
+def test_warm_up_that_never_ends_is_cut_and_said():
+    network = Network(lambda step: 100.0 * 0.5**step + 0.1)
+    assert not timing.warm_up(network.run, network.clock, limit_seconds=60.0)["steady"]
+
+
+def test_sampling_stops_at_the_precision_or_at_the_budget():
+    noisy = Network(lambda step: 0.2 if step % 2 else 0.3)
+    _, _, samples = measured(noisy, budget=5.0)
+    assert 5.0 <= sum(seconds for _, seconds in samples) < 5.4
+    steady = Network(lambda step: 0.2 + 0.0001 * (step % 5))
+    assert len(measured(steady)[2]) == 5
+
+
+def test_a_loss_that_is_not_a_number_ends_the_cell():
+    network = Network(lambda step: 1.0)
+    with pytest.raises(timing.Diverged, match="nan after 2 steps"):
+        timing.warm_up(lambda steps: math.nan if network.step else network.run(steps), network.clock, 10.0)

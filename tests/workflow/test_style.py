@@ -1,0 +1,50 @@
+"""The project's own style: Snakemake's linter, snakefmt, ruff, and Python 3.6 for what runs in old environments."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TOOLS = Path(sys.executable).parent
+RULES = ["Snakefile", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "workflow/rules").glob("*.smk"))]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["snakemake", "--lint"],
+        ["snakefmt", "--check", *RULES],
+        ["ruff", "check", "."],
+        ["ruff", "format", "--check", "."],
+    ],
+    ids=lambda command: " ".join(command[:2]),
+)
+def test_clean(command):
+    done = subprocess.run([TOOLS / command[0], *command[1:]], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "workflow/scripts/worker").rglob("*.py")), ids=lambda path: path.name)
+def test_worker_is_python_3_6_that_imports_nothing_of_the_project(path):
+    tree = ast.parse(path.read_text(), feature_version=(3, 6))
+    others = {entry.stem for entry in (ROOT / "workflow/scripts").iterdir()} - {"worker"}
+    for node in ast.walk(tree):
+        assert not isinstance(node, ast.NamedExpr)
+        if isinstance(node, ast.Import):
+            assert not others & {alias.name.split(".")[0] for alias in node.names}
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            assert node.module.split(".")[0] not in others
+
+
+def test_no_module_is_long():
+    for path in (ROOT / "workflow").rglob("*.py"):
+        assert len(path.read_text().splitlines()) <= 300, path
+
+
+def test_every_rule_says_what_it_does():
+    listed = subprocess.run([TOOLS / "snakemake", "--list-rules"], cwd=ROOT, capture_output=True, text=True, check=True)
+    rules = [line for line in listed.stdout.splitlines() if line]
+    assert rules and all("(" in line or line == "all" for line in rules), listed.stdout

@@ -1,0 +1,125 @@
+"""Reads the configuration, checks it against its schemas, and says in one sentence what is wrong with it."""
+
+import ast
+import difflib
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError, best_match
+
+CATALOGUES = ("frameworks", "networks", "platforms", "artefacts")
+
+
+class ConfigurationError(Exception):
+    """A mistake in the configuration; the text is the whole message for the user."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The parsed and checked content of `config/`."""
+
+    frameworks: dict[str, Any]
+    networks: dict[str, Any]
+    platforms: dict[str, Any]
+    artefacts: dict[str, Any]
+    grid: dict[str, Any]
+    grid_name: str
+
+    def framework_of(self, environment: str) -> str:
+        """Name of the framework that has this environment."""
+        for name, framework in self.frameworks.items():
+            if environment in framework["environments"]:
+                return name
+        known = [name for framework in self.frameworks.values() for name in framework["environments"]]
+        raise ConfigurationError(unknown("environment", environment, known, "config/frameworks.yaml"))
+
+
+def load(root: Path, config: dict[str, Any]) -> Configuration:
+    """The configuration below `root`, with `config` as Snakemake has merged it from config.yaml and the command line.
+
+    Raises ConfigurationError.
+    """
+    schemas = root / "config" / "schemas"
+    check(config, schemas / "config.yaml", "config/config.yaml or --config")
+    content = {name: read(root / "config" / f"{name}.yaml", schemas / f"{name}.yaml") for name in CATALOGUES}
+    grids = root / "config" / "grids"
+    chosen = Path(config["grid"])
+    path = chosen if chosen.suffix in (".yaml", ".yml") else grids / f"{config['grid']}.yaml"
+    if not path.is_file():
+        known = sorted(file.stem for file in grids.glob("*.yaml"))
+        raise ConfigurationError(unknown("grid", config["grid"], known, "config/grids/, or the path of a .yaml file"))
+    return Configuration(grid=read(path, schemas / "grid.yaml"), grid_name=path.stem, **content)
+
+
+def read(path: Path, schema: Path) -> Any:
+    """The content of a YAML file that its schema accepts."""
+    try:
+        content = yaml.load(path.read_text(), Loader=_LOADER)
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from error
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from error
+    check(content, schema, str(path))
+    return content
+
+
+def check(content: Any, schema: Path, where: str) -> None:
+    """Raises ConfigurationError with one sentence when the schema does not accept the content."""
+    validator = Draft202012Validator(yaml.load(schema.read_text(), Loader=_LOADER))
+    error = best_match(validator.iter_errors(content))
+    if error is not None:
+        raise ConfigurationError(f"{where}: {_sentence(error)}")
+
+
+def unknown(kind: str, name: str, known: list[str], where: str) -> str:
+    """The sentence for a name that does not exist, with the nearest one that does."""
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(known)}."
+    return f"There is no {kind} '{name}' in {where}: {hint}"
+
+
+def code_digest(paths: list[Path]) -> str:
+    """Digest of what Python files do: comments, docstrings and layout leave it as it is."""
+    digest = hashlib.sha256()
+    for path in paths:
+        tree = ast.parse(path.read_text())
+        for node in ast.walk(tree):
+            body = getattr(node, "body", None)
+            if isinstance(body, list) and body and _is_docstring(body[0]):
+                body.pop(0)
+        digest.update(ast.dump(tree).encode())
+    return digest.hexdigest()[:16]
+
+
+def digest(content: Any) -> str:
+    """Digest of plain data, blind to the order of keys."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _is_docstring(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _sentence(error: ValidationError) -> str:
+    place = ".".join(str(part) for part in error.absolute_path)
+    at = f"at '{place}', " if place else ""
+    if error.validator == "additionalProperties" and isinstance(error.schema.get("properties"), dict):
+        allowed = list(error.schema["properties"])
+        extra = [key for key in error.instance if key not in allowed]
+        near = difflib.get_close_matches(str(extra[0]), allowed, 1)
+        hint = f"did you mean '{near[0]}'?" if near else f"write one of {', '.join(allowed)}."
+        return f"{at}there is no key '{extra[0]}': {hint}"
+    if error.validator == "required":
+        missing = [key for key in error.validator_value if key not in error.instance]
+        return f"{at}the key '{missing[0]}' is missing: write it."
+    if error.validator == "enum":
+        return f"{at}'{error.instance}' is not possible: write one of {', '.join(map(str, error.validator_value))}."
+    return f"{at}{error.message}."

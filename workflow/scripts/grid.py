@@ -1,0 +1,166 @@
+"""Expands a grid into cells, and says which cells each artefact is made of. Pure functions over the configuration."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from configuration import Configuration, ConfigurationError, unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One point of the grid: a worker process of its own, and a shard."""
+
+    platform: str
+    environment: str
+    framework: str
+    adapter_mode: str
+    network: str
+    batch: int
+    threads: int
+    device: str
+    devices: int
+    repeat: int
+
+    @property
+    def key(self) -> str:
+        """Path of the cell's shard below results/shards, without its ending."""
+        return (
+            f"{self.platform}/{self.environment}.{self.adapter_mode}-{self.network}"
+            f"-b{self.batch}-t{self.threads}-d{self.devices}-r{self.repeat}"
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """The fields as a plain dict."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every cell by its key, and the keys of every artefact that has cells in this grid."""
+
+    cells: dict[str, Cell]
+    artefacts: dict[str, list[str]]
+
+
+def expand(configuration: Configuration, cores: int) -> Plan:
+    """The plan of the configuration's grid; `cores` is the number of logical CPUs of this machine.
+
+    Raises ConfigurationError for a name that is not in a catalogue and for a grid without a cell.
+    """
+    grid = configuration.grid
+    _check_names(configuration)
+    cells: dict[str, Cell] = {}
+    artefacts: dict[str, list[str]] = {}
+    for artefact, selection in configuration.artefacts.items():
+        chosen = [
+            cell
+            for repeat in range(1, grid.get("repeats", 1) + 1)
+            for platform in grid["platforms"]
+            for network in grid["networks"]
+            if selection["networks"] == "all" or network in selection["networks"]
+            for batch in _batches(configuration, network, selection["batches"])
+            for threads in _threads(configuration, platform, selection["threads"], cores)
+            for environment, framework, mode in _runners(configuration)
+            for cell in [
+                Cell(
+                    platform=platform,
+                    environment=environment,
+                    framework=framework,
+                    adapter_mode=mode,
+                    network=network,
+                    batch=batch,
+                    threads=threads,
+                    device=configuration.platforms[platform]["device"],
+                    devices=1,
+                    repeat=repeat,
+                )
+            ]
+        ]
+        if chosen:
+            artefacts[artefact] = [cell.key for cell in chosen]
+            cells.update((cell.key, cell) for cell in chosen)
+    if not cells:
+        raise ConfigurationError(
+            f"The grid '{configuration.grid_name}' has no cell: none of its networks "
+            f"({', '.join(grid['networks'])}) stands in an artefact of config/artefacts.yaml; add one that does."
+        )
+    return Plan(cells, artefacts)
+
+
+def thread_counts(wanted: list[int | str], cores: int, most: int | None) -> list[int]:
+    """Thread counts of a list such as [1, all] or [doubling] for a machine of `cores` logical CPUs, in order.
+
+    `all` is every CPU, `doubling` the powers of two up to it and it; both stop at `most`. A number is taken as it is, even
+    above the CPUs, as the paper did.
+    """
+    whole = min(cores, most or cores)
+    counts: set[int] = set()
+    for entry in wanted:
+        if entry == "all":
+            counts.add(whole)
+        elif entry == "doubling":
+            counts.update(2**power for power in range(whole.bit_length()) if 2**power <= whole)
+            counts.add(whole)
+        else:
+            counts.add(int(entry))
+    return sorted(counts)
+
+
+def _threads(configuration: Configuration, platform: str, kind: str, cores: int) -> list[int]:
+    grid = configuration.grid
+    return thread_counts(
+        grid["threads"][kind], configuration.platforms[platform].get("cores", cores), grid.get("most_threads")
+    )
+
+
+def _batches(configuration: Configuration, network: str, kind: str) -> list[int]:
+    grid = configuration.grid
+    table = grid.get("table_batches", {}).get(network) or _entry(configuration, network, "batch")
+    return grid.get("figure_batches", {}).get(network, [table]) if kind == "figure" else [table]
+
+
+def _entry(configuration: Configuration, network: str, key: str) -> Any:
+    entry = configuration.networks[network]
+    return entry[key] if key in entry else _entry(configuration, entry["variant_of"], key)
+
+
+def _runners(configuration: Configuration) -> list[tuple[str, str, str]]:
+    """Every (environment, framework, mode) of the grid."""
+    runners = []
+    for environment in configuration.grid["environments"]:
+        framework = configuration.framework_of(environment)
+        known = configuration.frameworks[framework]["modes"]
+        for mode in configuration.grid.get("modes", {}).get(framework, known[:1]):
+            if mode not in known:
+                raise ConfigurationError(
+                    unknown("mode", mode, known, f"the modes of {framework} in config/frameworks.yaml")
+                )
+            runners.append((environment, framework, mode))
+    return runners
+
+
+def _check_names(configuration: Configuration) -> None:
+    grid, networks = configuration.grid, list(configuration.networks)
+    where = "config/networks.yaml"
+    for key in ("table_batches", "figure_batches"):
+        for network in grid.get(key, {}):
+            if network not in configuration.networks:
+                raise ConfigurationError(unknown("network", network, networks, where))
+    for network in grid["networks"]:
+        if network not in configuration.networks:
+            raise ConfigurationError(unknown("network", network, networks, where))
+    for name, entry in configuration.networks.items():
+        if "variant_of" in entry and entry["variant_of"] not in configuration.networks:
+            raise ConfigurationError(f"config/networks.yaml, {name}: " + unknown("network", entry["variant_of"], networks, where))
+    for artefact, selection in configuration.artefacts.items():
+        for network in selection["networks"] if selection["networks"] != "all" else []:
+            if network not in configuration.networks:
+                raise ConfigurationError(f"config/artefacts.yaml, {artefact}: " + unknown("network", network, networks, where))
+    for platform in grid["platforms"]:
+        if platform not in configuration.platforms:
+            raise ConfigurationError(unknown("platform", platform, list(configuration.platforms), "config/platforms.yaml"))
+    for framework in grid.get("modes", {}):
+        if framework not in configuration.frameworks:
+            raise ConfigurationError(
+                unknown("framework", framework, list(configuration.frameworks), "config/frameworks.yaml")
+            )

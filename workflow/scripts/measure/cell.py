@@ -1,0 +1,197 @@
+"""Measures one cell and writes its shard. Every way in which a cell can fail becomes a shard with a status and a reason.
+
+    python -m measure.cell --job JSON --networks config/networks.yaml --manifest results/environments/E.json \
+        --proof results/proofs/E.M-N.json --shard results/shards/... --log logs/shards/...
+"""
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+import yaml
+
+from environments import interpreter
+from measure import machine, progress
+from measure.supervise import Outcome, run_worker
+from worker import networks
+
+TIMED_REGION = ("forward", "loss", "backward", "update", "sync")
+MEMORY_SHARE = 0.9
+
+
+def main() -> None:
+    """Command line. Exits with 0 when a shard was written, whatever its status."""
+    options = _options()
+    job = json.loads(options.job)
+    cell = job["cell"]
+    title = describe(cell)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    progress.announce(title)
+    began, clock = datetime.now(UTC), time.monotonic()
+    manifest = json.loads(options.manifest.read_text())
+    proof = json.loads(options.proof.read_text())
+    catalogue = yaml.load(options.networks.read_text(), Loader=yaml.CSafeLoader)
+    spec = networks.specify(cell["network"], catalogue)
+    if manifest["status"] != "ok":
+        outcome = Outcome(manifest["status"], manifest["reason"])
+    elif proof["status"] != "ok":
+        outcome = Outcome(proof["status"], proof["reason"])
+    else:
+        outcome = measure(job, spec, options.log)
+    described = machine.describe()
+    facts = column_values(cell, spec, outcome, manifest, catalogue) | {
+        "proof_id": proof.get("proof_id"),
+        "machine_id": machine.identify(described),
+        "workflow_commit": commit(),
+        "started_at": began,
+    }
+    footer = {
+        "machine": described,
+        "software": software(cell, outcome, manifest),
+        "job": job,
+        "worker": outcome.events,
+    }
+    from measure import shard
+
+    try:
+        shard.write(options.shard, facts, outcome.samples, footer)
+    except OSError as error:
+        sys.exit(f"The shard {options.shard} cannot be written ({error.strerror}): free some space and run again.")
+    progress.report(title, result(outcome), time.monotonic() - clock)
+
+
+def measure(job: dict[str, Any], spec: dict[str, Any], log: Path) -> Outcome:
+    """Runs the worker of a cell whose environment stands and whose network is proven."""
+    cell, limits = job["cell"], job["limits"]
+    memory = limits.get("memory_gib", psutil.virtual_memory().total * MEMORY_SHARE / 2**30)
+    return run_worker(
+        interpreter.python_of(cell["environment"]),
+        {
+            "task": "measure",
+            "adapter": job["adapter"],
+            "spec": spec,
+            "mode": cell["adapter_mode"],
+            "batch": cell["batch"],
+            "threads": cell["threads"],
+            "device": cell["device"],
+            "parameters": networks.count_parameters(spec),
+            "sampling": job["sampling"],
+        },
+        machine.cpus_for(cell["threads"]),
+        fill(job["variables"], cell["threads"]),
+        limits["seconds"],
+        int(memory * 2**30),
+        log,
+        meanwhile=_import_parquet,
+    )
+
+
+def fill(variables: dict[str, str], threads: int) -> dict[str, str]:
+    """The framework's environment variables for a thread count."""
+    return {name: value.format(threads=threads) for name, value in variables.items()}
+
+
+def describe(cell: dict[str, Any]) -> str:
+    """The cell in words."""
+    threads = "1 thread" if cell["threads"] == 1 else f"{cell['threads']} threads"
+    repeat = f", repeat {cell['repeat']}" if cell["repeat"] > 1 else ""
+    return (
+        f"{cell['environment']} {cell['adapter_mode']}, {cell['network']}, batch {cell['batch']}, {threads}, "
+        f"{cell['platform']}{repeat}"
+    )
+
+
+def result(outcome: Outcome) -> str:
+    """What came out of a cell, in words: the median with its interval, or the status with its reason."""
+    if outcome.status != "ok":
+        return f"{outcome.status}: {outcome.reason}"
+    from worker.statistics import median, median_interval
+
+    values = [seconds for _, seconds in outcome.samples]
+    low, high = median_interval(values)
+    middle = median(values)
+    return f"{middle:.4g} s per mini-batch, ±{50 * (high - low) / middle:.1f} %, {len(values)} samples"
+
+
+def column_values(
+    cell: dict[str, Any],
+    spec: dict[str, Any],
+    outcome: Outcome,
+    manifest: dict[str, Any],
+    catalogue: dict[str, Any],
+) -> dict[str, Any]:
+    """The shard's constant columns that follow from the cell, its specification and what the worker said."""
+    events = outcome.events
+    ready, warmup, done = (events.get(name, {}) for name in ("ready", "warmup", "done"))
+    base = cell["network"]
+    while "variant_of" in catalogue[base]:
+        base = catalogue[base]["variant_of"]
+    wall, used = done.get("wall_seconds"), done.get("cpu_seconds")
+    return cell | {
+        "network": base,
+        "variant": "" if base == cell["network"] else cell["network"],
+        "framework_version": ready.get("versions", {}).get("framework_version"),
+        "status": outcome.status,
+        "reason": outcome.reason,
+        "parameters": ready.get("parameters"),
+        "flops_per_step": networks.flops_per_step(spec, cell["batch"]),
+        "timed_region": ",".join(TIMED_REGION),
+        "warmup_steps": warmup.get("steps"),
+        "import_seconds": ready.get("import_seconds"),
+        "build_seconds": ready.get("build_seconds"),
+        "peak_memory_bytes": outcome.peak_memory_bytes,
+        "cpu_seconds": used,
+        "wall_seconds": wall,
+        "effective_threads": used / wall if wall else None,
+        "first_loss": warmup.get("first_loss"),
+        "last_loss": done.get("last_loss"),
+        "environment_digest": manifest["digest"],
+    }
+
+
+def software(cell: dict[str, Any], outcome: Outcome, manifest: dict[str, Any]) -> dict[str, Any]:
+    """The software of a cell: what the framework says of itself, and the packages of its environment."""
+    versions = outcome.events.get("ready", {}).get("versions", {})
+    named = {name: versions.get(name) for name in ("framework_version", "python", "blas", "cuda", "cudnn", "build")}
+    return named | {"framework": cell["framework"], "packages": manifest.get("packages", {})}
+
+
+def commit() -> str | None:
+    """The workflow's commit, with "-dirty" when the tree has changes; None outside a git checkout."""
+    try:
+        described = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return described.stdout.strip()
+
+
+def _import_parquet() -> None:
+    """Imports what writes the shard while the framework is being imported, so that it costs the cell no time."""
+    from measure import shard  # noqa: F401
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Measure one cell and write its shard.")
+    parser.add_argument("--job", required=True, help="the cell and how to measure it, as JSON")
+    for name, text in {
+        "networks": "config/networks.yaml",
+        "manifest": "manifest of the environment",
+        "proof": "proof of the network in the environment",
+        "shard": "the Parquet file to write",
+        "log": "what the framework prints",
+    }.items():
+        parser.add_argument(f"--{name}", required=True, type=Path, help=text)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

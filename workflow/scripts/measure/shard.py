@@ -1,0 +1,120 @@
+"""The Parquet file of one cell: its columns, and how it is written and read. The columns are the contract of the project."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+SCHEMA_VERSION = 1
+FOOTER = b"steptime"
+STATUSES = (
+    "ok",
+    "unsupported",
+    "install_failed",
+    "not_equivalent",
+    "out_of_memory",
+    "timeout",
+    "crashed",
+    "diverged",
+)
+
+COLUMNS = pa.schema(
+    [
+        ("platform", pa.string()),
+        ("environment", pa.string()),
+        ("framework", pa.string()),
+        ("framework_version", pa.string()),
+        ("adapter_mode", pa.string()),
+        ("network", pa.string()),
+        ("variant", pa.string()),
+        ("device", pa.string()),
+        ("devices", pa.int32()),
+        ("threads", pa.int32()),
+        ("batch", pa.int32()),
+        ("repeat", pa.int32()),
+        ("status", pa.string()),
+        ("reason", pa.string()),
+        ("sample", pa.int32()),
+        ("steps", pa.int32()),
+        ("seconds", pa.float64()),
+        ("parameters", pa.int64()),
+        ("flops_per_step", pa.int64()),
+        ("timed_region", pa.string()),
+        ("warmup_steps", pa.int32()),
+        ("import_seconds", pa.float64()),
+        ("build_seconds", pa.float64()),
+        ("peak_memory_bytes", pa.int64()),
+        ("peak_device_memory_bytes", pa.int64()),
+        ("cpu_seconds", pa.float64()),
+        ("wall_seconds", pa.float64()),
+        ("effective_threads", pa.float64()),
+        ("device_utilisation", pa.float64()),
+        ("energy_joules", pa.float64()),
+        ("first_loss", pa.float64()),
+        ("last_loss", pa.float64()),
+        ("proof_id", pa.string()),
+        ("environment_digest", pa.string()),
+        ("machine_id", pa.string()),
+        ("workflow_commit", pa.string()),
+        ("started_at", pa.timestamp("ms", tz="UTC")),
+    ]
+)
+
+
+class ShardError(Exception):
+    """A shard that cannot be used; the text says which, why, and the command that measures its cell again."""
+
+
+def write(path: Path, facts: dict[str, Any], samples: list[tuple[int, float]], footer: dict[str, Any]) -> None:
+    """Writes the shard of one cell: to a file beside it, on disk, then renamed.
+
+    `facts` are the columns that are constant in a cell (missing ones are null), `samples` are (steps, seconds per
+    mini-batch); without samples there is one row. Raises OSError (a full disk, say) and leaves no half-written shard.
+    """
+    rows: list[tuple[int | None, int | None, float | None]] = [
+        (number, steps, seconds) for number, (steps, seconds) in enumerate(samples, 1)
+    ] or [(None, None, None)]
+    columns = {name: [facts.get(name)] * len(rows) for name in COLUMNS.names}
+    columns["sample"], columns["steps"], columns["seconds"] = (list(values) for values in zip(*rows, strict=True))
+    content = json.dumps(dict(footer, schema=SCHEMA_VERSION), sort_keys=True)
+    table = pa.table(columns, schema=COLUMNS.with_metadata({FOOTER: content.encode()}))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with aside.open("wb") as file:
+            pq.write_table(table, file)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
+    """Rows and footer of a shard. Raises ShardError when it is missing, broken, or of another schema version."""
+    try:
+        table = pq.read_table(path, partitioning=None)
+    except FileNotFoundError as error:
+        raise ShardError(f"The shard {path} is missing: run `snakemake {path}`.") from error
+    except (pa.ArrowException, OSError) as error:
+        raise ShardError(f"The shard {path} is broken ({_first_line(error)}): {_again(path)}") from error
+    footer = json.loads((table.schema.metadata or {}).get(FOOTER, b"{}"))
+    version = footer.get("schema")
+    if version != SCHEMA_VERSION:
+        raise ShardError(
+            f"The shard {path} has schema version {version} and this workflow reads {SCHEMA_VERSION}: {_again(path)}"
+        )
+    if table.schema.remove_metadata() != COLUMNS:
+        raise ShardError(f"The shard {path} does not have the columns of a shard: {_again(path)}")
+    return table, footer
+
+
+def _again(path: Path) -> str:
+    return f"measure its cell again with `rm {path} && snakemake {path}`."
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__

@@ -1,0 +1,187 @@
+"""Runs a worker process, watches it, and says how it ended. The framework can do no harm to what calls this."""
+
+import ctypes
+import json
+import os
+import selectors
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+POLL_SECONDS = 0.5
+SCRIPTS = Path(__file__).resolve().parents[1]
+# What a worker inherits. Thread knobs, Python's own variables and the like must come from the cell alone.
+INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
+PR_SET_PDEATHSIG = 1
+
+
+@dataclass
+class Outcome:
+    """What a worker said, by event, and how it ended."""
+
+    status: str = "ok"
+    reason: str = ""
+    events: dict[str, dict[str, Any]] = field(default_factory=dict)
+    samples: list[tuple[int, float]] = field(default_factory=list)
+    peak_memory_bytes: int | None = None
+
+
+def run_worker(
+    python: Path,
+    job: dict[str, Any],
+    cpus: list[int],
+    variables: dict[str, str],
+    limit_seconds: float,
+    limit_bytes: int,
+    log: Path,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> Outcome:
+    """Runs `job` with the environment's interpreter on `cpus` and returns its outcome, whatever happens to it.
+
+    `meanwhile` is called once the worker has started: slow imports of this process hide behind the framework's own. The
+    worker is killed after `limit_seconds`, when its resident memory passes `limit_bytes`, and when this process dies.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    reading, writing = os.pipe()
+    kills_before = _kernel_kills()
+    outcome = Outcome()
+    with log.open("w") as output, tempfile.TemporaryFile("w+") as stdin, os.fdopen(reading, "rb") as pipe:
+        json.dump(job, stdin)
+        stdin.seek(0)
+        try:
+            worker = subprocess.Popen(
+                [str(python), "-m", "worker", str(writing)],
+                stdin=stdin,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                pass_fds=[writing],
+                env=environment(variables, job["device"]),
+                start_new_session=True,
+                preexec_fn=lambda: _prepare(cpus),
+            )
+        except OSError as error:
+            os.close(writing)
+            outcome.status, outcome.reason = "crashed", f"the environment's Python does not start: {error}"
+            return outcome
+        os.close(writing)
+        try:
+            meanwhile()
+            _watch(worker, pipe, outcome, limit_seconds, limit_bytes)
+        finally:
+            _kill(worker)
+    if outcome.status == "ok" and "done" not in outcome.events:
+        outcome.status, outcome.reason = _how_it_ended(worker.returncode, _kernel_kills() > kills_before, log)
+    reported = outcome.events.get("done", {}).get("peak_memory_bytes")
+    outcome.peak_memory_bytes = max(filter(None, (outcome.peak_memory_bytes, reported)), default=None)
+    return outcome
+
+
+def environment(variables: dict[str, str], device: str) -> dict[str, str]:
+    """Environment variables of a worker: a few inherited ones, Python's isolation, and the cell's own."""
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    own = {"PYTHONPATH": str(SCRIPTS), "PYTHONNOUSERSITE": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
+    hidden = {"CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else {}
+    return inherited | own | hidden | variables
+
+
+def _watch(
+    worker: subprocess.Popen[bytes], pipe: Any, outcome: Outcome, limit_seconds: float, limit_bytes: int
+) -> None:
+    deadline = time.monotonic() + limit_seconds
+    process = psutil.Process(worker.pid)
+    selector = selectors.DefaultSelector()
+    selector.register(pipe, selectors.EVENT_READ)
+    os.set_blocking(pipe.fileno(), False)
+    rest = b""
+    while True:
+        if selector.select(POLL_SECONDS):
+            chunk = pipe.read(65536)
+            if chunk == b"":
+                break
+            *lines, rest = (rest + (chunk or b"")).split(b"\n")
+            for line in lines:
+                _note(json.loads(line), outcome)
+        resident, peak = _memory(worker.pid)
+        outcome.peak_memory_bytes = max(filter(None, (outcome.peak_memory_bytes, peak)), default=None)
+        if resident > limit_bytes:
+            outcome.status = "out_of_memory"
+            outcome.reason = f"the worker held {resident / 2**30:.1f} GiB, above the limit of {limit_bytes / 2**30:.1f} GiB"
+            return
+        if time.monotonic() > deadline:
+            outcome.status = "timeout"
+            outcome.reason = f"not done after {limit_seconds:g} s, the limit of the grid ({_last_stage(outcome)})"
+            return
+    # The pipe is closed by the end of the process, or by a framework that closes what it does not know.
+    while worker.poll() is None and process.is_running() and time.monotonic() <= deadline:
+        time.sleep(0.01)
+
+
+def _note(event: dict[str, Any], outcome: Outcome) -> None:
+    name = event.pop("event")
+    if name == "sample":
+        outcome.samples.append((event["steps"], event["seconds"]))
+    elif name == "failed":
+        outcome.status, outcome.reason = event["status"], event["reason"]
+    else:
+        outcome.events[name] = event
+
+
+def _last_stage(outcome: Outcome) -> str:
+    if outcome.samples:
+        return f"{len(outcome.samples)} samples taken"
+    stages = {"warmup": "before the first sample", "ready": "in the warm-up"}
+    return next((text for event, text in stages.items() if event in outcome.events), "before the network was built")
+
+
+def _how_it_ended(code: int, by_kernel: bool, log: Path) -> tuple[str, str]:
+    """Status and reason of a worker that ended without a word."""
+    if code == -signal.SIGKILL and by_kernel:
+        return "out_of_memory", "the kernel killed the worker because the machine ran out of memory"
+    if code < 0:
+        name = signal.Signals(-code).name
+        return "crashed", f"the worker was ended by {name} ({signal.strsignal(-code)})"
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    last = f": {lines[-1][:200]}" if lines else ""
+    return "crashed", f"the worker ended with exit code {code} before it was done{last}"
+
+
+def _prepare(cpus: list[int]) -> None:
+    """Runs in the child before the interpreter: affinity, death with the parent, first choice of the kernel's OOM killer."""
+    os.sched_setaffinity(0, cpus)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def _kill(worker: subprocess.Popen[bytes]) -> None:
+    """Ends the worker and everything that it started."""
+    try:
+        os.killpg(worker.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    worker.wait()
+
+
+def _memory(pid: int) -> tuple[int, int | None]:
+    """Resident bytes now and the kernel's high-water mark (VmRSS and VmHWM of proc(5))."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0, None
+    values = {key: int(rest.split()[0]) * 1024 for key, _, rest in (line.partition(":") for line in lines) if "kB" in rest}
+    return values.get("VmRSS", 0), values.get("VmHWM")
+
+
+def _kernel_kills() -> int:
+    """How many processes the kernel has killed for want of memory since boot."""
+    try:
+        lines = Path("/proc/vmstat").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))

@@ -1,0 +1,137 @@
+"""The worker: builds one network in one framework and times it, or collects what its proof needs.
+
+    python -m worker FD < job.json
+
+FD is the pipe to the supervisor; one JSON object a line goes there, each with an "event":
+
+    ready    versions, import_seconds, prepare_seconds, build_seconds, parameters, frozen_parameters, threads, settings
+    warmup   steps, per_block, first_loss, first_seconds, seconds, steady
+    sample   steps, seconds (per mini-batch)
+    done     last_loss, cpu_seconds, wall_seconds (of the samples), peak_memory_bytes
+    failed   status, reason
+
+The job is JSON: task ("measure" or "prove"), adapter, spec, mode, batch, threads, device and, to measure, parameters (the
+number that the specification has), sampling; to prove, output. What the framework prints goes to this process's output.
+Plain Python that 3.6 can import: standard library, numpy and the framework.
+"""
+
+import importlib
+import json
+import os
+import sys
+import time
+import traceback
+
+from . import timing
+from .adapters import Unsupported
+
+OUT_OF_MEMORY = ("out of memory", "bad_alloc", "allocate memory", "memory allocation", "resourceexhausted")
+
+
+def main():
+    """Runs the job of standard input; the exit code is 0 whenever the supervisor was told how it ended."""
+    pipe = os.fdopen(int(sys.argv[1]), "w")
+
+    def emit(event, **fields):
+        pipe.write(json.dumps(dict(fields, event=event)) + "\n")
+        pipe.flush()
+
+    job = json.load(sys.stdin)
+    try:
+        (_prove if job["task"] == "prove" else _measure)(job, emit)
+    except Exception as error:
+        traceback.print_exc()
+        status, reason = _classify(error)
+        emit("failed", status=status, reason=reason)
+    # Frameworks take up to seconds to take themselves down, and some crash while they do.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _measure(job, emit):
+    clock = time.perf_counter
+    start = clock()
+    adapter = importlib.import_module("worker.adapters." + job["adapter"])
+    imported = clock()
+    from . import data
+
+    spec = job["spec"]
+    weights = data.initial_weights(spec)
+    inputs, labels = data.synthetic_batch(spec, job["batch"])
+    prepared = clock()
+    trainer = adapter.build(spec, weights, inputs, labels, job["mode"], job["threads"], job["device"])
+    del weights, inputs, labels
+    emit(
+        "ready",
+        versions=dict(adapter.versions(), python=sys.version.split()[0]),
+        import_seconds=imported - start,
+        prepare_seconds=prepared - imported,
+        build_seconds=clock() - prepared,
+        parameters=int(trainer.parameters),
+        frozen_parameters=int(trainer.frozen_parameters),
+        threads=int(trainer.threads),
+        settings=trainer.settings,
+    )
+    if trainer.parameters != job["parameters"]:
+        raise NotEquivalent(
+            "the network has {:,} trainable parameters in the specification and {:,} in the framework".format(
+                job["parameters"], trainer.parameters
+            )
+        )
+    sampling = job["sampling"]
+    warm = timing.warm_up(trainer.run, clock, sampling["budget_seconds"])
+    emit("warmup", **warm)
+    cpu, wall = time.process_time(), clock()
+    last_loss = timing.sample(
+        trainer.run,
+        clock,
+        warm["per_block"],
+        sampling["budget_seconds"],
+        sampling["precision"],
+        sampling["least_samples"],
+        lambda steps, seconds: emit("sample", steps=steps, seconds=seconds),
+    )
+    cpu, wall = time.process_time() - cpu, clock() - wall
+    if not last_loss < warm["first_loss"]:
+        raise timing.Diverged("the loss did not fall: {:.6g}, then {:.6g}".format(warm["first_loss"], last_loss))
+    emit("done", last_loss=last_loss, cpu_seconds=cpu, wall_seconds=wall, peak_memory_bytes=_peak_memory())
+
+
+def _prove(job, emit):
+    adapter = importlib.import_module("worker.adapters." + job["adapter"])
+    from . import prove
+
+    collected = prove.collect(adapter, job["spec"], job["batch"], job["mode"], job["threads"], job["device"])
+    prove.write(job["output"], collected)
+    emit("done")
+
+
+class NotEquivalent(Exception):
+    """The framework built another network; the text is the difference."""
+
+
+def _classify(error):
+    """Status and one sentence for an exception that stopped the worker."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    short = text if len(text) <= 300 else text[:297] + "..."
+    if isinstance(error, Unsupported):
+        return "unsupported", short
+    if isinstance(error, NotEquivalent):
+        return "not_equivalent", short
+    if isinstance(error, timing.Diverged):
+        return "diverged", short
+    if isinstance(error, MemoryError) or any(words in text.lower() for words in OUT_OF_MEMORY):
+        return "out_of_memory", short
+    return "crashed", "{}: {}".format(type(error).__name__, short)
+
+
+def _peak_memory():
+    """High-water mark of this process's resident memory in bytes, as the kernel keeps it (VmHWM, proc(5))."""
+    with open("/proc/self/status") as lines:
+        for line in lines:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+
+
+main()

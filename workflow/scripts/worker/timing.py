@@ -1,0 +1,83 @@
+"""The timing loop: warm-up until the step no longer gets faster, then blocks of steps until the median is known.
+
+All times are seconds of a monotonic clock. `run(steps)` trains that many steps, ends synchronised and returns the last
+loss, so a block costs one synchronisation.
+"""
+
+import math
+
+from .statistics import median, median_interval
+
+BLOCK_SECONDS = 0.1
+WARMUP_SECONDS = 0.5
+STEADY = 0.95
+MOST_STEPS = 1000000
+
+
+class Diverged(Exception):
+    """The loss is not a number, or did not fall; the text is the reason."""
+
+
+def warm_up(run, clock, limit_seconds):
+    """Runs until steady. Returns {steps, per_block, first_loss, first_seconds, seconds, steady}.
+
+    The first step stands alone: it traces, compiles and allocates. Then blocks of at least BLOCK_SECONDS are run until the
+    newest is no faster than STEADY times the running median of the up to three before it, for at least WARMUP_SECONDS
+    or, for a network whose step is slower than that, two blocks. Ends `limit_seconds` after the first step in any case:
+    then it is not steady. `per_block` is the number of steps that make a block.
+    """
+    start = clock()
+    first_loss = _finite(run(1), 1)
+    first_seconds = clock() - start
+    steps, per_block, blocks = 1, 1, []
+    while True:
+        before = clock()
+        _finite(run(per_block), steps + per_block)
+        now = clock()
+        steps += per_block
+        if now - before < BLOCK_SECONDS and per_block < MOST_STEPS:
+            per_block = min(_steps_for(BLOCK_SECONDS, (now - before) / per_block), 10 * per_block)
+            blocks = []
+        else:
+            blocks.append((now - before) / per_block)
+        elapsed = now - start - first_seconds
+        steady = elapsed >= WARMUP_SECONDS and len(blocks) > 1 and blocks[-1] >= STEADY * median(blocks[-4:-1])
+        if steady or (elapsed >= limit_seconds and blocks):
+            return {
+                "steps": steps,
+                "per_block": per_block,
+                "first_loss": first_loss,
+                "first_seconds": first_seconds,
+                "seconds": now - start,
+                "steady": steady,
+            }
+
+
+def sample(run, clock, per_block, budget_seconds, precision, least_samples, emit):
+    """Times blocks until the 95 % interval of the median is within +-`precision`, or the budget is spent.
+
+    `emit(steps, seconds)` gets every sample, in seconds per mini-batch. Returns the last loss.
+    """
+    start = clock()
+    values = []
+    while True:
+        before = clock()
+        loss = run(per_block)
+        now = clock()
+        values.append((now - before) / per_block)
+        emit(per_block, values[-1])
+        _finite(loss, len(values) * per_block)
+        if len(values) >= least_samples:
+            low, high = median_interval(values)
+            if high - low <= 2 * precision * median(values) or now - start >= budget_seconds:
+                return loss
+
+
+def _steps_for(seconds, seconds_per_step):
+    return max(1, int(math.ceil(1.1 * seconds / max(seconds_per_step, 1e-9))))
+
+
+def _finite(loss, steps):
+    if not math.isfinite(loss):
+        raise Diverged("the loss was {} after {} steps".format(loss, steps))
+    return loss
