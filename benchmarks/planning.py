@@ -33,7 +33,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for wanted, target, limit in ((10_000, [], 10), (20_000, ["shi2016_fig1d"], 4)):
             path = Path(folder) / f"{wanted}.yaml"
-            path.write_text(yaml.safe_dump(grid | {"repeats": -(-wanted // cells), "threads": {"table": [1, 2], "figure": [2]}}))
+            path.write_text(
+                yaml.safe_dump(grid | {"repeats": -(-wanted // cells), "threads": {"table": [1, 2], "figure": [2]}})
+            )
             used = cpu_seconds([snakemake, *target, "-n", "-q", "--cores", "2", "--config", f"grid={path}"])
             print(f"{wanted} cells, {target[0] if target else 'all'}: {used:.1f} CPU-s, limit {limit}")
 

@@ -23,7 +23,7 @@ class Checkout:
         return [str(Path(sys.executable).with_name("snakemake")), "--cores", "2", *arguments]
 
     def environment(self) -> dict[str, str]:
-        """Environment variables: the framework environments of the project itself are used, so that each is made once."""
+        """Environment variables: the project's own framework environments are used, so that each is made once."""
         return os.environ | {"STEPTIME_ENVIRONMENTS": str(ROOT / ".environments")}
 
     def snakemake(self, *arguments: str, seconds: float = 900) -> subprocess.CompletedProcess[str]:
@@ -45,7 +45,7 @@ class Checkout:
 
 @pytest.fixture(scope="session")
 def new_checkout(tmp_path_factory):
-    """Makes a checkout, with the folder tests/cases/<case> laid over it."""
+    """Makes a checkout, with the folder tests/cases/<case> laid over it; `x.yaml.more` is appended to `x.yaml`."""
 
     def make(case: str | None = None) -> Checkout:
         root = tmp_path_factory.mktemp(case or "checkout")
@@ -63,6 +63,9 @@ def new_checkout(tmp_path_factory):
                 shutil.copy2(ROOT / name, target)
         if case:
             shutil.copytree(ROOT / "tests/cases" / case, root, dirs_exist_ok=True)
+            for extra in root.glob("config/*.yaml.more"):
+                with extra.with_suffix("").open("a") as file:
+                    file.write("\n" + extra.read_text())
         return Checkout(root)
 
     return make

@@ -69,11 +69,26 @@ def test_a_variant_takes_its_network_s_batch(quick):
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"environments": ["torch-2.31"]}, "There is no environment 'torch-2.31' in config/frameworks.yaml: did you mean 'torch-2.13'?"),
-        ({"networks": ["alexnett"]}, "There is no network 'alexnett' in config/networks.yaml: did you mean 'alexnet'?"),
-        ({"platforms": ["gtx1080"]}, "There is no platform 'gtx1080' in config/platforms.yaml: known are local-cpu."),
-        ({"modes": {"torch": ["compield"]}}, "There is no mode 'compield' in the modes of torch .*: did you mean 'compiled'?"),
-        ({"modes": {"pytorch": ["eager"]}}, "There is no framework 'pytorch' in config/frameworks.yaml: did you mean 'torch'?"),
+        (
+            {"environments": ["torch-2.31"]},
+            "There is no environment 'torch-2.31' in config/frameworks.yaml: did you mean 'torch-2.13'?",
+        ),
+        (
+            {"networks": ["alexnett"]},
+            "There is no network 'alexnett' in config/networks.yaml: did you mean 'alexnet'?",
+        ),
+        (
+            {"platforms": ["gtx1080"]},
+            "There is no platform 'gtx1080' in config/platforms.yaml: known are local-cpu.",
+        ),
+        (
+            {"modes": {"torch": ["compield"]}},
+            "There is no mode 'compield' in the modes of torch .*: did you mean 'compiled'?",
+        ),
+        (
+            {"modes": {"pytorch": ["eager"]}},
+            "There is no framework 'pytorch' in config/frameworks.yaml: did you mean 'torch'?",
+        ),
     ],
 )
 def test_unknown_names_are_told_with_the_nearest_known(quick, values, sentence):

@@ -84,6 +84,13 @@ def test_a_wrong_layer_is_told_with_what_to_write():
 
 def test_a_size_without_a_value_is_told():
     layers = [{"dense": {"units": "hiden"}}]
-    catalogue = {"n": {"input": {"kind": "dense", "shape": [4]}, "sizes": {"hidden": 2}, "narrow": {}, "layers": layers}}
+    catalogue = {
+        "n": {
+            "input": {"kind": "dense", "shape": [4]},
+            "sizes": {"hidden": 2},
+            "narrow": {},
+            "layers": layers,
+        }
+    }
     with pytest.raises(ValueError, match="the size 'hiden' is not defined; write one of hidden"):
         networks.specify("n", catalogue)

@@ -28,9 +28,7 @@ class Network:
 def measured(network, budget=10.0, precision=0.02, least=5):
     warm = timing.warm_up(network.run, network.clock, budget)
     samples = []
-    timing.sample(
-        network.run, network.clock, warm["per_block"], budget, precision, least, lambda *s: samples.append(s)
-    )
+    timing.sample(network.run, network.clock, warm["per_block"], budget, precision, least, lambda *s: samples.append(s))
     return warm["steps"], warm["per_block"], samples
 
 

@@ -9,7 +9,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TOOLS = Path(sys.executable).parent
-RULES = ["Snakefile", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "workflow/rules").glob("*.smk"))]
+RULES = [
+    "Snakefile",
+    *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "workflow/rules").glob("*.smk")),
+]
 
 
 @pytest.mark.parametrize(

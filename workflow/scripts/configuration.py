@@ -53,7 +53,15 @@ def load(root: Path, config: dict[str, Any]) -> Configuration:
     if not path.is_file():
         known = sorted(file.stem for file in grids.glob("*.yaml"))
         raise ConfigurationError(unknown("grid", config["grid"], known, "config/grids/, or the path of a .yaml file"))
-    return Configuration(grid=read(path, schemas / "grid.yaml"), grid_name=path.stem, **content)
+    loaded = Configuration(grid=read(path, schemas / "grid.yaml"), grid_name=path.stem, **content)
+    for environment in loaded.grid["environments"]:
+        framework = loaded.framework_of(environment)
+        adapter = root / "workflow/scripts/worker/adapters" / f"{loaded.frameworks[framework]['adapter']}.py"
+        for needed in (root / "envs" / f"{environment}.yaml", adapter):
+            if not needed.is_file():
+                missing = needed.relative_to(root)
+                raise ConfigurationError(f"The environment '{environment}' needs the file {missing}: write it.")
+    return loaded
 
 
 def read(path: Path, schema: Path) -> Any:

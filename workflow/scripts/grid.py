@@ -90,8 +90,8 @@ def expand(configuration: Configuration, cores: int) -> Plan:
 def thread_counts(wanted: list[int | str], cores: int, most: int | None) -> list[int]:
     """Thread counts of a list such as [1, all] or [doubling] for a machine of `cores` logical CPUs, in order.
 
-    `all` is every CPU, `doubling` the powers of two up to it and it; both stop at `most`. A number is taken as it is, even
-    above the CPUs, as the paper did.
+    `all` is every CPU, `doubling` the powers of two up to it and it; both stop at `most`. A number is taken as it is,
+    even above the CPUs, as the paper did.
     """
     whole = min(cores, most or cores)
     counts: set[int] = set()
@@ -151,14 +151,20 @@ def _check_names(configuration: Configuration) -> None:
             raise ConfigurationError(unknown("network", network, networks, where))
     for name, entry in configuration.networks.items():
         if "variant_of" in entry and entry["variant_of"] not in configuration.networks:
-            raise ConfigurationError(f"config/networks.yaml, {name}: " + unknown("network", entry["variant_of"], networks, where))
+            raise ConfigurationError(
+                f"config/networks.yaml, {name}: " + unknown("network", entry["variant_of"], networks, where)
+            )
     for artefact, selection in configuration.artefacts.items():
         for network in selection["networks"] if selection["networks"] != "all" else []:
             if network not in configuration.networks:
-                raise ConfigurationError(f"config/artefacts.yaml, {artefact}: " + unknown("network", network, networks, where))
+                raise ConfigurationError(
+                    f"config/artefacts.yaml, {artefact}: " + unknown("network", network, networks, where)
+                )
     for platform in grid["platforms"]:
         if platform not in configuration.platforms:
-            raise ConfigurationError(unknown("platform", platform, list(configuration.platforms), "config/platforms.yaml"))
+            raise ConfigurationError(
+                unknown("platform", platform, list(configuration.platforms), "config/platforms.yaml")
+            )
     for framework in grid.get("modes", {}):
         if framework not in configuration.frameworks:
             raise ConfigurationError(

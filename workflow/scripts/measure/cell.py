@@ -1,4 +1,4 @@
-"""Measures one cell and writes its shard. Every way in which a cell can fail becomes a shard with a status and a reason.
+"""Measures one cell and writes its shard. Every way to fail becomes a shard with a status and a reason.
 
     python -m measure.cell --job JSON --networks config/networks.yaml --manifest results/environments/E.json \
         --proof results/proofs/E.M-N.json --shard results/shards/... --log logs/shards/...
@@ -167,7 +167,10 @@ def commit() -> str | None:
     """The workflow's commit, with "-dirty" when the tree has changes; None outside a git checkout."""
     try:
         described = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True, check=True
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            capture_output=True,
+            text=True,
+            check=True,
         )
     except (OSError, subprocess.CalledProcessError):
         return None

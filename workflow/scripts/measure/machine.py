@@ -26,7 +26,7 @@ def describe() -> dict[str, Any]:
 
 
 def identify(description: dict[str, Any]) -> str:
-    """A short digest of what makes this machine another one: its CPU, memory, GPUs and, where it has one, its own id."""
+    """A short digest of what makes a machine another one: its CPU, memory, GPUs and, where it has one, its id."""
     facts = [
         description["cpu"]["model"],
         description["cpu"]["logical_cores"],
@@ -86,13 +86,13 @@ def gpus() -> list[dict[str, Any]]:
 
 
 def cpus_for(threads: int) -> list[int]:
-    """The CPUs to pin a cell to: one of each physical core first, then their siblings; all when `threads` asks for more."""
+    """The CPUs to pin a cell to: one of each core first, then their siblings; all when `threads` asks for more."""
     allowed = sorted(os.sched_getaffinity(0))
     return order_by_core({index: _siblings(index) for index in allowed})[:threads]
 
 
 def order_by_core(siblings: dict[int, tuple[int, ...]]) -> list[int]:
-    """CPU numbers such that no core comes twice before every core has come once; `siblings` are those of the same core."""
+    """CPU numbers such that no core comes twice before every core has come; `siblings` are those of one core."""
     ranks = {index: sorted(group).index(index) for index, group in siblings.items()}
     return sorted(siblings, key=lambda index: (ranks[index], index))
 

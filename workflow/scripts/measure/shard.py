@@ -1,4 +1,4 @@
-"""The Parquet file of one cell: its columns, and how it is written and read. The columns are the contract of the project."""
+"""The Parquet file of one cell: its columns, which are the contract of the project, and how it is written and read."""
 
 import json
 import os

@@ -86,7 +86,12 @@ def run_worker(
 def environment(variables: dict[str, str], device: str) -> dict[str, str]:
     """Environment variables of a worker: a few inherited ones, Python's isolation, and the cell's own."""
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
-    own = {"PYTHONPATH": str(SCRIPTS), "PYTHONNOUSERSITE": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
+    own = {
+        "PYTHONPATH": str(SCRIPTS),
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
+    }
     hidden = {"CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else {}
     return inherited | own | hidden | variables
 
@@ -112,7 +117,9 @@ def _watch(
         outcome.peak_memory_bytes = max(filter(None, (outcome.peak_memory_bytes, peak)), default=None)
         if resident > limit_bytes:
             outcome.status = "out_of_memory"
-            outcome.reason = f"the worker held {resident / 2**30:.1f} GiB, above the limit of {limit_bytes / 2**30:.1f} GiB"
+            outcome.reason = (
+                f"the worker held {resident / 2**30:.1f} GiB, above the limit of {limit_bytes / 2**30:.1f} GiB"
+            )
             return
         if time.monotonic() > deadline:
             outcome.status = "timeout"
@@ -153,7 +160,7 @@ def _how_it_ended(code: int, by_kernel: bool, log: Path) -> tuple[str, str]:
 
 
 def _prepare(cpus: list[int]) -> None:
-    """Runs in the child before the interpreter: affinity, death with the parent, first choice of the kernel's OOM killer."""
+    """Runs in the child before Python: affinity, death with the parent, first choice of the kernel's OOM killer."""
     os.sched_setaffinity(0, cpus)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     Path("/proc/self/oom_score_adj").write_text("1000")
@@ -174,7 +181,9 @@ def _memory(pid: int) -> tuple[int, int | None]:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
         return 0, None
-    values = {key: int(rest.split()[0]) * 1024 for key, _, rest in (line.partition(":") for line in lines) if "kB" in rest}
+    values = {
+        key: int(rest.split()[0]) * 1024 for key, _, rest in (line.partition(":") for line in lines) if "kB" in rest
+    }
     return values.get("VmRSS", 0), values.get("VmHWM")
 
 

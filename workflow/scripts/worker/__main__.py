@@ -10,8 +10,8 @@ FD is the pipe to the supervisor; one JSON object a line goes there, each with a
     done     last_loss, cpu_seconds, wall_seconds (of the samples), peak_memory_bytes
     failed   status, reason
 
-The job is JSON: task ("measure" or "prove"), adapter, spec, mode, batch, threads, device and, to measure, parameters (the
-number that the specification has), sampling; to prove, output. What the framework prints goes to this process's output.
+The job is JSON: task ("measure" or "prove"), adapter, spec, mode, batch, threads, device and, to measure, parameters
+(as many as the specification has), sampling; to prove, output. What the framework prints goes to this process's output.
 Plain Python that 3.6 can import: standard library, numpy and the framework.
 """
 

@@ -1,8 +1,8 @@
 """Start values and the synthetic batch, the same numbers in every framework and with every numpy since 1.7.
 
 Both are cut from a table of uniform numbers of `numpy.random.RandomState`, whose stream numpy keeps for ever (NEP 19).
-The table's length is a prime, so rows of a large matrix are different windows of it: 118 million start values cost a copy
-and not half a minute of random numbers.
+The table's length is a prime, so rows of a large matrix are different windows of it: 118 million start values cost a
+copy and not half a minute of random numbers.
 """
 
 import numpy as np

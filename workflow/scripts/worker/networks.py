@@ -5,9 +5,9 @@
     {"network": "fcn5", "input": {"kind": "dense", "shape": [26752]}, "nodes": [...], "parameters": [...],
      "loss": "softmax_cross_entropy", "optimiser": {"name": "sgd", "learning_rate": 0.01}}
 
-A node is `{"name", "op", "inputs", "in_shape", "shape", ...}`; `inputs` names earlier nodes or "input", and the shapes are
-those of one sample, channels first: (features,), (channels, height, width) or (steps, features). The last node gives the
-logits. A parameter is `{"name": "<node>/<role>", "shape", "bound", "centre"}` in the neutral layout:
+A node is `{"name", "op", "inputs", "in_shape", "shape", ...}`; `inputs` names earlier nodes or "input", and the shapes
+are those of one sample, channels first: (features,), (channels, height, width) or (steps, features). The last node
+gives the logits. A parameter is `{"name": "<node>/<role>", "shape", "bound", "centre"}` in the neutral layout:
 
     dense       weight (in, units), bias (units)
     conv        weight (out, in, kernel, kernel), bias (out) where `bias` is true
@@ -66,10 +66,8 @@ def count_parameters(spec):
 
 
 def count_layers(spec):
-    """Number of layers with weights that are multiplied: dense, convolution (shortcuts left out) and LSTM layers."""
-    return sum(
-        node["op"] in ("dense", "conv", "lstm") and not node.get("shortcut", False) for node in spec["nodes"]
-    )
+    """Number of layers that multiply by weights: dense, convolution (shortcuts left out) and LSTM layers."""
+    return sum(node["op"] in ("dense", "conv", "lstm") and not node.get("shortcut", False) for node in spec["nodes"])
 
 
 def count_labels(spec):
@@ -86,8 +84,8 @@ def flops_per_step(spec, batch):
     """Floating-point operations of one training step: 2 for each multiply-add of the matrix products.
 
     Forward, gradient of the weights and gradient of the input cost the same number each (Goodfellow et al., Deep
-    Learning, 2016, section 6.5; the convention of Kaplan et al. 2020, "6 N"); the gradient of the network's own input is
-    not computed. Element-wise work, pooling, normalisation and the embedding's look-up are left out.
+    Learning, 2016, section 6.5; the convention of Kaplan et al. 2020, "6 N"); the gradient of the network's own input
+    is not computed. Element-wise work, pooling, normalisation and the embedding's look-up are left out.
     """
     total = 0
     for node in spec["nodes"]:
@@ -141,7 +139,7 @@ class _Builder(object):
             op=op,
             inputs=inputs,
             in_shape=self.shapes[inputs[0]],
-            **options
+            **options,
         )
         try:
             node["shape"] = _SHAPES[op](node)
@@ -170,9 +168,7 @@ class _Builder(object):
             self.add("conv", channels=4 * width, kernel=1, bias=False)
             main = self.add("batch_norm")
             if block == 0:
-                self.add(
-                    "conv", [entered], channels=4 * width, kernel=1, stride=step, bias=False, shortcut=True
-                )
+                self.add("conv", [entered], channels=4 * width, kernel=1, stride=step, bias=False, shortcut=True)
                 entered = self.add("batch_norm")
             self.add("add", [main, entered])
             self.add("relu")

@@ -23,7 +23,7 @@ def median_interval(values, confidence=CONFIDENCE):
     n = len(ordered)
     rank, tail = 0, 0.0
     while rank < n // 2:
-        tail += factorial(n) // (factorial(rank) * factorial(n - rank)) / 2.0 ** n
+        tail += factorial(n) // (factorial(rank) * factorial(n - rank)) / 2.0**n
         if 2 * tail > 1 - confidence:
             break
         rank += 1

@@ -21,10 +21,10 @@ class Diverged(Exception):
 def warm_up(run, clock, limit_seconds):
     """Runs until steady. Returns {steps, per_block, first_loss, first_seconds, seconds, steady}.
 
-    The first step stands alone: it traces, compiles and allocates. Then blocks of at least BLOCK_SECONDS are run until the
-    newest is no faster than STEADY times the running median of the up to three before it, for at least WARMUP_SECONDS
-    or, for a network whose step is slower than that, two blocks. Ends `limit_seconds` after the first step in any case:
-    then it is not steady. `per_block` is the number of steps that make a block.
+    The first step stands alone: it traces, compiles and allocates. Then blocks of at least BLOCK_SECONDS are run until
+    the newest is no faster than STEADY times the running median of the up to three before it, for at least
+    WARMUP_SECONDS or, for a network whose step is slower than that, two blocks. Ends `limit_seconds` after the first
+    step in any case: then it is not steady. `per_block` is the number of steps that make a block.
     """
     start = clock()
     first_loss = _finite(run(1), 1)

@@ -1,7 +1,7 @@
 """Adapters: one module per framework API, each of which can build and train every network of the catalogue.
 
-An adapter is the framework's own idiomatic, fastest way to run a specification (see `worker.networks`). It knows layers and
-never a network's name. A module `adapters/<name>.py` offers:
+An adapter is the framework's own idiomatic, fastest way to run a specification (see `worker.networks`). It knows layers
+and never a network's name. A module `adapters/<name>.py` offers:
 
 `MODES`
     The names of the ways in which it can run ("eager", "graph", "compiled", "xla" ...); the first is the default.
@@ -11,9 +11,9 @@ never a network's name. A module `adapters/<name>.py` offers:
     "cudnn", "build".
 
 `build(spec, weights, inputs, labels, mode, threads, device)` -> trainer
-    Sets the framework's thread knobs (the environment variables of `config/frameworks.yaml` are already set), builds the
-    network with the start values `weights` ({name: float32 array}, neutral layout) and puts the batch into the memory of
-    `device` ("cpu" or "gpu"). May free or reuse the arrays that it is given. The learning rate is
+    Sets the framework's thread knobs (the environment variables of `config/frameworks.yaml` are already set), builds
+    the network with the start values `weights` ({name: float32 array}, neutral layout) and puts the batch into the
+    memory of `device` ("cpu" or "gpu"). May free or reuse the arrays that it is given. The learning rate is
     `spec["optimiser"]["learning_rate"]`. Raises `Unsupported` for what the framework cannot do.
 
 A trainer offers:
@@ -21,7 +21,7 @@ A trainer offers:
 `parameters`
     Number of trainable parameters, counted from the framework's own list.
 `frozen_parameters`
-    Number of parameters that the framework carries and that are held at zero (a redundant second LSTM bias), counted too.
+    Number of parameters that the framework carries and holds at zero (a redundant second LSTM bias), counted too.
 `threads`
     Number of threads that the framework says it uses.
 `settings`

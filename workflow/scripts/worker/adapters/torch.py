@@ -37,9 +37,7 @@ def versions():
     if hasattr(torch, "__config__"):
         lines = [line.strip(" -") for line in torch.__config__.show().splitlines()]
         libraries = ("Intel(R) oneAPI Math Kernel", "Intel(R) Math Kernel", "Intel(R) MKL-DNN", "OpenMP")
-        found["blas"] = "; ".join(
-            line.split(" Product Build")[0] for line in lines if line.startswith(libraries)
-        )
+        found["blas"] = "; ".join(line.split(" Product Build")[0] for line in lines if line.startswith(libraries))
         found["build"] = "; ".join(line for line in lines if line.startswith(("GCC", "CPU capability")))
     if torch.version.cuda:
         found["cuda"] = torch.version.cuda
@@ -78,7 +76,7 @@ class _Network(nn.Module):
     """The nodes of a specification as modules, called in their order."""
 
     def __init__(self, nodes):
-        super(_Network, self).__init__()
+        super().__init__()
         readers = [source for node in nodes for source in node["inputs"]]
         operators = {node["name"]: node["op"] for node in nodes}
         last_reader = {source: node["name"] for node in nodes for source in node["inputs"]}
@@ -104,7 +102,7 @@ class _Network(nn.Module):
         return value
 
 
-class _Trainer(object):
+class _Trainer:
     def __init__(self, network, spec, inputs, labels, settings):
         self.network = network
         self.inputs, self.labels = inputs, labels
@@ -138,9 +136,7 @@ class _Trainer(object):
         for node in self._nodes:
             for role, (attribute, transposed) in _homes(node):
                 value = getattr(getattr(self.network, node["name"]), attribute).detach().cpu().numpy()
-                found["{}/{}".format(node["name"], role)] = np.array(
-                    value.T if transposed else value, order="C"
-                )
+                found["{}/{}".format(node["name"], role)] = np.array(value.T if transposed else value, order="C")
         return found
 
     def _forward(self, inputs, labels):
@@ -151,9 +147,7 @@ class _Trainer(object):
         """What torch.optim.SGD does, without the 1.4 s that making one takes: it imports the compiler."""
         with torch.no_grad():
             if self.settings["update"] == "foreach":
-                torch._foreach_add_(
-                    self._trained, [value.grad for value in self._trained], alpha=self._step_size
-                )
+                torch._foreach_add_(self._trained, [value.grad for value in self._trained], alpha=self._step_size)
             else:
                 for value in self._trained:
                     value.add_(value.grad, alpha=self._step_size)
@@ -176,53 +170,36 @@ class _LSTM(_bare(nn.LSTM)):
     """An LSTM layer over (steps, batch, features); PyTorch's redundant second bias is kept at zero."""
 
     def __init__(self, features, units):
-        super(_LSTM, self).__init__(features, units)
+        super().__init__(features, units)
         self.bias_hh_l0 = nn.Parameter(torch.zeros(4 * units), requires_grad=False)
 
     def forward(self, values):
-        return super(_LSTM, self).forward(values)[0]
+        return super().forward(values)[0]
 
 
-class _Add(nn.Module):
-    def __init__(self, in_place):
-        super(_Add, self).__init__()
-        self.in_place = in_place
+class _Call(nn.Module):
+    """A function as a module."""
 
-    def forward(self, main, other):
-        return main.add_(other) if self.in_place else main + other
-
-
-class _GlobalAveragePool(nn.Module):
-    def forward(self, values):
-        return functional.adaptive_avg_pool2d(values, 1).flatten(1)
+    def __init__(self, function):
+        super().__init__()
+        self.forward = function
 
 
-class _Flatten(nn.Module):
-    def forward(self, values):
-        return values.flatten(1)
-
-
-def _conv(node, _):
-    return _Conv2d(
-        node["in_shape"][0],
-        node["channels"],
-        node["kernel"],
-        stride=node["stride"],
-        padding=node["padding"],
-        bias=node["bias"],
-    )
+def _conv(node):
+    sizes = (node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"])
+    return _Conv2d(*sizes, bias=node["bias"])
 
 
 _MODULES = {
     "dense": lambda node, _: _Linear(node["in_shape"][-1], node["units"], bias=node["bias"]),
-    "conv": _conv,
+    "conv": lambda node, _: _conv(node),
     "max_pool": lambda node, _: nn.MaxPool2d(node["kernel"], node["stride"], node["padding"]),
-    "global_average_pool": lambda node, _: _GlobalAveragePool(),
-    "flatten": lambda node, _: _Flatten(),
+    "global_average_pool": lambda node, _: _Call(lambda values: values.mean((2, 3))),
+    "flatten": lambda node, _: _Call(lambda values: values.flatten(1)),
     "batch_norm": lambda node, _: nn.BatchNorm2d(node["in_shape"][0], eps=1e-5),
     "relu": lambda node, in_place: nn.ReLU(inplace=in_place),
     "sigmoid": lambda node, _: nn.Sigmoid(),
-    "add": lambda node, in_place: _Add(in_place),
+    "add": lambda node, in_place: _Call(torch.Tensor.add_ if in_place else torch.add),
     "embedding": lambda node, _: _Embedding(node["vocabulary"], node["units"]),
     "lstm": lambda node, _: _LSTM(node["in_shape"][-1], node["units"]),
 }
@@ -230,13 +207,11 @@ _MODULES = {
 
 def _check(mode, device):
     if device == "gpu" and not torch.cuda.is_available():
-        raise Unsupported("this PyTorch ({}) sees no CUDA device".format(torch.__version__))
+        raise Unsupported(f"this PyTorch ({torch.__version__}) sees no CUDA device")
     if mode == "compiled" and not hasattr(torch, "compile"):
-        raise Unsupported("PyTorch {} has no torch.compile".format(torch.__version__))
+        raise Unsupported(f"PyTorch {torch.__version__} has no torch.compile")
     if mode == "compiled" and device == "cpu" and not (shutil.which("g++") or shutil.which("clang++")):
-        raise Unsupported(
-            "torch.compile needs a C++ compiler on the processor, and there is no g++ or clang++"
-        )
+        raise Unsupported("torch.compile needs a C++ compiler on the processor, and there is no g++ or clang++")
 
 
 def _configure_cuda():

@@ -22,7 +22,7 @@ def build(spec, weights, inputs, labels, mode, threads, device):
     return Trainer(spec, weights, inputs, labels, mode, threads)
 
 
-class Trainer(object):
+class Trainer:
     settings = {"kind": "stand-in"}
     frozen_parameters = 0
 
@@ -61,7 +61,7 @@ class Trainer(object):
         gradient = chances / len(rows)
         if self.mode == "wrong":
             gradient = gradient * np.float32(2)
-        for node, before in zip(self.nodes[::-1], saved[::-1]):
+        for node, before in zip(self.nodes[::-1], saved[::-1], strict=True):
             if node["op"] == "sigmoid":
                 after = 1 / (1 + np.exp(-before))
                 gradient = gradient * after * (1 - after)
@@ -86,4 +86,7 @@ class Trainer(object):
             return float(kept[0][0])
         if self.mode == "quiet":
             os._exit(3)
-        return float("nan") if self.mode == "nan" else loss
+        if self.mode == "nan":
+            for values in self.values.values():
+                values.fill(np.nan)
+        return loss

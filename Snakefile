@@ -1,0 +1,59 @@
+# steptime: the time per mini-batch of the same network in many deep-learning frameworks. `snakemake
+# --list-target-rules` is the catalogue of what can be asked for by name.
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+
+configfile: "config/config.yaml"
+
+
+include: "workflow/rules/common.smk"
+
+
+wildcard_constraints:
+    platform=choice(CONFIGURATION.platforms),
+    environment=choice(
+        name
+        for entry in CONFIGURATION.frameworks.values()
+        for name in entry["environments"]
+    ),
+    mode=choice(
+        {
+            mode
+            for entry in CONFIGURATION.frameworks.values()
+            for mode in entry["modes"]
+        }
+    ),
+    network=choice(CONFIGURATION.networks),
+    artefact=choice(CONFIGURATION.artefacts),
+    batch=r"\d+",
+    threads=r"\d+",
+    devices=r"\d+",
+    repeat=r"\d+",
+
+
+include: "workflow/rules/environments.smk"
+include: "workflow/rules/prove.smk"
+include: "workflow/rules/measure.smk"
+include: "workflow/rules/merge.smk"
+include: "workflow/rules/papers.smk"
+
+
+rule all:
+    """Every table and figure that the grid has cells for."""
+    default_target: True
+    input:
+        every_artefact(),
+
+
+onstart:
+    begin_run()
+
+
+onsuccess:
+    end_run(succeeded=True)
+
+
+onerror:
+    end_run(succeeded=False)

@@ -1,0 +1,63 @@
+"""An adapter without a framework: the golden code with weights kept in float32, to plant defects in."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from prove import golden
+from worker import data
+
+
+class Trainer:
+    """Trains a specification as an adapter's trainer does; a defect overrides what it breaks."""
+
+    operations = golden.OPERATIONS
+    frozen_parameters = 0
+
+    def __init__(self, spec, weights, inputs, labels):
+        self.spec, self.inputs, self.labels = spec, inputs, labels
+        self.values = weights
+        self.parameters = sum(values.size for values in weights.values())
+
+    def run(self, steps):
+        for _ in range(steps):
+            loss = self.step()
+        return loss
+
+    def step(self):
+        rightful = golden.OPERATIONS
+        golden.OPERATIONS = self.operations
+        try:
+            taken = golden.train_step(self.spec, self.values, self.inputs, self.labels)
+        finally:
+            golden.OPERATIONS = rightful
+        self.update(taken)
+        return float(np.float32(taken.loss))
+
+    def update(self, taken):
+        self.values = {name: values.astype(np.float32) for name, values in taken.updated.items()}
+
+    def weights(self):
+        return self.values
+
+
+def adapter(trainer=Trainer, mutate=None, feed=None):
+    """An adapter that trains `mutate(spec)` by `trainer` on `feed(inputs, labels)`.
+
+    Parameters that the mutated network shares with the given one, in name and shape, start as given.
+    """
+
+    def build(spec, weights, inputs, labels, mode, threads, device):
+        if mutate:
+            rate = spec["optimiser"]["learning_rate"]
+            spec = dict(mutate(spec), optimiser={"name": "sgd", "learning_rate": rate})
+            own = data.initial_weights(spec)
+            weights = {
+                name: weights[name] if name in weights and weights[name].shape == values.shape else values
+                for name, values in own.items()
+            }
+        if feed:
+            inputs, labels = feed(inputs, labels)
+        return trainer(spec, weights, inputs, labels)
+
+    return SimpleNamespace(build=build)

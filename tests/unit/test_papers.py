@@ -1,0 +1,230 @@
+"""The printed numbers as data, and the artefacts that are made beside them."""
+
+import json
+import re
+from argparse import Namespace
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from papers import command, figure, render, shi2016
+from papers.inputs import InputError, read_measured, read_printed, read_yaml
+from papers.wording import significant, spread
+
+ROOT = Path(__file__).parents[2]
+SHI2016 = ROOT / "resources" / "papers" / "shi2016"
+MACHINES = {
+    "m1": {
+        "cpu": {"model": "A CPU", "physical_cores": 2, "logical_cores": 2},
+        "memory_bytes": 24 * 2**30,
+        "os": "Linux",
+        "gpus": [],
+    }
+}
+SOFTWARE = {"torch-2.13": {"python": "3.11.7", "framework_version": "2.13.0", "blas": "MKL", "cuda": None}}
+CELLS = [
+    # environment, framework, version, network, threads, batch, times or (status, reason)
+    ("torch-2.13", "torch", "2.13.0", "fcn5", 1, 64, [0.50, 0.51, 0.49, 0.50, 0.50, 0.52]),
+    ("torch-2.13", "torch", "2.13.0", "fcn5", 4, 64, [0.20] * 6),
+    ("torch-2.13", "torch", "2.13.0", "fcn5", 1, 8, [0.10] * 6),
+    ("torch-2.13", "torch", "2.13.0", "fcn5-table2", 1, 64, [0.30] * 6),
+    ("tensorflow-2.21", "tensorflow", "2.21.0", "fcn5", 1, 64, [0.60] * 6),
+    ("mxnet-1.9", "mxnet", None, "fcn5", 1, 64, ("install_failed", "no wheel | for this Python")),
+    ("torch-2.13", "torch", "2.13.0", "resnet50", 1, 16, ("out_of_memory", "killed at 23 GiB")),
+]
+
+
+def rows_of(environment, framework, version, network, threads, batch, outcome):
+    """The merged rows of one cell."""
+    status, reason = ("ok", "") if isinstance(outcome, list) else outcome
+    cell = {
+        "platform": "local-cpu",
+        "environment": environment,
+        "framework": framework,
+        "framework_version": version,
+        "adapter_mode": "graph",
+        "network": network.partition("-")[0],
+        "variant": network if "-" in network else "",
+        "device": "cpu",
+        "devices": 1,
+        "threads": threads,
+        "batch": batch,
+        "repeat": 1,
+        "status": status,
+        "reason": reason,
+        "effective_threads": float(threads),
+        "peak_memory_bytes": 2**30,
+        "timed_region": "forward,loss,backward,update,sync" if status == "ok" else None,
+        "machine_id": "m1",
+        "started_at": "2026-01-02T03:04:05+00:00",
+    }
+    samples = outcome if status == "ok" else [None]
+    return [cell | {"sample": index, "seconds": seconds} for index, seconds in enumerate(samples)]
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    """A function that gives the inputs of an artefact, made of CELLS or of others."""
+
+    def make(artefact, printed, cells=CELLS):
+        table = pa.Table.from_pandas(pd.DataFrame([row for cell in cells for row in rows_of(*cell)]))
+        words = json.dumps({"machines": MACHINES, "software": SOFTWARE}).encode()
+        pq.write_table(table.replace_schema_metadata({b"steptime": words}), tmp_path / "merged.parquet")
+        arguments = Namespace(
+            merged=tmp_path / "merged.parquet",
+            printed=SHI2016 / f"{printed}.csv",
+            paper=SHI2016 / "paper.yaml",
+            frameworks=ROOT / "resources" / "papers" / "frameworks.yaml",
+            networks=ROOT / "config" / "networks.yaml",
+        )
+        return command.Inputs(artefact, "shi2016", arguments)
+
+    return make
+
+
+@pytest.mark.parametrize(("table", "cells", "dashes"), [(1, 16, 0), (2, 24, 0), (3, 15, 0), (4, 286, 16)])
+def test_every_printed_cell_is_there_and_each_dash_has_its_reason(table, cells, dashes):
+    printed = read_printed(SHI2016 / f"table{table}.csv")
+    empty = printed[printed["value"] == ""]
+    assert (len(printed), len(empty)) == (cells, dashes)
+    assert len(printed[["row", "column"]].drop_duplicates()) == cells
+    assert (empty["reason"] != "").all()
+    assert (empty["status"] != "ok").all()
+    assert set(printed["paper"]) == {"shi2016"}
+
+
+def test_table4_has_the_rows_in_the_order_that_the_paper_means():
+    printed = read_printed(SHI2016 / "table4.csv")
+    rows = printed[["network", "framework"]].drop_duplicates()
+    assert rows.groupby("network", sort=False)["framework"].agg(list).to_dict() == {
+        **{key: ["caffe", "cntk", "tensorflow", "torch7"] for key in ["fcn5", "fcn8", "alexnet", "resnet50"]},
+        **{key: ["cntk", "tensorflow", "torch7"] for key in ["lstm32", "lstm64"]},
+    }
+    number = printed.set_index(["network", "framework", "column"])["number"].sort_index()
+    # Stated apart from the table: in the paper's text, and in the notes that recount its ratios.
+    assert number["fcn5", "torch7", "Desktop CPU 1"] == 1.227
+    assert number["fcn8", "torch7", "Desktop CPU 1"] == 1.316
+    assert number["fcn5", "caffe", "Desktop CPU 4"] == 0.480
+    alexnet, resnet = number["alexnet", "tensorflow"], number["resnet50", "tensorflow"]
+    assert round(alexnet["Desktop CPU 4"] / alexnet["G.1080"]) == 112
+    assert round(alexnet["Server CPU 16"] / alexnet["G.1080"]) == 43
+    assert round(resnet["Server CPU 16"] / resnet["G.1080"]) == 34
+    lstm = number["lstm32", "cntk"] / number["lstm32", "tensorflow"]
+    assert round(lstm["G.1080"], 1) == 4.4
+    assert round(lstm["G.980"], 1) == 5.0
+    assert number["resnet50", "cntk"].isna().sum() == 10
+    assert number["lstm64", "torch7", "T.K80"] == 0.406
+
+
+def test_gpus_of_the_paper_keep_their_ratios():
+    """GTX 1080 over GTX 980 lies in 0.77 to 1 but for TensorFlow's CNNs: a shifted row would not."""
+    number = read_printed(SHI2016 / "table4.csv").pivot(index="row", columns="column", values="number")
+    ratio = (number["G.1080"] / number["G.980"]).dropna().round(2)
+    assert ratio.pop("AlexNet TF") == 0.32
+    assert ratio.pop("ResNet-50 TF") == 0.38
+    assert ratio.between(0.77, 1.0).all()
+
+
+def test_table4_sets_like_beside_like_only(inputs):
+    data, layout = shi2016.table4(inputs("table4", "table4"))
+    ours = data[(data["source"] == "ours") & (data["variant"] == "")]
+    ours = ours.set_index(["environment", "network", "threads", "batch"])
+    assert ours.loc[("torch-2.13", "fcn5", 1, 64), "theirs"] == 1.227
+    assert ours.loc[("torch-2.13", "fcn5", 1, 64), "ratio"] == pytest.approx(0.50 / 1.227)
+    assert ours.loc[("tensorflow-2.21", "fcn5", 1, 64), "theirs"] == 7.205
+    # Another mini-batch size, a variant, and a framework that the paper has not have nothing beside them.
+    assert data.loc[data["variant"] == "fcn5-table2", "theirs"].isna().all()
+    assert pd.isna(ours.loc[("torch-2.13", "fcn5", 1, 8), "theirs"])
+    assert pd.isna(ours.loc[("mxnet-1.9", "fcn5", 1, 64), "theirs"])
+    assert (data["source"] == "paper").sum() == 286
+    assert ("FCN-5, batch 64", "Torch", "PyTorch 2.13.0") in layout.index
+
+
+def test_every_dash_of_table4_has_a_footnote(inputs, tmp_path):
+    made = inputs("table4", "table4")
+    data, layout = shi2016.table4(made)
+    entries = [entry for row in layout.itertuples(index=False) for entry in row]
+    assert sum(entry.text == render.DASH for entry in entries) == 16 + 2
+    assert all(entry.footnotes for entry in entries if entry.text == render.DASH)
+    render.write(tmp_path / "table", data, layout, made.page)
+    page = (tmp_path / "table.html").read_text()
+    assert "does not install: no wheel" in page
+    assert "out of memory: killed at 23 GiB" in page
+    assert set(re.findall(r'href="#(note-\w+)"', page)) == set(re.findall(r'<dt id="(note-\w+)"', page))
+    assert not re.search(r'(src|href)="(?!#)', page)
+
+
+def test_table4_names_the_best_and_the_marked(inputs):
+    data, _ = shi2016.table4(inputs("table4", "table4"))
+    ours = data[(data["source"] == "ours") & (data["variant"] == "")]
+    ours = ours.set_index(["environment", "network", "threads", "batch"])
+    assert ours.loc[("torch-2.13", "fcn5", 1, 64), "best"]
+    assert not ours.loc[("tensorflow-2.21", "fcn5", 1, 64), "best"]
+    # Alone in its column, a time is not the best of anything.
+    assert not ours.loc[("torch-2.13", "fcn5", 4, 64), "best"]
+    assert ours.loc[("torch-2.13", "fcn5", 4, 64), "footnote"] == "more threads than the machine has CPUs"
+
+
+@pytest.mark.parametrize("artefact", [*shi2016.TABLES, "fig1a", "fig1d"])
+@pytest.mark.parametrize("cells", [CELLS, CELLS[:1], CELLS[-2:]], ids=["some failed", "one cell", "all failed"])
+def test_artefacts_are_complete_whatever_failed(inputs, tmp_path, artefact, cells):
+    made = inputs(artefact, artefact if artefact in shi2016.TABLES else "table4", cells)
+    if artefact in shi2016.TABLES:
+        data, layout = shi2016.TABLES[artefact](made)
+        render.write(tmp_path / "out", data, layout, made.page)
+        assert render.read_page(tmp_path / "out.parquet").artefact == f"shi2016_{artefact}"
+    else:
+        data, drawing = shi2016.FIGURES[artefact](made)
+        figure.write(tmp_path / "out", data, drawing)
+        assert (tmp_path / "out.svg").stat().st_size > 0
+    assert len(pd.read_csv(tmp_path / "out.csv")) == len(data)
+
+
+def test_the_figure_names_what_it_could_not_draw(inputs, tmp_path):
+    data, drawing = shi2016.FIGURES["fig1d"](inputs("fig1d", "table4", CELLS[-1:]))
+    figure.write(tmp_path / "out", data, drawing)
+    words = " ".join(re.findall(r">([^<>]+)</text>", (tmp_path / "out.svg").read_text()))
+    assert "PyTorch 2.13.0 at 16 (out of memory: killed at 23 GiB)" in words
+    assert "this machine has no GPU; the paper's figure shows GPUs" in words.replace("&apos;", "'")
+
+
+def test_every_difference_of_table2_is_explained(inputs):
+    data, _ = shi2016.table2(inputs("table2", "table2"))
+    different = data[data["same"].eq(False)]
+    assert (different["note"] != "").all()
+    parameters = data[data["quantity"] == "Parameters"].set_index("network")
+    assert parameters.loc["fcn5", "ours"] == 117_997_696
+    assert parameters.loc[["fcn5-table2", "fcn8-table2", "lstm32-table2", "alexnet"], "same"].all()
+
+
+def test_a_merged_file_without_its_description_is_named(tmp_path):
+    pq.write_table(pa.table({"seconds": [1.0]}), tmp_path / "bare.parquet")
+    with pytest.raises(InputError, match="bare.parquet does not describe its machines"):
+        read_measured(tmp_path / "bare.parquet")
+    (tmp_path / "torn.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match="torn.parquet cannot be read"):
+        read_measured(tmp_path / "torn.parquet")
+
+
+def test_numbers_are_written_for_readers():
+    assert [significant(value) for value in (0.4123, 12.34, 1234.5, 0.00012345, 0.9996)] == [
+        "0.412",
+        "12.3",
+        "1230",
+        "0.000123",
+        "1.00",
+    ]
+    assert spread(2.0, 1.9, 2.02) == "±5.0 %"
+
+
+def test_the_catalogue_names_each_artefact_that_the_module_makes():
+    assert set(read_yaml(SHI2016 / "paper.yaml")["artefacts"]) == {*shi2016.TABLES, *shi2016.FIGURES}
+
+
+def test_footnote_letters_go_past_z():
+    letters = list(render.letters_of(map(str, range(54))).values())
+    assert letters[25:28] == ["z", "aa", "ab"]
+    assert letters[52:] == ["ba", "bb"]

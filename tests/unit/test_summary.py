@@ -1,0 +1,87 @@
+"""From samples to one row per cell: estimates, intervals, failures and what must never be mixed."""
+
+import pandas as pd
+import pytest
+
+from merge.summary import MixedRowsError, pooled_interval, summarise
+
+CELL = {
+    "platform": "local-cpu",
+    "environment": "torch-2.13",
+    "framework": "torch",
+    "framework_version": "2.13.0",
+    "adapter_mode": "eager",
+    "network": "fcn5",
+    "variant": "",
+    "device": "cpu",
+    "devices": 1,
+    "threads": 2,
+    "batch": 64,
+    "repeat": 1,
+    "status": "ok",
+    "reason": "",
+    "effective_threads": 2.0,
+    "timed_region": "forward,backward",
+    "machine_id": "m1",
+    "started_at": "2026-01-01T00:00:00+00:00",
+}
+
+
+def rows(seconds, **changes):
+    """The rows of one repeat of a cell; no seconds make the one row of a failure."""
+    samples = [{"sample": index, "seconds": value} for index, value in enumerate(seconds)]
+    return [CELL | sample | changes for sample in samples or [{"sample": None, "seconds": None}]]
+
+
+def test_one_row_for_each_cell_with_its_median_and_interval():
+    alone = rows([9.0] * 8, threads=1, effective_threads=1.0)
+    frame = pd.DataFrame(rows([3.0, 1.0, 2.0, 5.0, 4.0]) + alone)
+    two, one = summarise(frame).to_dict("records")
+    assert (two["seconds"], two["low"], two["high"], two["samples"], two["marks"]) == (3.0, 1.0, 5.0, 5, [])
+    assert (one["threads"], one["seconds"], one["low"], one["high"]) == (1, 9.0, 9.0, 9.0)
+
+
+def test_few_repeats_widen_the_interval_and_many_decide_it():
+    # Repeats that agree within themselves but not with one another: pooled samples alone would hide it.
+    estimate, low, high = pooled_interval([[1.0] * 50, [2.0] * 9])
+    assert (estimate, low, high) == (1.0, 1.0, 2.0)
+    # From six repeats on, a repeat with many samples weighs no more than one with few.
+    estimate, low, high = pooled_interval([[1.0] * 1000] + [[2.0], [3.0], [4.0], [5.0], [6.0]])
+    assert (estimate, low, high) == (3.5, 1.0, 6.0)
+
+
+def test_a_repeat_that_failed_is_named_and_its_samples_are_left_out():
+    failed = rows([50.0] * 9, repeat=2, status="diverged", reason="the loss is NaN")
+    row = summarise(pd.DataFrame(rows([1.0] * 6) + failed)).iloc[0]
+    assert (row["status"], row["seconds"], row["samples"], row["repeats"]) == ("ok", 1.0, 6, 1)
+    assert row["reason"] == "1 of 2 repeats failed (diverged: the loss is NaN)"
+
+
+def test_a_cell_that_failed_keeps_its_reason_even_where_nothing_else_is_known():
+    unknown = {"framework_version": None, "timed_region": None, "effective_threads": None, "machine_id": None}
+    frame = pd.DataFrame(rows([], status="install_failed", reason="no wheel", **unknown))
+    row = summarise(frame).iloc[0]
+    assert (row["status"], row["reason"], row["samples"]) == ("install_failed", "no wheel", 0)
+    assert pd.isna(row["seconds"])
+
+
+def test_marks_tell_of_threads_and_samples():
+    busy = rows([1.0] * 5, effective_threads=2.3)
+    above = rows([1.0] * 5, threads=8, effective_threads=2.0)
+    few = rows([1.0] * 4, threads=1, effective_threads=1.0)
+    on_gpu = rows([1.0] * 5, device="gpu", threads=1, effective_threads=2.0)
+    marks = summarise(pd.DataFrame(busy + above + few + on_gpu), {"m1": 4})["marks"].tolist()
+    assert marks == [["oversubscribed"], ["more threads than CPUs"], ["few samples"], []]
+
+
+def test_two_timed_regions_are_refused():
+    other = rows([1.0], environment="mxnet-1.9", timed_region=["forward"])
+    with pytest.raises(MixedRowsError, match="mxnet-1.9 times 'forward', torch-2.13 times 'forward, backward'"):
+        summarise(pd.DataFrame(rows([1.0]) + other))
+
+
+def test_two_machines_under_one_platform_are_refused():
+    with pytest.raises(MixedRowsError, match=r"'local-cpu' has rows of 2 machines \(m1, m2\)"):
+        summarise(pd.DataFrame(rows([1.0]) + rows([1.0], threads=1, machine_id="m2")))
+    two_platforms = rows([1.0]) + rows([1.0], platform="server-cpu", machine_id="m2")
+    assert len(summarise(pd.DataFrame(two_platforms))) == 2

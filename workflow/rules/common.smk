@@ -1,0 +1,154 @@
+# Reads the configuration and expands the grid, once, for all rules. Functions only.
+import json
+import os
+import re
+import sys
+from functools import cache
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+ROOT = Path(workflow.basedir)
+SCRIPTS = ROOT / "workflow" / "scripts"
+sys.path.insert(0, str(SCRIPTS))
+
+import configuration
+import grid
+from environments import pins
+from measure import progress
+from worker import networks
+
+# What the programs must know and no rule may: these differ between machines and checkouts, and change no number.
+os.environ.setdefault("STEPTIME_PYTHON", sys.executable)
+METHODS = {
+    method.name.lower() for method in workflow.deployment_settings.deployment_method
+}
+os.environ["STEPTIME_DEPLOYMENT"] = "conda" if "conda" in METHODS else "venv"
+
+try:
+    CONFIGURATION = configuration.load(ROOT, config)
+    PLAN = grid.expand(CONFIGURATION, len(os.sched_getaffinity(0)))
+except (configuration.ConfigurationError, ValueError) as error:
+    # Not a WorkflowError: it would wrap the sentence in lines about this file.
+    sys.exit(str(error))
+
+
+def choice(names):
+    """The regular expression that accepts these names and nothing else."""
+    return "|".join(re.escape(name) for name in names)
+
+
+def grid_environments():
+    """The environments of the grid."""
+    return CONFIGURATION.grid["environments"]
+
+
+@cache
+def network_digest(network):
+    """Digest of the full-size and the narrow specification of a network."""
+    return configuration.digest(
+        [
+            networks.specify(network, CONFIGURATION.networks, narrow)
+            for narrow in (False, True)
+        ]
+    )
+
+
+@cache
+def worker_digest(adapter):
+    """Digest of the code that runs in a worker with this adapter: an edit of it makes other numbers."""
+    worker = SCRIPTS / "worker"
+    files = [
+        worker / f"{name}.py"
+        for name in ("__main__", "data", "networks", "statistics", "timing")
+    ]
+    return configuration.code_digest(files + [worker / "adapters" / f"{adapter}.py"])
+
+
+def framework_facts(environment):
+    """The adapter of an environment, the variables that its worker gets, and the digest of its code."""
+    framework = CONFIGURATION.frameworks[CONFIGURATION.framework_of(environment)]
+    return {
+        "adapter": framework["adapter"],
+        "variables": framework.get("variables", {}),
+        "worker_digest": worker_digest(framework["adapter"]),
+    }
+
+
+def measuring_job(wildcards):
+    """All that decides the number of a cell, as JSON: the cell, its framework's settings and how it is sampled."""
+    cell = PLAN.cells[
+        f"{wildcards.platform}/{wildcards.environment}.{wildcards.mode}-{wildcards.network}"
+        f"-b{wildcards.batch}-t{wildcards.threads}-d{wildcards.devices}-r{wildcards.repeat}"
+    ]
+    facts = framework_facts(cell.environment) | {
+        "cell": cell.facts(),
+        "network_digest": network_digest(cell.network),
+        "sampling": CONFIGURATION.grid["sampling"],
+        "limits": CONFIGURATION.grid["limits"],
+    }
+    return json.dumps(facts, sort_keys=True)
+
+
+def proving_job(wildcards):
+    """All that decides the proof of a network in an environment and mode, as JSON."""
+    facts = framework_facts(wildcards.environment) | {
+        "environment": wildcards.environment,
+        "mode": wildcards.mode,
+        "network": wildcards.network,
+        "network_digest": network_digest(wildcards.network),
+    }
+    return json.dumps(facts, sort_keys=True)
+
+
+def shard_path(key):
+    """Path of the shard of a cell."""
+    return f"results/shards/{key}.parquet"
+
+
+def shards_of(wildcards):
+    """The shards that an artefact is made of."""
+    keys = PLAN.artefacts.get(wildcards.artefact)
+    if keys is None:
+        selected = CONFIGURATION.artefacts[wildcards.artefact]["networks"]
+        raise WorkflowError(
+            f"{wildcards.artefact} has no cell in the grid '{CONFIGURATION.grid_name}': "
+            f"add one of {', '.join(selected)} to the grid's networks."
+        )
+    return [shard_path(key) for key in keys]
+
+
+def every_artefact():
+    """The files of every artefact whose cells the grid has."""
+    papers = {
+        path.name for path in (ROOT / "resources" / "papers").iterdir() if path.is_dir()
+    }
+    files = []
+    for rule in workflow.rules:
+        if rule.name.partition("_")[0] in papers:
+            merged = [
+                re.fullmatch(r"results/merged/(.+)\.parquet", str(path))
+                for path in rule.input
+            ]
+            if all(match[1] in PLAN.artefacts for match in merged if match):
+                files.extend(rule.output)
+    return files
+
+
+def begin_run():
+    """Notes how many cells this run will measure, for the progress that each of them prints."""
+    progress.begin(
+        sum(job.rule.name == "measure_cell" for job in workflow.dag.needrun_jobs())
+    )
+
+
+def end_run(succeeded):
+    """Prints what the run has made: the table, where the files are, how long it took."""
+    files = [
+        file
+        for job in workflow.dag.jobs
+        for file in job.output
+        if re.match(r"results/(tables|figures)/", file)
+    ]
+    status = "--succeeded" if succeeded else "--failed"
+    shell("workflow/scripts/steptime report.summary {status} {files:q}")

@@ -1,0 +1,33 @@
+# An environment is made once from its file of pins; what was installed, or why it could not be, is its manifest.
+
+
+localrules:
+    build_environment,
+    environments,
+
+
+rule environments:
+    """Every environment of the grid, and nothing measured."""
+    input:
+        expand(
+            "results/environments/{environment}.json", environment=grid_environments()
+        ),
+
+
+rule build_environment:
+    """Make one environment, or write down why it does not install."""
+    output:
+        manifest="results/environments/{environment}.json",
+    log:
+        "logs/environments/{environment}.log",
+    conda:
+        "../../envs/workflow.yaml"
+    params:
+        # The file itself is not an input: a comment in it would measure everything again.
+        spec="envs/{environment}.yaml",
+        digest=lambda wildcards: pins.digest(
+            pins.load(f"envs/{wildcards.environment}.yaml")
+        ),
+    shell:
+        "workflow/scripts/steptime environments.build --spec {params.spec}"
+        " --environment {wildcards.environment} --output {output.manifest} --log {log}"

@@ -1,0 +1,21 @@
+# A cell is one job, one worker process and one shard.
+
+
+rule measure_cell:
+    """Time one cell, alone on its host, and write its shard."""
+    input:
+        manifest="results/environments/{environment}.json",
+        proof="results/proofs/{environment}.{mode}-{network}.json",
+    output:
+        shard="results/shards/{platform}/{environment}.{mode}-{network}-b{batch}-t{threads}-d{devices}-r{repeat}.parquet",
+    log:
+        "logs/shards/{platform}/{environment}.{mode}-{network}-b{batch}-t{threads}-d{devices}-r{repeat}.log",
+    conda:
+        "../../envs/workflow.yaml"
+    resources:
+        host=100,
+    params:
+        job=measuring_job,
+    shell:
+        "workflow/scripts/steptime measure.cell --job {params.job:q} --networks config/networks.yaml"
+        " --manifest {input.manifest} --proof {input.proof} --shard {output.shard} --log {log}"

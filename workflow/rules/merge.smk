@@ -1,0 +1,23 @@
+# An artefact's merge names its own shards only; there is no file of all shards.
+
+
+localrules:
+    merge_shards,
+
+
+rule merge_shards:
+    """Put the shards of one artefact into one file."""
+    input:
+        shards=shards_of,
+    output:
+        "results/merged/{artefact}.parquet",
+    log:
+        "logs/merged/{artefact}.log",
+    conda:
+        "../../envs/workflow.yaml"
+    params:
+        # The grid names the shards again inside the program: thousands of paths do not fit on a command line.
+        config=json.dumps(config, sort_keys=True),
+    shell:
+        "workflow/scripts/steptime merge.shards --artefact {wildcards.artefact} --config {params.config:q}"
+        " --output {output} 2> {log}"

@@ -1,0 +1,266 @@
+# Every artefact of the papers by name. A table or figure reads the merged rows of its own cells, what the
+# paper printed, and the code that makes it, so that an edit of any of them makes it again.
+
+
+localrules:
+    shi2016_table1,
+    shi2016_table2,
+    shi2016_table3,
+    shi2016_table4,
+    shi2016_fig1a,
+    shi2016_fig1b,
+    shi2016_fig1c,
+    shi2016_fig1d,
+    shi2016_fig1e,
+    shi2016_fig1f,
+
+
+PAPERS = "workflow/scripts/papers"
+
+# What every artefact of shi2016 reads besides its own numbers.
+SHI2016 = {
+    "paper": "resources/papers/shi2016/paper.yaml",
+    "frameworks": "resources/papers/frameworks.yaml",
+    "networks": "config/networks.yaml",
+    "code": [
+        f"{PAPERS}/command.py",
+        f"{PAPERS}/inputs.py",
+        f"{PAPERS}/shi2016.py",
+        f"{PAPERS}/wording.py",
+        "workflow/scripts/merge/summary.py",
+        "workflow/scripts/worker/statistics.py",
+    ],
+}
+TABLE_CODE = [f"{PAPERS}/render.py", f"{PAPERS}/page.html.jinja"]
+FIGURE_CODE = [
+    f"{PAPERS}/figure.py",
+    f"{PAPERS}/steptime.mplstyle",
+    f"{PAPERS}/sweep.py",
+]
+
+
+rule shi2016_table1:
+    """Table 1 of Shi et al. 2016: the software that was measured, beside the paper's."""
+    input:
+        **SHI2016,
+        merged="results/merged/shi2016_table4.parquet",
+        printed="resources/papers/shi2016/table1.csv",
+        builder=[*TABLE_CODE, f"{PAPERS}/software.py"],
+    output:
+        multiext(
+            "results/tables/shi2016_table1",
+            parquet=".parquet",
+            csv=".csv",
+            md=".md",
+            html=".html",
+        ),
+    log:
+        "logs/papers/shi2016_table1.log",
+    conda:
+        "../../envs/workflow.yaml"
+    params:
+        artefact="table1",
+    shell:
+        "workflow/scripts/steptime papers.shi2016 {params.artefact}"
+        " --merged {input.merged} --printed {input.printed} --paper {input.paper}"
+        " --frameworks {input.frameworks} --networks {input.networks}"
+        " --output-prefix results/tables/shi2016_{params.artefact} > {log} 2>&1"
+
+
+rule shi2016_table2:
+    """Table 2 of Shi et al. 2016: the networks as specified, beside the paper's."""
+    input:
+        **SHI2016,
+        printed="resources/papers/shi2016/table2.csv",
+        builder=[
+            *TABLE_CODE,
+            f"{PAPERS}/networks.py",
+            "workflow/scripts/worker/networks.py",
+        ],
+    output:
+        multiext(
+            "results/tables/shi2016_table2",
+            parquet=".parquet",
+            csv=".csv",
+            md=".md",
+            html=".html",
+        ),
+    log:
+        "logs/papers/shi2016_table2.log",
+    conda:
+        "../../envs/workflow.yaml"
+    params:
+        artefact="table2",
+    shell:
+        "workflow/scripts/steptime papers.shi2016 {params.artefact} --printed {input.printed}"
+        " --paper {input.paper} --frameworks {input.frameworks} --networks {input.networks}"
+        " --output-prefix results/tables/shi2016_{params.artefact} > {log} 2>&1"
+
+
+use rule shi2016_table1 as shi2016_table3 with:
+    """Table 3 of Shi et al. 2016: the machines that were measured, beside the paper's."""
+    input:
+        **SHI2016,
+        merged="results/merged/shi2016_table4.parquet",
+        printed="resources/papers/shi2016/table3.csv",
+        builder=[*TABLE_CODE, f"{PAPERS}/machines.py"],
+    output:
+        multiext(
+            "results/tables/shi2016_table3",
+            parquet=".parquet",
+            csv=".csv",
+            md=".md",
+            html=".html",
+        ),
+    log:
+        "logs/papers/shi2016_table3.log",
+    params:
+        artefact="table3",
+
+
+use rule shi2016_table1 as shi2016_table4 with:
+    """Table 4 of Shi et al. 2016: time per mini-batch of networks and frameworks, beside the paper's."""
+    input:
+        **SHI2016,
+        merged="results/merged/shi2016_table4.parquet",
+        printed="resources/papers/shi2016/table4.csv",
+        builder=[*TABLE_CODE, f"{PAPERS}/times.py"],
+    output:
+        multiext(
+            "results/tables/shi2016_table4",
+            parquet=".parquet",
+            csv=".csv",
+            md=".md",
+            html=".html",
+        ),
+    log:
+        "logs/papers/shi2016_table4.log",
+    params:
+        artefact="table4",
+
+
+rule shi2016_fig1a:
+    """Figure 1(a) of Shi et al. 2016: time per mini-batch of FCN-5 against mini-batch size."""
+    input:
+        **SHI2016,
+        merged="results/merged/shi2016_fig1a.parquet",
+        printed="resources/papers/shi2016/table4.csv",
+        builder=FIGURE_CODE,
+    output:
+        multiext(
+            "results/figures/shi2016_fig1a",
+            svg=".svg",
+            png=".png",
+            csv=".csv",
+        ),
+    log:
+        "logs/papers/shi2016_fig1a.log",
+    conda:
+        "../../envs/workflow.yaml"
+    params:
+        artefact="fig1a",
+    shell:
+        "workflow/scripts/steptime papers.shi2016 {params.artefact}"
+        " --merged {input.merged} --printed {input.printed} --paper {input.paper}"
+        " --frameworks {input.frameworks} --networks {input.networks}"
+        " --output-prefix results/figures/shi2016_{params.artefact} > {log} 2>&1"
+
+
+use rule shi2016_fig1a as shi2016_fig1b with:
+    """Figure 1(b) of Shi et al. 2016: time per mini-batch of FCN-8 against mini-batch size."""
+    input:
+        **SHI2016,
+        merged="results/merged/shi2016_fig1b.parquet",
+        printed="resources/papers/shi2016/table4.csv",
+        builder=FIGURE_CODE,
+    output:
+        multiext(
+            "results/figures/shi2016_fig1b",
+            svg=".svg",
+            png=".png",
+            csv=".csv",
+        ),
+    log:
+        "logs/papers/shi2016_fig1b.log",
+    params:
+        artefact="fig1b",
+
+
+use rule shi2016_fig1a as shi2016_fig1c with:
+    """Figure 1(c) of Shi et al. 2016: time per mini-batch of AlexNet against mini-batch size."""
+    input:
+        **SHI2016,
+        merged="results/merged/shi2016_fig1c.parquet",
+        printed="resources/papers/shi2016/table4.csv",
+        builder=FIGURE_CODE,
+    output:
+        multiext(
+            "results/figures/shi2016_fig1c",
+            svg=".svg",
+            png=".png",
+            csv=".csv",
+        ),
+    log:
+        "logs/papers/shi2016_fig1c.log",
+    params:
+        artefact="fig1c",
+
+
+use rule shi2016_fig1a as shi2016_fig1d with:
+    """Figure 1(d) of Shi et al. 2016: time per mini-batch of ResNet-50 against mini-batch size."""
+    input:
+        **SHI2016,
+        merged="results/merged/shi2016_fig1d.parquet",
+        printed="resources/papers/shi2016/table4.csv",
+        builder=FIGURE_CODE,
+    output:
+        multiext(
+            "results/figures/shi2016_fig1d",
+            svg=".svg",
+            png=".png",
+            csv=".csv",
+        ),
+    log:
+        "logs/papers/shi2016_fig1d.log",
+    params:
+        artefact="fig1d",
+
+
+use rule shi2016_fig1a as shi2016_fig1e with:
+    """Figure 1(e) of Shi et al. 2016: time per mini-batch of LSTM-32 against mini-batch size."""
+    input:
+        **SHI2016,
+        merged="results/merged/shi2016_fig1e.parquet",
+        printed="resources/papers/shi2016/table4.csv",
+        builder=FIGURE_CODE,
+    output:
+        multiext(
+            "results/figures/shi2016_fig1e",
+            svg=".svg",
+            png=".png",
+            csv=".csv",
+        ),
+    log:
+        "logs/papers/shi2016_fig1e.log",
+    params:
+        artefact="fig1e",
+
+
+use rule shi2016_fig1a as shi2016_fig1f with:
+    """Figure 1(f) of Shi et al. 2016: time per mini-batch of LSTM-64 against mini-batch size."""
+    input:
+        **SHI2016,
+        merged="results/merged/shi2016_fig1f.parquet",
+        printed="resources/papers/shi2016/table4.csv",
+        builder=FIGURE_CODE,
+    output:
+        multiext(
+            "results/figures/shi2016_fig1f",
+            svg=".svg",
+            png=".png",
+            csv=".csv",
+        ),
+    log:
+        "logs/papers/shi2016_fig1f.log",
+    params:
+        artefact="fig1f",

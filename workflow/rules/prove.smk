@@ -1,0 +1,19 @@
+# No network is timed in an environment before it is proven to be the same network there.
+
+
+rule prove_network:
+    """Hold a network in an environment against the golden run, on its narrow version."""
+    input:
+        manifest="results/environments/{environment}.json",
+    output:
+        proof="results/proofs/{environment}.{mode}-{network}.json",
+        details="results/proofs/{environment}.{mode}-{network}.details.json",
+    log:
+        "logs/proofs/{environment}.{mode}-{network}.log",
+    conda:
+        "../../envs/workflow.yaml"
+    params:
+        job=proving_job,
+    shell:
+        "workflow/scripts/steptime prove.network --job {params.job:q} --networks config/networks.yaml"
+        " --manifest {input.manifest} --proof {output.proof} --details {output.details} --log {log}"

@@ -1,0 +1,179 @@
+"""From samples to one row per cell: the median of its times, the interval of that median, and what a reader
+must be told.
+
+Two things are never mixed in silence: samples that time different regions, and machines under one platform's
+name.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from worker.statistics import median, median_interval
+
+CELL = [
+    "platform",
+    "environment",
+    "adapter_mode",
+    "network",
+    "variant",
+    "device",
+    "devices",
+    "threads",
+    "batch",
+]
+FACTS = [
+    "framework",
+    "framework_version",
+    "machine_id",
+    "timed_region",
+    "parameters",
+    "flops_per_step",
+    "proof_id",
+    "started_at",
+]
+COLUMNS = [
+    *CELL,
+    *FACTS,
+    "status",
+    "reason",
+    "seconds",
+    "low",
+    "high",
+    "samples",
+    "repeats",
+    "effective_threads",
+    "peak_memory_bytes",
+    "marks",
+]
+ENOUGH_REPEATS = 6  # the fewest values whose median has a distribution-free 95 % interval
+OVERSUBSCRIBED = 1.1  # effective threads per thread asked for, above which a cell did not keep to its threads
+FEW_SAMPLES = 5
+
+
+class MixedRowsError(Exception):
+    """Rows that must not stand in one table; the text is the whole message for the user."""
+
+
+def summarise(frame: pd.DataFrame, logical_cores: Mapping[str, int] | None = None) -> pd.DataFrame:
+    """One row per cell, in the order in which the cells first appear; columns are COLUMNS.
+
+    `frame` has one row per sample (a row without samples for a cell that failed); `logical_cores` gives the
+    number of logical CPUs of each machine_id. Times are seconds per mini-batch. `status` is ok where any
+    repeat is ok, and `reason` then names the repeats that are not. `samples` counts the samples of the
+    repeats that are ok, `repeats` these repeats. Raises MixedRowsError.
+    """
+    refuse_mixtures(frame)
+    frame = frame.assign(variant=frame["variant"].fillna(""), adapter_mode=frame["adapter_mode"].fillna(""))
+    groups = frame.groupby(CELL, sort=False, dropna=False)
+    rows = [_summary(dict(zip(CELL, key, strict=True)), rows, logical_cores or {}) for key, rows in groups]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def refuse_mixtures(frame: pd.DataFrame) -> None:
+    """Raises MixedRowsError when samples time different regions or one platform's rows are of several
+    machines.
+    """
+    timed = frame[(frame["status"] == "ok") & frame["timed_region"].notna()]
+    regions = {region_text(region): name for region, name in _pairs(timed, "timed_region", "environment")}
+    if len(regions) > 1:
+        (one, first), (other, second) = sorted(regions.items())[:2]
+        raise MixedRowsError(
+            f"These rows time different regions and cannot stand in one table: {first} times '{one}', "
+            f"{second} times '{other}'; measure both with the same region."
+        )
+    for platform, rows in frame.groupby("platform", sort=True):
+        machines = sorted(rows["machine_id"].dropna().unique())
+        if len(machines) > 1:
+            raise MixedRowsError(
+                f"The platform '{platform}' has rows of {len(machines)} machines ({', '.join(machines)}), "
+                f"which cannot stand in one column; remove the shards of one from results/shards/{platform}, "
+                "or give each machine a platform of its own in config/platforms.yaml."
+            )
+
+
+def region_text(region: Any) -> str:
+    """The timed region as words, 'forward, loss, backward', from a list or from a text with commas."""
+    return ", ".join(part.strip() for part in (region.split(",") if isinstance(region, str) else region))
+
+
+def pooled_interval(repeats: list[list[float]]) -> tuple[float, float, float]:
+    """(median, low, high) of a cell's samples, seconds; the interval is of 95 %.
+
+    `repeats` holds each repeat's samples. The repeats are what is independent: samples of one process share
+    its memory layout and its neighbours. So from ENOUGH_REPEATS repeats on, both the median and its interval
+    are those of the repeats' own medians. With fewer, no interval of 95 % can be had from them: then it is
+    that of all samples together, widened until it holds every repeat's median.
+    """
+    medians = [median(samples) for samples in repeats]
+    if len(repeats) >= ENOUGH_REPEATS:
+        return (median(medians), *median_interval(medians))
+    everything = [sample for samples in repeats for sample in samples]
+    low, high = median_interval(everything)
+    if len(repeats) > 1:
+        low, high = min(low, *medians), max(high, *medians)
+    return median(everything), low, high
+
+
+def _oversubscribed(cell: Mapping[str, Any], logical: int | None) -> bool:
+    effective = cell["effective_threads"]
+    return cell["device"] == "cpu" and pd.notna(effective) and effective > OVERSUBSCRIBED * cell["threads"]
+
+
+def _above_cpus(cell: Mapping[str, Any], logical: int | None) -> bool:
+    return cell["device"] == "cpu" and logical is not None and cell["threads"] > logical
+
+
+def _few_samples(cell: Mapping[str, Any], logical: int | None) -> bool:
+    return 0 < cell["samples"] < FEW_SAMPLES
+
+
+# Each mark of a cell that is ok, with the question that sets it, asked of the cell's row and its machine's
+# logical CPUs.
+MARKS: dict[str, Callable[[Mapping[str, Any], int | None], bool]] = {
+    "oversubscribed": _oversubscribed,
+    "more threads than CPUs": _above_cpus,
+    "few samples": _few_samples,
+}
+
+
+def _summary(cell: dict[str, Any], rows: pd.DataFrame, logical_cores: Mapping[str, int]) -> dict[str, Any]:
+    row: dict[str, Any] = dict(cell)
+    row.update({fact: _first(rows[fact]) for fact in FACTS if fact in rows})
+    timed = rows[(rows["status"] == "ok") & rows["seconds"].notna()]
+    failed = rows[rows["status"] != "ok"].drop_duplicates("repeat")
+    repeats = [samples["seconds"].tolist() for _, samples in timed.groupby("repeat")]
+    row.update(seconds=None, low=None, high=None, samples=len(timed), repeats=len(repeats), marks=[])
+    row["effective_threads"] = _median_of_repeats(timed, "effective_threads")
+    row["peak_memory_bytes"] = _median_of_repeats(timed, "peak_memory_bytes")
+    if not repeats:
+        worst = failed if len(failed) else rows
+        row["status"], row["reason"] = str(worst["status"].iloc[0]), _text(worst["reason"].iloc[0])
+        return row
+    row["status"], row["reason"] = "ok", ""
+    if len(failed):
+        named = "; ".join(f"{status}: {_text(reason)}" for status, reason in _pairs(failed, "status", "reason"))
+        row["reason"] = f"{len(failed)} of {rows['repeat'].nunique()} repeats failed ({named})"
+    row["seconds"], row["low"], row["high"] = pooled_interval(repeats)
+    logical = logical_cores.get(row.get("machine_id"))
+    row["marks"] = [mark for mark, applies in MARKS.items() if applies(row, logical)]
+    return row
+
+
+def _median_of_repeats(timed: pd.DataFrame, column: str) -> float | None:
+    values = timed.drop_duplicates("repeat")[column].dropna().tolist() if column in timed else []
+    return median(values) if values else None
+
+
+def _first(values: pd.Series) -> Any:
+    known = values.dropna()
+    return known.iloc[0] if len(known) else None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _pairs(frame: pd.DataFrame, column: str, other: str) -> Iterable[tuple[Any, Any]]:
+    return zip(frame[column], frame[other], strict=True)

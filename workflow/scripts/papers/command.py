@@ -1,0 +1,112 @@
+"""The command line that every paper's module has: `python -m papers.<paper> <artefact> --printed ...
+--output-prefix ...`.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure as Drawing
+
+from merge.summary import MixedRowsError
+from papers import figure, render
+from papers.inputs import Frameworks, InputError, Measured, read_measured, read_printed, read_yaml
+
+Table = tuple[pd.DataFrame, pd.DataFrame]
+Figure = tuple[pd.DataFrame, Drawing]
+
+
+@dataclass
+class Inputs:
+    """What an artefact may read; a file is read when it is first asked for."""
+
+    name: str
+    paper_name: str
+    arguments: argparse.Namespace
+
+    @cached_property
+    def measured(self) -> Measured:
+        """What was measured here."""
+        if self.arguments.merged is None:
+            path = f"results/merged/{self.paper_name}_{self.name}.parquet"
+            raise InputError(f"{self.name} is made of measured rows: name their file with --merged, such as {path}.")
+        return read_measured(self.arguments.merged)
+
+    @cached_property
+    def printed(self) -> pd.DataFrame:
+        """What the paper printed."""
+        return read_printed(self.arguments.printed)
+
+    @cached_property
+    def paper(self) -> dict[str, Any]:
+        """The paper's catalogue, `paper.yaml`."""
+        return read_yaml(self.arguments.paper)
+
+    @cached_property
+    def frameworks(self) -> Frameworks:
+        """How frameworks are named and drawn."""
+        return Frameworks(self.arguments.frameworks)
+
+    @cached_property
+    def networks(self) -> dict[str, Any]:
+        """The catalogue of networks."""
+        return read_yaml(self.arguments.networks)
+
+    @property
+    def artefact(self) -> dict[str, Any]:
+        """The artefact's entry in the paper's catalogue."""
+        return self.paper["artefacts"][self.name]
+
+    @cached_property
+    def page(self) -> render.Page:
+        """The words around a table, with the sources as its last note; a builder adds its own notes before
+        them.
+        """
+        notes = [*self.paper["readings"].get(self.name, []), self.source]
+        title = f"{self.artefact['title']} ({self.artefact['sources'][0]})"
+        name = f"{self.paper_name}_{self.name}"
+        return render.Page(name, title, self.artefact["caption"], self.paper["short"], notes=notes)
+
+    @property
+    def source(self) -> str:
+        """Where the printed numbers stand."""
+        places = ", ".join(self.artefact["sources"])
+        return f"Printed numbers: {self.paper['citation']}: {places}; as data in {self.arguments.printed}."
+
+
+def main(
+    paper: str,
+    tables: dict[str, Callable[[Inputs], Table]],
+    figures: dict[str, Callable[[Inputs], Figure]],
+) -> None:
+    """Makes the artefact that the command line names; a mistake in the inputs ends in one sentence and
+    exit status 1.
+    """
+    arguments = _parse(paper, [*tables, *figures])
+    inputs = Inputs(arguments.artefact, paper, arguments)
+    try:
+        if arguments.artefact in tables:
+            data, layout = tables[arguments.artefact](inputs)
+            render.write(arguments.output_prefix, data, layout, inputs.page)
+        else:
+            data, drawing = figures[arguments.artefact](inputs)
+            figure.write(arguments.output_prefix, data, drawing)
+    except (InputError, MixedRowsError) as error:
+        sys.exit(str(error))
+
+
+def _parse(paper: str, artefacts: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog=f"papers.{paper}", description=f"Makes an artefact of {paper}.")
+    parser.add_argument("artefact", choices=artefacts)
+    parser.add_argument("--merged", type=Path, help="merged rows of the artefact, Parquet")
+    parser.add_argument("--printed", type=Path, required=True, help="the paper's printed numbers, CSV")
+    parser.add_argument("--paper", type=Path, required=True, help="the paper's catalogue, paper.yaml")
+    parser.add_argument("--frameworks", type=Path, required=True, help="labels and colours of frameworks, YAML")
+    parser.add_argument("--networks", type=Path, required=True, help="the catalogue of networks, YAML")
+    parser.add_argument("--output-prefix", type=Path, required=True, help="path of the outputs without their endings")
+    return parser.parse_args()

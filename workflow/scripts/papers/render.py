@@ -1,0 +1,164 @@
+"""Writes a table as Parquet, CSV, Markdown and HTML: one way for every table of every paper.
+
+A table is two frames: `data`, the tidy rows (Parquet, CSV), and `layout`, what a reader sees (Markdown,
+HTML), whose values are `Entry` objects or plain text and whose row and column indexes may have several
+levels.
+"""
+
+import html
+import json
+import string
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from jinja2 import Environment, FileSystemLoader
+from markupsafe import Markup
+
+from papers.inputs import DESCRIPTION
+
+DASH = "–"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What stands in one place of a table: its text, the texts of its footnotes, and whether it is the best
+    of its kind.
+
+    `kind` holds classes of the page's style: 'ours', 'theirs', 'ratio', 'words' (text, set to the left).
+    """
+
+    text: str = ""
+    footnotes: tuple[str, ...] = ()
+    best: bool = False
+    kind: str = ""
+
+    def html(self, letters: Mapping[str, str]) -> str:
+        """The entry as HTML; a footnote's letter is a link to the footnote."""
+        text = html.escape(self.text)
+        marks = ",".join(
+            f'<a href="#note-{letters[note]}" title="{html.escape(note)}">{letters[note]}</a>'
+            for note in self.footnotes
+        )
+        return f"{text}<sup>{marks}</sup>" if marks else text
+
+    def markdown(self, letters: Mapping[str, str]) -> str:
+        """The entry as Markdown."""
+        text = self.text.replace("|", "\\|")
+        text = f"**{text}**" if self.best else text
+        return f"{text}<sup>{','.join(letters[note] for note in self.footnotes)}</sup>" if self.footnotes else text
+
+    @property
+    def classes(self) -> str:
+        """Style classes of the entry."""
+        names = [self.kind, "best" if self.best else "", "dash" if self.text == DASH else ""]
+        return " ".join(name for name in names if name)
+
+
+@dataclass
+class Page:
+    """What stands around a table: its heading, its caption with facts on the measurement, and the notes
+    below it.
+    """
+
+    artefact: str
+    title: str
+    caption: str
+    paper: str
+    facts: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def write(prefix: Path, data: pd.DataFrame, layout: pd.DataFrame, page: Page) -> None:
+    """Writes `<prefix>.parquet`, `.csv`, `.md` and `.html`."""
+    prefix.parent.mkdir(parents=True, exist_ok=True)
+    layout = layout.map(lambda value: value if isinstance(value, Entry) else Entry(str(value)))
+    write_parquet(data, prefix.with_suffix(".parquet"), page)
+    data.to_csv(prefix.with_suffix(".csv"), index=False, lineterminator="\n")
+    prefix.with_suffix(".md").write_text(markdown(layout, page), encoding="utf-8")
+    prefix.with_suffix(".html").write_text(web_page(layout, page), encoding="utf-8")
+
+
+def write_parquet(data: pd.DataFrame, path: Path, page: Page) -> None:
+    """Writes the tidy rows, with the page's words as JSON in the metadata."""
+    table = pa.Table.from_pandas(data, preserve_index=False)
+    words = json.dumps(asdict(page)).encode()
+    pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), DESCRIPTION: words}), path)
+
+
+def read_page(path: Path) -> Page:
+    """The page's words as `write_parquet` stored them."""
+    return Page(**json.loads(pq.read_schema(path).metadata[DESCRIPTION]))
+
+
+def letters_of(texts: Iterable[str]) -> dict[str, str]:
+    """{footnote: letter} in the order of first appearance: a to z, then aa, ab ..."""
+    alphabet = string.ascii_lowercase
+    letters: dict[str, str] = {}
+    for text in texts:
+        if text not in letters:
+            high, low = divmod(len(letters), len(alphabet))
+            letters[text] = (alphabet[high - 1] if high else "") + alphabet[low]
+    return letters
+
+
+def markdown(layout: pd.DataFrame, page: Page) -> str:
+    """A layout of entries as a Markdown document; headings of several levels become one line, row headings
+    columns.
+    """
+    letters = _letters(layout)
+    flat = layout.map(lambda entry: entry.markdown(letters))
+    flat.columns = [_one_line(column) for column in flat.columns]
+    if any(flat.index.names):
+        headings = _sparse(layout.index)
+        headings.index = flat.index
+        flat = pd.concat([headings, flat], axis=1)
+    lines = [
+        f"## {page.paper}: {page.title}",
+        "",
+        page.caption,
+        "",
+        *[f"{fact}  " for fact in page.facts],
+        "",
+    ]
+    lines += [flat.to_markdown(index=False, disable_numparse=True), ""]
+    lines += [f"<sup>{letter}</sup> {text}.  " for text, letter in letters.items()]
+    lines += [""] if letters else []
+    lines += [f"- {note}" for note in page.notes]
+    return "\n".join(lines) + "\n"
+
+
+def web_page(layout: pd.DataFrame, page: Page) -> str:
+    """A layout of entries as one self-contained HTML page."""
+    letters = _letters(layout)
+    # pandas names cells by a random id where none is given, and the page would differ from run to run.
+    styler = layout.style.set_uuid("t").set_table_attributes('class="table"')
+    styler = styler.format(lambda entry: entry.html(letters))
+    styler = styler.format_index(html.escape, axis="columns").format_index(html.escape, axis="index")
+    styler = styler.set_td_classes(layout.map(lambda entry: entry.classes))
+    table = styler.to_html(sparse_index=True, sparse_columns=True, doctype_html=False)
+    templates = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True)
+    template = templates.get_template("page.html.jinja")
+    footnotes = {letter: text for text, letter in letters.items()}
+    return template.render(page=page, table=Markup(table), footnotes=footnotes)
+
+
+def _letters(layout: pd.DataFrame) -> dict[str, str]:
+    return letters_of(note for row in layout.itertuples(index=False) for entry in row for note in entry.footnotes)
+
+
+def _sparse(index: pd.Index) -> pd.DataFrame:
+    """Row headings as columns, empty where the row above says the same."""
+    frame = index.to_frame(index=False).astype(str)
+    repeated = pd.Series(True, index=frame.index)
+    for name in frame:
+        repeated &= frame[name] == frame[name].shift()
+        frame[name] = frame[name].mask(repeated, "")
+    return frame
+
+
+def _one_line(column: object) -> str:
+    return " ".join(part for part in column if part) if isinstance(column, tuple) else str(column)

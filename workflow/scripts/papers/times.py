@@ -1,0 +1,275 @@
+"""The table of times per mini-batch: networks x frameworks down, ours, the ratio and the paper's platforms
+across.
+"""
+
+from typing import Any
+
+import pandas as pd
+
+from papers.inputs import Frameworks, Measured
+from papers.render import DASH, Entry, Page
+from papers.wording import (
+    MARK_WORDS,
+    environment_label,
+    facts,
+    plural,
+    raw_data,
+    significant,
+    spread,
+    status_reason,
+)
+
+OURS, PAPER = "ours", "paper"
+SEPARATOR = " | "
+COLUMNS = [
+    "source",
+    "network",
+    "variant",
+    "network_label",
+    "batch",
+    "lineage",
+    "framework",
+    "framework_label",
+    "environment",
+    "adapter_mode",
+    "platform",
+    "column_group",
+    "column",
+    "device",
+    "devices",
+    "threads",
+    "ours",
+    "low",
+    "high",
+    "theirs",
+    "theirs_platform",
+    "ratio",
+    "unit",
+    "samples",
+    "repeats",
+    "effective_threads",
+    "peak_memory_bytes",
+    "status",
+    "reason",
+    "marks",
+    "printed",
+    "best",
+    "footnote",
+]
+
+
+def build(
+    measured: Measured,
+    printed: pd.DataFrame,
+    paper: dict[str, Any],
+    frameworks: Frameworks,
+    networks: dict[str, Any],
+    page: Page,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tidy rows (COLUMNS; times in seconds per mini-batch) and the layout; fills the page's notes and
+    footnotes.
+
+    A row of source 'ours' has the paper's number as `theirs` and `ratio` (ours / theirs) only where it is
+    like for like: same network, mini-batch and thread count, a framework of the same lineage, on the platform
+    `compared_with`.
+    """
+    rows = _our_rows(measured, printed, paper, frameworks, networks)
+    rows += _their_rows(printed, paper, frameworks, networks)
+    data = _in_order(pd.DataFrame(rows, columns=COLUMNS), paper, frameworks, networks)
+    data["best"] = _best(data)
+    data["footnote"] = [_footnote(row) for row in data.to_dict("records")]
+    page.facts = facts(measured)
+    page.notes = _notes(measured, paper) + page.notes
+    return data, _layout(data, paper, frameworks)
+
+
+def _our_rows(
+    measured: Measured,
+    printed: pd.DataFrame,
+    paper: dict[str, Any],
+    frameworks: Frameworks,
+    networks: dict[str, Any],
+) -> list[dict[str, Any]]:
+    reference = _reference(printed, paper, frameworks)
+    modes = measured.cells.groupby("framework")["adapter_mode"].nunique().gt(1).to_dict()
+    rows = []
+    for cell in measured.cells.to_dict("records"):
+        lineage = frameworks[cell["framework"]].lineage
+        key = (cell["network"], lineage, cell["threads"], cell["batch"])
+        comparable = cell["device"] == "cpu" and cell["devices"] in (0, 1) and not cell["variant"]
+        theirs = reference.get(key) if comparable else None
+        timed = cell["status"] == "ok" and pd.notna(cell["seconds"])
+        on_cpu = cell["device"] == "cpu"
+        rows.append(
+            {column: cell[column] for column in COLUMNS if column in cell}
+            | {
+                "source": OURS,
+                "network_label": cell["variant"] or networks[cell["network"]]["label"],
+                "lineage": lineage,
+                "framework_label": environment_label(frameworks, cell, modes[cell["framework"]]),
+                "column_group": f"Here: {cell['platform']}" + (", threads" if on_cpu else ""),
+                "column": str(cell["threads"]) if on_cpu else plural(cell["devices"], "device"),
+                "ours": cell["seconds"],
+                "theirs": theirs,
+                "theirs_platform": paper["compared_with"] if theirs else None,
+                "ratio": cell["seconds"] / theirs if timed and theirs else None,
+                "unit": "s",
+                "reason": cell["reason"] if timed or cell["status"] != "ok" else "no samples were recorded",
+                "marks": ", ".join(cell["marks"]),
+            }
+        )
+    return rows
+
+
+def _their_rows(
+    printed: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks, networks: dict[str, Any]
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "source": PAPER,
+            "network": row["network"],
+            "variant": "",
+            "network_label": networks[row["network"]]["label"],
+            "batch": int(row["batch"]),
+            "lineage": frameworks[row["framework"]].lineage,
+            "framework": row["framework"],
+            "framework_label": f"{frameworks[row['framework']].label} {paper['versions'][row['framework']]}",
+            "platform": row["platform"],
+            "column_group": paper["platforms"][row["platform"]]["group"],
+            "column": row["threads"] or paper["platforms"][row["platform"]]["name"],
+            "device": paper["platforms"][row["platform"]]["device"],
+            "devices": 1,
+            "threads": int(row["threads"]) if row["threads"] else None,
+            "theirs": row["number"],
+            "theirs_platform": row["platform"],
+            "unit": row["unit"],
+            "status": row["status"],
+            "reason": row["reason"],
+            "marks": "",
+            "printed": row["value"],
+        }
+        for row in printed.to_dict("records")
+    ]
+
+
+def _reference(
+    printed: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks
+) -> dict[tuple[str, str, int, int], float]:
+    """{(network, lineage, threads, batch): printed seconds} of the platform that ours is compared with."""
+    rows = printed[(printed["platform"] == paper["compared_with"]) & printed["number"].notna()]
+    return {
+        (row["network"], frameworks[row["framework"]].lineage, int(row["threads"]), int(row["batch"])): row["number"]
+        for row in rows.to_dict("records")
+    }
+
+
+def _in_order(
+    data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks, networks: dict[str, Any]
+) -> pd.DataFrame:
+    order = [*paper["networks"], *[name for name in networks if name not in paper["networks"]]]
+    keys = pd.DataFrame(
+        {
+            "network": data["network"].map(order.index),
+            "variant": data["variant"],
+            "batch": data["batch"],
+            "lineage": data["lineage"].map(lambda name: frameworks.lineage(name).order),
+            "source": data["source"],
+            "environment": data["environment"].fillna(""),
+            "mode": data["adapter_mode"].fillna(""),
+        }
+    )
+    sorted_data = data.loc[keys.sort_values(list(keys), kind="stable").index].reset_index(drop=True)
+    whole = ["batch", "devices", "threads", "samples", "repeats"]
+    return sorted_data.astype(dict.fromkeys(whole, "Int64"))
+
+
+def _best(data: pd.DataFrame) -> pd.Series:
+    """Whether a time is the shortest of its network and column, where there is more than one."""
+    time = data["ours"].where(data["source"] == OURS, data["theirs"]).astype(float)
+    place = [data[name] for name in ("source", "network", "variant", "batch", "platform")]
+    place += [data["devices"].fillna(0), data["threads"].fillna(0)]
+    grouped = time.groupby(place)
+    return (time == grouped.transform("min")) & (grouped.transform("count") > 1)
+
+
+def _footnote(row: dict[str, Any]) -> str:
+    """What a reader must be told of this time or this dash; several things are divided by SEPARATOR."""
+    ours = row["source"] == OURS
+    if pd.isna(row["ours"] if ours else row["theirs"]):
+        texts = [status_reason(row["status"], row["reason"]) if ours else row["reason"]]
+    else:
+        texts = [MARK_WORDS.get(mark, mark) for mark in row["marks"].split(", ") if mark]
+        texts += [row["reason"]] if row["reason"] else []
+    return SEPARATOR.join(text.rstrip(".") for text in texts)
+
+
+def _layout(data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -> pd.DataFrame:
+    short = paper["short"]
+    ratio_group = f"Ours ÷ theirs on the {paper['platforms'][paper['compared_with']]['name']}, threads"
+    caveats = {(entry["network"], entry["framework"]): entry["text"] for entry in paper.get("caveats", [])}
+    table: dict[tuple[str, str, str], dict[tuple[str, str], Entry]] = {}
+    blocks = ["network_label", "batch", "lineage"]
+    for (label, batch, lineage), rows in data.groupby(blocks, sort=False):
+        network = f"{label}, batch {batch}"
+        ours, theirs = rows[rows["source"] == OURS], rows[rows["source"] == PAPER]
+        labels = list(ours["framework_label"].unique()) or [""]
+        for row in ours.to_dict("records"):
+            entries = table.setdefault((network, lineage, row["framework_label"]), {})
+            entries[row["column_group"], row["column"]] = _entry(row)
+            if pd.notna(row["ratio"]):
+                entries[ratio_group, row["column"]] = Entry(significant(row["ratio"], 2), kind="ratio")
+        beside = table.setdefault((network, lineage, labels[0]), {})
+        for row in theirs.to_dict("records"):
+            caveat = caveats.get((row["network"], row["framework"]))
+            beside[short, "framework"] = Entry(row["framework_label"], (caveat,) if caveat else (), kind="words")
+            beside[row["column_group"], row["column"]] = _entry(row)
+    columns = _columns(data, ratio_group, short)
+    body = [[entries.get(column, Entry()) for column in columns] for entries in table.values()]
+    index = pd.MultiIndex.from_tuples(
+        [(network, frameworks.lineage(lineage).label, label) for network, lineage, label in table],
+        names=["Network", "Framework", "Measured here"],
+    )
+    return pd.DataFrame(body, index=index, columns=pd.MultiIndex.from_tuples(columns), dtype=object)
+
+
+def _columns(data: pd.DataFrame, ratio_group: str, short: str) -> list[tuple[str, str]]:
+    """Ours by platform and rising threads, then the ratio, then the paper's in its own order."""
+    ours, theirs = data[data["source"] == OURS], data[data["source"] == PAPER]
+    places = ours[["column_group", "column", "devices", "threads"]].drop_duplicates()
+    places = places.sort_values(["column_group", "devices", "threads"])
+    shared = sorted(ours.loc[ours["ratio"].notna(), "threads"].unique())
+    columns = list(zip(places["column_group"], places["column"], strict=True))
+    columns += [(ratio_group, str(threads)) for threads in shared]
+    columns.append((short, "framework"))
+    printed = theirs[["column_group", "column", "threads"]].drop_duplicates().reset_index(drop=True)
+    # Every row has the paper's columns in the paper's order, so the first appearance is that order.
+    return columns + list(zip(printed["column_group"], printed["column"], strict=True))
+
+
+def _entry(row: dict[str, Any]) -> Entry:
+    footnotes = tuple(row["footnote"].split(SEPARATOR)) if row["footnote"] else ()
+    time = row["ours"] if row["source"] == OURS else row["theirs"]
+    if pd.isna(time):
+        return Entry(DASH, footnotes, kind=row["source"])
+    if row["source"] == PAPER:
+        return Entry(row["printed"], footnotes, bool(row["best"]), PAPER)
+    text = f"{significant(time)} {spread(time, row['low'], row['high'])}"
+    return Entry(text, footnotes, bool(row["best"]), OURS)
+
+
+def _notes(measured: Measured, paper: dict[str, Any]) -> list[str]:
+    reference = paper["platforms"][paper["compared_with"]]
+    machines = "; ".join(f"{entry['name']}: {entry['machine']}" for entry in paper["platforms"].values())
+    return [
+        (
+            "Seconds per mini-batch, median ± the larger half of its 95 % interval; the shortest of a network "
+            "in each column is bold. A dash is a time that does not exist, for the reason in its footnote; an "
+            "empty place was not asked for here or does not stand in the paper."
+        ),
+        (
+            f"Ratios are ours divided by what {paper['short']} printed for the same thread count on their "
+            f"{reference['name']}, an {reference['machine']}: another machine, another version of the framework."
+        ),
+        raw_data(measured),
+        f"{paper['short']} measured on {machines}.",
+    ]

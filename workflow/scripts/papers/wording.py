@@ -1,0 +1,116 @@
+"""How numbers, machines and software are written in every table and figure."""
+
+import math
+from typing import Any
+
+from papers.inputs import Frameworks, Measured
+
+STATUS_WORDS = {
+    "ok": "ok",
+    "unsupported": "not supported",
+    "install_failed": "does not install",
+    "not_equivalent": "not the same network",
+    "out_of_memory": "out of memory",
+    "timeout": "over the time limit",
+    "crashed": "crashed",
+    "diverged": "diverged",
+}
+
+MARK_WORDS = {
+    "oversubscribed": "used more CPU than it was given: over 1.1 effective threads for each one asked for",
+    "more threads than CPUs": "more threads than the machine has CPUs",
+    "few samples": "fewer than 5 samples, so the interval is not one of 95 %",
+}
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """A positive number to `digits` significant digits, never in scientific notation."""
+    if value == 0:
+        return "0"
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    # Rounding may carry into a new digit (0.9996), which then needs one decimal less.
+    rounded = round(value, decimals)
+    decimals = digits - 1 - math.floor(math.log10(abs(rounded)))
+    return f"{rounded:.{max(decimals, 0)}f}"
+
+
+def spread(median: float, low: float, high: float) -> str:
+    """The larger half of an interval as a share of its median: '±0.6 %'."""
+    share = 100 * max(high - median, median - low) / median
+    return f"±{share:.1f} %" if share < 9.95 else f"±{share:.0f} %"
+
+
+def count(value: int) -> str:
+    """A whole number with its thousands set apart."""
+    return f"{value:,}"
+
+
+def gibibytes(value: float | None) -> str:
+    """Bytes as GiB, '' where not known."""
+    return "" if not value else f"{value / 2**30:.0f} GiB"
+
+
+def status_reason(status: str, reason: str) -> str:
+    """What stands in the footnote of a dash."""
+    words = STATUS_WORDS.get(status, status)
+    return f"{words}: {reason}" if reason else words
+
+
+def environment_label(frameworks: Frameworks, cell: dict[str, Any], modes: bool) -> str:
+    """The framework's label and version, and the mode where a framework runs in more than one: 'PyTorch
+    2.13.0, eager'.
+    """
+    version = cell["framework_version"]
+    if not isinstance(version, str):
+        version = cell["environment"].partition("-")[2]
+    label = f"{frameworks[cell['framework']].label} {version}".strip()
+    return f"{label}, {cell['adapter_mode']}" if modes and cell["adapter_mode"] else label
+
+
+def machine_text(platform: str, machine: dict[str, Any]) -> str:
+    """One line on a platform's machine: 'local-cpu: AMD EPYC, 2 cores, 24 GiB, Debian 12'."""
+    if not machine:
+        return platform
+    cpu = machine.get("cpu", {})
+    parts = [cpu.get("model", ""), cores_text(cpu), gibibytes(machine.get("memory_bytes"))]
+    parts += [f"{gpu['model']} {gibibytes(gpu.get('memory_bytes'))}".strip() for gpu in machine.get("gpus", [])]
+    parts.append(machine.get("os", ""))
+    return f"{platform}: {', '.join(part for part in parts if part)}"
+
+
+def cores_text(cpu: dict[str, Any]) -> str:
+    """Physical cores, and logical ones where they are more."""
+    physical, logical = cpu.get("physical_cores"), cpu.get("logical_cores")
+    if not physical and not logical:
+        return ""
+    if not physical or physical == logical:
+        return plural(logical, "core")
+    return f"{plural(physical, 'core')} ({logical} logical)"
+
+
+def plural(number: int, word: str) -> str:
+    """'1 thread', '2 threads'."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def facts(measured: Measured) -> list[str]:
+    """What stands beside a caption of measured numbers: the machines, what is timed, when."""
+    lines = [f"Measured on {machine_text(platform, machine)}." for platform, machine in measured.platforms.items()]
+    software = measured.cells.drop_duplicates("environment")
+    names = [
+        f"{cell['environment']} ({cell['framework_version']})"
+        if isinstance(cell["framework_version"], str)
+        else cell["environment"]
+        for cell in software.to_dict("records")
+    ]
+    lines.append(f"Environments: {', '.join(names)}.")
+    if measured.timed_region:
+        lines.append(f"Timed: {measured.timed_region}.")
+    if measured.dates:
+        lines.append(f"Date (UTC): {measured.dates}.")
+    return lines
+
+
+def raw_data(measured: Measured) -> str:
+    """Where the rows behind an artefact lie."""
+    return f"All samples: {measured.source}; one file for each cell: results/shards/."
