@@ -5,7 +5,7 @@ CORES ?= all
 TARGET ?=
 PYTHON ?=
 
-.PHONY: run test environments clean help venv
+.PHONY: run test environments again inspect clean help venv
 
 run: venv  ## set everything up, then: .venv/bin/snakemake --cores $(CORES) $(TARGET)
 	@.venv/bin/snakemake --cores $(CORES) $(TARGET)
@@ -15,6 +15,13 @@ test: venv  ## run the tests
 
 environments: venv  ## make the frameworks' environments, and measure nothing
 	@.venv/bin/snakemake --cores $(CORES) environments
+
+again: venv  ## measure once more the cells that were measured while something else was at work
+	@cells=$$(workflow/scripts/steptime measure.disturbed) && .venv/bin/snakemake --cores $(CORES) --force $$cells
+	@.venv/bin/snakemake --cores $(CORES) $(TARGET)
+
+inspect: venv  ## print all that a shard knows: make inspect SHARD=results/shards/...
+	@workflow/scripts/steptime measure.inspect $(SHARD)
 
 clean:  ## remove .venv, the frameworks' environments and caches; results and logs stay
 	rm -rf .venv .environments .cache .pytest_cache .ruff_cache

@@ -9,14 +9,14 @@ import yaml
 from prove import golden
 from prove.compare import TOLERANCES
 from worker import data, networks
-from worker.prove import BATCH, start_weights
+from worker.prove import BATCH
 
 CATALOGUE = yaml.safe_load((Path(__file__).parents[2] / "config/networks.yaml").read_text())
 
 
 def start_of(network):
     spec = networks.specify(network, CATALOGUE, narrow=True)
-    return spec, {name: values.astype(np.float64) for name, values in start_weights(spec).items()}
+    return spec, {name: values.astype(np.float64) for name, values in data.initial_weights(spec).items()}
 
 
 def slope(spec, weights, name, place, step, inputs, labels):

@@ -67,11 +67,22 @@ def test_a_cell_that_failed_keeps_its_reason_even_where_nothing_else_is_known():
 
 def test_marks_tell_of_threads_and_samples():
     busy = rows([1.0] * 5, effective_threads=2.3)
-    above = rows([1.0] * 5, threads=8, effective_threads=2.0)
+    above = rows([1.0] * 5, threads=8, effective_threads=3.9)
+    idle = rows([1.0] * 5, threads=4, effective_threads=1.0)
+    disturbed = rows([1.0] * 5, threads=3, effective_threads=3.0, foreign_cpus=0.5)
+    stolen = rows([1.0] * 5, threads=3, batch=1, effective_threads=3.0, steal_share=0.05)
     few = rows([1.0] * 4, threads=1, effective_threads=1.0)
     on_gpu = rows([1.0] * 5, device="gpu", threads=1, effective_threads=2.0)
-    marks = summarise(pd.DataFrame(busy + above + few + on_gpu), {"m1": 4})["marks"].tolist()
-    assert marks == [["oversubscribed"], ["more threads than CPUs"], ["few samples"], []]
+    frame = pd.DataFrame(busy + above + idle + disturbed + stolen + few + on_gpu)
+    assert summarise(frame, {"m1": 4})["marks"].tolist() == [
+        ["oversubscribed"],
+        ["more threads than CPUs"],
+        ["idle threads"],
+        ["disturbed"],
+        ["disturbed"],
+        ["few samples"],
+        [],
+    ]
 
 
 def test_two_timed_regions_are_refused():

@@ -18,7 +18,7 @@ import psutil
 import yaml
 
 from environments import interpreter
-from measure import machine, progress
+from measure import interference, machine, progress
 from measure.supervise import Outcome, run_worker
 from worker import networks
 
@@ -134,26 +134,32 @@ def column_values(
     while "variant_of" in catalogue[base]:
         base = catalogue[base]["variant_of"]
     wall, used = done.get("wall_seconds"), done.get("cpu_seconds")
-    return cell | {
-        "network": base,
-        "variant": "" if base == cell["network"] else cell["network"],
-        "framework_version": ready.get("versions", {}).get("framework_version"),
-        "status": outcome.status,
-        "reason": outcome.reason,
-        "parameters": ready.get("parameters"),
-        "flops_per_step": networks.flops_per_step(spec, cell["batch"]),
-        "timed_region": ",".join(TIMED_REGION),
-        "warmup_steps": warmup.get("steps"),
-        "import_seconds": ready.get("import_seconds"),
-        "build_seconds": ready.get("build_seconds"),
-        "peak_memory_bytes": outcome.peak_memory_bytes,
-        "cpu_seconds": used,
-        "wall_seconds": wall,
-        "effective_threads": used / wall if wall else None,
-        "first_loss": warmup.get("first_loss"),
-        "last_loss": done.get("last_loss"),
-        "environment_digest": manifest["digest"],
-    }
+    disturbed = interference.between(*outcome.snapshots, wall, used, psutil.cpu_count()) if wall else {}
+    return (
+        cell
+        | disturbed
+        | {
+            "network": base,
+            "variant": "" if base == cell["network"] else cell["network"],
+            "framework_version": ready.get("versions", {}).get("framework_version"),
+            "status": outcome.status,
+            "reason": outcome.reason,
+            "parameters": ready.get("parameters"),
+            "flops_per_step": networks.flops_per_step(spec, cell["batch"]),
+            "timed_region": ",".join(TIMED_REGION),
+            "warmup_steps": warmup.get("steps"),
+            "import_seconds": ready.get("import_seconds"),
+            "build_seconds": ready.get("build_seconds"),
+            "peak_memory_bytes": outcome.peak_memory_bytes,
+            "cpu_seconds": used,
+            "wall_seconds": wall,
+            "effective_threads": used / wall if wall else None,
+            "involuntary_switches": done.get("involuntary_switches"),
+            "first_loss": warmup.get("first_loss"),
+            "last_loss": done.get("last_loss"),
+            "environment_digest": manifest["digest"],
+        }
+    )
 
 
 def software(cell: dict[str, Any], outcome: Outcome, manifest: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from typing import Any
 
 import psutil
 
+from measure import interference
+
 POLL_SECONDS = 0.5
 SCRIPTS = Path(__file__).resolve().parents[1]
 # What a worker inherits. Thread knobs, Python's own variables and the like must come from the cell alone.
@@ -31,6 +33,7 @@ class Outcome:
     events: dict[str, dict[str, Any]] = field(default_factory=dict)
     samples: list[tuple[int, float]] = field(default_factory=list)
     peak_memory_bytes: int | None = None
+    snapshots: list[interference.Snapshot] = field(default_factory=list)
 
 
 def run_worker(
@@ -138,6 +141,8 @@ def _note(event: dict[str, Any], outcome: Outcome) -> None:
         outcome.status, outcome.reason = event["status"], event["reason"]
     else:
         outcome.events[name] = event
+        if name in ("warmup", "done"):
+            outcome.snapshots.append(interference.snapshot())
 
 
 def _last_stage(outcome: Outcome) -> str:

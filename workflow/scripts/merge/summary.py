@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from measure.interference import MOST_FOREIGN_CPUS, MOST_STEAL_SHARE
 from worker.statistics import median, median_interval
 
 CELL = [
@@ -44,11 +45,14 @@ COLUMNS = [
     "samples",
     "repeats",
     "effective_threads",
+    "foreign_cpus",
+    "steal_share",
     "peak_memory_bytes",
     "marks",
 ]
 ENOUGH_REPEATS = 6  # the fewest values whose median has a distribution-free 95 % interval
 OVERSUBSCRIBED = 1.1  # effective threads per thread asked for, above which a cell did not keep to its threads
+IDLE = 0.7  # effective threads per thread asked for, below which some of them did nothing, or were kept from it
 FEW_SAMPLES = 5
 
 
@@ -125,6 +129,17 @@ def _above_cpus(cell: Mapping[str, Any], logical: int | None) -> bool:
     return cell["device"] == "cpu" and logical is not None and cell["threads"] > logical
 
 
+def _idle(cell: Mapping[str, Any], logical: int | None) -> bool:
+    effective = cell["effective_threads"]
+    possible = min(cell["threads"], logical or cell["threads"])
+    return cell["device"] == "cpu" and pd.notna(effective) and effective < IDLE * possible
+
+
+def _disturbed(cell: Mapping[str, Any], logical: int | None) -> bool:
+    limits = (("foreign_cpus", MOST_FOREIGN_CPUS), ("steal_share", MOST_STEAL_SHARE))
+    return any(pd.notna(cell[column]) and cell[column] > limit for column, limit in limits)
+
+
 def _few_samples(cell: Mapping[str, Any], logical: int | None) -> bool:
     return 0 < cell["samples"] < FEW_SAMPLES
 
@@ -134,6 +149,8 @@ def _few_samples(cell: Mapping[str, Any], logical: int | None) -> bool:
 MARKS: dict[str, Callable[[Mapping[str, Any], int | None], bool]] = {
     "oversubscribed": _oversubscribed,
     "more threads than CPUs": _above_cpus,
+    "idle threads": _idle,
+    "disturbed": _disturbed,
     "few samples": _few_samples,
 }
 
@@ -145,8 +162,8 @@ def _summary(cell: dict[str, Any], rows: pd.DataFrame, logical_cores: Mapping[st
     failed = rows[rows["status"] != "ok"].drop_duplicates("repeat")
     repeats = [samples["seconds"].tolist() for _, samples in timed.groupby("repeat")]
     row.update(seconds=None, low=None, high=None, samples=len(timed), repeats=len(repeats), marks=[])
-    row["effective_threads"] = _median_of_repeats(timed, "effective_threads")
-    row["peak_memory_bytes"] = _median_of_repeats(timed, "peak_memory_bytes")
+    for column in ("effective_threads", "foreign_cpus", "steal_share", "peak_memory_bytes"):
+        row[column] = _median_of_repeats(timed, column)
     if not repeats:
         worst = failed if len(failed) else rows
         row["status"], row["reason"] = str(worst["status"].iloc[0]), _text(worst["reason"].iloc[0])

@@ -19,6 +19,9 @@ STATUS_WORDS = {
 MARK_WORDS = {
     "oversubscribed": "used more CPU than it was given: over 1.1 effective threads for each one asked for",
     "more threads than CPUs": "more threads than the machine has CPUs",
+    "idle threads": "used less CPU than it was given: under 0.7 effective threads for each one asked for",
+    "disturbed": "measured while other programs, or other guests of the host, had CPU time: "
+    "`make again` measures such cells once more",
     "few samples": "fewer than 5 samples, so the interval is not one of 95 %",
 }
 

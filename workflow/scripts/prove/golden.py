@@ -15,7 +15,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from worker import data
 from worker.networks import BATCH_NORM_EPSILON
-from worker.prove import BATCH, CALLS, READ_AFTER, RECOVERY_RATE, start_weights, with_rate
+from worker.prove import BATCH, CALLS, READ_AFTER, RECOVERY_RATE, with_rate
 
 Arrays = dict[str, np.ndarray]
 Backward = Callable[[np.ndarray], tuple[list, Arrays]]
@@ -46,7 +46,7 @@ class Expected:
 
 def expect(spec: dict, batch: int = BATCH) -> Expected:
     """The golden run of a specification's proof."""
-    start = start_weights(spec)
+    start = data.initial_weights(spec)
     inputs, labels = data.synthetic_batch(spec, batch)
     first = train_step(with_rate(spec, RECOVERY_RATE), start, inputs, labels)
     weights, losses, after = start, [], {}

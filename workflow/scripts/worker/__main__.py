@@ -7,7 +7,7 @@ FD is the pipe to the supervisor; one JSON object a line goes there, each with a
     ready    versions, import_seconds, prepare_seconds, build_seconds, parameters, frozen_parameters, threads, settings
     warmup   steps, per_block, first_loss, first_seconds, seconds, steady
     sample   steps, seconds (per mini-batch)
-    done     last_loss, cpu_seconds, wall_seconds (of the samples), peak_memory_bytes
+    done     last_loss, cpu_seconds, wall_seconds, involuntary_switches (of the samples), peak_memory_bytes
     failed   status, reason
 
 The job is JSON: task ("measure" or "prove"), adapter, spec, mode, batch, threads, device and, to measure, parameters
@@ -18,6 +18,7 @@ Plain Python that 3.6 can import: standard library, numpy and the framework.
 import importlib
 import json
 import os
+import resource
 import sys
 import time
 import traceback
@@ -82,7 +83,7 @@ def _measure(job, emit):
     sampling = job["sampling"]
     warm = timing.warm_up(trainer.run, clock, sampling["budget_seconds"])
     emit("warmup", **warm)
-    cpu, wall = time.process_time(), clock()
+    switches, cpu, wall = _involuntary_switches(), time.process_time(), clock()
     last_loss = timing.sample(
         trainer.run,
         clock,
@@ -93,9 +94,17 @@ def _measure(job, emit):
         lambda steps, seconds: emit("sample", steps=steps, seconds=seconds),
     )
     cpu, wall = time.process_time() - cpu, clock() - wall
+    switches = _involuntary_switches() - switches
     if not last_loss < warm["first_loss"]:
         raise timing.Diverged("the loss did not fall: {:.6g}, then {:.6g}".format(warm["first_loss"], last_loss))
-    emit("done", last_loss=last_loss, cpu_seconds=cpu, wall_seconds=wall, peak_memory_bytes=_peak_memory())
+    emit(
+        "done",
+        last_loss=last_loss,
+        cpu_seconds=cpu,
+        wall_seconds=wall,
+        involuntary_switches=switches,
+        peak_memory_bytes=_peak_memory(),
+    )
 
 
 def _prove(job, emit):
@@ -124,6 +133,11 @@ def _classify(error):
     if isinstance(error, MemoryError) or any(words in text.lower() for words in OUT_OF_MEMORY):
         return "out_of_memory", short
     return "crashed", "{}: {}".format(type(error).__name__, short)
+
+
+def _involuntary_switches():
+    """How often the kernel took a CPU from a thread of this process, since its start."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
 def _peak_memory():

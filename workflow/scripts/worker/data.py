@@ -19,8 +19,9 @@ def initial_weights(spec, seed=SEED):
     weights, offset = {}, 0
     for parameter in spec["parameters"]:
         size = int(np.prod(parameter["shape"], dtype=np.int64))
-        values = _cut(table * np.float32(parameter["bound"]) + np.float32(parameter["centre"]), offset, size)
-        weights[parameter["name"]] = values.reshape(parameter["shape"])
+        period = _cut(table, offset, min(size, TABLE_LENGTH))
+        values = period * np.float32(parameter["bound"]) + np.float32(parameter["centre"])
+        weights[parameter["name"]] = _cut(values, 0, size).reshape(parameter["shape"])
         offset = (offset + size) % TABLE_LENGTH
     return weights
 

@@ -23,21 +23,6 @@ RECOVERY_RATE = 2.0**20
 CALLS = (1, 3, 1, 1, 1, 1, 1, 1)
 READ_AFTER = (1, 4)
 
-# A residual branch starts at this part of its shortcut. At equal parts the gradient of fifty layers grows
-# some 30 times and float32 noise turns signs in front of ReLUs, so that no two frameworks agree (compare
-# Goyal et al. 2017, section 5.1, who start the same gammas at zero).
-BRANCH_SCALE = np.float32(0.1)
-
-
-def start_weights(spec):
-    """The specification's start values, with the last gamma of each residual branch scaled down."""
-    weights = data.initial_weights(spec)
-    for node in spec["nodes"]:
-        branch = node["inputs"][0] + "/gamma"
-        if node["op"] == "add" and branch in weights:
-            weights[branch] = weights[branch] * BRANCH_SCALE
-    return weights
-
 
 def with_rate(spec, rate):
     """The specification with another learning rate."""
@@ -55,7 +40,7 @@ def collect(adapter, spec, batch, mode, threads, device):
 
     def build(rate):
         inputs, labels = data.synthetic_batch(spec, batch)
-        return adapter.build(with_rate(spec, rate), start_weights(spec), inputs, labels, mode, threads, device)
+        return adapter.build(with_rate(spec, rate), data.initial_weights(spec), inputs, labels, mode, threads, device)
 
     trainer = build(RECOVERY_RATE)
     first_loss = trainer.run(1)
