@@ -1,5 +1,12 @@
 # An environment is made once from its file of pins; what was installed, or why it could not be, is its manifest.
 
+# Read here too, so that a mistake in a file of pins is one sentence.
+try:
+    for environment in grid_environments():
+        pins.load(f"envs/{environment}.yaml")
+except pins.PinsError as error:
+    raise WorkflowError(str(error)) from None
+
 
 localrules:
     build_environment,
@@ -9,9 +16,7 @@ localrules:
 rule environments:
     """Every environment of the grid, and nothing measured."""
     input:
-        expand(
-            "results/environments/{environment}.json", environment=grid_environments()
-        ),
+        expand("results/environments/{environment}.json", environment=grid_environments()),
 
 
 rule build_environment:
@@ -25,9 +30,7 @@ rule build_environment:
     params:
         # The file itself is not an input: a comment in it would measure everything again.
         spec="envs/{environment}.yaml",
-        digest=lambda wildcards: pins.digest(
-            pins.load(f"envs/{wildcards.environment}.yaml")
-        ),
+        digest=lambda wildcards: pins.digest(pins.load(f"envs/{wildcards.environment}.yaml")),
     shell:
         "workflow/scripts/steptime environments.build --spec {params.spec}"
         " --environment {wildcards.environment} --output {output.manifest} --log {log}"

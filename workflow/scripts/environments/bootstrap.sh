@@ -3,10 +3,11 @@
 # it stands already. What an interrupt leaves half made lacks the stamp, and is made again.
 cd "$(dirname "$0")/../../.." || exit 1
 stamp=.venv/.steptime-lock
-checksum=$(cksum <requirements.lock)
+# With the folder, since the commands in .venv/bin do not survive a move.
+made_of="$(cksum <requirements.lock) $PWD"
 
 stands() {
-    [ "$(cat $stamp 2>/dev/null)" = "$checksum" ] && .venv/bin/python -c '' 2>/dev/null
+    [ "$(cat $stamp 2>/dev/null)" = "$made_of" ] && .venv/bin/python -c '' 2>/dev/null
 }
 
 fail() {
@@ -40,4 +41,4 @@ rm -rf .venv
         PYTHONPATH=workflow/scripts .venv/bin/python -m environments.installer pip install \
             --quiet --compile-bytecode --python .venv/bin/python -r requirements.lock
 } || fail ".venv could not be made: see what was printed above, mend it, and run the same command again."
-echo "$checksum" >$stamp
+echo "$made_of" >$stamp

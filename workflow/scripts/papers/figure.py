@@ -20,11 +20,15 @@ NOTE_WIDTH = 118  # letters of a note's line that fit the figure's width at NOTE
 
 
 @contextmanager
-def canvas() -> Iterator[tuple[Figure, Axes]]:
-    """A figure with one axes in the house style; drawing happens inside the `with`."""
+def canvas(rows: int = 1, columns: int = 1, height: float | None = None) -> Iterator[tuple[Figure, Axes]]:
+    """A figure in the house style with one axes, or an array of them that share theirs; drawing happens inside the
+    `with`. `height` is in inches.
+    """
     with style.context(STYLE):
         drawing = Figure(layout="constrained")
-        yield drawing, drawing.subplots()
+        if height is not None:
+            drawing.set_figheight(height)
+        yield drawing, drawing.subplots(rows, columns, sharex=True, sharey=True)
 
 
 def headings(axes: Axes, title: str, lines: list[str]) -> None:

@@ -26,6 +26,7 @@ BATCH_NORM_EPSILON = 1e-5
 # over fifty layers and float32 noise turns signs in front of ReLUs: no two frameworks agree then (compare Goyal et al.
 # 2017, section 5.1, who start the same gammas at zero).
 BRANCH_GAMMA = 0.1
+BIAS_BOUND = 0.02
 LEARNING_RATE = 0.01
 
 
@@ -233,43 +234,40 @@ _SHAPES = {
 def _parameters(node):
     """Parameters of a node, with the bounds of their uniform start values.
 
-    Weights start uniform with variance 2/fan-in for convolutions and 1/fan-in elsewhere (He et al. 2015, "Delving deep
-    into rectifiers", and LeCun et al. 1998, "Efficient BackProp"); no start value is a special one, so that a parameter
-    in the wrong place is seen by the proof.
+    Weights start uniform with variance 1/fan-in (LeCun et al. 1998, "Efficient BackProp"), those of convolutions in
+    +-1/sqrt(fan-in), the default of torch.nn: wider ones (He et al. 2015) make AlexNet at full size, which has nothing
+    that normalises, diverge at the learning rate of 0.01. No start value is a special one such as 0, so that the proof
+    sees a parameter in the wrong place.
     """
     op = node["op"]
 
-    def parameter(role, shape, fan_in, gain=3.0, centre=0.0):
-        return {
-            "name": "{}/{}".format(node["name"], role),
-            "shape": shape,
-            "bound": math.sqrt(gain / fan_in),
-            "centre": centre,
-        }
+    def parameter(role, shape, bound, centre=0.0):
+        return {"name": "{}/{}".format(node["name"], role), "shape": shape, "bound": bound, "centre": centre}
 
     if op == "dense":
-        entries = [parameter("weight", [node["in_shape"][-1], node["units"]], node["in_shape"][-1])]
-        return entries + ([parameter("bias", [node["units"]], 10000)] if node["bias"] else [])
+        features, units = node["in_shape"][-1], node["units"]
+        entries = [parameter("weight", [features, units], math.sqrt(3 / features))]
+        return entries + ([parameter("bias", [units], BIAS_BOUND)] if node["bias"] else [])
     if op == "conv":
         channels, kernel = node["in_shape"][0], node["kernel"]
-        fan_in = channels * kernel * kernel
-        entries = [parameter("weight", [node["channels"], channels, kernel, kernel], fan_in, 6.0)]
-        return entries + ([parameter("bias", [node["channels"]], 10000)] if node["bias"] else [])
+        shape = [node["channels"], channels, kernel, kernel]
+        entries = [parameter("weight", shape, 1 / math.sqrt(channels * kernel * kernel))]
+        return entries + ([parameter("bias", [node["channels"]], BIAS_BOUND)] if node["bias"] else [])
     if op == "batch_norm":
         channels = node["in_shape"][0]
         centre = BRANCH_GAMMA if node.get("ends_branch") else 1.0
         return [
-            parameter("gamma", [channels], 300 / centre**2, centre=centre),
-            parameter("beta", [channels], 300),
+            parameter("gamma", [channels], 0.1 * centre, centre=centre),
+            parameter("beta", [channels], 0.1),
         ]
     if op == "embedding":
-        return [parameter("weight", [node["vocabulary"], node["units"]], 1)]
+        return [parameter("weight", [node["vocabulary"], node["units"]], math.sqrt(3))]
     if op == "lstm":
         features, units = node["in_shape"][-1], node["units"]
         return [
-            parameter("input", [features, 4 * units], features),
-            parameter("recurrent", [units, 4 * units], units),
-            parameter("bias", [4 * units], 10000),
+            parameter("input", [features, 4 * units], math.sqrt(3 / features)),
+            parameter("recurrent", [units, 4 * units], math.sqrt(3 / units)),
+            parameter("bias", [4 * units], BIAS_BOUND),
         ]
     return []
 

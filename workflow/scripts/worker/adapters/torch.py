@@ -37,9 +37,7 @@ def versions():
     if hasattr(torch, "__config__"):
         lines = [line.strip(" -") for line in torch.__config__.show().splitlines()]
         libraries = ("Intel(R) oneAPI Math Kernel", "Intel(R) Math Kernel", "Intel(R) MKL-DNN", "OpenMP")
-        found["blas"] = "; ".join(
-            line.split(" Product Build")[0] for line in lines if line.startswith(libraries)
-        )
+        found["blas"] = "; ".join(line.split(" Product Build")[0] for line in lines if line.startswith(libraries))
         found["build"] = "; ".join(line for line in lines if line.startswith(("GCC", "CPU capability")))
     if torch.version.cuda:
         found["cuda"] = torch.version.cuda
@@ -137,9 +135,7 @@ class _Trainer:
         for node in self._nodes:
             for role, (attribute, transposed) in _homes(node):
                 value = getattr(getattr(self.network, node["name"]), attribute).detach().cpu().numpy()
-                found["{}/{}".format(node["name"], role)] = np.array(
-                    value.T if transposed else value, order="C"
-                )
+                found["{}/{}".format(node["name"], role)] = np.array(value.T if transposed else value, order="C")
         return found
 
     def _forward(self, inputs, labels):
@@ -215,9 +211,7 @@ def _check(mode, device):
     if mode == "compiled" and not hasattr(torch, "compile"):
         raise Unsupported(f"PyTorch {torch.__version__} has no torch.compile")
     if mode == "compiled" and device == "cpu" and not (shutil.which("g++") or shutil.which("clang++")):
-        raise Unsupported(
-            "torch.compile needs a C++ compiler on the processor, and there is no g++ or clang++"
-        )
+        raise Unsupported("torch.compile needs a C++ compiler on the processor, and there is no g++ or clang++")
 
 
 def _configure_cpu():

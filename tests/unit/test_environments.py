@@ -1,0 +1,236 @@
+"""Environments: their files of pins, and how they are made or fail to be, with a package and no network."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from environments import build, installer, interpreter, pins
+
+ROOT = Path(__file__).resolve().parents[2]
+SPECS = sorted((ROOT / "envs").glob("*.yaml"))
+SPEC = """\
+channels: [conda-forge]
+dependencies:
+  - python={python}
+  - pip=25.3
+  - pip:
+      - {package}
+"""
+HERE = "{}.{}".format(*sys.version_info)
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A folder with envs/tiny-1.yaml and, where pip looks, the wheel that it pins; nothing can be downloaded."""
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    with zipfile.ZipFile(wheels / "tiny-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("tiny.py", "answer = 42\n")
+        wheel.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
+        wheel.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr("tiny-1.0.dist-info/RECORD", "")
+    for name in [name for name in os.environ if name.startswith(("UV_", "PIP_", "STEPTIME_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+    (tmp_path / "pip.conf").write_text(f"[global]\nfind-links = {wheels}\nno-index = true\n")
+    monkeypatch.setenv("UV_PYTHON_DOWNLOADS", "never")
+    (tmp_path / "envs").mkdir()
+    (tmp_path / "envs/tiny-1.yaml").write_text(SPEC.format(python=HERE, package="tiny==1.0"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def command(root: Path) -> list[str]:
+    """The command line that makes the environment tiny-1."""
+    options = {"spec": "envs/tiny-1.yaml", "environment": "tiny-1", "output": "tiny-1.json", "log": "logs/tiny-1.log"}
+    named = [text for name, value in options.items() for text in (f"--{name}", value)]
+    return [str(ROOT / "workflow/scripts/steptime"), "environments.build", *named]
+
+
+def make(root: Path, expected: int = 0) -> tuple[dict, str]:
+    """Makes the environment tiny-1; its manifest and what the user saw."""
+    environment = os.environ | {"STEPTIME_PYTHON": sys.executable}
+    done = subprocess.run(command(root), cwd=root, env=environment, capture_output=True, text=True)
+    assert done.returncode == expected, done.stderr
+    assert "Traceback" not in done.stderr
+    manifest = root / "tiny-1.json"
+    return json.loads(manifest.read_text()) if manifest.exists() else {}, done.stderr
+
+
+@pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
+def test_every_file_pins_exact_versions_that_any_index_has(path):
+    wanted = pins.load(path)
+    assert wanted.packages
+    assert not [version for version in wanted.packages.values() if "+" in version]
+
+
+@pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
+def test_pins_are_closed(path):
+    """Checked with what is installed: the workflow's own packages here, a framework's where it was made already."""
+    wanted = pins.load(path)
+    if path.stem == "workflow":
+        for name in wanted.packages:
+            for text in distribution(name).requires or []:
+                needed = Requirement(text)
+                if needed.marker is None or needed.marker.evaluate({"extra": ""}):
+                    assert pins.normalise(needed.name) in wanted.packages, f"{name} needs {text}"
+        return
+    python = ROOT / ".environments" / path.stem / "bin/python"
+    if not python.exists():
+        pytest.skip("this environment is not made yet")
+    listed = [installer.find_uv(), "pip", "list", "--format", "json", "--python", python]
+    entries = json.loads(subprocess.run(listed, capture_output=True, text=True, check=True).stdout)
+    installed = {pins.normalise(entry["name"]): entry["version"] for entry in entries}
+    assert build.unpinned(installed, wanted) == []
+
+
+def test_lock_and_conda_file_of_the_workflow_are_the_same():
+    lines = (ROOT / "requirements.lock").read_text().splitlines()
+    locked = [line.partition("#")[0].strip() for line in lines]
+    assert sorted(filter(None, locked)) == list(pins.load(ROOT / "envs/workflow.yaml").requirements)
+    assert all(re.search(r"==\S+  # \w", line) for line in lines[1 : lines.index("# What these need.")])
+
+
+def test_digest_is_blind_to_comments_and_order_and_sees_a_pin():
+    content = {"channels": ["conda-forge"], "dependencies": ["python=3.11", "pip=25.3", {"pip": ["A_b==1", "c==2"]}]}
+    other = {"channels": ["mine"], "dependencies": [{"pip": ["c==2", "a-b==1"]}, "pip=24.0", "python=3.11"]}
+    changed = {"channels": ["conda-forge"], "dependencies": ["python=3.11", "pip=25.3", {"pip": ["A_b==1", "c==3"]}]}
+    first, second, third = (pins.digest(pins.parse(entry, "x")) for entry in (content, other, changed))
+    assert first == second != third
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("channels: [a\nb", "is not valid YAML"),
+        ("channels: [conda-forge]", "has no list 'dependencies'"),
+        (SPEC.format(python="3.11", package="a>=1"), "'a>=1' is not an exact pin: write it as name==version"),
+        (SPEC.format(python="3.11", package="a==1.*"), "'a==1.*' is not an exact pin"),
+        (SPEC.format(python="3.11", package="a==1\n      - A==2"), "a is pinned twice, as 1 and 2"),
+        (SPEC.replace("python={python}", "cudnn=9").format(package="a==1"), "'cudnn=9' cannot be used"),
+        (SPEC.replace("  - python={python}\n", "").format(package="a==1"), "does not pin python"),
+        (SPEC.format(python="3.11", package="a==1") + "prefix: here\n", "there is no key 'prefix'"),
+    ],
+)
+def test_a_mistake_in_a_file_is_one_sentence_and_no_result(checkout, text, said):
+    (checkout / "envs/tiny-1.yaml").write_text(text)
+    manifest, seen = make(checkout, expected=1)
+    assert not manifest
+    assert seen.startswith("envs/tiny-1.yaml") and said in seen and seen.count("\n") == 1
+
+
+def test_an_environment_is_made_once_and_its_manifest_tells_nothing_of_the_checkout(checkout):
+    manifest, seen = make(checkout)
+    assert (manifest["status"], manifest["packages"]) == ("ok", {"tiny": "1.0"})
+    assert manifest["python"].startswith(HERE)
+    assert str(checkout) not in json.dumps(manifest)
+    assert subprocess.run([checkout / ".environments/tiny-1/bin/python", "-c", "import tiny"]).returncode == 0
+    assert "making" in seen
+    again, seen = make(checkout)
+    assert again == manifest and not seen
+
+
+def test_what_an_interrupt_leaves_is_made_again(checkout):
+    process = subprocess.Popen(
+        command(checkout), cwd=checkout, env=os.environ | {"STEPTIME_PYTHON": sys.executable}, start_new_session=True
+    )
+    prefix = checkout / ".environments/tiny-1"
+    deadline = time.monotonic() + 60
+    while not (prefix / "bin/python").exists() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert prefix.exists() and not (checkout / "tiny-1.json").exists()
+    (prefix / "left").touch()
+    manifest, _ = make(checkout)
+    assert manifest["packages"] == {"tiny": "1.0"} and not (prefix / "left").exists()
+
+
+def test_a_changed_pin_does_not_keep_the_old_environment(checkout):
+    make(checkout)
+    (checkout / "envs/tiny-1.yaml").write_text(SPEC.format(python=HERE, package="tiny==2.0"))
+    manifest, seen = make(checkout)
+    assert manifest["status"] == "install_failed"
+    assert (
+        "tiny==2.0" in manifest["reason"] and "snakemake --force results/environments/tiny-1.json" in manifest["reason"]
+    )
+    assert str(checkout) not in manifest["reason"]
+    assert not (checkout / ".environments/tiny-1").exists()
+    assert seen.count("\n") == 2
+
+
+def test_a_python_that_is_not_there_is_a_result(checkout):
+    (checkout / "envs/tiny-1.yaml").write_text(SPEC.format(python="3.4", package="tiny==1.0"))
+    manifest, _ = make(checkout)
+    assert manifest["status"] == "install_failed" and manifest["reason"].startswith("no Python 3.4 was found: install")
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_conda_supplies_python_and_may_fail_too(checkout, monkeypatch, works):
+    """With a stand-in for conda: it says nothing of conda's own solver."""
+    stand_in = checkout / "bin/conda"
+    stand_in.parent.mkdir()
+    made = f'{installer.find_uv()} venv --no-project --quiet --python {sys.executable} "$6"'
+    failed = "echo 'PackagesNotFoundError: The following packages are not available: python=9.9' >&2; exit 1"
+    stand_in.write_text(f'#!/bin/sh\necho "$@" > {checkout}/asked\n{made if works else failed}\n')
+    stand_in.chmod(0o755)
+    monkeypatch.setenv("PATH", str(stand_in.parent), prepend=os.pathsep)
+    monkeypatch.setenv("STEPTIME_DEPLOYMENT", "conda")
+    manifest, _ = make(checkout)
+    assert f"--channel conda-forge python={HERE} pip=25.3" in (checkout / "asked").read_text()
+    if works:
+        assert manifest["packages"] == {"tiny": "1.0"}
+    else:
+        assert manifest["status"] == "install_failed" and "not available: python=9.9" in manifest["reason"]
+
+
+@pytest.mark.parametrize("text", ["No space left on device (os error 28)", "Disk quota exceeded (os error 122)"])
+def test_a_full_disk_is_called_so(text):
+    said = build.reason(f"error: Failed to install: a.whl\n  cause: failed to copy\n  cause: {text}\n", "it failed")
+    assert said == "it failed since the disk is full: free some space"
+
+
+def test_pip_is_followed_unless_uv_is_set_up():
+    settings = {"find-links": "/a b", "index-url": "u", "extra-index-url": "v\nw"}
+    translated = installer.translate(settings, {"UV_INDEX_URL": "mine"})
+    assert translated == {"UV_FIND_LINKS": "/a,b", "UV_INDEX": "v w", "UV_INDEX_STRATEGY": "unsafe-best-match"}
+
+
+@pytest.mark.parametrize(
+    ("packages", "variables", "expected"),
+    [
+        (["torch==2.13.0"], {}, True),
+        (["torch==2.13.0"], {"UV_FIND_LINKS": "wheels"}, False),
+        (["torch==2.12.0"], {"UV_FIND_LINKS": "wheels"}, True),
+        (["torch==2.13.0", "nvidia-cublas==13.0"], {}, False),
+        (["torch==2.13.0"], {"UV_TORCH_BACKEND": "cu130"}, False),
+        (["tiny==1.0"], {}, False),
+    ],
+)
+def test_the_cpu_build_of_torch_is_asked_for_where_the_pins_mean_it(checkout, packages, variables, expected):
+    (checkout / "wheels/torch-2.13.0+cpu-cp311-cp311-linux_x86_64.whl").touch()
+    content = {"channels": ["conda-forge"], "dependencies": ["python=3.11", "pip=25.3", {"pip": packages}]}
+    builder = build.Builder(pins.parse(content, "x"), checkout / "prefix", sys.stdout)
+    builder.variables = variables
+    assert builder._needs_cpu_torch() is expected
+
+
+def test_a_python_that_does_not_run_is_passed_over(tmp_path, monkeypatch):
+    """As pyenv's shim of a version that is not active does not."""
+    shim = tmp_path / f"python{HERE}"
+    shim.write_text("#!/bin/sh\nexit 127\n")
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(sys, "_base_executable", str(shim), raising=False)
+    found = interpreter.find(HERE, lambda *_: subprocess.CompletedProcess([], 1, ""))
+    assert found != shim and (found is None or interpreter.version_of(found, HERE))

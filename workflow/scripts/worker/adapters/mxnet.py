@@ -1,0 +1,274 @@
+"""MXNet: a symbol bound to an executor (`graph`), or the same operators called one after the other (`eager`).
+
+The measured reasons for what is done here stand in docs/adapters/mxnet.md.
+"""
+
+from __future__ import absolute_import
+
+import ctypes
+import os
+
+import mxnet as mx
+import numpy as np
+
+from .. import networks
+from . import Unsupported
+
+MODES = ("graph", "eager")
+
+
+def versions():
+    """Version of MXNet, its BLAS as the library itself names it, and the compiled-in features."""
+    library = _library()
+    library.openblas_get_config.restype = ctypes.c_char_p
+    library.openblas_get_corename.restype = ctypes.c_char_p
+    features = mx.runtime.Features()
+    return {
+        "framework_version": mx.__version__,
+        "blas": "{} on {}{}".format(
+            library.openblas_get_config().decode(),
+            library.openblas_get_corename().decode(),
+            ", oneDNN" if features.is_enabled("MKLDNN") else "",
+        ),
+        "build": " ".join(sorted(name for name in features if features.is_enabled(name))),
+    }
+
+
+def build(spec, weights, inputs, labels, mode, threads, device):
+    """See the contract in `adapters/__init__.py`. MXNet reads its thread numbers from the environment, at its import."""
+    if device == "gpu" and not mx.context.num_gpus():
+        raise Unsupported("this build of MXNet sees no GPU")
+    for node in spec["nodes"]:
+        if node["op"] not in _LAYERS:
+            raise Unsupported("the MXNet adapter has no layer '{}'".format(node["op"]))
+    context = mx.gpu(0) if device == "gpu" else mx.cpu()
+    with context:
+        return {"graph": _Graph, "eager": _Eager}[mode](spec, weights, inputs, labels, context)
+
+
+class _Trainer(object):
+    """What both modes share: the arrays, the update and the way back to the neutral layout."""
+
+    def __init__(self, spec, weights, inputs, labels, context):
+        self.spec = spec
+        self.context = context
+        self.trained, self.states = {}, {}
+        for node in spec["nodes"]:
+            self._add_arrays(node, weights, len(inputs))
+        self.data = {"input": _array(inputs), "labels": _array(labels)}
+        # Written by each backward pass before it is read, so it need not be filled.
+        self.gradients = {name: mx.nd.empty(value.shape) for name, value in self.trained.items()}
+        # The backward pass starts from the learning rate, so the gradients come out as SGD's steps. Subtracting them is
+        # vectorised; MXNet's own sgd_update and multi_sgd_update are not and take 2.5 and 6 times as long.
+        self.head = mx.nd.full((1,), spec["optimiser"]["learning_rate"])
+        self.updates = [
+            (_trainable(node, self.trained[name]), _trainable(node, self.gradients[name]))
+            for node in spec["nodes"]
+            for name in _names(node, self.trained)
+        ]
+        self.parameters = sum(value.size for value, _ in self.updates)
+        self.frozen_parameters = sum(value.size for value in self.trained.values()) - self.parameters
+        self.threads = _library().omp_get_max_threads()
+        self.settings = {
+            "update": "w -= g, with the backward pass started from the learning rate",
+            "engine": os.environ.get("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice"),
+            "malloc_arena_max": os.environ.get("MALLOC_ARENA_MAX", "default"),
+        }
+
+    def run(self, steps):
+        for _ in range(steps):
+            loss = self.differentiate()
+            for value, gradient in self.updates:
+                value -= gradient
+        last = float(loss.asscalar())
+        # The loss is there before the last update is done.
+        mx.nd.waitall()
+        return last
+
+    def weights(self):
+        neutral = {}
+        for node in self.spec["nodes"]:
+            name = node["name"]
+            if node["op"] == "lstm":
+                packed, start = self.trained[name + "/packed"].asnumpy(), 0
+                for role, shape in _lstm_shapes(node):
+                    size = int(np.prod(shape))
+                    neutral[name + "/" + role] = packed[start : start + size].reshape(shape[::-1]).T.copy()
+                    start += size
+            else:
+                for parameter in _names(node, self.trained):
+                    values = self.trained[parameter].asnumpy()
+                    neutral[parameter] = _transposed(values) if _is_matrix(node, values) else values
+        return neutral
+
+    def _add_arrays(self, node, weights, batch):
+        """Arrays of one layer. Takes them out of `weights`, so that large ones are not held twice for long."""
+        name = node["name"]
+        if node["op"] == "lstm":
+            # One vector: both matrices as (4 units, in), gates i, f, g, o; then the bias; then a redundant second bias.
+            parts = [weights.pop(name + "/" + role).T.ravel() for role, _ in _lstm_shapes(node)]
+            parts.append(np.zeros(4 * node["units"], np.float32))
+            self.trained[name + "/packed"] = _array(np.concatenate(parts))
+            self.states[name + "/start"] = mx.nd.zeros((1, batch, node["units"]))
+        else:
+            for parameter in _names(node, weights):
+                values = weights.pop(parameter)
+                self.trained[parameter] = _array(_transposed(values) if _is_matrix(node, values) else values)
+        if node["op"] == "batch_norm":
+            self.states[name + "/mean"] = mx.nd.zeros((node["shape"][0],))
+            self.states[name + "/variance"] = mx.nd.ones((node["shape"][0],))
+
+
+class _Graph(_Trainer):
+    """The whole network as one symbol, whose executor plans its memory once."""
+
+    def __init__(self, *arguments):
+        super(_Graph, self).__init__(*arguments)
+        loss = _loss(mx.sym, self.spec, mx.sym.Variable)
+        arrays = dict(self.trained, **self.states)
+        arrays.update(self.data)
+        self.executor = loss.bind(
+            self.context,
+            args={name: arrays[name] for name in loss.list_arguments()},
+            args_grad=self.gradients,
+            grad_req={name: "write" if name in self.trained else "null" for name in loss.list_arguments()},
+            aux_states={name: arrays[name] for name in loss.list_auxiliary_states()},
+        )
+
+    def differentiate(self):
+        (loss,) = self.executor.forward(is_train=True)
+        self.executor.backward([self.head])
+        return loss
+
+
+class _Eager(_Trainer):
+    """Gluon's way without `hybridize`: operators run as they are called, and autograd records them."""
+
+    def __init__(self, *arguments):
+        super(_Eager, self).__init__(*arguments)
+        self.arrays = dict(self.trained, **self.states)
+        self.arrays.update(self.data)
+        names = sorted(self.trained)
+        mx.autograd.mark_variables([self.trained[n] for n in names], [self.gradients[n] for n in names])
+
+    def differentiate(self):
+        with mx.autograd.record():
+            loss = _loss(mx.nd, self.spec, self.arrays.__getitem__)
+        loss.backward(self.head)
+        return loss
+
+
+def _loss(operators, spec, variable):
+    """Loss of the batch, (1,), built by `operators` (`mx.sym` or `mx.nd`) from the variables of the given names."""
+    values = {"input": variable("input")}
+    for node in spec["nodes"]:
+
+        def own(role, node=node):
+            return variable(node["name"] + "/" + role)
+
+        values[node["name"]] = _LAYERS[node["op"]](operators, node, own, *[values[name] for name in node["inputs"]])
+    likelihoods = operators.log_softmax(values[spec["nodes"][-1]["name"]], axis=-1)
+    return -operators.mean(operators.pick(likelihoods, variable("labels"), axis=-1))
+
+
+def _dense(operators, node, own, x):
+    parameters = [own("weight"), own("bias")] if node["bias"] else [own("weight")]
+    return operators.FullyConnected(x, *parameters, num_hidden=node["units"], no_bias=not node["bias"], flatten=False)
+
+
+def _conv(operators, node, own, x):
+    parameters = [own("weight"), own("bias")] if node["bias"] else [own("weight")]
+    return operators.Convolution(x, *parameters, num_filter=node["channels"], no_bias=not node["bias"], **_window(node))
+
+
+def _max_pool(operators, node, own, x):
+    return operators.Pooling(x, pool_type="max", **_window(node))
+
+
+def _global_average_pool(operators, node, own, x):
+    return operators.Flatten(operators.Pooling(x, pool_type="avg", global_pool=True, kernel=(1, 1)))
+
+
+def _batch_norm(operators, node, own, x):
+    return operators.BatchNorm(
+        x,
+        own("gamma"),
+        own("beta"),
+        own("mean"),
+        own("variance"),
+        eps=networks.BATCH_NORM_EPSILON,
+        fix_gamma=False,
+        use_global_stats=False,
+    )
+
+
+def _embedding(operators, node, own, x):
+    return operators.Embedding(x, own("weight"), input_dim=node["vocabulary"], output_dim=node["units"])
+
+
+def _lstm(operators, node, own, x):
+    start = own("start")
+    steps_first = operators.SwapAxis(x, dim1=0, dim2=1)
+    outputs = operators.RNN(
+        steps_first, own("packed"), start, start, state_size=node["units"], num_layers=1, mode="lstm"
+    )
+    return operators.SwapAxis(outputs, dim1=0, dim2=1)
+
+
+_LAYERS = {
+    "dense": _dense,
+    "conv": _conv,
+    "max_pool": _max_pool,
+    "global_average_pool": _global_average_pool,
+    "flatten": lambda operators, node, own, x: operators.Flatten(x),
+    "batch_norm": _batch_norm,
+    "relu": lambda operators, node, own, x: operators.Activation(x, act_type="relu"),
+    "sigmoid": lambda operators, node, own, x: operators.Activation(x, act_type="sigmoid"),
+    "add": lambda operators, node, own, x, y: operators.elemwise_add(x, y),
+    "embedding": _embedding,
+    "lstm": _lstm,
+}
+
+
+def _window(node):
+    return {name: (node[key],) * 2 for name, key in (("kernel", "kernel"), ("stride", "stride"), ("pad", "padding"))}
+
+
+def _lstm_shapes(node):
+    """Roles and neutral shapes of an LSTM's parameters, in the order in which MXNet packs them."""
+    width = 4 * node["units"]
+    return [
+        ("input", (node["in_shape"][-1], width)),
+        ("recurrent", (node["units"], width)),
+        ("bias", (width,)),
+    ]
+
+
+def _names(node, arrays):
+    """Names of the node's own arrays among `arrays`."""
+    return [name for name in list(arrays) if name.split("/")[0] == node["name"]]
+
+
+def _trainable(node, array):
+    """The part of an array that is trained: all of it, but for an LSTM's second bias, which stays at zero."""
+    return array[: -4 * node["units"]] if node["op"] == "lstm" else array
+
+
+def _is_matrix(node, values):
+    return node["op"] == "dense" and values.ndim == 2
+
+
+def _array(values):
+    return mx.nd.array(values, dtype="float32")
+
+
+def _transposed(values, rows=64):
+    """A transposed copy, by blocks of rows: about four times as fast as at once for a long matrix."""
+    turned = np.empty(values.shape[::-1], values.dtype)
+    for start in range(0, len(values), rows):
+        turned[:, start : start + rows] = values[start : start + rows].T
+    return turned
+
+
+def _library():
+    return ctypes.CDLL(mx.libinfo.find_lib_path()[0])
