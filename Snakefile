@@ -13,18 +13,8 @@ include: "workflow/rules/common.smk"
 
 wildcard_constraints:
     platform=choice(CONFIGURATION.platforms),
-    environment=choice(
-        name
-        for entry in CONFIGURATION.frameworks.values()
-        for name in entry["environments"]
-    ),
-    mode=choice(
-        {
-            mode
-            for entry in CONFIGURATION.frameworks.values()
-            for mode in entry["modes"]
-        }
-    ),
+    environment=choice(name for entry in CONFIGURATION.frameworks.values() for name in entry["environments"]),
+    mode=choice({mode for entry in CONFIGURATION.frameworks.values() for mode in entry["modes"]}),
     network=choice(CONFIGURATION.networks),
     artefact=choice(CONFIGURATION.artefacts),
     batch=r"\d+",
@@ -38,6 +28,7 @@ include: "workflow/rules/prove.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/merge.smk"
 include: "workflow/rules/papers.smk"
+include: "workflow/rules/report.smk"
 
 
 rule all:
@@ -45,6 +36,7 @@ rule all:
     default_target: True
     input:
         every_artefact(),
+        REPORTS,
 
 
 onstart:

@@ -18,12 +18,15 @@ from environments import pins
 from measure import progress
 from worker import networks
 
-# What the programs must know and no rule may: these differ between machines and checkouts, and change no number.
+# What the programs must know and no parameter may hold: it differs between machines and checkouts, and changes no number.
 os.environ.setdefault("STEPTIME_PYTHON", sys.executable)
-METHODS = {
-    method.name.lower() for method in workflow.deployment_settings.deployment_method
-}
-os.environ["STEPTIME_DEPLOYMENT"] = "conda" if "conda" in METHODS else "venv"
+METHODS = {method.name.lower() for method in workflow.deployment_settings.deployment_method}
+os.environ.update(STEPTIME_DEPLOYMENT="conda" if "conda" in METHODS else "venv")
+
+# On this machine, Snakemake's limit on starts per second must be off: each round of its scheduler sets a timer that sets
+# off a round of its own, so that after some dozens of jobs it takes 7 % of a CPU from the cell that is being timed.
+if workflow.local_exec and workflow.scheduling_settings:
+    workflow.scheduling_settings.max_jobs_per_timespan = None
 
 try:
     CONFIGURATION = configuration.load(ROOT, config)
@@ -46,22 +49,14 @@ def grid_environments():
 @cache
 def network_digest(network):
     """Digest of the full-size and the narrow specification of a network."""
-    return configuration.digest(
-        [
-            networks.specify(network, CONFIGURATION.networks, narrow)
-            for narrow in (False, True)
-        ]
-    )
+    return configuration.digest([networks.specify(network, CONFIGURATION.networks, narrow) for narrow in (False, True)])
 
 
 @cache
 def worker_digest(adapter):
     """Digest of the code that runs in a worker with this adapter: an edit of it makes other numbers."""
     worker = SCRIPTS / "worker"
-    files = [
-        worker / f"{name}.py"
-        for name in ("__main__", "data", "networks", "statistics", "timing")
-    ]
+    files = [worker / f"{name}.py" for name in ("__main__", "data", "networks", "statistics", "timing")]
     return configuration.code_digest(files + [worker / "adapters" / f"{adapter}.py"])
 
 
@@ -120,35 +115,23 @@ def shards_of(wildcards):
 
 def every_artefact():
     """The files of every artefact whose cells the grid has."""
-    papers = {
-        path.name for path in (ROOT / "resources" / "papers").iterdir() if path.is_dir()
-    }
+    papers = {path.name for path in (ROOT / "resources" / "papers").iterdir() if path.is_dir()}
     files = []
-    for rule in workflow.rules:
-        if rule.name.partition("_")[0] in papers:
-            merged = [
-                re.fullmatch(r"results/merged/(.+)\.parquet", str(path))
-                for path in rule.input
-            ]
+    for entry in workflow.rules:
+        if entry.name.partition("_")[0] in papers:
+            merged = [re.fullmatch(r"results/merged/(.+)\.parquet", str(path)) for path in entry.input]
             if all(match[1] in PLAN.artefacts for match in merged if match):
-                files.extend(rule.output)
+                files.extend(entry.output)
     return files
 
 
 def begin_run():
     """Notes how many cells this run will measure, for the progress that each of them prints."""
-    progress.begin(
-        sum(job.rule.name == "measure_cell" for job in workflow.dag.needrun_jobs())
-    )
+    progress.begin(sum(job.rule.name == "measure_cell" for job in workflow.dag.needrun_jobs()))
 
 
 def end_run(succeeded):
     """Prints what the run has made: the table, where the files are, how long it took."""
-    files = [
-        file
-        for job in workflow.dag.jobs
-        for file in job.output
-        if re.match(r"results/(tables|figures)/", file)
-    ]
+    files = [file for job in workflow.dag.jobs for file in job.output if re.match(r"results/(tables|figures)/", file)]
     status = "--succeeded" if succeeded else "--failed"
     shell("workflow/scripts/steptime report.summary {status} {files:q}")

@@ -2,13 +2,15 @@
 and PNG.
 """
 
+import math
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
 from matplotlib import style
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
@@ -17,6 +19,7 @@ STYLE = Path(__file__).with_name("steptime.mplstyle")
 GREY = "#8A8A8A"
 NOTE_SIZE = 7.5
 NOTE_WIDTH = 118  # letters of a note's line that fit the figure's width at NOTE_SIZE
+LEGEND_INCHES = 0.2  # height of a legend's line
 
 
 @contextmanager
@@ -76,16 +79,28 @@ def time_axis(axes: Axes, lowest: float, highest: float) -> None:
     axes.set_ylim(lowest / 1.4, highest * 1.4)
 
 
-def notes_below(drawing: Figure, notes: list[str]) -> None:
-    """Sentences below the axes, wrapped to the figure's width; the figure grows by what they need."""
+def notes_below(drawing: Figure, notes: list[str], handles: Sequence[Artist] = (), columns: int = 1) -> None:
+    """Sentences below the axes, wrapped to the figure's width, and above them a legend of `handles`; the figure grows
+    by what they need.
+    """
     lines = [line for note in notes for line in textwrap.wrap(note, NOTE_WIDTH)]
-    height = len(lines) * NOTE_SIZE * 1.35 / 72 + 0.12
+    legend = LEGEND_INCHES * math.ceil(len(handles) / columns) + 0.1 if handles else 0.0
+    height = len(lines) * NOTE_SIZE * 1.35 / 72 + 0.12 + legend
     width, old = drawing.get_size_inches()
     drawing.set_size_inches(width, old + height)
     share = height / (old + height)
     drawing.get_layout_engine().set(rect=(0, share, 1, 1 - share))
+    if handles:
+        keys = drawing.legend(handles=handles, ncols=columns, loc="upper center", bbox_to_anchor=(0.5, share + 0.005))
+        keys.set_in_layout(False)
     text = drawing.text(
-        0.015, share - 0.01, "\n".join(lines), fontsize=NOTE_SIZE, color="#444444", va="top", linespacing=1.3
+        0.015,
+        share - legend / (old + height) - 0.01,
+        "\n".join(lines),
+        fontsize=NOTE_SIZE,
+        color="#444444",
+        va="top",
+        linespacing=1.3,
     )
     text.set_in_layout(False)
 

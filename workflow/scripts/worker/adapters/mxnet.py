@@ -35,7 +35,7 @@ def versions():
 
 
 def build(spec, weights, inputs, labels, mode, threads, device):
-    """See the contract in `adapters/__init__.py`. MXNet reads its thread numbers from the environment, at its import."""
+    """See the contract in `adapters/__init__.py`. MXNet reads its thread numbers from the environment, at import."""
     if device == "gpu" and not mx.context.num_gpus():
         raise Unsupported("this build of MXNet sees no GPU")
     for node in spec["nodes"]:

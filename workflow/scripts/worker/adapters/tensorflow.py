@@ -153,6 +153,16 @@ class Trainer(object):
         w = tf.concat([self._v(n, "input"), self._v(n, "recurrent")], 0)
         p = tf.zeros([u])
         return tf.raw_ops.BlockLSTM(
-            seq_len_max=tf.constant(n["in_shape"][0], tf.int64), x=x, cs_prev=zero, h_prev=zero, w=w, wci=p, wcf=p,
-            wco=p, b=self._v(n, "bias"), forget_bias=0.0, cell_clip=-1.0, use_peephole=False,
+            seq_len_max=tf.constant(n["in_shape"][0], tf.int64),
+            x=x,
+            cs_prev=zero,
+            h_prev=zero,
+            w=w,
+            wci=p,
+            wcf=p,
+            wco=p,
+            b=self._v(n, "bias"),
+            forget_bias=0.0,
+            cell_clip=-1.0,
+            use_peephole=False,
         ).h

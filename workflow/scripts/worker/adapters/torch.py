@@ -159,7 +159,7 @@ class _Trainer:
 
 
 def _bare(kind):
-    """The module `kind` without its own start values, which would take seconds for a hundred million weights."""
+    """The module `kind` without its own start values: a hundred million of them would take seconds."""
     return type("Bare" + kind.__name__, (kind,), {"reset_parameters": lambda self: None})
 
 
@@ -217,8 +217,9 @@ def _check(mode, device):
 def _configure_cpu():
     """Gives matrix products to oneDNN where that keeps them in float32.
 
-    PyTorch's own choice, MKL, leaves half the speed of a processor with AVX-512 that is not Intel's. PyTorch lets oneDNN
-    in only with leave to round to bfloat16, of which oneDNN makes use only where there is AMX; so the last bit is tried.
+    PyTorch's own choice, MKL, leaves half the speed of a processor with AVX-512 that is not Intel's. PyTorch lets
+    oneDNN in only with leave to round to bfloat16, of which oneDNN makes use only where there is AMX; so the last bit
+    is tried.
     """
     matmul = getattr(torch.backends.mkldnn, "matmul", None)
     if not hasattr(matmul, "fp32_precision"):
@@ -249,12 +250,17 @@ def _load(network, nodes, weights):
     for node in nodes:
         module = getattr(network, node["name"])
         for role, (attribute, transposed) in _homes(node):
-            value = torch.from_numpy(weights["{}/{}".format(node["name"], role)])
+            value = _align(torch.from_numpy(weights.pop("{}/{}".format(node["name"], role))))
             setattr(module, attribute, nn.Parameter(value.t() if transposed else value))
 
 
+def _align(value):
+    """The tensor in memory that starts at a cache line; numpy's starts 16 bytes behind, which costs 8 % of a step."""
+    return value if value.data_ptr() % 64 == 0 else value.clone()
+
+
 def _place_inputs(kind, inputs):
-    """Tokens as the integers that an embedding wants; sequences with their steps first, as nn.LSTM works inside."""
+    """Tokens as the integers that an embedding wants, and sequences with their steps first, as in nn.LSTM."""
     if kind in ("tokens", "one_hot"):
         inputs = np.ascontiguousarray(inputs.swapaxes(0, 1))
     values = torch.from_numpy(inputs)

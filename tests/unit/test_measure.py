@@ -1,0 +1,50 @@
+"""Pieces of the supervisor that need no framework."""
+
+import os
+
+import pytest
+
+from measure import interference, machine, progress, supervise
+
+
+def test_a_cell_gets_one_cpu_of_each_core_before_it_gets_siblings():
+    siblings = {0: (0, 4), 1: (1, 5), 4: (0, 4), 5: (1, 5), 2: (2,)}
+    assert machine.order_by_core(siblings) == [0, 1, 2, 4, 5]
+
+
+def test_more_threads_than_cpus_get_all_cpus():
+    assert sorted(machine.cpus_for(10_000)) == sorted(os.sched_getaffinity(0))
+
+
+def test_a_machine_is_known_again_whatever_its_load_and_kernel():
+    described = machine.describe()
+    later = described | {"load": 99.0, "kernel": "other", "os": "upgraded"}
+    assert machine.identify(later) == machine.identify(described)
+    other = described | {"cpu": described["cpu"] | {"model": "another CPU"}}
+    assert machine.identify(other) != machine.identify(described)
+
+
+def test_a_worker_inherits_no_thread_knob_and_no_python_path(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("MKL_NUM_THREADS", "64")
+    monkeypatch.setenv("PYTHONPATH", "elsewhere")
+    found = supervise.environment({"OMP_NUM_THREADS": "2"}, "cpu")
+    assert found["OMP_NUM_THREADS"] == "2"
+    assert "MKL_NUM_THREADS" not in found
+    assert found["PYTHONPATH"] == str(supervise.SCRIPTS)
+    assert (found["PYTHONNOUSERSITE"], found["CUDA_VISIBLE_DEVICES"]) == ("1", "")
+
+
+def test_interference_is_what_others_used():
+    before = interference.Snapshot(busy_seconds=100.0, stolen_seconds=1.0, megahertz=3000.0)
+    after = interference.Snapshot(busy_seconds=125.0, stolen_seconds=1.4, megahertz=1500.0)
+    assert interference.between(before, after, wall_seconds=10.0, cpu_seconds=20.0, cpus=4) == {
+        "foreign_cpus": pytest.approx(0.5),
+        "steal_share": pytest.approx(0.01),
+        "frequency_ratio": 0.5,
+    }
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(42, "42 s"), (420, "7 min"), (11100, "3 h 05 min")])
+def test_durations_are_said_as_people_say_them(seconds, text):
+    assert progress.duration(seconds) == text

@@ -1,0 +1,202 @@
+"""The artefacts that belong to no paper: proofs, efficiency with its roofline, startup; and the machine's peak."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from measure import peak, shard
+from papers.inputs import Frameworks, read_measured
+from report import bars, efficiency, proofs, roofline, startup
+from report.traffic import bytes_per_step
+from worker import networks
+
+ROOT = Path(__file__).parents[2]
+CATALOGUE = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
+FRAMEWORKS = Frameworks(ROOT / "resources/papers/frameworks.yaml")
+CELL = {
+    "platform": "local-cpu",
+    "environment": "torch-2.13",
+    "framework": "torch",
+    "framework_version": "2.13.0",
+    "adapter_mode": "eager",
+    "network": "fcn5",
+    "variant": "",
+    "device": "cpu",
+    "devices": 1,
+    "threads": 1,
+    "batch": 64,
+    "repeat": 1,
+    "status": "ok",
+    "reason": "",
+    "timed_region": "forward,loss,backward,update,sync",
+    "machine_id": "m1",
+    "started_at": None,
+    "effective_threads": 1.0,
+    "peak_memory_bytes": 1,
+}
+PEAK = {
+    "machine_id": "m1",
+    "threads": {
+        str(threads): {
+            "flops_per_second": threads * 1e11,
+            "bytes_per_second": threads * 1e10,
+            "product": 512,
+            "blas": "blas 1",
+            "stream": "add",
+        }
+        for threads in (1, 2)
+    },
+}
+
+
+def spec_of(layers, shape, **sizes):
+    entry = {"input": {"kind": "dense", "shape": shape}, "sizes": sizes, "narrow": {}, "layers": layers}
+    return networks.specify("small", {"small": entry})
+
+
+def measured(tmp_path, *cells):
+    """What `read_measured` gives for cells, each of six samples of its `seconds`, or one row where that is None."""
+    rows = [
+        CELL | cell | {"sample": sample, "seconds": cell["seconds"]}
+        for cell in cells
+        for sample in range(6 if cell["seconds"] else 1)
+    ]
+    table = pa.Table.from_pandas(pd.DataFrame(rows))
+    machines = {"m1": {"cpu": {"model": "A CPU", "physical_cores": 2, "logical_cores": 2}}}
+    words = json.dumps({"machines": machines, "software": {}}).encode()
+    pq.write_table(table.replace_schema_metadata({b"steptime": words}), tmp_path / "merged.parquet")
+    return read_measured(tmp_path / "merged.parquet")
+
+
+def test_bytes_of_dense_layers_counted_by_hand():
+    spec = spec_of([{"dense": {"units": 4}}, "relu", {"dense": {"units": 5}}], [3])
+    first = 5 * (3 * 4 + 4) + 2 * 2 * 3 + 2 * 2 * 4
+    second = 6 * (4 * 5 + 5) + 3 * 2 * 4 + 2 * 2 * 5
+    loss = 2 * 2 * 5
+    assert bytes_per_step(spec, batch=2) == 4 * (first + second + loss)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_bytes_are_at_least_those_of_reading_the_weights_twice_and_writing_them(name):
+    spec = networks.specify(name, CATALOGUE)
+    weights = sum(np.prod(entry["shape"]) for entry in spec["parameters"] if not entry["name"].startswith("embedding"))
+    assert bytes_per_step(spec, 1) >= 4 * 5 * weights
+
+
+def test_share_of_peak_is_that_of_the_same_thread_count(tmp_path):
+    read = measured(tmp_path, {"threads": 1, "seconds": 1.0}, {"threads": 2, "seconds": 0.5})
+    data, _, _ = efficiency.build(read, {"local-cpu": PEAK}, FRAMEWORKS, CATALOGUE)
+    flops = networks.flops_per_step(networks.specify("fcn5", CATALOGUE), 64)
+    assert data["share_of_peak"].tolist() == pytest.approx([flops / 1e11, flops / 0.5 / 2e11])
+
+
+@pytest.mark.parametrize(
+    ("cell", "known", "says"),
+    [
+        ({"seconds": None, "status": "crashed", "reason": "SIGSEGV"}, {"local-cpu": PEAK}, "crashed: SIGSEGV"),
+        ({"seconds": 1.0, "threads": 3}, {"local-cpu": PEAK}, "no peak of local-cpu is measured for 3 threads"),
+        ({"seconds": 1.0}, {"local-cpu": PEAK | {"machine_id": "m2"}}, "the peak of local-cpu is another machine's"),
+        ({"seconds": 1.0}, {}, "no peak of local-cpu is measured, which is done for CPUs only"),
+    ],
+)
+def test_a_share_that_cannot_be_told_says_why(tmp_path, cell, known, says):
+    read = measured(tmp_path, cell)
+    data, layout, page = efficiency.build(read, known, FRAMEWORKS, CATALOGUE)
+    shares = layout[[column for column in layout.columns if "share" in column[0]]].iloc[0, 0]
+    assert shares.text == "–" and shares.footnotes[0].startswith(says)
+    _, drawing = roofline.draw(data, known, FRAMEWORKS, read)
+    assert any(says in text.get_text().replace("\n", " ") for text in drawing.texts)
+
+
+def test_a_variant_has_operations_of_its_own(tmp_path):
+    read = measured(tmp_path, {"seconds": 1.0}, {"seconds": 1.0, "variant": "fcn5-table2"})
+    data, _, _ = efficiency.build(read, {"local-cpu": PEAK}, FRAMEWORKS, CATALOGUE)
+    assert data["network"].tolist() == ["fcn5", "fcn5-table2"]
+    assert data["flops_per_step"].nunique() == 2
+
+
+def proof(network="fcn5", **changes):
+    details = {"parameters": 10, "frozen_parameters": 0, "loss_error": 1e-7, "later_loss_error": 1e-7}
+    details |= {"worst_cosine": 1 + 1e-15, "worst_update": 1e-6, "after1_parameters": 1e-8}
+    found = {"environment": "torch-2.13", "mode": "eager", "network": network, "status": "ok", "reason": ""}
+    return found | {"proof_id": "0123", "details": details} | changes
+
+
+def test_every_empty_place_of_the_proofs_has_its_reason():
+    found = [
+        proof(),
+        proof("fcn8", status="not_equivalent", reason="the framework lacks dense2", details={"parameters": 7}),
+        proof("lstm32", status="install_failed", reason="no wheel", proof_id=None, details={}),
+    ]
+    data, layout, page = proofs.build(found, {"torch-2.13": "torch"}, FRAMEWORKS, CATALOGUE)
+    assert data["one_minus_cosine"].iloc[0] == 0
+    assert page.facts == ["1 of 3 proofs passed."]
+    for _, row in layout.iterrows():
+        assert all(entry.text and (entry.text != "–" or entry.footnotes) for entry in row)
+    assert layout.iloc[1]["Proof"].footnotes == ("not the same network: the framework lacks dense2",)
+
+
+def write_shard(path, warmup, **changes):
+    samples = [(1, 0.5)] * 5 if warmup else []
+    facts = CELL | {"import_seconds": 2.0, "build_seconds": 0.25, "warmup_steps": 9 if warmup else None} | changes
+    shard.write(path, facts, samples, {"machine": {}, "software": {}, "worker": {"warmup": warmup} if warmup else {}})
+    return path
+
+
+def test_startup_takes_the_first_step_apart_from_the_warm_up_and_keeps_what_failed(tmp_path):
+    paths = [
+        write_shard(
+            tmp_path / f"{first}.parquet", {"first_seconds": first, "seconds": first + 1, "steady": True}, repeat=n
+        )
+        for n, first in enumerate((3.0, 5.0, 4.0), 1)
+    ]
+    failed = {"network": "alexnet", "status": "timeout", "reason": "not done after 9 s"}
+    paths.append(write_shard(tmp_path / "failed.parquet", None, **failed))
+    data, layout, _ = startup.build(startup.read_starts(paths), FRAMEWORKS, CATALOGUE)
+    first = data.iloc[0]
+    assert [first[name] for name in startup.PARTS] == [2.0, 0.25, 4.0, 1.0]
+    assert (first["total_seconds"], first["repeats"]) == (7.25, 3)
+    texts = [entry.text for entry in layout.iloc[1]]
+    assert texts[:2] == ["2.00", "0.250"] and set(texts[2:]) == {"–"}
+    _, drawing = bars.draw(data, startup.PARTS)
+    assert "over the time limit" in drawing.texts[-1].get_text()
+
+
+def test_every_broken_shard_is_named(tmp_path):
+    paths = [tmp_path / "one.parquet", tmp_path / "two.parquet"]
+    for path in paths:
+        path.write_bytes(b"PAR1")
+    with pytest.raises(shard.ShardError) as raised:
+        startup.read_starts(paths)
+    assert all(str(path) in str(raised.value) for path in paths)
+
+
+def test_a_pass_counts_every_thread_and_an_error_in_one_ends_all(monkeypatch):
+    monkeypatch.setattr(peak, "SECONDS", 0.02)
+    assert peak.product_speed(64, 2) > 0
+    assert peak.stream_speed("add", 2**16, 2) > 0
+
+    def prepare():
+        raise MemoryError("no room")
+
+    with pytest.raises((MemoryError, peak.threading.BrokenBarrierError)):
+        peak.shortest_pass(prepare, 2)
+
+
+def test_the_peak_is_measured_without_the_shells_variables(monkeypatch):
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Nehalem")
+    said = {}
+
+    def run(command, env, **_):
+        said.update(env)
+        return type("Done", (), {"returncode": 0, "stdout": "{}"})
+
+    monkeypatch.setattr(peak.subprocess, "run", run)
+    peak.measure(2)
+    assert "OPENBLAS_CORETYPE" not in said and said["OPENBLAS_NUM_THREADS"] == "1"

@@ -1,0 +1,71 @@
+"""Shards: what is written is read again, and what is broken is told with the command that helps."""
+
+import json
+import multiprocessing
+import resource
+import signal
+
+import pyarrow.parquet as pq
+import pytest
+
+from measure import shard
+
+FACTS = {"platform": "local-cpu", "environment": "torch-2.13", "network": "fcn5", "status": "ok", "threads": 2}
+
+
+def test_a_sample_is_a_row_and_the_rest_is_constant(tmp_path):
+    path = tmp_path / "a" / "cell.parquet"
+    shard.write(path, FACTS, [(3, 0.5), (3, 0.25)], {"machine": {"cpu": "x"}})
+    rows, footer = shard.read(path)
+    assert rows.select(["sample", "steps", "seconds", "threads"]).to_pylist() == [
+        {"sample": 1, "steps": 3, "seconds": 0.5, "threads": 2},
+        {"sample": 2, "steps": 3, "seconds": 0.25, "threads": 2},
+    ]
+    assert footer == {"machine": {"cpu": "x"}, "schema": shard.SCHEMA_VERSION}
+
+
+def test_a_cell_without_samples_has_one_row(tmp_path):
+    shard.write(tmp_path / "cell.parquet", FACTS | {"status": "timeout", "reason": "slow"}, [], {})
+    (row,) = shard.read(tmp_path / "cell.parquet")[0].to_pylist()
+    assert (row["status"], row["reason"], row["seconds"]) == ("timeout", "slow", None)
+
+
+def test_another_schema_version_is_told(tmp_path):
+    path = tmp_path / "cell.parquet"
+    shard.write(path, FACTS, [], {})
+    table = pq.read_table(path)
+    pq.write_table(table.replace_schema_metadata({shard.FOOTER: json.dumps({"schema": 0})}), path)
+    with pytest.raises(
+        shard.ShardError, match="has schema version 0 and this workflow reads 1: measure its cell again"
+    ):
+        shard.read(path)
+
+
+def test_a_broken_and_a_missing_shard_are_told(tmp_path):
+    broken = tmp_path / "cell.parquet"
+    broken.write_bytes(b"PAR1 and no more")
+    with pytest.raises(shard.ShardError, match=r"is broken \(.*\): measure its cell again with `rm .*cell.parquet && "):
+        shard.read(broken)
+    with pytest.raises(shard.ShardError, match="is missing: run `snakemake "):
+        shard.read(tmp_path / "none.parquet")
+
+
+def _write_with_no_space(path):
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+    try:
+        shard.write(path, FACTS, [(1, 0.5)], {})
+    except OSError:
+        raise SystemExit(7) from None
+
+
+def test_no_space_leaves_the_old_shard_and_no_half_one(tmp_path):
+    """The file system refuses all but 100 bytes, as a full disk does."""
+    path = tmp_path / "cell.parquet"
+    shard.write(path, FACTS, [(1, 0.25)], {})
+    writer = multiprocessing.get_context("fork").Process(target=_write_with_no_space, args=(path,))
+    writer.start()
+    writer.join()
+    assert writer.exitcode == 7
+    assert shard.read(path)[0]["seconds"].to_pylist() == [0.25]
+    assert list(tmp_path.iterdir()) == [path]

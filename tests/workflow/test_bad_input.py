@@ -1,0 +1,53 @@
+"""Mistakes as a user makes them: one sentence, an exit code that is not zero, and no traceback."""
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def checkout(new_checkout):
+    return new_checkout()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("repeats:", "repeat:", "there is no key 'repeat': did you mean 'repeats'?"),
+        ("torch-2.13", "torch-2.31", "There is no environment 'torch-2.31' in config/frameworks.yaml: did you mean"),
+        ("[fcn5, fcn8,", "[fcn55, fcn8,", "There is no network 'fcn55' in config/networks.yaml: did you mean"),
+        ("least_samples: 5", "least_samples: many", "at 'sampling.least_samples', 'many' is not of type 'integer'"),
+        ("threads: {table: [1, all]", "threads: {table: [1, al]", "at 'threads.table.1'"),
+        ("limits: {seconds: 900}", "limits: {}", "at 'limits', the key 'seconds' is missing"),
+        ("repeats: 1", "repeats: 1\n bad", "is not valid YAML"),
+    ],
+)
+def test_a_mistake_in_a_grid(checkout, old, new, sentence):
+    text = (checkout.root / "config/grids/quick.yaml").read_text()
+    assert old in text
+    (checkout.root / "mine.yaml").write_text(text.replace(old, new, 1))
+    done = checkout.snakemake("--dry-run", "--config", "grid=mine.yaml")
+    assert done.returncode != 0
+    assert sentence in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+def test_an_unknown_key_on_the_command_line(checkout):
+    done = checkout.snakemake("--dry-run", "--config", "gird=paper")
+    assert done.returncode != 0
+    assert "there is no key 'gird': did you mean 'grid'?" in done.stdout
+
+
+def test_an_artefact_without_cells_in_the_grid(checkout):
+    text = (checkout.root / "config/grids/ci.yaml").read_text()
+    lines = [line for line in text.splitlines() if not line.startswith(("networks", "table_batches", "figure_batches"))]
+    (checkout.root / "mine.yaml").write_text("\n".join([*lines, "networks: [fcn5]"]))
+    done = checkout.snakemake("--dry-run", "--config", "grid=mine.yaml", "--", "shi2016_fig1d")
+    assert done.returncode != 0
+    assert "shi2016_fig1d has no cell in the grid 'mine': add one of resnet50" in done.stdout
+
+
+def test_more_threads_than_cpus_are_planned_as_asked(checkout):
+    text = (checkout.root / "config/grids/ci.yaml").read_text()
+    (checkout.root / "mine.yaml").write_text(text.replace("table: [all]", "table: [64]"))
+    done = checkout.snakemake("--dry-run", "--quiet", "host", "--config", "grid=mine.yaml", "--", "shi2016_table4")
+    assert done.returncode == 0
+    assert "-t64-" in done.stdout

@@ -1,0 +1,108 @@
+"""A whole run of the grid `ci` with real frameworks, and what a second one does."""
+
+import json
+import re
+import time
+
+import pandas as pd
+import pytest
+import yaml
+from conftest import ROOT
+
+from measure import shard
+
+NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
+GRID = ("--config", "grid=ci", "--")
+
+
+@pytest.fixture(scope="module")
+def run(new_checkout):
+    checkout = new_checkout()
+    done = checkout.snakemake(*GRID, "all", seconds=1500)
+    assert done.returncode == 0, done.stdout
+    return checkout, done
+
+
+@pytest.fixture(scope="module")
+def cells(run):
+    rows = [shard.read(path)[0].to_pandas().iloc[0] for path in run[0].shards().values()]
+    return pd.DataFrame(rows)
+
+
+def planned(checkout, *arguments):
+    """Number of jobs by rule in a dry run."""
+    listed = checkout.snakemake("--dry-run", *arguments).stdout
+    return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", listed, re.MULTILINE)}
+
+
+def test_every_cell_is_measured(cells):
+    assert len(cells) == 3 * (6 + 1)
+    assert cells["status"].tolist() == ["ok"] * len(cells), cells[["environment", "network", "status", "reason"]]
+
+
+def test_every_network_has_the_papers_size_and_learns(cells):
+    for _, cell in cells.iterrows():
+        assert cell["parameters"] == NETWORKS[cell["network"]]["parameters"]
+        assert cell["last_loss"] < cell["first_loss"]
+
+
+def test_the_first_loss_is_the_same_number_in_every_framework(cells):
+    """Same start values, same batch: at full size, the frameworks agree before any of them has been updated."""
+    losses = cells.groupby(["network", "batch"])["first_loss"]
+    assert ((losses.max() - losses.min()) / losses.mean()).max() < 1e-4
+
+
+def test_every_cell_has_a_proof(cells, run):
+    for _, cell in cells.iterrows():
+        name = f"{cell['environment']}.{cell['adapter_mode']}-{cell['network']}.json"
+        assert json.loads((run[0].root / "results/proofs" / name).read_text())["proof_id"] == cell["proof_id"]
+
+
+def test_threads_are_real(cells):
+    assert (cells["effective_threads"] <= 1.1 * cells["threads"]).all(), cells[["environment", "effective_threads"]]
+
+
+def test_no_two_cells_overlap(cells):
+    """A cell begins after the one before it has imported, built and been sampled."""
+    cells = cells.sort_values("started_at")
+    least = cells[["import_seconds", "build_seconds", "wall_seconds"]].sum(axis=1)
+    ended = cells["started_at"] + pd.to_timedelta(least, unit="s")
+    assert (cells["started_at"].iloc[1:].to_numpy() >= ended.iloc[:-1].to_numpy()).all()
+
+
+def test_every_artefact_is_there_and_the_table_is_printed(run):
+    checkout, done = run
+    for table in ("table1", "table2", "table3", "table4"):
+        for ending in ("parquet", "csv", "md", "html"):
+            assert (checkout.root / f"results/tables/shi2016_{table}.{ending}").stat().st_size
+    for letter in "abcdef":
+        for ending in ("svg", "png", "csv"):
+            assert (checkout.root / f"results/figures/shi2016_fig1{letter}.{ending}").stat().st_size
+    assert "cell 21 of 21" in done.stdout
+    for words in ("PyTorch 2.13.0", "TensorFlow 2.21.0", "MXNet 1.9.1", "21 of 21 cells measured in"):
+        assert words in done.stdout
+
+
+def test_a_second_run_does_nothing_and_says_so(run):
+    began = time.monotonic()
+    done = run[0].snakemake(*GRID, "all")
+    assert "Nothing to be done" in done.stdout
+    assert time.monotonic() - began < 30
+
+
+def test_a_comment_in_an_environment_times_nothing_again_and_a_pin_only_its_own_cells(run):
+    checkout, _ = run
+    spec = checkout.root / "envs/mxnet-1.9.yaml"
+    text = spec.read_text()
+    spec.write_text(f"# a comment\n{text}")
+    assert planned(checkout, *GRID, "all") == {}
+    spec.write_text(re.sub(r"idna==[0-9.]+", "idna==3.1", text))
+    jobs = planned(checkout, *GRID, "all")
+    assert (jobs["build_environment"], jobs["measure_cell"]) == (1, 7)
+    spec.write_text(text)
+
+
+def test_one_figure_measures_only_its_own_cells(run, new_checkout):
+    jobs = planned(new_checkout(), *GRID, "shi2016_fig1d")
+    assert (jobs["measure_cell"], jobs["prove_network"], jobs["shi2016_fig1d"]) == (3, 3, 1)
+    assert "shi2016_table4" not in jobs

@@ -1,0 +1,151 @@
+# What belongs to no paper: how near each framework is to the specification, to the machine's peak, and to its start.
+
+
+localrules:
+    proofs,
+    efficiency,
+    startup,
+
+
+REPORT = "workflow/scripts/report"
+
+# The artefact whose cells efficiency and startup tell about: every network at one mini-batch size.
+REPORTED = "shi2016_table4"
+
+WORDS = {
+    "frameworks": "resources/papers/frameworks.yaml",
+    "networks": "config/networks.yaml",
+    "code": [
+        f"{REPORT}/common.py",
+        f"{PAPERS}/inputs.py",
+        f"{PAPERS}/wording.py",
+        "workflow/scripts/merge/summary.py",
+        "workflow/scripts/worker/statistics.py",
+        *TABLE_CODE,
+    ],
+}
+
+
+REPORTED_CELLS = [PLAN.cells[key] for key in PLAN.artefacts.get(REPORTED, [])]
+
+# The proof of every network in every environment and mode that the grid has cells of.
+PROVEN = dict.fromkeys(f"{cell.environment}.{cell.adapter_mode}-{cell.network}" for cell in PLAN.cells.values())
+
+# There is a peak for platforms whose cells run on CPUs.
+PEAKS = dict.fromkeys(cell.platform for cell in REPORTED_CELLS if cell.device == "cpu")
+
+
+rule peak:
+    """Measure what a platform's machine itself reaches at each thread count, alone on its host."""
+    output:
+        "results/peaks/{platform}.json",
+    log:
+        "logs/peaks/{platform}.log",
+    conda:
+        "../../envs/workflow.yaml"
+    resources:
+        host=100,
+    params:
+        threads=lambda wildcards: sorted(
+            {cell.threads for cell in REPORTED_CELLS if cell.platform == wildcards.platform}
+        ),
+        code=configuration.code_digest([SCRIPTS / "measure" / "peak.py"]),
+    shell:
+        "workflow/scripts/steptime measure.peak --threads {params.threads} --output {output} > {log} 2>&1"
+
+
+rule proofs:
+    """The proofs that every framework trains the same network, as a table."""
+    input:
+        **WORDS,
+        proofs=[f"results/proofs/{name}.details.json" for name in PROVEN],
+        builder=[f"{REPORT}/proofs.py", "workflow/scripts/worker/networks.py"],
+    output:
+        multiext(
+            "results/tables/proofs",
+            parquet=".parquet",
+            csv=".csv",
+            md=".md",
+            html=".html",
+        ),
+    log:
+        "logs/report/proofs.log",
+    conda:
+        "../../envs/workflow.yaml"
+    params:
+        owners=json.dumps({name: CONFIGURATION.framework_of(name) for name in grid_environments()}),
+    shell:
+        "workflow/scripts/steptime report.proofs --proofs {input.proofs} --owners {params.owners:q}"
+        " --frameworks {input.frameworks} --networks {input.networks}"
+        " --output-prefix results/tables/proofs > {log} 2>&1"
+
+
+rule efficiency:
+    """The share of the machine's peak of every network and framework, as a table and a roofline figure."""
+    input:
+        **WORDS,
+        merged=f"results/merged/{REPORTED}.parquet",
+        peaks=[f"results/peaks/{platform}.json" for platform in PEAKS],
+        builder=[
+            *FIGURE_CODE,
+            f"{REPORT}/efficiency.py",
+            f"{REPORT}/roofline.py",
+            f"{REPORT}/traffic.py",
+            "workflow/scripts/worker/networks.py",
+        ],
+    output:
+        multiext(
+            "results/tables/efficiency",
+            parquet=".parquet",
+            csv=".csv",
+            md=".md",
+            html=".html",
+        ),
+        multiext("results/figures/efficiency", svg=".svg", png=".png", data=".csv"),
+    log:
+        "logs/report/efficiency.log",
+    conda:
+        "../../envs/workflow.yaml"
+    shell:
+        "workflow/scripts/steptime report.efficiency --merged {input.merged} --peaks {input.peaks}"
+        " --frameworks {input.frameworks} --networks {input.networks}"
+        " --table-prefix results/tables/efficiency --figure-prefix results/figures/efficiency > {log} 2>&1"
+
+
+rule startup:
+    """What a start costs in every network and framework, as a table and a figure."""
+    input:
+        **WORDS,
+        shards=[shard_path(cell.key) for cell in REPORTED_CELLS],
+        builder=[
+            *FIGURE_CODE,
+            f"{REPORT}/startup.py",
+            f"{REPORT}/bars.py",
+        ],
+    output:
+        multiext(
+            "results/tables/startup",
+            parquet=".parquet",
+            csv=".csv",
+            md=".md",
+            html=".html",
+        ),
+        multiext("results/figures/startup", svg=".svg", png=".png", data=".csv"),
+    log:
+        "logs/report/startup.log",
+    conda:
+        "../../envs/workflow.yaml"
+    params:
+        artefact=REPORTED,
+        # The grid names the shards again inside the program: thousands of paths do not fit on a command line.
+        config=json.dumps(config, sort_keys=True),
+    shell:
+        "workflow/scripts/steptime report.startup --artefact {params.artefact} --config {params.config:q}"
+        " --frameworks {input.frameworks} --networks {input.networks}"
+        " --table-prefix results/tables/startup --figure-prefix results/figures/startup > {log} 2>&1"
+
+
+# What `rule all` asks for: the artefacts of this file whose cells the grid has.
+REPORTS = [*rules.proofs.output]
+if REPORTED_CELLS:
+    REPORTS += [*rules.efficiency.output, *rules.startup.output]

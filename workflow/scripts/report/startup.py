@@ -1,0 +1,174 @@
+"""What a user waits for before the first useful step: import, build, first step, warm-up; as a table and a figure.
+
+python -m report.startup --artefact shi2016_table4 --config '{"grid": "quick"}' --frameworks ... --networks ...
+    --table-prefix results/tables/startup --figure-prefix results/figures/startup
+"""
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import configuration
+import grid
+from measure import shard
+from papers import figure, render
+from papers.inputs import Frameworks, read_yaml
+from papers.render import Entry
+from papers.wording import plural, significant, status_reason
+from report import bars, common
+
+# The parts of a start, in the order in which they pass, with what they are called.
+PARTS = {
+    "import_seconds": "import",
+    "build_seconds": "build",
+    "first_step_seconds": "first step",
+    "settling_seconds": "rest of the warm-up",
+}
+CELL = ["network", "variant", "environment", "framework", "adapter_mode", "platform", "devices", "threads", "batch"]
+COLUMNS = [
+    *CELL,
+    "network_label",
+    "framework_label",
+    "status",
+    "reason",
+    "repeats",
+    *PARTS,
+    "warmup_seconds",
+    "warmup_steps",
+    "steady",
+    "total_seconds",
+]
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="report.startup", description="Make the table and figure of starting up.")
+    parser.add_argument("--artefact", required=True, help="the artefact whose shards are read")
+    parser.add_argument("--config", required=True, type=json.loads, help="Snakemake's configuration, as JSON")
+    parser.add_argument("--table-prefix", type=Path, required=True, help="path of the table without its endings")
+    parser.add_argument("--figure-prefix", type=Path, required=True, help="path of the figure without its endings")
+    common.run(_make, parser)
+
+
+def read_starts(paths: list[Path]) -> pd.DataFrame:
+    """One row for each shard: the columns of a cell and its PARTS, in seconds, where the worker came so far.
+
+    Raises ShardError, which names every shard that cannot be read.
+    """
+    rows, errors = [], []
+    for path in paths:
+        try:
+            table, footer = shard.read(path)
+        except shard.ShardError as error:
+            errors.append(str(error))
+        else:
+            rows.append(_start(table.slice(0, 1).to_pylist()[0], footer["worker"].get("warmup", {})))
+    if errors:
+        raise shard.ShardError("\n".join(errors))
+    return pd.DataFrame(rows)
+
+
+def build(
+    starts: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any]
+) -> tuple[pd.DataFrame, pd.DataFrame, render.Page]:
+    """The tidy rows (COLUMNS; seconds, medians over repeats), the layout and the page."""
+    cells = pd.DataFrame([_middle(rows) for _, rows in starts.groupby(CELL, sort=False, dropna=False)])
+    data = common.labelled(cells, frameworks, catalogue)
+    data = data.reindex(columns=COLUMNS).astype({"warmup_steps": "Int64"})
+    page = common.page(
+        "startup",
+        "What a start costs",
+        "Seconds that pass in a new process before its steps are as fast as they get: importing the framework, "
+        "building the network from its start values, the first step (tracing, compiling, first allocation) and the "
+        "rest of the warm-up.",
+    )
+    most = data["repeats"].max()
+    page.facts = ["Each cell was started once." if most == 1 else f"Medians of up to {most} starts of a cell."]
+    page.notes = [
+        "The start of the interpreter and the making of the start values and of the mini-batch, which are ours and not "
+        "the framework's, are left out. Files may have been in the page cache: a first import is slower.",
+        "The first step, and each of the warm-up, is a training step too: a slow network starts long for that alone.",
+        "The warm-up runs for at least half a second or two steps, so a short rest of it is our floor and not the "
+        "framework's need.",
+        "One file for each cell: results/shards/.",
+    ]
+    return data, _layout(data), page
+
+
+def _make(options: argparse.Namespace) -> None:
+    plan = grid.expand(configuration.load(Path(), options.config), len(os.sched_getaffinity(0)))
+    starts = read_starts([Path("results/shards") / f"{key}.parquet" for key in plan.artefacts[options.artefact]])
+    frameworks, catalogue = Frameworks(options.frameworks), read_yaml(options.networks)
+    data, layout, page = build(starts, frameworks, catalogue)
+    render.write(options.table_prefix, data, layout, page)
+    figure.write(options.figure_prefix, *bars.draw(data, PARTS))
+
+
+def _start(row: dict[str, Any], warmup: dict[str, Any]) -> dict[str, Any]:
+    first, whole = warmup.get("first_seconds"), warmup.get("seconds")
+    return {name: row[name] for name in (*CELL, "framework_version", "status", "reason")} | {
+        "network": common.whole_name(row),
+        "import_seconds": row["import_seconds"],
+        "build_seconds": row["build_seconds"],
+        "first_step_seconds": first,
+        "settling_seconds": whole - first if warmup else None,
+        "warmup_seconds": whole,
+        "warmup_steps": row["warmup_steps"],
+        "steady": warmup.get("steady"),
+    }
+
+
+def _middle(rows: pd.DataFrame) -> dict[str, Any]:
+    """Repeats of a cell as one row: medians of those that started, or what stopped the first of them."""
+    warm = rows[rows["warmup_seconds"].notna()]
+    chosen = warm if len(warm) else rows
+    row = chosen.iloc[0].to_dict()
+    for name in (*PARTS, "warmup_seconds", "warmup_steps"):
+        row[name] = pd.to_numeric(chosen[name]).median()
+    row["warmup_steps"] = None if pd.isna(row["warmup_steps"]) else int(row["warmup_steps"])
+    row["steady"] = bool(warm["steady"].all()) if len(warm) else None
+    row["repeats"] = len(chosen)
+    row["total_seconds"] = sum(row[name] for name in PARTS)
+    return row
+
+
+def _layout(data: pd.DataFrame) -> pd.DataFrame:
+    several = data["platform"].nunique() > 1
+    body, index = [], []
+    for row in data.to_dict("records"):
+        place = plural(row["threads"], "thread")
+        index.append(
+            (
+                f"{row['network_label']}, batch {row['batch']}",
+                row["framework_label"],
+                f"{row['platform']}, {place}" if several else place,
+            )
+        )
+        reason = status_reason(row["status"], row["reason"])
+        entries = [_seconds(row[name], reason) for name in (*PARTS, "total_seconds")]
+        if row["steady"] is False:
+            entries[3] = Entry(
+                entries[3].text, ("the warm-up ended at its time limit: steps still got faster",), kind="ours"
+            )
+        body.append(
+            [*entries, common.dash(reason) if pd.isna(row["warmup_steps"]) else Entry(str(row["warmup_steps"]))]
+        )
+    columns = [("Seconds", name) for name in (*PARTS.values(), "all of it")] + [("Warm-up", "steps")]
+    return pd.DataFrame(
+        body,
+        index=pd.MultiIndex.from_tuples(index, names=["Network", "Framework", "Threads"]),
+        columns=pd.MultiIndex.from_tuples(columns),
+        dtype=object,
+    )
+
+
+def _seconds(value: float | None, reason: str) -> Entry:
+    return common.dash(reason) if pd.isna(value) else Entry(significant(value, 2 if value < 0.1 else 3), kind="ours")
+
+
+if __name__ == "__main__":
+    main()
