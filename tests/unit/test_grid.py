@@ -96,6 +96,13 @@ def test_unknown_names_are_told_with_the_nearest_known(quick, values, sentence):
         grid.expand(changed(quick, **values), 2)
 
 
+def test_a_network_of_another_size_than_promised_is_told(quick):
+    entry = quick.networks["fcn5"] | {"parameters": 5}
+    sentence = "fcn5: the layers have 117,997,696 trainable parameters and 'parameters' says 5"
+    with pytest.raises(configuration.ConfigurationError, match=sentence):
+        grid.expand(replace(quick, networks=quick.networks | {"fcn5": entry}), 2)
+
+
 def test_a_grid_without_a_cell_is_told(quick):
     only = replace(quick, artefacts={"shi2016_fig1a": quick.artefacts["shi2016_fig1a"]})
     with pytest.raises(configuration.ConfigurationError, match="The grid 'quick' has no cell"):

@@ -17,7 +17,7 @@ def checkout(new_checkout):
         ("least_samples: 5", "least_samples: many", "at 'sampling.least_samples', 'many' is not of type 'integer'"),
         ("threads: {table: [1, all]", "threads: {table: [1, al]", "at 'threads.table.1'"),
         ("limits: {seconds: 900}", "limits: {}", "at 'limits', the key 'seconds' is missing"),
-        ("repeats: 1", "repeats: 1\n bad", "is not valid YAML"),
+        ("repeats: 1", "repeats: [1", "is not valid YAML"),
     ],
 )
 def test_a_mistake_in_a_grid(checkout, old, new, sentence):

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from conftest import ROOT
 
+from environments import build, pins
 from measure import shard
 
 NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
@@ -31,7 +32,7 @@ def cells(run):
 
 def planned(checkout, *arguments):
     """Number of jobs by rule in a dry run."""
-    listed = checkout.snakemake("--dry-run", *arguments).stdout
+    listed = checkout.snakemake("--dry-run", "--quiet", "host", *arguments).stdout
     return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", listed, re.MULTILINE)}
 
 
@@ -50,6 +51,14 @@ def test_the_first_loss_is_the_same_number_in_every_framework(cells):
     """Same start values, same batch: at full size, the frameworks agree before any of them has been updated."""
     losses = cells.groupby(["network", "batch"])["first_loss"]
     assert ((losses.max() - losses.min()) / losses.mean()).max() < 1e-4
+
+
+def test_the_pins_of_every_environment_are_closed(run):
+    """Nothing was installed that the environment's file does not pin."""
+    for path in (run[0].root / "results/environments").glob("*.json"):
+        manifest = json.loads(path.read_text())
+        wanted = pins.load(run[0].root / "envs" / f"{manifest['environment']}.yaml")
+        assert build.unpinned(manifest["packages"], wanted) == []
 
 
 def test_every_cell_has_a_proof(cells, run):

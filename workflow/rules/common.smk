@@ -31,7 +31,7 @@ if workflow.local_exec and workflow.scheduling_settings:
 try:
     CONFIGURATION = configuration.load(ROOT, config)
     PLAN = grid.expand(CONFIGURATION, len(os.sched_getaffinity(0)))
-except (configuration.ConfigurationError, ValueError) as error:
+except configuration.ConfigurationError as error:
     # Not a WorkflowError: it would wrap the sentence in lines about this file.
     sys.exit(str(error))
 

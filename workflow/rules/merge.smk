@@ -20,4 +20,4 @@ rule merge_shards:
         config=json.dumps(config, sort_keys=True),
     shell:
         "workflow/scripts/steptime merge.shards --artefact {wildcards.artefact} --config {params.config:q}"
-        " --output {output} 2> {log}"
+        " --output {output} 2>&1 | tee {log} >&2"

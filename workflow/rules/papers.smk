@@ -64,7 +64,7 @@ rule shi2016_table1:
         "workflow/scripts/steptime papers.shi2016 {params.artefact}"
         " --merged {input.merged} --printed {input.printed} --paper {input.paper}"
         " --frameworks {input.frameworks} --networks {input.networks}"
-        " --output-prefix results/tables/shi2016_{params.artefact} > {log} 2>&1"
+        " --output-prefix results/tables/shi2016_{params.artefact} 2>&1 | tee {log} >&2"
 
 
 rule shi2016_table2:
@@ -94,7 +94,7 @@ rule shi2016_table2:
     shell:
         "workflow/scripts/steptime papers.shi2016 {params.artefact} --printed {input.printed}"
         " --paper {input.paper} --frameworks {input.frameworks} --networks {input.networks}"
-        " --output-prefix results/tables/shi2016_{params.artefact} > {log} 2>&1"
+        " --output-prefix results/tables/shi2016_{params.artefact} 2>&1 | tee {log} >&2"
 
 
 use rule shi2016_table1 as shi2016_table3 with:
@@ -163,7 +163,7 @@ rule shi2016_fig1a:
         "workflow/scripts/steptime papers.shi2016 {params.artefact}"
         " --merged {input.merged} --printed {input.printed} --paper {input.paper}"
         " --frameworks {input.frameworks} --networks {input.networks}"
-        " --output-prefix results/figures/shi2016_{params.artefact} > {log} 2>&1"
+        " --output-prefix results/figures/shi2016_{params.artefact} 2>&1 | tee {log} >&2"
 
 
 use rule shi2016_fig1a as shi2016_fig1b with:

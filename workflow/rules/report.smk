@@ -51,7 +51,7 @@ rule peak:
         ),
         code=configuration.code_digest([SCRIPTS / "measure" / "peak.py"]),
     shell:
-        "workflow/scripts/steptime measure.peak --threads {params.threads} --output {output} > {log} 2>&1"
+        "workflow/scripts/steptime measure.peak --threads {params.threads} --output {output} 2>&1 | tee {log} >&2"
 
 
 rule proofs:
@@ -77,7 +77,7 @@ rule proofs:
     shell:
         "workflow/scripts/steptime report.proofs --proofs {input.proofs} --owners {params.owners:q}"
         " --frameworks {input.frameworks} --networks {input.networks}"
-        " --output-prefix results/tables/proofs > {log} 2>&1"
+        " --output-prefix results/tables/proofs 2>&1 | tee {log} >&2"
 
 
 rule efficiency:
@@ -109,7 +109,7 @@ rule efficiency:
     shell:
         "workflow/scripts/steptime report.efficiency --merged {input.merged} --peaks {input.peaks}"
         " --frameworks {input.frameworks} --networks {input.networks}"
-        " --table-prefix results/tables/efficiency --figure-prefix results/figures/efficiency > {log} 2>&1"
+        " --table-prefix results/tables/efficiency --figure-prefix results/figures/efficiency 2>&1 | tee {log} >&2"
 
 
 rule startup:
@@ -142,7 +142,7 @@ rule startup:
     shell:
         "workflow/scripts/steptime report.startup --artefact {params.artefact} --config {params.config:q}"
         " --frameworks {input.frameworks} --networks {input.networks}"
-        " --table-prefix results/tables/startup --figure-prefix results/figures/startup > {log} 2>&1"
+        " --table-prefix results/tables/startup --figure-prefix results/figures/startup 2>&1 | tee {log} >&2"
 
 
 # What `rule all` asks for: the artefacts of this file whose cells the grid has.

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from configuration import Configuration, ConfigurationError, unknown
+from worker import networks as specifications
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ def expand(configuration: Configuration, cores: int) -> Plan:
     """
     grid = configuration.grid
     _check_names(configuration)
+    _check_sizes(configuration)
     cells: dict[str, Cell] = {}
     artefacts: dict[str, list[str]] = {}
     for artefact, selection in configuration.artefacts.items():
@@ -137,6 +139,21 @@ def _runners(configuration: Configuration) -> list[tuple[str, str, str]]:
                 )
             runners.append((environment, framework, mode))
     return runners
+
+
+def _check_sizes(configuration: Configuration) -> None:
+    """Every network of the grid can be specified, and has the number of parameters that its entry promises."""
+    for network in configuration.grid["networks"]:
+        try:
+            count = specifications.count_parameters(specifications.specify(network, configuration.networks))
+        except ValueError as error:
+            raise ConfigurationError(f"config/networks.yaml: {error}.") from error
+        promised = specifications.resolve(network, configuration.networks)["parameters"]
+        if count != promised:
+            raise ConfigurationError(
+                f"config/networks.yaml, {network}: the layers have {count:,} trainable parameters and 'parameters' "
+                f"says {promised:,}; mend whichever is wrong."
+            )
 
 
 def _check_names(configuration: Configuration) -> None:

@@ -3,8 +3,6 @@
 The measured reasons for what is done here stand in docs/adapters/mxnet.md.
 """
 
-from __future__ import absolute_import
-
 import ctypes
 import os
 
@@ -18,20 +16,17 @@ MODES = ("graph", "eager")
 
 
 def versions():
-    """Version of MXNet, its BLAS as the library itself names it, and the compiled-in features."""
-    library = _library()
-    library.openblas_get_config.restype = ctypes.c_char_p
-    library.openblas_get_corename.restype = ctypes.c_char_p
+    """Versions of MXNet and of its BLAS, as the library itself names it, and the features that were compiled in."""
     features = mx.runtime.Features()
-    return {
+    found = {
         "framework_version": mx.__version__,
-        "blas": "{} on {}{}".format(
-            library.openblas_get_config().decode(),
-            library.openblas_get_corename().decode(),
-            ", oneDNN" if features.is_enabled("MKLDNN") else "",
-        ),
         "build": " ".join(sorted(name for name in features if features.is_enabled(name))),
     }
+    if features.is_enabled("BLAS_OPEN"):
+        config, core = _library().openblas_get_config, _library().openblas_get_corename
+        config.restype = core.restype = ctypes.c_char_p
+        found["blas"] = "{} runs {}".format(config().decode(), core().decode())
+    return found
 
 
 def build(spec, weights, inputs, labels, mode, threads, device):
@@ -58,8 +53,8 @@ class _Trainer(object):
         self.data = {"input": _array(inputs), "labels": _array(labels)}
         # Written by each backward pass before it is read, so it need not be filled.
         self.gradients = {name: mx.nd.empty(value.shape) for name, value in self.trained.items()}
-        # The backward pass starts from the learning rate, so the gradients come out as SGD's steps. Subtracting them is
-        # vectorised; MXNet's own sgd_update and multi_sgd_update are not and take 2.5 and 6 times as long.
+        # The backward pass starts from the learning rate, so that the gradients come out as SGD's steps. To subtract
+        # them is vectorised; MXNet's own sgd_update and multi_sgd_update are not and take 2.5 and 6 times as long.
         self.head = mx.nd.full((1,), spec["optimiser"]["learning_rate"])
         self.updates = [
             (_trainable(node, self.trained[name]), _trainable(node, self.gradients[name]))
@@ -88,35 +83,20 @@ class _Trainer(object):
     def weights(self):
         neutral = {}
         for node in self.spec["nodes"]:
-            name = node["name"]
-            if node["op"] == "lstm":
-                packed, start = self.trained[name + "/packed"].asnumpy(), 0
-                for role, shape in _lstm_shapes(node):
-                    size = int(np.prod(shape))
-                    neutral[name + "/" + role] = packed[start : start + size].reshape(shape[::-1]).T.copy()
-                    start += size
-            else:
-                for parameter in _names(node, self.trained):
-                    values = self.trained[parameter].asnumpy()
-                    neutral[parameter] = _transposed(values) if _is_matrix(node, values) else values
+            own = {name: self.trained[name].asnumpy() for name in _names(node, self.trained)}
+            neutral.update(_unpacked(self.spec, node, own) if node["op"] == "lstm" else _turned(node, own))
         return neutral
 
     def _add_arrays(self, node, weights, batch):
-        """Arrays of one layer. Takes them out of `weights`, so that large ones are not held twice for long."""
-        name = node["name"]
+        """Arrays of one layer. Takes them out of `weights`, so that few large ones are held twice."""
+        own = {name: weights.pop(name) for name in _names(node, weights)}
+        own = _packed(node, own) if node["op"] == "lstm" else _turned(node, own)
+        self.trained.update((name, _array(values)) for name, values in own.items())
         if node["op"] == "lstm":
-            # One vector: both matrices as (4 units, in), gates i, f, g, o; then the bias; then a redundant second bias.
-            parts = [weights.pop(name + "/" + role).T.ravel() for role, _ in _lstm_shapes(node)]
-            parts.append(np.zeros(4 * node["units"], np.float32))
-            self.trained[name + "/packed"] = _array(np.concatenate(parts))
-            self.states[name + "/start"] = mx.nd.zeros((1, batch, node["units"]))
-        else:
-            for parameter in _names(node, weights):
-                values = weights.pop(parameter)
-                self.trained[parameter] = _array(_transposed(values) if _is_matrix(node, values) else values)
+            self.states[node["name"] + "/start"] = mx.nd.zeros((1, batch, node["units"]))
         if node["op"] == "batch_norm":
-            self.states[name + "/mean"] = mx.nd.zeros((node["shape"][0],))
-            self.states[name + "/variance"] = mx.nd.ones((node["shape"][0],))
+            self.states[node["name"] + "/mean"] = mx.nd.zeros((node["shape"][0],))
+            self.states[node["name"] + "/variance"] = mx.nd.ones((node["shape"][0],))
 
 
 class _Graph(_Trainer):
@@ -172,34 +152,18 @@ def _loss(operators, spec, variable):
 
 
 def _dense(operators, node, own, x):
-    parameters = [own("weight"), own("bias")] if node["bias"] else [own("weight")]
-    return operators.FullyConnected(x, *parameters, num_hidden=node["units"], no_bias=not node["bias"], flatten=False)
+    arrays = [x, own("weight")] + ([own("bias")] if node["bias"] else [])
+    return operators.FullyConnected(*arrays, num_hidden=node["units"], no_bias=not node["bias"], flatten=False)
 
 
 def _conv(operators, node, own, x):
-    parameters = [own("weight"), own("bias")] if node["bias"] else [own("weight")]
-    return operators.Convolution(x, *parameters, num_filter=node["channels"], no_bias=not node["bias"], **_window(node))
-
-
-def _max_pool(operators, node, own, x):
-    return operators.Pooling(x, pool_type="max", **_window(node))
-
-
-def _global_average_pool(operators, node, own, x):
-    return operators.Flatten(operators.Pooling(x, pool_type="avg", global_pool=True, kernel=(1, 1)))
+    arrays = [x, own("weight")] + ([own("bias")] if node["bias"] else [])
+    return operators.Convolution(*arrays, num_filter=node["channels"], no_bias=not node["bias"], **_window(node))
 
 
 def _batch_norm(operators, node, own, x):
-    return operators.BatchNorm(
-        x,
-        own("gamma"),
-        own("beta"),
-        own("mean"),
-        own("variance"),
-        eps=networks.BATCH_NORM_EPSILON,
-        fix_gamma=False,
-        use_global_stats=False,
-    )
+    arrays = [x] + [own(role) for role in ("gamma", "beta", "mean", "variance")]
+    return operators.BatchNorm(*arrays, eps=networks.BATCH_NORM_EPSILON, fix_gamma=False, use_global_stats=False)
 
 
 def _embedding(operators, node, own, x):
@@ -207,19 +171,18 @@ def _embedding(operators, node, own, x):
 
 
 def _lstm(operators, node, own, x):
-    start = own("start")
-    steps_first = operators.SwapAxis(x, dim1=0, dim2=1)
-    outputs = operators.RNN(
-        steps_first, own("packed"), start, start, state_size=node["units"], num_layers=1, mode="lstm"
-    )
+    arrays = [operators.SwapAxis(x, dim1=0, dim2=1), own("packed"), own("start"), own("start")]
+    outputs = operators.RNN(*arrays, state_size=node["units"], num_layers=1, mode="lstm")
     return operators.SwapAxis(outputs, dim1=0, dim2=1)
 
 
 _LAYERS = {
     "dense": _dense,
     "conv": _conv,
-    "max_pool": _max_pool,
-    "global_average_pool": _global_average_pool,
+    "max_pool": lambda operators, node, own, x: operators.Pooling(x, pool_type="max", **_window(node)),
+    "global_average_pool": lambda operators, node, own, x: operators.Flatten(
+        operators.Pooling(x, pool_type="avg", global_pool=True, kernel=(1, 1))
+    ),
     "flatten": lambda operators, node, own, x: operators.Flatten(x),
     "batch_norm": _batch_norm,
     "relu": lambda operators, node, own, x: operators.Activation(x, act_type="relu"),
@@ -231,22 +194,12 @@ _LAYERS = {
 
 
 def _window(node):
-    return {name: (node[key],) * 2 for name, key in (("kernel", "kernel"), ("stride", "stride"), ("pad", "padding"))}
-
-
-def _lstm_shapes(node):
-    """Roles and neutral shapes of an LSTM's parameters, in the order in which MXNet packs them."""
-    width = 4 * node["units"]
-    return [
-        ("input", (node["in_shape"][-1], width)),
-        ("recurrent", (node["units"], width)),
-        ("bias", (width,)),
-    ]
+    return {"kernel": (node["kernel"],) * 2, "stride": (node["stride"],) * 2, "pad": (node["padding"],) * 2}
 
 
 def _names(node, arrays):
     """Names of the node's own arrays among `arrays`."""
-    return [name for name in list(arrays) if name.split("/")[0] == node["name"]]
+    return [name for name in arrays if name.split("/")[0] == node["name"]]
 
 
 def _trainable(node, array):
@@ -254,8 +207,26 @@ def _trainable(node, array):
     return array[: -4 * node["units"]] if node["op"] == "lstm" else array
 
 
-def _is_matrix(node, values):
-    return node["op"] == "dense" and values.ndim == 2
+def _packed(node, arrays):
+    """An LSTM's one vector: both matrices as (4 units, in), gates i, f, g, o; the bias; a second, redundant bias."""
+    parts = [arrays["{}/{}".format(node["name"], role)].T.ravel() for role in ("input", "recurrent", "bias")]
+    return {node["name"] + "/packed": np.concatenate(parts + [np.zeros_like(parts[-1])])}
+
+
+def _unpacked(spec, node, arrays):
+    shapes = {parameter["name"]: parameter["shape"] for parameter in spec["parameters"]}
+    rest, neutral = arrays[node["name"] + "/packed"], {}
+    for name in _names(node, shapes):
+        part, rest = np.split(rest, [int(np.prod(shapes[name]))])
+        neutral[name] = part.reshape(shapes[name][::-1]).T.copy()
+    return neutral
+
+
+def _turned(node, arrays):
+    """From the neutral layout to MXNet's and back: the matrix of a dense layer is (units, in) there."""
+    if node["op"] != "dense":
+        return arrays
+    return {name: _transposed(values) if values.ndim == 2 else values for name, values in arrays.items()}
 
 
 def _array(values):

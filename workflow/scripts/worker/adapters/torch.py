@@ -14,7 +14,7 @@ from . import Unsupported
 
 MODES = ("eager", "compiled")
 
-# The gradients of these layers do not need the layer's own result, so the next layer may write over it.
+# Backward through these layers does not need their own result, so the next layer may write over it.
 _MAY_BE_OVERWRITTEN = ("dense", "conv", "batch_norm", "add")
 
 # Where a parameter of the specification lives in the module, and whether PyTorch keeps it transposed.
@@ -36,8 +36,7 @@ def versions():
     found = {"framework_version": torch.__version__}
     if hasattr(torch, "__config__"):
         lines = [line.strip(" -") for line in torch.__config__.show().splitlines()]
-        libraries = ("Intel(R) oneAPI Math Kernel", "Intel(R) Math Kernel", "Intel(R) MKL-DNN", "OpenMP")
-        found["blas"] = "; ".join(line.split(" Product Build")[0] for line in lines if line.startswith(libraries))
+        found["blas"] = "; ".join(line for line in lines if "Math Kernel" in line or "MKL-DNN" in line)
         found["build"] = "; ".join(line for line in lines if line.startswith(("GCC", "CPU capability")))
     if torch.version.cuda:
         found["cuda"] = torch.version.cuda
@@ -52,20 +51,25 @@ def build(spec, weights, inputs, labels, mode, threads, device):
     # PyTorch refuses to be told a second time in one process.
     if hasattr(torch, "set_num_interop_threads") and torch.get_num_interop_threads() != 1:
         torch.set_num_interop_threads(1)
-    place = torch.device("cuda" if device == "gpu" else "cpu")
     settings = _configure_cuda() if device == "gpu" else _configure_cpu()
-    settings["update"] = "foreach" if hasattr(torch, "_foreach_add_") else "for-loop"
 
     network = _Network(spec["nodes"])
-    _load(network, spec["nodes"], weights)
-    network.to(place)
-    batch = _place_inputs(spec["input"]["kind"], inputs).to(place)
-    answers = torch.from_numpy(np.ascontiguousarray(labels.T).reshape(-1)).long().to(place)
-    if spec["input"]["kind"] == "image" and device == "cpu" and hasattr(torch, "channels_last"):
+    network.load(weights)
+    kind = spec["input"]["kind"]
+    if kind in ("tokens", "one_hot"):
+        # As nn.LSTM works inside: the steps first, so that it need not transpose.
+        inputs, labels = np.ascontiguousarray(inputs.swapaxes(0, 1)), labels.T
+    inputs, labels = torch.from_numpy(inputs), torch.from_numpy(labels.flatten()).long()
+    if kind == "tokens":
+        inputs = inputs.long()
+    if kind == "image" and device == "cpu" and hasattr(torch, "channels_last"):
         network.to(memory_format=torch.channels_last)
-        batch = batch.contiguous(memory_format=torch.channels_last)
+        inputs = inputs.contiguous(memory_format=torch.channels_last)
         settings["memory_format"] = "channels_last"
-    trainer = _Trainer(network, spec, batch, answers, settings)
+    place = torch.device("cuda" if device == "gpu" else "cpu")
+    trainer = _Trainer(
+        network.to(place), inputs.to(place), labels.to(place), spec["optimiser"]["learning_rate"], settings
+    )
     if mode == "compiled":
         trainer.compile()
     return trainer
@@ -76,20 +80,23 @@ class _Network(nn.Module):
 
     def __init__(self, nodes):
         super().__init__()
+        self.plan, self.homes = [], []
         readers = [source for node in nodes for source in node["inputs"]]
         operators = {node["name"]: node["op"] for node in nodes}
         last_reader = {source: node["name"] for node in nodes for source in node["inputs"]}
-        self.plan = []
         for node in nodes:
-            if node["op"] not in _MODULES:
-                raise Unsupported("the PyTorch adapter has no layer '{}'".format(node["op"]))
-            first = node["inputs"][0]
-            in_place = operators.get(first) in _MAY_BE_OVERWRITTEN and readers.count(first) == 1
-            module = _MODULES[node["op"]](node, in_place)
-            self.add_module(node["name"], module)
+            name, op, sources = node["name"], node["op"], node["inputs"]
+            if op not in _MODULES:
+                raise Unsupported("the PyTorch adapter has no layer '{}'".format(op))
+            in_place = operators.get(sources[0]) in _MAY_BE_OVERWRITTEN and readers.count(sources[0]) == 1
+            module = _MODULES[op](node, in_place)
+            self.add_module(name, module)
             # A result is let go when its last reader has it, so that its memory is there for the next one.
-            done = [source for source in set(node["inputs"]) if last_reader[source] == node["name"]]
-            self.plan.append((node["name"], module, node["inputs"], done))
+            done = [source for source in set(sources) if last_reader[source] == name]
+            self.plan.append((name, module, sources, done))
+            for role, (attribute, transposed) in sorted(_HOMES.get(op, {}).items()):
+                if role != "bias" or node.get("bias", True):
+                    self.homes.append(("{}/{}".format(name, role), module, attribute, transposed))
 
     def forward(self, batch):
         values = {"input": batch}
@@ -100,26 +107,31 @@ class _Network(nn.Module):
             values[name] = value
         return value
 
+    def load(self, weights):
+        for name, module, attribute, transposed in self.homes:
+            value = torch.from_numpy(weights.pop(name))
+            # Numpy's memory starts 16 bytes behind a cache line, which costs up to 8 % of a step.
+            value = value if value.data_ptr() % 64 == 0 else value.clone()
+            setattr(module, attribute, nn.Parameter(value.t() if transposed else value))
+
 
 class _Trainer:
-    def __init__(self, network, spec, inputs, labels, settings):
+    def __init__(self, network, inputs, labels, learning_rate, settings):
         self.network = network
         self.inputs, self.labels = inputs, labels
         self.settings = settings
         self.threads = torch.get_num_threads()
-        self._nodes = spec["nodes"]
-        self._step_size = -spec["optimiser"]["learning_rate"]
+        self._learning_rate = learning_rate
         self._trained = [value for value in network.parameters() if value.requires_grad]
         self._loss = self._forward
         self.parameters = sum(value.numel() for value in self._trained)
         self.frozen_parameters = sum(value.numel() for value in network.parameters()) - self.parameters
 
     def compile(self):
-        """Compiles forward, loss and backward, here and not in the first step: it takes tens of seconds."""
+        """Compiles forward, loss and backward here, not in the first step: it takes tens of seconds."""
         self._loss = torch.compile(self._forward)
         self._loss(self.inputs, self.labels).backward()
         self._forget_gradients()
-        self.settings["compiler"] = "torch.compile, inductor"
 
     def run(self, steps):
         for _ in range(steps):
@@ -132,10 +144,9 @@ class _Trainer:
 
     def weights(self):
         found = {}
-        for node in self._nodes:
-            for role, (attribute, transposed) in _homes(node):
-                value = getattr(getattr(self.network, node["name"]), attribute).detach().cpu().numpy()
-                found["{}/{}".format(node["name"], role)] = np.array(value.T if transposed else value, order="C")
+        for name, module, attribute, transposed in self.network.homes:
+            value = getattr(module, attribute).detach().cpu().numpy()
+            found[name] = np.array(value.T if transposed else value, order="C")
         return found
 
     def _forward(self, inputs, labels):
@@ -146,11 +157,11 @@ class _Trainer:
         """What torch.optim.SGD does, without the 1.4 s that making one takes: it imports the compiler."""
         gradients = [value.grad for value in self._trained]
         with torch.no_grad():
-            if self.settings["update"] == "foreach":
-                torch._foreach_add_(self._trained, gradients, alpha=self._step_size)
+            if hasattr(torch, "_foreach_add_"):
+                torch._foreach_add_(self._trained, gradients, alpha=-self._learning_rate)
             else:
                 for value, gradient in zip(self._trained, gradients):
-                    value.add_(gradient, alpha=self._step_size)
+                    value.add_(gradient, alpha=-self._learning_rate)
         self._forget_gradients()
 
     def _forget_gradients(self):
@@ -207,19 +218,19 @@ _MODULES = {
 
 def _check(mode, device):
     if device == "gpu" and not torch.cuda.is_available():
-        raise Unsupported(f"this PyTorch ({torch.__version__}) sees no CUDA device")
+        raise Unsupported("this PyTorch ({}) sees no CUDA device".format(torch.__version__))
     if mode == "compiled" and not hasattr(torch, "compile"):
-        raise Unsupported(f"PyTorch {torch.__version__} has no torch.compile")
+        raise Unsupported("PyTorch {} has no torch.compile".format(torch.__version__))
     if mode == "compiled" and device == "cpu" and not (shutil.which("g++") or shutil.which("clang++")):
-        raise Unsupported("torch.compile needs a C++ compiler on the processor, and there is no g++ or clang++")
+        raise Unsupported("torch.compile needs a C++ compiler, and there is neither g++ nor clang++ on PATH")
 
 
 def _configure_cpu():
     """Gives matrix products to oneDNN where that keeps them in float32.
 
-    PyTorch's own choice, MKL, leaves half the speed of a processor with AVX-512 that is not Intel's. PyTorch lets
-    oneDNN in only with leave to round to bfloat16, of which oneDNN makes use only where there is AMX; so the last bit
-    is tried.
+    MKL, PyTorch's own choice, leaves half the speed of a processor with AVX-512 that is not Intel's. PyTorch lets
+    oneDNN in only with leave to round to bfloat16, which oneDNN uses only where there is AMX; so a value whose last
+    bit counts is sent through, and the leave is taken back where the bit is lost.
     """
     matmul = getattr(torch.backends.mkldnn, "matmul", None)
     if not hasattr(matmul, "fp32_precision"):
@@ -227,7 +238,7 @@ def _configure_cpu():
     matmul.fp32_precision = "bf16"
     probe = torch.full((64, 256), 1 + 2.0**-23)
     if torch.equal(torch.mm(probe, torch.eye(256)), probe):
-        return {"matmul": "oneDNN, in float32"}
+        return {"matmul": "oneDNN in float32 (fp32_precision bf16, found to lose no bit)"}
     matmul.fp32_precision = "ieee"
     return {"matmul": "PyTorch's choice"}
 
@@ -239,29 +250,3 @@ def _configure_cuda():
         if hasattr(library, "allow_tf32"):
             library.allow_tf32 = False
     return {"cudnn_benchmark": "on", "tf32": "off"}
-
-
-def _homes(node):
-    roles = _HOMES.get(node["op"], {})
-    return [(role, home) for role, home in sorted(roles.items()) if role != "bias" or node.get("bias", True)]
-
-
-def _load(network, nodes, weights):
-    for node in nodes:
-        module = getattr(network, node["name"])
-        for role, (attribute, transposed) in _homes(node):
-            value = _align(torch.from_numpy(weights.pop("{}/{}".format(node["name"], role))))
-            setattr(module, attribute, nn.Parameter(value.t() if transposed else value))
-
-
-def _align(value):
-    """The tensor in memory that starts at a cache line; numpy's starts 16 bytes behind, which costs 8 % of a step."""
-    return value if value.data_ptr() % 64 == 0 else value.clone()
-
-
-def _place_inputs(kind, inputs):
-    """Tokens as the integers that an embedding wants, and sequences with their steps first, as in nn.LSTM."""
-    if kind in ("tokens", "one_hot"):
-        inputs = np.ascontiguousarray(inputs.swapaxes(0, 1))
-    values = torch.from_numpy(inputs)
-    return values.long() if kind == "tokens" else values
