@@ -1,4 +1,5 @@
 # Reads the configuration and expands the grid, once, for all rules. Functions only.
+import gc
 import json
 import os
 import re
@@ -17,6 +18,9 @@ import grid
 from environments import pins
 from measure import progress
 from worker import networks
+
+# Planning makes millions of objects that all stay; to look for garbage among them took a fifth of its time.
+gc.set_threshold(200_000, 50, 100)
 
 # What the programs must know and no parameter may hold: it differs between machines and checkouts, and changes no number.
 os.environ.setdefault("STEPTIME_PYTHON", sys.executable)

@@ -45,6 +45,8 @@ def _duration() -> str:
     run = json.loads((progress.RUN / "run.json").read_text())
     finished = len((progress.RUN / "finished").read_text().split())
     took = progress.duration(time.time() - run["began"])
+    if not run["cells"]:
+        return f"Done in {took}; no cell had to be measured."
     return f"{finished} of {run['cells']} cells measured in {took}."
 
 

@@ -1,168 +1,275 @@
-"""TensorFlow 2: raw `tf.nn` operations traced into a graph, with gradients by `tf.GradientTape`."""
+"""TensorFlow 2: plain operations on variables, automatic differentiation, and one SGD operation for each parameter.
+
+A step is one `tf.function` (mode `graph`), which XLA compiles (mode `xla`), or runs operation by operation (`eager`).
+What was chosen here, and by which measured ratios: docs/adapters/tensorflow.md.
+"""
 
 import numpy as np
 import tensorflow as tf
 
-from ..networks import BATCH_NORM_EPSILON
+from .. import networks
+from . import Unsupported
 
 MODES = ("graph", "xla", "eager")
 
 
 def versions():
-    return {"framework_version": tf.__version__, "blas": "Eigen, oneDNN"}
+    """Versions of TensorFlow and of what it was built with."""
+    built = tf.sysconfig.get_build_info()
+    found = {"framework_version": tf.__version__, "build": tf.version.COMPILER_VERSION}
+    found.update((name, str(built[name + "_version"])) for name in ("cuda", "cudnn") if name + "_version" in built)
+    return found
 
 
 def build(spec, weights, inputs, labels, mode, threads, device):
-    if tf.config.threading.get_intra_op_parallelism_threads() != threads:
-        tf.config.threading.set_intra_op_parallelism_threads(threads)
-        tf.config.threading.set_inter_op_parallelism_threads(1)
+    """A trainer of the specification, with the batch and the start values in the memory of `device`."""
+    if mode not in MODES:
+        raise Unsupported("the TensorFlow adapter has no mode '{}'; it has {}".format(mode, ", ".join(MODES)))
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    settings = {
+        "layout": "channels last, time first",
+        "compiler": {"xla": "XLA", "graph": "Grappler"}.get(mode, "none"),
+    }
+    if device == "gpu":
+        settings.update(_configure_gpu())
     with tf.device("/GPU:0" if device == "gpu" else "/CPU:0"):
-        return Trainer(spec, weights, inputs, labels, mode, threads)
+        network = _Network(spec["nodes"], weights)
+        batch = tf.constant(_place_inputs(spec["input"]["kind"], inputs))
+        answers = tf.constant(np.ascontiguousarray(labels.T).reshape(-1))
+        return _Trainer(network, spec["optimiser"]["learning_rate"], batch, answers, mode, device, settings)
 
 
-def _to_native(name, shape_of, values):
-    role = name.split("/")[1]
-    if values.ndim == 4:
-        return np.ascontiguousarray(values.transpose(2, 3, 1, 0))
-    if role in ("input", "recurrent", "bias") and name.startswith("lstm"):
-        # BlockLSTM's gates are i c f o.
-        i, f, g, o = np.split(values, 4, axis=-1)
-        return np.concatenate([i, g, f, o], axis=-1)
-    return values
+class _Network(object):
+    """The nodes of a specification as operations on variables."""
+
+    def __init__(self, nodes, weights):
+        self.variables = {}
+        self._plan = []
+        self._homes = {}
+        orders = {}
+        for node in nodes:
+            if node["op"] not in _OPERATIONS:
+                raise Unsupported("the TensorFlow adapter has no layer '{}'".format(node["op"]))
+            source = node["inputs"][0]
+            if node["op"] == "flatten":
+                orders[node["name"]] = node["in_shape"]
+            elif node["op"] in ("relu", "sigmoid", "add"):
+                orders[node["name"]] = orders.get(source)
+            own = {}
+            for name in [name for name in weights if name.split("/")[0] == node["name"]]:
+                role = name.split("/")[1]
+                home = _Home(node["op"], role, weights[name].shape, orders.get(source))
+                own[role] = tf.Variable(home.enter(weights.pop(name)))
+                self.variables[name], self._homes[name] = own[role], home
+            self._plan.append((_OPERATIONS[node["op"]], node, own))
+
+    def logits(self, inputs):
+        """Scores of all labels, (labels, classes); of sequences in the order step, sample."""
+        values = {"input": inputs}
+        for operation, node, own in self._plan:
+            value = values[node["name"]] = operation(node, own, *[values[name] for name in node["inputs"]])
+        return tf.reshape(value, [-1, value.shape[-1]])
+
+    def weights(self):
+        return {name: self._homes[name].leave(value.numpy()) for name, value in self.variables.items()}
 
 
-def _from_native(name, values):
-    if values.ndim == 4:
-        return values.transpose(3, 2, 0, 1)
-    if name.startswith("lstm"):
-        i, g, f, o = np.split(values, 4, axis=-1)
-        return np.concatenate([i, f, g, o], axis=-1)
-    return values
+class _Home(object):
+    """How TensorFlow keeps one parameter: kernels as (height, width, in, out), and images flattened channels last.
+
+    The specification flattens channels first. To permute the rows of the dense weight that follows, once, costs nothing in a
+    step; to turn the images would.
+    """
+
+    def __init__(self, op, role, shape, order):
+        self._shape = shape
+        self._split, self._axes = shape, None
+        if op == "conv" and role == "weight":
+            self._axes = (2, 3, 1, 0)
+        elif op == "dense" and role == "weight" and order and len(order) == 3:
+            self._split, self._axes = list(order) + [shape[1]], (1, 2, 0, 3)
+
+    def enter(self, value):
+        if self._axes is None:
+            return value
+        value = value.reshape(self._split).transpose(self._axes)
+        return np.ascontiguousarray(value if len(self._shape) == 4 else value.reshape(self._shape))
+
+    def leave(self, value):
+        if self._axes is None:
+            return value
+        turned = [self._split[axis] for axis in self._axes]
+        return np.ascontiguousarray(value.reshape(turned).transpose(np.argsort(self._axes)).reshape(self._shape))
 
 
-class Trainer(object):
+class _Trainer(object):
     frozen_parameters = 0
 
-    def __init__(self, spec, weights, inputs, labels, mode, threads):
-        self.spec, self.mode = spec, mode
-        self.settings = {"memory_format": "NHWC", "mode": mode}
-        self.threads = tf.config.threading.get_intra_op_parallelism_threads()
-        self.rate = spec["optimiser"]["learning_rate"]
-        self.flat = {}
-        shapes = {n["name"]: n for n in spec["nodes"]}
-        for n in spec["nodes"]:
-            if n["op"] == "dense" and n["inputs"][0] in shapes and shapes[n["inputs"][0]]["op"] == "flatten":
-                self.flat[n["name"] + "/weight"] = shapes[n["inputs"][0]]["in_shape"]
-        self.variables = {}
-        for name in list(weights):
-            values = weights.pop(name)
-            if name in self.flat:
-                c, h, w = self.flat[name]
-                values = values.reshape(c, h, w, -1).transpose(1, 2, 0, 3).reshape(c * h * w, -1)
-            self.variables[name] = tf.Variable(_to_native(name, None, values), name=name.replace("/", "_"))
-        self.trained = list(self.variables.values())
-        self.parameters = sum(int(np.prod(v.shape)) for v in self.trained)
-        if spec["input"]["kind"] == "image":
-            inputs = np.ascontiguousarray(inputs.transpose(0, 2, 3, 1))
-        self.sequence = labels.ndim == 2
-        if self.sequence:
-            inputs, labels = np.ascontiguousarray(inputs.swapaxes(0, 1)), np.ascontiguousarray(labels.T)
-        self.inputs, self.labels = tf.constant(inputs), tf.constant(labels.reshape(-1))
-        self.step = self._step
+    def __init__(self, network, step_size, inputs, labels, mode, device, settings):
+        self._network = network
+        self._step_size = step_size
+        self._inputs, self._labels = inputs, labels
+        self._waits = device == "gpu"
+        self._variables = list(network.variables.values())
+        self._step = self._train
         if mode != "eager":
-            self.step = tf.function(self._step, jit_compile=True if mode == "xla" else None)
+            self._step = tf.function(self._train, jit_compile=mode == "xla" or None).get_concrete_function()
+        self.weights = network.weights
+        self.settings = settings
+        self.threads = tf.config.threading.get_intra_op_parallelism_threads()
+        self.parameters = sum(variable.shape.num_elements() for variable in self._variables)
 
     def run(self, steps):
         for _ in range(steps):
-            loss = self.step(self.inputs, self.labels)
+            loss = self._step()
+        # On a CPU a step returns when its updates are done; on a GPU, when they are queued.
+        if self._waits:
+            tf.test.experimental.sync_devices()
         return float(loss.numpy())
 
-    def weights(self):
-        out = {}
-        for name, v in self.variables.items():
-            values = v.numpy()
-            if name in self.flat:
-                c, h, w = self.flat[name]
-                values = values.reshape(h, w, c, -1).transpose(2, 0, 1, 3).reshape(c * h * w, -1)
-            out[name] = _from_native(name, values)
-        return out
-
-    def _step(self, inputs, labels):
+    def _train(self):
         with tf.GradientTape() as tape:
-            logits = self._forward(inputs)
-            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
-        for v, g in zip(self.trained, tape.gradient(loss, self.trained)):
-            if isinstance(g, tf.IndexedSlices):
-                v.scatter_sub(tf.IndexedSlices(g.values * self.rate, g.indices))
-            else:
-                tf.raw_ops.ResourceApplyGradientDescent(var=v.handle, alpha=self.rate, delta=g)
+            loss = _loss(self._network.logits(self._inputs), self._labels)
+        _update(self._variables, tape.gradient(loss, self._variables), self._step_size)
         return loss
 
-    def _forward(self, x):
-        values = {"input": x}
-        for n in self.spec["nodes"]:
-            a = [values[s] for s in n["inputs"]]
-            values[n["name"]] = getattr(self, "_" + n["op"])(n, *a)
-        return values[n["name"]]
 
-    def _v(self, n, role):
-        return self.variables[n["name"] + "/" + role]
+def _loss(logits, labels):
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
 
-    def _dense(self, n, x):
-        if x.shape.rank == 3:
-            x = tf.reshape(x, [-1, n["in_shape"][-1]])
-        return tf.nn.bias_add(tf.matmul(x, self._v(n, "weight")), self._v(n, "bias"))
 
-    def _conv(self, n, x):
-        p = n["padding"]
-        y = tf.nn.conv2d(x, self._v(n, "weight"), n["stride"], [[0, 0], [p, p], [p, p], [0, 0]])
-        return tf.nn.bias_add(y, self._v(n, "bias")) if n["bias"] else y
+def _update(variables, gradients, step_size):
+    """What keras.optimizers.SGD does, in one pass over a parameter where that takes a product and a difference."""
+    for variable, gradient in zip(variables, gradients):
+        if isinstance(gradient, tf.IndexedSlices):
+            variable.scatter_sub(tf.IndexedSlices(step_size * gradient.values, gradient.indices))
+        else:
+            tf.raw_ops.ResourceApplyGradientDescent(var=variable.handle, alpha=step_size, delta=gradient)
 
-    def _max_pool(self, n, x):
-        p = n["padding"]
-        if p:
-            x = tf.pad(x, [[0, 0], [p, p], [p, p], [0, 0]], constant_values=x.dtype.min)
-        return tf.nn.max_pool2d(x, n["kernel"], n["stride"], "VALID")
 
-    def _batch_norm(self, n, x):
-        return tf.compat.v1.nn.fused_batch_norm(
-            x, self._v(n, "gamma"), self._v(n, "beta"), epsilon=BATCH_NORM_EPSILON, is_training=True
-        )[0]
+def _place_inputs(kind, inputs):
+    """Images channels last, sequences time first."""
+    if kind == "image":
+        inputs = inputs.transpose(0, 2, 3, 1)
+    elif kind in ("tokens", "one_hot"):
+        inputs = inputs.swapaxes(0, 1)
+    return np.ascontiguousarray(inputs)
 
-    def _relu(self, n, x):
-        return tf.nn.relu(x)
 
-    def _sigmoid(self, n, x):
-        return tf.nn.sigmoid(x)
+def _configure_gpu():
+    cards = tf.config.list_physical_devices("GPU")
+    if not cards:
+        raise Unsupported("TensorFlow {} finds no GPU".format(tf.__version__))
+    for card in cards:
+        tf.config.experimental.set_memory_growth(card, True)
+    tf.config.experimental.enable_tensor_float_32_execution(False)
+    return {"memory_growth": "on", "tensor_float_32": "off"}
 
-    def _add(self, n, x, y):
-        return x + y
 
-    def _flatten(self, n, x):
-        return tf.reshape(x, [x.shape[0], -1])
+def _dense(node, own, value):
+    rows = tf.reshape(value, [-1, value.shape[-1]])
+    rows = tf.matmul(rows, own["weight"])
+    if node["bias"]:
+        rows = tf.nn.bias_add(rows, own["bias"])
+    return tf.reshape(rows, list(value.shape[:-1]) + [node["units"]])
 
-    def _global_average_pool(self, n, x):
-        return tf.reduce_mean(x, [1, 2])
 
-    def _embedding(self, n, x):
-        return tf.gather(self._v(n, "weight"), x)
+def _conv(node, own, value):
+    value = tf.nn.conv2d(value, own["weight"], node["stride"], _padding(node))
+    return tf.nn.bias_add(value, own["bias"]) if node["bias"] else value
 
-    def _lstm(self, n, x):
-        u, b = n["units"], x.shape[1]
-        zero = tf.zeros([b, u])
-        w = tf.concat([self._v(n, "input"), self._v(n, "recurrent")], 0)
-        p = tf.zeros([u])
-        return tf.raw_ops.BlockLSTM(
-            seq_len_max=tf.constant(n["in_shape"][0], tf.int64),
-            x=x,
-            cs_prev=zero,
-            h_prev=zero,
-            w=w,
-            wci=p,
-            wcf=p,
-            wco=p,
-            b=self._v(n, "bias"),
-            forget_bias=0.0,
-            cell_clip=-1.0,
-            use_peephole=False,
-        ).h
+
+def _max_pool(node, own, value):
+    if node["padding"]:
+        # XLA has no pooling with padding of its own.
+        value = tf.pad(value, _padding(node), constant_values=value.dtype.min)
+    return tf.nn.max_pool2d(value, node["kernel"], node["stride"], "VALID")
+
+
+def _padding(node):
+    around = [node["padding"]] * 2
+    return [[0, 0], around, around, [0, 0]] if node["padding"] else "VALID"
+
+
+def _batch_norm(node, own, value):
+    # tf.nn's own function raises an epsilon of 1e-5 to 1.001e-5.
+    return tf.raw_ops.FusedBatchNormV3(
+        x=value, scale=own["gamma"], offset=own["beta"], mean=[], variance=[], epsilon=networks.BATCH_NORM_EPSILON
+    ).y
+
+
+def _lstm(node, own, value):
+    steps, batch, features = value.shape
+    units = node["units"]
+    # The product with the inputs needs no loop: one large product in place of one for each step.
+    products = tf.nn.bias_add(tf.matmul(tf.reshape(value, [-1, features]), own["input"]), own["bias"])
+    return _recur(tf.reshape(products, [steps, batch, 4 * units]), own["recurrent"])
+
+
+@tf.custom_gradient
+def _recur(products, weight):
+    """Outputs (steps, batch, units) of an LSTM from the products of its inputs (steps, batch, 4 units).
+
+    With a gradient of its own, so that the recurrent weight's gradient too is one large product outside of the loop.
+    """
+    steps, batch, width = products.shape
+    units = width // 4
+    zero = tf.zeros([batch, units])
+
+    def array(columns, values=None):
+        made = tf.TensorArray(tf.float32, steps, element_shape=[batch, columns], clear_after_read=False)
+        return made if values is None else made.unstack(values)
+
+    def forward(step, output, cell, kept):
+        i, f, g, o = tf.split(given.read(step) + tf.matmul(output, weight), 4, 1)
+        i, f, g, o = tf.sigmoid(i), tf.sigmoid(f), tf.tanh(g), tf.sigmoid(o)
+        after = f * cell + i * g
+        squashed = tf.tanh(after)
+        output = o * squashed
+        values = (output, i, f, g, o, cell, squashed)
+        return step + 1, output, after, [into.write(step, value) for into, value in zip(kept, values)]
+
+    given = array(width, products)
+    state = (0, zero, zero, [array(units) for _ in range(7)])
+    kept = tf.while_loop(lambda step, *_: step < steps, forward, state, maximum_iterations=steps)[3]
+    outputs = kept[0].stack()
+
+    def gradient(upstream):
+        arriving = array(units, upstream)
+
+        def backward(step, d_output, d_cell, d_gates):
+            i, f, g, o, before, squashed = [values.read(step) for values in kept[1:]]
+            d_output += arriving.read(step)
+            d_cell += tf.raw_ops.TanhGrad(y=squashed, dy=d_output * o)
+            parts = [
+                tf.raw_ops.SigmoidGrad(y=i, dy=d_cell * g),
+                tf.raw_ops.SigmoidGrad(y=f, dy=d_cell * before),
+                tf.raw_ops.TanhGrad(y=g, dy=d_cell * i),
+                tf.raw_ops.SigmoidGrad(y=o, dy=d_output * squashed),
+            ]
+            d_gate = tf.concat(parts, 1)
+            d_output = tf.matmul(d_gate, weight, transpose_b=True)
+            return step - 1, d_output, d_cell * f, d_gates.write(step, d_gate)
+
+        state = (steps - 1, zero, zero, array(width))
+        d_gates = tf.while_loop(lambda step, *_: step >= 0, backward, state, maximum_iterations=steps)[3].stack()
+        before = tf.reshape(tf.concat([zero[None], outputs[:-1]], 0), [-1, units])
+        return d_gates, tf.matmul(before, tf.reshape(d_gates, [-1, width]), transpose_a=True)
+
+    return outputs, gradient
+
+
+_OPERATIONS = {
+    "dense": _dense,
+    "conv": _conv,
+    "max_pool": _max_pool,
+    "global_average_pool": lambda node, own, value: tf.reduce_mean(value, [1, 2]),
+    "flatten": lambda node, own, value: tf.reshape(value, [value.shape[0], -1]),
+    "batch_norm": _batch_norm,
+    "relu": lambda node, own, value: tf.nn.relu(value),
+    "sigmoid": lambda node, own, value: tf.sigmoid(value),
+    "add": lambda node, own, left, right: left + right,
+    "embedding": lambda node, own, value: tf.gather(own["weight"], value),
+    "lstm": _lstm,
+}

@@ -196,14 +196,11 @@ class _Call(nn.Module):
         self.forward = function
 
 
-def _conv(node):
-    sizes = (node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"])
-    return _Conv2d(*sizes, bias=node["bias"])
-
-
 _MODULES = {
     "dense": lambda node, _: _Linear(node["in_shape"][-1], node["units"], bias=node["bias"]),
-    "conv": lambda node, _: _conv(node),
+    "conv": lambda node, _: _Conv2d(
+        *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]], bias=node["bias"]
+    ),
     "max_pool": lambda node, _: nn.MaxPool2d(node["kernel"], node["stride"], node["padding"]),
     "global_average_pool": lambda node, _: _Call(lambda values: values.mean((2, 3))),
     "flatten": lambda node, _: _Call(lambda values: values.flatten(1)),
