@@ -78,8 +78,8 @@ class _Network(object):
 class _Home(object):
     """How TensorFlow keeps one parameter: kernels as (height, width, in, out), and images flattened channels last.
 
-    The specification flattens channels first. To permute the rows of the dense weight that follows, once, costs nothing in a
-    step; to turn the images would.
+    The specification flattens channels first. To permute the rows of the dense weight that follows, once, costs nothing
+    in a step; to turn the images would.
     """
 
     def __init__(self, op, role, shape, order):
