@@ -27,11 +27,6 @@ os.environ.setdefault("STEPTIME_PYTHON", sys.executable)
 METHODS = {method.name.lower() for method in workflow.deployment_settings.deployment_method}
 os.environ.update(STEPTIME_DEPLOYMENT="conda" if "conda" in METHODS else "venv")
 
-# On this machine, Snakemake's limit on starts per second must be off: each round of its scheduler sets a timer that sets
-# off a round of its own, so that after some dozens of jobs it takes 7 % of a CPU from the cell that is being timed.
-if workflow.local_exec and workflow.scheduling_settings:
-    workflow.scheduling_settings.max_jobs_per_timespan = None
-
 try:
     CONFIGURATION = configuration.load(ROOT, config)
     PLAN = grid.expand(CONFIGURATION, len(os.sched_getaffinity(0)))
@@ -132,6 +127,10 @@ def every_artefact():
 def begin_run():
     """Notes how many cells this run will measure, for the progress that each of them prints."""
     progress.begin(sum(job.rule.name == "measure_cell" for job in workflow.dag.needrun_jobs()))
+    # On this machine, Snakemake's limit on starts per second must be off: each round of its scheduler sets a timer that
+    # sets off a round of its own, so that after some dozens of jobs it takes 6 % of a CPU from the cell that is timed.
+    if workflow.local_exec:
+        workflow.scheduler.job_rate_limiter = None
 
 
 def end_run(succeeded):

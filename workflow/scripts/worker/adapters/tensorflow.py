@@ -1,6 +1,6 @@
-"""TensorFlow 2: plain operations on variables, automatic differentiation, and one SGD operation for each parameter.
+"""TensorFlow 2: plain operations on variables, automatic differentiation, one SGD operation a parameter.
 
-A step is one `tf.function` (mode `graph`), which XLA compiles (mode `xla`), or runs operation by operation (`eager`).
+A step is one `tf.function` (`graph`), one compiled by XLA (`xla`), or one operation after another (`eager`).
 What was chosen here, and by which measured ratios: docs/adapters/tensorflow.md.
 """
 
@@ -16,9 +16,8 @@ MODES = ("graph", "xla", "eager")
 def versions():
     """Versions of TensorFlow and of what it was built with."""
     built = tf.sysconfig.get_build_info()
-    found = {"framework_version": tf.__version__, "build": tf.version.COMPILER_VERSION}
-    found.update((name, str(built[name + "_version"])) for name in ("cuda", "cudnn") if name + "_version" in built)
-    return found
+    found = {name: str(built[name + "_version"]) for name in ("cuda", "cudnn") if name + "_version" in built}
+    return dict(found, framework_version=tf.__version__, build=tf.version.COMPILER_VERSION)
 
 
 def build(spec, weights, inputs, labels, mode, threads, device):
@@ -27,10 +26,8 @@ def build(spec, weights, inputs, labels, mode, threads, device):
         raise Unsupported("the TensorFlow adapter has no mode '{}'; it has {}".format(mode, ", ".join(MODES)))
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    settings = {
-        "layout": "channels last, time first",
-        "compiler": {"xla": "XLA", "graph": "Grappler"}.get(mode, "none"),
-    }
+    compiler = {"xla": "XLA", "graph": "Grappler"}.get(mode, "none")
+    settings = {"layout": "channels last, time first", "compiler": compiler}
     if device == "gpu":
         settings.update(_configure_gpu())
     with tf.device("/GPU:0" if device == "gpu" else "/CPU:0"):
@@ -44,24 +41,18 @@ class _Network(object):
     """The nodes of a specification as operations on variables."""
 
     def __init__(self, nodes, weights):
-        self.variables = {}
-        self._plan = []
-        self._homes = {}
-        orders = {}
+        self.variables, self._plan, self._homes, orders = {}, [], {}, {}
         for node in nodes:
             if node["op"] not in _OPERATIONS:
                 raise Unsupported("the TensorFlow adapter has no layer '{}'".format(node["op"]))
             source = node["inputs"][0]
-            if node["op"] == "flatten":
-                orders[node["name"]] = node["in_shape"]
-            elif node["op"] in ("relu", "sigmoid", "add"):
-                orders[node["name"]] = orders.get(source)
+            if node["op"] in ("flatten", "relu", "sigmoid", "add"):
+                orders[node["name"]] = node["in_shape"] if node["op"] == "flatten" else orders.get(source)
             own = {}
             for name in [name for name in weights if name.split("/")[0] == node["name"]]:
-                role = name.split("/")[1]
-                home = _Home(node["op"], role, weights[name].shape, orders.get(source))
-                own[role] = tf.Variable(home.enter(weights.pop(name)))
-                self.variables[name], self._homes[name] = own[role], home
+                role, value = name.split("/")[1], weights.pop(name)
+                home = self._homes[name] = _Home(node["op"], role, value.shape, orders.get(source))
+                own[role] = self.variables[name] = tf.Variable(home.enter(value))
             self._plan.append((_OPERATIONS[node["op"]], node, own))
 
     def logits(self, inputs):
@@ -76,47 +67,38 @@ class _Network(object):
 
 
 class _Home(object):
-    """How TensorFlow keeps one parameter: kernels as (height, width, in, out), and images flattened channels last.
+    """How TensorFlow keeps a parameter: kernels as (height, width, in, out), flattened images channels last.
 
-    The specification flattens channels first. To permute the rows of the dense weight that follows, once, costs nothing
-    in a step; to turn the images would.
+    The specification flattens channels first; turning the next dense weight once costs a step nothing.
     """
 
     def __init__(self, op, role, shape, order):
-        self._shape = shape
-        self._split, self._axes = shape, None
+        self._shape, self._split, self._axes = shape, shape, tuple(range(len(shape)))
         if op == "conv" and role == "weight":
             self._axes = (2, 3, 1, 0)
         elif op == "dense" and role == "weight" and order and len(order) == 3:
             self._split, self._axes = list(order) + [shape[1]], (1, 2, 0, 3)
 
     def enter(self, value):
-        if self._axes is None:
-            return value
-        value = value.reshape(self._split).transpose(self._axes)
-        return np.ascontiguousarray(value if len(self._shape) == 4 else value.reshape(self._shape))
+        turned = value.reshape(self._split).transpose(self._axes)
+        return np.ascontiguousarray(turned if len(self._shape) == 4 else turned.reshape(self._shape))
 
     def leave(self, value):
-        if self._axes is None:
-            return value
-        turned = [self._split[axis] for axis in self._axes]
-        return np.ascontiguousarray(value.reshape(turned).transpose(np.argsort(self._axes)).reshape(self._shape))
+        turned = value.reshape([self._split[axis] for axis in self._axes])
+        return np.ascontiguousarray(turned.transpose(np.argsort(self._axes)).reshape(self._shape))
 
 
 class _Trainer(object):
     frozen_parameters = 0
 
     def __init__(self, network, step_size, inputs, labels, mode, device, settings):
-        self._network = network
-        self._step_size = step_size
+        self._network, self._step_size = network, step_size
         self._inputs, self._labels = inputs, labels
-        self._waits = device == "gpu"
-        self._variables = list(network.variables.values())
+        self._waits, self._variables = device == "gpu", list(network.variables.values())
         self._step = self._train
         if mode != "eager":
             self._step = tf.function(self._train, jit_compile=mode == "xla" or None).get_concrete_function()
-        self.weights = network.weights
-        self.settings = settings
+        self.weights, self.settings = network.weights, settings
         self.threads = tf.config.threading.get_intra_op_parallelism_threads()
         self.parameters = sum(variable.shape.num_elements() for variable in self._variables)
 
@@ -140,7 +122,7 @@ def _loss(logits, labels):
 
 
 def _update(variables, gradients, step_size):
-    """What keras.optimizers.SGD does, in one pass over a parameter where that takes a product and a difference."""
+    """What keras.optimizers.SGD does by a product and a difference, in one pass over a parameter."""
     for variable, gradient in zip(variables, gradients):
         if isinstance(gradient, tf.IndexedSlices):
             variable.scatter_sub(tf.IndexedSlices(step_size * gradient.values, gradient.indices))
@@ -150,11 +132,8 @@ def _update(variables, gradients, step_size):
 
 def _place_inputs(kind, inputs):
     """Images channels last, sequences time first."""
-    if kind == "image":
-        inputs = inputs.transpose(0, 2, 3, 1)
-    elif kind in ("tokens", "one_hot"):
-        inputs = inputs.swapaxes(0, 1)
-    return np.ascontiguousarray(inputs)
+    axes = {"image": (0, 2, 3, 1), "tokens": (1, 0), "one_hot": (1, 0, 2)}.get(kind)
+    return np.ascontiguousarray(inputs.transpose(axes) if axes else inputs)
 
 
 def _configure_gpu():
@@ -168,10 +147,8 @@ def _configure_gpu():
 
 
 def _dense(node, own, value):
-    rows = tf.reshape(value, [-1, value.shape[-1]])
-    rows = tf.matmul(rows, own["weight"])
-    if node["bias"]:
-        rows = tf.nn.bias_add(rows, own["bias"])
+    rows = tf.matmul(tf.reshape(value, [-1, value.shape[-1]]), own["weight"])
+    rows = tf.nn.bias_add(rows, own["bias"]) if node["bias"] else rows
     return tf.reshape(rows, list(value.shape[:-1]) + [node["units"]])
 
 
@@ -194,28 +171,25 @@ def _padding(node):
 
 def _batch_norm(node, own, value):
     # tf.nn's own function raises an epsilon of 1e-5 to 1.001e-5.
-    return tf.raw_ops.FusedBatchNormV3(
-        x=value, scale=own["gamma"], offset=own["beta"], mean=[], variance=[], epsilon=networks.BATCH_NORM_EPSILON
-    ).y
+    fixed = {"mean": [], "variance": [], "epsilon": networks.BATCH_NORM_EPSILON}
+    return tf.raw_ops.FusedBatchNormV3(x=value, scale=own["gamma"], offset=own["beta"], **fixed).y
 
 
 def _lstm(node, own, value):
     steps, batch, features = value.shape
-    units = node["units"]
     # The product with the inputs needs no loop: one large product in place of one for each step.
     products = tf.nn.bias_add(tf.matmul(tf.reshape(value, [-1, features]), own["input"]), own["bias"])
-    return _recur(tf.reshape(products, [steps, batch, 4 * units]), own["recurrent"])
+    return _recur(tf.reshape(products, [steps, batch, 4 * node["units"]]), own["recurrent"])
 
 
 @tf.custom_gradient
 def _recur(products, weight):
     """Outputs (steps, batch, units) of an LSTM from the products of its inputs (steps, batch, 4 units).
 
-    With a gradient of its own, so that the recurrent weight's gradient too is one large product outside of the loop.
+    With a gradient of its own, so that the recurrent weight's too is one large product outside of the loop.
     """
     steps, batch, width = products.shape
-    units = width // 4
-    zero = tf.zeros([batch, units])
+    units, zero = width // 4, tf.zeros([batch, width // 4])
 
     def array(columns, values=None):
         made = tf.TensorArray(tf.float32, steps, element_shape=[batch, columns], clear_after_read=False)
@@ -242,18 +216,17 @@ def _recur(products, weight):
             i, f, g, o, before, squashed = [values.read(step) for values in kept[1:]]
             d_output += arriving.read(step)
             d_cell += tf.raw_ops.TanhGrad(y=squashed, dy=d_output * o)
-            parts = [
-                tf.raw_ops.SigmoidGrad(y=i, dy=d_cell * g),
-                tf.raw_ops.SigmoidGrad(y=f, dy=d_cell * before),
-                tf.raw_ops.TanhGrad(y=g, dy=d_cell * i),
-                tf.raw_ops.SigmoidGrad(y=o, dy=d_output * squashed),
-            ]
-            d_gate = tf.concat(parts, 1)
+            d_i = tf.raw_ops.SigmoidGrad(y=i, dy=d_cell * g)
+            d_f = tf.raw_ops.SigmoidGrad(y=f, dy=d_cell * before)
+            d_g = tf.raw_ops.TanhGrad(y=g, dy=d_cell * i)
+            d_o = tf.raw_ops.SigmoidGrad(y=o, dy=d_output * squashed)
+            d_gate = tf.concat([d_i, d_f, d_g, d_o], 1)
             d_output = tf.matmul(d_gate, weight, transpose_b=True)
             return step - 1, d_output, d_cell * f, d_gates.write(step, d_gate)
 
         state = (steps - 1, zero, zero, array(width))
-        d_gates = tf.while_loop(lambda step, *_: step >= 0, backward, state, maximum_iterations=steps)[3].stack()
+        done = tf.while_loop(lambda step, *_: step >= 0, backward, state, maximum_iterations=steps)
+        d_gates = done[3].stack()
         before = tf.reshape(tf.concat([zero[None], outputs[:-1]], 0), [-1, units])
         return d_gates, tf.matmul(before, tf.reshape(d_gates, [-1, width]), transpose_a=True)
 
