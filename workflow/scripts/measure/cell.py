@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -39,21 +40,22 @@ def main() -> None:
     proof = json.loads(options.proof.read_text())
     catalogue = yaml.load(options.networks.read_text(), Loader=yaml.CSafeLoader)
     spec = networks.specify(cell["network"], catalogue)
+    surroundings = Surroundings()
     if manifest["status"] != "ok":
         outcome = Outcome(manifest["status"], manifest["reason"])
     elif proof["status"] != "ok":
         outcome = Outcome(proof["status"], proof["reason"])
     else:
-        outcome = measure(job, spec, options.log)
-    described = machine.describe()
+        outcome = measure(job, spec, options.log, surroundings.look)
+    surroundings.look()
     facts = column_values(cell, spec, outcome, manifest, catalogue) | {
         "proof_id": proof.get("proof_id"),
-        "machine_id": machine.identify(described),
-        "workflow_commit": commit(),
+        "machine_id": machine.identify(surroundings.machine),
+        "workflow_commit": surroundings.commit,
         "started_at": began,
     }
     footer = {
-        "machine": described,
+        "machine": surroundings.machine,
         "software": software(cell, outcome, manifest),
         "job": job,
         "worker": outcome.events,
@@ -67,7 +69,21 @@ def main() -> None:
     progress.report(title, result(outcome), time.monotonic() - clock)
 
 
-def measure(job: dict[str, Any], spec: dict[str, Any], log: Path) -> Outcome:
+class Surroundings:
+    """What a shard tells besides the cell; looked at while the framework is imported, so that it costs no time."""
+
+    def __init__(self) -> None:
+        self.machine: dict[str, Any] = {}
+        self.commit: str | None = None
+
+    def look(self) -> None:
+        """Describes the machine and the workflow, and imports what writes the shard; the second time, nothing."""
+        if not self.machine:
+            self.machine, self.commit = machine.describe(), commit()
+            from measure import shard  # noqa: F401
+
+
+def measure(job: dict[str, Any], spec: dict[str, Any], log: Path, meanwhile: Callable[[], None]) -> Outcome:
     """Runs the worker of a cell whose environment stands and whose network is proven."""
     cell, limits = job["cell"], job["limits"]
     memory = limits.get("memory_gib", psutil.virtual_memory().total * MEMORY_SHARE / 2**30)
@@ -89,7 +105,7 @@ def measure(job: dict[str, Any], spec: dict[str, Any], log: Path) -> Outcome:
         limits["seconds"],
         int(memory * 2**30),
         log,
-        meanwhile=_import_parquet,
+        meanwhile=meanwhile,
     )
 
 
@@ -181,11 +197,6 @@ def commit() -> str | None:
     except (OSError, subprocess.CalledProcessError):
         return None
     return described.stdout.strip()
-
-
-def _import_parquet() -> None:
-    """Imports what writes the shard while the framework is being imported, so that it costs the cell no time."""
-    from measure import shard  # noqa: F401
 
 
 def _options() -> argparse.Namespace:
