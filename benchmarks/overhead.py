@@ -58,7 +58,7 @@ def measured(cell: grid.Cell, job: dict) -> tuple[float, float, float]:
             *("--shard", str(shard), "--log", str(Path(folder) / "log")),
         ]
         before = time.monotonic()
-        subprocess.run(command, cwd=ROOT, check=True)
+        subprocess.run(command, cwd=ROOT, check=True, env=os.environ | {"STEPTIME_PYTHON": sys.executable})
         seconds = time.monotonic() - before
         worker = json.loads(pq.read_schema(shard).metadata[b"steptime"])["worker"]
     ready = worker["ready"]

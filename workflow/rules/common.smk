@@ -5,6 +5,7 @@ import os
 import re
 import sys
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -23,7 +24,9 @@ from worker import networks
 gc.set_threshold(200_000, 50, 100)
 
 # What the programs must know and no parameter may hold: it differs between machines and checkouts, and changes no number.
-os.environ.setdefault("STEPTIME_PYTHON", sys.executable)
+NEEDED = "pandas pyarrow scipy matplotlib psutil pynvml jsonschema jinja2 rich yaml uv".split()
+if all(map(find_spec, NEEDED)):
+    os.environ.setdefault("STEPTIME_PYTHON", sys.executable)
 METHODS = {method.name.lower() for method in workflow.deployment_settings.deployment_method}
 os.environ.update(STEPTIME_DEPLOYMENT="conda" if "conda" in METHODS else "venv")
 
