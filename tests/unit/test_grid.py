@@ -61,6 +61,16 @@ def test_repeats_and_modes_are_axes(quick):
     assert len(plan.artefacts["shi2016_table4"]) == 4 * 6 * 2
 
 
+def test_repeats_are_interleaved_and_no_environment_is_always_first(quick):
+    plan = grid.expand(changed(quick, repeats=3), 2)
+    cells = list(plan.cells.values())
+    assert [cell.repeat for cell in cells] == sorted(cell.repeat for cell in cells)
+    blocks = [cells[start : start + 3] for start in range(0, len(cells), 3)]
+    for block in blocks:
+        assert len({replace(cell, environment="", framework="", adapter_mode="") for cell in block}) == 1
+    assert len({block[0].environment for block in blocks}) == 3
+
+
 def test_a_variant_takes_its_network_s_batch(quick):
     plan = grid.expand(changed(quick, networks=["fcn5-table2"]), 1)
     assert {cell.batch for cell in plan.cells.values()} == {64}

@@ -38,6 +38,12 @@ except configuration.ConfigurationError as error:
     sys.exit(str(error))
 
 
+# One machine measures cells in the order of the plan, when everything is built and proven: of the jobs that are ready, the
+# one of the highest priority starts first.
+TURNS = {key: turn for turn, key in enumerate(reversed(PLAN.cells), 1)}
+BEFORE_CELLS = len(TURNS) + 1
+
+
 def choice(names):
     """The regular expression that accepts these names and nothing else."""
     return "|".join(re.escape(name) for name in names)
@@ -72,12 +78,17 @@ def framework_facts(environment):
     }
 
 
-def measuring_job(wildcards):
-    """All that decides the number of a cell, as JSON: the cell, its framework's settings and how it is sampled."""
-    cell = PLAN.cells[
+def cell_key(wildcards):
+    """The key of the cell that a rule's wildcards name."""
+    return (
         f"{wildcards.platform}/{wildcards.environment}.{wildcards.mode}-{wildcards.network}"
         f"-b{wildcards.batch}-t{wildcards.threads}-d{wildcards.devices}-r{wildcards.repeat}"
-    ]
+    )
+
+
+def measuring_job(wildcards):
+    """All that decides the number of a cell, as JSON: the cell, its framework's settings and how it is sampled."""
+    cell = PLAN.cells[cell_key(wildcards)]
     facts = framework_facts(cell.environment) | {
         "cell": cell.facts(),
         "network_digest": network_digest(cell.network),

@@ -25,6 +25,7 @@ rule build_environment:
         manifest="results/environments/{environment}.json",
     log:
         "logs/environments/{environment}.log",
+    priority: BEFORE_CELLS
     conda:
         "../../envs/workflow.yaml"
     params:

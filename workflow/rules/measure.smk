@@ -10,6 +10,7 @@ rule measure_cell:
         shard="results/shards/{platform}/{environment}.{mode}-{network}-b{batch}-t{threads}-d{devices}-r{repeat}.parquet",
     log:
         "logs/shards/{platform}/{environment}.{mode}-{network}-b{batch}-t{threads}-d{devices}-r{repeat}.log",
+    priority: lambda wildcards: TURNS[cell_key(wildcards)]
     conda:
         "../../envs/workflow.yaml"
     resources:

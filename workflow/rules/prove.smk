@@ -10,6 +10,7 @@ rule prove_network:
         details="results/proofs/{environment}.{mode}-{network}.details.json",
     log:
         "logs/proofs/{environment}.{mode}-{network}.log",
+    priority: BEFORE_CELLS
     conda:
         "../../envs/workflow.yaml"
     params:

@@ -1,5 +1,6 @@
 """Expands a grid into cells, and says which cells each artefact is made of. Pure functions over the configuration."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -37,7 +38,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class Plan:
-    """Every cell by its key, and the keys of every artefact that has cells in this grid."""
+    """Every cell by its key, in the order in which one machine measures them, and the keys of every artefact that has
+    cells in this grid.
+    """
 
     cells: dict[str, Cell]
     artefacts: dict[str, list[str]]
@@ -86,7 +89,27 @@ def expand(configuration: Configuration, cores: int) -> Plan:
             f"The grid '{configuration.grid_name}' has no cell: none of its networks "
             f"({', '.join(grid['networks'])}) stands in an artefact of config/artefacts.yaml; add one that does."
         )
-    return Plan(cells, artefacts)
+    place = _running_order(configuration)
+    return Plan(dict(sorted(cells.items(), key=lambda item: place(item[1]))), artefacts)
+
+
+def _running_order(configuration: Configuration) -> Callable[[Cell], tuple[int, ...]]:
+    """The key that sorts cells into interleaved trials.
+
+    Every repeat of the whole grid comes before the next one, so that the repeats of a cell lie far apart and a drift
+    of the machine is seen as spread between them; what is compared stands side by side, in another order in each
+    repeat, so that no framework always comes first (multiple interleaved trials: Abedi and Brecht, "Conducting
+    repeatable experiments in highly variable cloud computing environments", ICPE 2017).
+    """
+    platforms, networks = configuration.grid["platforms"], configuration.grid["networks"]
+    runners = [(environment, mode) for environment, _, mode in _runners(configuration)]
+
+    def place(cell: Cell) -> tuple[int, ...]:
+        turn = (runners.index((cell.environment, cell.adapter_mode)) + cell.repeat - 1) % len(runners)
+        network = networks.index(cell.network)
+        return (cell.repeat, platforms.index(cell.platform), network, cell.batch, cell.threads, turn)
+
+    return place
 
 
 def thread_counts(wanted: list[int | str], cores: int, most: int | None) -> list[int]:
