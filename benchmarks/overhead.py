@@ -1,6 +1,6 @@
 """Seconds that the harness adds to a cell, beyond the framework's import, the build, the warm-up and the samples.
 
-    .venv/bin/python benchmarks/overhead.py [RESULTS_FOLDER]
+    .venv/bin/python benchmarks/overhead.py
 
 Measures one small cell of each environment of the grid `ci` from the outside: the wall time of the whole job's command
 less what the worker says it needed. Limit of the project: 0.5 s a cell.
@@ -27,8 +27,13 @@ def main() -> None:
     """Prints one line per environment."""
     loaded = configuration.load(ROOT, {"grid": "ci"})
     plan = grid.expand(loaded, len(os.sched_getaffinity(0)))
-    for environment in loaded.grid["environments"]:
-        cell = next(plan.cells[key] for key in plan.artefacts["shi2016_fig1a"] if environment in key)
+    cells = [
+        next(plan.cells[key] for key in plan.artefacts["shi2016_fig1a"] if environment in key)
+        for environment in loaded.grid["environments"]
+    ]
+    snakemake = [str(Path(sys.executable).with_name("snakemake")), "--cores", "all", "--quiet", "all"]
+    subprocess.run([*snakemake, "--config", "grid=ci", "--", *map(proof_path, cells)], cwd=ROOT, check=True)
+    for cell in cells:
         framework = loaded.frameworks[cell.framework]
         job = {
             "cell": cell.facts(),
@@ -40,9 +45,14 @@ def main() -> None:
         seconds, framework_seconds, start_values = measured(cell, job)
         rest = seconds - framework_seconds - start_values
         print(
-            f"{environment}: {seconds:.2f} s = framework {framework_seconds:.2f} s + start values {start_values:.2f} s "
-            f"(in the place of its own) + overhead {rest:.2f} s"
+            f"{cell.environment}: {seconds:.2f} s = framework {framework_seconds:.2f} s"
+            f" + start values {start_values:.2f} s (in the place of its own) + overhead {rest:.2f} s"
         )
+
+
+def proof_path(cell: grid.Cell) -> str:
+    """Path of the proof that a cell needs."""
+    return f"results/proofs/{cell.environment}.{cell.adapter_mode}-{cell.network}.json"
 
 
 def measured(cell: grid.Cell, job: dict) -> tuple[float, float, float]:
@@ -54,7 +64,7 @@ def measured(cell: grid.Cell, job: dict) -> tuple[float, float, float]:
             "measure.cell",
             *("--job", json.dumps(job), "--networks", "config/networks.yaml"),
             *("--manifest", f"results/environments/{cell.environment}.json"),
-            *("--proof", f"results/proofs/{cell.environment}.{cell.adapter_mode}-{cell.network}.json"),
+            *("--proof", proof_path(cell)),
             *("--shard", str(shard), "--log", str(Path(folder) / "log")),
         ]
         before = time.monotonic()
