@@ -1,9 +1,11 @@
 """From samples to one row per cell: estimates, intervals, failures and what must never be mixed."""
 
+import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import ttest_1samp
 
-from merge.summary import MixedRowsError, pooled_interval, summarise
+from merge.summary import MixedRowsError, summarise
 
 CELL = {
     "platform": "local-cpu",
@@ -35,19 +37,20 @@ def rows(seconds, **changes):
 
 def test_one_row_for_each_cell_with_its_median_and_interval():
     alone = rows([9.0] * 8, threads=1, effective_threads=1.0)
-    frame = pd.DataFrame(rows([3.0, 1.0, 2.0, 5.0, 4.0]) + alone)
+    frame = pd.DataFrame(rows([3.0, 1.0, 2.0, 3.0, 5.0, 4.0]) + alone)
     two, one = summarise(frame).to_dict("records")
-    assert (two["seconds"], two["low"], two["high"], two["samples"], two["marks"]) == (3.0, 1.0, 5.0, 5, [])
+    assert (two["seconds"], two["low"], two["high"], two["samples"], two["marks"]) == (3.0, 1.0, 5.0, 6, [])
     assert (one["threads"], one["seconds"], one["low"], one["high"]) == (1, 9.0, 9.0, 9.0)
 
 
-def test_few_repeats_widen_the_interval_and_many_decide_it():
-    # Repeats that agree within themselves but not with one another: pooled samples alone would hide it.
-    estimate, low, high = pooled_interval([[1.0] * 50, [2.0] * 9])
-    assert (estimate, low, high) == (1.0, 1.0, 2.0)
-    # From six repeats on, a repeat with many samples weighs no more than one with few.
-    estimate, low, high = pooled_interval([[1.0] * 1000] + [[2.0], [3.0], [4.0], [5.0], [6.0]])
-    assert (estimate, low, high) == (3.5, 1.0, 6.0)
+def test_repeats_decide_the_interval_whatever_their_samples():
+    # Repeats that agree within themselves but not with one another: pooled samples alone would hide it, and a repeat
+    # with many samples would weigh more than one with few.
+    frame = pd.DataFrame(rows([1.0] * 50, repeat=1) + rows([1.21] * 6, repeat=2) + rows([1.1] * 6, repeat=3))
+    row = summarise(frame).iloc[0]
+    assert (row["seconds"], row["medians"]) == (1.1, {1: 1.0, 2: 1.21, 3: 1.1})
+    theirs = ttest_1samp(np.log([1.0, 1.21, 1.1]), 0).confidence_interval(0.95)
+    assert (row["low"], row["high"]) == pytest.approx(tuple(np.exp(theirs)))
 
 
 def test_a_repeat_that_failed_is_named_and_its_samples_are_left_out():
@@ -66,13 +69,13 @@ def test_a_cell_that_failed_keeps_its_reason_even_where_nothing_else_is_known():
 
 
 def test_marks_tell_of_threads_and_samples():
-    busy = rows([1.0] * 5, effective_threads=2.3)
-    above = rows([1.0] * 5, threads=8, effective_threads=3.9)
-    idle = rows([1.0] * 5, threads=4, effective_threads=1.0)
-    disturbed = rows([1.0] * 5, threads=3, effective_threads=3.0, foreign_cpus=0.5)
-    stolen = rows([1.0] * 5, threads=3, batch=1, effective_threads=3.0, steal_share=0.05)
-    few = rows([1.0] * 4, threads=1, effective_threads=1.0)
-    on_gpu = rows([1.0] * 5, device="gpu", threads=1, effective_threads=2.0)
+    busy = rows([1.0] * 6, effective_threads=2.3)
+    above = rows([1.0] * 6, threads=8, effective_threads=3.9)
+    idle = rows([1.0] * 6, threads=4, effective_threads=1.0)
+    disturbed = rows([1.0] * 6, threads=3, effective_threads=3.0, foreign_cpus=0.5)
+    stolen = rows([1.0] * 6, threads=3, batch=1, effective_threads=3.0, steal_share=0.05)
+    few = rows([1.0] * 5, threads=1, effective_threads=1.0)
+    on_gpu = rows([1.0] * 6, device="gpu", threads=1, effective_threads=2.0)
     frame = pd.DataFrame(busy + above + idle + disturbed + stolen + few + on_gpu)
     assert summarise(frame, {"m1": 4})["marks"].tolist() == [
         ["oversubscribed"],

@@ -1,10 +1,13 @@
 """The timing loop against networks whose true step time is known: a clock that only moves when a step is run."""
 
 import math
+import random
+import time
 
 import pytest
 
 from worker import timing
+from worker.statistics import median_interval
 
 
 class Network:
@@ -62,6 +65,40 @@ def test_sampling_stops_at_the_precision_or_at_the_budget():
     assert 5.0 <= sum(seconds for _, seconds in samples) < 5.4
     steady = Network(lambda step: 0.2 + 0.0001 * (step % 5))
     assert len(measured(steady)[2]) == 5
+
+
+def coverage(spread, runs):
+    """Share of runs whose interval, when sampling has stopped, holds the true median of 0.2 s."""
+    draw = random.Random(7)
+    held = 0
+    for _ in range(runs):
+        network, values = Network(lambda step: 0.2 * math.exp(draw.gauss(0, spread))), []
+        timing.sample(
+            network.run, network.clock, 1, 60.0, 0.02, 6, lambda _, value, values=values: values.append(value)
+        )
+        low, high = median_interval(values)
+        held += low <= 0.2 <= high
+    return held / runs
+
+
+def test_to_stop_when_the_interval_is_narrow_leaves_it_one_of_95_percent(monkeypatch):
+    assert coverage(0.05, 1500) >= 0.935
+    monkeypatch.setattr(timing, "LOOKS", 1.0001)
+    assert coverage(0.05, 1500) < 0.935, "looking after every sample does no harm: LOOKS is not needed"
+
+
+def test_the_clock_is_described_as_it_is(monkeypatch):
+    facts = timing.clock_facts("perf_counter")
+    assert facts["monotonic"] and 0 < facts["resolution_seconds"] < 1e-3 and 0 < facts["reading_seconds"] < 1e-3
+    ticks = iter(range(timing.CLOCK_READINGS))
+    monkeypatch.setattr(time, "perf_counter", lambda: next(ticks) // 2 * 0.5)
+    facts = timing.clock_facts("perf_counter")
+    assert (facts["resolution_seconds"], facts["reading_seconds"]) == (0.5, pytest.approx(0.25, rel=1e-2))
+
+
+def test_a_clock_that_can_be_set_back_is_refused():
+    with pytest.raises(ValueError, match="time.time of this Python is not monotonic"):
+        timing.clock_facts("time")
 
 
 def test_a_loss_that_is_not_a_number_ends_the_cell():

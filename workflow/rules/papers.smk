@@ -27,6 +27,7 @@ SHI2016 = {
         f"{PAPERS}/inputs.py",
         f"{PAPERS}/shi2016.py",
         f"{PAPERS}/wording.py",
+        "workflow/scripts/merge/intervals.py",
         "workflow/scripts/merge/summary.py",
         "workflow/scripts/worker/statistics.py",
     ],

@@ -19,6 +19,7 @@ WORDS = {
         f"{REPORT}/common.py",
         f"{PAPERS}/inputs.py",
         f"{PAPERS}/wording.py",
+        "workflow/scripts/merge/intervals.py",
         "workflow/scripts/merge/summary.py",
         "workflow/scripts/worker/statistics.py",
         *TABLE_CODE,

@@ -60,6 +60,7 @@ def main() -> None:
         "software": software(cell, outcome, manifest),
         "job": job,
         "worker": outcome.events,
+        "ended_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
     }
     from measure import shard
 

@@ -31,7 +31,8 @@ def tree(title: str, rows: list[dict[str, Any]], footer: dict[str, Any]) -> Tree
     """The content of a shard as a tree for the terminal."""
     root = Tree(title)
     per_sample = ("sample", "steps", "seconds")
-    _add(root.add("cell"), {name: value for name, value in rows[0].items() if name not in per_sample})
+    cell = {name: value for name, value in rows[0].items() if name not in per_sample}
+    _add(root.add("cell"), cell | {"ended_at": footer.get("ended_at")})
     seconds = [row["seconds"] for row in rows if row["seconds"] is not None]
     if seconds:
         low, high = median_interval(seconds)

@@ -11,7 +11,8 @@ from typing import Any
 import pandas as pd
 
 from measure.interference import MOST_FOREIGN_CPUS, MOST_STEAL_SHARE
-from worker.statistics import median, median_interval
+from merge import intervals
+from worker.statistics import median
 
 CELL = [
     "platform",
@@ -44,16 +45,16 @@ COLUMNS = [
     "high",
     "samples",
     "repeats",
+    "medians",
     "effective_threads",
     "foreign_cpus",
     "steal_share",
     "peak_memory_bytes",
     "marks",
 ]
-ENOUGH_REPEATS = 6  # the fewest values whose median has a distribution-free 95 % interval
 OVERSUBSCRIBED = 1.1  # effective threads per thread asked for, above which a cell did not keep to its threads
 IDLE = 0.7  # effective threads per thread asked for, below which some of them did nothing, or were kept from it
-FEW_SAMPLES = 5
+FEW_SAMPLES = 6  # the fewest values whose median has a distribution-free 95 % interval
 
 
 class MixedRowsError(Exception):
@@ -66,7 +67,9 @@ def summarise(frame: pd.DataFrame, logical_cores: Mapping[str, int] | None = Non
     `frame` has one row per sample (a row without samples for a cell that failed); `logical_cores` gives the
     number of logical CPUs of each machine_id. Times are seconds per mini-batch. `status` is ok where any
     repeat is ok, and `reason` then names the repeats that are not. `samples` counts the samples of the
-    repeats that are ok, `repeats` these repeats. Raises MixedRowsError.
+    repeats that are ok, `repeats` these repeats, `medians` has the median of each of them by its number. `low` and
+    `high` are the 95 % interval of `merge.intervals`: of several repeats that of processes, of one only that of its
+    samples. Raises MixedRowsError.
     """
     refuse_mixtures(frame)
     frame = frame.assign(variant=frame["variant"].fillna(""), adapter_mode=frame["adapter_mode"].fillna(""))
@@ -102,24 +105,6 @@ def region_text(region: Any) -> str:
     return ", ".join(part.strip() for part in (region.split(",") if isinstance(region, str) else region))
 
 
-def pooled_interval(repeats: list[list[float]]) -> tuple[float, float, float]:
-    """(median, low, high) of a cell's samples, seconds; the interval is of 95 %.
-
-    `repeats` holds each repeat's samples. The repeats are what is independent: samples of one process share
-    its memory layout and its neighbours. So from ENOUGH_REPEATS repeats on, both the median and its interval
-    are those of the repeats' own medians. With fewer, no interval of 95 % can be had from them: then it is
-    that of all samples together, widened until it holds every repeat's median.
-    """
-    medians = [median(samples) for samples in repeats]
-    if len(repeats) >= ENOUGH_REPEATS:
-        return (median(medians), *median_interval(medians))
-    everything = [sample for samples in repeats for sample in samples]
-    low, high = median_interval(everything)
-    if len(repeats) > 1:
-        low, high = min(low, *medians), max(high, *medians)
-    return median(everything), low, high
-
-
 def _oversubscribed(cell: Mapping[str, Any], logical: int | None) -> bool:
     effective = cell["effective_threads"]
     return cell["device"] == "cpu" and pd.notna(effective) and effective > OVERSUBSCRIBED * cell["threads"]
@@ -141,7 +126,7 @@ def _disturbed(cell: Mapping[str, Any], logical: int | None) -> bool:
 
 
 def _few_samples(cell: Mapping[str, Any], logical: int | None) -> bool:
-    return 0 < cell["samples"] < FEW_SAMPLES
+    return cell["repeats"] == 1 and cell["samples"] < FEW_SAMPLES
 
 
 # Each mark of a cell that is ok, with the question that sets it, asked of the cell's row and its machine's
@@ -160,8 +145,9 @@ def _summary(cell: dict[str, Any], rows: pd.DataFrame, logical_cores: Mapping[st
     row.update({fact: _first(rows[fact]) for fact in FACTS if fact in rows})
     timed = rows[(rows["status"] == "ok") & rows["seconds"].notna()]
     failed = rows[rows["status"] != "ok"].drop_duplicates("repeat")
-    repeats = [samples["seconds"].tolist() for _, samples in timed.groupby("repeat")]
+    repeats = {int(number): samples["seconds"].tolist() for number, samples in timed.groupby("repeat")}
     row.update(seconds=None, low=None, high=None, samples=len(timed), repeats=len(repeats), marks=[])
+    row["medians"] = {number: median(samples) for number, samples in repeats.items()}
     for column in ("effective_threads", "foreign_cpus", "steal_share", "peak_memory_bytes"):
         row[column] = _median_of_repeats(timed, column)
     if not repeats:
@@ -172,7 +158,11 @@ def _summary(cell: dict[str, Any], rows: pd.DataFrame, logical_cores: Mapping[st
     if len(failed):
         named = "; ".join(f"{status}: {_text(reason)}" for status, reason in _pairs(failed, "status", "reason"))
         row["reason"] = f"{len(failed)} of {rows['repeat'].nunique()} repeats failed ({named})"
-    row["seconds"], row["low"], row["high"] = pooled_interval(repeats)
+    row["seconds"], row["low"], row["high"] = (
+        intervals.of_repeats(list(row["medians"].values()))
+        if len(repeats) > 1
+        else intervals.of_process(*repeats.values())
+    )
     logical = logical_cores.get(row.get("machine_id"))
     row["marks"] = [mark for mark, applies in MARKS.items() if applies(row, logical)]
     return row

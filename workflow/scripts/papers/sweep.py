@@ -11,7 +11,7 @@ from matplotlib.patheffects import withStroke
 
 from papers import figure
 from papers.inputs import Frameworks, Measured
-from papers.wording import MARK_WORDS, environment_label, facts, plural, raw_data, status_reason
+from papers.wording import MARK_WORDS, environment_label, facts, plural, processes, raw_data, status_reason
 
 COLUMNS = [
     "source",
@@ -207,7 +207,7 @@ def _notes(
         )
     else:
         notes.append(f"{table_place} of {paper['short']} is left out: its numbers would flatten our lines.")
-    lines = " ".join(["Median with its 95 % interval.", *facts(measured)])
+    lines = " ".join(["Median with its 95 % interval.", processes(measured.cells), *facts(measured)])
     return [lines, *notes, raw_data(measured)]
 
 

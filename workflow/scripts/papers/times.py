@@ -13,6 +13,7 @@ from papers.wording import (
     environment_label,
     facts,
     plural,
+    processes,
     raw_data,
     significant,
     spread,
@@ -270,6 +271,7 @@ def _notes(measured: Measured, paper: dict[str, Any]) -> list[str]:
             f"Ratios are ours divided by what {paper['short']} printed for the same thread count on their "
             f"{reference['name']}, an {reference['machine']}: another machine, another version of the framework."
         ),
+        processes(measured.cells),
         raw_data(measured),
         f"{paper['short']} measured on {machines}.",
     ]

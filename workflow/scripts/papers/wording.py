@@ -3,6 +3,8 @@
 import math
 from typing import Any
 
+import pandas as pd
+
 from papers.inputs import Frameworks, Measured
 
 STATUS_WORDS = {
@@ -22,7 +24,7 @@ MARK_WORDS = {
     "idle threads": "used less CPU than it was given: under 0.7 effective threads for each one asked for",
     "disturbed": "measured while other programs, or other guests of the host, had CPU time: "
     "`make again` measures such cells once more",
-    "few samples": "fewer than 5 samples, so the interval is not one of 95 %",
+    "few samples": "fewer than 6 samples of one process, so the interval is not one of 95 %",
 }
 
 
@@ -112,6 +114,25 @@ def facts(measured: Measured) -> list[str]:
     if measured.dates:
         lines.append(f"Date (UTC): {measured.dates}.")
     return lines
+
+
+def processes(cells: pd.DataFrame) -> str:
+    """What the intervals of these cells know, by the number of processes that measured them."""
+    repeats = cells.loc[cells["status"] == "ok", "repeats"]
+    alone = int((repeats == 1).sum())
+    if not len(repeats) or alone == len(repeats):
+        return (
+            "Each cell was measured by one process: its interval is that of this process's samples, and does not know "
+            "how much a second process, or another hour, would differ (`repeats` in the grid)."
+        )
+    most = repeats.max()
+    text = (
+        f"Measured by up to {most} processes for each cell, in interleaved trials: medians of the processes' medians, "
+        "intervals that hold the differences between processes (Student's, of logarithms)."
+    )
+    if alone:
+        text += f" The interval of {plural(alone, 'cell')} with one process does not know these differences."
+    return text
 
 
 def raw_data(measured: Measured) -> str:

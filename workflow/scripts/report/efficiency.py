@@ -14,7 +14,7 @@ import pandas as pd
 from papers import figure, render
 from papers.inputs import Frameworks, InputError, Measured, read_measured, read_yaml
 from papers.render import Entry
-from papers.wording import MARK_WORDS, facts, plural, raw_data, significant, status_reason
+from papers.wording import MARK_WORDS, facts, plural, processes, raw_data, significant, status_reason
 from report import common, roofline
 from report.traffic import bytes_per_step
 from worker import networks
@@ -91,6 +91,7 @@ def build(
         "is lower.",
         "The peak is that of a library's matrix product, measured by the rule `peak`; it is not a data sheet's number. "
         "The best of a network in each column is bold.",
+        processes(measured.cells),
         raw_data(measured),
     ]
     return data, _layout(data), page

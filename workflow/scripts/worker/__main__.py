@@ -4,7 +4,8 @@
 
 FD is the pipe to the supervisor; one JSON object a line goes there, each with an "event":
 
-    ready    versions, import_seconds, prepare_seconds, build_seconds, parameters, frozen_parameters, threads, settings
+    ready    versions, import_seconds, prepare_seconds, build_seconds, parameters, frozen_parameters, threads, settings,
+             clock
     warmup   steps, per_block, first_loss, first_seconds, seconds, steady
     sample   steps, seconds (per mini-batch)
     done     last_loss, cpu_seconds, wall_seconds, involuntary_switches (of the samples), peak_memory_bytes
@@ -26,6 +27,7 @@ import traceback
 from . import timing
 from .adapters import Unsupported
 
+CLOCK = "perf_counter"
 OUT_OF_MEMORY = ("out of memory", "bad_alloc", "allocate memory", "memory allocation", "resourceexhausted")
 
 
@@ -51,7 +53,7 @@ def main():
 
 
 def _measure(job, emit):
-    clock = time.perf_counter
+    clock = getattr(time, CLOCK)
     start = clock()
     adapter = importlib.import_module("worker.adapters." + job["adapter"])
     imported = clock()
@@ -73,6 +75,7 @@ def _measure(job, emit):
         frozen_parameters=int(trainer.frozen_parameters),
         threads=int(trainer.threads),
         settings=trainer.settings,
+        clock=timing.clock_facts(CLOCK),
     )
     if trainer.parameters != job["parameters"]:
         raise NotEquivalent(

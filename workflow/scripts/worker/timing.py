@@ -5,6 +5,7 @@ loss, so a block costs one synchronisation.
 """
 
 import math
+import time
 
 from .statistics import median, median_interval
 
@@ -12,6 +13,8 @@ BLOCK_SECONDS = 0.1
 WARMUP_SECONDS = 0.5
 STEADY = 0.95
 MOST_STEPS = 1000000
+LOOKS = 1.5
+CLOCK_READINGS = 1000
 
 
 class Diverged(Exception):
@@ -56,10 +59,15 @@ def warm_up(run, clock, limit_seconds):
 def sample(run, clock, per_block, budget_seconds, precision, least_samples, emit):
     """Times blocks until the 95 % interval of the median is within +-`precision`, or the budget is spent.
 
-    `emit(steps, seconds)` gets every sample, in seconds per mini-batch. Returns the last loss.
+    The interval is looked at after `least_samples` and each time the samples have grown LOOKS-fold, not after each one:
+    who looks often stops at a moment when the interval happens to be narrow, and it then holds the true median less
+    often than it says (Anscombe, "Fixed-sample-size analysis of sequential observations", Biometrics 10, 1954; how much
+    less: tests/unit/test_timing.py). `emit(steps, seconds)` gets every sample, in seconds per mini-batch. Returns the
+    last loss.
     """
     start = clock()
     values = []
+    look = least_samples
     while True:
         before = clock()
         loss = run(per_block)
@@ -67,10 +75,33 @@ def sample(run, clock, per_block, budget_seconds, precision, least_samples, emit
         values.append((now - before) / per_block)
         emit(per_block, values[-1])
         _finite(loss, len(values) * per_block)
-        if len(values) >= least_samples:
+        if len(values) >= least_samples and now - start >= budget_seconds:
+            return loss
+        if len(values) == look:
+            look = int(math.ceil(LOOKS * look))
             low, high = median_interval(values)
-            if high - low <= 2 * precision * median(values) or now - start >= budget_seconds:
+            if high - low <= 2 * precision * median(values):
                 return loss
+
+
+def clock_facts(name):
+    """What a clock of `time` is worth: {clock, implementation, monotonic, resolution_seconds, reading_seconds}.
+
+    The resolution is the shortest step that was seen between two readings that differ; reading_seconds is what one
+    reading costs. Raises ValueError for a clock that can be set back.
+    """
+    clock, about = getattr(time, name), time.get_clock_info(name)
+    if not about.monotonic:
+        raise ValueError("the clock time.{} of this Python is not monotonic".format(name))
+    readings = [clock() for _ in range(CLOCK_READINGS)]
+    steps = [later - earlier for earlier, later in zip(readings, readings[1:]) if later > earlier]
+    return {
+        "clock": name,
+        "implementation": about.implementation,
+        "monotonic": about.monotonic,
+        "resolution_seconds": min(steps) if steps else about.resolution,
+        "reading_seconds": (readings[-1] - readings[0]) / (CLOCK_READINGS - 1),
+    }
 
 
 def _steps_for(seconds, seconds_per_step):

@@ -1,0 +1,115 @@
+"""A/A: how often two measurements of the very same cell are called different, which 5 % of 95 % intervals should.
+
+    .venv/bin/python benchmarks/aa.py FOLDER [MINUTES]
+
+Every small cell is measured under two names in turn (A B, then B A, then A B: a pair of REPEATS processes each), PAIRS
+times over. It stops after MINUTES (4) and goes on from FOLDER the next time; then it prints the share of pairs that are
+called different from all that FOLDER holds. Limit of the project: 8 %.
+"""
+
+import math
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import cells
+import pandas as pd
+from cells import configuration, grid
+from scipy.stats import binomtest
+
+from measure import shard
+from merge import intervals
+from worker.statistics import median
+
+NAMES = ("local-cpu", "local-cpu-again")
+REPEATS = 3
+PAIRS = 5
+GRID = {
+    "platforms": list(NAMES),
+    "networks": ["alexnet", "lstm32"],
+    "threads": {"table": [1, 2], "figure": [2]},
+    "repeats": REPEATS * PAIRS,
+    "sampling": {"budget_seconds": 1, "precision": 0.02, "least_samples": 6},
+}
+TYPE = ["network", "threads", "environment"]
+
+
+def main() -> None:
+    """Measures what is missing for a while, and prints the shares."""
+    loaded = configuration.load(cells.ROOT, {"grid": "ci"})
+    platforms = {name: loaded.platforms["local-cpu"] for name in NAMES}
+    loaded = replace(loaded, grid=loaded.grid | GRID, platforms=platforms)
+    plan = grid.expand(loaded, 2)
+    cells.prove(plan.cells.values())
+    folder = Path(sys.argv[1]).resolve()
+    end = time.monotonic() + 60 * float(sys.argv[2] if len(sys.argv) > 2 else 4)
+    for pair in couples(plan):
+        if time.monotonic() > end:
+            break
+        for cell in pair:
+            path = folder / f"{cell.key}.parquet"
+            if not path.exists():
+                cells.measure(cell, cells.job_of(loaded, cell), path)
+    report(read(plan, folder))
+
+
+def couples(plan: grid.Plan) -> Iterator[tuple[grid.Cell, grid.Cell]]:
+    """The same cell under its two names, in the order in which they are measured."""
+    for first in plan.cells.values():
+        if first.platform == NAMES[0]:
+            second = plan.cells[replace(first, platform=NAMES[1]).key]
+            yield (first, second) if first.repeat % 2 else (second, first)
+
+
+def read(plan: grid.Plan, folder: Path) -> pd.DataFrame:
+    """One row for each couple of processes that is there: its cell, and the samples of A and of B."""
+    rows = []
+    for couple in couples(plan):
+        paths = {cell.platform: folder / f"{cell.key}.parquet" for cell in couple}
+        if all(path.exists() for path in paths.values()):
+            samples = [shard.read(paths[name])[0]["seconds"].to_pylist() for name in NAMES]
+            facts = {name: getattr(couple[0], name) for name in (*TYPE, "repeat")}
+            rows.append(facts | {"pair": (couple[0].repeat - 1) // REPEATS, "a": samples[0], "b": samples[1]})
+    return pd.DataFrame(rows)
+
+
+def report(couples: pd.DataFrame) -> None:
+    """Prints how often A and B are called different."""
+    line("one process each, their own intervals", [within(row) for row in couples.to_dict("records")])
+    decided = []
+    for _, rows in couples.groupby([*TYPE, "pair"]):
+        if len(rows) == REPEATS:
+            a, b = ({row["repeat"]: median(row[name]) for row in rows.to_dict("records")} for name in ("a", "b"))
+            decided.append(intervals.of_ratio(a, b))
+    line(f"{REPEATS} processes each, the project's interval of the ratio", decided)
+    spread = couples.assign(ratio=(couples["a"].map(median) / couples["b"].map(median)).map(math.log))
+    print("Standard deviation of the ratio of two processes that follow one another:")
+    print((100 * spread.groupby(TYPE)["ratio"].std()).map("{:.1f} %".format).to_string(header=False))
+
+
+def within(row: dict) -> tuple[float, float, float]:
+    """The ratio of two processes with the interval that follows from their own samples alone (Zou and Donner,
+    "Construction of confidence limits about effect measures", Statistics in Medicine 27, 2008: limits of a difference,
+    here of logarithms, from the limits of its terms).
+    """
+    (a, a_low, a_high), (b, b_low, b_high) = ([math.log(x) for x in intervals.of_process(row[name])] for name in "ab")
+    down, up = math.hypot(a - a_low, b_high - b), math.hypot(a_high - a, b - b_low)
+    return math.exp(a - b), math.exp(a - b - down), math.exp(a - b + up)
+
+
+def line(title: str, ratios: list[tuple[float, float, float]]) -> None:
+    """Prints the share of ratios whose interval leaves out 1, with its own exact binomial interval."""
+    if ratios:
+        different = sum(not low <= 1 <= high for _, low, high in ratios)
+        share = binomtest(different, len(ratios)).proportion_ci(0.95, "exact")
+        width = median([100 * (high - low) / 2 / ratio for ratio, low, high in ratios])
+        print(
+            f"{title}: {different} of {len(ratios)} pairs called different = {100 * different / len(ratios):.1f} % "
+            f"(95 % interval {100 * share.low:.1f} to {100 * share.high:.1f} %); half an interval is {width:.1f} %"
+        )
+
+
+if __name__ == "__main__":
+    main()
