@@ -12,7 +12,7 @@ import yaml
 
 from measure import peak, shard
 from papers.inputs import Frameworks, read_measured
-from report import bars, efficiency, proofs, roofline, startup
+from report import bars, efficiency, forest, proofs, ratios, roofline, startup
 from report.traffic import bytes_per_step
 from worker import networks
 
@@ -119,6 +119,43 @@ def test_a_variant_has_operations_of_its_own(tmp_path):
     data, _, _ = efficiency.build(read, {"local-cpu": PEAK}, FRAMEWORKS, CATALOGUE)
     assert data["network"].tolist() == ["fcn5", "fcn5-table2"]
     assert data["flops_per_step"].nunique() == 2
+
+
+def repeated(environment, *seconds):
+    cell = {"environment": environment, "framework": environment.partition("-")[0]}
+    return [cell | {"repeat": repeat, "seconds": value} for repeat, value in enumerate(seconds, 1)]
+
+
+def test_a_ratio_is_of_repeats_side_by_side_and_says_where_no_difference_is_shown(tmp_path):
+    read = measured(
+        tmp_path,
+        *repeated("torch-2.13", 1.0, 2.0, 4.0),
+        *repeated("tensorflow-2.21", 1.1, 1.9, 4.4),
+        *repeated("mxnet-1.9", 1.5, 3.1, 6.1),
+        *repeated("jax-1.0", None),
+    )
+    data, layout, _ = ratios.build(read, FRAMEWORKS, CATALOGUE)
+    found = data.set_index("framework")
+    assert found["verdict"].fillna("").to_dict() == {
+        "torch": "no difference shown",
+        "tensorflow": "fastest",
+        "mxnet": "slower",
+        "jax": "",
+    }
+    assert found.loc["mxnet", "ratio"] == pytest.approx((1.5 / 1.1 * 3.1 / 1.9 * 6.1 / 4.4) ** (1 / 3))
+    assert found.loc["torch", "low"] < 1 < found.loc["torch", "high"]
+    texts = dict(zip(data["framework"], layout.iloc[:, 0], strict=True))
+    assert texts["torch"].text.endswith("no difference shown") and texts["jax"].footnotes
+    forest.draw(data, FRAMEWORKS, read)
+
+
+def test_one_process_of_each_decides_nothing(tmp_path):
+    read = measured(tmp_path, *repeated("torch-2.13", 1.0), *repeated("mxnet-1.9", 5.0))
+    data, layout, page = ratios.build(read, FRAMEWORKS, CATALOGUE)
+    assert data["verdict"].tolist() == ["fastest", "not known"]
+    assert layout.iloc[1, 0].text == "5.00" and "`repeats`" in layout.iloc[1, 0].footnotes[0]
+    assert any("one process" in note for note in page.notes)
+    assert any("interval not known" in text.get_text() for text in forest.draw(data, FRAMEWORKS, read)[1].axes[0].texts)
 
 
 def proof(network="fcn5", **changes):

@@ -5,6 +5,7 @@ localrules:
     proofs,
     efficiency,
     startup,
+    ratios,
 
 
 REPORT = "workflow/scripts/report"
@@ -113,6 +114,31 @@ rule efficiency:
         " --table-prefix results/tables/efficiency --figure-prefix results/figures/efficiency 2>&1 | tee {log} >&2"
 
 
+rule ratios:
+    """How much slower every framework is than the fastest, with intervals, as a table and a forest plot."""
+    input:
+        **WORDS,
+        merged=f"results/merged/{REPORTED}.parquet",
+        builder=[*FIGURE_CODE, f"{REPORT}/ratios.py", f"{REPORT}/forest.py"],
+    output:
+        multiext(
+            "results/tables/ratios",
+            parquet=".parquet",
+            csv=".csv",
+            md=".md",
+            html=".html",
+        ),
+        multiext("results/figures/ratios", svg=".svg", png=".png", data=".csv"),
+    log:
+        "logs/report/ratios.log",
+    conda:
+        "../../envs/workflow.yaml"
+    shell:
+        "workflow/scripts/steptime report.ratios --merged {input.merged}"
+        " --frameworks {input.frameworks} --networks {input.networks}"
+        " --table-prefix results/tables/ratios --figure-prefix results/figures/ratios 2>&1 | tee {log} >&2"
+
+
 rule startup:
     """What a start costs in every network and framework, as a table and a figure."""
     input:
@@ -149,4 +175,4 @@ rule startup:
 # What `rule all` asks for: the artefacts of this file whose cells the grid has.
 REPORTS = [*rules.proofs.output]
 if REPORTED_CELLS:
-    REPORTS += [*rules.efficiency.output, *rules.startup.output]
+    REPORTS += [*rules.efficiency.output, *rules.ratios.output, *rules.startup.output]

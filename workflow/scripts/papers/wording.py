@@ -126,8 +126,9 @@ def processes(cells: pd.DataFrame) -> str:
             "how much a second process, or another hour, would differ (`repeats` in the grid)."
         )
     most = repeats.max()
+    number = f"{'up to ' if repeats.min() < most else ''}{most}"
     text = (
-        f"Measured by up to {most} processes for each cell, in interleaved trials: medians of the processes' medians, "
+        f"Measured by {number} processes for each cell, in interleaved trials: medians of the processes' medians, "
         "intervals that hold the differences between processes (Student's, of logarithms)."
     )
     if alone:
