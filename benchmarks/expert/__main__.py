@@ -1,0 +1,223 @@
+"""Our adapters beside plain scripts of experts: time per mini-batch, ours / expert.
+
+    .venv/bin/python benchmarks/expert [--framework torch] [--network fcn5] [--threads 1] [--pairs 5] [--seconds 200]
+
+A pair is two live processes, an adapter as a worker runs it (`ours.py`) and the script `<framework>_<network without
+its number>.py`, on the same CPUs, with the environment variables of `config/frameworks.yaml`. They train in turn for
+about SECONDS_PER_TURN, in the order A B B A ...; the pair's ratio is the median of the ratios of turns that stand
+beside each other. Intervals are those of the mean of the pairs' logarithms (Student's t), so they hold what differs
+between processes. Pairs are kept in `results/benchmarks/expert.json`; a later call adds what is missing, and pairs of
+scripts or adapters that have changed since no longer count. Limit of the project: 1.03 for every row, 1.00 for their
+geometric mean.
+"""
+
+import argparse
+import ctypes
+import hashlib
+import itertools
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+from scipy import stats
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = ROOT / "benchmarks/expert"
+RESULTS = ROOT / "results/benchmarks/expert.json"
+sys.path.insert(0, str(ROOT / "workflow/scripts"))
+
+import configuration  # noqa: E402
+from environments import interpreter  # noqa: E402
+from measure import cell, machine, supervise  # noqa: E402
+from worker import networks, timing  # noqa: E402
+
+SECONDS_PER_TURN = 0.7
+SECONDS_PER_PAIR = 14
+LEAST_TURNS = 6
+MOST_WARMUP_SECONDS = 15
+PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    """Measures what is missing, as far as the time allows, and prints the table of all that is there."""
+    loaded = configuration.load(ROOT, {"grid": "paper"})
+    options = _options(loaded)
+    end = time.monotonic() + options.seconds
+    cases = list(itertools.product(options.framework, options.network, options.threads))
+    digests = {case: digest(loaded, *case) for case in cases}
+    rows = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    for number, case in itertools.product(range(options.pairs), cases):
+        if len(_pairs(rows, case, digests[case])) > number or time.monotonic() > end:
+            continue
+        rows.append({"case": case, "digest": digests[case], "at": time.time()} | measure(loaded, *case))
+        RESULTS.parent.mkdir(parents=True, exist_ok=True)
+        RESULTS.write_text(json.dumps(rows))
+    print_table({case: _pairs(rows, case, digests[case]) for case in cases})
+
+
+def measure(loaded: configuration.Configuration, framework: str, network: str, threads: int) -> dict[str, Any]:
+    """One pair: seconds per mini-batch of every turn of both sides, and the steps of a turn."""
+    entry = loaded.frameworks[framework]
+    spec = networks.specify(network, loaded.networks)
+    job = {
+        "adapter": entry["adapter"],
+        "spec": spec,
+        "batch": networks.resolve(network, loaded.networks)["batch"],
+        "mode": entry["modes"][0],
+        "threads": threads,
+    }
+    start = (
+        interpreter.python_of(entry["environments"][0]).absolute(),
+        threads,
+        cell.fill(entry["variables"], threads),
+    )
+    with Side(*start, ["ours.py"]) as ours, Side(*start, [script(framework, network).name, network, threads]) as expert:
+        ours.send(json.dumps(job))
+        sides = {"ours": ours, "expert": expert}
+        for name, side in sides.items():
+            parameters = side.answer()["parameters"]
+            if parameters != networks.count_parameters(spec):
+                sys.exit(f"{framework}, {network}: {name} has {parameters:,} parameters, which is another network.")
+        first = {name: side.train(1)["loss"] for name, side in sides.items()}
+        steps = max(side.steps_of_a_turn() for side in sides.values())
+        turns: dict[str, list[float]] = {"ours": [], "expert": []}
+        begin = time.monotonic()
+        while len(turns["ours"]) < LEAST_TURNS or time.monotonic() - begin < SECONDS_PER_PAIR:
+            for name in list(sides) if len(turns["ours"]) % 2 else reversed(sides):
+                answer = sides[name].train(steps)
+                turns[name].append(answer["seconds"] / steps)
+        for name, side in sides.items():
+            last = side.train(1)["loss"]
+            if not last < first[name]:
+                sys.exit(
+                    f"{framework}, {network}: the loss of {name} did not fall: {first[name]:.6g}, then {last:.6g}."
+                )
+    return turns | {"steps": steps}
+
+
+class Side:
+    """A process that trains on command."""
+
+    def __init__(self, python: Path, threads: int, variables: dict[str, str], command: list[Any]) -> None:
+        def prepare() -> None:
+            os.sched_setaffinity(0, machine.cpus_for(threads))
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+        self.log = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(
+            [python, *map(str, command)],
+            cwd=HERE,
+            env=supervise.environment(variables, "cpu"),
+            preexec_fn=prepare,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            text=True,
+        )
+
+    def __enter__(self) -> "Side":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def send(self, line: str) -> None:
+        """Writes one line to the process."""
+        print(line, file=self.process.stdin, flush=True)
+
+    def answer(self) -> dict[str, Any]:
+        """The next answer; ends the program with the process's own words when it died."""
+        line = self.process.stdout.readline()
+        if not line:
+            self.log.seek(0)
+            sys.exit(f"{' '.join(map(str, self.process.args))} ended before its time:\n{self.log.read()}")
+        return json.loads(line)
+
+    def train(self, steps: int) -> dict[str, Any]:
+        """Trains; returns the seconds of all steps and the last loss."""
+        self.send(str(steps))
+        return self.answer()
+
+    def steps_of_a_turn(self) -> int:
+        """Warms up until steady, as a worker does, and says how many steps make a turn."""
+        warm = timing.warm_up(lambda steps: self.train(steps)["loss"], time.perf_counter, MOST_WARMUP_SECONDS)
+        seconds = self.train(warm["per_block"])["seconds"] / warm["per_block"]
+        return math.ceil(SECONDS_PER_TURN / seconds)
+
+
+def script(framework: str, network: str) -> Path:
+    """The expert's script."""
+    return HERE / f"{framework}_{network.rstrip('0123456789')}.py"
+
+
+def digest(loaded: configuration.Configuration, framework: str, network: str, threads: int) -> str:
+    """Of everything that makes up a pair: the files of both sides and their environment variables."""
+    entry = loaded.frameworks[framework]
+    adapter = ROOT / f"workflow/scripts/worker/adapters/{entry['adapter']}.py"
+    parts = [path.read_bytes() for path in (script(framework, network), HERE / "blocks.py", HERE / "ours.py", adapter)]
+    return hashlib.sha256(b"".join([*parts, json.dumps(entry).encode()])).hexdigest()[:12]
+
+
+def print_table(pairs: dict[tuple[str, str, int], list[dict[str, Any]]]) -> None:
+    """Prints the table in Markdown: medians in milliseconds, the ratio and its 95 % interval, and geometric means."""
+    print("| framework | network | threads | ours, ms | expert, ms | ours / expert | 95 % interval | pairs |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | --- | ---: |")
+    means: dict[str, list[float]] = {}
+    for (framework, network, threads), found in pairs.items():
+        if not found:
+            continue
+        middle, low, high = ratio(found)
+        means.setdefault(framework, []).append(math.log(middle))
+        ours, expert = (1e3 * median(turn for pair in found for turn in pair[side]) for side in ("ours", "expert"))
+        interval = f"{low:.3f} to {high:.3f}" if len(found) > 1 else ""
+        print(
+            f"| {framework} | {network} | {threads} | {ours:.4g} | {expert:.4g} | {middle:.3f} | {interval} "
+            f"| {len(found)} |"
+        )
+    for framework, logarithms in means.items():
+        print(f"\nGeometric mean of {framework}, {len(logarithms)} rows: {math.exp(fmean(logarithms)):.3f}")
+
+
+def ratio(pairs: list[dict[str, Any]]) -> tuple[float, float, float]:
+    """Ours / expert over several pairs of processes, with the 95 % interval (itself three times for one pair)."""
+    logarithms = [
+        math.log(median(ours / expert for ours, expert in zip(pair["ours"], pair["expert"], strict=True)))
+        for pair in pairs
+    ]
+    mean = fmean(logarithms)
+    half = 0.0
+    if len(logarithms) > 1:
+        half = float(stats.t.ppf(0.975, len(logarithms) - 1) * stats.sem(logarithms))
+    return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
+
+
+def _pairs(rows: list[dict[str, Any]], case: tuple[str, str, int], wanted: str) -> list[dict[str, Any]]:
+    return [row for row in rows if tuple(row["case"]) == case and row["digest"] == wanted]
+
+
+def _options(loaded: configuration.Configuration) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Time our adapters beside plain scripts of experts.")
+    written = {path.stem for path in HERE.glob("*_*.py")}
+    frameworks = [name for name in loaded.frameworks if f"{name}_fcn" in written]
+    paper = [name for name, entry in loaded.networks.items() if "variant_of" not in entry]
+    threads = [count for count in (1, 2) if count <= len(os.sched_getaffinity(0))]
+    for name, choices in (("framework", frameworks), ("network", paper), ("threads", threads)):
+        parser.add_argument(
+            f"--{name}", nargs="+", choices=choices, default=choices, type=type(choices[0]), help="default: all"
+        )
+    parser.add_argument("--pairs", type=int, default=5, help="pairs of processes of each row (default 5)")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no pair after so many seconds")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
