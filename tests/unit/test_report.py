@@ -1,6 +1,7 @@
 """The artefacts that belong to no paper: proofs, efficiency with its roofline, startup; and the machine's peak."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import yaml
 
 from measure import peak, shard
 from papers.inputs import Frameworks, read_measured
-from report import bars, efficiency, forest, proofs, ratios, roofline, startup
+from report import bars, efficiency, forest, proofs, ratios, roofline, startup, timeline
 from report.traffic import bytes_per_step
 from worker import networks
 
@@ -203,6 +204,40 @@ def test_startup_takes_the_first_step_apart_from_the_warm_up_and_keeps_what_fail
     assert texts[:2] == ["2.00", "0.250"] and set(texts[2:]) == {"–"}
     _, drawing = bars.draw(data, startup.PARTS)
     assert "over the time limit" in drawing.texts[-1].get_text()
+
+
+def write_span(folder, began, ended, **changes):
+    day = datetime(2026, 1, 1, tzinfo=UTC)
+    path = folder / f"{began}-{ended}-{changes.get('machine_id', 'm1')}.parquet"
+    facts = CELL | changes | {"started_at": day + timedelta(seconds=began)}
+    footer = {"machine": {}, "software": {}, "worker": {}, "ended_at": (day + timedelta(seconds=ended)).isoformat()}
+    shard.write(path, facts, [], footer)
+    return path
+
+
+def test_cells_of_one_machine_that_overlap_are_named(tmp_path):
+    apart = [write_span(tmp_path, 0, 10), write_span(tmp_path, 10, 20), write_span(tmp_path, 500, 510)]
+    elsewhere = write_span(tmp_path, 5, 15, machine_id="m2")
+    spans = timeline.read_spans([*apart, elsewhere])
+    assert timeline.sentence(spans) == "No two of 4 cells overlapped of the same machine (2 machines)."
+    # A short cell within a long one, and one after both that still lies within the long one.
+    within = [write_span(tmp_path, 12, 40), write_span(tmp_path, 13, 14), write_span(tmp_path, 30, 35)]
+    spans = timeline.read_spans([*apart, *within])
+    assert timeline.overlaps(spans) == [
+        ("10-20-m1", "12-40-m1"),
+        ("12-40-m1", "13-14-m1"),
+        ("12-40-m1", "30-35-m1"),
+    ]
+    assert "3 of 6 cells began before another had ended: 10-20-m1 and 12-40-m1;" in timeline.sentence(spans)
+    data, drawing = timeline.draw(spans, FRAMEWORKS)
+    assert data["overlaps_with"].notna().sum() == 3
+    assert any("Dotted: a pause" in text.get_text().replace("\n", " ") for text in drawing.texts)
+
+
+def test_a_shard_that_does_not_say_when_it_ended_is_named(tmp_path):
+    path = write_shard(tmp_path / "old.parquet", None, status="crashed")
+    with pytest.raises(shard.ShardError, match="old.parquet does not say when its cell ended: measure its cell again"):
+        timeline.read_spans([path])
 
 
 def test_every_broken_shard_is_named(tmp_path):

@@ -11,6 +11,7 @@ from conftest import ROOT
 
 from environments import build, pins
 from measure import shard
+from report import timeline
 
 NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 GRID = ("--config", "grid=ci", "--")
@@ -71,12 +72,14 @@ def test_threads_are_real(cells):
     assert (cells["effective_threads"] <= 1.1 * cells["threads"]).all(), cells[["environment", "effective_threads"]]
 
 
-def test_no_two_cells_overlap(cells):
-    """A cell begins after the one before it has imported, built and been sampled."""
-    cells = cells.sort_values("started_at")
-    least = cells[["import_seconds", "build_seconds", "wall_seconds"]].sum(axis=1)
-    ended = cells["started_at"] + pd.to_timedelta(least, unit="s")
-    assert (cells["started_at"].iloc[1:].to_numpy() >= ended.iloc[:-1].to_numpy()).all()
+def test_no_two_cells_overlap(run):
+    spans = timeline.read_spans(list(run[0].shards().values()))
+    assert timeline.sentence(spans) == "No two of 21 cells overlapped."
+    assert len(pd.read_csv(run[0].root / "results/figures/timeline.csv")) == 21
+    # The parts of a cell that the worker itself timed lie within its span.
+    parts = [shard.read(path)[0].slice(0, 1).to_pylist()[0] for path in run[0].shards().values()]
+    least = {row["started_at"]: row["import_seconds"] + row["build_seconds"] + row["wall_seconds"] for row in parts}
+    assert (spans["seconds"] >= spans["started_at"].map(least)).all()
 
 
 def test_every_artefact_is_there_and_the_table_is_printed(run):

@@ -6,6 +6,7 @@ localrules:
     efficiency,
     startup,
     ratios,
+    timeline,
 
 
 REPORT = "workflow/scripts/report"
@@ -172,7 +173,28 @@ rule startup:
         " --table-prefix results/tables/startup --figure-prefix results/figures/startup 2>&1 | tee {log} >&2"
 
 
+rule timeline:
+    """When each cell of the grid was measured, and whether any two of one machine overlapped, as a figure."""
+    input:
+        frameworks=WORDS["frameworks"],
+        networks=WORDS["networks"],
+        shards=[shard_path(key) for key in PLAN.cells],
+        builder=[*FIGURE_CODE, f"{REPORT}/common.py", f"{REPORT}/timeline.py"],
+    output:
+        multiext("results/figures/timeline", svg=".svg", png=".png", data=".csv"),
+    log:
+        "logs/report/timeline.log",
+    conda:
+        "../../envs/workflow.yaml"
+    params:
+        config=json.dumps(config, sort_keys=True),
+    shell:
+        "workflow/scripts/steptime report.timeline --config {params.config:q}"
+        " --frameworks {input.frameworks} --networks {input.networks}"
+        " --figure-prefix results/figures/timeline 2>&1 | tee {log} >&2"
+
+
 # What `rule all` asks for: the artefacts of this file whose cells the grid has.
-REPORTS = [*rules.proofs.output]
+REPORTS = [*rules.proofs.output, *rules.timeline.output]
 if REPORTED_CELLS:
     REPORTS += [*rules.efficiency.output, *rules.ratios.output, *rules.startup.output]

@@ -104,19 +104,20 @@ def read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
     except FileNotFoundError as error:
         raise ShardError(f"The shard {path} is missing: run `snakemake {path}`.") from error
     except (pa.ArrowException, OSError) as error:
-        raise ShardError(f"The shard {path} is broken ({_first_line(error)}): {_again(path)}") from error
+        raise ShardError(f"The shard {path} is broken ({_first_line(error)}): {again(path)}") from error
     footer = json.loads((table.schema.metadata or {}).get(FOOTER, b"{}"))
     version = footer.get("schema")
     if version != SCHEMA_VERSION:
         raise ShardError(
-            f"The shard {path} has schema version {version} and this workflow reads {SCHEMA_VERSION}: {_again(path)}"
+            f"The shard {path} has schema version {version} and this workflow reads {SCHEMA_VERSION}: {again(path)}"
         )
     if table.schema.remove_metadata() != COLUMNS:
-        raise ShardError(f"The shard {path} does not have the columns of a shard: {_again(path)}")
+        raise ShardError(f"The shard {path} does not have the columns of a shard: {again(path)}")
     return table, footer
 
 
-def _again(path: Path) -> str:
+def again(path: Path) -> str:
+    """The command that measures the cell of a shard once more."""
     return f"measure its cell again with `rm {path} && snakemake {path}`."
 
 
