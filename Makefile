@@ -5,13 +5,16 @@ CORES ?= all
 TARGET ?=
 PYTHON ?=
 
-.PHONY: run test environments again inspect clean help venv
+.PHONY: run test report environments again inspect clean help venv
 
 run: venv  ## set everything up, then: .venv/bin/snakemake --cores $(CORES) $(TARGET)
 	@.venv/bin/snakemake --cores $(CORES) $(TARGET)
 
 test: venv  ## run the tests
 	@.venv/bin/python -m pytest
+
+report: venv  ## make the report, results/report/index.html, and what it shows
+	@.venv/bin/snakemake --cores $(CORES) write_report
 
 environments: venv  ## make the frameworks' environments, and measure nothing
 	@.venv/bin/snakemake --cores $(CORES) environments

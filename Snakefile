@@ -8,6 +8,9 @@ min_version("9.27")
 configfile: "config/config.yaml"
 
 
+report: "workflow/report/workflow.rst"
+
+
 include: "workflow/rules/common.smk"
 
 
@@ -32,11 +35,15 @@ include: "workflow/rules/report.smk"
 
 
 rule all:
-    """Every table and figure that the grid has cells for."""
+    """Every table and figure that the grid has cells for, and the report of them."""
     default_target: True
     input:
         every_artefact(),
         REPORTS,
+        rules.write_report.output,
+
+
+mark_for_reports()
 
 
 onstart:

@@ -47,6 +47,15 @@ class Checkout:
 
 
 @pytest.fixture(scope="session")
+def whole_run(new_checkout):
+    """A checkout in which the grid `ci` was run with real frameworks, and what Snakemake printed."""
+    checkout = new_checkout()
+    done = checkout.snakemake("--config", "grid=ci", "--", "all", seconds=1500)
+    assert done.returncode == 0, done.stdout
+    return checkout, done
+
+
+@pytest.fixture(scope="session")
 def new_checkout(tmp_path_factory):
     """Makes a checkout, with the folder tests/cases/<case> laid over it; `x.yaml.more` is appended to `x.yaml`."""
 

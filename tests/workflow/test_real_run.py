@@ -18,16 +18,8 @@ GRID = ("--config", "grid=ci", "--")
 
 
 @pytest.fixture(scope="module")
-def run(new_checkout):
-    checkout = new_checkout()
-    done = checkout.snakemake(*GRID, "all", seconds=1500)
-    assert done.returncode == 0, done.stdout
-    return checkout, done
-
-
-@pytest.fixture(scope="module")
-def cells(run):
-    rows = [shard.read(path)[0].to_pandas().iloc[0] for path in run[0].shards().values()]
+def cells(whole_run):
+    rows = [shard.read(path)[0].to_pandas().iloc[0] for path in whole_run[0].shards().values()]
     return pd.DataFrame(rows)
 
 
@@ -54,36 +46,36 @@ def test_the_first_loss_is_the_same_number_in_every_framework(cells):
     assert ((losses.max() - losses.min()) / losses.mean()).max() < 1e-4
 
 
-def test_the_pins_of_every_environment_are_closed(run):
+def test_the_pins_of_every_environment_are_closed(whole_run):
     """Nothing was installed that the environment's file does not pin."""
-    for path in (run[0].root / "results/environments").glob("*.json"):
+    for path in (whole_run[0].root / "results/environments").glob("*.json"):
         manifest = json.loads(path.read_text())
-        wanted = pins.load(run[0].root / "envs" / f"{manifest['environment']}.yaml")
+        wanted = pins.load(whole_run[0].root / "envs" / f"{manifest['environment']}.yaml")
         assert build.unpinned(manifest["packages"], wanted) == []
 
 
-def test_every_cell_has_a_proof(cells, run):
+def test_every_cell_has_a_proof(cells, whole_run):
     for _, cell in cells.iterrows():
         name = f"{cell['environment']}.{cell['adapter_mode']}-{cell['network']}.json"
-        assert json.loads((run[0].root / "results/proofs" / name).read_text())["proof_id"] == cell["proof_id"]
+        assert json.loads((whole_run[0].root / "results/proofs" / name).read_text())["proof_id"] == cell["proof_id"]
 
 
 def test_threads_are_real(cells):
     assert (cells["effective_threads"] <= 1.1 * cells["threads"]).all(), cells[["environment", "effective_threads"]]
 
 
-def test_no_two_cells_overlap(run):
-    spans = timeline.read_spans(list(run[0].shards().values()))
+def test_no_two_cells_overlap(whole_run):
+    spans = timeline.read_spans(list(whole_run[0].shards().values()))
     assert timeline.sentence(spans) == "No two of 21 cells overlapped."
-    assert len(pd.read_csv(run[0].root / "results/figures/timeline.csv")) == 21
+    assert len(pd.read_csv(whole_run[0].root / "results/figures/timeline.csv")) == 21
     # The parts of a cell that the worker itself timed lie within its span.
-    parts = [shard.read(path)[0].slice(0, 1).to_pylist()[0] for path in run[0].shards().values()]
+    parts = [shard.read(path)[0].slice(0, 1).to_pylist()[0] for path in whole_run[0].shards().values()]
     least = {row["started_at"]: row["import_seconds"] + row["build_seconds"] + row["wall_seconds"] for row in parts}
     assert (spans["seconds"] >= spans["started_at"].map(least)).all()
 
 
-def test_every_artefact_is_there_and_the_table_is_printed(run):
-    checkout, done = run
+def test_every_artefact_is_there_and_the_table_is_printed(whole_run):
+    checkout, done = whole_run
     for table in ("table1", "table2", "table3", "table4"):
         for ending in ("parquet", "csv", "md", "html"):
             assert (checkout.root / f"results/tables/shi2016_{table}.{ending}").stat().st_size
@@ -91,19 +83,20 @@ def test_every_artefact_is_there_and_the_table_is_printed(run):
         for ending in ("svg", "png", "csv"):
             assert (checkout.root / f"results/figures/shi2016_fig1{letter}.{ending}").stat().st_size
     assert "cell 21 of 21" in done.stdout
-    for words in ("PyTorch 2.13.0", "TensorFlow 2.21.0", "MXNet 1.9.1", "21 of 21 cells measured in"):
+    frameworks = ("PyTorch 2.13.0", "TensorFlow 2.21.0", "MXNet 1.9.1")
+    for words in (*frameworks, "21 of 21 cells measured in", "results/report/index.html"):
         assert words in done.stdout
 
 
-def test_a_second_run_does_nothing_and_says_so(run):
+def test_a_second_run_does_nothing_and_says_so(whole_run):
     began = time.monotonic()
-    done = run[0].snakemake(*GRID, "all")
+    done = whole_run[0].snakemake(*GRID, "all")
     assert "Nothing to be done" in done.stdout
     assert time.monotonic() - began < 30
 
 
-def test_a_comment_in_an_environment_times_nothing_again_and_a_pin_only_its_own_cells(run):
-    checkout, _ = run
+def test_a_comment_in_an_environment_times_nothing_again_and_a_pin_only_its_own_cells(whole_run):
+    checkout, _ = whole_run
     spec = checkout.root / "envs/mxnet-1.9.yaml"
     text = spec.read_text()
     spec.write_text(f"# a comment\n{text}")
@@ -114,7 +107,7 @@ def test_a_comment_in_an_environment_times_nothing_again_and_a_pin_only_its_own_
     spec.write_text(text)
 
 
-def test_one_figure_measures_only_its_own_cells(run, new_checkout):
+def test_one_figure_measures_only_its_own_cells(whole_run, new_checkout):
     jobs = planned(new_checkout(), *GRID, "shi2016_fig1d")
     assert (jobs["measure_cell"], jobs["prove_network"], jobs["shi2016_fig1d"]) == (3, 3, 1)
     assert "shi2016_table4" not in jobs

@@ -24,7 +24,7 @@ from worker import networks
 gc.set_threshold(200_000, 50, 100)
 
 # What the programs must know and no parameter may hold: it differs between machines and checkouts, and changes no number.
-NEEDED = "pandas pyarrow scipy matplotlib psutil pynvml jsonschema jinja2 rich yaml uv".split()
+NEEDED = "pandas pyarrow scipy matplotlib psutil pynvml jsonschema jinja2 itables rich yaml uv".split()
 if all(map(find_spec, NEEDED)):
     os.environ.setdefault("STEPTIME_PYTHON", sys.executable)
 METHODS = {method.name.lower() for method in workflow.deployment_settings.deployment_method}
@@ -126,16 +126,60 @@ def shards_of(wildcards):
     return [shard_path(key) for key in keys]
 
 
+def paper_of(entry):
+    """The paper that a rule makes an artefact of, '' where it is none's."""
+    paper = entry.name.partition("_")[0]
+    return paper if (ROOT / "resources" / "papers" / paper).is_dir() else ""
+
+
 def every_artefact():
     """The files of every artefact whose cells the grid has."""
-    papers = {path.name for path in (ROOT / "resources" / "papers").iterdir() if path.is_dir()}
     files = []
     for entry in workflow.rules:
-        if entry.name.partition("_")[0] in papers:
+        if paper_of(entry):
             merged = [re.fullmatch(r"results/merged/(.+)\.parquet", str(path)) for path in entry.input]
             if all(match[1] in PLAN.artefacts for match in merged if match):
                 files.extend(entry.output)
     return files
+
+
+def result_kind(file):
+    """'tables' or 'figures' where a file is of an artefact, '' elsewhere."""
+    found = re.match(r"results/(tables|figures)/", str(file))
+    return found[1] if found else ""
+
+
+def every_shown_file(wildcards):
+    """The tables and figures that `rule all` asks for, which the report shows."""
+    return [file for file in workflow.get_rule("all").input if result_kind(file)]
+
+
+def report_job(wildcards, input):
+    """All that the report is made of besides the numbers, as JSON: the grid's policy, and every artefact with its files."""
+    artefacts = []
+    for entry in workflow.rules:
+        files = [str(file) for file in entry.output if result_kind(file)]
+        missing = f"the grid {CONFIGURATION.grid_name} has no cell of it." if set(files) - set(input.shown) else ""
+        facts = {"name": entry.name, "about": entry.docstring, "paper": paper_of(entry), "files": files}
+        artefacts += [facts | {"missing": missing}] if files else []
+    policy = {name: CONFIGURATION.grid[name] for name in ("sampling", "limits")}
+    return json.dumps({"grid": CONFIGURATION.grid_name, **policy, "artefacts": artefacts})
+
+
+def mark_for_reports():
+    """Marks what a reader opens of every artefact for `snakemake --report`, in whichever file its rule stands."""
+    captions = {("tables", ".html"): "table", ("figures", ".svg"): "figure", ("report", ".html"): "page"}
+    for entry in workflow.rules:
+        for file in entry.output:
+            caption = captions.get((Path(file).parent.name, Path(file).suffix))
+            if caption:
+                mark = report(
+                    str(file),
+                    caption=workflow.current_basedir.join(f"workflow/report/{caption}.rst"),
+                    category=paper_of(entry) or "steptime",
+                    labels={"name": entry.name, "kind": caption, "what": entry.docstring},
+                )
+                file.set_flags(mark.flags)
 
 
 def begin_run():
@@ -149,6 +193,8 @@ def begin_run():
 
 def end_run(succeeded):
     """Prints what the run has made: the table, where the files are, how long it took."""
-    files = [file for job in workflow.dag.jobs for file in job.output if re.match(r"results/(tables|figures)/", file)]
+    files = [
+        file for job in workflow.dag.jobs for file in job.output if re.match(r"results/(tables|figures|report)/", file)
+    ]
     status = "--succeeded" if succeeded else "--failed"
     shell("workflow/scripts/steptime report.summary {status} {files:q}")

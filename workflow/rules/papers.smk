@@ -32,7 +32,7 @@ SHI2016 = {
         "workflow/scripts/worker/statistics.py",
     ],
 }
-TABLE_CODE = [f"{PAPERS}/render.py", f"{PAPERS}/page.html.jinja"]
+TABLE_CODE = [f"{PAPERS}/render.py", f"{PAPERS}/page.html.jinja", f"{PAPERS}/style.css"]
 FIGURE_CODE = [
     f"{PAPERS}/figure.py",
     f"{PAPERS}/steptime.mplstyle",

@@ -7,6 +7,7 @@ localrules:
     startup,
     ratios,
     timeline,
+    write_report,
 
 
 REPORT = "workflow/scripts/report"
@@ -198,3 +199,24 @@ rule timeline:
 REPORTS = [*rules.proofs.output, *rules.timeline.output]
 if REPORTED_CELLS:
     REPORTS += [*rules.efficiency.output, *rules.ratios.output, *rules.startup.output]
+
+
+rule write_report:
+    """The report: one page with every table, figure and cell of the run, to open in a browser."""
+    input:
+        **WORDS,
+        shown=every_shown_file,
+        merged=[f"results/merged/{artefact}.parquet" for artefact in PLAN.artefacts],
+        papers=sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("resources/papers/*/paper.yaml")),
+        builder=[f"{REPORT}/{name}" for name in "page.py cells.py embed.py report.html.jinja page.css page.js".split()],
+    output:
+        "results/report/index.html",
+    log:
+        "logs/report/index.log",
+    conda:
+        "../../envs/workflow.yaml"
+    params:
+        job=report_job,
+    shell:
+        "workflow/scripts/steptime report.page --job {params.job:q} --merged {input.merged} --papers {input.papers}"
+        " --frameworks {input.frameworks} --networks {input.networks} --output {output} 2>&1 | tee {log} >&2"

@@ -7,6 +7,7 @@ levels.
 
 import html
 import json
+import re
 import string
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -36,11 +37,11 @@ class Entry:
     best: bool = False
     kind: str = ""
 
-    def html(self, letters: Mapping[str, str]) -> str:
-        """The entry as HTML; a footnote's letter is a link to the footnote."""
+    def html(self, letters: Mapping[str, str], artefact: str) -> str:
+        """The entry as HTML; a footnote's letter is a link to the footnote of the artefact's table."""
         text = html.escape(self.text)
         marks = ",".join(
-            f'<a href="#note-{letters[note]}" title="{html.escape(note)}">{letters[note]}</a>'
+            f'<a href="#note-{artefact}-{letters[note]}" title="{html.escape(note)}">{letters[note]}</a>'
             for note in self.footnotes
         )
         return f"{text}<sup>{marks}</sup>" if marks else text
@@ -134,16 +135,28 @@ def markdown(layout: pd.DataFrame, page: Page) -> str:
 def web_page(layout: pd.DataFrame, page: Page) -> str:
     """A layout of entries as one self-contained HTML page."""
     letters = _letters(layout)
-    # pandas names cells by a random id where none is given, and the page would differ from run to run.
-    styler = layout.style.set_uuid("t").set_table_attributes('class="table"')
-    styler = styler.format(lambda entry: entry.html(letters))
+    # pandas names cells by a random id where none is given, and the page would differ from run to run. By the
+    # artefact's name, so that several tables can stand on one page.
+    styler = layout.style.set_uuid(page.artefact).set_table_attributes('class="table"').set_caption(page.title)
+    styler = styler.format(lambda entry: entry.html(letters, page.artefact))
     styler = styler.format_index(html.escape, axis="columns").format_index(html.escape, axis="index")
     styler = styler.set_td_classes(layout.map(lambda entry: entry.classes))
-    table = styler.to_html(sparse_index=True, sparse_columns=True, doctype_html=False)
+    table = _with_scopes(styler.to_html(sparse_index=True, sparse_columns=True, doctype_html=False))
     templates = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True)
     template = templates.get_template("page.html.jinja")
     footnotes = {letter: text for text, letter in letters.items()}
     return template.render(page=page, table=Markup(table), footnotes=footnotes)
+
+
+def _with_scopes(table: str) -> str:
+    """A table of pandas in which each heading says what it heads, as screen readers need; empty ones become cells."""
+    table = re.sub(r'<th class="(blank[^"]*)" >&nbsp;</th>', r'<td class="\1"></td>', table)
+    return re.sub(r"<th ([^>]*)>", lambda match: f'<th scope="{_scope(match[1])}" {match[1]}>', table)
+
+
+def _scope(attributes: str) -> str:
+    row, group = "row_heading" in attributes, re.search("(row|col)span", attributes)
+    return ("row" if row else "col") + ("group" if group else "")
 
 
 def _letters(layout: pd.DataFrame) -> dict[str, str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from measure import progress
 
+REPORT = Path("results/report/index.html")
 SHOWN = Path("results/tables/shi2016_table4.parquet")
 
 
@@ -26,10 +27,14 @@ def main() -> None:
     made = [path for path in options.files if path.exists()]
     if SHOWN in made:
         subprocess.run([sys.executable, "-m", "papers.show", "--table", str(SHOWN)], check=False)
+    report = next((path for path in made if path == REPORT), None)
+    made = [path for path in made if path != REPORT]
     if made:
         print("\nFiles:")
         for path, endings in sorted(_grouped(made).items()):
             print(f"  {path}.{{{','.join(sorted(endings))}}}" if len(endings) > 1 else f"  {path}.{endings[0]}")
+    if report:
+        print(f"\nAll of it on one page, to open in a browser: {report}")
     print(f"\n{_duration()}" + ("" if options.succeeded else _interrupted()))
 
 

@@ -1,0 +1,90 @@
+"""The report's cells and page from a few rows, where what a whole run shows in the browser does not happen."""
+
+import json
+import re
+
+import pandas as pd
+import pytest
+from test_report import CATALOGUE, FRAMEWORKS, PEAK, measured
+
+from papers import render
+from report import cells, efficiency, embed, page
+
+COMMIT = {"workflow_commit": "abc"}
+JOB = {
+    "grid": "mine",
+    "sampling": {"budget_seconds": 1, "precision": 0.1, "least_samples": 5},
+    "limits": {"seconds": 9},
+    "artefacts": [],
+}
+
+
+def build(tmp_path, read, *artefacts):
+    """The page of cells and artefacts as HTML."""
+    job = JOB | {"artefacts": list(artefacts)}
+    return page.build(job, [read] if read else [], {}, FRAMEWORKS, CATALOGUE, tmp_path / "report/index.html")
+
+
+def test_a_cell_stands_once_with_its_share_of_the_peak_of_its_threads_and_its_remarks(tmp_path):
+    flops = {"flops_per_step": 2e10}
+    read = measured(
+        tmp_path,
+        {"threads": 1, "seconds": 1.0, **flops},
+        {"threads": 2, "seconds": 0.5, "effective_threads": 9.0, **flops},
+        {"threads": 4, "seconds": 0.5, **flops},
+        {"network": "fcn8", "seconds": None, "status": "crashed", "reason": "ended by SIGSEGV", **flops},
+    )
+    table = tmp_path / "tables/efficiency"
+    render.write(table, *efficiency.build(read, {"local-cpu": PEAK}, FRAMEWORKS, CATALOGUE))
+    found = cells.gather([read, read], [table.with_suffix(".parquet")], FRAMEWORKS, CATALOGUE)
+    assert found["threads"].tolist() == [1, 2, 4, 1]
+    assert found["share_of_peak"].tolist()[:2] == pytest.approx([2e10 / 1e11, 2e10 / 0.5 / 2e11])
+    assert found["share_of_peak"].isna().tolist() == [False, False, True, True]
+    assert found["remarks"].iloc[1].startswith("used more CPU than it was given")
+    assert (found["status"].iloc[3], found["remarks"].iloc[3]) == ("crashed", "ended by SIGSEGV")
+    rows = json.loads(cells.as_json(found))["rows"]
+    assert [None if row[7] is None else row[7][:2] for row in rows] == [[1, 1], [0.5, 0.5], [0.5, 0.5], None]
+
+
+def test_devices_are_a_column_where_they_differ(tmp_path):
+    read = measured(tmp_path, {"seconds": 1.0}, {"seconds": 1.0, "devices": 2})
+    both = cells.gather([read], [], FRAMEWORKS, CATALOGUE)
+    assert {"title": "Devices", "place": 6, "values": [1, 2]} in cells.filters(both)
+    assert "Devices" not in [entry["title"] for entry in cells.filters(both.iloc[:1])]
+
+
+def test_what_is_not_made_is_named_with_its_reason_and_an_empty_run_has_a_page(tmp_path):
+    missing = {
+        "name": "shi2016_fig1d",
+        "about": "Figure 1(d).",
+        "paper": "shi2016",
+        "missing": "the grid mine has no cell.",
+    }
+    text = build(tmp_path, None, missing | {"files": ["results/figures/shi2016_fig1d.svg"]})
+    assert "not made: the grid mine has no cell." in text
+    assert 'href="#shi2016_fig1d"' not in text and "Not made: this run has no table of findings." in text
+
+
+def test_words_of_a_framework_cannot_end_the_page(tmp_path):
+    read = measured(tmp_path, {"seconds": None, "status": "crashed", "reason": "</script><b>& more"} | COMMIT)
+    text = build(tmp_path, read)
+    assert "<b>" not in text
+    assert json.loads(re.search(r'id="cell-data">(.*?)</script>', text, re.S)[1])["rows"][0][-1] == "</script><b>& more"
+
+
+def test_two_drawings_of_one_page_share_no_name(tmp_path):
+    file = tmp_path / "x.svg"
+    file.write_text(
+        '<?xml version="1.0"?><svg width="9pt" height="9pt" viewBox="0 0 9 9"><metadata><dc/></metadata><defs>'
+        '<path id="m1"/><clipPath id="p"/></defs><use xlink:href="#m1"/><g clip-path="url(#p)"/></svg>'
+    )
+    text = embed.drawing(file, "a", 'of "x"')
+    assert text.startswith('<svg role="img" aria-label="of &#34;x&#34;" ')
+    assert re.findall(r'id="[^"]*|#[a-z][\w-]*', text) == ['id="a-m1', 'id="a-p', "#a-m1", "#a-p"]
+    assert "width" not in text and "metadata" not in text
+
+
+def test_a_long_list_of_numbers_is_cut_and_says_by_how_much(tmp_path):
+    pd.DataFrame({"seconds": range(embed.MOST_ROWS + 3), "empty": None}).to_csv(tmp_path / "x.csv", index=False)
+    html, left_out = embed.data(tmp_path / "x.csv", "x")
+    assert left_out == 3 and html.count("<tr") == embed.MOST_ROWS + 1 and "empty" not in html

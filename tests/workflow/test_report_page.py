@@ -1,0 +1,126 @@
+"""The report of a whole run in a real browser, from the file system and without network."""
+
+import importlib.util
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+import browser
+import pytest
+
+COMMAND = browser.find()
+needs_browser = pytest.mark.skipif(COMMAND is None, reason="there is no Chromium on PATH")
+ROWS = "[...document.querySelectorAll('#cell-table tbody tr')]"
+
+
+@pytest.fixture(scope="module")
+def report(whole_run):
+    return whole_run[0].root / "results/report/index.html"
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory):
+    with browser.chromium(COMMAND, tmp_path_factory.mktemp("profile")) as page:
+        yield page
+
+
+@pytest.fixture
+def page(opened, report):
+    opened.complaints.clear()
+    opened.open(report)
+    opened.wait(f"{ROWS}.length > 1")
+    yield opened
+    assert opened.complaints == []
+
+
+def column(page, title):
+    """The texts of a column of the cells, by its heading."""
+    return page.run(
+        f"(() => {{ const at = [...document.querySelectorAll('#cell-table thead th')]"
+        f".findIndex((heading) => heading.innerText.startsWith({title!r}));"
+        f"return {ROWS}.map((row) => row.cells[at].innerText); }})()"
+    )
+
+
+def test_the_page_needs_nothing_from_outside_and_its_links_lead_somewhere(report):
+    text = re.sub(r'"[A-Za-z0-9+/=]{1000,}"', "", report.read_text())
+    assert not re.findall(r'(?:src|href)="(?:https?:)?//[^"]*', text)
+    links = set(re.findall(r'href="([^"]+)"', text))
+    inside = {link[1:] for link in links if link.startswith("#")}
+    assert {"shi2016_table4", "shi2016_fig1a", "proofs", "section-findings"} <= inside
+    identifiers = re.findall(r'\bid="([^"]+)"', text)
+    assert inside <= set(identifiers) and len(identifiers) == len(set(identifiers))
+    files = {report.parent / unquote(link) for link in links if not link.startswith("#")}
+    assert len(files) > 40 and all(file.is_file() for file in files)
+
+
+@needs_browser
+def test_cells_are_filtered_and_sorted(page):
+    assert len(column(page, "Network")) == 21
+    page.run(
+        "(() => { const choice = document.querySelector('#filters select');"
+        "choice.value = 'AlexNet'; choice.dispatchEvent(new Event('change', {bubbles: true})); })()"
+    )
+    assert column(page, "Network") == ["AlexNet"] * 3
+    page.press("#filters button[type=reset]")
+    page.wait(f"{ROWS}.length === 21")
+    heading = "#cell-table thead th:nth-child(7)"
+    for direction in (1, -1):
+        page.press(heading)
+        times = [float(text) for text in column(page, "Ours (s)")]
+        assert len(times) == 21 and times == sorted(times, reverse=direction < 0)
+    assert page.run(f"document.querySelector({heading!r}).getAttribute('aria-sort')") == "descending"
+
+
+@needs_browser
+def test_every_cell_has_an_interval_a_share_of_the_peak_and_a_state(page):
+    assert column(page, "Status") == ["ok"] * 21
+    for title, form in (("95 %", r"[\d.]+ – [\d.]+ ±[\d.]+ %"), ("Share", r"[\d.]+ %"), ("Memory", r"\d+")):
+        assert all(re.fullmatch(form, text) for text in column(page, title)), title
+
+
+@needs_browser
+def test_links_lead_to_the_artefact_and_to_a_footnote(page):
+    to_table, to_note = "#contents a[href='#shi2016_table4']", "#shi2016_table4 sup a"
+    for link, seen in ((to_table, "#shi2016_table4:target h3"), (to_note, "dt:target")):
+        page.press(link)
+        page.wait(f"document.querySelector({seen!r}) !== null")
+        top = page.run(f"document.querySelector({seen!r}).getBoundingClientRect().top")
+        assert 0 <= top <= 900, link
+
+
+@needs_browser
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_the_page_is_accessible_and_fits(page, report, width, dark):
+    page.open(report, width, dark)
+    page.wait(f"{ROWS}.length > 1")
+    axe = Path(importlib.util.find_spec("axe_core_python").origin).with_name("axe.min.js")
+    page.run(f"{axe.read_text()}; true")
+    found = page.run("axe.run(document, {resultTypes: ['violations']})")
+    assert len(found["passes"]) > 30
+    assert [
+        (violation["id"], violation["nodes"][0]["html"])
+        for violation in found["violations"]
+        if violation["impact"] in ("serious", "critical")
+    ] == []
+    assert page.run("document.documentElement.scrollWidth") <= width
+
+
+def luminance(colour):
+    """Relative luminance of '#rgb' or '#rrggbb' (WCAG 2.1)."""
+    digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+    parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_every_colour_of_text_can_be_read_on_every_ground(report):
+    """Where a drawing is near, axe does not tell of contrast; WCAG's AA asks for 4.5."""
+    themes = re.findall(r":root \{([^}]*)\}", report.read_text())
+    assert len(themes) == 2
+    for theme in themes:
+        colours = dict(re.findall(r"--(\w+): (#\w+)", theme))
+        for ink in ("ink", "soft", "ours"):
+            for ground in ("paper", "band"):
+                light, dark = sorted((luminance(colours[ink]), luminance(colours[ground])), reverse=True)
+                assert (light + 0.05) / (dark + 0.05) >= 4.5, (ink, ground, theme)

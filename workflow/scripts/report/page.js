@@ -1,0 +1,81 @@
+// The table of all cells: DataTables draws, sorts and pages it; the filters above it choose rows.
+const read = (id) => JSON.parse(document.getElementById(id).textContent);
+const { default: DataTable } = await import(`data:text/javascript;base64,${read("library")}`);
+const { columns, rows } = read("cell-data");
+const DASH = "–";
+
+// As `papers.wording.significant`: plain digits, never an exponent.
+function significant(value, digits) {
+  if (value === 0) return "0";
+  const rounded = Number(value.toPrecision(digits));
+  return rounded.toFixed(Math.max(0, digits - 1 - Math.floor(Math.log10(Math.abs(rounded)))));
+}
+
+const percent = (share, digits) => `${significant(100 * share, digits)} %`;
+
+// How a value of each kind is shown, and by which number rows are sorted.
+const KINDS = {
+  count: { show: String },
+  number: { show: (value) => significant(value, 3) },
+  share: { show: (value) => percent(value, 2) },
+  mebibytes: { show: (value) => String(Math.round(value / 2 ** 20)) },
+  interval: {
+    show: ([low, high, half]) => `${significant(low, 3)} – ${significant(high, 3)} <small>±${percent(half, 2)}</small>`,
+    plain: ([low, high]) => `${low} ${high}`,
+    order: ([, , half]) => half,
+  },
+};
+
+function column({ title, kind }) {
+  if (kind === "text") return { title, className: "text", render: DataTable.render.text() };
+  const { show, plain = (value) => value, order = (value) => value } = KINDS[kind];
+  const render = (value, type) => {
+    // Cells without a number come last when the smallest comes first.
+    if (value === null) return type === "sort" || type === "type" ? Infinity : type === "export" ? "" : DASH;
+    if (type === "sort" || type === "type") return order(value);
+    return type === "export" ? plain(value) : show(value);
+  };
+  return { title, type: "num", className: "number", render };
+}
+
+const described = columns.map(column);
+described.at(-1).className = "words";
+const table = new DataTable("#cell-table", {
+  data: rows,
+  columns: described,
+  order: [],
+  deferRender: true,
+  autoWidth: false,
+  pageLength: 25,
+  lengthMenu: [10, 25, 100, { label: "all", value: -1 }],
+  layout: {
+    topStart: "search",
+    topEnd: {
+      buttons: [{ extend: "csvHtml5", text: "Save these rows as CSV", filename: "cells", exportOptions: { orthogonal: "export" } }],
+    },
+    bottomStart: ["info", "pageLength"],
+    bottomEnd: "paging",
+  },
+  language: {
+    search: "Find in all columns:",
+    info: "Rows _START_ to _END_ of _TOTAL_",
+    infoEmpty: "No rows",
+    infoFiltered: "(of _MAX_ in all)",
+    lengthMenu: "_MENU_ rows a page",
+    zeroRecords: "No cell has all of these values.",
+  },
+});
+for (const heading of document.querySelectorAll("#cell-table thead th")) heading.scope = "col";
+
+const filters = document.getElementById("filters");
+const choices = [...filters.querySelectorAll("select")];
+function choose() {
+  for (const choice of choices) {
+    const place = Number(choice.dataset.column);
+    const wanted = choice.value;
+    table.column(place).search.fixed("chosen", wanted === "" ? null : (_, row) => String(row[place]) === wanted);
+  }
+  table.draw();
+}
+filters.addEventListener("change", choose);
+filters.addEventListener("reset", () => setTimeout(choose));
