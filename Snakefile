@@ -32,6 +32,7 @@ include: "workflow/rules/measure.smk"
 include: "workflow/rules/merge.smk"
 include: "workflow/rules/papers.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/across.smk"
 
 
 rule all:
@@ -40,6 +41,7 @@ rule all:
     input:
         every_artefact(),
         REPORTS,
+        ACROSS,
         rules.write_report.output,
 
 

@@ -37,6 +37,16 @@ except configuration.ConfigurationError as error:
     # Not a WorkflowError: it would wrap the sentence in lines about this file.
     sys.exit(str(error))
 
+# The artefact whose cells stand for the grid where an artefact tells of all networks: each at one mini-batch size.
+REPORTED = "shi2016_table4"
+REPORTED_CELLS = [PLAN.cells[key] for key in PLAN.artefacts.get(REPORTED, [])]
+
+# The proof of every network in every environment and mode that the grid has cells of.
+PROVEN = dict.fromkeys(f"{cell.environment}.{cell.adapter_mode}-{cell.network}" for cell in PLAN.cells.values())
+
+# There is a peak for platforms whose cells run on CPUs.
+PEAKS = dict.fromkeys(cell.platform for cell in REPORTED_CELLS if cell.device == "cpu")
+
 
 # One machine measures cells in the order of the plan, when everything is built and proven: of the jobs that are ready, the
 # one of the highest priority starts first.

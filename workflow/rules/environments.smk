@@ -11,6 +11,7 @@ except pins.PinsError as error:
 localrules:
     build_environment,
     environments,
+    read_metadata,
 
 
 rule environments:
@@ -35,3 +36,21 @@ rule build_environment:
     shell:
         "workflow/scripts/steptime environments.build --spec {params.spec}"
         " --environment {wildcards.environment} --output {output.manifest} --log {log}"
+
+
+rule read_metadata:
+    """Read what the package of a framework says of itself."""
+    input:
+        manifest="results/environments/{environment}.json",
+        code="workflow/scripts/environments/metadata.py",
+    output:
+        "results/metadata/{environment}.json",
+    log:
+        "logs/metadata/{environment}.log",
+    conda:
+        "../../envs/workflow.yaml"
+    params:
+        package=lambda wildcards: CONFIGURATION.framework_of(wildcards.environment),
+    shell:
+        "workflow/scripts/steptime environments.metadata --manifest {input.manifest} --package {params.package}"
+        " --output {output} 2>&1 | tee {log} >&2"

@@ -1,31 +1,16 @@
-# Every artefact of the papers by name. A table or figure reads the merged rows of its own cells, what the
-# paper printed, and the code that makes it, so that an edit of any of them makes it again.
-
-
-localrules:
-    shi2016_table1,
-    shi2016_table2,
-    shi2016_table3,
-    shi2016_table4,
-    shi2016_fig1a,
-    shi2016_fig1b,
-    shi2016_fig1c,
-    shi2016_fig1d,
-    shi2016_fig1e,
-    shi2016_fig1f,
-
+# What the papers' rules share; papers/ has one file for each paper. A table or figure reads the merged rows of its own
+# cells, what the paper printed, and the code that makes it, so that an edit of any of them makes it again.
 
 PAPERS = "workflow/scripts/papers"
 
-# What every artefact of shi2016 reads besides its own numbers.
-SHI2016 = {
-    "paper": "resources/papers/shi2016/paper.yaml",
+# What every artefact of every paper reads besides its own numbers.
+PAPER_INPUTS = {
     "frameworks": "resources/papers/frameworks.yaml",
     "networks": "config/networks.yaml",
     "code": [
+        f"{PAPERS}/abilities.py",
         f"{PAPERS}/command.py",
         f"{PAPERS}/inputs.py",
-        f"{PAPERS}/shi2016.py",
         f"{PAPERS}/wording.py",
         "workflow/scripts/merge/intervals.py",
         "workflow/scripts/merge/summary.py",
@@ -33,235 +18,37 @@ SHI2016 = {
     ],
 }
 TABLE_CODE = [f"{PAPERS}/render.py", f"{PAPERS}/page.html.jinja", f"{PAPERS}/style.css"]
-FIGURE_CODE = [
-    f"{PAPERS}/figure.py",
-    f"{PAPERS}/steptime.mplstyle",
-    f"{PAPERS}/sweep.py",
-]
+FIGURE_CODE = [f"{PAPERS}/figure.py", f"{PAPERS}/steptime.mplstyle"]
 
 
-rule shi2016_table1:
-    """Table 1 of Shi et al. 2016: the software that was measured, beside the paper's."""
-    input:
-        **SHI2016,
-        merged="results/merged/shi2016_table4.parquet",
-        printed="resources/papers/shi2016/table1.csv",
-        builder=[*TABLE_CODE, f"{PAPERS}/software.py"],
-    output:
-        multiext(
-            "results/tables/shi2016_table1",
-            parquet=".parquet",
-            csv=".csv",
-            md=".md",
-            html=".html",
-        ),
-    log:
-        "logs/papers/shi2016_table1.log",
-    conda:
-        "../../envs/workflow.yaml"
-    params:
-        artefact="table1",
-    shell:
-        "workflow/scripts/steptime papers.shi2016 {params.artefact}"
-        " --merged {input.merged} --printed {input.printed} --paper {input.paper}"
-        " --frameworks {input.frameworks} --networks {input.networks}"
-        " --output-prefix results/tables/shi2016_{params.artefact} 2>&1 | tee {log} >&2"
+def paper_files(paper):
+    """The catalogue of a paper, and the module that makes its artefacts."""
+    return {"paper": f"resources/papers/{paper}/paper.yaml", "module": f"{PAPERS}/{paper}.py"}
 
 
-rule shi2016_table2:
-    """Table 2 of Shi et al. 2016: the networks as specified, beside the paper's."""
-    input:
-        **SHI2016,
-        printed="resources/papers/shi2016/table2.csv",
-        builder=[
-            *TABLE_CODE,
-            f"{PAPERS}/networks.py",
-            "workflow/scripts/worker/networks.py",
-        ],
-    output:
-        multiext(
-            "results/tables/shi2016_table2",
-            parquet=".parquet",
-            csv=".csv",
-            md=".md",
-            html=".html",
-        ),
-    log:
-        "logs/papers/shi2016_table2.log",
-    conda:
-        "../../envs/workflow.yaml"
-    params:
-        artefact="table2",
-    shell:
-        "workflow/scripts/steptime papers.shi2016 {params.artefact} --printed {input.printed}"
-        " --paper {input.paper} --frameworks {input.frameworks} --networks {input.networks}"
-        " --output-prefix results/tables/shi2016_{params.artefact} 2>&1 | tee {log} >&2"
+def table_files(name):
+    """The files of a table."""
+    return multiext(f"results/tables/{name}", parquet=".parquet", csv=".csv", md=".md", html=".html", tex=".tex")
 
 
-use rule shi2016_table1 as shi2016_table3 with:
-    """Table 3 of Shi et al. 2016: the machines that were measured, beside the paper's."""
-    input:
-        **SHI2016,
-        merged="results/merged/shi2016_table4.parquet",
-        printed="resources/papers/shi2016/table3.csv",
-        builder=[*TABLE_CODE, f"{PAPERS}/machines.py"],
-    output:
-        multiext(
-            "results/tables/shi2016_table3",
-            parquet=".parquet",
-            csv=".csv",
-            md=".md",
-            html=".html",
-        ),
-    log:
-        "logs/papers/shi2016_table3.log",
-    params:
-        artefact="table3",
+def figure_files(name):
+    """The files of a figure."""
+    return multiext(f"results/figures/{name}", svg=".svg", png=".png", data=".csv")
 
 
-use rule shi2016_table1 as shi2016_table4 with:
-    """Table 4 of Shi et al. 2016: time per mini-batch of networks and frameworks, beside the paper's."""
-    input:
-        **SHI2016,
-        merged="results/merged/shi2016_table4.parquet",
-        printed="resources/papers/shi2016/table4.csv",
-        builder=[*TABLE_CODE, f"{PAPERS}/times.py"],
-    output:
-        multiext(
-            "results/tables/shi2016_table4",
-            parquet=".parquet",
-            csv=".csv",
-            md=".md",
-            html=".html",
-        ),
-    log:
-        "logs/papers/shi2016_table4.log",
-    params:
-        artefact="table4",
+def merged_if_any(artefact):
+    """The merged rows of an artefact, or nothing where the grid has no cells of it."""
+    return [f"results/merged/{artefact}.parquet"] if artefact in PLAN.artefacts else []
 
 
-rule shi2016_fig1a:
-    """Figure 1(a) of Shi et al. 2016: time per mini-batch of FCN-5 against mini-batch size."""
-    input:
-        **SHI2016,
-        merged="results/merged/shi2016_fig1a.parquet",
-        printed="resources/papers/shi2016/table4.csv",
-        builder=FIGURE_CODE,
-    output:
-        multiext(
-            "results/figures/shi2016_fig1a",
-            svg=".svg",
-            png=".png",
-            csv=".csv",
-        ),
-    log:
-        "logs/papers/shi2016_fig1a.log",
-    conda:
-        "../../envs/workflow.yaml"
-    params:
-        artefact="fig1a",
-    shell:
-        "workflow/scripts/steptime papers.shi2016 {params.artefact}"
-        " --merged {input.merged} --printed {input.printed} --paper {input.paper}"
-        " --frameworks {input.frameworks} --networks {input.networks}"
-        " --output-prefix results/figures/shi2016_{params.artefact} 2>&1 | tee {log} >&2"
+# What is read of the frameworks that are installed.
+ABILITIES = {
+    "merged": merged_if_any(REPORTED),
+    "proofs": [f"results/proofs/{name}.details.json" for name in PROVEN],
+    "metadata": expand("results/metadata/{environment}.json", environment=grid_environments()),
+}
 
 
-use rule shi2016_fig1a as shi2016_fig1b with:
-    """Figure 1(b) of Shi et al. 2016: time per mini-batch of FCN-8 against mini-batch size."""
-    input:
-        **SHI2016,
-        merged="results/merged/shi2016_fig1b.parquet",
-        printed="resources/papers/shi2016/table4.csv",
-        builder=FIGURE_CODE,
-    output:
-        multiext(
-            "results/figures/shi2016_fig1b",
-            svg=".svg",
-            png=".png",
-            csv=".csv",
-        ),
-    log:
-        "logs/papers/shi2016_fig1b.log",
-    params:
-        artefact="fig1b",
-
-
-use rule shi2016_fig1a as shi2016_fig1c with:
-    """Figure 1(c) of Shi et al. 2016: time per mini-batch of AlexNet against mini-batch size."""
-    input:
-        **SHI2016,
-        merged="results/merged/shi2016_fig1c.parquet",
-        printed="resources/papers/shi2016/table4.csv",
-        builder=FIGURE_CODE,
-    output:
-        multiext(
-            "results/figures/shi2016_fig1c",
-            svg=".svg",
-            png=".png",
-            csv=".csv",
-        ),
-    log:
-        "logs/papers/shi2016_fig1c.log",
-    params:
-        artefact="fig1c",
-
-
-use rule shi2016_fig1a as shi2016_fig1d with:
-    """Figure 1(d) of Shi et al. 2016: time per mini-batch of ResNet-50 against mini-batch size."""
-    input:
-        **SHI2016,
-        merged="results/merged/shi2016_fig1d.parquet",
-        printed="resources/papers/shi2016/table4.csv",
-        builder=FIGURE_CODE,
-    output:
-        multiext(
-            "results/figures/shi2016_fig1d",
-            svg=".svg",
-            png=".png",
-            csv=".csv",
-        ),
-    log:
-        "logs/papers/shi2016_fig1d.log",
-    params:
-        artefact="fig1d",
-
-
-use rule shi2016_fig1a as shi2016_fig1e with:
-    """Figure 1(e) of Shi et al. 2016: time per mini-batch of LSTM-32 against mini-batch size."""
-    input:
-        **SHI2016,
-        merged="results/merged/shi2016_fig1e.parquet",
-        printed="resources/papers/shi2016/table4.csv",
-        builder=FIGURE_CODE,
-    output:
-        multiext(
-            "results/figures/shi2016_fig1e",
-            svg=".svg",
-            png=".png",
-            csv=".csv",
-        ),
-    log:
-        "logs/papers/shi2016_fig1e.log",
-    params:
-        artefact="fig1e",
-
-
-use rule shi2016_fig1a as shi2016_fig1f with:
-    """Figure 1(f) of Shi et al. 2016: time per mini-batch of LSTM-64 against mini-batch size."""
-    input:
-        **SHI2016,
-        merged="results/merged/shi2016_fig1f.parquet",
-        printed="resources/papers/shi2016/table4.csv",
-        builder=FIGURE_CODE,
-    output:
-        multiext(
-            "results/figures/shi2016_fig1f",
-            svg=".svg",
-            png=".png",
-            csv=".csv",
-        ),
-    log:
-        "logs/papers/shi2016_fig1f.log",
-    params:
-        artefact="fig1f",
+include: "papers/shi2016.smk"
+include: "papers/shatnawi2018.smk"
+include: "papers/wuensche2018.smk"

@@ -12,9 +12,6 @@ localrules:
 
 REPORT = "workflow/scripts/report"
 
-# The artefact whose cells efficiency and startup tell about: every network at one mini-batch size.
-REPORTED = "shi2016_table4"
-
 WORDS = {
     "frameworks": "resources/papers/frameworks.yaml",
     "networks": "config/networks.yaml",
@@ -28,15 +25,6 @@ WORDS = {
         *TABLE_CODE,
     ],
 }
-
-
-REPORTED_CELLS = [PLAN.cells[key] for key in PLAN.artefacts.get(REPORTED, [])]
-
-# The proof of every network in every environment and mode that the grid has cells of.
-PROVEN = dict.fromkeys(f"{cell.environment}.{cell.adapter_mode}-{cell.network}" for cell in PLAN.cells.values())
-
-# There is a peak for platforms whose cells run on CPUs.
-PEAKS = dict.fromkeys(cell.platform for cell in REPORTED_CELLS if cell.device == "cpu")
 
 
 rule peak:
@@ -65,13 +53,7 @@ rule proofs:
         proofs=[f"results/proofs/{name}.details.json" for name in PROVEN],
         builder=[f"{REPORT}/proofs.py", "workflow/scripts/worker/networks.py"],
     output:
-        multiext(
-            "results/tables/proofs",
-            parquet=".parquet",
-            csv=".csv",
-            md=".md",
-            html=".html",
-        ),
+        table_files("proofs"),
     log:
         "logs/report/proofs.log",
     conda:
@@ -98,14 +80,8 @@ rule efficiency:
             "workflow/scripts/worker/networks.py",
         ],
     output:
-        multiext(
-            "results/tables/efficiency",
-            parquet=".parquet",
-            csv=".csv",
-            md=".md",
-            html=".html",
-        ),
-        multiext("results/figures/efficiency", svg=".svg", png=".png", data=".csv"),
+        table_files("efficiency"),
+        figure_files("efficiency"),
     log:
         "logs/report/efficiency.log",
     conda:
@@ -123,14 +99,8 @@ rule ratios:
         merged=f"results/merged/{REPORTED}.parquet",
         builder=[*FIGURE_CODE, f"{REPORT}/ratios.py", f"{REPORT}/forest.py"],
     output:
-        multiext(
-            "results/tables/ratios",
-            parquet=".parquet",
-            csv=".csv",
-            md=".md",
-            html=".html",
-        ),
-        multiext("results/figures/ratios", svg=".svg", png=".png", data=".csv"),
+        table_files("ratios"),
+        figure_files("ratios"),
     log:
         "logs/report/ratios.log",
     conda:
@@ -152,14 +122,8 @@ rule startup:
             f"{REPORT}/bars.py",
         ],
     output:
-        multiext(
-            "results/tables/startup",
-            parquet=".parquet",
-            csv=".csv",
-            md=".md",
-            html=".html",
-        ),
-        multiext("results/figures/startup", svg=".svg", png=".png", data=".csv"),
+        table_files("startup"),
+        figure_files("startup"),
     log:
         "logs/report/startup.log",
     conda:
@@ -182,7 +146,7 @@ rule timeline:
         shards=[shard_path(key) for key in PLAN.cells],
         builder=[*FIGURE_CODE, f"{REPORT}/common.py", f"{REPORT}/timeline.py"],
     output:
-        multiext("results/figures/timeline", svg=".svg", png=".png", data=".csv"),
+        figure_files("timeline"),
     log:
         "logs/report/timeline.log",
     conda:

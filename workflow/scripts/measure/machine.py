@@ -32,14 +32,14 @@ def identify(description: dict[str, Any]) -> str:
         description["cpu"]["logical_cores"],
         round(description["memory_bytes"] / 2**30),
         [gpu["model"] for gpu in description["gpus"]],
-        _text(Path("/etc/machine-id")),
+        read_text(Path("/etc/machine-id")),
     ]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:12]
 
 
 def cpu() -> dict[str, Any]:
     """Model, numbers of cores, instruction sets that decide float32 speed, frequency governor and limit."""
-    lines = (_text(Path("/proc/cpuinfo")) or "").split("\n\n")[0].splitlines()
+    lines = (read_text(Path("/proc/cpuinfo")) or "").split("\n\n")[0].splitlines()
     fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
     flags = set(fields.get("flags", "").split())
     governor = CPUS / "cpu0/cpufreq"
@@ -48,8 +48,8 @@ def cpu() -> dict[str, Any]:
         "physical_cores": psutil.cpu_count(logical=False),
         "logical_cores": psutil.cpu_count(),
         "instruction_sets": sorted(flags & {"avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile"}),
-        "governor": _text(governor / "scaling_governor"),
-        "most_khz": _text(governor / "cpuinfo_max_freq"),
+        "governor": read_text(governor / "scaling_governor"),
+        "most_khz": read_text(governor / "cpuinfo_max_freq"),
         "virtual": "hypervisor" in flags,
     }
 
@@ -97,16 +97,22 @@ def order_by_core(siblings: dict[int, tuple[int, ...]]) -> list[int]:
     return sorted(siblings, key=lambda index: (ranks[index], index))
 
 
-def _siblings(index: int) -> tuple[int, ...]:
-    text = _text(CPUS / f"cpu{index}/topology/thread_siblings_list")
-    numbers: list[int] = []
-    for part in (text or str(index)).split(","):
+def numbers(text: str) -> list[int]:
+    """The numbers of a kernel's list: '0-2,5' is [0, 1, 2, 5]."""
+    found: list[int] = []
+    for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
-        numbers.extend(range(int(first), int(last or first) + 1))
-    return tuple(numbers)
+        found.extend(range(int(first), int(last or first) + 1))
+    return found
 
 
-def _text(path: Path) -> str | None:
+def _siblings(index: int) -> tuple[int, ...]:
+    text = read_text(CPUS / f"cpu{index}/topology/thread_siblings_list")
+    return tuple(numbers(text or str(index)))
+
+
+def read_text(path: Path) -> str | None:
+    """The content of a file of the kernel's, or None where there is none."""
     try:
         return path.read_text().strip() or None
     except OSError:

@@ -14,8 +14,8 @@ import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
 from merge.summary import MixedRowsError
-from papers import figure, render
-from papers.inputs import Frameworks, InputError, Measured, read_measured, read_printed, read_yaml
+from papers import abilities, figure, render
+from papers.inputs import Frameworks, InputError, Measured, read_json, read_measured, read_printed, read_yaml
 
 Table = tuple[pd.DataFrame, pd.DataFrame]
 Figure = tuple[pd.DataFrame, Drawing]
@@ -38,8 +38,34 @@ class Inputs:
         return read_measured(self.arguments.merged)
 
     @cached_property
+    def measured_if_any(self) -> Measured:
+        """What was measured here, or nothing where the grid has no cells of the artefact."""
+        return self.measured if self.arguments.merged else Measured.nothing()
+
+    @cached_property
+    def abilities(self) -> pd.DataFrame:
+        """What the installed frameworks can do, one row for each environment."""
+        proofs, packages = (
+            [read_json(path) for path in paths] for paths in (self.arguments.proofs, self.arguments.metadata)
+        )
+        return abilities.read(self.measured, proofs, packages, self.networks)
+
+    @cached_property
+    def peaks(self) -> dict[str, dict[str, Any]]:
+        """What each platform's machine itself reaches, as `measure.peak` wrote it."""
+        return {path.stem: read_json(path) for path in self.arguments.peaks}
+
+    @cached_property
+    def topologies(self) -> dict[str, dict[str, Any]]:
+        """How each platform's machine is built, as `measure.topology` wrote it."""
+        return {path.stem: read_json(path) for path in self.arguments.topologies}
+
+    @cached_property
     def printed(self) -> pd.DataFrame:
         """What the paper printed."""
+        if self.arguments.printed is None:
+            path = f"resources/papers/{self.paper_name}/{self.name}.csv"
+            raise InputError(f"{self.name} is made of printed numbers: name their file with --printed, such as {path}.")
         return read_printed(self.arguments.printed)
 
     @cached_property
@@ -104,7 +130,13 @@ def _parse(paper: str, artefacts: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=f"papers.{paper}", description=f"Makes an artefact of {paper}.")
     parser.add_argument("artefact", choices=artefacts)
     parser.add_argument("--merged", type=Path, help="merged rows of the artefact, Parquet")
-    parser.add_argument("--printed", type=Path, required=True, help="the paper's printed numbers, CSV")
+    parser.add_argument("--proofs", type=Path, nargs="*", default=[], help="details of the proofs, JSON")
+    parser.add_argument(
+        "--metadata", type=Path, nargs="*", default=[], help="metadata of the frameworks' packages, JSON"
+    )
+    parser.add_argument("--peaks", type=Path, nargs="*", default=[], help="the peak of each platform, JSON")
+    parser.add_argument("--topologies", type=Path, nargs="*", default=[], help="each platform's machine, JSON")
+    parser.add_argument("--printed", type=Path, help="the paper's printed numbers, CSV")
     parser.add_argument("--paper", type=Path, required=True, help="the paper's catalogue, paper.yaml")
     parser.add_argument("--frameworks", type=Path, required=True, help="labels and colours of frameworks, YAML")
     parser.add_argument("--networks", type=Path, required=True, help="the catalogue of networks, YAML")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from merge.summary import region_text, summarise
+from merge.summary import COLUMNS, region_text, summarise
 
 DESCRIPTION = b"steptime"
 UNKNOWN_COLOURS = ("#333333", "#777777", "#AA4499", "#44AA99")
@@ -33,6 +33,11 @@ class Measured:
     machines: dict[str, dict[str, Any]]
     software: dict[str, dict[str, Any]]
     source: str
+
+    @classmethod
+    def nothing(cls) -> "Measured":
+        """For an artefact that the grid has no cells of."""
+        return cls(pd.DataFrame(columns=["started_at"]), pd.DataFrame(columns=COLUMNS), {}, {}, "")
 
     @property
     def platforms(self) -> dict[str, dict[str, Any]]:
@@ -116,6 +121,14 @@ def read_printed(path: Path) -> pd.DataFrame:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}.") from error
     return printed.assign(number=pd.to_numeric(printed["value"], errors="coerce"))
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file that a rule of the workflow wrote."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read ({error}); remove it and run snakemake again.") from error
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Writes a table as Parquet, CSV, Markdown and HTML: one way for every table of every paper.
+"""Writes a table as Parquet, CSV, Markdown, HTML and LaTeX: one way for every table of every paper.
 
 A table is two frames: `data`, the tidy rows (Parquet, CSV), and `layout`, what a reader sees (Markdown,
-HTML), whose values are `Entry` objects or plain text and whose row and column indexes may have several
+HTML, LaTeX), whose values are `Entry` objects or plain text and whose row and column indexes may have several
 levels.
 """
 
@@ -22,6 +22,16 @@ from markupsafe import Markup
 from papers.inputs import DESCRIPTION
 
 DASH = "–"
+
+LATEX = str.maketrans(
+    {
+        **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        **{"–": "--", "−": "$-$", "±": r"$\pm$", "÷": r"$\div$", "×": r"$\times$", "≤": r"$\leq$", "τ": r"$\tau$"},
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,13 @@ class Entry:
         text = f"**{text}**" if self.best else text
         return f"{text}<sup>{','.join(letters[note] for note in self.footnotes)}</sup>" if self.footnotes else text
 
+    def latex(self, letters: Mapping[str, str]) -> str:
+        """The entry as LaTeX."""
+        text = self.text.translate(LATEX)
+        text = rf"\textbf{{{text}}}" if self.best else text
+        marks = ",".join(letters[note] for note in self.footnotes)
+        return rf"{text}\textsuperscript{{{marks}}}" if marks else text
+
     @property
     def classes(self) -> str:
         """Style classes of the entry."""
@@ -74,13 +91,14 @@ class Page:
 
 
 def write(prefix: Path, data: pd.DataFrame, layout: pd.DataFrame, page: Page) -> None:
-    """Writes `<prefix>.parquet`, `.csv`, `.md` and `.html`."""
+    """Writes `<prefix>.parquet`, `.csv`, `.md`, `.html` and `.tex`."""
     prefix.parent.mkdir(parents=True, exist_ok=True)
     layout = layout.map(lambda value: value if isinstance(value, Entry) else Entry(str(value)))
     write_parquet(data, prefix.with_suffix(".parquet"), page)
     data.to_csv(prefix.with_suffix(".csv"), index=False, lineterminator="\n")
     prefix.with_suffix(".md").write_text(markdown(layout, page), encoding="utf-8")
     prefix.with_suffix(".html").write_text(web_page(layout, page), encoding="utf-8")
+    prefix.with_suffix(".tex").write_text(latex(layout, page), encoding="utf-8")
 
 
 def write_parquet(data: pd.DataFrame, path: Path, page: Page) -> None:
@@ -157,6 +175,39 @@ def _with_scopes(table: str) -> str:
 def _scope(attributes: str) -> str:
     row, group = "row_heading" in attributes, re.search("(row|col)span", attributes)
     return ("row" if row else "col") + ("group" if group else "")
+
+
+def latex(layout: pd.DataFrame, page: Page) -> str:
+    """A layout of entries as a LaTeX table with booktabs' rules, its caption above, footnotes and notes below."""
+    letters = _letters(layout)
+    cells = layout.map(lambda entry: entry.latex(letters))
+    styler = cells.style.format_index(_escaped, axis="columns").format_index(_escaped, axis="index")
+    styler.index.names = [name and _escaped(name) for name in cells.index.names]
+    # Words are set to the left, numbers to the right, as in the page.
+    words = [all("words" in entry.kind for entry in layout.iloc[:, at] if entry.text) for at in range(layout.shape[1])]
+    levels = cells.index.nlevels if any(cells.index.names) else 0
+    styler = styler if levels else styler.hide(axis="index")
+    columns = "l" * levels + "".join("l" if is_text else "r" for is_text in words)
+    table = styler.to_latex(hrules=True, column_format=columns, multirow_align="naive", multicol_align="c")
+    notes = [rf"\textsuperscript{{{letter}}} {_escaped(text)}." for text, letter in letters.items()]
+    notes += [_escaped(note) for note in (*page.facts, *page.notes)]
+    lines = [
+        r"% Needs \usepackage{booktabs,graphicx}.",
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{_escaped(page.paper)}: {_escaped(page.title)}. {_escaped(page.caption)}}}",
+        rf"\label{{tab:{page.artefact}}}",
+        r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+        table.rstrip() + "}",
+        r"\par\medskip\footnotesize\raggedright",
+        *[rf"{note}\par" for note in notes],
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    return str(text).translate(LATEX)
 
 
 def _letters(layout: pd.DataFrame) -> dict[str, str]:

@@ -1,5 +1,5 @@
-"""The table of times per mini-batch: networks x frameworks down, ours, the ratio and the paper's platforms
-across.
+"""The table of times, per mini-batch or of a whole training: networks x frameworks down, ours, the ratio and the
+paper's platforms across.
 """
 
 from typing import Any
@@ -10,6 +10,7 @@ from papers.inputs import Frameworks, Measured
 from papers.render import DASH, Entry, Page
 from papers.wording import (
     MARK_WORDS,
+    NOTHING_MEASURED,
     environment_label,
     facts,
     plural,
@@ -65,10 +66,11 @@ def build(
     paper: dict[str, Any],
     frameworks: Frameworks,
     networks: dict[str, Any],
+    artefact: dict[str, Any],
     page: Page,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS; times in seconds per mini-batch) and the layout; fills the page's notes and
-    footnotes.
+    """The tidy rows (COLUMNS; times in seconds of the artefact's `quantity`) and the layout; fills the page's notes
+    and footnotes.
 
     A row of source 'ours' has the paper's number as `theirs` and `ratio` (ours / theirs) only where it is
     like for like: same network, mini-batch and thread count, a framework of the same lineage, on the platform
@@ -80,7 +82,7 @@ def build(
     data["best"] = _best(data)
     data["footnote"] = [_footnote(row) for row in data.to_dict("records")]
     page.facts = facts(measured)
-    page.notes = _notes(measured, paper) + page.notes
+    page.notes = _notes(measured, paper, artefact) + page.notes
     return data, _layout(data, paper, frameworks)
 
 
@@ -96,16 +98,17 @@ def _our_rows(
     rows = []
     for cell in measured.cells.to_dict("records"):
         lineage = frameworks[cell["framework"]].lineage
-        key = (cell["network"], lineage, cell["threads"], cell["batch"])
+        place = (cell["network"], lineage, cell["threads"])
         comparable = cell["device"] == "cpu" and cell["devices"] in (0, 1) and not cell["variant"]
-        theirs = reference.get(key) if comparable else None
+        # A paper that prints no mini-batch size tells of whatever size its networks were trained with.
+        theirs = reference.get((*place, cell["batch"]), reference.get((*place, None))) if comparable else None
         timed = cell["status"] == "ok" and pd.notna(cell["seconds"])
         on_cpu = cell["device"] == "cpu"
         rows.append(
             {column: cell[column] for column in COLUMNS if column in cell}
             | {
                 "source": OURS,
-                "network_label": cell["variant"] or networks[cell["network"]]["label"],
+                "network_label": cell["variant"] or _label(cell["network"], networks, paper),
                 "lineage": lineage,
                 "framework_label": environment_label(frameworks, cell, modes[cell["framework"]]),
                 "column_group": f"Here: {cell['platform']}" + (", threads" if on_cpu else ""),
@@ -130,11 +133,11 @@ def _their_rows(
             "source": PAPER,
             "network": row["network"],
             "variant": "",
-            "network_label": networks[row["network"]]["label"],
-            "batch": int(row["batch"]),
+            "network_label": _label(row["network"], networks, paper),
+            "batch": int(row["batch"]) if row["batch"] else None,
             "lineage": frameworks[row["framework"]].lineage,
             "framework": row["framework"],
-            "framework_label": f"{frameworks[row['framework']].label} {paper['versions'][row['framework']]}",
+            "framework_label": _their_label(row["framework"], paper, frameworks),
             "platform": row["platform"],
             "column_group": paper["platforms"][row["platform"]]["group"],
             "column": row["threads"] or paper["platforms"][row["platform"]]["name"],
@@ -155,13 +158,25 @@ def _their_rows(
 
 def _reference(
     printed: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks
-) -> dict[tuple[str, str, int, int], float]:
+) -> dict[tuple[str, str, int, int | None], float]:
     """{(network, lineage, threads, batch): printed seconds} of the platform that ours is compared with."""
     rows = printed[(printed["platform"] == paper["compared_with"]) & printed["number"].notna()]
-    return {
-        (row["network"], frameworks[row["framework"]].lineage, int(row["threads"]), int(row["batch"])): row["number"]
-        for row in rows.to_dict("records")
-    }
+    reference = {}
+    for row in rows.to_dict("records"):
+        batch = int(row["batch"]) if row["batch"] else None
+        key = (row["network"], frameworks[row["framework"]].lineage, int(row["threads"]), batch)
+        reference[key] = row["number"]
+    return reference
+
+
+def _their_label(name: str, paper: dict[str, Any], frameworks: Frameworks) -> str:
+    """The framework's label with the version that the paper names, if it names one."""
+    return f"{frameworks[name].label} {paper['versions'].get(name, '')}".strip()
+
+
+def _label(network: str, networks: dict[str, Any], paper: dict[str, Any]) -> str:
+    """The network's label in the catalogue, or in the paper's where no network here is it."""
+    return networks[network]["label"] if network in networks else paper["labels"][network]
 
 
 def _in_order(
@@ -175,8 +190,8 @@ def _in_order(
             "batch": data["batch"],
             "lineage": data["lineage"].map(lambda name: frameworks.lineage(name).order),
             "source": data["source"],
-            "environment": data["environment"].fillna(""),
-            "mode": data["adapter_mode"].fillna(""),
+            "environment": data["environment"].astype(object).fillna(""),
+            "mode": data["adapter_mode"].astype(object).fillna(""),
         }
     )
     sorted_data = data.loc[keys.sort_values(list(keys), kind="stable").index].reset_index(drop=True)
@@ -187,8 +202,8 @@ def _in_order(
 def _best(data: pd.DataFrame) -> pd.Series:
     """Whether a time is the shortest of its network and column, where there is more than one."""
     time = data["ours"].where(data["source"] == OURS, data["theirs"]).astype(float)
-    place = [data[name] for name in ("source", "network", "variant", "batch", "platform")]
-    place += [data["devices"].fillna(0), data["threads"].fillna(0)]
+    place = [data[name] for name in ("source", "network", "variant", "platform")]
+    place += [data[name].fillna(0) for name in ("batch", "devices", "threads")]
     grouped = time.groupby(place)
     return (time == grouped.transform("min")) & (grouped.transform("count") > 1)
 
@@ -210,8 +225,8 @@ def _layout(data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -
     caveats = {(entry["network"], entry["framework"]): entry["text"] for entry in paper.get("caveats", [])}
     table: dict[tuple[str, str, str], dict[tuple[str, str], Entry]] = {}
     blocks = ["network_label", "batch", "lineage"]
-    for (label, batch, lineage), rows in data.groupby(blocks, sort=False):
-        network = f"{label}, batch {batch}"
+    for (label, batch, lineage), rows in data.groupby(blocks, sort=False, dropna=False):
+        network = label if pd.isna(batch) else f"{label}, batch {batch}"
         ours, theirs = rows[rows["source"] == OURS], rows[rows["source"] == PAPER]
         labels = list(ours["framework_label"].unique()) or [""]
         for row in ours.to_dict("records"):
@@ -258,12 +273,15 @@ def _entry(row: dict[str, Any]) -> Entry:
     return Entry(text, footnotes, bool(row["best"]), OURS)
 
 
-def _notes(measured: Measured, paper: dict[str, Any]) -> list[str]:
+def _notes(measured: Measured, paper: dict[str, Any], artefact: dict[str, Any]) -> list[str]:
     reference = paper["platforms"][paper["compared_with"]]
     machines = "; ".join(f"{entry['name']}: {entry['machine']}" for entry in paper["platforms"].values())
+    theirs = f"{paper['short']} measured on {machines}."
+    if measured.cells.empty:
+        return [f"{artefact['quantity']}. {NOTHING_MEASURED}", theirs]
     return [
         (
-            "Seconds per mini-batch, median ± the larger half of its 95 % interval; the shortest of a network "
+            f"{artefact['quantity']}, median ± the larger half of its 95 % interval; the shortest of a network "
             "in each column is bold. A dash is a time that does not exist, for the reason in its footnote; an "
             "empty place was not asked for here or does not stand in the paper."
         ),
@@ -273,5 +291,5 @@ def _notes(measured: Measured, paper: dict[str, Any]) -> list[str]:
         ),
         processes(measured.cells),
         raw_data(measured),
-        f"{paper['short']} measured on {machines}.",
+        theirs,
     ]

@@ -18,6 +18,8 @@ STATUS_WORDS = {
     "diverged": "diverged",
 }
 
+NOTHING_MEASURED = "Nothing of it is measured here yet: it joins when the grid has cells for it."
+
 MARK_WORDS = {
     "oversubscribed": "used more CPU than it was given: over 1.1 effective threads for each one asked for",
     "more threads than CPUs": "more threads than the machine has CPUs",
@@ -99,7 +101,9 @@ def plural(number: int, word: str) -> str:
 
 
 def facts(measured: Measured) -> list[str]:
-    """What stands beside a caption of measured numbers: the machines, what is timed, when."""
+    """What stands beside a caption of measured numbers: the machines, what is timed, when; [] where none is."""
+    if measured.cells.empty:
+        return []
     lines = [f"Measured on {machine_text(platform, machine)}." for platform, machine in measured.platforms.items()]
     software = measured.cells.drop_duplicates("environment")
     names = [

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from papers import render
-from papers.inputs import Frameworks, InputError, read_yaml
+from papers.inputs import Frameworks, read_json, read_yaml
 from papers.render import Entry
 from papers.wording import count, status_reason
 from prove.compare import TOLERANCES
@@ -82,16 +82,9 @@ def build(
 
 
 def _make(options: argparse.Namespace) -> None:
-    proofs = [_read(path) for path in options.proofs]
+    proofs = [read_json(path) for path in options.proofs]
     frameworks, catalogue = Frameworks(options.frameworks), read_yaml(options.networks)
     render.write(options.output_prefix, *build(proofs, options.owners, frameworks, catalogue))
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read ({error}); remove it and run snakemake again.") from error
 
 
 def _row(proof: dict[str, Any], owners: dict[str, str], catalogue: dict[str, Any]) -> dict[str, Any]:

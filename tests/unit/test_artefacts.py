@@ -1,0 +1,162 @@
+"""Artefacts that are no table of times: the transfer model, what frameworks can do, the machine's build, LaTeX."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from environments import metadata
+from measure import topology
+from papers import abilities, grouped, properties, render, scaling, times, transfer
+from papers import topology as drawn
+from papers.inputs import Frameworks, Measured, read_printed, read_yaml
+
+ROOT = Path(__file__).parents[2]
+PAPERS = ROOT / "resources" / "papers"
+FRAMEWORKS = Frameworks(PAPERS / "frameworks.yaml")
+NETWORKS = read_yaml(ROOT / "config/networks.yaml")
+PEAK = {"threads": {"1": {"streams": {"copy": 4e10}}, "2": {"streams": {"copy": 6.3e10}}}}
+
+
+def page():
+    return render.Page("a_b", "Title", "Caption.", "A paper")
+
+
+def test_the_transfer_model_gives_the_papers_numbers_and_those_of_a_machine():
+    printed = read_printed(PAPERS / "wuensche2018/transfer.csv")
+    data, layout = transfer.build(printed, {"local-cpu": PEAK}, page())
+    calculated = data[data["place"] == transfer.AS_PRINTED].set_index("key")["value"]
+    assert calculated["transfer_one"] == pytest.approx(0.253968, abs=5e-7)
+    assert calculated["transfer_all"] == pytest.approx(1.015873, abs=5e-7)
+    assert calculated["transfer_others"] == pytest.approx(0.7619, abs=5e-5)
+    assert calculated["effective_share"] == pytest.approx(65.62, abs=0.0051)
+    # 63 GB/s of STREAM's copy move 31.5 GB/s, which are the paper's own.
+    here = data[data["place"] == "local-cpu"].set_index("key")["value"]
+    assert here["transfer_one"] == pytest.approx(calculated["transfer_one"])
+    assert "0.253968" in [entry.text for entry in layout.loc["Transfer to one device"].iloc[0]]
+
+
+def test_a_device_that_calculates_longer_than_it_waits_is_never_idle():
+    found = transfer.evaluate(bandwidth=8, memory=8, devices=4, waited_for=3, compute=10)
+    assert (found["idle"], found["effective_share"]) == (0, 100)
+
+
+def measured(**changes):
+    cell = {"platform": "p", "environment": "torch-2.13", "framework": "torch", "adapter_mode": "eager", "variant": ""}
+    cell |= {"network": "fcn5", "device": "cpu", "devices": 1, "threads": 2, "batch": 64, "status": "ok", "reason": ""}
+    cell |= {"seconds": 1.0, "low": 0.9, "high": 1.1, "effective_threads": 1.9}
+    nothing = Measured.nothing()
+    cells = pd.DataFrame([{**dict.fromkeys(nothing.cells.columns), **cell, **change} for change in changes["cells"]])
+    return Measured(nothing.rows, cells, {}, {"torch-2.13": {"framework_version": "2.13.0", "cuda": None}}, "merged")
+
+
+def test_what_a_framework_can_do_is_what_was_read(tmp_path):
+    site = tmp_path / "lib/python3.11/site-packages"
+    (site / "torch").mkdir(parents=True)
+    info = site / "torch-2.13.0.dist-info"
+    info.mkdir()
+    words = "Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0\nLicense-Expression: BSD-3-Clause\n"
+    words += "Classifier: Programming Language :: C++\nClassifier: Programming Language :: Python :: 3.11\n"
+    (info / "METADATA").write_text(words)
+    (info / "RECORD").write_text("torch/__init__.py,,100\ntorch/lib/libtorch.so.2,,900\ntorch/notes.txt,,50\n")
+    package = {"environment": "torch-2.13"} | metadata.describe(metadata.find(tmp_path, "torch"))
+    assert metadata.find(tmp_path, "mxnet") is None
+    proofs = [{"environment": "torch-2.13", "network": name, "status": status} for name, status in PROOFS]
+    found = abilities.read(measured(cells=[{}, {"network": "fcn8"}]), proofs, [package], NETWORKS).loc["torch-2.13"]
+    assert found["licence"].text == "BSD-3-Clause"
+    assert found["core"].text == "90 % compiled" and found["core"].note.endswith("names C++, Python")
+    assert found["threads"].text == "1.90 of 2 busy"
+    assert found["networks"].text == "FCN-5"
+    assert (found["gpu"].text, found["devices"].text, found["servers"].text) == ("no", "CPU", "")
+    paper = read_yaml(PAPERS / "shatnawi2018/paper.yaml")
+    printed = read_printed(PAPERS / "shatnawi2018/table2.csv")
+    table = pd.DataFrame([found], index=["torch-2.13"])
+    data, layout = properties.build(table, printed, paper, FRAMEWORKS, paper["artefacts"]["table2"], page())
+    assert (data["source"] == "paper").sum() == 24
+    assert all(entry.footnotes for row in layout.to_numpy() for entry in row if entry.text == render.DASH)
+
+
+PROOFS = [("fcn5", "ok"), ("fcn8", "not_equivalent")]
+
+
+def test_a_framework_that_was_not_timed_can_do_nothing_and_says_why():
+    failed = measured(cells=[{"status": "install_failed", "reason": "no wheel", "seconds": None}])
+    found = abilities.read(failed, [], [{"environment": "torch-2.13"}], NETWORKS).loc["torch-2.13"]
+    assert found["cpu"] == abilities.Ability("", "does not install: no wheel")
+    assert found["licence"].text == found["threads"].text == ""
+
+
+def test_whole_trainings_join_their_table_and_bars_when_they_are_measured():
+    paper = read_yaml(PAPERS / "shatnawi2018/paper.yaml")
+    printed = read_printed(PAPERS / "shatnawi2018/table3.csv")
+    artefacts = paper["artefacts"]
+    ours = measured(cells=[{"network": "mnist", "framework": "tensorflow", "seconds": 1590.0}])
+    ours.cells["marks"] = [[]]
+    ours.rows["started_at"] = pd.Series(dtype=object)
+    for found, joined in ((Measured.nothing(), 0), (ours, 1)):
+        data, _ = times.build(found, printed, paper, FRAMEWORKS, NETWORKS, artefacts["table3"], page())
+        assert (data["source"] == "ours").sum() == joined and (data["source"] == "paper").sum() == 42
+        bars, _ = grouped.build(found, printed, paper, FRAMEWORKS, artefacts["fig3"])
+        assert (bars["source"] == "ours").sum() == joined and (bars["source"] == "paper").sum() == 18
+    # 1590 s against the printed 3180 s with 2 threads, whatever the mini-batch size.
+    assert data["ratio"].dropna().tolist() == [0.5]
+
+
+def test_more_devices_are_drawn_when_they_are_measured():
+    paper = read_yaml(PAPERS / "wuensche2018/paper.yaml")
+    printed = read_printed(PAPERS / "wuensche2018/scaling.csv")
+    ours = measured(cells=[{}, {"devices": 2, "seconds": 0.6}, {"network": "fcn8"}])
+    ours.rows["started_at"] = pd.Series(dtype=object)
+    data, _ = scaling.build(ours, printed, paper, FRAMEWORKS, paper["artefacts"]["fig2"])
+    assert data.loc[data["source"] == "ours", "relative_time"].tolist() == [1.0, 0.6]
+    second = data[(data["source"] == "paper") & (data["devices"] == 2)].set_index("framework")["relative_time"]
+    assert second.to_dict() == pytest.approx(
+        {"cntk": 0.65, "mxnet": 0.65, "caffe": 0.72, "torch7": 0.9, "tensorflow": 0.9}
+    )
+
+
+def test_packages_and_caches_are_read_as_the_kernel_tells_of_them(tmp_path):
+    for cpu in range(4):
+        folder = tmp_path / f"cpu{cpu}"
+        (folder / "topology").mkdir(parents=True)
+        (folder / "topology/physical_package_id").write_text(f"{cpu // 2}\n")
+        (folder / "topology/thread_siblings_list").write_text(f"{cpu - cpu % 2}-{cpu - cpu % 2 + 1}\n")
+        cache = folder / "cache/index3"
+        cache.mkdir(parents=True)
+        for name, text in (("level", "3"), ("type", "Unified"), ("size", "2048K")):
+            (cache / name).write_text(text)
+        (cache / "shared_cpu_list").write_text(f"{cpu - cpu % 2}-{cpu - cpu % 2 + 1}")
+    found = topology.packages(tmp_path)
+    shared = {"level": 3, "kind": "Unified", "bytes": 2**21}
+    assert found == [{"cores": [[at, at + 1]], "caches": [shared | {"cpus": [at, at + 1]}]} for at in (0, 2)]
+
+
+@pytest.mark.parametrize("cores", [2, 96])
+def test_small_and_large_machines_are_drawn(cores):
+    caches = [{"level": 3, "kind": "Unified", "bytes": 2**25, "cpus": list(range(cores))}]
+    machine = {"cpu": {"model": "A CPU", "virtual": False}, "memory_bytes": 2**34, "gpus": [{"model": "A GPU"}]}
+    machine |= {"packages": [{"cores": [[cpu] for cpu in range(cores)], "caches": caches}]}
+    machine |= {"nodes": [{"bytes": 2**34, "cpus": []}]}
+    machine |= {"devices": [{"kind": "GPU", "address": "1", "node": 0, "speed": "32.0 GT/s PCIe", "width": "16"}]}
+    data, drawing = drawn.build({"p": machine}, {"title": "T", "caption": "C", "sources": ["Figure 4"]})
+    texts = [text.get_text() for axes in drawing.axes for text in axes.texts]
+    assert (data["part"] == "core").sum() == cores
+    assert "A GPU\n32.0 GT/s × 16" in texts and "L3 32 MiB" in texts
+
+
+def test_latex_is_escaped_and_has_booktabs_rules(tmp_path):
+    columns = pd.MultiIndex.from_tuples([("A & B", "1"), ("A & B", "2")])
+    row = [render.Entry("5 %", ("a_b is 100 % sure",)), render.Entry("0.1 ±2 %", best=True)]
+    layout = pd.DataFrame([row], pd.Index(["x_y"], name="Row"), columns, object)
+    text = render.latex(layout, page())
+    for part in (
+        r"\toprule",
+        r"\multicolumn{2}{c}{A \& B}",
+        r"x\_y & 5 \%\textsuperscript{a} & \textbf{0.1 $\pm$2 \%} \\",
+    ):
+        assert part in text
+    assert r"\textsuperscript{a} a\_b is 100 \% sure." in text
+    render.write(tmp_path / "t", pd.DataFrame({"x": [1]}), layout, page())
+    assert (tmp_path / "t.tex").read_text() == text
+    assert json.loads((tmp_path / "t.csv").read_text().splitlines()[1]) == 1
