@@ -8,7 +8,7 @@ import pytest
 from test_report import CATALOGUE, FRAMEWORKS, PEAK, measured
 
 from papers import render
-from report import cells, efficiency, embed, page
+from report import cells, efficiency, embed, explorer, page
 
 COMMIT = {"workflow_commit": "abc"}
 JOB = {
@@ -42,15 +42,15 @@ def test_a_cell_stands_once_with_its_share_of_the_peak_of_its_threads_and_its_re
     assert found["share_of_peak"].isna().tolist() == [False, False, True, True]
     assert found["remarks"].iloc[1].startswith("used more CPU than it was given")
     assert (found["status"].iloc[3], found["remarks"].iloc[3]) == ("crashed", "ended by SIGSEGV")
-    rows = json.loads(cells.as_json(found))["rows"]
+    rows = json.loads(explorer.as_json(found, cells.columns_of(found)))["rows"]
     assert [None if row[7] is None else row[7][:2] for row in rows] == [[1, 1], [0.5, 0.5], [0.5, 0.5], None]
 
 
 def test_devices_are_a_column_where_they_differ(tmp_path):
     read = measured(tmp_path, {"seconds": 1.0}, {"seconds": 1.0, "devices": 2})
     both = cells.gather([read], [], FRAMEWORKS, CATALOGUE)
-    assert {"title": "Devices", "place": 6, "values": [1, 2]} in cells.filters(both)
-    assert "Devices" not in [entry["title"] for entry in cells.filters(both.iloc[:1])]
+    assert {"title": "Devices", "place": 6, "values": [1, 2]} in explorer.filters(both, cells.columns_of(both))
+    assert "Devices" not in [column.title for column in cells.columns_of(both.iloc[:1])]
 
 
 def test_what_is_not_made_is_named_with_its_reason_and_an_empty_run_has_a_page(tmp_path):
@@ -69,7 +69,10 @@ def test_words_of_a_framework_cannot_end_the_page(tmp_path):
     read = measured(tmp_path, {"seconds": None, "status": "crashed", "reason": "</script><b>& more"} | COMMIT)
     text = build(tmp_path, read)
     assert "<b>" not in text
-    assert json.loads(re.search(r'id="cell-data">(.*?)</script>', text, re.S)[1])["rows"][0][-1] == "</script><b>& more"
+    assert (
+        json.loads(re.search(r'<script type="application/json">(.*?)</script>', text, re.S)[1])["rows"][0][-1]
+        == "</script><b>& more"
+    )
 
 
 def test_two_drawings_of_one_page_share_no_name(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 COMMAND = browser.find()
 needs_browser = pytest.mark.skipif(COMMAND is None, reason="there is no Chromium on PATH")
-ROWS = "[...document.querySelectorAll('#cell-table tbody tr')]"
+ROWS = "[...document.querySelectorAll('#cells-table tbody tr')]"
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def page(opened, report):
 def column(page, title):
     """The texts of a column of the cells, by its heading."""
     return page.run(
-        f"(() => {{ const at = [...document.querySelectorAll('#cell-table thead th')]"
+        f"(() => {{ const at = [...document.querySelectorAll('#cells-table thead th')]"
         f".findIndex((heading) => heading.innerText.startsWith({title!r}));"
         f"return {ROWS}.map((row) => row.cells[at].innerText); }})()"
     )
@@ -58,13 +58,13 @@ def test_the_page_needs_nothing_from_outside_and_its_links_lead_somewhere(report
 def test_cells_are_filtered_and_sorted(page):
     assert len(column(page, "Network")) == 21
     page.run(
-        "(() => { const choice = document.querySelector('#filters select');"
+        "(() => { const choice = document.querySelector('#cells form select');"
         "choice.value = 'AlexNet'; choice.dispatchEvent(new Event('change', {bubbles: true})); })()"
     )
     assert column(page, "Network") == ["AlexNet"] * 3
-    page.press("#filters button[type=reset]")
+    page.press("#cells button[type=reset]")
     page.wait(f"{ROWS}.length === 21")
-    heading = "#cell-table thead th:nth-child(7)"
+    heading = "#cells-table thead th:nth-child(7)"
     for direction in (1, -1):
         page.press(heading)
         times = [float(text) for text in column(page, "Ours (s)")]

@@ -189,7 +189,7 @@ def mark_for_reports():
                     category=paper_of(entry) or "steptime",
                     labels={"name": entry.name, "kind": caption, "what": entry.docstring},
                 )
-                file.set_flags(mark.flags)
+                file.set_flags(file.flags | mark.flags)
 
 
 def begin_run():

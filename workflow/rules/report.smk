@@ -172,7 +172,10 @@ rule write_report:
         shown=every_shown_file,
         merged=[f"results/merged/{artefact}.parquet" for artefact in PLAN.artefacts],
         papers=sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("resources/papers/*/paper.yaml")),
-        builder=[f"{REPORT}/{name}" for name in "page.py cells.py embed.py report.html.jinja page.css page.js".split()],
+        builder=[
+            f"{REPORT}/{name}"
+            for name in "page.py cells.py embed.py explorer.py report.html.jinja page.css page.js".split()
+        ],
     output:
         "results/report/index.html",
     log:

@@ -1,8 +1,6 @@
 """Every cell of a run as one row of the report's table: its time beside the paper's, its share of the peak."""
 
-import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +11,13 @@ from papers import render
 from papers.inputs import Frameworks, Measured
 from papers.wording import MARK_WORDS, STATUS_WORDS
 from report import common
+from report.explorer import Column, plain
 
-DIGITS = 6  # of the numbers in the page; the files have them all
 OURS = "ours"
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of the table: the cells' column that it shows, its heading, how page.js writes its values, and whether
-    rows can be filtered by it.
-    """
-
-    name: str
-    title: str
-    kind: str
-    filtered: bool = False
-
-
 COLUMNS = (
     Column("network_label", "Network", "text", True),
-    Column("batch", "Mini-batch", "count", True),
     Column("framework_label", "Framework", "text", True),
+    Column("batch", "Mini-batch", "count", True),
     Column("adapter_mode", "Mode", "text", True),
     Column("platform", "Platform", "text", True),
     Column("threads", "Threads", "count", True),
@@ -47,7 +31,7 @@ COLUMNS = (
     Column("samples", "Samples", "count"),
     Column("repeats", "Repeats", "count"),
     Column("status", "Status", "text", True),
-    Column("remarks", "Reason and remarks", "text"),
+    Column("remarks", "Reason and remarks", "words"),
 )
 
 
@@ -74,29 +58,6 @@ def gather(
 def columns_of(cells: pd.DataFrame) -> list[Column]:
     """COLUMNS less the number of devices where it is the same for all."""
     return [column for column in COLUMNS if column.name != "devices" or cells["devices"].nunique() > 1]
-
-
-def as_json(cells: pd.DataFrame) -> str:
-    """What page.js reads, as JSON that may stand in a script element: the columns' titles and kinds, and the rows."""
-    columns = columns_of(cells)
-    rows = zip(*([_plain(value) for value in cells[column.name]] for column in columns), strict=True)
-    described = [{"title": column.title, "kind": column.kind} for column in columns]
-    text = json.dumps(
-        {"columns": described, "rows": list(rows)}, ensure_ascii=False, allow_nan=False, separators=(",", ":")
-    )
-    return text.replace("<", "\\u003c")
-
-
-def filters(cells: pd.DataFrame) -> list[dict[str, Any]]:
-    """For each filter its title, the place of its column, and the values to choose from."""
-    found = []
-    for place, column in enumerate(columns_of(cells)):
-        if column.filtered:
-            values = [_plain(value) for value in cells[column.name].unique()]
-            found.append(
-                {"title": column.title, "place": place, "values": sorted(values) if column.kind == "count" else values}
-            )
-    return found
 
 
 def _with_printed(cells: pd.DataFrame, frames: list[tuple[pd.DataFrame, Path]]) -> pd.DataFrame:
@@ -135,7 +96,7 @@ def _interval(cell: dict[str, Any]) -> list[float] | None:
     if pd.isna(cell["seconds"]):
         return None
     half = max(cell["high"] - cell["seconds"], cell["seconds"] - cell["low"])
-    return [_plain(value) for value in (cell["low"], cell["high"], half / cell["seconds"])]
+    return [plain(value) for value in (cell["low"], cell["high"], half / cell["seconds"])]
 
 
 def _remarks(cell: dict[str, Any]) -> str:
@@ -143,12 +104,3 @@ def _remarks(cell: dict[str, Any]) -> str:
     if pd.notna(cell["theirs"]):
         texts.append(f"theirs: {cell['printed_in']}, {cell['theirs_platform']}")
     return "; ".join(text.rstrip(".") for text in texts if text)
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it: whole numbers whole, others with DIGITS digits, what is missing as None."""
-    if isinstance(value, str | list) or value is None:
-        return value
-    if pd.isna(value):
-        return None
-    return int(value) if float(value).is_integer() else float(f"{value:.{DIGITS}g}")

@@ -1,7 +1,6 @@
-// The table of all cells: DataTables draws, sorts and pages it; the filters above it choose rows.
-const read = (id) => JSON.parse(document.getElementById(id).textContent);
-const { default: DataTable } = await import(`data:text/javascript;base64,${read("library")}`);
-const { columns, rows } = read("cell-data");
+// Tables to explore: DataTables draws, sorts and pages their rows; the filters above them choose some.
+const library = JSON.parse(document.getElementById("library").textContent);
+const { default: DataTable } = await import(`data:text/javascript;base64,${library}`);
 const DASH = "–";
 
 // As `papers.wording.significant`: plain digits, never an exponent.
@@ -27,7 +26,7 @@ const KINDS = {
 };
 
 function column({ title, kind }) {
-  if (kind === "text") return { title, className: "text", render: DataTable.render.text() };
+  if (kind === "text" || kind === "words") return { title, className: kind, render: DataTable.render.text() };
   const { show, plain = (value) => value, order = (value) => value } = KINDS[kind];
   const render = (value, type) => {
     // Cells without a number come last when the smallest comes first.
@@ -38,44 +37,49 @@ function column({ title, kind }) {
   return { title, type: "num", className: "number", render };
 }
 
-const described = columns.map(column);
-described.at(-1).className = "words";
-const table = new DataTable("#cell-table", {
-  data: rows,
-  columns: described,
-  order: [],
-  deferRender: true,
-  autoWidth: false,
-  pageLength: 25,
-  lengthMenu: [10, 25, 100, { label: "all", value: -1 }],
-  layout: {
-    topStart: "search",
-    topEnd: {
-      buttons: [{ extend: "csvHtml5", text: "Save these rows as CSV", filename: "cells", exportOptions: { orthogonal: "export" } }],
+function explore(part) {
+  const name = part.dataset.name;
+  const { columns, rows } = JSON.parse(part.querySelector("script").textContent);
+  const table = new DataTable(`#${name}-table`, {
+    data: rows,
+    columns: columns.map(column),
+    order: [],
+    deferRender: true,
+    autoWidth: false,
+    pageLength: 25,
+    lengthMenu: [10, 25, 100, { label: "all", value: -1 }],
+    layout: {
+      topStart: "search",
+      topEnd: {
+        buttons: [{ extend: "csvHtml5", text: "Save these rows as CSV", filename: name, exportOptions: { orthogonal: "export" } }],
+      },
+      bottomStart: ["info", "pageLength"],
+      bottomEnd: "paging",
     },
-    bottomStart: ["info", "pageLength"],
-    bottomEnd: "paging",
-  },
-  language: {
-    search: "Find in all columns:",
-    info: "Rows _START_ to _END_ of _TOTAL_",
-    infoEmpty: "No rows",
-    infoFiltered: "(of _MAX_ in all)",
-    lengthMenu: "_MENU_ rows a page",
-    zeroRecords: "No cell has all of these values.",
-  },
-});
-for (const heading of document.querySelectorAll("#cell-table thead th")) heading.scope = "col";
+    language: {
+      search: "Find in all columns:",
+      info: "Rows _START_ to _END_ of _TOTAL_",
+      infoEmpty: "No rows",
+      infoFiltered: "(of _MAX_ in all)",
+      lengthMenu: "_MENU_ rows a page",
+      zeroRecords: "No row has all of these values.",
+    },
+  });
+  for (const heading of part.querySelectorAll("thead th")) heading.scope = "col";
 
-const filters = document.getElementById("filters");
-const choices = [...filters.querySelectorAll("select")];
-function choose() {
-  for (const choice of choices) {
-    const place = Number(choice.dataset.column);
-    const wanted = choice.value;
-    table.column(place).search.fixed("chosen", wanted === "" ? null : (_, row) => String(row[place]) === wanted);
-  }
-  table.draw();
+  const form = part.querySelector("form");
+  const choices = [...form.querySelectorAll("select")];
+  const choose = () => {
+    for (const choice of choices) {
+      const place = Number(choice.dataset.column);
+      const wanted = choice.value;
+      table.column(place).search.fixed("chosen", wanted === "" ? null : (_, row) => String(row[place]) === wanted);
+    }
+    table.draw();
+  };
+  form.addEventListener("change", choose);
+  // A form's fields have their first values again only after this event.
+  form.addEventListener("reset", () => setTimeout(choose));
 }
-filters.addEventListener("change", choose);
-filters.addEventListener("reset", () => setTimeout(choose));
+
+document.querySelectorAll(".explorer").forEach(explore);

@@ -12,17 +12,28 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
 from papers import render
 from papers.inputs import Frameworks, InputError, Measured, read_measured, read_yaml
 from papers.wording import cores_text, gibibytes, machine_text
-from report import cells, common, embed
+from report import cells, common, embed, explorer
+from report.explorer import Column
 
 HERE = Path(__file__).parent
-# Artefacts that the page gives a section of their own, where readers look for them; the others follow.
-CATALOGUE, FINDINGS, PROOFS = "catalogue", "findings", "proofs"
+# What the report shows of each row of the table of findings.
+CLAIMS = (
+    Column("paper", "Paper", "text", True),
+    Column("section", "Section", "text"),
+    Column("claim", "Claim, in our words", "words"),
+    Column("theirs_verdict", "By their numbers", "text", True),
+    Column("theirs_numbers", "Their numbers", "text"),
+    Column("ours_verdict", "By ours", "text", True),
+    Column("ours_numbers", "Our numbers", "text"),
+    Column("reading", "How it is read", "words"),
+)
 # DataTables (MIT licence), with what it needs, as the wheel of itables carries it.
 LIBRARY = "html/dt_bundle.js"
 
@@ -50,7 +61,9 @@ def build(
     of each paper.yaml. Links are relative to `output`.
     """
     artefacts = [_artefact(entry, output.parent) for entry in job["artefacts"]]
-    tables = [Path(file) for entry in artefacts if not entry["missing"] for file in entry["files"] if _is_table(file)]
+    own = {entry["name"]: entry for entry in artefacts if not entry["paper"]}
+    findings = own.get("findings")
+    tables = [_parquet(entry) for entry in artefacts if entry["table"]]
     templates = Environment(
         loader=FileSystemLoader([HERE, HERE.parent / "papers"]), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
@@ -59,9 +72,10 @@ def build(
         sampling=job["sampling"],
         limits=job["limits"],
         artefacts=artefacts,
-        own={entry["name"]: entry for entry in artefacts if not entry["paper"]},
+        own=own,
         papers=_sections(artefacts, papers),
-        cells=_cells(measured, tables, frameworks, catalogue) if measured else None,
+        cells=_explored_cells(measured, tables, frameworks, catalogue) if measured else None,
+        claims=_explored_claims(_parquet(findings), papers) if findings and not findings["missing"] else None,
         machines=_machines(measured),
         software=_software(measured),
         regions=list(dict.fromkeys(part.timed_region for part in measured if part.timed_region)),
@@ -82,27 +96,40 @@ def _make(options: argparse.Namespace) -> None:
     options.output.write_text(page, encoding="utf-8")
 
 
-def _cells(
+def _explored_cells(
     measured: list[Measured], tables: list[Path], frameworks: Frameworks, catalogue: dict[str, Any]
 ) -> dict[str, Any]:
     rows = cells.gather(measured, tables, frameworks, catalogue)
-    return {
-        "count": len(rows),
-        "states": rows["status"].value_counts().to_dict(),
-        "filters": cells.filters(rows),
-        "json": Markup(cells.as_json(rows)),
-    }
+    states = rows["status"].value_counts().to_dict()
+    return explorer.build(rows, cells.columns_of(rows), "cells", "All cells of the run") | {"states": states}
+
+
+def _explored_claims(table: Path, papers: dict[str, dict[str, Any]]) -> dict[str, Any] | None:
+    """The claims of the findings to choose from, or None where the table tells of something else."""
+    rows = pd.read_parquet(table)
+    if not {column.name for column in CLAIMS} <= set(rows):
+        return None
+    rows["paper"] = [papers.get(name, {}).get("short", name) for name in rows["paper"]]
+    return explorer.build(rows, CLAIMS, "claims", "Claims of the papers")
 
 
 def _artefact(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The entry with its title, links to its files and, where it is made, what of it stands in the page."""
-    shown = {"title": entry["about"].rstrip("."), "table": None, "drawing": None, "data": None, "left_out": 0}
+    shown = {
+        "title": entry["about"].rstrip("."),
+        "table": None,
+        "drawing": None,
+        "data": None,
+        "left_out": 0,
+        "facts": [],
+    }
     if not entry["missing"]:
         files = {Path(file).suffix: Path(file) for file in entry["files"] if _kind(file) == "figures"}
         tables = {Path(file).suffix: Path(file) for file in entry["files"] if _kind(file) == "tables"}
         if tables:
             shown["table"] = embed.table(tables[".html"])
-            shown["title"] = render.read_page(tables[".parquet"]).title
+            words = render.read_page(tables[".parquet"])
+            shown |= {"title": words.title, "facts": [words.caption, *words.facts]}
         if files:
             shown["drawing"] = embed.drawing(files[".svg"], f"drawing-{entry['name']}", entry["about"])
             shown["data"], shown["left_out"] = embed.data(files[".csv"], entry["about"].rstrip("."))
@@ -113,8 +140,9 @@ def _kind(file: str) -> str:
     return Path(file).parent.name
 
 
-def _is_table(file: str) -> bool:
-    return _kind(file) == "tables" and file.endswith(".parquet")
+def _parquet(entry: dict[str, Any]) -> Path:
+    """The rows of an artefact that is a table."""
+    return next(Path(file) for file in entry["files"] if _kind(file) == "tables" and file.endswith(".parquet"))
 
 
 def _link(file: str, folder: Path) -> dict[str, str]:
