@@ -35,6 +35,8 @@ FACTS = [
     "proof_id",
     "started_at",
 ]
+# What is measured once in a process, of which a cell has the median over its repeats.
+MEASURED = ["effective_threads", "foreign_cpus", "steal_share", "peak_memory_bytes"]
 COLUMNS = [
     *CELL,
     *FACTS,
@@ -46,15 +48,15 @@ COLUMNS = [
     "samples",
     "repeats",
     "medians",
-    "effective_threads",
-    "foreign_cpus",
-    "steal_share",
-    "peak_memory_bytes",
+    *MEASURED,
     "marks",
 ]
 OVERSUBSCRIBED = 1.1  # effective threads per thread asked for, above which a cell did not keep to its threads
 IDLE = 0.7  # effective threads per thread asked for, below which some of them did nothing, or were kept from it
 FEW_SAMPLES = 6  # the fewest values whose median has a distribution-free 95 % interval
+
+
+Row = dict[str, Any]
 
 
 class MixedRowsError(Exception):
@@ -73,9 +75,11 @@ def summarise(frame: pd.DataFrame, logical_cores: Mapping[str, int] | None = Non
     """
     refuse_mixtures(frame)
     frame = frame.assign(variant=frame["variant"].fillna(""), adapter_mode=frame["adapter_mode"].fillna(""))
-    groups = frame.groupby(CELL, sort=False, dropna=False)
-    rows = [_summary(dict(zip(CELL, key, strict=True)), rows, logical_cores or {}) for key, rows in groups]
-    return pd.DataFrame(rows, columns=COLUMNS)
+    # Plain rows: a frame for each cell takes ten times as long, which is minutes for thousands of cells.
+    cells: dict[tuple[Any, ...], list[Row]] = {}
+    for row in _plain_rows(frame):
+        cells.setdefault(tuple(row[name] for name in CELL), []).append(row)
+    return pd.DataFrame([_summary(rows, logical_cores or {}) for rows in cells.values()], columns=COLUMNS)
 
 
 def refuse_mixtures(frame: pd.DataFrame) -> None:
@@ -140,24 +144,36 @@ MARKS: dict[str, Callable[[Mapping[str, Any], int | None], bool]] = {
 }
 
 
-def _summary(cell: dict[str, Any], rows: pd.DataFrame, logical_cores: Mapping[str, int]) -> dict[str, Any]:
-    row: dict[str, Any] = dict(cell)
-    row.update({fact: _first(rows[fact]) for fact in FACTS if fact in rows})
-    timed = rows[(rows["status"] == "ok") & rows["seconds"].notna()]
-    failed = rows[rows["status"] != "ok"].drop_duplicates("repeat")
-    repeats = {int(number): samples["seconds"].tolist() for number, samples in timed.groupby("repeat")}
+def _plain_rows(frame: pd.DataFrame) -> Iterable[Row]:
+    """The rows that `_summary` reads, with None for what is missing."""
+    names = [*CELL, *FACTS, *MEASURED, "repeat", "status", "reason", "seconds"]
+    known = {name: frame[name].astype(object).where(frame[name].notna(), None) for name in names if name in frame}
+    return (dict(zip(known, values, strict=True)) for values in zip(*known.values(), strict=True))
+
+
+def _summary(rows: list[Row], logical_cores: Mapping[str, int]) -> Row:
+    row: Row = {name: rows[0][name] for name in CELL}
+    row |= {
+        fact: next((each[fact] for each in rows if each[fact] is not None), None) for fact in FACTS if fact in rows[0]
+    }
+    timed = [each for each in rows if each["status"] == "ok" and each["seconds"] is not None]
+    failed = _first_of_repeats(each for each in rows if each["status"] != "ok")
+    repeats: dict[int, list[float]] = {int(first["repeat"]): [] for first in _first_of_repeats(timed)}
+    for each in timed:
+        repeats[int(each["repeat"])].append(each["seconds"])
     row.update(seconds=None, low=None, high=None, samples=len(timed), repeats=len(repeats), marks=[])
-    row["medians"] = {number: median(samples) for number, samples in repeats.items()}
-    for column in ("effective_threads", "foreign_cpus", "steal_share", "peak_memory_bytes"):
-        row[column] = _median_of_repeats(timed, column)
+    row["medians"] = {number: median(repeats[number]) for number in sorted(repeats)}
+    for name in MEASURED:
+        values = [first[name] for first in _first_of_repeats(timed) if first.get(name) is not None]
+        row[name] = median(values) if values else None
     if not repeats:
-        worst = failed if len(failed) else rows
-        row["status"], row["reason"] = str(worst["status"].iloc[0]), _text(worst["reason"].iloc[0])
+        worst = (failed or rows)[0]
+        row["status"], row["reason"] = str(worst["status"]), worst["reason"] or ""
         return row
     row["status"], row["reason"] = "ok", ""
-    if len(failed):
-        named = "; ".join(f"{status}: {_text(reason)}" for status, reason in _pairs(failed, "status", "reason"))
-        row["reason"] = f"{len(failed)} of {rows['repeat'].nunique()} repeats failed ({named})"
+    if failed:
+        named = "; ".join(f"{each['status']}: {each['reason'] or ''}" for each in failed)
+        row["reason"] = f"{len(failed)} of {len(_first_of_repeats(rows))} repeats failed ({named})"
     row["seconds"], row["low"], row["high"] = (
         intervals.of_repeats(list(row["medians"].values()))
         if len(repeats) > 1
@@ -168,18 +184,11 @@ def _summary(cell: dict[str, Any], rows: pd.DataFrame, logical_cores: Mapping[st
     return row
 
 
-def _median_of_repeats(timed: pd.DataFrame, column: str) -> float | None:
-    values = timed.drop_duplicates("repeat")[column].dropna().tolist() if column in timed else []
-    return median(values) if values else None
-
-
-def _first(values: pd.Series) -> Any:
-    known = values.dropna()
-    return known.iloc[0] if len(known) else None
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+def _first_of_repeats(rows: Iterable[Row]) -> list[Row]:
+    firsts: dict[int, Row] = {}
+    for row in rows:
+        firsts.setdefault(row["repeat"], row)
+    return list(firsts.values())
 
 
 def _pairs(frame: pd.DataFrame, column: str, other: str) -> Iterable[tuple[Any, Any]]:
