@@ -33,12 +33,20 @@ def page(opened, report):
     assert opened.complaints == []
 
 
-def column(page, title):
-    """The texts of a column of the cells, by its heading."""
+def column(page, title, table="cells"):
+    """The texts of a column of the cells, or of another table to explore, by its heading."""
     return page.run(
-        f"(() => {{ const at = [...document.querySelectorAll('#cells-table thead th')]"
+        f"(() => {{ const table = document.getElementById('{table}-table'); const at = [...table.tHead.rows[0].cells]"
         f".findIndex((heading) => heading.innerText.startsWith({title!r}));"
-        f"return {ROWS}.map((row) => row.cells[at].innerText); }})()"
+        "return [...table.tBodies[0].rows].map((row) => row.cells[at].innerText); })()"
+    )
+
+
+def choose(page, place, value, table="cells"):
+    """Chooses a value in one of the filters of a table, as a reader does."""
+    page.run(
+        f"(() => {{ const choice = document.querySelectorAll('[data-name={table}] form select')[{place}];"
+        f"choice.value = {value!r}; choice.dispatchEvent(new Event('change', {{bubbles: true}})); }})()"
     )
 
 
@@ -57,10 +65,7 @@ def test_the_page_needs_nothing_from_outside_and_its_links_lead_somewhere(report
 @needs_browser
 def test_cells_are_filtered_and_sorted(page):
     assert len(column(page, "Network")) == 21
-    page.run(
-        "(() => { const choice = document.querySelector('#cells form select');"
-        "choice.value = 'AlexNet'; choice.dispatchEvent(new Event('change', {bubbles: true})); })()"
-    )
+    choose(page, 0, "AlexNet")
     assert column(page, "Network") == ["AlexNet"] * 3
     page.press("#cells button[type=reset]")
     page.wait(f"{ROWS}.length === 21")
@@ -70,6 +75,14 @@ def test_cells_are_filtered_and_sorted(page):
         times = [float(text) for text in column(page, "Ours (s)")]
         assert len(times) == 21 and times == sorted(times, reverse=direction < 0)
     assert page.run(f"document.querySelector({heading!r}).getAttribute('aria-sort')") == "descending"
+
+
+@needs_browser
+def test_claims_are_chosen_by_verdict(page):
+    choose(page, 0, "Shi et al. 2016", "claims")
+    choose(page, 1, "does not hold", "claims")
+    assert set(column(page, "By their numbers", "claims")) == {"does not hold"}
+    assert set(column(page, "Paper", "claims")) == {"Shi et al. 2016"}
 
 
 @needs_browser

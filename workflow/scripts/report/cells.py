@@ -47,10 +47,11 @@ def gather(
     frames = [(pd.read_parquet(path), path) for path in tables]
     cells = _with_printed(cells, frames)
     cells = _with_peaks(cells, [frame for frame, _ in frames])
-    cells["network"] = [common.whole_name(cell) for cell in cells.to_dict("records")]
+    cells["network"] = cells["variant"].where(cells["variant"] != "", cells["network"])
     cells = common.labelled(cells, frameworks, catalogue)
-    cells["interval"] = [_interval(cell) for cell in cells.to_dict("records")]
-    cells["remarks"] = [_remarks(cell) for cell in cells.to_dict("records")]
+    cells["interval"] = [_interval(*times) for times in zip(cells["seconds"], cells["low"], cells["high"], strict=True)]
+    told = cells[["reason", "marks", "theirs", "printed_in", "theirs_platform"]]
+    cells["remarks"] = [_remarks(cell) for cell in told.to_dict("records")]
     cells["status"] = cells["status"].map(lambda status: STATUS_WORDS.get(status, status))
     return cells
 
@@ -91,12 +92,11 @@ def _with_peaks(cells: pd.DataFrame, frames: list[pd.DataFrame]) -> pd.DataFrame
     return cells.assign(share_of_peak=(speed / cells["peak_flops_per_second"]).where(on_cpu))
 
 
-def _interval(cell: dict[str, Any]) -> list[float] | None:
+def _interval(seconds: float | None, low: float | None, high: float | None) -> list[float] | None:
     """[low, high, larger half as a share of the median], seconds, or None where nothing was timed."""
-    if pd.isna(cell["seconds"]):
+    if pd.isna(seconds):
         return None
-    half = max(cell["high"] - cell["seconds"], cell["seconds"] - cell["low"])
-    return [plain(value) for value in (cell["low"], cell["high"], half / cell["seconds"])]
+    return [plain(value) for value in (low, high, max(high - seconds, seconds - low) / seconds)]
 
 
 def _remarks(cell: dict[str, Any]) -> str:
