@@ -44,9 +44,6 @@ REPORTED_CELLS = [PLAN.cells[key] for key in PLAN.artefacts.get(REPORTED, [])]
 # The proof of every network in every environment and mode that the grid has cells of.
 PROVEN = dict.fromkeys(f"{cell.environment}.{cell.adapter_mode}-{cell.network}" for cell in PLAN.cells.values())
 
-# There is a peak for platforms whose cells run on CPUs.
-PEAKS = dict.fromkeys(cell.platform for cell in REPORTED_CELLS if cell.device == "cpu")
-
 
 # One machine measures cells in the order of the plan, when everything is built and proven: of the jobs that are ready, the
 # one of the highest priority starts first.
@@ -56,7 +53,7 @@ BEFORE_CELLS = len(TURNS) + 1
 
 def choice(names):
     """The regular expression that accepts these names and nothing else."""
-    return "|".join(re.escape(name) for name in names)
+    return "|".join(re.escape(name) for name in names) or "(?!)"
 
 
 def grid_environments():
@@ -133,7 +130,7 @@ def shards_of(wildcards):
             f"{wildcards.artefact} has no cell in the grid '{CONFIGURATION.grid_name}': "
             f"add one of {', '.join(selected)} to the grid's networks."
         )
-    return [shard_path(key) for key in keys]
+    return shards_at_hand(keys)
 
 
 def paper_of(entry):

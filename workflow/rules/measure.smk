@@ -14,6 +14,7 @@ rule measure_cell:
     conda:
         "../../envs/workflow.yaml"
     resources:
+        **asked_of_slurm(),
         host=100,
     params:
         job=measuring_job,

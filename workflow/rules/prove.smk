@@ -1,6 +1,11 @@
 # No network is timed in an environment before it is proven to be the same network there.
 
 
+# A few seconds each, on narrow networks: not worth a job of a cluster.
+localrules:
+    prove_network,
+
+
 rule prove_network:
     """Hold a network in an environment against the golden run, on its narrow version."""
     input:

@@ -36,6 +36,7 @@ rule peak:
     conda:
         "../../envs/workflow.yaml"
     resources:
+        **asked_of_slurm(),
         host=100,
     params:
         threads=lambda wildcards: sorted(
@@ -115,7 +116,7 @@ rule startup:
     """What a start costs in every network and framework, as a table and a figure."""
     input:
         **WORDS,
-        shards=[shard_path(cell.key) for cell in REPORTED_CELLS],
+        shards=lambda wildcards: shards_at_hand([cell.key for cell in REPORTED_CELLS]),
         builder=[
             *FIGURE_CODE,
             f"{REPORT}/startup.py",
@@ -143,7 +144,7 @@ rule timeline:
     input:
         frameworks=WORDS["frameworks"],
         networks=WORDS["networks"],
-        shards=[shard_path(key) for key in PLAN.cells],
+        shards=lambda wildcards: shards_at_hand(PLAN.cells),
         builder=[*FIGURE_CODE, f"{REPORT}/common.py", f"{REPORT}/timeline.py"],
     output:
         figure_files("timeline"),

@@ -47,6 +47,8 @@ def load(root: Path, config: dict[str, Any]) -> Configuration:
     schemas = root / "config" / "schemas"
     check(config, schemas / "config.yaml", "config/config.yaml or --config")
     content = {name: read(root / "config" / f"{name}.yaml", schemas / f"{name}.yaml") for name in CATALOGUES}
+    if "platforms" in config:
+        content["platforms"] |= read(Path(config["platforms"]), schemas / "platforms.yaml")
     grids = root / "config" / "grids"
     chosen = Path(config["grid"])
     path = chosen if chosen.suffix in (".yaml", ".yml") else grids / f"{config['grid']}.yaml"
@@ -128,6 +130,10 @@ def _sentence(error: ValidationError) -> str:
     if error.validator == "required":
         missing = [key for key in error.validator_value if key not in error.instance]
         return f"{at}the key '{missing[0]}' is missing: write it."
+    if error.validator == "dependentRequired":
+        key, needed = next(iter(error.validator_value.items()))
+        missing = [name for name in needed if name not in error.instance]
+        return f"{at}the key '{missing[0]}' is missing: '{key}' needs it."
     if error.validator == "enum":
         return f"{at}'{error.instance}' is not possible: write one of {', '.join(map(str, error.validator_value))}."
     return f"{at}{error.message}."

@@ -132,10 +132,10 @@ def thread_counts(wanted: list[int | str], cores: int, most: int | None) -> list
 
 
 def _threads(configuration: Configuration, platform: str, kind: str, cores: int) -> list[int]:
-    grid = configuration.grid
-    return thread_counts(
-        grid["threads"][kind], configuration.platforms[platform].get("cores", cores), grid.get("most_threads")
-    )
+    """Thread counts of a platform; where a GPU does the work, the one that gives it all CPUs."""
+    grid, entry = configuration.grid, configuration.platforms[platform]
+    wanted = grid["threads"][kind] if entry["device"] == "cpu" else ["all"]
+    return thread_counts(wanted, entry.get("cores", cores), grid.get("most_threads"))
 
 
 def _batches(configuration: Configuration, network: str, kind: str) -> list[int]:

@@ -11,7 +11,7 @@ localrules:
 # What every artefact of wuensche2018 reads besides its own numbers.
 WUENSCHE2018 = {**PAPER_INPUTS, **paper_files("wuensche2018")}
 
-TOPOLOGIES = dict.fromkeys(cell.platform for cell in REPORTED_CELLS)
+TOPOLOGIES = within_reach("topology", (cell.platform for cell in REPORTED_CELLS))
 
 
 use rule shi2016_table1 as wuensche2018_table1 with:
@@ -73,6 +73,8 @@ rule topology:
         "logs/topology/{platform}.log",
     conda:
         "../../../envs/workflow.yaml"
+    resources:
+        **asked_of_slurm(),
     params:
         code=configuration.code_digest([SCRIPTS / "measure" / "topology.py"]),
     shell:

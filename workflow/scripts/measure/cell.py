@@ -20,7 +20,7 @@ import psutil
 import yaml
 
 from environments import interpreter
-from measure import interference, machine, progress
+from measure import interference, machine, placement, progress
 from measure.supervise import Outcome, run_worker
 from worker import networks
 
@@ -35,6 +35,11 @@ def main() -> None:
     cell = job["cell"]
     title = describe(cell)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if refused := placement.refusal(cell["platform"]):
+        # Not a row: the cell has not failed, it is in the wrong place.
+        options.log.parent.mkdir(parents=True, exist_ok=True)
+        options.log.write_text(f"{refused}\n")
+        sys.exit(refused)
     progress.announce(title)
     began, clock = datetime.now(UTC), time.monotonic()
     manifest = json.loads(options.manifest.read_text())
@@ -91,7 +96,7 @@ class Surroundings:
 def measure(job: dict[str, Any], spec: dict[str, Any], log: Path, meanwhile: Callable[[], None]) -> Outcome:
     """Runs the worker of a cell whose environment stands and whose network is proven."""
     cell, limits = job["cell"], job["limits"]
-    memory = limits.get("memory_gib", psutil.virtual_memory().total * MEMORY_SHARE / 2**30)
+    memory = limits.get("memory_gib", available_gib(cell["platform"]) * MEMORY_SHARE)
     return run_worker(
         interpreter.python_of(cell["environment"]),
         {
@@ -106,12 +111,19 @@ def measure(job: dict[str, Any], spec: dict[str, Any], log: Path, meanwhile: Cal
             "sampling": job["sampling"],
         },
         machine.cpus_for(cell["threads"]),
-        fill(job["variables"], cell["threads"]),
+        fill(job["variables"], cell["threads"])
+        | (placement.visible_devices(cell["devices"]) if cell["device"] == "gpu" else {}),
         limits["seconds"],
         int(memory * 2**30),
         log,
         meanwhile=meanwhile,
     )
+
+
+def available_gib(platform: str) -> float:
+    """Memory of this machine, or what a cluster gives to a cell of it."""
+    needs, total = placement.entry(platform), psutil.virtual_memory().total / 2**30
+    return min(total, needs["memory_gib"]) if "cluster" in needs else total
 
 
 def fill(variables: dict[str, str], threads: int) -> dict[str, str]:

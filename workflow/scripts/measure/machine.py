@@ -21,6 +21,7 @@ def describe() -> dict[str, Any]:
         "kernel": platform.release(),
         "glibc": "-".join(platform.libc_ver()),
         "gpus": gpus(),
+        "slurm": slurm(),
         "load": os.getloadavg()[0],
     }
 
@@ -83,6 +84,28 @@ def gpus() -> list[dict[str, Any]]:
         ]
     finally:
         pynvml.nvmlShutdown()
+
+
+def busy_gpus() -> list[int]:
+    """Numbers of the NVIDIA GPUs on which some program holds memory to compute; where there is no NVML, none."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return []
+    try:
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+        return [index for index, handle in enumerate(handles) if pynvml.nvmlDeviceGetComputeRunningProcesses(handle)]
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def slurm() -> dict[str, str] | None:
+    """Job, node and GPUs that SLURM gave; None outside a job."""
+    names = {"job": "SLURM_JOB_ID", "node": "SLURMD_NODENAME", "gpus": "SLURM_STEP_GPUS"}
+    given = {key: os.environ[name] for key, name in names.items() if name in os.environ}
+    return given if "job" in given else None
 
 
 def cpus_for(threads: int) -> list[int]:

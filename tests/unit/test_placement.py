@@ -1,0 +1,94 @@
+"""A cell looks at its machine first: what is no such platform refuses, in one sentence, and leaves no shard."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import configuration
+from measure import machine, placement
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(
+    ("needs", "said"),
+    [
+        ({"cpu": "Z80 v3"}, "'Z80 v3' is needed"),
+        ({"cpu": machine.cpu()["model"][:-1]}, "is needed"),
+        ({"cores": 4096}, "and 4096 are needed"),
+        ({"memory_gib": 1e6}, "GiB of memory, and"),
+        ({"device": "gpu", "gpu": "GeForce GTX 1080", "devices": 2}, "2 x GeForce GTX 1080 is needed"),
+    ],
+)
+def test_what_a_machine_lacks_is_said(needs, said):
+    assert said in placement.lacking(needs)
+
+
+def test_this_machine_has_what_it_is():
+    assert placement.lacking({"device": "cpu", "cpu": machine.cpu()["model"].upper(), "cores": 1}) is None
+
+
+@pytest.mark.parametrize(
+    ("seen", "wanted", "fits"),
+    [
+        ("GeForce GTX 1080 Ti", "GeForce GTX 1080", False),
+        ("NVIDIA GeForce GTX 1080", "GeForce GTX 1080", True),
+        ("GeForce GTX 1080", "NVIDIA GeForce GTX 1080", True),
+        ("NVIDIA H100 PCIe", "NVIDIA H100 80GB HBM3", False),
+    ],
+)
+def test_a_model_of_a_similar_name_is_another_one(monkeypatch, seen, wanted, fits):
+    monkeypatch.setattr(machine, "gpus", lambda: [{"model": seen}])
+    assert (placement.lacking({"device": "gpu", "gpu": wanted}) is None) == fits
+
+
+@pytest.mark.parametrize(("given", "count", "shown"), [("3,5", 1, "3"), ("3,5", 2, "3,5"), ("", 1, "0")])
+def test_a_worker_sees_as_many_gpus_as_its_cell_has(monkeypatch, given, count, shown):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", given)
+    assert placement.visible_devices(count) == {"CUDA_VISIBLE_DEVICES": shown}
+
+
+def test_a_cell_in_the_wrong_place_is_no_row(tmp_path):
+    cell = {"platform": "far", "environment": "e", "adapter_mode": "m", "network": "n", "batch": 1, "threads": 1}
+    options = {"manifest": "m.json", "proof": "p.json", "shard": "far/s.parquet", "log": "logs/far.log"}
+    done = subprocess.run(
+        [ROOT / "workflow/scripts/steptime", "measure.cell", "--networks", ROOT / "config/networks.yaml"]
+        + ["--job", json.dumps({"cell": cell | {"repeat": 1}})]
+        + [text for name, value in options.items() for text in (f"--{name}", value)],
+        cwd=tmp_path,
+        env=os.environ | {placement.ENTRIES: json.dumps({"far": {"device": "cpu", "cores": 4096}})},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "is not the platform 'far': " in done.stderr and done.stderr.count("\n") == 1
+    assert (tmp_path / "logs/far.log").read_text() == done.stderr
+    assert not (tmp_path / "far").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("  cores: 32\n", "", "at 'server-cpu', the key 'cores' is missing: 'cluster' needs it."),
+        (
+            "    partition: cpu\n",
+            "    partitoin: cpu\n",
+            "at 'desktop-cpu.cluster', there is no key 'partitoin': did you mean 'partition'?",
+        ),
+        ("gpu:k80:2", "'k80 x 2'", "at 'k80.cluster.gres'"),
+    ],
+)
+def test_a_mistake_in_a_file_of_platforms(tmp_path, old, new, sentence):
+    mine = tmp_path / "mine.yaml"
+    example = (ROOT / "config/platforms.example.yaml").read_text()
+    mine.write_text(example)
+    loaded = configuration.load(ROOT, {"grid": "ci", "platforms": str(mine)})
+    assert {"local-cpu", "k80"} <= set(loaded.platforms)
+    assert old in example
+    mine.write_text(example.replace(old, new, 1))
+    with pytest.raises(configuration.ConfigurationError) as error:
+        configuration.load(ROOT, {"grid": "ci", "platforms": str(mine)})
+    assert str(error.value).startswith(f"{mine}: {sentence}")

@@ -1,0 +1,93 @@
+# Where a cell may be measured, and what a cluster is asked for. Functions only.
+import math
+
+from measure import placement
+
+# For the programs, as the interpreter is: which partition a node is in changes no number.
+os.environ[placement.ENTRIES] = json.dumps(CONFIGURATION.platforms)
+
+# Cells go to a cluster where jobs are counted and no host is shared out: profiles/default limits the host, profiles/slurm
+# the jobs. Snakemake itself tells its executor only after this file was read.
+ON_CLUSTER = workflow.resource_settings.nodes is not None and "host" not in workflow.resource_settings.resources
+
+# What SLURM has as an option of its own; the keys are those of `cluster` in config/platforms.yaml.
+OPTIONS = {
+    "partition": "slurm_partition",
+    "account": "slurm_account",
+    "qos": "qos",
+    "gres": "gres",
+    "constraint": "constraint",
+}
+# A cell's time limit is kept by its supervisor; SLURM's lies above it, for the starts of Snakemake and the framework.
+START_MINUTES = 10
+
+
+def elsewhere(platform):
+    """Why this run cannot measure cells of a platform; None where it can."""
+    needs = CONFIGURATION.platforms[platform]
+    if not workflow.is_main_process:
+        return None
+    if ON_CLUSTER:
+        return None if "cluster" in needs else "its entry in the file of platforms has no 'cluster'"
+    if "cluster" in needs:
+        return "a cluster gives it: run there with --workflow-profile profiles/slurm"
+    return placement.lacking(needs)
+
+
+ELSEWHERE = {platform: elsewhere(platform) for platform in CONFIGURATION.grid["platforms"]}
+
+
+def within_reach(folder, platforms):
+    """Those platforms whose machine this run can look at, or whose file results/<folder>/<platform>.json was fetched."""
+    return [
+        platform
+        for platform in dict.fromkeys(platforms)
+        if ELSEWHERE[platform] is None or Path(f"results/{folder}/{platform}.json").exists()
+    ]
+
+
+# There is a peak for platforms whose cells run on CPUs.
+PEAKS = within_reach("peaks", (cell.platform for cell in REPORTED_CELLS if cell.device == "cpu"))
+
+
+def shards_at_hand(keys):
+    """Paths of the shards of cells, of which those that this run cannot measure must be there already."""
+    for platform, reason in ELSEWHERE.items():
+        missing = [key for key in keys if key.startswith(f"{platform}/") and not Path(shard_path(key)).exists()]
+        if reason and missing:
+            raise WorkflowError(
+                f"{len(missing)} shards of the platform '{platform}' are missing, such as {shard_path(missing[0])}, and "
+                f"this run cannot measure them: {reason}. Fetch what was measured there with "
+                f"`make merge FROM=<its results folder>`, or leave the platform out of the grid."
+            )
+    return [shard_path(key) for key in keys]
+
+
+def asked_of_slurm():
+    """The resources of a rule that must run on its wildcard `platform`, as functions of it."""
+    catalogue = CONFIGURATION.platforms
+    if not any("cluster" in catalogue[platform] for platform in ELSEWHERE):
+        return {}
+    asked = {}
+    for key, resource in OPTIONS.items():
+        # Only what some platform says: a resource of the rule, even an empty one, hides --default-resources.
+        if any(key in entry.get("cluster", {}) for entry in catalogue.values()):
+            asked[resource] = from_cluster(lambda needs, key=key: needs["cluster"].get(key))
+    return asked | {
+        "mem_mb": from_cluster(lambda needs: int(needs["memory_gib"] * 1024), 0),
+        # All CPUs of the node, not the cell's threads: a step that is bound to 2 CPUs may get two halves of one core, and
+        # the supervisor could not take one of each.
+        "cpus_per_task": from_cluster(lambda needs: needs["cores"]),
+        "slurm_extra": from_cluster(lambda needs: f"--exclusive {needs['cluster'].get('extra', '')}".strip()),
+        "runtime": from_cluster(lambda needs: math.ceil(CONFIGURATION.grid["limits"]["seconds"] / 60) + START_MINUTES),
+    }
+
+
+def from_cluster(value, otherwise=None):
+    """A function of the wildcards that gives `value` of their platform's entry, or `otherwise` where no cluster does."""
+
+    def resource(wildcards):
+        needs = CONFIGURATION.platforms[wildcards.platform]
+        return value(needs) if "cluster" in needs else otherwise
+
+    return resource
