@@ -3,25 +3,29 @@
 # make help       says what else there is
 CORES ?= all
 TARGET ?=
+GRID ?=
 PYTHON ?=
 
 .PHONY: run test report environments again inspect clean help venv
 
-run: venv  ## set everything up, then: .venv/bin/snakemake --cores $(CORES) $(TARGET)
-	@.venv/bin/snakemake --cores $(CORES) $(TARGET)
+CHOSEN = $(if $(GRID),--config grid=$(GRID) --)
+
+run: venv  ## set everything up, then: .venv/bin/snakemake --cores $(CORES) $(CHOSEN) $(TARGET)
+	@.venv/bin/snakemake --cores $(CORES) $(CHOSEN) $(TARGET)
 
 test: venv  ## run the tests
 	@.venv/bin/python -m pytest
 
 report: venv  ## make the report, results/report/index.html, and what it shows
-	@.venv/bin/snakemake --cores $(CORES) write_report
+	@.venv/bin/snakemake --cores $(CORES) $(CHOSEN) write_report
 
 environments: venv  ## make the frameworks' environments, and measure nothing
 	@.venv/bin/snakemake --cores $(CORES) environments
 
 again: venv  ## measure once more the cells that were measured while something else was at work
-	@cells=$$(workflow/scripts/steptime measure.disturbed) && .venv/bin/snakemake --cores $(CORES) --force $$cells
-	@.venv/bin/snakemake --cores $(CORES) $(TARGET)
+	@cells=$$(workflow/scripts/steptime measure.disturbed $(if $(GRID),--grid $(GRID))) && \
+		.venv/bin/snakemake --cores $(CORES) --force $(CHOSEN) $$cells
+	@.venv/bin/snakemake --cores $(CORES) $(CHOSEN) $(TARGET)
 
 inspect: venv  ## print all that a shard knows: make inspect SHARD=results/shards/...
 	@workflow/scripts/steptime measure.inspect $(SHARD)
@@ -32,7 +36,7 @@ clean:  ## remove .venv, the frameworks' environments and caches; results and lo
 
 help:  ## say what can be made
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile
-	@echo '  CORES=16 TARGET=shi2016_table4 says how many cores and which table or figure; PYTHON=python3.12 which Python.'
+	@echo '  CORES=16 TARGET=shi2016_table4 GRID=paper says how many cores, which table or figure, which grid; PYTHON=python3.12 which Python.'
 
 venv:
 	@PYTHON="$(PYTHON)" sh workflow/scripts/environments/bootstrap.sh

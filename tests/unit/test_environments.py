@@ -184,9 +184,11 @@ def test_conda_supplies_python_and_may_fail_too(checkout, monkeypatch, works):
 
 
 @pytest.mark.parametrize("text", ["No space left on device (os error 28)", "Disk quota exceeded (os error 122)"])
-def test_a_full_disk_is_called_so(text):
-    said = build.reason(f"error: Failed to install: a.whl\n  cause: failed to copy\n  cause: {text}\n", "it failed")
-    assert said == "it failed since the disk is full: free some space"
+def test_a_full_disk_is_no_result(checkout, text):
+    builder = build.Builder(pins.load(checkout / "envs/tiny-1.yaml"), checkout / "prefix", sys.stdout)
+    said = f"error: Failed to install: a.whl\n  cause: failed to copy\n  cause: {text}\n"
+    with pytest.raises(OSError, match="the disk is full: free some space and run again"):
+        builder._check(subprocess.CompletedProcess([], 2, "", said), "it failed")
 
 
 def test_pip_is_followed_unless_uv_is_set_up():

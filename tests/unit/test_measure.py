@@ -1,10 +1,11 @@
 """Pieces of the supervisor that need no framework."""
 
 import os
+import subprocess
 
 import pytest
 
-from measure import interference, machine, progress, supervise
+from measure import cell, interference, machine, progress, supervise
 
 
 def test_a_cell_gets_one_cpu_of_each_core_before_it_gets_siblings():
@@ -43,6 +44,31 @@ def test_interference_is_what_others_used():
         "steal_share": pytest.approx(0.01),
         "frequency_ratio": 0.5,
     }
+
+
+def test_a_clock_that_slows_down_disturbs():
+    assert interference.disturbed({"foreign_cpus": 0.0, "steal_share": None, "frequency_ratio": 0.8})
+    assert not interference.disturbed({"foreign_cpus": 0.05, "steal_share": float("nan"), "frequency_ratio": 0.95})
+
+
+def test_a_changed_checkout_says_what_differs_from_its_commit(tmp_path, monkeypatch):
+    monkeypatch.setattr(cell, "ROOT", tmp_path)
+    assert cell.workflow() == {"commit": None, "changed": None}
+    (tmp_path / ".gitignore").write_text("results/")
+    author = ["-c", "user.name=A", "-c", "user.email=a"]
+    for command in (["init", "-q"], ["add", "."], [*author, "commit", "-qm", "first"]):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    clean = cell.workflow()
+    assert len(clean["commit"]) == 12 and clean["changed"] == []
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/shard").touch()
+    assert cell.workflow() == clean
+    # A new adapter changes what is measured though git does not know it yet.
+    (tmp_path / "adapter.py").touch()
+    assert cell.workflow() == {"commit": f"{clean['commit']}-dirty", "changed": ["adapter.py"]}
+    (tmp_path / "below").mkdir()
+    monkeypatch.setattr(cell, "ROOT", tmp_path / "below")
+    assert cell.workflow()["commit"] is None
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(42, "42 s"), (420, "7 min"), (11100, "3 h 05 min")])

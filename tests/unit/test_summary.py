@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from scipy.stats import ttest_1samp
 
-from merge.summary import MixedRowsError, summarise
+from merge import MixedRowsError
+from merge.summary import summarise
 
 CELL = {
     "platform": "local-cpu",
@@ -71,15 +72,17 @@ def test_a_cell_that_failed_keeps_its_reason_even_where_nothing_else_is_known():
 def test_marks_tell_of_threads_and_samples():
     busy = rows([1.0] * 6, effective_threads=2.3)
     above = rows([1.0] * 6, threads=8, effective_threads=3.9)
+    crowded = rows([1.0] * 6, batch=2, waiting_threads=1.2)
     idle = rows([1.0] * 6, threads=4, effective_threads=1.0)
     disturbed = rows([1.0] * 6, threads=3, effective_threads=3.0, foreign_cpus=0.5)
     stolen = rows([1.0] * 6, threads=3, batch=1, effective_threads=3.0, steal_share=0.05)
     few = rows([1.0] * 5, threads=1, effective_threads=1.0)
     on_gpu = rows([1.0] * 6, device="gpu", threads=1, effective_threads=2.0)
-    frame = pd.DataFrame(busy + above + idle + disturbed + stolen + few + on_gpu)
+    frame = pd.DataFrame(busy + above + crowded + idle + disturbed + stolen + few + on_gpu)
     assert summarise(frame, {"m1": 4})["marks"].tolist() == [
         ["oversubscribed"],
         ["more threads than CPUs"],
+        ["crowded"],
         ["idle threads"],
         ["disturbed"],
         ["disturbed"],
@@ -92,10 +95,3 @@ def test_two_timed_regions_are_refused():
     other = rows([1.0], environment="mxnet-1.9", timed_region=["forward"])
     with pytest.raises(MixedRowsError, match="mxnet-1.9 times 'forward', torch-2.13 times 'forward, backward'"):
         summarise(pd.DataFrame(rows([1.0]) + other))
-
-
-def test_two_machines_under_one_platform_are_refused():
-    with pytest.raises(MixedRowsError, match=r"'local-cpu' has rows of 2 machines \(m1, m2\)"):
-        summarise(pd.DataFrame(rows([1.0]) + rows([1.0], threads=1, machine_id="m2")))
-    two_platforms = rows([1.0]) + rows([1.0], platform="server-cpu", machine_id="m2")
-    assert len(summarise(pd.DataFrame(two_platforms))) == 2

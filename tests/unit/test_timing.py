@@ -105,3 +105,38 @@ def test_a_loss_that_is_not_a_number_ends_the_cell():
     network = Network(lambda step: 1.0)
     with pytest.raises(timing.Diverged, match="nan after 2 steps"):
         timing.warm_up(lambda steps: math.nan if network.step else network.run(steps), network.clock, 10.0)
+
+
+class Engine(Network):
+    """A stand-in with an engine: `run` returns `left` seconds before its work is done, which `read` waits for."""
+
+    def __init__(self, seconds, left, neighbour=()):
+        super().__init__(lambda step: seconds)
+        self.left, self.neighbour, self.queued = left, iter(neighbour), 0.0
+
+    def run(self, steps):
+        loss = super().run(steps)
+        self.now -= self.left
+        self.queued = self.left
+        return loss
+
+    def read(self):
+        self.now += 0.001 + self.queued + next(self.neighbour, 0.0)
+        self.queued = 0.0
+
+
+@pytest.mark.parametrize(
+    ("left", "neighbour", "late"),
+    [
+        (0.0, [], 0.0),
+        (0.3, [], 0.3),
+        # A neighbour delays the first reading of an adapter that waits; the next block tells.
+        (0.0, [0.2], 0.0),
+        # And it hides, or not, what is missing.
+        (0.3, [0.0, 0.1, 0.2], 0.2),
+    ],
+)
+def test_work_that_goes_on_after_a_block_is_seen(left, neighbour, late):
+    engine = Engine(1.0, left, neighbour)
+    engine.run(1)
+    assert timing.late_seconds(engine.run, engine.read, engine.clock, 1, limit=0.05) == pytest.approx(late)

@@ -1,12 +1,22 @@
 """Faults injected for real: a worker that is killed, hangs or takes all memory is a row, and the run goes on."""
 
+import json
+import os
+import re
+import shutil
 import signal
 import subprocess
+import sys
 import time
 
+import pandas as pd
+import psutil
 import pytest
 
 from measure import shard
+
+TABLE = ("--config", "grid=faults", "--", "shi2016_table4")
+GOOD, HANGING = (f"standin-1.0.{mode}-tiny-b16-t1-d1-r1" for mode in ("good", "hangs"))
 
 EXPECTED = {
     "standin-1.0.good": ("ok", ""),
@@ -22,15 +32,86 @@ EXPECTED = {
     ),
     "standin-1.0.unable": ("unsupported", "the stand-in has no layer of this kind"),
     "standin-1.0.wrong": ("not_equivalent", "every update is 2 times the specification's"),
+    "standin-1.0.early": ("not_equivalent", "a synchronisation is missing: "),
+    "standin-1.0.lazy": ("not_equivalent", "the loss is a Later and not yet a number"),
+    "standin-1.0.greedy": ("ok", ""),
+    "standin-1.0.crowded": ("ok", ""),
     "broken-1.0.good": ("install_failed", "steptime-no-such-package"),
 }
 
 
 @pytest.fixture(scope="module")
-def faulty(new_checkout):
+def interrupted(new_checkout):
+    """A run in which the supervisor of one cell is killed, as the kernel does when memory is out."""
     checkout = new_checkout("faults")
-    done = checkout.snakemake("--config", "grid=faults", "--", "shi2016_table4")
+    running = start(checkout)
+    wait_for(running, "standin-1.0 hangs, tiny")
+    time.sleep(1)
+    (supervisor,) = supervisors(running)
+    workers = supervisor.children(recursive=True)
+    supervisor.kill()
+    _, left = psutil.wait_procs(workers, timeout=5)
+    printed, _ = running.communicate(timeout=120)
+    return checkout, running.returncode, printed, len(workers), left
+
+
+@pytest.fixture(scope="module")
+def faulty(interrupted):
+    """The same command once more: what the fault took, and nothing else, is measured."""
+    checkout = interrupted[0]
+    before = times(checkout)
+    done = checkout.snakemake(*TABLE)
+    after = times(checkout)
+    assert {name: after[name] for name in before} == before
     return checkout, done
+
+
+def start(checkout):
+    """Begins a run of the table."""
+    return subprocess.Popen(
+        checkout.command(*TABLE),
+        cwd=checkout.root,
+        env=checkout.environment(),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+
+
+def wait_for(running, words):
+    """Reads what a run prints until a line has the words."""
+    assert any(words in line for line in running.stdout)
+
+
+def supervisors(running):
+    """The processes of a run that measure a cell."""
+    below = psutil.Process(running.pid).children(recursive=True)
+    return [process for process in below if {"program", "measure.cell"} <= set(process.cmdline())]
+
+
+def times(checkout):
+    """When each shard was written."""
+    return {name: path.stat().st_mtime_ns for name, path in checkout.shards().items()}
+
+
+def leftovers(checkout):
+    """Files that were not written to their end."""
+    return list((checkout.root / "results").rglob(".*.partial"))
+
+
+def test_a_killed_supervisor_leaves_no_half_shard_and_no_worker(interrupted):
+    checkout, code, printed, workers, left = interrupted
+    assert code != 0
+    assert workers and not left
+    assert set(checkout.shards()) == {f"{cell}-tiny-b16-t1-d1-r1" for cell in EXPECTED} - {HANGING}, printed
+    assert not leftovers(checkout)
+
+
+def test_after_it_exactly_the_lost_cell_is_measured(faulty):
+    checkout, done = faulty
+    assert "cell 1 of 1: standin-1.0 hangs" in done.stdout
+    assert len(checkout.shards()) == len(EXPECTED)
 
 
 def test_the_run_goes_on_and_the_table_is_complete(faulty):
@@ -56,25 +137,150 @@ def test_a_fault_is_a_row_with_status_and_reason(faulty, cell):
     rows, _ = shard.read(checkout.shards()[f"{cell}-tiny-b16-t1-d1-r1"])
     assert rows["status"][0].as_py() == status
     assert reason in rows["reason"][0].as_py()
-    assert (rows["seconds"][0].as_py() is not None) == (status == "ok")
+    assert status == "ok" or reason
+
+
+def test_threads_that_nobody_asked_for_are_marked(faulty):
+    checkout, _ = faulty
+    table = pd.read_parquet(checkout.root / "results/tables/shi2016_table4.parquet")
+    marks = {row["adapter_mode"]: set(row["marks"].split(", ")) for row in table.to_dict("records") if row["marks"]}
+    # A neighbour in earnest would be named instead.
+    assert {"oversubscribed", "disturbed"} & marks["greedy"]
+    assert {"crowded", "disturbed"} & marks["crowded"]
+
+
+def test_a_shard_tells_people_how_its_numbers_came_about(faulty):
+    checkout, _ = faulty
+    done = subprocess.run(
+        ["workflow/scripts/steptime", "measure.inspect", checkout.shards()[GOOD]],
+        cwd=checkout.root,
+        env=checkout.environment() | {"STEPTIME_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (digest,) = re.findall(r"environment_digest: (\w{16})", done.stdout)
+    assert digest == json.loads((checkout.root / "results/environments/standin-1.0.json").read_text())["digest"]
+    # Copied files are no checkout of git's, so the commit is not known here.
+    for words in (
+        "s per mini-batch, the median",
+        "logical cores",
+        "numpy 2.4.6",
+        "weights: 20161",
+        "commit: not known",
+    ):
+        assert words in done.stdout, done.stdout
+    assert re.search(r"variables\W+OMP_NUM_THREADS: \{threads\}", done.stdout)
 
 
 def test_a_truncated_shard_is_named_with_the_command_that_helps(faulty):
     checkout, _ = faulty
-    path = checkout.shards()["standin-1.0.good-tiny-b16-t1-d1-r1"]
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-100])
-    done = checkout.snakemake("--config", "grid=faults", "--", "shi2016_table4")
+    path = checkout.shards()[GOOD]
+    path.write_bytes(path.read_bytes()[:-100])
+    done = checkout.snakemake(*TABLE)
     assert done.returncode != 0
     name = path.relative_to(checkout.root)
     assert f"measure its cell again with `rm {name} && snakemake {name}`" in done.stdout
-    table = checkout.root / "results/tables/shi2016_table4.md"
-    before = table.stat().st_mtime_ns
     path.unlink()
-    assert checkout.snakemake("--config", "grid=faults", "--", str(name)).returncode == 0
+    done = checkout.snakemake(*TABLE[:3], str(name), "shi2016_table4")
+    assert done.returncode == 0, done.stdout
     shard.read(path)
-    assert checkout.snakemake("--config", "grid=faults", "--", "shi2016_table4").returncode == 0
-    assert table.stat().st_mtime_ns > before
+    table = checkout.root / "results/tables/shi2016_table4.md"
+    assert table.stat().st_mtime_ns > path.stat().st_mtime_ns
+
+
+@pytest.fixture
+def small_disk(faulty):
+    """The results on a file system of 1 MiB."""
+    results = faulty[0].root / "results"
+    kept = results.with_name("kept")
+    shutil.copytree(results, kept)
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", results], capture_output=True, text=True)
+    if mount.returncode != 0:
+        shutil.rmtree(kept)
+        pytest.skip(f"a file system cannot be mounted here: {mount.stderr.strip()}")
+    shutil.copytree(kept, results, dirs_exist_ok=True)
+    yield faulty[0]
+    subprocess.run(["umount", "--lazy", results], check=True)
+    shutil.rmtree(kept)
+
+
+def fill_up(folder):
+    """Leaves 8 KiB, which are not enough for a shard."""
+    ballast = folder / "ballast"
+    with ballast.open("wb", buffering=0) as file, pytest.raises(OSError):
+        while True:
+            file.write(bytes(4096))
+    os.truncate(ballast, ballast.stat().st_size - 8192)
+    return ballast
+
+
+def check_a_full_disk(checkout, target, fill, free, **variables):
+    """The shard of one cell finds no space: a sentence, no half shard, nothing else lost; then there is space."""
+    path = checkout.shards()[GOOD]
+    path.unlink()
+    before = times(checkout)
+    fill()
+    done = subprocess.run(
+        checkout.command(*TABLE[:3], target),
+        cwd=checkout.root,
+        env=checkout.environment() | variables,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    assert done.returncode != 0
+    sentence = f"The shard {path.relative_to(checkout.root)} cannot be written ("
+    assert sentence in done.stdout and "Traceback" not in done.stdout, done.stdout
+    assert times(checkout) == before and not leftovers(checkout)
+    free()
+    done = checkout.snakemake(*TABLE[:3], target)
+    assert done.returncode == 0, done.stdout
+    assert shard.read(path)[0]["status"][0].as_py() == "ok"
+    assert {name: time for name, time in times(checkout).items() if name != GOOD} == before
+
+
+def test_a_full_file_system(small_disk):
+    results, ballast = small_disk.root / "results", []
+    # As in a first run: Snakemake does not miss a shard whose table is there.
+    for made in ("merged", "tables"):
+        shutil.rmtree(results / made)
+    check_a_full_disk(
+        small_disk,
+        "shi2016_table4",
+        fill=lambda: ballast.append(fill_up(results)),
+        free=lambda: ballast[0].unlink(),
+    )
+
+
+def test_a_limit_on_files(faulty, tmp_path):
+    """As a quota sets it; where nothing can be mounted, this is the full disk."""
+    python = tmp_path / "python"
+    # Blocks of 512 bytes; a shard has 14 KiB.
+    python.write_text(f'#!/bin/sh\nulimit -f 16\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    shard_of_it = str(faulty[0].shards()[GOOD].relative_to(faulty[0].root))
+    check_a_full_disk(faulty[0], shard_of_it, lambda: None, lambda: None, STEPTIME_PYTHON=str(python))
+
+
+def copy_badly(source, target):
+    """As `cp -r` does, in the worst order: new times, each file older than those it was made of."""
+    for age, folder in enumerate(("shards", "proofs", "environments")):
+        shutil.copytree(source / folder, target / folder, copy_function=shutil.copyfile)
+        for path in (target / folder).rglob("*.*"):
+            os.utime(path, (age, age))
+
+
+def test_results_of_another_machine_make_tables_without_measuring(faulty, new_checkout):
+    here = new_checkout("faults")
+    copy_badly(faulty[0].root / "results", here.root / "results")
+    content = {name: path.read_bytes() for name, path in here.shards().items()}
+    done = here.snakemake(*TABLE)
+    assert done.returncode == 0, done.stdout
+    assert "cell 1 of" not in done.stdout and not (here.root / "logs/shards").exists()
+    assert {name: path.read_bytes() for name, path in here.shards().items()} == content
+    table = pd.read_parquet(here.root / "results/tables/shi2016_table4.parquet")
+    assert (table["source"] == "ours").sum() == len(content)
 
 
 def test_an_interrupted_cell_is_the_only_one_to_be_measured_again(new_checkout):
@@ -82,24 +288,16 @@ def test_an_interrupted_cell_is_the_only_one_to_be_measured_again(new_checkout):
     grid = checkout.root / "config/grids/faults.yaml"
     text = grid.read_text().replace(", broken-1.0", "").replace("seconds: 4,", "seconds: 60,")
     grid.write_text(
-        text.replace("[good, killed, segfault, hangs, memory, quiet, nan, narrow, unable, wrong]", "[good, hangs]")
+        text.replace(
+            "[good, killed, segfault, hangs, memory, quiet, nan, narrow, unable, wrong, early, lazy, greedy, crowded]",
+            "[good, hangs]",
+        )
     )
-    good, hanging = (f"standin-1.0.{mode}-tiny-b16-t1-d1-r1" for mode in ("good", "hangs"))
-    command = checkout.command("--config", "grid=faults", "--", f"results/shards/local-cpu/{good}.parquet")
+    command = checkout.command("--config", "grid=faults", "--", f"results/shards/local-cpu/{GOOD}.parquet")
     assert subprocess.run(command, cwd=checkout.root, env=checkout.environment()).returncode == 0
-    measured = checkout.shards()[good].stat().st_mtime_ns
-    running = subprocess.Popen(
-        checkout.command("--config", "grid=faults", "--", "shi2016_table4"),
-        cwd=checkout.root,
-        env=checkout.environment(),
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    for line in running.stdout:
-        if "standin-1.0 hangs, tiny" in line:
-            break
+    measured = times(checkout)
+    running = start(checkout)
+    wait_for(running, "standin-1.0 hangs, tiny")
     time.sleep(2)
     interrupted = time.monotonic()
     # A terminal's Ctrl-C reaches every process of the foreground group.
@@ -107,9 +305,9 @@ def test_an_interrupted_cell_is_the_only_one_to_be_measured_again(new_checkout):
     running.communicate(timeout=30)
     assert time.monotonic() - interrupted < 20
     assert running.returncode not in (0, -signal.SIGKILL)
-    assert set(checkout.shards()) == {good}
-    assert not list((checkout.root / "results").rglob(".*.parquet.*"))
+    assert times(checkout) == measured
+    assert not leftovers(checkout)
     grid.write_text(grid.read_text().replace("seconds: 60", "seconds: 2"))
     checkout.snakemake("--config", "grid=faults", "--rerun-triggers", "mtime", "--", "shi2016_table4")
-    assert set(checkout.shards()) == {good, hanging}
-    assert checkout.shards()[good].stat().st_mtime_ns == measured
+    assert set(checkout.shards()) == {GOOD, HANGING}
+    assert times(checkout)[GOOD] == measured[GOOD]

@@ -1,6 +1,7 @@
 """The project's own style: Snakemake's linter, snakefmt, ruff, and Python 3.6 for what runs in old environments."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -51,3 +52,9 @@ def test_every_rule_says_what_it_does():
     listed = subprocess.run([TOOLS / "snakemake", "--list-rules"], cwd=ROOT, capture_output=True, text=True, check=True)
     rules = [line for line in listed.stdout.splitlines() if line]
     assert rules and all("(" in line or line == "all" for line in rules), listed.stdout
+
+
+def test_every_test_that_the_documents_name_is_there():
+    named = re.findall(r"`(test_\w+)`", "".join(path.read_text() for path in (ROOT / "docs").glob("*.md")))
+    there = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    assert named and [name for name in named if f"def {name}(" not in there] == []

@@ -17,7 +17,7 @@ sys.path.insert(0, str(SCRIPTS))
 import configuration
 import grid
 from environments import pins
-from measure import progress
+from measure import adopt, progress
 from worker import networks
 
 # Planning makes millions of objects that all stay; to look for garbage among them took a fifth of its time.
@@ -36,6 +36,9 @@ try:
 except configuration.ConfigurationError as error:
     # Not a WorkflowError: it would wrap the sentence in lines about this file.
     sys.exit(str(error))
+
+if workflow.is_main_process:
+    adopt.adopt(PLAN.cells.values())
 
 # The artefact whose cells stand for the grid where an artefact tells of all networks: each at one mini-batch size.
 REPORTED = "shi2016_table4"

@@ -9,6 +9,7 @@ without conda, and an environment that conda cannot make stops no other.
 """
 
 import argparse
+import errno
 import fcntl
 import json
 import os
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from environments import installer, interpreter, pins
+from whole import whole
 
 STAMP = ".steptime-digest"
 # What conda and virtual environments bring along by themselves.
@@ -57,7 +59,7 @@ class Builder:
             else:
                 self._python_by_uv()
             self._packages()
-        except InstallError:
+        except (InstallError, OSError):
             remove(self.prefix)
             raise
         # Last, so that what an interrupt leaves half made is made again.
@@ -123,13 +125,15 @@ class Builder:
 
     def _check(self, done: subprocess.CompletedProcess[str], failure: str, advice: str = "") -> None:
         if done.returncode != 0:
-            raise InstallError(reason(done.stderr or done.stdout, failure) + advice)
+            said = done.stderr or done.stdout
+            # Nothing that the framework is to blame for, so no result.
+            if any(text in said for text in NO_SPACE):
+                raise OSError(errno.ENOSPC, "the disk is full: free some space and run again", str(self.prefix))
+            raise InstallError(reason(said, failure) + advice)
 
 
 def reason(output: str, failure: str) -> str:
     """One clause that says why an installer failed and what to do, from what it printed."""
-    if any(text in output for text in NO_SPACE):
-        return f"{failure} since the disk is full: free some space"
     # From the first error on, without uv's drawing of the chain of causes. Hints, addresses and paths are of
     # this machine, and so is how long uv tried.
     said = re.split(r"(?:^|\n)\s*(?:×|error:|\w*Error:)", output, maxsplit=1)[-1]
@@ -157,13 +161,8 @@ def unpinned(installed: dict[str, str], wanted: pins.Pins) -> list[str]:
 
 def write(path: Path, manifest: dict[str, Any]) -> None:
     """Writes a manifest, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.partial")
-    with temporary.open("w") as file:
-        file.write(json.dumps(manifest, indent=1, sort_keys=True) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    with whole(path) as file:
+        file.write(json.dumps(manifest, indent=1, sort_keys=True).encode() + b"\n")
 
 
 def make(environment: str, spec: Path, log: TextIO) -> dict[str, Any]:

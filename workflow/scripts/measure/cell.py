@@ -26,6 +26,7 @@ from worker import networks
 
 TIMED_REGION = ("forward", "loss", "backward", "update", "sync")
 MEMORY_SHARE = 0.9
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def main() -> None:
@@ -57,12 +58,14 @@ def main() -> None:
     facts = column_values(cell, spec, outcome, manifest, catalogue) | {
         "proof_id": proof.get("proof_id"),
         "machine_id": machine.identify(surroundings.machine),
-        "workflow_commit": surroundings.commit,
+        "workflow_commit": surroundings.workflow["commit"],
         "started_at": began,
     }
     footer = {
         "machine": surroundings.machine,
         "software": software(cell, outcome, manifest),
+        "workflow": surroundings.workflow,
+        "seeds": surroundings.seeds,
         "job": job,
         "worker": outcome.events,
         "ended_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -73,7 +76,8 @@ def main() -> None:
         shard.write(options.shard, facts, outcome.samples, footer)
     except OSError as error:
         sys.exit(f"The shard {options.shard} cannot be written ({error.strerror}): free some space and run again.")
-    progress.report(title, result(outcome), time.monotonic() - clock)
+    marked = " (disturbed: something else was at work)" if interference.disturbed(facts) else ""
+    progress.report(title, result(outcome) + marked, time.monotonic() - clock)
 
 
 class Surroundings:
@@ -81,16 +85,20 @@ class Surroundings:
 
     def __init__(self) -> None:
         self.machine: dict[str, Any] = {}
-        self.commit: str | None = None
+        self.workflow: dict[str, Any] = {}
+        self.seeds: dict[str, int] = {}
 
     def look(self) -> None:
         """Describes the machine and the workflow, and imports what writes the shard; the second time, nothing."""
         if not self.machine:
-            self.machine, self.commit = machine.describe(), commit()
+            self.machine, self.workflow = machine.describe(), workflow()
             # pyarrow imports pandas when it makes its first array.
             import pandas  # noqa: F401
 
             from measure import shard  # noqa: F401
+            from worker import data
+
+            self.seeds = {"weights": data.SEED, "mini-batch": data.BATCH_SEED}
 
 
 def measure(job: dict[str, Any], spec: dict[str, Any], log: Path, meanwhile: Callable[[], None]) -> Outcome:
@@ -187,6 +195,7 @@ def column_values(
             "cpu_seconds": used,
             "wall_seconds": wall,
             "effective_threads": used / wall if wall else None,
+            "waiting_threads": done["waited_seconds"] / wall if wall else None,
             "involuntary_switches": done.get("involuntary_switches"),
             "first_loss": warmup.get("first_loss"),
             "last_loss": done.get("last_loss"),
@@ -199,21 +208,31 @@ def software(cell: dict[str, Any], outcome: Outcome, manifest: dict[str, Any]) -
     """The software of a cell: what the framework says of itself, and the packages of its environment."""
     versions = outcome.events.get("ready", {}).get("versions", {})
     named = {name: versions.get(name) for name in ("framework_version", "python", "blas", "cuda", "cudnn", "build")}
-    return named | {"framework": cell["framework"], "packages": manifest.get("packages", {})}
+    return named | {
+        "framework": cell["framework"],
+        "environment_digest": manifest["digest"],
+        "packages": manifest.get("packages", {}),
+    }
 
 
-def commit() -> str | None:
-    """The workflow's commit, with "-dirty" when the tree has changes; None outside a git checkout."""
+def workflow() -> dict[str, Any]:
+    """The workflow's commit, with "-dirty" when the checkout differs from it, and what differs.
+
+    None for both outside a git checkout. New files count, but for those that git is told to ignore.
+    """
     try:
-        described = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
-            capture_output=True,
-            text=True,
-            check=True,
+        described, changed = (
+            subprocess.run(["git", *command], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+            for command in (["rev-parse", "--show-prefix", "--short=12", "HEAD"], ["status", "--porcelain"])
         )
     except (OSError, subprocess.CalledProcessError):
-        return None
-    return described.stdout.strip()
+        return {"commit": None, "changed": None}
+    prefix, commit = described.splitlines()
+    # A checkout without git's folder, in the work tree of something else.
+    if prefix:
+        return {"commit": None, "changed": None}
+    files = [line[3:] for line in changed.splitlines()]
+    return {"commit": commit + ("-dirty" if files else ""), "changed": files}
 
 
 def _options() -> argparse.Namespace:

@@ -1,28 +1,53 @@
-"""Prints the shards of cells that were measured while something else was at work, for measuring them again.
+"""Prints what of the grid was measured on this machine while something else was at work, for measuring it again.
 
-snakemake --force $(workflow/scripts/steptime measure.disturbed)
+snakemake --force $(workflow/scripts/steptime measure.disturbed --grid quick)
 """
 
+import argparse
+import json
+import os
 import sys
 from pathlib import Path
 
-from measure import shard
-from measure.interference import MOST_FOREIGN_CPUS, MOST_STEAL_SHARE
+import yaml
+
+import configuration
+import grid
+from measure import interference, machine, shard
+
+RESULTS = Path("results")
 
 
 def main() -> None:
     """Prints one path a line; exits with 1 when there is none."""
-    paths = [path for path in sorted(Path("results/shards").rglob("*.parquet")) if disturbed(path)]
+    parser = argparse.ArgumentParser(description="Print what was measured while something else was at work.")
+    parser.add_argument("--grid", help="the grid, if it is not the one of config/config.yaml")
+    chosen = parser.parse_args().grid
+    try:
+        config = yaml.safe_load(Path("config/config.yaml").read_text()) | ({"grid": chosen} if chosen else {})
+        plan = grid.expand(configuration.load(Path(), config), len(os.sched_getaffinity(0)))
+        here = machine.identify(machine.describe())
+        paths = [path for path in planned(plan) if path.exists() and disturbed(path, here)]
+    except (configuration.ConfigurationError, shard.ShardError) as error:
+        sys.exit(str(error))
     if not paths:
-        sys.exit("No cell was measured under disturbance: there is nothing to measure again.")
+        sys.exit("Nothing was measured under disturbance on this machine: there is nothing to measure again.")
     print("\n".join(map(str, paths)))
 
 
-def disturbed(path: Path) -> bool:
-    """Whether the cell of a shard was measured above the limits of `measure.interference`."""
-    rows, _ = shard.read(path)
-    foreign, stolen = (rows[name][0].as_py() or 0.0 for name in ("foreign_cpus", "steal_share"))
-    return foreign > MOST_FOREIGN_CPUS or stolen > MOST_STEAL_SHARE
+def planned(plan: grid.Plan) -> list[Path]:
+    """The peaks and shards of a plan."""
+    peaks = dict.fromkeys(RESULTS / "peaks" / f"{cell.platform}.json" for cell in plan.cells.values())
+    return [*peaks, *(RESULTS / "shards" / f"{key}.parquet" for key in plan.cells)]
+
+
+def disturbed(path: Path, here: str) -> bool:
+    """Whether a peak or a shard was measured on the machine `here`, beyond the limits of `measure.interference`."""
+    if path.suffix == ".json":
+        peak = json.loads(path.read_text())
+        return peak["machine_id"] == here and any(found.get("disturbed") for found in peak["threads"].values())
+    row = shard.read(path)[0].slice(0, 1).to_pylist()[0]
+    return row["machine_id"] == here and row["status"] == "ok" and interference.disturbed(row)
 
 
 if __name__ == "__main__":

@@ -1,32 +1,51 @@
 """What else the machine did while samples were taken: other processes, other guests of its host, the clock's rate."""
 
+import math
 import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 TICKS = os.sysconf("SC_CLK_TCK")
-# Above these limits a cell is marked in every table: a tenth of a CPU at work for others, or a hundredth of the
-# machine's time given to other guests. A thread that waits at a barrier for one that lost its CPU loses as much itself.
+# Beyond these limits a cell is marked in every table: a tenth of a CPU at work for others, a hundredth of the machine's
+# time given to other guests, a tenth of the clock's rate lost. A thread that waits at a barrier for one that lost its
+# CPU loses as much itself. How often the kernel took a CPU away is no limit: thread pools that yield (TensorFlow's)
+# make thousands of switches a second on an idle machine.
 MOST_FOREIGN_CPUS = 0.1
 MOST_STEAL_SHARE = 0.01
+LEAST_FREQUENCY_RATIO = 0.9
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The kernel's counters at one moment: CPU seconds since boot over all CPUs, and the mean clock rate in MHz."""
+    """The kernel's counters at one moment: CPU seconds since boot over all CPUs, and a mean clock rate in MHz."""
 
     busy_seconds: float
     stolen_seconds: float
     megahertz: float | None
 
 
-def snapshot() -> Snapshot:
-    """Reads /proc/stat (proc(5): user nice system idle iowait irq softirq steal) and /proc/cpuinfo."""
+def disturbed(seen: Mapping[str, Any]) -> bool:
+    """Whether what `between` gave is beyond the limits; what is not known is within them."""
+
+    def known(name: str) -> float | None:
+        value = seen.get(name)
+        return None if value is None or math.isnan(value) else value
+
+    most = (("foreign_cpus", MOST_FOREIGN_CPUS), ("steal_share", MOST_STEAL_SHARE))
+    return any((known(name) or 0) > limit for name, limit in most) or (
+        (known("frequency_ratio") or 1) < LEAST_FREQUENCY_RATIO
+    )
+
+
+def snapshot(cpus: Iterable[int]) -> Snapshot:
+    """Reads /proc/stat (proc(5): user nice system idle iowait irq softirq steal) and the clock rate of `cpus`."""
     user, nice, system, _idle, _wait, irq, softirq, stolen = map(
         int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
     )
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    rates = [float(line.split(":")[1]) for line in lines if line.startswith("cpu MHz")]
+    rates = _rates()
+    rates = [rates[cpu] for cpu in cpus if cpu in rates]
     return Snapshot(
         (user + nice + system + irq + softirq) / TICKS,
         stolen / TICKS,
@@ -49,3 +68,13 @@ def between(
         "steal_share": (after.stolen_seconds - before.stolen_seconds) / (wall_seconds * cpus),
         "frequency_ratio": after.megahertz / before.megahertz if known else None,
     }
+
+
+def _rates() -> dict[int, float]:
+    """MHz of each CPU, where /proc/cpuinfo tells."""
+    rates: dict[int, float] = {}
+    for block in Path("/proc/cpuinfo").read_text().split("\n\n"):
+        fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in block.splitlines())}
+        if "cpu MHz" in fields:
+            rates[int(fields["processor"])] = float(fields["cpu MHz"])
+    return rates

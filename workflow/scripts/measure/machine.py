@@ -26,15 +26,16 @@ def describe() -> dict[str, Any]:
     }
 
 
+def kind(description: dict[str, Any]) -> str:
+    """What two machines have in common whose rows may stand in one column, in words: CPU, memory and GPUs."""
+    cpu, memory = description["cpu"], round(description["memory_bytes"] / 2**30)
+    gpus = [gpu["model"] for gpu in description["gpus"]]
+    return ", ".join([f"{cpu['model']} with {cpu['logical_cores']} logical cores", f"{memory} GiB", *gpus])
+
+
 def identify(description: dict[str, Any]) -> str:
-    """A short digest of what makes a machine another one: its CPU, memory, GPUs and, where it has one, its id."""
-    facts = [
-        description["cpu"]["model"],
-        description["cpu"]["logical_cores"],
-        round(description["memory_bytes"] / 2**30),
-        [gpu["model"] for gpu in description["gpus"]],
-        read_text(Path("/etc/machine-id")),
-    ]
+    """A short digest of what makes a machine another one: its kind and, where it has one, its id."""
+    facts = [kind(description), read_text(Path("/etc/machine-id"))]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:12]
 
 

@@ -1,9 +1,9 @@
 """Tells on the terminal which cell of how many is being measured, and about how long the rest will take."""
 
 import json
-import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 RUN = Path(".snakemake/steptime")
@@ -23,7 +23,8 @@ def announce(title: str) -> None:
 
 def report(title: str, result: str, seconds: float) -> None:
     """Prints what came out, and counts the cell."""
-    with (RUN / "finished").open("a") if RUN.is_dir() else open(os.devnull, "w") as file:
+    # A disk that is full by now has room for the shard and must not cost it.
+    with suppress(OSError), (RUN / "finished").open("a") as file:
         file.write(f"{seconds:.1f}\n")
     _say(f"    {title}: {result}")
 

@@ -1,12 +1,13 @@
 """The Parquet file of one cell: its columns, which are the contract of the project, and how it is written and read."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from whole import whole
 
 SCHEMA_VERSION = 1
 FOOTER = b"steptime"
@@ -51,6 +52,7 @@ COLUMNS = pa.schema(
         ("cpu_seconds", pa.float64()),
         ("wall_seconds", pa.float64()),
         ("effective_threads", pa.float64()),
+        ("waiting_threads", pa.float64()),
         ("involuntary_switches", pa.int64()),
         ("foreign_cpus", pa.float64()),
         ("steal_share", pa.float64()),
@@ -73,7 +75,7 @@ class ShardError(Exception):
 
 
 def write(path: Path, facts: dict[str, Any], samples: list[tuple[int, float]], footer: dict[str, Any]) -> None:
-    """Writes the shard of one cell: to a file beside it, on disk, then renamed.
+    """Writes the shard of one cell, whole or not at all.
 
     `facts` are the columns that are constant in a cell (missing ones are null), `samples` are (steps, seconds per
     mini-batch); without samples there is one row. Raises OSError (a full disk, say) and leaves no half-written shard.
@@ -85,16 +87,17 @@ def write(path: Path, facts: dict[str, Any], samples: list[tuple[int, float]], f
     columns["sample"], columns["steps"], columns["seconds"] = (list(values) for values in zip(*rows, strict=True))
     content = json.dumps(dict(footer, schema=SCHEMA_VERSION), sort_keys=True)
     table = pa.table(columns, schema=COLUMNS.with_metadata({FOOTER: content.encode()}))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with aside.open("wb") as file:
-            pq.write_table(table, file)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+    with whole(path) as file:
+        pq.write_table(table, file)
+
+
+def file_name(row: dict[str, Any]) -> str:
+    """Name of the file of the cell that a row tells about."""
+    network = row["variant"] or row["network"]
+    return (
+        f"{row['environment']}.{row['adapter_mode']}-{network}"
+        f"-b{row['batch']}-t{row['threads']}-d{row['devices']}-r{row['repeat']}.parquet"
+    )
 
 
 def read(path: Path) -> tuple[pa.Table, dict[str, Any]]:

@@ -1,9 +1,11 @@
 """Runs a worker process, watches it, and says how it ended. The framework can do no harm to what calls this."""
 
 import ctypes
+import errno
 import json
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -18,6 +20,7 @@ import psutil
 from measure import interference
 
 POLL_SECONDS = 0.5
+LEAST_FREE_BYTES = 2**20
 SCRIPTS = Path(__file__).resolve().parents[1]
 # What a worker inherits. Thread knobs, Python's own variables and the like must come from the cell alone.
 INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
@@ -50,6 +53,7 @@ def run_worker(
 
     `meanwhile` is called once the worker has started: slow imports of this process hide behind the framework's own. The
     worker is killed after `limit_seconds`, when its resident memory passes `limit_bytes`, and when this process dies.
+    Raises OSError where it failed for want of space on the disk, which says nothing of the framework.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     reading, writing = os.pipe()
@@ -76,11 +80,13 @@ def run_worker(
         os.close(writing)
         try:
             meanwhile()
-            _watch(worker, pipe, outcome, limit_seconds, limit_bytes)
+            _watch(worker, pipe, outcome, cpus, limit_seconds, limit_bytes)
         finally:
             _kill(worker)
     if outcome.status == "ok" and "done" not in outcome.events:
         outcome.status, outcome.reason = _how_it_ended(worker.returncode, _kernel_kills() > kills_before, log)
+    if outcome.status == "crashed":
+        _refuse_full_disk(outcome.reason, log)
     reported = outcome.events.get("done", {}).get("peak_memory_bytes")
     outcome.peak_memory_bytes = max(filter(None, (outcome.peak_memory_bytes, reported)), default=None)
     return outcome
@@ -100,7 +106,12 @@ def environment(variables: dict[str, str], device: str) -> dict[str, str]:
 
 
 def _watch(
-    worker: subprocess.Popen[bytes], pipe: Any, outcome: Outcome, limit_seconds: float, limit_bytes: int
+    worker: subprocess.Popen[bytes],
+    pipe: Any,
+    outcome: Outcome,
+    cpus: list[int],
+    limit_seconds: float,
+    limit_bytes: int,
 ) -> None:
     deadline = time.monotonic() + limit_seconds
     process = psutil.Process(worker.pid)
@@ -115,7 +126,7 @@ def _watch(
                 break
             *lines, rest = (rest + (chunk or b"")).split(b"\n")
             for line in lines:
-                _note(json.loads(line), outcome)
+                _note(json.loads(line), outcome, cpus)
         resident, peak = _memory(worker.pid)
         outcome.peak_memory_bytes = max(filter(None, (outcome.peak_memory_bytes, peak)), default=None)
         if resident > limit_bytes:
@@ -133,7 +144,7 @@ def _watch(
         time.sleep(0.01)
 
 
-def _note(event: dict[str, Any], outcome: Outcome) -> None:
+def _note(event: dict[str, Any], outcome: Outcome, cpus: list[int]) -> None:
     name = event.pop("event")
     if name == "sample":
         outcome.samples.append((event["steps"], event["seconds"]))
@@ -141,8 +152,8 @@ def _note(event: dict[str, Any], outcome: Outcome) -> None:
         outcome.status, outcome.reason = event["status"], event["reason"]
     else:
         outcome.events[name] = event
-        if name in ("warmup", "done"):
-            outcome.snapshots.append(interference.snapshot())
+        if name in ("warmup", "sampled"):
+            outcome.snapshots.append(interference.snapshot(cpus))
 
 
 def _last_stage(outcome: Outcome) -> str:
@@ -162,6 +173,13 @@ def _how_it_ended(code: int, by_kernel: bool, log: Path) -> tuple[str, str]:
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     last = f": {lines[-1][:200]}" if lines else ""
     return "crashed", f"the worker ended with exit code {code} before it was done{last}"
+
+
+def _refuse_full_disk(reason: str, log: Path) -> None:
+    folders = (log.parent, Path(tempfile.gettempdir()))
+    said = os.strerror(errno.ENOSPC)
+    if said in reason and min(shutil.disk_usage(folder).free for folder in folders) < LEAST_FREE_BYTES:
+        raise OSError(errno.ENOSPC, said, str(log))
 
 
 def _prepare(cpus: list[int]) -> None:

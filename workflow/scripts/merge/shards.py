@@ -15,7 +15,11 @@ import pyarrow.parquet as pq
 
 import configuration
 import grid
-from measure import shard
+from measure import machine, shard
+from merge import MixedRowsError
+
+SHARDS = Path("results/shards")
+MOST_NAMED = 3
 
 
 def main() -> None:
@@ -27,27 +31,21 @@ def main() -> None:
     options = parser.parse_args()
     try:
         plan = grid.expand(configuration.load(Path(), options.config), len(os.sched_getaffinity(0)))
-        keys = plan.artefacts[options.artefact]
-        merged = merge([Path("results/shards") / f"{key}.parquet" for key in keys])
-    except (configuration.ConfigurationError, shard.ShardError) as error:
+        merged = merge(plan.artefacts[options.artefact])
+    except (configuration.ConfigurationError, shard.ShardError, MixedRowsError) as error:
         print(error, file=sys.stderr)
         sys.exit(1)
     pq.write_table(merged, options.output)
 
 
-def merge(paths: list[Path]) -> pa.Table:
+def merge(keys: list[str]) -> pa.Table:
     """All rows of the shards, with the footers' machines by id and software by environment in the metadata.
 
-    Raises ShardError, which names every shard that cannot be read.
+    Raises ShardError, which names every shard that cannot be read, and MixedRowsError.
     """
-    tables, errors = [], []
     footers: dict[str, dict[str, Any]] = {"machines": {}, "software": {}}
-    for path in paths:
-        try:
-            table, footer = shard.read(path)
-        except shard.ShardError as error:
-            errors.append(str(error))
-            continue
+    tables = []
+    for table, footer in read(keys):
         tables.append(table.replace_schema_metadata())
         footers["machines"][table["machine_id"][0].as_py()] = footer["machine"]
         environment = table["environment"][0].as_py()
@@ -55,9 +53,52 @@ def merge(paths: list[Path]) -> pa.Table:
         # A cell that failed early knows nothing of the framework; the first that ran tells.
         if known is None or known["framework_version"] is None:
             footers["software"][environment] = footer["software"]
+    return pa.concat_tables(tables).replace_schema_metadata({shard.FOOTER: json.dumps(footers).encode()})
+
+
+def read(keys: list[str]) -> list[tuple[pa.Table, dict[str, Any]]]:
+    """Rows and footer of the shard of each cell; the platform of a row is the folder that its shard lies in.
+
+    So shards of another machine get a platform of their own by being moved. Raises ShardError, which names every shard
+    that cannot be read or holds another cell than its name says, and MixedRowsError for two kinds of machine in one
+    folder.
+    """
+    found, errors = [], []
+    machines: dict[str, dict[str, list[Path]]] = {}
+    for key in keys:
+        path = SHARDS / f"{key}.parquet"
+        try:
+            table, footer = shard.read(path)
+        except shard.ShardError as error:
+            errors.append(str(error))
+            continue
+        name = shard.file_name(table.slice(0, 1).to_pylist()[0])
+        if name != path.name:
+            errors.append(f"The shard {path} holds the cell of {name}: give it that name.")
+        platform = path.parent.name
+        table = table.set_column(0, shard.COLUMNS.field("platform"), pa.array([platform] * len(table)))
+        machines.setdefault(platform, {}).setdefault(machine.kind(footer["machine"]), []).append(path)
+        found.append((table, footer))
     if errors:
         raise shard.ShardError("\n".join(errors))
-    return pa.concat_tables(tables).replace_schema_metadata({shard.FOOTER: json.dumps(footers).encode()})
+    for platform, paths_by_kind in machines.items():
+        _refuse_several(platform, paths_by_kind)
+    return found
+
+
+def _refuse_several(platform: str, paths_by_kind: dict[str, list[Path]]) -> None:
+    """Raises MixedRowsError when there is more than one kind of machine."""
+    if len(paths_by_kind) == 1:
+        return
+    (most, _), *others = sorted(paths_by_kind.items(), key=lambda entry: -len(entry[1]))
+    strangers = [path for _, paths in others for path in paths]
+    named = " ".join(map(str, strangers[:MOST_NAMED])) + (" ..." if len(strangers) > MOST_NAMED else "")
+    raise MixedRowsError(
+        f"{SHARDS}/{platform} holds cells of {len(paths_by_kind)} machines, {most} and "
+        f"{', '.join(kind for kind, _ in others)}, which cannot stand in one column: move "
+        f"the {len(strangers)} of the others ({named}) to {SHARDS}/NAME and add NAME to config/platforms.yaml and to "
+        "'platforms' of the grid, or remove them to measure their cells on this machine."
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
 """From samples to one row per cell: the median of its times, the interval of that median, and what a reader
 must be told.
 
-Two things are never mixed in silence: samples that time different regions, and machines under one platform's
-name.
+Samples that time different regions are never mixed.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from measure.interference import MOST_FOREIGN_CPUS, MOST_STEAL_SHARE
-from merge import intervals
+from measure import interference
+from merge import MixedRowsError, intervals
 from worker.statistics import median
 
 CELL = [
@@ -35,8 +34,16 @@ FACTS = [
     "proof_id",
     "started_at",
 ]
-# What is measured once in a process, of which a cell has the median over its repeats.
-MEASURED = ["effective_threads", "foreign_cpus", "steal_share", "peak_memory_bytes"]
+# What was measured besides the time, and what of it stands for the repeats of a cell: a single disturbed one is enough
+# for a mark, and for measuring it again.
+MEASURED: dict[str, Callable[[list[float]], float]] = {
+    "effective_threads": median,
+    "waiting_threads": median,
+    "foreign_cpus": max,
+    "steal_share": max,
+    "frequency_ratio": min,
+    "peak_memory_bytes": median,
+}
 COLUMNS = [
     *CELL,
     *FACTS,
@@ -53,14 +60,11 @@ COLUMNS = [
 ]
 OVERSUBSCRIBED = 1.1  # effective threads per thread asked for, above which a cell did not keep to its threads
 IDLE = 0.7  # effective threads per thread asked for, below which some of them did nothing, or were kept from it
+CROWDED = 0.5  # threads waiting for a CPU per thread asked for; TensorFlow's pools come to 0.2 on an idle machine
 FEW_SAMPLES = 6  # the fewest values whose median has a distribution-free 95 % interval
 
 
 Row = dict[str, Any]
-
-
-class MixedRowsError(Exception):
-    """Rows that must not stand in one table; the text is the whole message for the user."""
 
 
 def summarise(frame: pd.DataFrame, logical_cores: Mapping[str, int] | None = None) -> pd.DataFrame:
@@ -73,7 +77,7 @@ def summarise(frame: pd.DataFrame, logical_cores: Mapping[str, int] | None = Non
     `high` are the 95 % interval of `merge.intervals`: of several repeats that of processes, of one only that of its
     samples. Raises MixedRowsError.
     """
-    refuse_mixtures(frame)
+    _refuse_regions(frame)
     frame = frame.assign(variant=frame["variant"].fillna(""), adapter_mode=frame["adapter_mode"].fillna(""))
     # Plain rows: a frame for each cell takes ten times as long, which is minutes for thousands of cells.
     cells: dict[tuple[Any, ...], list[Row]] = {}
@@ -82,10 +86,8 @@ def summarise(frame: pd.DataFrame, logical_cores: Mapping[str, int] | None = Non
     return pd.DataFrame([_summary(rows, logical_cores or {}) for rows in cells.values()], columns=COLUMNS)
 
 
-def refuse_mixtures(frame: pd.DataFrame) -> None:
-    """Raises MixedRowsError when samples time different regions or one platform's rows are of several
-    machines.
-    """
+def _refuse_regions(frame: pd.DataFrame) -> None:
+    """Raises MixedRowsError when samples time different regions."""
     timed = frame[(frame["status"] == "ok") & frame["timed_region"].notna()]
     regions = {region_text(region): name for region, name in _pairs(timed, "timed_region", "environment")}
     if len(regions) > 1:
@@ -94,14 +96,6 @@ def refuse_mixtures(frame: pd.DataFrame) -> None:
             f"These rows time different regions and cannot stand in one table: {first} times '{one}', "
             f"{second} times '{other}'; measure both with the same region."
         )
-    for platform, rows in frame.groupby("platform", sort=True):
-        machines = sorted(rows["machine_id"].dropna().unique())
-        if len(machines) > 1:
-            raise MixedRowsError(
-                f"The platform '{platform}' has rows of {len(machines)} machines ({', '.join(machines)}), "
-                f"which cannot stand in one column; remove the shards of one from results/shards/{platform}, "
-                "or give each machine a platform of its own in config/platforms.yaml."
-            )
 
 
 def region_text(region: Any) -> str:
@@ -125,8 +119,13 @@ def _idle(cell: Mapping[str, Any], logical: int | None) -> bool:
 
 
 def _disturbed(cell: Mapping[str, Any], logical: int | None) -> bool:
-    limits = (("foreign_cpus", MOST_FOREIGN_CPUS), ("steal_share", MOST_STEAL_SHARE))
-    return any(pd.notna(cell[column]) and cell[column] > limit for column, limit in limits)
+    return interference.disturbed(cell)
+
+
+def _crowded(cell: Mapping[str, Any], logical: int | None) -> bool:
+    # A neighbour makes threads wait too, and is told by itself.
+    alone = not _disturbed(cell, logical) and not _above_cpus(cell, logical)
+    return cell["device"] == "cpu" and alone and (cell["waiting_threads"] or 0) > CROWDED * cell["threads"]
 
 
 def _few_samples(cell: Mapping[str, Any], logical: int | None) -> bool:
@@ -138,6 +137,7 @@ def _few_samples(cell: Mapping[str, Any], logical: int | None) -> bool:
 MARKS: dict[str, Callable[[Mapping[str, Any], int | None], bool]] = {
     "oversubscribed": _oversubscribed,
     "more threads than CPUs": _above_cpus,
+    "crowded": _crowded,
     "idle threads": _idle,
     "disturbed": _disturbed,
     "few samples": _few_samples,
@@ -163,9 +163,9 @@ def _summary(rows: list[Row], logical_cores: Mapping[str, int]) -> Row:
         repeats[int(each["repeat"])].append(each["seconds"])
     row.update(seconds=None, low=None, high=None, samples=len(timed), repeats=len(repeats), marks=[])
     row["medians"] = {number: median(repeats[number]) for number in sorted(repeats)}
-    for name in MEASURED:
+    for name, of_repeats in MEASURED.items():
         values = [first[name] for first in _first_of_repeats(timed) if first.get(name) is not None]
-        row[name] = median(values) if values else None
+        row[name] = of_repeats(values) if values else None
     if not repeats:
         worst = (failed or rows)[0]
         row["status"], row["reason"] = str(worst["status"]), worst["reason"] or ""

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from merge.summary import MixedRowsError
+from merge import MixedRowsError
 from papers import abilities, figure, render
 from papers.inputs import Frameworks, InputError, Measured, read_json, read_measured, read_printed, read_yaml
 

@@ -23,6 +23,7 @@ NOTHING_MEASURED = "Nothing of it is measured here yet: it joins when the grid h
 MARK_WORDS = {
     "oversubscribed": "used more CPU than it was given: over 1.1 effective threads for each one asked for",
     "more threads than CPUs": "more threads than the machine has CPUs",
+    "crowded": "more threads at work than it was given CPUs: over 0.5 for each one asked for waited for a CPU",
     "idle threads": "used less CPU than it was given: under 0.7 effective threads for each one asked for",
     "disturbed": "measured while other programs, or other guests of the host, had CPU time: "
     "`make again` measures such cells once more",
@@ -74,6 +75,19 @@ def environment_label(frameworks: Frameworks, cell: dict[str, Any], modes: bool)
     return f"{label}, {cell['adapter_mode']}" if modes and cell["adapter_mode"] else label
 
 
+def mark_notes(rows: pd.DataFrame) -> list[str]:
+    """One sentence for each mark of a figure's rows (network_label, framework_label, threads, marks)."""
+    notes = []
+    for mark in dict.fromkeys(mark for marks in rows["marks"] for mark in marks.split(", ") if mark):
+        marked = rows[rows["marks"].str.split(", ").apply(lambda marks, mark=mark: mark in marks)]
+        names = "; ".join(
+            f"{framework}, {network} at {', '.join(map(str, sorted(cells['threads'].unique())))}"
+            for (framework, network), cells in marked.groupby(["framework_label", "network_label"], sort=False)
+        )
+        notes.append(f"Marked (at threads): {names} ({MARK_WORDS[mark]}).")
+    return notes
+
+
 def machine_text(platform: str, machine: dict[str, Any]) -> str:
     """One line on a platform's machine: 'local-cpu: AMD EPYC, 2 cores, 24 GiB, Debian 12'."""
     if not machine:
@@ -105,6 +119,8 @@ def facts(measured: Measured) -> list[str]:
     if measured.cells.empty:
         return []
     lines = [f"Measured on {machine_text(platform, machine)}." for platform, machine in measured.platforms.items()]
+    several = measured.cells.groupby("platform", sort=False)["machine_id"].nunique()
+    lines += [f"{platform} is {number} machines of this kind." for platform, number in several.items() if number > 1]
     software = measured.cells.drop_duplicates("environment")
     names = [
         f"{cell['environment']} ({cell['framework_version']})"

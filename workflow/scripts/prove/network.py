@@ -22,6 +22,7 @@ from measure import machine
 from measure.cell import MEMORY_SHARE, fill
 from measure.supervise import run_worker
 from prove import compare, golden
+from whole import whole
 from worker import networks
 from worker.prove import BATCH
 
@@ -46,6 +47,7 @@ def main() -> None:
     else:
         verdict, details = {"status": manifest["status"], "reason": manifest["reason"]}, {}
     facts = {name: job[name] for name in ("environment", "mode", "network")}
+    facts["environment_digest"] = manifest["digest"]
     # The details hold measured numbers, which differ from run to run: not in the file that decides what is timed again.
     _write(options.details, facts | verdict | {"details": details})
     _write(options.proof, facts | verdict)
@@ -86,9 +88,8 @@ def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> 
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
-    aside = path.with_name(f".{path.name}")
-    aside.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
-    aside.replace(path)
+    with whole(path) as file:
+        file.write(json.dumps(content, indent=1, sort_keys=True).encode() + b"\n")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from papers import figure
-from papers.wording import plural, significant, status_reason
+from papers.wording import mark_notes, plural, significant, status_reason
 
 # Of Okabe and Ito (Color Universal Design, 2008), told apart by lightness too; frameworks' colours mean frameworks.
 COLOURS = ("#4D4D4D", "#009E73", "#E69F00", "#D9D9D9")
@@ -71,4 +71,4 @@ def _notes(drawn: pd.DataFrame) -> list[str]:
     for row in drawn[drawn["total_seconds"].isna()].to_dict("records"):
         reason = status_reason(row["status"], row["reason"]).rstrip(".")
         notes.append(f"{row['network_label']}, {row['framework_label']}: {reason}.")
-    return notes
+    return notes + mark_notes(drawn)

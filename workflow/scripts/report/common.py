@@ -10,7 +10,7 @@ import pandas as pd
 
 from configuration import ConfigurationError
 from measure.shard import ShardError
-from merge.summary import MixedRowsError
+from merge import MixedRowsError
 from papers.inputs import Frameworks, InputError
 from papers.render import DASH, Entry, Page
 from papers.wording import environment_label

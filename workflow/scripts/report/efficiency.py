@@ -45,6 +45,7 @@ COLUMNS = [
     "peak_bytes_per_second",
     "share_of_peak",
     "no_peak",
+    "peak_disturbed",
     "best",
 ]
 
@@ -128,6 +129,7 @@ def _row(cell: dict[str, Any], spec: dict[str, Any], peaks: dict[str, Any]) -> d
         "peak_bytes_per_second": peak.get("bytes_per_second"),
         "share_of_peak": speed / peak["flops_per_second"] if speed and peak else None,
         "no_peak": no_peak,
+        "peak_disturbed": peak.get("disturbed", False),
     }
 
 
@@ -150,7 +152,7 @@ def _peak_facts(peaks: dict[str, Any]) -> list[str]:
         f"Peak of {platform} with {plural(int(threads), 'thread')}: "
         f"{significant(known['flops_per_second'] / 1e9)} GFLOP/s (matrix product of {known['product']} x "
         f"{known['product']} float32, {known['blas']}), {significant(known['bytes_per_second'] / 1e9)} GB/s (STREAM "
-        f"{known['stream']})."
+        f"{known['stream']})" + (f", {roofline.LOW_PEAK}." if known.get("disturbed") else ".")
         for platform, peak in peaks.items()
         for threads, known in peak["threads"].items()
     ]
@@ -187,7 +189,8 @@ def _share(row: dict[str, Any]) -> Entry:
         return common.dash(status_reason(row["status"], row["reason"]))
     if pd.isna(row["share_of_peak"]):
         return common.dash(row["no_peak"])
-    return Entry(f"{significant(100 * row['share_of_peak'], 2)} %", _remarks(row), row["best"], "ours")
+    low = (f"of a peak that was {roofline.LOW_PEAK}",) if row["peak_disturbed"] else ()
+    return Entry(f"{significant(100 * row['share_of_peak'], 2)} %", _remarks(row) + low, row["best"], "ours")
 
 
 def _speed(row: dict[str, Any]) -> Entry:

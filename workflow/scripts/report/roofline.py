@@ -13,13 +13,17 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from papers import figure
 from papers.inputs import Frameworks, Measured
-from papers.wording import facts, plural, raw_data, significant, status_reason
+from papers.wording import facts, mark_notes, plural, raw_data, significant, status_reason
 
 PANELS_IN_A_ROW = 2
 PANEL_HEIGHT = 3.3
 LEGEND_COLUMNS = 3
 FILLS = ("full", "none", "left", "right")
 NEAR = 1.12  # networks whose intensities are nearer than this share a label
+LOW_PEAK = (
+    "measured while other programs, or other guests of the host, had CPU time, so it is too low: `make again` "
+    "measures it once more"
+)
 HALO = [withStroke(linewidth=2.5, foreground="white")]
 
 
@@ -39,7 +43,12 @@ def draw(
         for panel, place in zip(panels, places.to_dict("records"), strict=False):
             here = drawn[(drawn["platform"] == place["platform"]) & (drawn["threads"] == place["threads"])]
             _panel(panel, place, here, drawn, peaks[place["platform"]]["threads"], frameworks)
-        figure.notes_below(drawing, _notes(data, measured), _handles(drawn, frameworks), LEGEND_COLUMNS)
+        low = [
+            f"The peak of {row['platform']} with {plural(row['threads'], 'thread')} was {LOW_PEAK}."
+            for row in places.to_dict("records")
+            if peaks[row["platform"]]["threads"][str(row["threads"])].get("disturbed")
+        ]
+        figure.notes_below(drawing, low + _notes(data, measured), _handles(drawn, frameworks), LEGEND_COLUMNS)
     return drawn, drawing
 
 
@@ -169,7 +178,7 @@ def _notes(data: pd.DataFrame, measured: Measured) -> list[str]:
             for (framework, network), cells in rows.groupby(["framework_label", "network_label"], sort=False)
         ]
         notes.append(f"Not drawn (at threads): {'; '.join(names)} ({reason}).")
-    return [*notes, *facts(measured), raw_data(measured)]
+    return [*notes, *mark_notes(data), *facts(measured), raw_data(measured)]
 
 
 def _why(row: pd.Series) -> str:

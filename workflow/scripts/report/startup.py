@@ -14,11 +14,12 @@ import pandas as pd
 
 import configuration
 import grid
-from measure import shard
+from measure import interference
+from merge import shards
 from papers import figure, render
 from papers.inputs import Frameworks, read_yaml
 from papers.render import Entry
-from papers.wording import plural, significant, status_reason
+from papers.wording import MARK_WORDS, plural, significant, status_reason
 from report import bars, common
 
 # The parts of a start, in the order in which they pass, with what they are called.
@@ -35,6 +36,7 @@ COLUMNS = [
     "framework_label",
     "status",
     "reason",
+    "marks",
     "repeats",
     *PARTS,
     "warmup_seconds",
@@ -54,22 +56,15 @@ def main() -> None:
     common.run(_make, parser)
 
 
-def read_starts(paths: list[Path]) -> pd.DataFrame:
-    """One row for each shard: the columns of a cell and its PARTS, in seconds, where the worker came so far.
+def read_starts(keys: list[str]) -> pd.DataFrame:
+    """One row for each cell: its columns and its PARTS, in seconds, where the worker came so far.
 
-    Raises ShardError, which names every shard that cannot be read.
+    Raises ShardError and MixedRowsError as `merge.shards.read` does.
     """
-    rows, errors = [], []
-    for path in paths:
-        try:
-            table, footer = shard.read(path)
-        except shard.ShardError as error:
-            errors.append(str(error))
-        else:
-            rows.append(_start(table.slice(0, 1).to_pylist()[0], footer["worker"].get("warmup", {})))
-    if errors:
-        raise shard.ShardError("\n".join(errors))
-    return pd.DataFrame(rows)
+    found = shards.read(keys)
+    return pd.DataFrame(
+        _start(table.slice(0, 1).to_pylist()[0], footer["worker"].get("warmup", {})) for table, footer in found
+    )
 
 
 def build(
@@ -101,7 +96,7 @@ def build(
 
 def _make(options: argparse.Namespace) -> None:
     plan = grid.expand(configuration.load(Path(), options.config), len(os.sched_getaffinity(0)))
-    starts = read_starts([Path("results/shards") / f"{key}.parquet" for key in plan.artefacts[options.artefact]])
+    starts = read_starts(plan.artefacts[options.artefact])
     frameworks, catalogue = Frameworks(options.frameworks), read_yaml(options.networks)
     data, layout, page = build(starts, frameworks, catalogue)
     render.write(options.table_prefix, data, layout, page)
@@ -110,7 +105,9 @@ def _make(options: argparse.Namespace) -> None:
 
 def _start(row: dict[str, Any], warmup: dict[str, Any]) -> dict[str, Any]:
     first, whole = warmup.get("first_seconds"), warmup.get("seconds")
+    marked = row["status"] == "ok" and interference.disturbed(row)
     return {name: row[name] for name in (*CELL, "framework_version", "status", "reason")} | {
+        "marks": "disturbed" if marked else "",
         "network": common.whole_name(row),
         "import_seconds": row["import_seconds"],
         "build_seconds": row["build_seconds"],
@@ -131,6 +128,7 @@ def _middle(rows: pd.DataFrame) -> dict[str, Any]:
         row[name] = pd.to_numeric(chosen[name]).median()
     row["warmup_steps"] = None if pd.isna(row["warmup_steps"]) else int(row["warmup_steps"])
     row["steady"] = bool(warm["steady"].all()) if len(warm) else None
+    row["marks"] = max(chosen["marks"])
     row["repeats"] = len(chosen)
     row["total_seconds"] = sum(row[name] for name in PARTS)
     return row
@@ -149,10 +147,11 @@ def _layout(data: pd.DataFrame) -> pd.DataFrame:
             )
         )
         reason = status_reason(row["status"], row["reason"])
-        entries = [_seconds(row[name], reason) for name in (*PARTS, "total_seconds")]
+        remarks = (MARK_WORDS[row["marks"]],) if row["marks"] else ()
+        entries = [_seconds(row[name], reason, remarks) for name in (*PARTS, "total_seconds")]
         if row["steady"] is False:
             entries[3] = Entry(
-                entries[3].text, ("the warm-up ended at its time limit: steps still got faster",), kind="ours"
+                entries[3].text, ("the warm-up ended at its time limit: steps still got faster", *remarks), kind="ours"
             )
         body.append(
             [*entries, common.dash(reason) if pd.isna(row["warmup_steps"]) else Entry(str(row["warmup_steps"]))]
@@ -166,8 +165,10 @@ def _layout(data: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _seconds(value: float | None, reason: str) -> Entry:
-    return common.dash(reason) if pd.isna(value) else Entry(significant(value, 2 if value < 0.1 else 3), kind="ours")
+def _seconds(value: float | None, reason: str, remarks: tuple[str, ...]) -> Entry:
+    if pd.isna(value):
+        return common.dash(reason)
+    return Entry(significant(value, 2 if value < 0.1 else 3), remarks, kind="ours")
 
 
 if __name__ == "__main__":

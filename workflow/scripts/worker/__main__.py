@@ -8,7 +8,9 @@ FD is the pipe to the supervisor; one JSON object a line goes there, each with a
              clock
     warmup   steps, per_block, first_loss, first_seconds, seconds, steady
     sample   steps, seconds (per mini-batch)
-    done     last_loss, cpu_seconds, wall_seconds, involuntary_switches (of the samples), peak_memory_bytes
+    sampled  (nothing: all samples are taken)
+    done     last_loss, late_seconds, peak_memory_bytes; of the samples: cpu_seconds, wall_seconds,
+             waited_seconds (of all threads, for a CPU), involuntary_switches
     failed   status, reason
 
 The job is JSON: task ("measure" or "prove"), adapter, spec, mode, batch, threads, device and, to measure, parameters
@@ -16,8 +18,10 @@ The job is JSON: task ("measure" or "prove"), adapter, spec, mode, batch, thread
 Plain Python that 3.6 can import: standard library, numpy and the framework.
 """
 
+import functools
 import importlib
 import json
+import operator
 import os
 import resource
 import sys
@@ -26,8 +30,12 @@ import traceback
 
 from . import timing
 from .adapters import Unsupported
+from .statistics import median
 
 CLOCK = "perf_counter"
+# What may be left to do when a block has returned: less is noise of two readings of a weight.
+LATE_SECONDS = 0.005
+LATE_SHARE = 0.05
 OUT_OF_MEMORY = ("out of memory", "bad_alloc", "allocate memory", "memory allocation", "resourceexhausted")
 
 
@@ -83,31 +91,68 @@ def _measure(job, emit):
                 job["parameters"], trainer.parameters
             )
         )
+
+    def run(steps):
+        loss = trainer.run(steps)
+        # A number that is computed when it is looked at would be computed outside of the timed region.
+        if not isinstance(loss, float):
+            raise NotEquivalent("the loss is a {} and not yet a number".format(type(loss).__name__))
+        return loss
+
     sampling = job["sampling"]
-    warm = timing.warm_up(trainer.run, clock, sampling["budget_seconds"])
+    warm = timing.warm_up(run, clock, sampling["budget_seconds"])
     emit("warmup", **warm)
-    switches, cpu, wall = _involuntary_switches(), time.process_time(), clock()
+    switches, waited, cpu, wall = _involuntary_switches(), _waited_seconds(), time.process_time(), clock()
+    blocks = []
+
+    def note(steps, seconds):
+        blocks.append(steps * seconds)
+        emit("sample", steps=steps, seconds=seconds)
+
     last_loss = timing.sample(
-        trainer.run,
+        run,
         clock,
         warm["per_block"],
         sampling["budget_seconds"],
         sampling["precision"],
         sampling["least_samples"],
-        lambda steps, seconds: emit("sample", steps=steps, seconds=seconds),
+        note,
     )
     cpu, wall = time.process_time() - cpu, clock() - wall
-    switches = _involuntary_switches() - switches
+    switches, waited = _involuntary_switches() - switches, _waited_seconds() - waited
+    emit("sampled")
     if not last_loss < warm["first_loss"]:
         raise timing.Diverged("the loss did not fall: {:.6g}, then {:.6g}".format(warm["first_loss"], last_loss))
     emit(
         "done",
         last_loss=last_loss,
+        late_seconds=_late_seconds(trainer, run, spec, clock, warm["per_block"], median(blocks)),
         cpu_seconds=cpu,
         wall_seconds=wall,
+        waited_seconds=waited,
         involuntary_switches=switches,
         peak_memory_bytes=_peak_memory(),
     )
+
+
+def _late_seconds(trainer, run, spec, clock, per_block, block_seconds):
+    """What `timing.late_seconds` says, by the smallest parameter of the first layer: the last one to be updated.
+
+    Raises NotEquivalent where work is left that would make the samples too short: another region is timed then than
+    the one that the row says, which ends with `sync`. Less than a twentieth of a block is left alone.
+    """
+    sizes = {entry["name"]: functools.reduce(operator.mul, entry["shape"]) for entry in spec["parameters"]}
+    first = spec["parameters"][0]["name"].split("/")[0]
+    name = min((name for name in sizes if name.split("/")[0] == first), key=sizes.get)
+    limit = max(LATE_SECONDS, LATE_SHARE * block_seconds)
+    late = timing.late_seconds(run, lambda: trainer.weights([name]), clock, per_block, limit)
+    if late > limit:
+        raise NotEquivalent(
+            "a synchronisation is missing: {} steps return after {:.3g} s, but their work takes {:.3g} s more".format(
+                per_block, block_seconds, late
+            )
+        )
+    return late
 
 
 def _prove(job, emit):
@@ -141,6 +186,18 @@ def _classify(error):
 def _involuntary_switches():
     """How often the kernel took a CPU from a thread of this process, since its start."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+
+
+def _waited_seconds():
+    """How long threads of this process that are still there could have run and had no CPU (schedstat, proc(5))."""
+    total = 0
+    for task in os.listdir("/proc/self/task"):
+        try:
+            with open("/proc/self/task/{}/schedstat".format(task)) as counters:
+                total += int(counters.read().split()[1])
+        except (OSError, IndexError):
+            continue
+    return total / 1e9
 
 
 def _peak_memory():

@@ -11,6 +11,7 @@ from . import networks
 
 TABLE_LENGTH = 1000003
 SEED = 20161
+BATCH_SEED = SEED + 1
 
 
 def initial_weights(spec, seed=SEED):
@@ -26,13 +27,13 @@ def initial_weights(spec, seed=SEED):
     return weights
 
 
-def synthetic_batch(spec, batch, seed=SEED):
+def synthetic_batch(spec, batch, seed=BATCH_SEED):
     """Inputs and labels of one mini-batch.
 
     Inputs are float32 (batch, *shape), uniform in (-1, 1), or one-hot; for tokens int32 (batch, steps). Labels are
     int32 (batch,), or (batch, steps) for a network that classifies each step.
     """
-    random = np.random.RandomState(seed + 1)
+    random = np.random.RandomState(seed)
     kind, shape = spec["input"]["kind"], spec["input"]["shape"]
     if kind == "tokens":
         inputs = random.randint(0, spec["input"]["vocabulary"], [batch] + shape).astype(np.int32)

@@ -29,8 +29,9 @@ A trainer offers:
 `run(steps)` -> float
     Trains `steps` steps on the batch - forward, loss, backward, SGD update of every parameter - waits until the last
     update is done, and returns the loss of the last step (computed before its update).
-`weights()` -> dict
-    The parameters as float32 arrays in the neutral layout, under the specification's names.
+`weights(names=None)` -> dict
+    The parameters, or those of these names, as float32 arrays in the neutral layout, under the specification's names.
+    A few names are read in little time: after the samples, this shows whether `run` had waited for its last update.
 
 Modules and this file are plain Python that 3.6 can import: standard library, numpy and the framework.
 """

@@ -80,12 +80,14 @@ class _Trainer(object):
         mx.nd.waitall()
         return last
 
-    def weights(self):
+    def weights(self, names=None):
         neutral = {}
         for node in self.spec["nodes"]:
-            own = {name: self.trained[name].asnumpy() for name in _names(node, self.trained)}
-            neutral.update(_unpacked(self.spec, node, own) if node["op"] == "lstm" else _turned(node, own))
-        return neutral
+            lstm = node["op"] == "lstm"
+            kept = [name for name in _names(node, self.trained) if names is None or lstm or name in names]
+            own = {name: self.trained[name].asnumpy() for name in kept}
+            neutral.update(_unpacked(self.spec, node, own) if lstm else _turned(node, own))
+        return neutral if names is None else {name: neutral[name] for name in names}
 
     def _add_arrays(self, node, weights, batch):
         """Arrays of one layer. Takes them out of `weights`, so that few large ones are held twice."""

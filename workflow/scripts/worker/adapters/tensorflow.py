@@ -62,8 +62,9 @@ class _Network(object):
             value = values[node["name"]] = operation(node, own, *[values[name] for name in node["inputs"]])
         return tf.reshape(value, [-1, value.shape[-1]])
 
-    def weights(self):
-        return {name: self._homes[name].leave(value.numpy()) for name, value in self.variables.items()}
+    def weights(self, names=None):
+        wanted = self.variables if names is None else names
+        return {name: self._homes[name].leave(self.variables[name].numpy()) for name in wanted}
 
 
 class _Home(object):

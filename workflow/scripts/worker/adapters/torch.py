@@ -142,9 +142,11 @@ class _Trainer:
             torch.cuda.synchronize()
         return loss.item()
 
-    def weights(self):
+    def weights(self, names=None):
         found = {}
         for name, module, attribute, transposed in self.network.homes:
+            if names is not None and name not in names:
+                continue
             value = getattr(module, attribute).detach().cpu().numpy()
             found[name] = np.array(value.T if transposed else value, order="C")
         return found

@@ -1,0 +1,95 @@
+"""Shards of several folders, machines and states in one table."""
+
+import json
+import os
+
+import pytest
+
+from grid import Cell
+from measure import adopt, shard
+from merge import MixedRowsError, shards
+
+CELL = Cell("local-cpu", "torch-2.13", "torch", "eager", "fcn5", 64, 1, "cpu", 1, 1)
+MACHINE = {"cpu": {"model": "A CPU", "logical_cores": 2}, "memory_bytes": 24 * 2**30, "gpus": []}
+OTHER = MACHINE | {"cpu": {"model": "Another CPU", "logical_cores": 8}}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(key=CELL.key, machine=MACHINE, **changes):
+    """Writes the shard of CELL, with changes, under the name `key`; returns its path."""
+    facts = CELL.facts() | {"variant": "", "status": "ok", "machine_id": machine["cpu"]["model"]} | changes
+    footer = {"machine": machine, "software": {"framework_version": "2.13.0"}}
+    shard.write(shards.SHARDS / f"{key}.parquet", facts, [(1, 0.5)], footer)
+    return shards.SHARDS / f"{key}.parquet"
+
+
+def test_every_broken_shard_is_named():
+    paths = [write(f"local-cpu/{name}") for name in ("one", "two")]
+    for path in paths:
+        path.write_bytes(b"PAR1")
+    with pytest.raises(shard.ShardError) as raised:
+        shards.merge(["local-cpu/one", "local-cpu/two"])
+    assert all(str(path) in str(raised.value) for path in paths)
+
+
+def test_two_machines_in_one_folder_are_refused_and_two_folders_are_two_columns():
+    other = CELL.key.replace("-t1-", "-t2-")
+    write()
+    path = write(other, machine=OTHER, threads=2)
+    with pytest.raises(MixedRowsError) as raised:
+        shards.merge([CELL.key, other])
+    for words in ("A CPU with 2 logical cores, 24 GiB and Another CPU with 8", str(path), "results/shards/NAME"):
+        assert words in str(raised.value)
+    moved = other.replace("local-cpu", "server")
+    path.parent.with_name("server").mkdir()
+    path.rename(shards.SHARDS / f"{moved}.parquet")
+    merged = shards.merge([CELL.key, moved])
+    assert merged["platform"].to_pylist() == ["local-cpu", "server"]
+    assert json.loads(merged.schema.metadata[shard.FOOTER])["machines"] == {"A CPU": MACHINE, "Another CPU": OTHER}
+
+
+def test_two_machines_of_one_kind_are_two_nodes_of_a_cluster():
+    other = CELL.key.replace("-t1-", "-t2-")
+    write()
+    write(other, threads=2, machine_id="another node")
+    assert shards.merge([CELL.key, other]).num_rows == 2
+
+
+def test_a_shard_under_another_cell_s_name_is_refused():
+    with pytest.raises(shard.ShardError, match="holds the cell of torch-2.13.eager-fcn5-b64-t1-d1-r1.parquet"):
+        shards.merge(
+            [f"{write(CELL.key.replace('b64', 'b32')).parent.name}/{CELL.key.split('/')[1].replace('b64', 'b32')}"]
+        )
+
+
+@pytest.mark.parametrize(
+    ("proof", "manifest", "adopted"),
+    [
+        ({}, {}, True),
+        ({"proof_id": "another"}, {}, False),
+        ({"environment_digest": "another"}, {"digest": "another"}, False),
+        ({"status": "install_failed"}, {}, False),
+        ({"status": "install_failed"}, {"status": "install_failed"}, False),
+    ],
+)
+def test_a_copied_shard_is_older_than_its_proof_only_by_its_time(folder, proof, manifest, adopted):
+    """Oldest the shard, then the proof, then the manifest: the wrong way round."""
+    path = write(proof_id="p", environment_digest="d")
+    known = {"status": "ok", "proof_id": "p", "environment_digest": "d"} | proof
+    proofs = [folder / f"results/proofs/torch-2.13.eager-fcn5{ending}.json" for ending in ("", ".details")]
+    manifest_path = folder / "results/environments/torch-2.13.json"
+    for file in (*proofs, manifest_path):
+        file.parent.mkdir(exist_ok=True)
+    for file in proofs:
+        file.write_text(json.dumps(known))
+    manifest_path.write_text(json.dumps({"status": "ok", "digest": "d"} | manifest))
+    for age, file in enumerate((path, *proofs, manifest_path)):
+        os.utime(file, (age, age))
+    adopt.adopt([CELL])
+    newest = max(file.stat().st_mtime_ns for file in (*proofs, manifest_path))
+    assert (path.stat().st_mtime_ns >= newest) == adopted
