@@ -46,6 +46,14 @@ def test_interference_is_what_others_used():
     }
 
 
+def test_the_clock_rate_is_that_of_the_cells_own_cpus(monkeypatch):
+    """Those that are idle clock down, which disturbs nobody."""
+    monkeypatch.setattr(interference, "_rates", lambda: {0: 3000.0, 1: 800.0})
+    assert interference.snapshot([0]).megahertz == 3000.0
+    assert interference.snapshot().megahertz == 1900.0
+    assert interference.snapshot([7]).megahertz is None
+
+
 def test_a_clock_that_slows_down_disturbs():
     assert interference.disturbed({"foreign_cpus": 0.0, "steal_share": None, "frequency_ratio": 0.8})
     assert not interference.disturbed({"foreign_cpus": 0.05, "steal_share": float("nan"), "frequency_ratio": 0.95})

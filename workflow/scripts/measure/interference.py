@@ -39,13 +39,13 @@ def disturbed(seen: Mapping[str, Any]) -> bool:
     )
 
 
-def snapshot(cpus: Iterable[int]) -> Snapshot:
-    """Reads /proc/stat (proc(5): user nice system idle iowait irq softirq steal) and the clock rate of `cpus`."""
+def snapshot(cpus: Iterable[int] | None = None) -> Snapshot:
+    """Reads /proc/stat (proc(5): user nice system idle iowait irq softirq steal) and the clock rate of `cpus`, or all."""
     user, nice, system, _idle, _wait, irq, softirq, stolen = map(
         int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
     )
     rates = _rates()
-    rates = [rates[cpu] for cpu in cpus if cpu in rates]
+    rates = [rates[cpu] for cpu in (rates if cpus is None else cpus) if cpu in rates]
     return Snapshot(
         (user + nice + system + irq + softirq) / TICKS,
         stolen / TICKS,
