@@ -4,11 +4,11 @@
 
 A pair is two live processes, an adapter as a worker runs it (`ours.py`) and the script `<framework>_<network without
 its number>.py`, on the same CPUs, with the environment variables of `config/frameworks.yaml`. They train in turn for
-about SECONDS_PER_TURN, in the order A B B A ...; the pair's ratio is the median of the ratios of turns that stand
-beside each other. Intervals are those of the mean of the pairs' logarithms (Student's t), so they hold what differs
-between processes. Pairs are kept in `results/benchmarks/expert.json`; a later call adds what is missing, and pairs of
-scripts or adapters that have changed since no longer count. Limit of the project: 1.03 for every row, 1.00 for their
-geometric mean.
+about SECONDS_PER_TURN, in the order A B B A ...; turns beside which something else was at work are not kept. The pair's
+ratio is the median of the ratios of turns that stand beside each other. Intervals are those of the mean of the pairs'
+logarithms (Student's t), so they hold what differs between processes. Pairs are kept in
+`results/benchmarks/expert.json`; a later call adds what is missing, and pairs of scripts or adapters that have changed
+since no longer count. Limit of the project: 1.03 for every row, 1.00 for their geometric mean.
 """
 
 import argparse
@@ -27,6 +27,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+import psutil
 from scipy import stats
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,13 +37,15 @@ sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
 import configuration  # noqa: E402
 from environments import interpreter  # noqa: E402
-from measure import cell, machine, supervise  # noqa: E402
+from measure import cell, interference, machine, supervise  # noqa: E402
 from worker import networks, timing  # noqa: E402
 
-SECONDS_PER_TURN = 0.7
-SECONDS_PER_PAIR = 14
-LEAST_TURNS = 6
+SECONDS_PER_TURN = 0.4
+SECONDS_PER_PAIR = 10
+LEAST_TURNS = 5
+MOST_SECONDS_PER_PAIR = 30
 MOST_WARMUP_SECONDS = 15
+NOT_IDLE = ("user", "nice", "system", "irq", "softirq", "steal")
 PR_SET_PDEATHSIG = 1
 
 
@@ -57,7 +60,11 @@ def main() -> None:
     for number, case in itertools.product(range(options.pairs), cases):
         if len(_pairs(rows, case, digests[case])) > number or time.monotonic() > end:
             continue
-        rows.append({"case": case, "digest": digests[case], "at": time.time()} | measure(loaded, *case))
+        pair = measure(loaded, *case)
+        if len(pair["ours"]) < LEAST_TURNS:
+            print(f"{case}: something else was at work in all but {len(pair['ours'])} turns; not kept", file=sys.stderr)
+            continue
+        rows.append({"case": case, "digest": digests[case], "at": time.time()} | pair)
         RESULTS.parent.mkdir(parents=True, exist_ok=True)
         RESULTS.write_text(json.dumps(rows))
     print_table({case: _pairs(rows, case, digests[case]) for case in cases})
@@ -88,19 +95,43 @@ def measure(loaded: configuration.Configuration, framework: str, network: str, t
                 sys.exit(f"{framework}, {network}: {name} has {parameters:,} parameters, which is another network.")
         first = {name: side.train(1)["loss"] for name, side in sides.items()}
         steps = max(side.steps_of_a_turn() for side in sides.values())
-        turns: dict[str, list[float]] = {"ours": [], "expert": []}
+        turns: list[dict[str, float]] = []
+        order = list(sides)
         begin = time.monotonic()
-        while len(turns["ours"]) < LEAST_TURNS or time.monotonic() - begin < SECONDS_PER_PAIR:
-            for name in list(sides) if len(turns["ours"]) % 2 else reversed(sides):
-                answer = sides[name].train(steps)
-                turns[name].append(answer["seconds"] / steps)
+        while (passed := time.monotonic() - begin) < MOST_SECONDS_PER_PAIR and (
+            len(turns) < LEAST_TURNS or passed < SECONDS_PER_PAIR
+        ):
+            order.reverse()
+            alone = Alone([side.process.pid for side in sides.values()], machine.cpus_for(threads))
+            turn = {name: sides[name].train(steps)["seconds"] / steps for name in order}
+            turns += [turn] * alone.was_so()
         for name, side in sides.items():
             last = side.train(1)["loss"]
             if not last < first[name]:
                 sys.exit(
                     f"{framework}, {network}: the loss of {name} did not fall: {first[name]:.6g}, then {last:.6g}."
                 )
-    return turns | {"steps": steps}
+    return {"steps": steps} | {name: [turn[name] for turn in turns] for name in sides}
+
+
+class Alone:
+    """Whether processes that take turns on some CPUs had them to themselves since this was made."""
+
+    def __init__(self, pids: list[int], cpus: list[int]) -> None:
+        self.processes, self.cpus = [psutil.Process(pid) for pid in pids], cpus
+        self.start = self.now()
+
+    def now(self) -> tuple[float, float]:
+        """Monotonic seconds, and the CPU seconds that others used on these CPUs or a hypervisor gave away."""
+        every = psutil.cpu_times(percpu=True)
+        busy = [sum(getattr(every[cpu], kind) for kind in NOT_IDLE) for cpu in self.cpus]
+        own = [process.cpu_times() for process in self.processes]
+        return time.monotonic(), sum(busy) - sum(used.user + used.system for used in own)
+
+    def was_so(self) -> bool:
+        """False where others used more of these CPUs than a cell may lose without a mark."""
+        (began, before), (ended, after) = self.start, self.now()
+        return after - before <= interference.MOST_FOREIGN_CPUS * (ended - began)
 
 
 class Side:
