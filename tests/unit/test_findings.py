@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from papers.inputs import Frameworks, InputError, read_measured
-from report import findings
+from report import agreement, catalogue, evidence, findings
 from report.expressions import ExpressionError, Scope, evaluate
 
 ROOT = Path(__file__).parents[2]
@@ -47,11 +47,16 @@ KNOWN = {
 
 @functools.cache
 def read():
-    return findings.read_papers(PAPERS)
+    return evidence.read_papers(PAPERS)
 
 
 def checked(papers=None, measured=()):
     return findings.build(papers or read(), list(measured), FRAMEWORKS, CATALOGUE)[0].set_index("id")
+
+
+@functools.cache
+def as_printed():
+    return checked()
 
 
 def planted(file, row, column, value):
@@ -63,12 +68,12 @@ def planted(file, row, column, value):
         if paper.name == "shi2016":
             assert place.sum() == 1
             printed.loc[place, ["value", "number"]] = str(value), value
-        papers.append(findings.Paper(paper.name, paper.catalogue, printed, paper.findings))
+        papers.append(evidence.Paper(paper.name, paper.catalogue, printed, paper.findings))
     return papers
 
 
 def test_the_contradictions_of_the_papers_come_out_by_themselves():
-    verdicts = checked()["theirs_verdict"]
+    verdicts = as_printed()["theirs_verdict"]
     assert {name: verdicts[name] for name in KNOWN} == KNOWN
     assert verdicts.index.is_unique and len(verdicts) > 100
     assert set(verdicts) == {HOLDS, FAILS, UNKNOWN}
@@ -84,7 +89,7 @@ def test_the_contradictions_of_the_papers_come_out_by_themselves():
     ],
 )
 def test_a_planted_number_turns_the_verdict(row, column, value, finding, before, after):
-    assert checked().loc[finding, "theirs_verdict"] == before
+    assert as_printed().loc[finding, "theirs_verdict"] == before
     assert checked(planted("table4", row, column, value)).loc[finding, "theirs_verdict"] == after
 
 
@@ -166,5 +171,37 @@ def test_a_mistake_in_a_finding_is_one_sentence(tmp_path, change, says):
     wrong = {"id": "wrong", "section": "1", "claim": "Wrong."} | change
     (tmp_path / "shi2016/findings.yaml").write_text(yaml.safe_dump([wrong]))
     with pytest.raises(InputError, match="findings.yaml, wrong: ") as raised:
-        checked(findings.read_papers(tmp_path))
+        checked(evidence.read_papers(tmp_path))
     assert says in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_orders_agree_as_far_as_the_frameworks_are_the_same(tmp_path):
+    orders = {"caffe": 1.0, "cntk": 2.0, "tensorflow": 8.0, "torch": 1.5}
+    cells = [
+        cell("torch", "fcn5", 1, seconds * (1 + sample / 1000), sample=sample)
+        | {"framework": name, "environment": name}
+        for name, seconds in orders.items()
+        for sample in range(6)
+    ]
+    cells += [cell("torch", "alexnet", 1, 1.0), cell("tensorflow", "alexnet", 1, 2.0)]
+    data, layout, _ = agreement.build(read(), measured(tmp_path / "merged.parquet", *cells), FRAMEWORKS, CATALOGUE)
+    found = data[data["paper"] == "shi2016"].set_index("network")
+    # Theirs, shortest over machines and threads: Caffe, Torch, CNTK, TensorFlow.
+    assert found.loc["fcn5", ["tau", "low", "high"]].tolist() == [1, 1, 1]
+    assert (found.loc["fcn5", "same_pairs"], found.loc["fcn5", "pairs"]) == (6, 6)
+    assert found.loc["alexnet", "no_tau"] == "too few: 2 frameworks in common"
+    assert (found.loc["alexnet", "same_pairs"], found.loc["alexnet", "pairs"]) == (0, 1)
+    assert found.loc["every network", "points"] == 6
+    assert all(entry.footnotes for row in layout.to_numpy() for entry in row if entry.text == "–")
+
+
+def test_the_catalogue_says_what_is_not_made_and_why():
+    targets = {
+        f"{paper.name}_{name}": {"state": "made", "cells": 3}
+        for paper in read()
+        for name in paper.catalogue["artefacts"]
+    }
+    data, layout, _ = catalogue.build(read(), targets, "quick")
+    missing = data[data["state"] == catalogue.NOT_MADE]
+    assert len(data) == len(layout) and 0 < len(missing) < len(data)
+    assert (missing["why"] != "").all() and (data.drop(missing.index)["target"] != "").all()

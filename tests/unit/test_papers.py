@@ -10,12 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from papers import command, figure, render, shi2016
+from papers import command, dai2019, figure, render, shatnawi2018, shi2016, wuensche2018
 from papers.inputs import InputError, read_measured, read_yaml
 from papers.wording import significant, spread
 
 ROOT = Path(__file__).parents[2]
-SHI2016 = ROOT / "resources" / "papers" / "shi2016"
+PAPERS = ROOT / "resources" / "papers"
+SHI2016 = PAPERS / "shi2016"
 MACHINES = {
     "m1": {
         "cpu": {"model": "A CPU", "physical_cores": 2, "logical_cores": 2},
@@ -177,8 +178,11 @@ def test_numbers_are_written_for_readers():
     assert spread(2.0, 1.9, 2.02) == "±5.0 %"
 
 
-def test_the_catalogue_names_each_artefact_that_the_module_makes():
-    assert set(read_yaml(SHI2016 / "paper.yaml")["artefacts"]) == {*shi2016.TABLES, *shi2016.FIGURES}
+@pytest.mark.parametrize("module", [shi2016, shatnawi2018, wuensche2018, dai2019], ids=lambda module: module.__name__)
+def test_the_catalogue_names_each_artefact_that_the_module_makes(module):
+    catalogue = read_yaml(PAPERS / module.__name__.rpartition(".")[2] / "paper.yaml")
+    assert set(catalogue["artefacts"]) == {*module.TABLES, *getattr(module, "FIGURES", {})}
+    assert not set(catalogue["artefacts"]) & set(catalogue.get("not_made", {}))
 
 
 def test_footnote_letters_go_past_z():

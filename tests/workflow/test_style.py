@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[2]
 TOOLS = Path(sys.executable).parent
@@ -58,3 +59,18 @@ def test_every_test_that_the_documents_name_is_there():
     named = re.findall(r"`(test_\w+)`", "".join(path.read_text() for path in (ROOT / "docs").glob("*.md")))
     there = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     assert named and [name for name in named if f"def {name}(" not in there] == []
+
+
+def test_every_artefact_of_a_paper_is_a_rule_and_every_rule_an_artefact_of_its_catalogue():
+    command = [TOOLS / "snakemake", "--list-target-rules"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    rules = {line.partition(" ")[0] for line in listed.splitlines()}
+    papers = {path.parent.name: yaml.safe_load(path.read_text()) for path in ROOT.glob("resources/papers/*/paper.yaml")}
+    artefacts = {f"{name}_{artefact}" for name, paper in papers.items() for artefact in paper["artefacts"]}
+    assert artefacts == {rule for rule in rules if rule.partition("_")[0] in papers}
+    shown = [
+        place for entry in papers["dai2019"]["artefacts"]["principles"]["principles"] for place in entry["shown_by"]
+    ]
+    for place in shown:
+        path, _, test = place.partition("::")
+        assert f"def {test}(" in (ROOT / path).read_text() if test else place in rules, place

@@ -2,6 +2,8 @@
 
 
 localrules:
+    agreement,
+    catalogue,
     findings,
 
 
@@ -16,7 +18,12 @@ rule findings:
         **WORDS,
         merged=[f"results/merged/{name}.parquet" for name in TIMED],
         papers=PAPER_DATA,
-        builder=[f"{REPORT}/findings.py", f"{REPORT}/expressions.py", "workflow/scripts/worker/networks.py"],
+        builder=[
+            f"{REPORT}/findings.py",
+            f"{REPORT}/evidence.py",
+            f"{REPORT}/expressions.py",
+            "workflow/scripts/worker/networks.py",
+        ],
     output:
         table_files("findings"),
     log:
@@ -29,5 +36,54 @@ rule findings:
         " --output-prefix results/tables/findings 2>&1 | tee {log} >&2"
 
 
-# What `rule all` asks for: the artefacts of this file.
-ACROSS = [*rules.findings.output]
+rule agreement:
+    """The papers' order of the frameworks against ours, as a table, and our times against theirs, as a figure."""
+    input:
+        **WORDS,
+        merged=merged_if_any(REPORTED),
+        papers=PAPER_DATA,
+        builder=[
+            *FIGURE_CODE,
+            f"{REPORT}/agreement.py",
+            f"{REPORT}/evidence.py",
+            f"{REPORT}/expressions.py",
+            f"{REPORT}/scatter.py",
+        ],
+    output:
+        table_files("agreement"),
+        figure_files("agreement"),
+    log:
+        "logs/report/agreement.log",
+    conda:
+        "../../envs/workflow.yaml"
+    shell:
+        "workflow/scripts/steptime report.agreement --merged {input.merged} --papers resources/papers"
+        " --frameworks {input.frameworks} --networks {input.networks}"
+        " --table-prefix results/tables/agreement --figure-prefix results/figures/agreement 2>&1 | tee {log} >&2"
+
+
+rule catalogue:
+    """Every table and figure of the papers by name, with its state in the grid, and why some cannot be made."""
+    input:
+        **WORDS,
+        papers=PAPER_DATA,
+        builder=[f"{REPORT}/catalogue.py", f"{REPORT}/evidence.py", f"{REPORT}/expressions.py"],
+    output:
+        table_files("catalogue"),
+    log:
+        "logs/report/catalogue.log",
+    conda:
+        "../../envs/workflow.yaml"
+    params:
+        targets=targets_of_papers,
+        grid=CONFIGURATION.grid_name,
+    shell:
+        "workflow/scripts/steptime report.catalogue --targets {params.targets:q} --grid {params.grid:q}"
+        " --papers resources/papers --frameworks {input.frameworks} --networks {input.networks}"
+        " --output-prefix results/tables/catalogue 2>&1 | tee {log} >&2"
+
+
+# What `rule all` asks for: the artefacts of this file whose cells the grid has.
+ACROSS = [*rules.catalogue.output, *rules.findings.output]
+if REPORTED_CELLS:
+    ACROSS += [*rules.agreement.output]

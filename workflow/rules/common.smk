@@ -153,6 +153,21 @@ def every_artefact():
     return files
 
 
+def targets_of_papers(wildcards):
+    """The papers' artefacts by name, each with its state and the number of its cells in the grid, as JSON."""
+    targets = {}
+    for entry in workflow.rules:
+        if paper_of(entry):
+            merged = [Path(str(path)).stem for path in entry.input if str(path).startswith("results/merged/")]
+            state = "made" if all(name in PLAN.artefacts for name in merged) else "no cells in this grid"
+            # The rule may have merged rows, but the grid has none for it.
+            if not merged and hasattr(entry.input, "merged"):
+                state = "printed numbers only"
+            cells = sum(len(PLAN.artefacts[name]) for name in merged if name in PLAN.artefacts)
+            targets[entry.name] = {"state": state, "cells": cells}
+    return json.dumps(targets)
+
+
 def result_kind(file):
     """'tables' or 'figures' where a file is of an artefact, '' elsewhere."""
     found = re.match(r"results/(tables|figures)/", str(file))

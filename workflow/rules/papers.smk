@@ -52,3 +52,4 @@ ABILITIES = {
 include: "papers/shi2016.smk"
 include: "papers/shatnawi2018.smk"
 include: "papers/wuensche2018.smk"
+include: "papers/dai2019.smk"

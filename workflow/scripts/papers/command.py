@@ -45,10 +45,13 @@ class Inputs:
     @cached_property
     def abilities(self) -> pd.DataFrame:
         """What the installed frameworks can do, one row for each environment."""
-        proofs, packages = (
-            [read_json(path) for path in paths] for paths in (self.arguments.proofs, self.arguments.metadata)
-        )
-        return abilities.read(self.measured, proofs, packages, self.networks)
+        packages = [read_json(path) for path in self.arguments.metadata]
+        return abilities.read(self.measured, self.proofs, packages, self.networks)
+
+    @cached_property
+    def proofs(self) -> list[dict[str, Any]]:
+        """The proofs that frameworks train the same networks, as `prove.network` wrote their details."""
+        return [read_json(path) for path in self.arguments.proofs]
 
     @cached_property
     def peaks(self) -> dict[str, dict[str, Any]]:
@@ -100,9 +103,9 @@ class Inputs:
 
     @property
     def source(self) -> str:
-        """Where the printed numbers stand."""
-        places = ", ".join(self.artefact["sources"])
-        return f"Printed numbers: {self.paper['citation']}: {places}; as data in {self.arguments.printed}."
+        """Where the printed numbers, or the words, stand."""
+        places = f"{self.paper['citation'].strip()}: {', '.join(self.artefact['sources'])}"
+        return f"Printed numbers: {places}; as data in {self.arguments.printed}." if self.arguments.printed else places
 
 
 def main(

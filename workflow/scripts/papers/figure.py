@@ -12,6 +12,7 @@ import pandas as pd
 from matplotlib import style
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
@@ -77,6 +78,13 @@ def time_axis(axes: Axes, lowest: float, highest: float) -> None:
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_ylim(lowest / 1.4, highest * 1.4)
+
+
+def plain_logarithms(axis: Axis) -> None:
+    """Plain numbers (0.02, 0.05, 0.1) on a logarithmic axis."""
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=30))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def notes_below(drawing: Figure, notes: list[str], handles: Sequence[Artist] = (), columns: int = 1) -> None:

@@ -9,6 +9,7 @@ from papers.render import DASH, Entry, Page
 
 COLUMNS = ["source", "lineage", "framework", "label", "environment", "property", "value", "note"]
 OURS, PAPER = "ours", "paper"
+LONG = 24  # letters from which a value is broken into lines
 
 
 def build(
@@ -73,7 +74,8 @@ def _layout(data: pd.DataFrame, short: str, properties: list[str]) -> pd.DataFra
     for row in data.to_dict("records"):
         ours = row["source"] == OURS
         notes = (row["note"].rstrip("."),) if row["note"] else ()
-        entry = Entry(row["value"] or DASH, notes, kind=f"{row['source']} words")
+        kind = f"{row['source']} words" + (" long" if len(row["value"]) > LONG else "")
+        entry = Entry(row["value"] or DASH, notes, kind=kind)
         table.setdefault((row["label"], "here" if ours else short), {})[row["property"]] = entry
     index = pd.MultiIndex.from_tuples(table, names=["Framework", "Source"])
     return pd.DataFrame(

@@ -11,13 +11,13 @@ from typing import Any
 
 import pandas as pd
 
-from merge.summary import CELL
 from papers import render
-from papers.inputs import Frameworks, InputError, Measured, read_measured, read_printed, read_yaml
+from papers.inputs import Frameworks, InputError, Measured, read_measured, read_yaml
 from papers.render import Entry
 from papers.wording import facts, plural, significant
 from report import common
-from report.expressions import PLACE, ExpressionError, NothingThereError, Scope, asks_for_times, evaluate, names_in
+from report.evidence import Paper, our_times, read_papers, their_times
+from report.expressions import ExpressionError, NothingThereError, Scope, asks_for_times, evaluate, names_in
 
 HOLDS, FAILS, UNKNOWN, NOT_ASKED = "holds", "does not hold", "cannot be checked", "not about times"
 BOUNDS = {
@@ -36,18 +36,6 @@ COLUMNS = ["paper", "id", "section", "claim", "reading", "value", "bounds"]
 COLUMNS += [
     f"{side}_{what}" for side in ("theirs", "ours") for what in ("verdict", "numbers", "least", "most", "count")
 ]
-# The file of each paper that has its times.
-TIMES = {"shi2016": "table4", "shatnawi2018": "table3", "wuensche2018": "table1", "dai2019": None}
-
-
-@dataclass
-class Paper:
-    """A folder of `resources/papers`: its catalogue, its printed numbers and its findings."""
-
-    name: str
-    catalogue: dict[str, Any]
-    printed: pd.DataFrame
-    findings: list[dict[str, Any]]
 
 
 @dataclass
@@ -79,35 +67,17 @@ def main() -> None:
     common.run(_make, parser)
 
 
-def read_papers(folder: Path) -> list[Paper]:
-    """Every paper of the folder, in the order of their years. Raises InputError."""
-    found = [
-        Paper(
-            path.name,
-            read_yaml(path / "paper.yaml"),
-            pd.concat([read_printed(file).assign(file=file.stem) for file in sorted(path.glob("*.csv"))]),
-            read_yaml(path / "findings.yaml"),
-        )
-        for path in folder.iterdir()
-        if path.is_dir()
-    ]
-    for paper in found:
-        for finding in paper.findings:
-            _check_keys(finding, f"{folder}/{paper.name}/findings.yaml")
-    return sorted(found, key=lambda paper: (paper.name[-4:], paper.name))
-
-
 def build(
     papers: list[Paper], measured: list[Measured], frameworks: Frameworks, catalogue: dict[str, Any]
 ) -> tuple[pd.DataFrame, pd.DataFrame, render.Page]:
     """The tidy rows (COLUMNS), the layout and the page. Raises InputError for a calculation that is not one."""
     printed = pd.concat([paper.printed for paper in papers], ignore_index=True)
     by_name = {paper.name: paper for paper in papers}
-    cells = _cells(measured)
-    scopes = {paper.name: _scopes(paper, cells, printed, frameworks, catalogue) for paper in papers}
+    scopes = {paper.name: _scopes(paper, measured, printed, frameworks, catalogue) for paper in papers}
     rows = []
     for paper in papers:
         for finding in paper.findings:
+            _check_keys(paper, finding)
             about = by_name[finding.get("paper", paper.name)]
             rows.append(_row(paper, finding, about, *scopes[about.name], frameworks))
     data = pd.DataFrame(rows, columns=COLUMNS)
@@ -135,18 +105,27 @@ def _make(options: argparse.Namespace) -> None:
     render.write(options.output_prefix, *build(papers, measured, frameworks, catalogue))
 
 
-def _check_keys(finding: dict[str, Any], where: str) -> None:
-    name = finding.get("id", "?")
+def _check_keys(paper: Paper, finding: dict[str, Any]) -> None:
+    where = f"resources/papers/{paper.name}/findings.yaml, {finding.get('id', '?')}"
     extra = sorted(finding.keys() - KEYS)
     if extra:
-        raise InputError(f"{where}, {name}: there is no key '{extra[0]}': write one of {', '.join(sorted(KEYS))}.")
+        raise InputError(f"{where}: there is no key '{extra[0]}': write one of {', '.join(sorted(KEYS))}.")
     missing = [key for key in ("id", "section", "claim") if key not in finding]
     if missing:
-        raise InputError(f"{where}, {name}: the key '{missing[0]}' is missing: write it.")
+        raise InputError(f"{where}: the key '{missing[0]}' is missing: write it.")
     if ("value" in finding) == ("why_not" in finding) or ("value" in finding and not BOUNDS.keys() & finding.keys()):
-        raise InputError(
-            f"{where}, {name}: write 'value' with one of {', '.join(BOUNDS)}, or 'why_not' where no number exists."
-        )
+        raise InputError(f"{where}: write 'value' with one of {', '.join(BOUNDS)}, or 'why_not' without a number.")
+
+
+def _scopes(
+    paper: Paper, measured: list[Measured], printed: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any]
+) -> tuple[Scope, Scope]:
+    """What a paper's findings are checked against: its own times, and ours of the same frameworks."""
+    theirs = their_times(paper, frameworks, catalogue)
+    ours = our_times(measured, theirs, frameworks, catalogue)
+    lineages = {name: frameworks[name].lineage for name in paper.printed["framework"].unique() if name}
+    parts = {"paper": paper.name, "printed": printed, "catalogue": catalogue, "lineages": lineages}
+    return Scope(times=theirs, **parts), Scope(times=ours, stands_for=paper.platforms, **parts)
 
 
 def _row(
@@ -171,48 +150,10 @@ def _row(
 def _ours(finding: dict[str, Any], about: Paper, ours: Scope) -> Check:
     if not asks_for_times(finding["value"]):
         return Check(NOT_ASKED, "")
-    devices = [about.catalogue["platforms"][name]["device"] for name in names_in(finding["value"], "platform")]
+    devices = [about.platforms[name] for name in names_in(finding["value"], "platform")]
     if len(devices) > len(set(devices)):
         return Check(UNKNOWN, "it compares machines of the paper's")
     return check(finding, ours)
-
-
-def _scopes(
-    paper: Paper, cells: pd.DataFrame, printed: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any]
-) -> tuple[Scope, Scope]:
-    """What a paper's findings are checked against: its own times, and ours of the same frameworks."""
-    platforms = {name: entry["device"] for name, entry in paper.catalogue.get("platforms", {}).items()}
-    rows = paper.printed[paper.printed["file"] == TIMES[paper.name]]
-    theirs = pd.DataFrame(
-        {
-            "network": rows["network"],
-            "framework": [frameworks[name].lineage for name in rows["framework"]],
-            "platform": rows["platform"],
-            "threads": pd.to_numeric(rows["threads"]).fillna(0).astype(int),
-            "batch": pd.to_numeric(rows["batch"]).fillna(0).astype(int),
-            "device": rows["platform"].map(platforms),
-            "seconds": rows["number"],
-        }
-    )
-    ours = cells.assign(framework=[frameworks[name].lineage for name in cells["framework"]])
-    ours = ours[ours["framework"].isin(theirs["framework"])]
-    # The fastest of a lineage's environments and modes stands for it.
-    ours = ours.groupby([*PLACE, "device"], sort=False, as_index=False)["seconds"].min()
-    families = {name: entry.get("family", "") for name, entry in catalogue.items()}
-    theirs, ours = (times.assign(family=times["network"].map(families)) for times in (theirs, ours))
-    lineages = {name: frameworks[name].lineage for name in paper.printed["framework"].unique() if name}
-    common_parts = {"paper": paper.name, "printed": printed, "catalogue": catalogue, "lineages": lineages}
-    return Scope(times=theirs, **common_parts), Scope(times=ours, stands_for=platforms, **common_parts)
-
-
-def _cells(measured: list[Measured]) -> pd.DataFrame:
-    """The cells of all artefacts, each once, of the first platform of each kind of device; variants are left out."""
-    columns = [*CELL, "framework", "seconds"]
-    cells = pd.concat([pd.DataFrame(columns=columns), *[found.cells[columns] for found in measured]], ignore_index=True)
-    cells = cells[cells["variant"] == ""].drop_duplicates(CELL)
-    first = cells.groupby("device")["platform"].transform("first")
-    cells = cells[cells["platform"] == first].astype({"seconds": float})
-    return cells.assign(threads=cells["threads"].where(cells["device"] == "cpu", 0).astype(int))
 
 
 def _words(values: pd.Series, within: pd.Series) -> str:

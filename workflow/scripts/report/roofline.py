@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from papers import figure
 from papers.inputs import Frameworks, Measured
@@ -76,10 +75,8 @@ def _panel(
     left = min(drawn["intensity"].min() / 2, min(ridges) / 2)
     right = drawn["intensity"].max() * 2.5
     axes.set(xscale="log", yscale="log", xlim=(left, right), ylim=(bottom, top))
-    for axis, subs in ((axes.xaxis, (1.0, 2.0, 5.0)), (axes.yaxis, (1.0, 2.0, 5.0))):
-        axis.set_major_locator(LogLocator(subs=subs, numticks=30))
-        axis.set_minor_locator(NullLocator())
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    figure.plain_logarithms(axes.xaxis)
+    figure.plain_logarithms(axes.yaxis)
     axes.set_xlabel("operations per byte of memory (FLOP/B)")
     for threads, known in peaks.items():
         own = int(threads) == place["threads"]
