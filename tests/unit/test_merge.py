@@ -6,7 +6,7 @@ import os
 import pytest
 
 from grid import Cell
-from measure import adopt, shard
+from measure import adopt, cell, shard
 from merge import MixedRowsError, shards
 
 CELL = Cell("local-cpu", "torch-2.13", "torch", "eager", "fcn5", 64, 1, "cpu", 1, 1)
@@ -51,6 +51,15 @@ def test_two_machines_in_one_folder_are_refused_and_two_folders_are_two_columns(
     merged = shards.merge([CELL.key, moved])
     assert merged["platform"].to_pylist() == ["local-cpu", "server"]
     assert json.loads(merged.schema.metadata[shard.FOOTER])["machines"] == {"A CPU": MACHINE, "Another CPU": OTHER}
+
+
+def test_a_machine_does_not_measure_beside_cells_of_another():
+    mine = shards.SHARDS / f"{CELL.key.replace('-t1-', '-t2-')}.parquet"
+    assert cell.stranger(mine, MACHINE) is None
+    write(machine=OTHER)
+    assert "holds cells of another machine, Another CPU with 8 logical cores" in cell.stranger(mine, MACHINE)
+    assert cell.stranger(mine, OTHER) is None
+    assert cell.stranger(write(machine=OTHER), MACHINE) is None
 
 
 def test_two_machines_of_one_kind_are_two_nodes_of_a_cluster():

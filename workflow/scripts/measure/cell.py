@@ -47,7 +47,7 @@ def main() -> None:
     proof = json.loads(options.proof.read_text())
     catalogue = yaml.load(options.networks.read_text(), Loader=yaml.CSafeLoader)
     spec = networks.specify(cell["network"], catalogue)
-    surroundings = Surroundings()
+    surroundings = Surroundings(options.shard)
     if manifest["status"] != "ok":
         outcome = Outcome(manifest["status"], manifest["reason"])
     elif proof["status"] != "ok":
@@ -83,7 +83,8 @@ def main() -> None:
 class Surroundings:
     """What a shard tells besides the cell; looked at while the framework is imported, so that it costs no time."""
 
-    def __init__(self) -> None:
+    def __init__(self, shard: Path) -> None:
+        self.shard = shard
         self.machine: dict[str, Any] = {}
         self.workflow: dict[str, Any] = {}
         self.seeds: dict[str, int] = {}
@@ -99,6 +100,30 @@ class Surroundings:
             from worker import data
 
             self.seeds = {"weights": data.SEED, "mini-batch": data.BATCH_SEED}
+            if refused := stranger(self.shard, self.machine):
+                sys.exit(refused)
+
+
+def stranger(path: Path, here: dict[str, Any]) -> str | None:
+    """Why this machine cannot measure the cell of a shard beside what lies there, as a sentence; None where it can.
+
+    One shard beside it tells: more than one kind of machine in a folder does not come about in this way.
+    """
+    from measure import shard
+
+    other = next((other for other in path.parent.glob("*.parquet") if other != path), None)
+    try:
+        there = machine.kind(shard.read(other)[1]["machine"]) if other else None
+    except shard.ShardError:
+        # The merge names it, with the command that helps.
+        return None
+    if there in (None, machine.kind(here)):
+        return None
+    return (
+        f"{path.parent} holds cells of another machine, {there}; this one is {machine.kind(here)}: move that folder to "
+        f"{path.parent.with_name('NAME')} and add NAME to config/platforms.yaml and to 'platforms' of the grid. "
+        "Nothing was measured."
+    )
 
 
 def measure(job: dict[str, Any], spec: dict[str, Any], log: Path, meanwhile: Callable[[], None]) -> Outcome:

@@ -40,7 +40,7 @@ def disturbed(seen: Mapping[str, Any]) -> bool:
 
 
 def snapshot(cpus: Iterable[int] | None = None) -> Snapshot:
-    """Read /proc/stat (proc(5): user nice system idle iowait irq softirq steal) and the clock rate of `cpus` or all."""
+    """Reads /proc/stat (proc(5): user nice system idle iowait irq softirq steal), and the rate of `cpus` or of all."""
     user, nice, system, _idle, _wait, irq, softirq, stolen = map(
         int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
     )
