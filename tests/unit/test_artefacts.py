@@ -8,9 +8,10 @@ import pytest
 
 from environments import metadata
 from measure import topology
-from papers import abilities, grouped, properties, render, scaling, times, transfer
+from papers import abilities, grouped, hardware, principles, properties, render, scaling, times, transfer
 from papers import topology as drawn
 from papers.inputs import Frameworks, Measured, read_printed, read_yaml
+from report import agreement, evidence, findings, scatter
 
 ROOT = Path(__file__).parents[2]
 PAPERS = ROOT / "resources" / "papers"
@@ -160,3 +161,28 @@ def test_latex_is_escaped_and_has_booktabs_rules(tmp_path):
     render.write(tmp_path / "t", pd.DataFrame({"x": [1]}), layout, page())
     assert (tmp_path / "t.tex").read_text() == text
     assert json.loads((tmp_path / "t.csv").read_text().splitlines()[1]) == 1
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_every_artefact_is_made_whatever_failed(tmp_path, timed):
+    status = {} if timed else {"status": "crashed", "reason": "SIGSEGV", "seconds": None}
+    cells = [{**status, "network": name, "repeats": int(timed), "marks": []} for name in ("fcn5", "alexnet")]
+    found = measured(cells=cells)
+    columns = ["platform", "environment", "adapter_mode", "network", "variant", "devices", "threads", "batch", "repeat"]
+    columns += ["framework", "device", "energy_joules", "steps", "flops_per_step", "import_seconds", "build_seconds"]
+    rows = [dict.fromkeys(columns) | cell for cell in found.cells.to_dict("records")]
+    rows = pd.DataFrame(rows).assign(wall_seconds=1.0, started_at=None)
+    found = Measured(rows, found.cells, {}, {}, "merged")
+    paper = read_yaml(PAPERS / "dai2019/paper.yaml")
+    printed = read_printed(PAPERS / "dai2019/table1.csv")
+    made = [hardware.build(found, {}, printed, FRAMEWORKS, paper["artefacts"]["table1"], page())]
+    made.append(principles.build(found, [], paper["artefacts"]["principles"]["principles"], page()))
+    papers = evidence.read_papers(PAPERS)
+    made.append(agreement.build(papers, found, FRAMEWORKS, NETWORKS)[:2])
+    made.append(findings.build(papers, [found], FRAMEWORKS, NETWORKS)[:2])
+    for number, (data, layout) in enumerate(made):
+        render.write(tmp_path / str(number), data, layout, page())
+        assert len(data) and (tmp_path / f"{number}.tex").stat().st_size
+    both = agreement.points(*[evidence.their_times(papers[0], FRAMEWORKS, NETWORKS)] * 2)
+    for drawn_points in (both, both.iloc[:0]):
+        scatter.draw(drawn_points.assign(paper="a", short="A"), FRAMEWORKS, NETWORKS, found)

@@ -65,7 +65,7 @@ def build(
             figure.time_axis(axes, shown.min() / (1.6 if with_paper else 1), shown.max())
         handles = _draw_ours(axes, timed, frameworks)
         if with_paper:
-            handles += _draw_theirs(axes, theirs, paper)
+            handles += _draw_theirs(axes, theirs, paper, frameworks)
         title = f"{networks[artefact['network']]['label']}: time per mini-batch"
         figure.headings(axes, title, _platforms(measured, ours))
         axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.02, 1.02), labelspacing=0.7)
@@ -137,7 +137,7 @@ def _draw_ours(axes: Axes, timed: pd.DataFrame, frameworks: Frameworks) -> list[
     return handles
 
 
-def _draw_theirs(axes: Axes, theirs: pd.DataFrame, paper: dict[str, Any]) -> list[Line2D]:
+def _draw_theirs(axes: Axes, theirs: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -> list[Line2D]:
     names = list(theirs.loc[theirs["seconds"].notna(), "framework"].unique())
     low, high = axes.get_xlim()
     spacing = 0.035 * math.log2(high / low)
@@ -145,10 +145,12 @@ def _draw_theirs(axes: Axes, theirs: pd.DataFrame, paper: dict[str, Any]) -> lis
         rows = theirs[(theirs["framework"] == name) & theirs["seconds"].notna()]
         # All stand at one mini-batch size: side by side they can be told apart.
         x = rows["batch"].iloc[0] * 2 ** (spacing * (place - (len(names) - 1) / 2))
-        axes.plot([x] * len(rows), rows["seconds"], color=figure.GREY, linewidth=0.8, zorder=2)
+        colour = frameworks[name].colour
+        axes.plot([x] * len(rows), rows["seconds"], color=colour, linewidth=0.8, zorder=2)
         for row in rows.to_dict("records"):
             marker = paper["platforms"][row["platform"]]["marker"]
-            axes.plot(x, row["seconds"], marker=marker, markersize=4, color=figure.GREY, linestyle="", zorder=2)
+            look = {"marker": marker, "markersize": 4.5, "markerfacecolor": "white", "color": colour}
+            axes.plot(x, row["seconds"], **look, linestyle="", zorder=2)
         axes.annotate(
             row["label"].split(" ")[0],
             (x, rows["seconds"].min()),
@@ -169,7 +171,8 @@ def _draw_theirs(axes: Axes, theirs: pd.DataFrame, paper: dict[str, Any]) -> lis
                 [],
                 [],
                 marker=entry["marker"],
-                markersize=4,
+                markersize=4.5,
+                markerfacecolor="white",
                 color=figure.GREY,
                 linestyle="",
                 label=entry["name"],
@@ -202,7 +205,7 @@ def _notes(
     figure_place, table_place = artefact["sources"]
     if with_paper:
         notes.append(
-            f"Grey: {table_place} of {paper['short']}, at mini-batch {theirs['batch'].iloc[0]}, set side by "
+            f"Outlined: {table_place} of {paper['short']}, at mini-batch {theirs['batch'].iloc[0]}, set side by "
             f"side; their {figure_place} is a picture without numbers."
         )
     else:

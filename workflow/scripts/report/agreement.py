@@ -113,7 +113,7 @@ def interval(draw: Callable[[np.random.Generator], float]) -> tuple[float, float
 
 def _of_network(theirs: pd.DataFrame, ours: pd.DataFrame, measured: Measured, frameworks: Frameworks) -> dict[str, Any]:
     printed = theirs.groupby("framework", sort=False)["seconds"].min().dropna()
-    timed = ours.loc[ours.groupby("framework", sort=False)["seconds"].idxmin().dropna()].set_index("framework")
+    timed = ours[ours["seconds"].notna()].sort_values("seconds").drop_duplicates("framework").set_index("framework")
     names = [name for name in printed.index if name in timed.index]
     row = {
         "frameworks": len(names),
