@@ -22,8 +22,9 @@ def changed(loaded, **values):
 
 @pytest.mark.parametrize("name", ["quick", "paper", "ci"])
 def test_shipped_grids_expand(name):
-    plan = grid.expand(configuration.load(ROOT, {"grid": name}), 4)
-    assert set(plan.artefacts) == {"shi2016_table4"} | {f"shi2016_fig1{letter}" for letter in "abcdef"}
+    loaded = configuration.load(ROOT, {"grid": name})
+    plan = grid.expand(loaded, 4)
+    assert set(plan.artefacts) == set(loaded.artefacts)
     assert set(plan.cells) == {key for keys in plan.artefacts.values() for key in keys}
 
 
