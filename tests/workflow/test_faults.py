@@ -261,6 +261,16 @@ def test_a_limit_on_files(faulty, tmp_path):
     python.chmod(0o755)
     shard_of_it = str(faulty[0].shards()[GOOD].relative_to(faulty[0].root))
     check_a_full_disk(faulty[0], shard_of_it, lambda: None, lambda: None, STEPTIME_PYTHON=str(python))
+    merge = ["merge.shards", "--artefact", "shi2016_table4", "--config", '{"grid": "faults"}', "--output", "merged"]
+    done = subprocess.run(
+        ["workflow/scripts/steptime", *merge],
+        cwd=faulty[0].root,
+        env=faulty[0].environment() | {"STEPTIME_PYTHON": str(python)},
+        capture_output=True,
+        text=True,
+    )
+    said = "merge.shards: a file could not be written (File too large): free some space and run again.\n"
+    assert (done.returncode, done.stderr) == (1, said)
 
 
 def copy_badly(source, target):

@@ -4,6 +4,7 @@ python -m program measure.cell --job ...
 """
 
 import errno
+import os
 import runpy
 import sys
 
@@ -20,7 +21,7 @@ def main() -> None:
     except OSError as error:
         if error.errno not in DISK_FULL:
             raise
-        sys.exit(f"{name}: a file could not be written ({error.strerror}): free some space and run again.")
+        sys.exit(f"{name}: a file could not be written ({os.strerror(error.errno)}): free some space and run again.")
 
 
 if __name__ == "__main__":
