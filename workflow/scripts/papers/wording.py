@@ -25,7 +25,7 @@ MARK_WORDS = {
     "more threads than CPUs": "more threads than the machine has CPUs",
     "crowded": "more threads at work than it was given CPUs: over 0.5 for each one asked for waited for a CPU",
     "idle threads": "used less CPU than it was given: under 0.7 effective threads for each one asked for",
-    "disturbed": "measured while other programs, or other guests of the host, had CPU time: "
+    "disturbed": "measured while other programs, or other guests of the host, had CPU time, or the clock slowed down: "
     "`make again` measures such cells once more",
     "few samples": "fewer than 6 samples of one process, so the interval is not one of 95 %",
 }

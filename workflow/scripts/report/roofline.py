@@ -20,7 +20,7 @@ LEGEND_COLUMNS = 3
 FILLS = ("full", "none", "left", "right")
 NEAR = 1.12  # networks whose intensities are nearer than this share a label
 LOW_PEAK = (
-    "measured while other programs, or other guests of the host, had CPU time, so it is too low: `make again` "
+    "measured while other programs, or other guests of the host, had CPU time, so it may be too low: `make again` "
     "measures it once more"
 )
 HALO = [withStroke(linewidth=2.5, foreground="white")]
