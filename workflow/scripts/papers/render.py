@@ -22,6 +22,7 @@ from markupsafe import Markup
 from papers.inputs import DESCRIPTION
 
 DASH = "–"
+LINES_OF_A_PAGE = 40
 
 LATEX = str.maketrans(
     {
@@ -30,6 +31,7 @@ LATEX = str.maketrans(
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
         **{"–": "--", "−": "$-$", "±": r"$\pm$", "÷": r"$\div$", "×": r"$\times$", "≤": r"$\leq$", "τ": r"$\tau$"},
+        **{"≥": r"$\geq$", "<": "$<$", ">": "$>$"},
     }
 )
 
@@ -178,32 +180,38 @@ def _scope(attributes: str) -> str:
 
 
 def latex(layout: pd.DataFrame, page: Page) -> str:
-    """A layout of entries as a LaTeX table with booktabs' rules, its caption above, footnotes and notes below."""
+    """A layout of entries as a LaTeX table with booktabs' rules, its caption above, footnotes and notes below; what has
+    more lines than a page is a longtable.
+    """
     letters = _letters(layout)
     cells = layout.map(lambda entry: entry.latex(letters))
     styler = cells.style.format_index(_escaped, axis="columns").format_index(_escaped, axis="index")
     styler.index.names = [name and _escaped(name) for name in cells.index.names]
-    # Words are set to the left, numbers to the right, as in the page.
-    words = [all("words" in entry.kind for entry in layout.iloc[:, at] if entry.text) for at in range(layout.shape[1])]
     levels = cells.index.nlevels if any(cells.index.names) else 0
     styler = styler if levels else styler.hide(axis="index")
-    columns = "l" * levels + "".join("l" if is_text else "r" for is_text in words)
-    table = styler.to_latex(hrules=True, column_format=columns, multirow_align="naive", multicol_align="c")
+    columns = "l" * levels + "".join(_alignment(layout.iloc[:, at]) for at in range(layout.shape[1]))
+    form = {"hrules": True, "column_format": columns, "multirow_align": "naive", "multicol_align": "c"}
+    caption = _escaped(f"{page.paper}: {page.title}. {page.caption}")
     notes = [rf"\textsuperscript{{{letter}}} {_escaped(text)}." for text, letter in letters.items()]
     notes += [_escaped(note) for note in (*page.facts, *page.notes)]
-    lines = [
-        r"% Needs \usepackage{booktabs,graphicx}.",
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{_escaped(page.paper)}: {_escaped(page.title)}. {_escaped(page.caption)}}}",
-        rf"\label{{tab:{page.artefact}}}",
-        r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-        table.rstrip() + "}",
-        r"\par\medskip\footnotesize\raggedright",
-        *[rf"{note}\par" for note in notes],
-        r"\end{table}",
-    ]
+    small = [r"\par\medskip\footnotesize\raggedright", *[rf"{note}\par" for note in notes]]
+    packages = r"% Needs \usepackage{booktabs,graphicx,longtable}."
+    if len(layout) > LINES_OF_A_PAGE:
+        table = styler.to_latex(**form, environment="longtable", caption=caption, label=f"tab:{page.artefact}")
+        lines = [packages, r"{\footnotesize", table.rstrip(), *small, "}"]
+        return "\n".join(lines) + "\n"
+    fitted = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
+    head = [packages, r"\begin{table}", r"\centering", rf"\caption{{{caption}}}", rf"\label{{tab:{page.artefact}}}"]
+    lines = [*head, fitted, styler.to_latex(**form).rstrip() + "}", *small, r"\end{table}"]
     return "\n".join(lines) + "\n"
+
+
+def _alignment(entries: pd.Series) -> str:
+    """Long words in a paragraph, words to the left, numbers to the right, as in the page."""
+    kinds = [entry.kind for entry in entries if entry.text]
+    if any("long" in kind for kind in kinds):
+        return "p{4cm}"
+    return "l" if all("words" in kind for kind in kinds) else "r"
 
 
 def _escaped(text: str) -> str:

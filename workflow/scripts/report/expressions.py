@@ -110,7 +110,7 @@ def _meet(left: Number, right: Number, operation: Callable[[Any, Any], Any]) -> 
 
 
 def _select(scope: Scope, where: dict[str, Any]) -> pd.DataFrame:
-    rows = scope.times
+    rows, said = scope.times, []
     for name, wanted in where.items():
         if name not in SELECTABLE:
             raise ExpressionError(f"times are not selected by '{name}': write one of {', '.join(SELECTABLE)}")
@@ -120,9 +120,9 @@ def _select(scope: Scope, where: dict[str, Any]) -> pd.DataFrame:
         if name == "platform" and scope.stands_for is not None:
             values, column = [scope.stands_for.get(value) for value in values], "device"
         rows = rows[rows[column].isin(values)]
+        said.append(f"{column} {' or '.join(dict.fromkeys(map(str, values)))}")
     if rows.empty:
-        said = ", ".join(f"{name} {' or '.join(map(str, _list(wanted)))}" for name, wanted in where.items())
-        raise NothingThereError(f"there is no time of {said}")
+        raise NothingThereError(f"there is no time of {', '.join(said)}")
     return rows
 
 
