@@ -6,6 +6,7 @@ are the ones that lie here, nothing is to be made again.
 """
 
 import json
+import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,29 +17,30 @@ from grid import Cell
 
 def adopt(cells: Iterable[Cell], results: Path = Path("results")) -> None:
     """Gives the shards of `cells` and their proofs a new time where they are older than what they were made of."""
-    proofs: dict[str, tuple[Path, Path]] = {}
-    shards: list[tuple[Path, Path, Path]] = []
+    keys: dict[tuple[str, str], list[str]] = {}
     for cell in cells:
-        manifest = results / "environments" / f"{cell.environment}.json"
         name = f"{cell.environment}.{cell.adapter_mode}-{cell.network}"
-        proof = results / "proofs" / f"{name}.json"
-        proofs[name] = proof, manifest
-        shards.append((results / "shards" / f"{cell.key}.parquet", proof, manifest))
-    for proof, manifest in proofs.values():
-        details = proof.with_suffix(".details.json")
-        if (_older(proof, manifest) or _older(details, manifest)) and _is_of(_json(proof), _json(manifest)):
+        keys.setdefault((cell.environment, name), []).append(cell.key)
+    for (environment, name), shards in keys.items():
+        manifest = results / "environments" / f"{environment}.json"
+        proof, details = (results / "proofs" / f"{name}{ending}.json" for ending in ("", ".details"))
+        if min(_age(proof), _age(details)) < _age(manifest) and _is_of(_json(proof), _json(manifest)):
             os.utime(proof)
             os.utime(details)
-    for shard, proof, manifest in shards:
-        if (_older(shard, proof) or _older(shard, manifest)) and _was_measured_with(shard, _json(proof)):
-            os.utime(shard)
+        newest = max(_age(proof), _age(manifest))
+        for key in shards if newest < math.inf else []:
+            # Joined as text, and asked of the system once: there may be thousands.
+            shard = f"{results}/shards/{key}.parquet"
+            if _age(shard) < newest and _was_measured_with(Path(shard), _json(proof)):
+                os.utime(shard)
 
 
-def _older(path: Path, source: Path) -> bool:
+def _age(path: str | Path) -> float:
+    """When a file was written, in ns; endlessly late for one that is not there, which is older than nothing."""
     try:
-        return path.stat().st_mtime_ns < source.stat().st_mtime_ns
+        return os.stat(path).st_mtime_ns
     except OSError:
-        return False
+        return math.inf
 
 
 def _json(path: Path) -> dict[str, Any]:
