@@ -6,7 +6,7 @@ import os
 import pytest
 
 from grid import Cell
-from measure import adopt, cell, shard
+from measure import adopt, cell, disturbed, shard
 from merge import MixedRowsError, shards
 
 CELL = Cell("local-cpu", "torch-2.13", "torch", "eager", "fcn5", 64, 1, "cpu", 1, 1)
@@ -74,6 +74,30 @@ def test_a_shard_under_another_cell_s_name_is_refused():
         shards.merge(
             [f"{write(CELL.key.replace('b64', 'b32')).parent.name}/{CELL.key.split('/')[1].replace('b64', 'b32')}"]
         )
+
+
+@pytest.mark.parametrize(
+    ("seen", "again"),
+    [
+        ({"foreign_cpus": 0.5}, True),
+        ({"steal_share": 0.02}, True),
+        ({"frequency_ratio": 0.8}, True),
+        ({"foreign_cpus": 0.05, "steal_share": 0.005, "frequency_ratio": 1.0}, False),
+        ({"foreign_cpus": 0.5, "machine_id": "another"}, False),
+        ({"foreign_cpus": 0.5, "status": "diverged"}, False),
+    ],
+)
+def test_what_is_measured_again_was_disturbed_on_this_machine(seen, again):
+    assert disturbed.disturbed(write(**seen), MACHINE["cpu"]["model"]) is again
+
+
+@pytest.mark.parametrize(("marked", "here", "again"), [(True, "m1", True), (True, "m2", False), (False, "m1", False)])
+def test_a_disturbed_peak_is_measured_again(folder, marked, here, again):
+    path = folder / "local-cpu.json"
+    path.write_text(
+        json.dumps({"machine_id": "m1", "threads": {"1": {"disturbed": False}, "2": {"disturbed": marked}}})
+    )
+    assert disturbed.disturbed(path, here) is again
 
 
 @pytest.mark.parametrize(

@@ -78,12 +78,6 @@ def test_a_busy_neighbour_is_marked_wherever_the_cell_is_shown(new_checkout):
         assert len(rows) and rows["marks"].str.contains("disturbed").all(), shown
     named = [str(path.relative_to(checkout.root)) for path in checkout.shards().values()]
     assert selected(checkout) == named
-    done = checkout.snakemake("--config", "grid=faults", "--force", "--", *named)
-    (path,) = checkout.shards().values()
-    row = shard.read(path)[0].slice(0, 1).to_pylist()[0]
-    # Unless something is at work on this machine in earnest, the cell is no longer selected.
-    quiet = row["foreign_cpus"] <= 0.1 and row["steal_share"] <= 0.01
-    assert selected(checkout) == ([] if quiet else named)
 
 
 def selected(checkout):
