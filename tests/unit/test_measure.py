@@ -1,7 +1,9 @@
 """Pieces of the supervisor that need no framework."""
 
+import functools
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -34,6 +36,33 @@ def test_a_worker_inherits_no_thread_knob_and_no_python_path(monkeypatch):
     assert "MKL_NUM_THREADS" not in found
     assert found["PYTHONPATH"] == str(supervise.SCRIPTS)
     assert (found["PYTHONNOUSERSITE"], found["CUDA_VISIBLE_DEVICES"]) == ("1", "")
+
+
+WRITES_TO_A_FULL_DISK = """
+import json, os, sys
+pipe = os.fdopen(int(sys.argv[-1]), "w")
+try:
+    open("/dev/full", "w").write("x" * 10**6)
+except OSError as error:
+    print(json.dumps({"event": "failed", "status": "crashed", "reason": "OSError: {}".format(error)}), file=pipe)
+"""
+
+
+@pytest.mark.parametrize(("least", "is_result"), [(0, True), (2**80, False)])
+def test_a_worker_that_found_the_disk_full_is_no_result(tmp_path, monkeypatch, least, is_result):
+    """Unless there is space: then it is some other file system, and what the framework does there is its own affair."""
+    monkeypatch.setattr(supervise, "LEAST_FREE_BYTES", least)
+    worker = tmp_path / "python"
+    worker.write_text(f"#!{sys.executable}\n{WRITES_TO_A_FULL_DISK}")
+    worker.chmod(0o755)
+    run = functools.partial(
+        supervise.run_worker, worker, {"device": "cpu"}, [0], {}, 20, 2**40, tmp_path / "logs/cell.log"
+    )
+    if is_result:
+        assert "No space left on device" in run().reason
+    else:
+        with pytest.raises(OSError, match="No space left on device"):
+            run()
 
 
 def test_interference_is_what_others_used():
