@@ -325,3 +325,8 @@ def test_a_disturbed_cell_and_a_disturbed_peak_are_marked_wherever_they_are_show
     _, drawing = roofline.draw(data, known, FRAMEWORKS, read)
     words = " ".join(text.get_text().replace("\n", " ") for text in drawing.texts)
     assert "PyTorch 2.13.0, FCN-5 at 1 (measured while other programs" in words and "it may be too low" in words
+
+
+def test_two_machines_of_one_kind_in_a_column_are_told(tmp_path):
+    read = measured(tmp_path, {"seconds": 1.0}, {"seconds": 1.0, "network": "fcn8", "machine_id": "m2"})
+    assert "local-cpu is 2 machines of this kind." in efficiency.build(read, {}, FRAMEWORKS, CATALOGUE)[2].facts
