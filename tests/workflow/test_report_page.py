@@ -62,6 +62,15 @@ def test_the_page_needs_nothing_from_outside_and_its_links_lead_somewhere(report
     assert len(files) > 40 and all(file.is_file() for file in files)
 
 
+def test_snakemake_s_own_report_has_each_artefact_with_its_caption(whole_run):
+    checkout, _ = whole_run
+    done = checkout.snakemake("--config", "grid=ci", "--report", "snakemake.html")
+    assert done.returncode == 0, done.stdout
+    text = (checkout.root / "snakemake.html").read_text()
+    for words in ("shi2016_fig1a", "has its reason in a footnote", "results/tables/shi2016_table4.csv"):
+        assert words in text
+
+
 @needs_browser
 def test_cells_are_filtered_and_sorted(page):
     assert len(column(page, "Network")) == 21

@@ -176,7 +176,7 @@ def result_kind(file):
 
 def every_shown_file(wildcards):
     """The tables and figures that `rule all` asks for, which the report shows."""
-    return [file for file in workflow.get_rule("all").input if result_kind(file)]
+    return [str(file) for file in workflow.get_rule("all").input if result_kind(file)]
 
 
 def report_job(wildcards, input):
