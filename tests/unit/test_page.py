@@ -1,14 +1,16 @@
 """The report's cells and page from a few rows, where what a whole run shows in the browser does not happen."""
 
+import html
 import json
 import re
 
 import pandas as pd
 import pytest
-from test_report import CATALOGUE, FRAMEWORKS, PEAK, measured
+from test_report import CATALOGUE, FRAMEWORKS, PEAK, ROOT, measured
 
 from papers import render
-from report import cells, efficiency, embed, explorer, page
+from report import catalogue, cells, efficiency, embed, explorer, page
+from report.evidence import read_papers
 
 COMMIT = {"workflow_commit": "abc"}
 JOB = {
@@ -40,7 +42,8 @@ def test_a_cell_stands_once_with_its_share_of_the_peak_of_its_threads_and_its_re
     assert found["threads"].tolist() == [1, 2, 4, 1]
     assert found["share_of_peak"].tolist()[:2] == pytest.approx([2e10 / 1e11, 2e10 / 0.5 / 2e11])
     assert found["share_of_peak"].isna().tolist() == [False, False, True, True]
-    assert found["remarks"].iloc[1].startswith("used more CPU than it was given")
+    assert found["remarks"].iloc[1] == "oversubscribed"
+    assert cells.marks_of(found)["oversubscribed"].startswith("used more CPU than it was given")
     assert (found["status"].iloc[3], found["remarks"].iloc[3]) == ("crashed", "ended by SIGSEGV")
     rows = json.loads(explorer.as_json(found, cells.columns_of(found)))["rows"]
     assert [None if row[7] is None else row[7][:2] for row in rows] == [[1, 1], [0.5, 0.5], [0.5, 0.5], None]
@@ -63,6 +66,20 @@ def test_what_is_not_made_is_named_with_its_reason_and_an_empty_run_has_a_page(t
     text = build(tmp_path, None, missing | {"files": ["results/figures/shi2016_fig1d.svg"]})
     assert "not made: the grid mine has no cell." in text
     assert 'href="#shi2016_fig1d"' not in text and "Not made: this run has no table of findings." in text
+
+
+def test_the_catalogue_says_what_of_the_papers_is_not_made_and_why(tmp_path):
+    papers = [paper for paper in read_papers(ROOT / "resources/papers") if paper.name == "shatnawi2018"]
+    names = papers[0].catalogue["artefacts"]
+    targets = {f"shatnawi2018_{name}": {"cells": 0, "state": "printed numbers only"} for name in names}
+    render.write(tmp_path / "tables/catalogue", *catalogue.build(papers, targets, "mine"))
+    files = [str(tmp_path / f"tables/catalogue.{ending}") for ending in ("parquet", "html")]
+    entry = {"name": "catalogue", "about": "All.", "paper": "", "missing": "", "files": files}
+    other = {"name": "shatnawi2018_table3", "about": "Table III.", "paper": "shatnawi2018", "missing": "", "files": []}
+    text = build(tmp_path, None, entry, other)
+    assert text.count("<td>printed numbers only</td>") == 1
+    for reason in papers[0].catalogue["not_made"].values():
+        assert f"not made: {reason['why']}" in html.unescape(text)
 
 
 def test_words_of_a_framework_cannot_end_the_page(tmp_path):

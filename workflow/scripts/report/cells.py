@@ -61,6 +61,13 @@ def columns_of(cells: pd.DataFrame) -> list[Column]:
     return [column for column in COLUMNS if column.name != "devices" or cells["devices"].nunique() > 1]
 
 
+def marks_of(cells: pd.DataFrame) -> dict[str, str]:
+    """What each mark that some of the cells have means."""
+    return {
+        mark: MARK_WORDS.get(mark, mark) for mark in dict.fromkeys(mark for marks in cells["marks"] for mark in marks)
+    }
+
+
 def _with_printed(cells: pd.DataFrame, frames: list[tuple[pd.DataFrame, Path]]) -> pd.DataFrame:
     """Adds `theirs`, `ratio` and `printed_in`: of the first table that compares the cell with a printed number."""
     needed = {*CELL, "source", "theirs", "ratio", "theirs_platform"}
@@ -100,7 +107,7 @@ def _interval(seconds: float | None, low: float | None, high: float | None) -> l
 
 
 def _remarks(cell: dict[str, Any]) -> str:
-    texts = [cell["reason"], *[MARK_WORDS.get(mark, mark) for mark in cell["marks"]]]
+    texts = [cell["reason"], *cell["marks"]]
     if pd.notna(cell["theirs"]):
         texts.append(f"theirs: {cell['printed_in']}, {cell['theirs_platform']}")
     return "; ".join(text.rstrip(".") for text in texts if text)

@@ -76,6 +76,7 @@ def build(
         papers=_sections(artefacts, papers),
         cells=_explored_cells(measured, tables, frameworks, catalogue) if measured else None,
         claims=_explored_claims(_parquet(findings), papers) if findings and not findings["missing"] else None,
+        catalogue=_catalogued(own.get("catalogue"), papers),
         machines=_machines(measured),
         software=_software(measured),
         regions=list(dict.fromkeys(part.timed_region for part in measured if part.timed_region)),
@@ -101,7 +102,8 @@ def _explored_cells(
 ) -> dict[str, Any]:
     rows = cells.gather(measured, tables, frameworks, catalogue)
     states = rows["status"].value_counts().to_dict()
-    return explorer.build(rows, cells.columns_of(rows), "cells", "All cells of the run") | {"states": states}
+    told = {"states": states, "marks": cells.marks_of(rows)}
+    return explorer.build(rows, cells.columns_of(rows), "cells", "All cells of the run") | told
 
 
 def _explored_claims(table: Path, papers: dict[str, dict[str, Any]]) -> dict[str, Any] | None:
@@ -111,6 +113,17 @@ def _explored_claims(table: Path, papers: dict[str, dict[str, Any]]) -> dict[str
         return None
     rows["paper"] = [papers.get(name, {}).get("short", name) for name in rows["paper"]]
     return explorer.build(rows, CLAIMS, "claims", "Claims of the papers")
+
+
+def _catalogued(entry: dict[str, Any] | None, papers: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """From the table `catalogue`, where it is made: the state of each artefact, and what of the papers is not made."""
+    if entry is None or entry["missing"]:
+        return {"states": {}, "not_made": []}
+    rows = pd.read_parquet(_parquet(entry))
+    shorts = {name: paper["short"] for name, paper in papers.items()}
+    rows["place"] = rows["paper"].map(lambda name: shorts.get(name, name)) + ", " + rows["sources"]
+    not_made = rows.loc[rows["why"].fillna("") != "", ["place", "title", "why"]]
+    return {"states": dict(zip(rows["target"], rows["state"], strict=True)), "not_made": not_made.to_dict("records")}
 
 
 def _artefact(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
