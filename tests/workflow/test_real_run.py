@@ -113,9 +113,9 @@ def test_one_figure_measures_only_its_own_cells(whole_run, new_checkout):
     assert "shi2016_table4" not in jobs
 
 
-def test_one_thread_is_one_thread(run):
+def test_one_thread_is_one_thread(whole_run):
     """Measured beside the cells of the run: its grid has as many threads as CPUs."""
-    checkout, _ = run
+    checkout, _ = whole_run
     grid = yaml.safe_load((checkout.root / "config/grids/ci.yaml").read_text())
     grid |= {"networks": ["lstm32"], "threads": {"table": [1], "figure": [1]}}
     grid |= {"table_batches": {"lstm32": 8}, "figure_batches": {"lstm32": [8]}}
