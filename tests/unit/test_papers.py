@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from papers import command, dai2019, figure, render, shatnawi2018, shi2016, wuensche2018
+from papers import command, dai2019, figure, kinds, render, shatnawi2018, shi2016, wuensche2018
 from papers.inputs import InputError, read_measured, read_yaml
 from papers.wording import significant, spread
 
@@ -87,7 +87,7 @@ def inputs(tmp_path):
 
 
 def test_table4_sets_like_beside_like_only(inputs):
-    data, layout = shi2016.table4(inputs("table4", "table4"))
+    data, layout = kinds.times_table(inputs("table4", "table4"))
     ours = data[(data["source"] == "ours") & (data["variant"] == "")]
     ours = ours.set_index(["environment", "network", "threads", "batch"])
     assert ours.loc[("torch-2.13", "fcn5", 1, 64), "theirs"] == 1.227
@@ -103,7 +103,7 @@ def test_table4_sets_like_beside_like_only(inputs):
 
 def test_every_dash_of_table4_has_a_footnote(inputs, tmp_path):
     made = inputs("table4", "table4")
-    data, layout = shi2016.table4(made)
+    data, layout = kinds.times_table(made)
     entries = [entry for row in layout.itertuples(index=False) for entry in row]
     assert sum(entry.text == render.DASH for entry in entries) == 16 + 2
     assert all(entry.footnotes for entry in entries if entry.text == render.DASH)
@@ -116,7 +116,7 @@ def test_every_dash_of_table4_has_a_footnote(inputs, tmp_path):
 
 
 def test_table4_names_the_best_and_the_marked(inputs):
-    data, _ = shi2016.table4(inputs("table4", "table4"))
+    data, _ = kinds.times_table(inputs("table4", "table4"))
     ours = data[(data["source"] == "ours") & (data["variant"] == "")]
     ours = ours.set_index(["environment", "network", "threads", "batch"])
     assert ours.loc[("torch-2.13", "fcn5", 1, 64), "best"]
@@ -150,7 +150,7 @@ def test_the_figure_names_what_it_could_not_draw(inputs, tmp_path):
 
 
 def test_every_difference_of_table2_is_explained(inputs):
-    data, _ = shi2016.table2(inputs("table2", "table2"))
+    data, _ = kinds.networks_table(inputs("table2", "table2"))
     different = data[data["same"].eq(False)]
     assert (different["note"] != "").all()
     parameters = data[data["quantity"] == "Parameters"].set_index("network")

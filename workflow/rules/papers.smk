@@ -11,6 +11,7 @@ PAPER_INPUTS = {
         f"{PAPERS}/abilities.py",
         f"{PAPERS}/command.py",
         f"{PAPERS}/inputs.py",
+        f"{PAPERS}/kinds.py",
         f"{PAPERS}/wording.py",
         "workflow/scripts/merge/intervals.py",
         "workflow/scripts/merge/summary.py",
