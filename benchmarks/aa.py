@@ -25,13 +25,13 @@ from worker.statistics import median
 
 NAMES = ("local-cpu", "local-cpu-again")
 REPEATS = 3
-PAIRS = 5
+PAIRS = 10
 GRID = {
     "platforms": list(NAMES),
-    "networks": ["alexnet", "lstm32"],
+    "networks": ["lstm32"],
     "threads": {"table": [1, 2], "figure": [2]},
     "repeats": REPEATS * PAIRS,
-    "sampling": {"budget_seconds": 1, "precision": 0.02, "least_samples": 6},
+    "sampling": {"budget_seconds": 0.6, "precision": 0.02, "least_samples": 6},
 }
 TYPE = ["network", "threads", "environment"]
 

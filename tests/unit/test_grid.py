@@ -30,7 +30,7 @@ def test_shipped_grids_expand(name):
 
 def test_quick_is_every_environment_network_and_thread_count(quick):
     plan = grid.expand(quick, 2)
-    assert len(plan.artefacts["shi2016_table4"]) == 3 * 6 * 2
+    assert len(plan.artefacts["shi2016_table4"]) == 3 * 6 * 2 * 3
     assert "local-cpu/torch-2.13.eager-fcn5-b64-t1-d1-r1" in plan.cells
     assert {plan.cells[key].batch for key in plan.artefacts["shi2016_fig1a"]} == {32, 64, 128}
     assert {plan.cells[key].threads for key in plan.artefacts["shi2016_fig1a"]} == {2}

@@ -14,7 +14,7 @@ def checkout(new_checkout):
         ("repeats:", "repeat:", "there is no key 'repeat': did you mean 'repeats'?"),
         ("torch-2.13", "torch-2.31", "There is no environment 'torch-2.31' in config/frameworks.yaml: did you mean"),
         ("[fcn5, fcn8,", "[fcn55, fcn8,", "There is no network 'fcn55' in config/networks.yaml: did you mean"),
-        ("least_samples: 6", "least_samples: many", "at 'sampling.least_samples', 'many' is not of type 'integer'"),
+        ("least_samples: 3", "least_samples: many", "at 'sampling.least_samples', 'many' is not of type 'integer'"),
         ("threads: {table: [1, all]", "threads: {table: [1, al]", "at 'threads.table.1'"),
         ("limits: {seconds: 900}", "limits: {}", "at 'limits', the key 'seconds' is missing"),
         ("repeats: ", "repeats: [", "is not valid YAML"),

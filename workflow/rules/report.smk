@@ -144,7 +144,8 @@ rule timeline:
     input:
         frameworks=WORDS["frameworks"],
         networks=WORDS["networks"],
-        shards=lambda wildcards: shards_at_hand(PLAN.cells),
+        # They come after the shards; to name each of thousands here again would take Snakemake a second.
+        merged=[f"results/merged/{artefact}.parquet" for artefact in PLAN.artefacts],
         builder=[*FIGURE_CODE, f"{REPORT}/common.py", f"{REPORT}/timeline.py"],
     output:
         figure_files("timeline"),
