@@ -18,7 +18,7 @@ use rule shi2016_table1 as wuensche2018_table1 with:
     """Table I of Wünsche 2018: time per mini-batch of a fully connected network by threads."""
     input:
         **WUENSCHE2018,
-        merged="results/merged/wuensche2018_table1.parquet",
+        merged=merged_if_any(REPORTED),
         printed="resources/papers/wuensche2018/table1.csv",
         builder=[*TABLE_CODE, f"{PAPERS}/times.py"],
     output:

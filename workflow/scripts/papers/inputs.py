@@ -1,7 +1,8 @@
 """Reads what an artefact is made of: the merged rows, the printed numbers, the paper's catalogue."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,12 @@ class Measured:
     @classmethod
     def nothing(cls) -> "Measured":
         """For an artefact that the grid has no cells of."""
-        return cls(pd.DataFrame(columns=["started_at"]), pd.DataFrame(columns=COLUMNS), {}, {}, "")
+        return cls(pd.DataFrame(columns=["network", "started_at"]), pd.DataFrame(columns=COLUMNS), {}, {}, "")
+
+    def of(self, networks: Collection[str]) -> "Measured":
+        """What was measured of these networks and their variants."""
+        rows, cells = (frame[frame["network"].isin(networks)] for frame in (self.rows, self.cells))
+        return replace(self, rows=rows, cells=cells)
 
     @property
     def platforms(self) -> dict[str, dict[str, Any]]:
