@@ -6,7 +6,7 @@ TARGET ?=
 GRID ?=
 PYTHON ?=
 
-.PHONY: run test report environments again inspect clean help venv
+.PHONY: run test report environments again inspect pack merge clean help venv
 
 CHOSEN = $(if $(GRID),--config grid=$(GRID) --)
 
@@ -29,6 +29,12 @@ again: venv  ## measure once more the cells that were measured while something e
 
 inspect: venv  ## print all that a shard knows: make inspect SHARD=results/shards/...
 	@workflow/scripts/steptime measure.inspect $(SHARD)
+
+pack: venv  ## put all results into one file, to carry to another machine: make pack TO=results.tar.gz
+	@workflow/scripts/steptime merge.carry pack --to $(or $(TO),results.tar.gz)
+
+merge: venv  ## take the results of another machine: make merge FROM=results.tar.gz (or another results folder)
+	@workflow/scripts/steptime merge.carry take --from $(or $(FROM),$(error Name what to take: make merge FROM=results.tar.gz)) $(if $(PLATFORMS),--platforms $(PLATFORMS))
 
 clean:  ## remove .venv, the frameworks' environments and caches; results and logs stay
 	rm -rf .venv .environments .cache .pytest_cache .ruff_cache

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from grid import Cell
-from measure import adopt, cell, disturbed, shard
+from measure import adopt, cell, disturbed, placement, shard
 from merge import MixedRowsError, shards
 
 CELL = Cell("local-cpu", "torch-2.13", "torch", "eager", "fcn5", 64, 1, "cpu", 1, 1)
@@ -37,12 +37,15 @@ def test_every_broken_shard_is_named():
     assert all(str(path) in str(raised.value) for path in paths)
 
 
-def test_two_machines_in_one_folder_are_refused_and_two_folders_are_two_columns():
+def test_two_machines_in_one_folder_are_refused_unless_equal_and_two_folders_are_two_columns(monkeypatch):
     other = CELL.key.replace("-t1-", "-t2-")
     write()
     path = write(other, machine=OTHER, threads=2)
     with pytest.raises(MixedRowsError) as raised:
         shards.merge([CELL.key, other])
+    monkeypatch.setenv(placement.ENTRIES, '{"local-cpu": {"equal_machines": true}}')
+    assert shards.merge([CELL.key, other]).num_rows == 2
+    assert cell.stranger(path, MACHINE) is None
     for words in ("A CPU with 2 logical cores, 24 GiB and Another CPU with 8", str(path), "results/shards/NAME"):
         assert words in str(raised.value)
     moved = other.replace("local-cpu", "server")

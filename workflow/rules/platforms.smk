@@ -4,7 +4,7 @@ import math
 from measure import placement
 
 # For the programs, as the interpreter is: which partition a node is in changes no number.
-os.environ[placement.ENTRIES] = json.dumps(CONFIGURATION.platforms)
+placement.publish(CONFIGURATION.platforms)
 
 # Cells go to a cluster where jobs are counted and no host is shared out: profiles/default limits the host, profiles/slurm
 # the jobs. Snakemake itself tells its executor only after this file was read.

@@ -12,7 +12,7 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
-CATALOGUES = ("frameworks", "networks", "platforms", "artefacts")
+CATALOGUES = ("frameworks", "networks", "artefacts")
 
 
 class ConfigurationError(Exception):
@@ -47,8 +47,7 @@ def load(root: Path, config: dict[str, Any]) -> Configuration:
     schemas = root / "config" / "schemas"
     check(config, schemas / "config.yaml", "config/config.yaml or --config")
     content = {name: read(root / "config" / f"{name}.yaml", schemas / f"{name}.yaml") for name in CATALOGUES}
-    if "platforms" in config:
-        content["platforms"] |= read(Path(config["platforms"]), schemas / "platforms.yaml")
+    content["platforms"] = platforms(root, config)
     grids = root / "config" / "grids"
     chosen = Path(config["grid"])
     path = chosen if chosen.suffix in (".yaml", ".yml") else grids / f"{config['grid']}.yaml"
@@ -64,6 +63,15 @@ def load(root: Path, config: dict[str, Any]) -> Configuration:
                 missing = needed.relative_to(root)
                 raise ConfigurationError(f"The environment '{environment}' needs the file {missing}: write it.")
     return loaded
+
+
+def platforms(root: Path, config: dict[str, Any]) -> dict[str, Any]:
+    """The platforms of `config/`, and those of the user's own file, which take the place of the same names."""
+    paths = [root / "config" / "platforms.yaml", *([Path(config["platforms"])] if "platforms" in config else [])]
+    known: dict[str, Any] = {}
+    for path in paths:
+        known |= read(path, root / "config" / "schemas" / "platforms.yaml")
+    return known
 
 
 def read(path: Path, schema: Path) -> Any:

@@ -15,10 +15,15 @@ from measure import interference, machine
 
 MOST_FOREIGN_CPUS = 0.5
 LOAD_SECONDS = 0.5
-# Set by common.smk: every platform's entry, as JSON. Not a parameter of the rule: another partition changes no number.
+# Every platform's entry, as JSON. Not a parameter of the rule: another partition changes no number.
 ENTRIES = "STEPTIME_PLATFORMS"
 # The one seam for test clusters, whose GPUs are files that NVML cannot see: SLURM's word is taken for them.
 GPUS_BY_SLURM = "STEPTIME_GPUS_BY_SLURM"
+
+
+def publish(platforms: dict[str, Any]) -> None:
+    """Tells this process, and the programs that it starts, what the configuration says of each platform."""
+    os.environ[ENTRIES] = json.dumps(platforms)
 
 
 def entry(platform: str) -> dict[str, Any]:

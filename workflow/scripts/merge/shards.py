@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pyarrow.parquet as pq
 
 import configuration
 import grid
-from measure import machine, shard
+from measure import machine, placement, shard
 from merge import MixedRowsError
 
 SHARDS = Path("results/shards")
@@ -53,7 +54,9 @@ def merge(keys: list[str]) -> pa.Table:
         # A cell that failed early knows nothing of the framework; the first that ran tells.
         if known is None or known["framework_version"] is None:
             footers["software"][environment] = footer["software"]
-    return pa.concat_tables(tables).replace_schema_metadata({shard.FOOTER: json.dumps(footers).encode()})
+    return (
+        pa.concat_tables(tables).combine_chunks().replace_schema_metadata({shard.FOOTER: json.dumps(footers).encode()})
+    )
 
 
 def read(keys: list[str]) -> list[tuple[pa.Table, dict[str, Any]]]:
@@ -61,18 +64,19 @@ def read(keys: list[str]) -> list[tuple[pa.Table, dict[str, Any]]]:
 
     So shards of another machine get a platform of their own by being moved. Raises ShardError, which names every shard
     that cannot be read or holds another cell than its name says, and MixedRowsError for two kinds of machine in one
-    folder.
+    folder, unless the platform's entry says `equal_machines`.
     """
     found, errors = [], []
     machines: dict[str, dict[str, list[Path]]] = {}
-    for key in keys:
-        path = SHARDS / f"{key}.parquet"
-        try:
-            table, footer = shard.read(path)
-        except shard.ShardError as error:
-            errors.append(str(error))
+    paths = [SHARDS / f"{key}.parquet" for key in keys]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        contents = list(pool.map(_read_or_error, paths))
+    for path, content in zip(paths, contents, strict=True):
+        if isinstance(content, shard.ShardError):
+            errors.append(str(content))
             continue
-        name = shard.file_name(table.slice(0, 1).to_pylist()[0])
+        table, footer = content
+        name = shard.file_name(table.select(shard.NAMING).slice(0, 1).to_pylist()[0])
         if name != path.name:
             errors.append(f"The shard {path} holds the cell of {name}: give it that name.")
         platform = path.parent.name
@@ -82,8 +86,16 @@ def read(keys: list[str]) -> list[tuple[pa.Table, dict[str, Any]]]:
     if errors:
         raise shard.ShardError("\n".join(errors))
     for platform, paths_by_kind in machines.items():
-        _refuse_several(platform, paths_by_kind)
+        if not placement.entry(platform).get("equal_machines"):
+            _refuse_several(platform, paths_by_kind)
     return found
+
+
+def _read_or_error(path: Path) -> tuple[pa.Table, dict[str, Any]] | shard.ShardError:
+    try:
+        return shard.read(path)
+    except shard.ShardError as error:
+        return error
 
 
 def _refuse_several(platform: str, paths_by_kind: dict[str, list[Path]]) -> None:
@@ -97,7 +109,8 @@ def _refuse_several(platform: str, paths_by_kind: dict[str, list[Path]]) -> None
         f"{SHARDS}/{platform} holds cells of {len(paths_by_kind)} machines, {most} and "
         f"{', '.join(kind for kind, _ in others)}, which cannot stand in one column: move "
         f"the {len(strangers)} of the others ({named}) to {SHARDS}/NAME and add NAME to config/platforms.yaml and to "
-        "'platforms' of the grid, or remove them to measure their cells on this machine."
+        "'platforms' of the grid, remove them to measure their cells on this machine, or write `equal_machines: true` "
+        f"into the entry of {platform} if the difference does not matter."
     )
 
 

@@ -1,0 +1,91 @@
+"""Results go from one machine to another whole, proven and without a clash, or not at all."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from measure import machine, placement, shard
+from merge import carry
+
+HERE = machine.describe()
+OTHER = HERE | {"memory_bytes": 2**40}
+
+
+def results(root: Path, platform: str, batches: list[int], described=HERE, seconds=0.1) -> Path:
+    """A results folder with a shard per batch, a proof and a manifest."""
+    facts = {"platform": platform, "environment": "e-1", "adapter_mode": "m", "network": "n", "variant": ""}
+    facts |= {"threads": 1, "devices": 1, "repeat": 1, "status": "ok", "proof_id": "p", "machine_id": "1"}
+    for batch in batches:
+        path = root / "shards" / platform / shard.file_name(facts | {"batch": batch})
+        shard.write(path, facts | {"batch": batch}, [(1, seconds)], {"machine": described})
+    for kind, name, content in (("proofs", "e-1.m-n", {"proof_id": "p"}), ("environments", "e-1", {})):
+        (root / kind).mkdir(parents=True, exist_ok=True)
+        (root / kind / f"{name}.json").write_text(json.dumps(content))
+    return root
+
+
+def files(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def test_what_is_packed_there_is_here_after_the_merge_and_newer_than_what_it_was_made_of(tmp_path):
+    there = results(tmp_path / "there", "far", [1, 2])
+    here = results(tmp_path / "here", "near", [1])
+    before = files(here)
+    os.utime(next(there.rglob("*-b1-*")), (0, 0))
+    assert carry.pack(there, tmp_path / "all.tar.gz") == 2
+    assert carry.take(tmp_path / "all.tar.gz", here) == 2
+    assert files(here) == before | {name: data for name, data in files(there).items() if name.startswith("shards")}
+    assert next(here.rglob("far/*-b1-*")).stat().st_mtime >= (here / "proofs/e-1.m-n.json").stat().st_mtime
+    # Once more: nothing is new, and that is no mistake.
+    assert carry.take(there, here) == 0
+
+
+@pytest.mark.parametrize("equal", [False, True])
+def test_two_machines_under_one_name_are_refused_unless_they_are_equal(tmp_path, monkeypatch, equal):
+    there, here = results(tmp_path / "there", "far", [1], OTHER), results(tmp_path / "here", "far", [2])
+    monkeypatch.setenv(placement.ENTRIES, json.dumps({"far": {"equal_machines": equal}}))
+    if equal:
+        assert carry.take(there, here) == 1
+    else:
+        with pytest.raises(carry.CarryError, match="'far' is another machine there .*`equal_machines: true`"):
+            carry.take(there, here)
+        assert len(list(here.rglob("*.parquet"))) == 1
+
+
+def spoil_clash(there: Path) -> None:
+    results(there, "near", [1], seconds=0.2)
+
+
+def spoil_proof(there: Path) -> None:
+    (there / "proofs/e-1.m-n.json").write_text('{"proof_id": "another"}')
+
+
+def spoil_bytes(there: Path) -> None:
+    path = next(there.rglob("far/*-b2-*"))
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+def spoil_all(there: Path) -> None:
+    for path in there.rglob("*.parquet"):
+        path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (spoil_clash, "1 cells were measured both there and here, such as shards/near/"),
+        (spoil_proof, "2 shards have no proof beside them"),
+        (spoil_bytes, "is broken"),
+        (spoil_all, "There is no shard in"),
+    ],
+)
+def test_a_folder_with_something_wrong_is_not_taken_in_part(tmp_path, spoil, said):
+    there, here = results(tmp_path / "there", "far", [1, 2]), results(tmp_path / "here", "near", [1])
+    spoil(there)
+    before = files(here)
+    with pytest.raises((carry.CarryError, shard.ShardError), match=said):
+        carry.take(there, here)
+    assert files(here) == before
