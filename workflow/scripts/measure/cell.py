@@ -20,7 +20,7 @@ import psutil
 import yaml
 
 from environments import interpreter
-from measure import interference, machine, placement, progress
+from measure import gpu, interference, machine, placement, progress
 from measure.supervise import Outcome, run_worker
 from worker import networks
 
@@ -48,14 +48,17 @@ def main() -> None:
     catalogue = yaml.load(options.networks.read_text(), Loader=yaml.CSafeLoader)
     spec = networks.specify(cell["network"], catalogue)
     surroundings = Surroundings(options.shard)
+    shown = placement.visible_devices(cell["devices"]) if cell["device"] == "gpu" else {}
+    devices = gpu.Watch(shown["CUDA_VISIBLE_DEVICES"].split(",")) if shown else None
     if manifest["status"] != "ok":
         outcome = Outcome(manifest["status"], manifest["reason"])
     elif proof["status"] != "ok":
         outcome = Outcome(proof["status"], proof["reason"])
     else:
-        outcome = measure(job, spec, options.log, surroundings.look)
+        outcome = measure(job, spec, options.log, surroundings.look, shown, devices)
     surroundings.look()
-    facts = column_values(cell, spec, outcome, manifest, catalogue) | {
+    facts = column_values(cell, spec, outcome, manifest, catalogue) | (devices.columns() if devices else {})
+    facts |= {
         "proof_id": proof.get("proof_id"),
         "machine_id": machine.identify(surroundings.machine),
         "workflow_commit": surroundings.workflow["commit"],
@@ -68,6 +71,7 @@ def main() -> None:
         "seeds": surroundings.seeds,
         "job": job,
         "worker": outcome.events,
+        "device_clocks": devices.clocks() if devices else None,
         "ended_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
     }
     from measure import shard
@@ -128,8 +132,15 @@ def stranger(path: Path, here: dict[str, Any]) -> str | None:
     )
 
 
-def measure(job: dict[str, Any], spec: dict[str, Any], log: Path, meanwhile: Callable[[], None]) -> Outcome:
-    """Runs the worker of a cell whose environment stands and whose network is proven."""
+def measure(
+    job: dict[str, Any],
+    spec: dict[str, Any],
+    log: Path,
+    meanwhile: Callable[[], None],
+    shown: dict[str, str],
+    devices: gpu.Watch | None,
+) -> Outcome:
+    """Runs the worker of a cell whose environment stands and whose network is proven; `shown` are its GPUs."""
     cell, limits = job["cell"], job["limits"]
     memory = limits.get("memory_gib", available_gib(cell["platform"]) * MEMORY_SHARE)
     return run_worker(
@@ -146,12 +157,12 @@ def measure(job: dict[str, Any], spec: dict[str, Any], log: Path, meanwhile: Cal
             "sampling": job["sampling"],
         },
         machine.cpus_for(cell["threads"]),
-        fill(job["variables"], cell["threads"])
-        | (placement.visible_devices(cell["devices"]) if cell["device"] == "gpu" else {}),
+        fill(job["variables"], cell["threads"]) | shown,
         limits["seconds"],
         int(memory * 2**30),
         log,
         meanwhile=meanwhile,
+        devices=devices,
     )
 
 

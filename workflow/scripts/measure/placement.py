@@ -90,10 +90,13 @@ def gpu_models() -> list[str]:
 
 
 def visible_devices(count: int) -> dict[str, str]:
-    """The environment variable that shows a worker the first `count` GPUs of those that this process may use."""
+    """The variables that show a worker the first `count` GPUs of those that this process may use.
+
+    In the order of their slots, as NVML counts; CUDA's own order begins with the fastest.
+    """
     given = os.environ.get("CUDA_VISIBLE_DEVICES")
     devices = given.split(",") if given else [str(number) for number in range(count)]
-    return {"CUDA_VISIBLE_DEVICES": ",".join(devices[:count])}
+    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(devices[:count])}
 
 
 def _gpus_by_slurm(job: str) -> list[str]:

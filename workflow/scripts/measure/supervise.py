@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 
-from measure import interference
+from measure import gpu, interference
 
 POLL_SECONDS = 0.5
 LEAST_FREE_BYTES = 2**20
@@ -48,11 +48,13 @@ def run_worker(
     limit_bytes: int,
     log: Path,
     meanwhile: Callable[[], None] = lambda: None,
+    devices: gpu.Watch | None = None,
 ) -> Outcome:
     """Runs `job` with the environment's interpreter on `cpus` and returns its outcome, whatever happens to it.
 
-    `meanwhile` is called once the worker has started: slow imports of this process hide behind the framework's own. The
-    worker is killed after `limit_seconds`, when its resident memory passes `limit_bytes`, and when this process dies.
+    `meanwhile` is called once the worker has started: slow imports of this process hide behind the framework's own.
+    `devices` watches the GPUs that the worker is shown. The worker is killed after `limit_seconds`, when its resident
+    memory passes `limit_bytes`, and when this process dies.
     Raises OSError where it failed for want of space on the disk, which says nothing of the framework.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -80,7 +82,7 @@ def run_worker(
         os.close(writing)
         try:
             meanwhile()
-            _watch(worker, pipe, outcome, cpus, limit_seconds, limit_bytes)
+            _watch(worker, pipe, outcome, cpus, limit_seconds, limit_bytes, devices)
         finally:
             _kill(worker)
     if outcome.status == "ok" and "done" not in outcome.events:
@@ -112,6 +114,7 @@ def _watch(
     cpus: list[int],
     limit_seconds: float,
     limit_bytes: int,
+    devices: gpu.Watch | None,
 ) -> None:
     deadline = time.monotonic() + limit_seconds
     process = psutil.Process(worker.pid)
@@ -126,7 +129,9 @@ def _watch(
                 break
             *lines, rest = (rest + (chunk or b"")).split(b"\n")
             for line in lines:
-                _note(json.loads(line), outcome, cpus)
+                _note(json.loads(line), outcome, cpus, devices)
+        if devices:
+            devices.look()
         resident, peak = _memory(worker.pid)
         outcome.peak_memory_bytes = max(filter(None, (outcome.peak_memory_bytes, peak)), default=None)
         if resident > limit_bytes:
@@ -144,7 +149,7 @@ def _watch(
         time.sleep(0.01)
 
 
-def _note(event: dict[str, Any], outcome: Outcome, cpus: list[int]) -> None:
+def _note(event: dict[str, Any], outcome: Outcome, cpus: list[int], devices: gpu.Watch | None) -> None:
     name = event.pop("event")
     if name == "sample":
         outcome.samples.append((event["steps"], event["seconds"]))
@@ -154,6 +159,8 @@ def _note(event: dict[str, Any], outcome: Outcome, cpus: list[int]) -> None:
         outcome.events[name] = event
         if name in ("warmup", "sampled"):
             outcome.snapshots.append(interference.snapshot(cpus))
+            if devices:
+                devices.begin() if name == "warmup" else devices.end()
 
 
 def _last_stage(outcome: Outcome) -> str:
