@@ -8,7 +8,7 @@ from scipy.stats import quantile_test
 from worker.statistics import median, median_interval
 
 
-@pytest.mark.parametrize("n", [6, 7, 8, 12, 25, 100])
+@pytest.mark.parametrize("n", [6, 7, 8, 12, 25, 100, 1023, 2000])
 def test_the_interval_is_scipys(n):
     values = [random.Random(n).lognormvariate(0, 1) for _ in range(n)]
     theirs = quantile_test(values, p=0.5).confidence_interval(0.95)

@@ -1,8 +1,7 @@
 """The interval of a median, for the worker that must know when it has enough samples and for all who read them."""
 
-from math import factorial
-
 CONFIDENCE = 0.95
+MILLION = 1000000
 
 
 def median(values):
@@ -21,11 +20,14 @@ def median_interval(values, confidence=CONFIDENCE):
     """
     ordered = sorted(values)
     n = len(ordered)
-    rank, tail = 0, 0.0
+    # Whole numbers: 2 to the power of 1024 is no float. `ways` says in how many ways `rank` values can be below.
+    rank, ways, tail = 0, 1, 0
+    outside = int(round((1 - confidence) * MILLION)) * 2**n
     while rank < n // 2:
-        tail += factorial(n) // (factorial(rank) * factorial(n - rank)) / 2.0**n
-        if 2 * tail > 1 - confidence:
+        tail += ways
+        if 2 * tail * MILLION > outside:
             break
+        ways = ways * (n - rank) // (rank + 1)
         rank += 1
     rank = max(rank, 1)
     return ordered[rank - 1], ordered[n - rank]
