@@ -50,7 +50,7 @@ def specify(name, catalogue, narrow=False):
         "nodes": builder.nodes,
         "parameters": [parameter for node in builder.nodes for parameter in _parameters(node)],
         "loss": "softmax_cross_entropy",
-        "optimiser": {"name": "sgd", "learning_rate": LEARNING_RATE},
+        "optimiser": {"name": "sgd", "learning_rate": entry.get("learning_rate", LEARNING_RATE)},
     }
 
 
