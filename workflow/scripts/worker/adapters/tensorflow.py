@@ -154,20 +154,21 @@ def _dense(node, own, value):
 
 
 def _conv(node, own, value):
-    value = tf.nn.conv2d(value, own["weight"], node["stride"], _padding(node))
+    # A convolution with explicit padding takes a fifth longer than either of these.
+    same = node["stride"] == 1 and 2 * node["padding"] == node["kernel"] - 1
+    value = value if same else _pad(node, value, 0)
+    value = tf.nn.conv2d(value, own["weight"], node["stride"], "SAME" if same else "VALID")
     return tf.nn.bias_add(value, own["bias"]) if node["bias"] else value
 
 
 def _max_pool(node, own, value):
-    if node["padding"]:
-        # XLA has no pooling with padding of its own.
-        value = tf.pad(value, _padding(node), constant_values=value.dtype.min)
-    return tf.nn.max_pool2d(value, node["kernel"], node["stride"], "VALID")
+    # XLA has no pooling with padding of its own.
+    return tf.nn.max_pool2d(_pad(node, value, value.dtype.min), node["kernel"], node["stride"], "VALID")
 
 
-def _padding(node):
+def _pad(node, value, filling):
     around = [node["padding"]] * 2
-    return [[0, 0], around, around, [0, 0]] if node["padding"] else "VALID"
+    return tf.pad(value, [[0, 0], around, around, [0, 0]], constant_values=filling) if node["padding"] else value
 
 
 def _batch_norm(node, own, value):
