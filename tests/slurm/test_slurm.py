@@ -1,0 +1,195 @@
+"""Real cells with a real framework through Snakemake's own plugin on a real SLURM. The runs go on side by side."""
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from cluster import Cluster, missing, wait
+
+from measure import shard
+
+HERE = Path(__file__).parent
+PLACES = {"desktop-cpu": "cpu1", "server-cpu": "cpu2", "gtx980": "gtx980", "gtx1080": "gtx1080", "k80": "k80"}
+# As a user types it, and less waiting than for a real cluster.
+FASTER = ("--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "5")
+
+
+class Run:
+    """One Snakemake run on the cluster, which goes on while others do."""
+
+    def __init__(self, cluster, checkout, grid: str, *arguments: str) -> None:
+        shutil.copy(HERE / "platforms.yaml", checkout.root)
+        config = ("--config", f"grid={grid}", "platforms=platforms.yaml")
+        command = ("--workflow-profile", "profiles/slurm", *FASTER, *arguments, *config, "--", "shi2016_table4")
+        self.checkout = checkout
+        self.output = (checkout.root / f"{time.monotonic_ns()}.txt").open("w")
+        self.process = subprocess.Popen(
+            [part for part in checkout.command(*command) if part not in ("--cores", "2")],
+            cwd=checkout.root,
+            env=checkout.environment() | cluster.variables(),
+            stdout=self.output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    def interrupt(self) -> None:
+        """Ctrl-C at the terminal."""
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    def end(self, seconds: float = 240) -> tuple[int, str]:
+        """Exit code and what was printed, once it has ended."""
+        try:
+            code = self.process.wait(seconds)
+        finally:
+            self.process.kill()
+        return code, self.said()
+
+    def said(self) -> str:
+        """What was printed so far."""
+        return Path(self.output.name).read_text()
+
+    def shards(self) -> dict[str, Path]:
+        """Shards by "platform/environment.mode-network-..."."""
+        folder = self.checkout.root / "results/shards"
+        return {str(path.relative_to(folder)): path for path in folder.rglob("*.parquet")}
+
+    def rows(self) -> pd.DataFrame:
+        """The first row of each shard, with the node of its footer."""
+        read = [shard.read(path) for path in self.shards().values()]
+        return pd.DataFrame(
+            table.to_pandas().iloc[0].to_dict() | {"node": footer["machine"]["slurm"]["node"]} for table, footer in read
+        )
+
+
+class Watch:
+    """Asks the queue every half second: which job is on which node."""
+
+    def __init__(self, cluster) -> None:
+        self.cluster, self.seen, self.stopped = cluster, [], threading.Event()
+        self.thread = threading.Thread(target=self._look, daemon=True)
+        self.thread.start()
+
+    def _look(self) -> None:
+        while not self.stopped.wait(0.5):
+            self.seen.append(self.cluster.busy_nodes())
+
+    def end(self) -> list[list[str]]:
+        """The nodes of the running jobs at every moment."""
+        self.stopped.set()
+        self.thread.join()
+        return self.seen
+
+
+def at_slurm(cluster, checkout) -> list[str]:
+    """States of the jobs that were submitted from a checkout."""
+    return [state for state, folder in cluster.queue("%t %Z") if folder == str(checkout.root)]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    if reason := missing():
+        pytest.skip(f"the tests on a SLURM cluster are left out: {reason}")
+    cluster = Cluster(tmp_path_factory.mktemp("slurm"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def runs(cluster, new_checkout):
+    """All runs, ended: the ten cells before and after Ctrl-C, the lost node, and what is refused or stopped."""
+    watch = Watch(cluster)
+    told = {}
+    limits = ("--retries", "0", "--set-resources", "measure_cell:runtime=1")
+    refused = Run(cluster, new_checkout("faults"), "refused", *limits)
+    lost = Run(cluster, new_checkout("slurm"), "lost")
+    five = Run(cluster, new_checkout("slurm"), "five")
+    try:
+        wait(lambda: cluster.measuring("lost1", "lost2"), "the cell of the node to lose does not start", 120)
+        # PyTorch is imported meanwhile, and samples are taken for 12 s.
+        time.sleep(5)
+        (told["lost node"],) = cluster.measuring("lost1", "lost2")
+        cluster.lose(told["lost node"])
+        # What Snakemake has not yet seen to be finished is lost with what is under way.
+        wait(lambda: five.said().count("(Rule: measure_cell)") >= 2, "no two cells are measured", 120)
+        five.interrupt()
+        told["interrupted"] = five.end(60)
+        told["left in the queue"] = at_slurm(cluster, five.checkout)
+        told["kept"] = {name: path.stat().st_mtime_ns for name, path in five.shards().items()}
+        again = Run(cluster, five.checkout, "five")
+        told["again"], told["lost"], told["refused"] = again.end(), lost.end(), refused.end()
+    finally:
+        for run in (refused, lost, five):
+            run.process.kill()
+        told["nodes"] = watch.end()
+    for name in ("interrupted", "again", "lost", "refused"):
+        print(f"== {name}: exit code {told[name][0]}\n{told[name][1]}")
+    return told | {"five": again, "frail": lost, "others": refused}
+
+
+def test_each_of_ten_cells_is_on_its_platform_s_node(runs):
+    code, said = runs["again"]
+    rows = runs["five"].rows()
+    assert code == 0, said
+    assert len(rows) == 10
+    assert rows["node"].tolist() == [PLACES[platform] for platform in rows["platform"]]
+    assert rows[rows["platform"] != "k80"]["status"].tolist() == ["ok"] * 8, rows[["platform", "status", "reason"]]
+    # The only cells that ask for the GPU itself, which is none.
+    assert rows[rows["platform"] == "k80"]["reason"].str.contains("sees no CUDA device").all()
+
+
+def test_no_two_cells_share_a_node(runs):
+    assert max(map(len, runs["nodes"])) >= 3
+    for nodes in runs["nodes"]:
+        assert len(nodes) == len(set(nodes)), nodes
+
+
+def test_the_table_has_a_column_of_each_platform(runs):
+    table = (runs["five"].checkout.root / "results/tables/shi2016_table4.md").read_text()
+    for platform in PLACES:
+        assert f"Here: {platform}" in table, table
+
+
+def test_ctrl_c_cancels_what_waits_and_runs_and_keeps_what_is_measured(runs):
+    assert runs["interrupted"][0] not in (0, -signal.SIGKILL)
+    assert runs["left in the queue"] == []
+    assert 2 <= len(runs["kept"]) < 10
+
+
+def test_the_same_command_measures_only_what_is_missing(runs):
+    shards = runs["five"].shards()
+    assert {name: shards[name].stat().st_mtime_ns for name in runs["kept"]} == runs["kept"]
+
+
+def test_the_cell_of_a_lost_node_is_measured_on_another(runs):
+    code, said = runs["lost"]
+    assert code == 0 and "NODE_FAIL" in said, said
+    row = runs["frail"].rows().iloc[0]
+    assert (row["status"], row["node"]) == ("ok", ({"lost1", "lost2"} - {runs["lost node"]}).pop())
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        # A GPU that the cluster does not have.
+        "Batch job submission failed: Requested node configuration is not available",
+        # A node that is not what its platform needs.
+        "This machine (spare) is not the platform 'misplaced': its GPUs are none, and 1 x gtx980 is needed.",
+        # The time limit, and the memory limit where there are no cgroups.
+        "SLURM status is: 'TIMEOUT'",
+        "SLURM status is: 'FAILED'",
+    ],
+)
+def test_what_cannot_be_measured_is_said_and_is_no_row(runs, sentence):
+    code, said = runs["refused"]
+    assert code not in (0, -signal.SIGKILL)
+    assert sentence in said, said
+    assert runs["others"].shards() == {}
