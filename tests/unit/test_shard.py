@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import resource
 import signal
+from datetime import UTC, datetime
 
 import pyarrow.parquet as pq
 import pytest
@@ -21,7 +22,21 @@ def test_a_sample_is_a_row_and_the_rest_is_constant(tmp_path):
         {"sample": 1, "steps": 3, "seconds": 0.5, "threads": 2},
         {"sample": 2, "steps": 3, "seconds": 0.25, "threads": 2},
     ]
-    assert footer == {"machine": {"cpu": "x"}, "schema": shard.SCHEMA_VERSION}
+    assert (footer["machine"], footer["schema"]) == ({"cpu": "x"}, shard.SCHEMA_VERSION)
+
+
+@pytest.mark.parametrize("with_row", [True, False])
+def test_the_parts_of_a_shard_are_those_of_its_columns(tmp_path, with_row):
+    path = tmp_path / "cell.parquet"
+    shard.write(path, FACTS | {"started_at": datetime(2026, 1, 2, 3, tzinfo=UTC)}, [(3, 0.5), (3, 0.25)], {})
+    table, footer = shard.read(path)
+    if not with_row:
+        # As shards were before their footers repeated the row.
+        footer = json.dumps({name: value for name, value in footer.items() if name != "row"})
+        pq.write_table(table.replace_schema_metadata({shard.FOOTER: footer}), path)
+    row, samples, _ = shard.read_parts(path)
+    assert samples.column_names == list(shard.PER_SAMPLE)
+    assert [row | sample for sample in samples.to_pylist()] == table.to_pylist()
 
 
 def test_a_cell_without_samples_has_one_row(tmp_path):

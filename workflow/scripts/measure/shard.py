@@ -1,6 +1,7 @@
 """The Parquet file of one cell: its columns, which are the contract of the project, and how it is written and read."""
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,8 @@ COLUMNS = pa.schema(
     ]
 )
 
+# The columns that are not constant in a cell.
+PER_SAMPLE = ("sample", "steps", "seconds")
 # The columns that tell the name of a cell's file.
 NAMING = ["environment", "adapter_mode", "network", "variant", "batch", "threads", "devices", "repeat"]
 
@@ -88,10 +91,11 @@ def write(path: Path, facts: dict[str, Any], samples: list[tuple[int, float]], f
     ] or [(None, None, None)]
     columns = {name: [facts.get(name)] * len(rows) for name in COLUMNS.names}
     columns["sample"], columns["steps"], columns["seconds"] = (list(values) for values in zip(*rows, strict=True))
-    content = json.dumps(dict(footer, schema=SCHEMA_VERSION), sort_keys=True)
-    table = pa.table(columns, schema=COLUMNS.with_metadata({FOOTER: content.encode()}))
+    table = pa.table(columns, schema=COLUMNS)
+    row = {name: value for name, value in table.slice(0, 1).to_pylist()[0].items() if name not in PER_SAMPLE}
+    content = json.dumps(dict(footer, schema=SCHEMA_VERSION, row=row), sort_keys=True, default=datetime.isoformat)
     with whole(path) as file:
-        pq.write_table(table, file)
+        pq.write_table(table.replace_schema_metadata({FOOTER: content.encode()}), file)
 
 
 def file_name(row: dict[str, Any]) -> str:
@@ -105,21 +109,41 @@ def file_name(row: dict[str, Any]) -> str:
 
 def read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
     """Rows and footer of a shard. Raises ShardError when it is missing, broken, or of another schema version."""
+    return _read(path, None)
+
+
+def read_parts(path: Path) -> tuple[dict[str, Any], pa.Table, dict[str, Any]]:
+    """The constant columns as a dict, the columns PER_SAMPLE, and the footer, in a third of the time of `read`.
+
+    The footer repeats the constant columns for this: a table of an artefact is made of thousands of shards. Raises
+    ShardError as `read` does.
+    """
+    samples, footer = _read(path, list(PER_SAMPLE))
+    row = footer.get("row")
+    if row is None:
+        # Written before there were such footers.
+        return read(path)[0].drop_columns(list(PER_SAMPLE)).slice(0, 1).to_pylist()[0], samples, footer
+    if row["started_at"]:
+        row["started_at"] = datetime.fromisoformat(row["started_at"])
+    return row, samples, footer
+
+
+def _read(path: Path, columns: list[str] | None) -> tuple[pa.Table, dict[str, Any]]:
     try:
-        # Half the time of pq.read_table, which looks for a dataset first; there are thousands of shards.
+        # pq.read_table looks for a dataset first, which takes longer than the rest.
         with pq.ParquetFile(path) as file:
-            table = file.read(use_threads=False)
+            table, schema = file.read(columns, use_threads=False), file.schema_arrow
     except FileNotFoundError as error:
         raise ShardError(f"The shard {path} is missing: run `snakemake {path}`.") from error
     except (pa.ArrowException, OSError) as error:
         raise ShardError(f"The shard {path} is broken ({_first_line(error)}): {again(path)}") from error
-    footer = json.loads((table.schema.metadata or {}).get(FOOTER, b"{}"))
+    footer = json.loads((schema.metadata or {}).get(FOOTER, b"{}"))
     version = footer.get("schema")
     if version != SCHEMA_VERSION:
         raise ShardError(
             f"The shard {path} has schema version {version} and this workflow reads {SCHEMA_VERSION}: {again(path)}"
         )
-    if table.schema.remove_metadata() != COLUMNS:
+    if schema.remove_metadata() != COLUMNS:
         raise ShardError(f"The shard {path} does not have the columns of a shard: {again(path)}")
     return table, footer
 

@@ -7,10 +7,10 @@ import argparse
 import json
 import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -21,6 +21,7 @@ from merge import MixedRowsError
 
 SHARDS = Path("results/shards")
 MOST_NAMED = 3
+KEPT = ("machine", "software", "worker")
 
 
 def main() -> None:
@@ -45,57 +46,53 @@ def merge(keys: list[str]) -> pa.Table:
     Raises ShardError, which names every shard that cannot be read, and MixedRowsError.
     """
     footers: dict[str, dict[str, Any]] = {"machines": {}, "software": {}}
-    tables = []
-    for table, footer in read(keys):
-        tables.append(table.replace_schema_metadata())
-        footers["machines"][table["machine_id"][0].as_py()] = footer["machine"]
-        environment = table["environment"][0].as_py()
-        known = footers["software"].get(environment)
+    rows, samples = [], []
+    for row, table, footer in read(keys):
+        rows.append(row)
+        samples.append(table)
+        footers["machines"][row["machine_id"]] = footer["machine"]
+        known = footers["software"].get(row["environment"])
         # A cell that failed early knows nothing of the framework; the first that ran tells.
         if known is None or known["framework_version"] is None:
-            footers["software"][environment] = footer["software"]
-    return (
-        pa.concat_tables(tables).combine_chunks().replace_schema_metadata({shard.FOOTER: json.dumps(footers).encode()})
-    )
+            footers["software"][row["environment"]] = footer["software"]
+    of_row = np.repeat(np.arange(len(rows)), [len(table) for table in samples])
+    per_sample = pa.concat_tables(samples).combine_chunks()
+    columns = [
+        per_sample[field.name]
+        if field.name in shard.PER_SAMPLE
+        else pa.array([row[field.name] for row in rows], field.type).take(pa.array(of_row))
+        for field in shard.COLUMNS
+    ]
+    return pa.table(columns, schema=shard.COLUMNS.with_metadata({shard.FOOTER: json.dumps(footers).encode()}))
 
 
-def read(keys: list[str]) -> list[tuple[pa.Table, dict[str, Any]]]:
-    """Rows and footer of the shard of each cell; the platform of a row is the folder that its shard lies in.
+def read(keys: list[str]) -> list[tuple[dict[str, Any], pa.Table, dict[str, Any]]]:
+    """Constant columns, samples and footer of each cell; a row's platform is the folder that its shard lies in.
 
-    So shards of another machine get a platform of their own by being moved. Raises ShardError, which names every shard
-    that cannot be read or holds another cell than its name says, and MixedRowsError for two kinds of machine in one
-    folder, unless the platform's entry says `equal_machines`.
+    So shards of another machine get a platform of their own by being moved. The footers hold `machine`, `software` and
+    `worker` only. Raises ShardError, which names every shard that cannot be read or holds another cell than its name
+    says, and MixedRowsError for two kinds of machine in one folder, unless the platform's entry says `equal_machines`.
     """
     found, errors = [], []
     machines: dict[str, dict[str, list[Path]]] = {}
-    paths = [SHARDS / f"{key}.parquet" for key in keys]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        contents = list(pool.map(_read_or_error, paths))
-    for path, content in zip(paths, contents, strict=True):
-        if isinstance(content, shard.ShardError):
-            errors.append(str(content))
+    for path in (SHARDS / f"{key}.parquet" for key in keys):
+        try:
+            row, samples, footer = shard.read_parts(path)
+        except shard.ShardError as error:
+            errors.append(str(error))
             continue
-        table, footer = content
-        name = shard.file_name(table.select(shard.NAMING).slice(0, 1).to_pylist()[0])
+        name = shard.file_name(row)
         if name != path.name:
             errors.append(f"The shard {path} holds the cell of {name}: give it that name.")
-        platform = path.parent.name
-        table = table.set_column(0, shard.COLUMNS.field("platform"), pa.array([platform] * len(table)))
-        machines.setdefault(platform, {}).setdefault(machine.kind(footer["machine"]), []).append(path)
-        found.append((table, footer))
+        row["platform"] = path.parent.name
+        machines.setdefault(row["platform"], {}).setdefault(machine.kind(footer["machine"]), []).append(path)
+        found.append((row, samples.replace_schema_metadata(), {name: footer.get(name) for name in KEPT}))
     if errors:
         raise shard.ShardError("\n".join(errors))
     for platform, paths_by_kind in machines.items():
         if not placement.entry(platform).get("equal_machines"):
             _refuse_several(platform, paths_by_kind)
     return found
-
-
-def _read_or_error(path: Path) -> tuple[pa.Table, dict[str, Any]] | shard.ShardError:
-    try:
-        return shard.read(path)
-    except shard.ShardError as error:
-        return error
 
 
 def _refuse_several(platform: str, paths_by_kind: dict[str, list[Path]]) -> None:

@@ -62,9 +62,7 @@ def read_starts(keys: list[str]) -> pd.DataFrame:
     Raises ShardError and MixedRowsError as `merge.shards.read` does.
     """
     found = shards.read(keys)
-    return pd.DataFrame(
-        _start(table.slice(0, 1).to_pylist()[0], footer["worker"].get("warmup", {})) for table, footer in found
-    )
+    return pd.DataFrame(_start(row, footer["worker"].get("warmup", {})) for row, _, footer in found)
 
 
 def build(
