@@ -130,9 +130,9 @@ def read_parts(path: Path) -> tuple[dict[str, Any], pa.Table, dict[str, Any]]:
 
 def _read(path: Path, columns: list[str] | None) -> tuple[pa.Table, dict[str, Any]]:
     try:
-        # pq.read_table looks for a dataset first, which takes longer than the rest.
-        with pq.ParquetFile(path) as file:
-            table, schema = file.read(columns, use_threads=False), file.schema_arrow
+        # pq.read_table looks for a dataset first, and a path is read by threads: both take longer than all the rest.
+        file = pq.ParquetFile(pa.BufferReader(path.read_bytes()), pre_buffer=False)
+        table, schema = file.read(columns, use_threads=False), file.schema_arrow
     except FileNotFoundError as error:
         raise ShardError(f"The shard {path} is missing: run `snakemake {path}`.") from error
     except (pa.ArrowException, OSError) as error:
