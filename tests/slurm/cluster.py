@@ -232,7 +232,10 @@ def missing() -> str | None:
             return f"there is no SLURM here: install {' '.join(PACKAGES)}"
         settings = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
         for command in (["update"], ["install", "-y", "--no-install-recommends", *PACKAGES]):
-            done = subprocess.run(["apt-get", "-qq", *command], env=settings, capture_output=True, text=True)
+            done = subprocess.run(
+                ["timeout", "300", "apt-get", "-qq", *command], env=settings, capture_output=True, text=True
+            )
         if done.returncode != 0:
-            return f"{' '.join(PACKAGES)} cannot be installed: {done.stderr.strip().splitlines()[-1]}"
+            said = done.stderr.strip() or "apt-get hangs"
+            return f"{' '.join(PACKAGES)} cannot be installed: {said.splitlines()[-1]}"
     return None

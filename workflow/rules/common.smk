@@ -78,6 +78,7 @@ def worker_digest(adapter):
     return configuration.code_digest(files + [worker / "adapters" / f"{adapter}.py"])
 
 
+@cache
 def framework_facts(environment):
     """The adapter of an environment, the variables that its worker gets, and the digest of its code."""
     framework = CONFIGURATION.frameworks[CONFIGURATION.framework_of(environment)]
