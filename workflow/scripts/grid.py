@@ -1,7 +1,7 @@
 """Expands a grid into cells, and says which cells each artefact is made of. Pure functions over the configuration."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from configuration import Configuration, ConfigurationError, unknown
@@ -33,7 +33,7 @@ class Cell:
 
     def facts(self) -> dict[str, Any]:
         """The fields as a plain dict."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True)
