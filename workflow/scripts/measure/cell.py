@@ -188,15 +188,17 @@ def describe(cell: dict[str, Any]) -> str:
 
 
 def result(outcome: Outcome) -> str:
-    """What came out of a cell, in words: the median with its interval, or the status with its reason."""
+    """What came out of a cell, in words: the median with its interval or range, or the status with its reason."""
     if outcome.status != "ok":
         return f"{outcome.status}: {outcome.reason}"
-    from worker.statistics import median, median_interval
+    from worker.statistics import ENOUGH, median, median_interval
 
     values = [seconds for _, seconds in outcome.samples]
     low, high = median_interval(values)
     middle = median(values)
-    return f"{middle:.4g} s per mini-batch, ±{50 * (high - low) / middle:.1f} %, {len(values)} samples"
+    spread = f"{50 * (high - low) / middle:.1f} %"
+    width = f"±{spread}, {len(values)} samples" if len(values) >= ENOUGH else f"{len(values)} samples within ±{spread}"
+    return f"{middle:.4g} s per mini-batch, {width}"
 
 
 def column_values(

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.tree import Tree
 
 from measure import interference, machine, shard
-from worker.statistics import median, median_interval
+from worker.statistics import ENOUGH, median, median_interval
 
 # Columns by the heading under which they stand, with what they are; the rest of a row stands in the title.
 CELL = {
@@ -102,7 +102,8 @@ def _outcome(root: Tree, row: dict[str, Any], samples: list[tuple[int, float]]) 
         return
     seconds = [value for _, value in samples]
     low, high = median_interval(seconds)
-    text = f"{median(seconds):.6g} s per mini-batch, the median; its 95 % interval is {low:.6g} to {high:.6g} s"
+    what = "its 95 % interval is" if len(seconds) >= ENOUGH else "too few samples for an interval, they lie in"
+    text = f"{median(seconds):.6g} s per mini-batch, the median; {what} {low:.6g} to {high:.6g} s"
     branch = root.add(text if row["status"] == "ok" else f"not to be used: {text}")
     branch.add(f"{len(samples)} samples of {samples[0][0]} steps: " + " ".join(f"{value:.6g}" for value in seconds))
 

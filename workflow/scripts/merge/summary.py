@@ -11,7 +11,7 @@ import pandas as pd
 
 from measure import interference
 from merge import MixedRowsError, intervals
-from worker.statistics import median
+from worker.statistics import ENOUGH, median
 
 CELL = [
     "platform",
@@ -61,7 +61,6 @@ COLUMNS = [
 OVERSUBSCRIBED = 1.1  # effective threads per thread asked for, above which a cell did not keep to its threads
 IDLE = 0.7  # effective threads per thread asked for, below which some of them did nothing, or were kept from it
 CROWDED = 0.5  # threads waiting for a CPU per thread asked for; TensorFlow's pools come to 0.2 on an idle machine
-FEW_SAMPLES = 6  # the fewest values whose median has a distribution-free 95 % interval
 
 
 Row = dict[str, Any]
@@ -129,7 +128,7 @@ def _crowded(cell: Mapping[str, Any], logical: int | None) -> bool:
 
 
 def _few_samples(cell: Mapping[str, Any], logical: int | None) -> bool:
-    return cell["repeats"] == 1 and cell["samples"] < FEW_SAMPLES
+    return cell["repeats"] == 1 and cell["samples"] < ENOUGH
 
 
 # Each mark of a cell that is ok, with the question that sets it, asked of the cell's row and its machine's

@@ -1,6 +1,7 @@
 """The interval of a median, for the worker that must know when it has enough samples and for all who read them."""
 
 CONFIDENCE = 0.95
+ENOUGH = 6  # the fewest values whose median has a distribution-free interval of 95 %
 MILLION = 1000000
 
 
@@ -15,8 +16,8 @@ def median_interval(values, confidence=CONFIDENCE):
     """Distribution-free confidence interval (low, high) of the median, from order statistics.
 
     The number of values below the median is binomial (n, 1/2), so the r-th smallest and r-th largest value enclose it
-    with probability 1 - 2 P(X < r) (Conover, Practical Nonparametric Statistics, 1999, section 3.2). With fewer than 6
-    values no such interval reaches 95 %: then smallest and largest are returned (5 values: 93.75 %).
+    with probability 1 - 2 P(X < r) (Conover, Practical Nonparametric Statistics, 1999, section 3.2). With fewer than
+    ENOUGH values no such interval reaches 95 %: then smallest and largest are returned (5 values: 93.75 %).
     """
     ordered = sorted(values)
     n = len(ordered)
