@@ -104,11 +104,7 @@ class Cluster:
 
     def measuring(self, *nodes: str) -> list[str]:
         """Those of the nodes on which a cell has begun."""
-        return [
-            node
-            for node in nodes
-            if any("measure.cell" in process.cmdline() for process in self._processes(SLURMD_NODENAME=node))
-        ]
+        return [node for node in nodes if any(map(_measures, self._processes(SLURMD_NODENAME=node)))]
 
     def start(self) -> None:
         """Starts everything and waits until each node is idle."""
@@ -203,6 +199,13 @@ class Cluster:
                 start_new_session=True,
                 preexec_fn=lambda: ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL),
             )
+
+
+def _measures(process: psutil.Process) -> bool:
+    """Whether a process measures a cell; one that has just ended does not."""
+    with suppress(psutil.Error):
+        return "measure.cell" in process.cmdline()
+    return False
 
 
 def wait(condition: Callable[[], object], failure: str, seconds: float = 30) -> None:

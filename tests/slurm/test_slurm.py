@@ -122,7 +122,8 @@ def runs(cluster, new_checkout):
         wait(lambda: five.said().count("(Rule: measure_cell)") >= 2, "no two cells are measured", 120)
         five.interrupt()
         told["interrupted"] = five.end(60)
-        told["left in the queue"] = at_slurm(cluster, five.checkout)
+        # SLURM ends a cancelled job after `scancel` has returned. One that is not cancelled goes on to its shard.
+        wait(lambda: not at_slurm(cluster, five.checkout), "what Ctrl-C should cancel stays in the queue", 10)
         told["kept"] = {name: path.stat().st_mtime_ns for name, path in five.shards().items()}
         again = Run(cluster, five.checkout, "five")
         told["again"], told["lost"], told["refused"] = again.end(), lost.end(), refused.end()
@@ -160,7 +161,6 @@ def test_the_table_has_a_column_of_each_platform(runs):
 
 def test_ctrl_c_cancels_what_waits_and_runs_and_keeps_what_is_measured(runs):
     assert runs["interrupted"][0] not in (0, -signal.SIGKILL)
-    assert runs["left in the queue"] == []
     assert 2 <= len(runs["kept"]) < 10
 
 
