@@ -18,8 +18,8 @@ include: "workflow/rules/platforms.smk"
 wildcard_constraints:
     # The shards of other platforms are files like any other: no rule of this run makes them, or makes them again.
     platform=choice(platform for platform, reason in ELSEWHERE.items() if reason is None),
-    environment=choice(name for entry in CONFIGURATION.frameworks.values() for name in entry["environments"]),
-    mode=choice({mode for entry in CONFIGURATION.frameworks.values() for mode in entry["modes"]}),
+    environment=choice(known_environments()),
+    mode=choice({mode for name in known_environments() for mode in CONFIGURATION.entry_of(name)["modes"]}),
     network=choice(CONFIGURATION.networks),
     artefact=choice(CONFIGURATION.artefacts),
     batch=r"\d+",

@@ -29,7 +29,7 @@ def proof_path(cell: grid.Cell) -> str:
 
 def job_of(loaded: configuration.Configuration, cell: grid.Cell) -> dict[str, Any]:
     """The job of a cell, as the rule `measure_cell` writes it, less the digests."""
-    framework = loaded.frameworks[cell.framework]
+    framework = loaded.entry_of(cell.environment)
     return {
         "cell": cell.facts(),
         "adapter": framework["adapter"],

@@ -77,7 +77,7 @@ def timed(
     loaded: configuration.Configuration, cell: grid.Cell, network: str, batch: int, protocol: str
 ) -> dict[str, Any]:
     """One process of a protocol, as a worker is run: its samples, and the wall seconds from its start to its end."""
-    framework = loaded.frameworks[cell.framework]
+    framework = loaded.entry_of(cell.environment)
     with tempfile.TemporaryDirectory() as folder:
         job = {
             "protocol": protocol,

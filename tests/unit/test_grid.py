@@ -62,6 +62,34 @@ def test_repeats_and_modes_are_axes(quick):
     assert len(plan.artefacts["shi2016_table4"]) == 4 * 6 * 2
 
 
+@pytest.fixture(scope="module")
+def differing(quick):
+    """A framework whose older environment has another adapter and one of its modes."""
+    torch = quick.frameworks["torch"] | {
+        "environments": ["torch-2.13", "torch-1.0"],
+        "differing": {"torch-1.0": {"adapter": "torch1", "modes": ["eager", "traced"]}},
+    }
+    return replace(quick, frameworks=quick.frameworks | {"torch": torch})
+
+
+def test_an_environment_may_differ_from_its_framework(differing):
+    assert differing.entry_of("torch-2.13")["adapter"] == "torch"
+    assert differing.entry_of("torch-1.0") == differing.entry_of("torch-2.13") | {
+        "adapter": "torch1",
+        "modes": ["eager", "traced"],
+    }
+    both = changed(differing, environments=["torch-2.13", "torch-1.0"], modes={"torch": ["compiled", "eager"]})
+    ran = {(cell.environment, cell.adapter_mode) for cell in grid.expand(both, 2).cells.values()}
+    assert ran == {("torch-2.13", "compiled"), ("torch-2.13", "eager"), ("torch-1.0", "eager")}
+
+
+def test_an_environment_without_a_wanted_mode_is_told(differing):
+    none = changed(differing, environments=["torch-1.0"], modes={"torch": ["compiled"]})
+    sentence = r"torch-1.0 has none of the modes that the grid wants of torch \(compiled\): add one of eager, traced"
+    with pytest.raises(configuration.ConfigurationError, match=sentence):
+        grid.expand(none, 2)
+
+
 def test_repeats_are_interleaved_and_no_environment_is_always_first(quick):
     plan = grid.expand(changed(quick, repeats=3), 2)
     cells = list(plan.cells.values())

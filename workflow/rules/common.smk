@@ -59,6 +59,11 @@ def choice(names):
     return "|".join(re.escape(name) for name in names) or "(?!)"
 
 
+def known_environments():
+    """Every environment of the catalogue."""
+    return [name for framework in CONFIGURATION.frameworks.values() for name in framework["environments"]]
+
+
 def grid_environments():
     """The environments of the grid."""
     return CONFIGURATION.grid["environments"]
@@ -81,7 +86,7 @@ def worker_digest(adapter):
 @cache
 def framework_facts(environment):
     """The adapter of an environment, the variables that its worker gets, and the digest of its code."""
-    framework = CONFIGURATION.frameworks[CONFIGURATION.framework_of(environment)]
+    framework = CONFIGURATION.entry_of(environment)
     return {
         "adapter": framework["adapter"],
         "variables": framework.get("variables", {}),

@@ -38,6 +38,11 @@ class Configuration:
         known = [name for framework in self.frameworks.values() for name in framework["environments"]]
         raise ConfigurationError(unknown("environment", environment, known, "config/frameworks.yaml"))
 
+    def entry_of(self, environment: str) -> dict[str, Any]:
+        """The entry of the environment's framework, with what differs in this environment in its place."""
+        entry = self.frameworks[self.framework_of(environment)]
+        return entry | entry.get("differing", {}).get(environment, {})
+
 
 def load(root: Path, config: dict[str, Any]) -> Configuration:
     """The configuration below `root`, with `config` as Snakemake has merged it from config.yaml and the command line.
@@ -55,9 +60,13 @@ def load(root: Path, config: dict[str, Any]) -> Configuration:
         known = sorted(file.stem for file in grids.glob("*.yaml"))
         raise ConfigurationError(unknown("grid", config["grid"], known, "config/grids/, or the path of a .yaml file"))
     loaded = Configuration(grid=read(path, schemas / "grid.yaml"), grid_name=path.stem, **content)
+    for name, framework in loaded.frameworks.items():
+        for environment in framework.get("differing", {}):
+            if environment not in framework["environments"]:
+                where = f"the environments of {name} in config/frameworks.yaml, which 'differing' speaks of"
+                raise ConfigurationError(unknown("environment", environment, framework["environments"], where))
     for environment in loaded.grid["environments"]:
-        framework = loaded.framework_of(environment)
-        adapter = root / "workflow/scripts/worker/adapters" / f"{loaded.frameworks[framework]['adapter']}.py"
+        adapter = root / "workflow/scripts/worker/adapters" / f"{loaded.entry_of(environment)['adapter']}.py"
         for needed in (root / "envs" / f"{environment}.yaml", adapter):
             if not needed.is_file():
                 missing = needed.relative_to(root)

@@ -154,13 +154,22 @@ def _runners(configuration: Configuration) -> list[tuple[str, str, str]]:
     runners = []
     for environment in configuration.grid["environments"]:
         framework = configuration.framework_of(environment)
-        known = configuration.frameworks[framework]["modes"]
-        for mode in configuration.grid.get("modes", {}).get(framework, known[:1]):
+        able = configuration.entry_of(environment)["modes"]
+        wanted = configuration.grid.get("modes", {}).get(framework, able[:1])
+        # A mode that only other environments of the framework have is not asked of this one.
+        entries = map(configuration.entry_of, configuration.frameworks[framework]["environments"])
+        known = list(dict.fromkeys(mode for entry in entries for mode in entry["modes"]))
+        for mode in wanted:
             if mode not in known:
                 raise ConfigurationError(
                     unknown("mode", mode, known, f"the modes of {framework} in config/frameworks.yaml")
                 )
-            runners.append((environment, framework, mode))
+        if not set(wanted) & set(able):
+            raise ConfigurationError(
+                f"{environment} has none of the modes that the grid wants of {framework} ({', '.join(wanted)}): add "
+                f"one of {', '.join(able)}, or take {environment} out of the grid."
+            )
+        runners.extend((environment, framework, mode) for mode in wanted if mode in able)
     return runners
 
 
