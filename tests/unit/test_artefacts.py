@@ -1,6 +1,7 @@
 """Artefacts that are no table of times: the transfer model, what frameworks can do, the machine's build, LaTeX."""
 
 import json
+import os
 from pathlib import Path
 
 import pandas as pd
@@ -131,6 +132,18 @@ def test_packages_and_caches_are_read_as_the_kernel_tells_of_them(tmp_path):
     found = topology.packages(tmp_path)
     shared = {"level": 3, "kind": "Unified", "bytes": 2**21}
     assert found == [{"cores": [[at, at + 1]], "caches": [shared | {"cpus": [at, at + 1]}]} for at in (0, 2)]
+
+
+def test_a_memory_node_has_the_pages_that_are_there_and_not_those_that_the_allocator_manages(tmp_path):
+    zones = tmp_path / "zoneinfo"
+    zone = "Node {}, zone {}\n  per-node stats\n      nr_mapped 7\n        present  {}\n        managed  1\n"
+    zones.write_text("".join(zone.format(*facts) for facts in ((0, "DMA", 3), (0, "Normal", 5), (1, "Normal", 4))))
+    for node, cpus in ((0, "0-1"), (1, "2")):
+        (tmp_path / f"node{node}").mkdir()
+        (tmp_path / f"node{node}/cpulist").write_text(cpus)
+    page = os.sysconf("SC_PAGE_SIZE")
+    found = topology.nodes(tmp_path, zones)
+    assert found == [{"bytes": 8 * page, "cpus": [0, 1]}, {"bytes": 4 * page, "cpus": [2]}]
 
 
 @pytest.mark.parametrize("cores", [2, 96])
