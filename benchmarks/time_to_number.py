@@ -89,14 +89,16 @@ def timed(
             "sampling": SAMPLING,
             "answer": f"{folder}/answer.json",
         }
+        prefix = interpreter.prefix_of(cell.environment)
+        variables = measure_cell.fill(framework["variables"], 1, cell.adapter_mode, prefix)
         before = time.monotonic()
         ran = subprocess.run(
-            [interpreter.python_of(cell.environment).absolute(), Path(__file__).with_name("protocol.py")],
+            [prefix / "bin/python", Path(__file__).with_name("protocol.py")],
             input=json.dumps(job),
             text=True,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            env=supervise.environment(measure_cell.fill(framework["variables"], 1), "cpu"),
+            env=supervise.environment(variables, "cpu", prefix, Path(folder)),
             preexec_fn=lambda: os.sched_setaffinity(0, machine.cpus_for(1)),
         )
         wall = time.monotonic() - before

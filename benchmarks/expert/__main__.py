@@ -81,11 +81,8 @@ def measure(loaded: configuration.Configuration, framework: str, network: str, t
         "mode": entry["modes"][0],
         "threads": threads,
     }
-    start = (
-        interpreter.python_of(entry["environments"][0]).absolute(),
-        threads,
-        cell.fill(entry["variables"], threads),
-    )
+    prefix = interpreter.prefix_of(entry["environments"][0])
+    start = (prefix, threads, cell.fill(entry["variables"], threads, entry["modes"][0], prefix))
     with Side(*start, ["ours.py"]) as ours, Side(*start, [script(framework, network).name, network, threads]) as expert:
         ours.send(json.dumps(job))
         sides = {"ours": ours, "expert": expert}
@@ -137,16 +134,17 @@ class Alone:
 class Side:
     """A process that trains on command."""
 
-    def __init__(self, python: Path, threads: int, variables: dict[str, str], command: list[Any]) -> None:
+    def __init__(self, prefix: Path, threads: int, variables: dict[str, str], command: list[Any]) -> None:
         def prepare() -> None:
             os.sched_setaffinity(0, machine.cpus_for(threads))
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
         self.log = tempfile.TemporaryFile("w+")
+        self.scratch = tempfile.TemporaryDirectory()
         self.process = subprocess.Popen(
-            [python, *map(str, command)],
+            [prefix / "bin/python", *map(str, command)],
             cwd=HERE,
-            env=supervise.environment(variables, "cpu"),
+            env=supervise.environment(variables, "cpu", prefix, Path(self.scratch.name)),
             preexec_fn=prepare,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -160,6 +158,7 @@ class Side:
     def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.wait()
+        self.scratch.cleanup()
 
     def send(self, line: str) -> None:
         """Writes one line to the process."""

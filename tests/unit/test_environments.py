@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from environments import build, installer, interpreter, pins
+from environments import build, installer, interpreter, pins, prepare
 
 ROOT = Path(__file__).resolve().parents[2]
 SPECS = sorted((ROOT / "envs").glob("*.yaml"))
@@ -52,15 +52,16 @@ def checkout(tmp_path, monkeypatch):
 
 def command(root: Path) -> list[str]:
     """The command line that makes the environment tiny-1."""
-    options = {"spec": "envs/tiny-1.yaml", "environment": "tiny-1", "output": "tiny-1.json", "log": "logs/tiny-1.log"}
+    options = {"spec": "envs/tiny-1.yaml", "environment": "tiny-1", "prepare": ""}
+    options |= {"output": "tiny-1.json", "log": "logs/tiny-1.log"}
     named = [text for name, value in options.items() for text in (f"--{name}", value)]
     return [str(ROOT / "workflow/scripts/steptime"), "environments.build", *named]
 
 
-def make(root: Path, expected: int = 0) -> tuple[dict, str]:
+def make(root: Path, *arguments: str, expected: int = 0) -> tuple[dict, str]:
     """Makes the environment tiny-1; its manifest and what the user saw."""
     environment = os.environ | {"STEPTIME_PYTHON": sys.executable}
-    done = subprocess.run(command(root), cwd=root, env=environment, capture_output=True, text=True)
+    done = subprocess.run(command(root) + [*arguments], cwd=root, env=environment, capture_output=True, text=True)
     assert done.returncode == expected, done.stderr
     assert "Traceback" not in done.stderr
     manifest = root / "tiny-1.json"
@@ -69,7 +70,7 @@ def make(root: Path, expected: int = 0) -> tuple[dict, str]:
 
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
 def test_every_file_pins_exact_versions_that_any_index_has(path):
-    wanted = pins.load(path)
+    wanted = pins.load(path, step="any")
     assert wanted.packages
     assert not [version for version in wanted.packages.values() if "+" in version]
 
@@ -106,7 +107,12 @@ def test_digest_is_blind_to_comments_and_order_and_sees_a_pin():
         (SPEC.format(python="3.11", package="a>=1"), "'a>=1' is not an exact pin: write it as name==version"),
         (SPEC.format(python="3.11", package="a==1.*"), "'a==1.*' is not an exact pin"),
         (SPEC.format(python="3.11", package="a==1\n      - A==2"), "a is pinned twice, as 1 and 2"),
-        (SPEC.replace("python={python}", "cudnn=9").format(package="a==1"), "'cudnn=9' cannot be used"),
+        (SPEC.replace("python={python}", "cudnn=9").format(package="a==1"), "does not pin python"),
+        (SPEC.replace("pip=25.3", "cudnn>=9").format(python="3.11", package="a==1"), "'cudnn>=9' cannot be used"),
+        (
+            SPEC.replace("pip=25.3", "pip=25.3\n  - openjdk=11").format(python="3.11", package="a==1"),
+            "'openjdk=11' cannot be used in 'dependencies', since it does not install without conda",
+        ),
         (SPEC.replace("  - python={python}\n", "").format(package="a==1"), "does not pin python"),
         (SPEC.format(python="3.11", package="a==1") + "prefix: here\n", "there is no key 'prefix'"),
     ],
@@ -162,6 +168,70 @@ def test_a_python_that_is_not_there_is_a_result(checkout):
     (checkout / "envs/tiny-1.yaml").write_text(SPEC.format(python="3.4", package="tiny==1.0"))
     manifest, _ = make(checkout)
     assert manifest["status"] == "install_failed" and manifest["reason"].startswith("no Python 3.4 was found: install")
+
+
+STEP = """
+def prepare(prefix, run):
+    assert run("no-such-program").returncode == 127
+    if run("sh", "-c", "pwd > part", cwd=prefix).returncode:
+        raise InstallError("unused")
+    return {"libpart.so.1": "a stand-in"}
+"""
+
+
+@pytest.fixture
+def steps(checkout, monkeypatch):
+    """A folder of preparing steps in the place of the project's."""
+    folder = checkout / "prepare"
+    folder.mkdir()
+    monkeypatch.setattr(prepare, "FOLDER", folder)
+    monkeypatch.setattr(prepare, "__path__", [str(folder)])
+    yield folder
+    for name in [name for name in sys.modules if name.startswith("environments.prepare.")]:
+        del sys.modules[name]
+
+
+def test_a_preparing_step_runs_once_and_is_told_of_ever_after(checkout, steps):
+    (steps / "part.py").write_text(STEP)
+    first = build.make("tiny-1", checkout / "envs/tiny-1.yaml", "part", sys.stdout)
+    assert first["prepared"] == {"libpart.so.1": "a stand-in"}
+    prefix = checkout / ".environments/tiny-1"
+    assert (prefix / "part").read_text() == f"{prefix}\n"
+    (prefix / "part").unlink()
+    assert build.make("tiny-1", checkout / "envs/tiny-1.yaml", "part", sys.stdout) == first
+    assert not (prefix / "part").exists()
+
+
+def test_a_preparing_step_that_fails_is_a_result(checkout, steps):
+    (steps / "part.py").write_text(
+        "from environments.build import InstallError\n\n\n"
+        "def prepare(prefix, run):\n    raise InstallError('a compiler is missing: install gcc')\n"
+    )
+    manifest = build.make("tiny-1", checkout / "envs/tiny-1.yaml", "part", sys.stdout)
+    assert manifest["status"] == "install_failed"
+    assert manifest["reason"].startswith("a compiler is missing: install gcc; to try again: ")
+    assert not (checkout / ".environments/tiny-1").exists()
+
+
+def test_the_code_of_a_preparing_step_and_of_what_it_imports_is_part_of_the_environment(steps):
+    (steps / "part.py").write_text("from environments.prepare import shared\n" + STEP)
+    digests = [prepare.digest("part")]
+    for text in ("answer = 1\n", "# why\nanswer = 1\n", "answer = 2\n"):
+        (steps / "shared.py").write_text(text)
+        digests.append(prepare.digest("part"))
+    assert digests[1] == digests[2] and len(set(digests)) == 3
+    wanted = pins.parse({"channels": ["c"], "dependencies": ["python=3.6", "pip=21.3", {"pip": ["a==1"]}]}, "x")
+    assert pins.digest(wanted) != pins.digest(wanted, digests[0])
+
+
+def test_conda_is_asked_for_what_it_alone_has(checkout, steps, monkeypatch):
+    (steps / "part.py").write_text(STEP)
+    asked = []
+    content = {"channels": ["c"], "dependencies": ["python=3.6", "pip=21.3", "openjdk=11.0.1", {"pip": ["a==1"]}]}
+    builder = build.Builder(pins.parse(content, "x"), checkout / "prefix", sys.stdout, "part")
+    monkeypatch.setattr(builder, "run", lambda *command: asked.append(command) or subprocess.CompletedProcess([], 0))
+    builder._python_by_conda()
+    assert asked[0][-3:] == ("python=3.6", "pip=21.3", "openjdk=11.0.1")
 
 
 @pytest.mark.parametrize("works", [True, False])

@@ -148,6 +148,12 @@ def test_a_grid_without_a_cell_is_told(quick):
         grid.expand(changed(only, networks=["alexnet"]), 2)
 
 
+def test_an_unknown_word_in_a_variable_is_told():
+    sentence = "NPROC of jax: '{thread}' is not known: write {threads}, {mode}, {prefix}"
+    with pytest.raises(configuration.ConfigurationError, match=sentence):
+        configuration._check_variables("jax", {"differing": {"jax-0.1": {"variables": {"NPROC": "{thread}"}}}})
+
+
 def test_a_misspelt_key_is_told(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text((ROOT / "config/grids/quick.yaml").read_text().replace("repeats:", "repeat:"))

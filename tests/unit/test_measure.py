@@ -27,11 +27,11 @@ def test_a_machine_is_known_again_whatever_its_load_and_kernel():
     assert machine.identify(other) != machine.identify(described)
 
 
-def test_a_worker_inherits_no_thread_knob_and_no_python_path(monkeypatch):
+def test_a_worker_inherits_no_thread_knob_and_no_python_path(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("MKL_NUM_THREADS", "64")
     monkeypatch.setenv("PYTHONPATH", "elsewhere")
-    found = supervise.environment({"OMP_NUM_THREADS": "2"}, "cpu")
+    found = supervise.environment({"OMP_NUM_THREADS": "2"}, "cpu", tmp_path, tmp_path / "scratch")
     assert found["OMP_NUM_THREADS"] == "2"
     assert "MKL_NUM_THREADS" not in found
     assert found["PYTHONPATH"] == str(supervise.SCRIPTS)
@@ -48,15 +48,48 @@ except OSError as error:
 """
 
 
+LITTERS = """
+import json, os, sys, tempfile
+from pathlib import Path
+tempfile.mkstemp()
+Path.home().joinpath("settings").touch()
+print(json.dumps({"event": "done", "left": tempfile.gettempdir()}), file=os.fdopen(int(sys.argv[-1]), "w"), flush=True)
+os._exit(0)
+"""
+
+
+def stand_in(folder, text):
+    """The folder of an environment whose Python runs `text`, whatever it is asked for."""
+    python = folder / "environment/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f"#!{sys.executable}\n{text}")
+    python.chmod(0o755)
+    return folder / "environment"
+
+
+def test_what_a_worker_leaves_behind_is_removed_and_its_settings_stay_with_its_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    prefix = stand_in(tmp_path, LITTERS)
+    outcome = supervise.run_worker(prefix, {"device": "cpu"}, [0], {}, 20, 2**40, tmp_path / "cell.log")
+    assert outcome.status == "ok", outcome
+    left = outcome.events["done"]["left"]
+    assert "steptime-" in left and not os.path.exists(left)
+    assert (prefix / "home/settings").exists() and not (tmp_path / "settings").exists()
+
+
+def test_variables_are_filled_in(tmp_path):
+    variables = {"OMP_NUM_THREADS": "{threads}", "KERAS_BACKEND": "{mode}", "THEANORC": "{prefix}/theanorc"}
+    filled = cell.fill(variables, 2, "theano", tmp_path)
+    assert filled == {"OMP_NUM_THREADS": "2", "KERAS_BACKEND": "theano", "THEANORC": f"{tmp_path}/theanorc"}
+
+
 @pytest.mark.parametrize(("least", "is_result"), [(0, True), (2**80, False)])
 def test_a_worker_that_found_the_disk_full_is_no_result(tmp_path, monkeypatch, least, is_result):
     """Unless there is space: then it is some other file system, and what the framework does there is its own affair."""
     monkeypatch.setattr(supervise, "LEAST_FREE_BYTES", least)
-    worker = tmp_path / "python"
-    worker.write_text(f"#!{sys.executable}\n{WRITES_TO_A_FULL_DISK}")
-    worker.chmod(0o755)
+    prefix = stand_in(tmp_path, WRITES_TO_A_FULL_DISK)
     run = functools.partial(
-        supervise.run_worker, worker, {"device": "cpu"}, [0], {}, 20, 2**40, tmp_path / "logs/cell.log"
+        supervise.run_worker, prefix, {"device": "cpu"}, [0], {}, 20, 2**40, tmp_path / "logs/cell.log"
     )
     if is_result:
         assert "No space left on device" in run().reason

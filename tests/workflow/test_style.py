@@ -2,12 +2,15 @@
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
+
+from environments import interpreter
 
 ROOT = Path(__file__).parents[2]
 TOOLS = Path(sys.executable).parent
@@ -42,6 +45,18 @@ def test_worker_is_python_3_6_that_imports_nothing_of_the_project(path):
             assert not others & {alias.name.split(".")[0] for alias in node.names}
         if isinstance(node, ast.ImportFrom) and not node.level:
             assert node.module.split(".")[0] not in others
+
+
+def test_worker_starts_on_a_real_python_3_6(tmp_path):
+    """All of it compiles there, and what needs no numpy is imported."""
+    python = interpreter.find("3.6", lambda *_: subprocess.CompletedProcess([], 1, ""))
+    if python is None:
+        pytest.skip("there is no Python 3.6 on this machine")
+    script = "import compileall, sys; sys.exit(not compileall.compile_dir(sys.argv[1], quiet=1, force=True))"
+    shutil.copytree(ROOT / "workflow/scripts/worker", tmp_path / "worker")
+    subprocess.run([python, "-c", script, tmp_path], check=True)
+    modules = "import worker.adapters, worker.networks, worker.statistics, worker.timing"
+    subprocess.run([python, "-c", modules], check=True, cwd=tmp_path)
 
 
 def test_no_module_is_long():

@@ -16,7 +16,7 @@ sys.path.insert(0, str(SCRIPTS))
 
 import configuration
 import grid
-from environments import pins
+from environments import pins, prepare
 from measure import adopt, progress
 from worker import networks
 
@@ -81,6 +81,17 @@ def worker_digest(adapter):
     worker = SCRIPTS / "worker"
     files = [worker / f"{name}.py" for name in ("__main__", "data", "networks", "statistics", "timing")]
     return configuration.code_digest(files + [worker / "adapters" / f"{adapter}.py"])
+
+
+def preparing_step(environment):
+    """Name of the step that prepares an environment, '' for none."""
+    return CONFIGURATION.entry_of(environment).get("prepare", "")
+
+
+def environment_digest(environment):
+    """Digest of the pins of an environment and of the step that prepares it."""
+    step = preparing_step(environment)
+    return pins.digest(pins.load(f"envs/{environment}.yaml", step), prepare.digest(step))
 
 
 @cache

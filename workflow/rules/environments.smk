@@ -3,7 +3,7 @@
 # Read here too, so that a mistake in a file of pins is one sentence.
 try:
     for environment in grid_environments():
-        pins.load(f"envs/{environment}.yaml")
+        pins.load(f"envs/{environment}.yaml", preparing_step(environment))
 except pins.PinsError as error:
     raise WorkflowError(str(error)) from None
 
@@ -32,10 +32,12 @@ rule build_environment:
     params:
         # The file itself is not an input: a comment in it would measure everything again.
         spec="envs/{environment}.yaml",
-        digest=lambda wildcards: pins.digest(pins.load(f"envs/{wildcards.environment}.yaml")),
+        prepare=lambda wildcards: preparing_step(wildcards.environment),
+        digest=lambda wildcards: environment_digest(wildcards.environment),
     shell:
         "workflow/scripts/steptime environments.build --spec {params.spec}"
-        " --environment {wildcards.environment} --output {output.manifest} --log {log}"
+        " --environment {wildcards.environment} --prepare {params.prepare:q}"
+        " --output {output.manifest} --log {log}"
 
 
 rule read_metadata:

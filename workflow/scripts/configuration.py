@@ -4,6 +4,7 @@ import ast
 import difflib
 import hashlib
 import json
+import string
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
 CATALOGUES = ("frameworks", "networks", "artefacts")
+# What is filled into the values of a framework's `variables`.
+FILLED = ("threads", "mode", "prefix")
 
 
 class ConfigurationError(Exception):
@@ -65,9 +68,12 @@ def load(root: Path, config: dict[str, Any]) -> Configuration:
             if environment not in framework["environments"]:
                 where = f"the environments of {name} in config/frameworks.yaml, which 'differing' speaks of"
                 raise ConfigurationError(unknown("environment", environment, framework["environments"], where))
+        _check_variables(name, framework)
     for environment in loaded.grid["environments"]:
-        adapter = root / "workflow/scripts/worker/adapters" / f"{loaded.entry_of(environment)['adapter']}.py"
-        for needed in (root / "envs" / f"{environment}.yaml", adapter):
+        entry, scripts = loaded.entry_of(environment), root / "workflow" / "scripts"
+        needs = [root / "envs" / f"{environment}.yaml", scripts / "worker" / "adapters" / f"{entry['adapter']}.py"]
+        needs += [scripts / "environments" / "prepare" / f"{entry['prepare']}.py"] if "prepare" in entry else []
+        for needed in needs:
             if not needed.is_file():
                 missing = needed.relative_to(root)
                 raise ConfigurationError(f"The environment '{environment}' needs the file {missing}: write it.")
@@ -129,6 +135,22 @@ def digest(content: Any) -> str:
 
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _check_variables(framework: str, entry: dict[str, Any]) -> None:
+    """Raises ConfigurationError for a variable of a framework that cannot be filled in."""
+    for part in (entry, *entry.get("differing", {}).values()):
+        for variable, value in part.get("variables", {}).items():
+            where = f"config/frameworks.yaml, {variable} of {framework}"
+            try:
+                fields = [field for _, field, _, _ in string.Formatter().parse(value) if field is not None]
+            except ValueError as error:
+                raise ConfigurationError(f"{where}: {error} in '{value}': write {{{{ or }}}} for a brace.") from error
+            for field in fields:
+                if field not in FILLED:
+                    raise ConfigurationError(
+                        f"{where}: '{{{field}}}' is not known: write {', '.join(f'{{{each}}}' for each in FILLED)}."
+                    )
 
 
 def _is_docstring(node: ast.AST) -> bool:

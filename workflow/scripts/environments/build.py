@@ -1,6 +1,6 @@
 """Makes the environment of a framework from its file of pins, and writes down what was installed.
 
-    python -m environments.build --spec envs/E.yaml --environment E --output E.json --log E.log
+    python -m environments.build --spec envs/E.yaml --environment E --prepare "" --output E.json --log E.log
 
 An environment that cannot be made is a result: a manifest with the status `install_failed`, and exit code 0.
 Where a conda is in use (STEPTIME_DEPLOYMENT=conda), conda supplies the Python; uv installs the packages either
@@ -21,25 +21,26 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
-from environments import installer, interpreter, pins
+from environments import installer, interpreter, pins, prepare
+from environments.prepare import InstallError
 from whole import whole
 
 STAMP = ".steptime-digest"
+PREPARED = ".steptime-prepared"
 # What conda and virtual environments bring along by themselves.
 ALWAYS_THERE = {"pip", "setuptools", "wheel"}
+# A file that pins setuptools has packages that only those old tools can build; these are there before them.
+BUILDS_WITH = ("setuptools", "wheel", "cython", "numpy")
 LONGEST = 600
 NO_SPACE = ("No space left on device", "Disk quota exceeded")
 
 
-class InstallError(Exception):
-    """An environment cannot be made; the text says why and what to do, without paths of this machine."""
-
-
 class Builder:
-    """Makes one environment; all that the installers print goes to `log`."""
+    """Makes one environment, with the preparing step `step` ('' for none); what the installers print goes to `log`."""
 
-    def __init__(self, wanted: pins.Pins, prefix: Path, log: TextIO) -> None:
-        self.wanted, self.prefix, self.log = wanted, prefix, log
+    def __init__(self, wanted: pins.Pins, prefix: Path, log: TextIO, step: str = "") -> None:
+        self.wanted, self.prefix, self.log, self.step = wanted, prefix, log, step
+        self.digest = pins.digest(wanted, prepare.digest(step))
         self.python = prefix / "bin/python"
         self.variables = installer.environment_variables()
         self.uv = installer.find_uv()
@@ -48,7 +49,7 @@ class Builder:
         """Whether the environment is there, was made to its end, and from these pins."""
         stamp = self.prefix / STAMP
         made_of = stamp.read_text() if stamp.is_file() else None
-        return made_of == pins.digest(self.wanted) and interpreter.version_of(self.python) is not None
+        return made_of == self.digest and interpreter.version_of(self.python) is not None
 
     def build(self) -> None:
         """Makes the environment from nothing. Raises InstallError, OSError."""
@@ -59,22 +60,39 @@ class Builder:
             else:
                 self._python_by_uv()
             self._packages()
+            self._prepare()
         except (InstallError, OSError):
             remove(self.prefix)
             raise
         # Last, so that what an interrupt leaves half made is made again.
-        (self.prefix / STAMP).write_text(pins.digest(self.wanted))
+        (self.prefix / STAMP).write_text(self.digest)
+
+    def prepared(self) -> dict[str, str]:
+        """What the preparing step says of the environment that stands."""
+        said = self.prefix / PREPARED
+        return json.loads(said.read_text()) if said.is_file() else {}
 
     def installed(self) -> dict[str, str]:
         """The packages of the environment with their versions."""
         listed = self.run(self.uv, "pip", "list", "--format", "json", "--python", self.python)
         return {pins.normalise(entry["name"]): entry["version"] for entry in json.loads(listed.stdout)}
 
-    def run(self, *command: str | Path) -> subprocess.CompletedProcess[str]:
-        """Runs an installer; both its streams go to the log too."""
+    def run(self, *command: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Runs an installer; both its streams go to the log too. One that is not there returns 127, as in a shell."""
         self.log.write(f"$ {' '.join(map(str, command))}\n")
         self.log.flush()
-        done = subprocess.run(command, env=self.variables, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        try:
+            done = subprocess.run(
+                command,
+                cwd=cwd,
+                env=self.variables,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+            )
+        except FileNotFoundError:
+            done = subprocess.CompletedProcess(command, 127, "", f"{command[0]}: not found\n")
         self.log.write(done.stdout + done.stderr)
         self.log.flush()
         return done
@@ -83,14 +101,15 @@ class Builder:
         python = interpreter.find(self.wanted.python, lambda *arguments: self.run(self.uv, *arguments))
         if python is None:
             raise InstallError(
-                f"no Python {self.wanted.python} was found: install it, for instance with pyenv, or put it on PATH"
+                f"no Python {self.wanted.python} was found: install it with pyenv, put it on PATH, or put "
+                "a conda there, which brings its own"
             )
         done = self.run(self.uv, "venv", "--no-project", "--python", python, self.prefix)
         self._check(done, f"a virtual environment of Python {self.wanted.python} could not be made")
 
     def _python_by_conda(self) -> None:
         channels = [part for channel in self.wanted.channels for part in ("--channel", channel)]
-        specs = [f"python={self.wanted.python}", f"pip={self.wanted.pip}"]
+        specs = [f"python={self.wanted.python}", f"pip={self.wanted.pip}", *self.wanted.conda]
         command = ["conda", "create", "--yes", "--quiet", "--no-default-packages", "--prefix", self.prefix]
         done = self.run(*command, "--override-channels", *channels, *specs)
         self._check(done, f"conda could not supply {' and '.join(specs)}")
@@ -100,11 +119,24 @@ class Builder:
         if self._needs_cpu_torch():
             self.variables["UV_TORCH_BACKEND"] = "cpu"
             advice = "; torch comes from PyTorch's own index unless a folder named in PIP_FIND_LINKS has its wheel"
-        done = self.run(self.uv, "pip", "install", "--python", self.python, *self.wanted.requirements)
+        # Old packages contradict each other in what they ask for; the file's pins are what was seen to run.
+        overrides = self.prefix / ".steptime-pins.txt"
+        overrides.write_text("".join(f"{name}=={version}\n" for name, version in self.wanted.packages.items()))
+        install = [self.uv, "pip", "install", "--python", self.python, "--overrides", overrides]
+        if "setuptools" in self.wanted.packages:
+            tools = [each for each in self.wanted.requirements if each.partition("==")[0] in BUILDS_WITH]
+            self._check(self.run(*install, *tools), "the packages that build the others could not be installed")
+            install.append("--no-build-isolation")
+        done = self.run(*install, *self.wanted.requirements)
         self._check(done, "its packages could not be installed", advice)
         # Compiled once here, or every cell pays for it in its import where no bytecode is written then.
         # A package may hold files that are not for this Python, so the exit code says nothing.
         self.run(self.python, "-m", "compileall", "-q", "-j", "0", self.prefix / "lib")
+
+    def _prepare(self) -> None:
+        if self.step:
+            said = prepare.step(self.step)(self.prefix.absolute(), self.run)
+            (self.prefix / PREPARED).write_text(json.dumps(said))
 
     def _needs_cpu_torch(self) -> bool:
         """Whether uv must be told to take torch from PyTorch's own index of CPU builds.
@@ -165,14 +197,14 @@ def write(path: Path, manifest: dict[str, Any]) -> None:
         file.write(json.dumps(manifest, indent=1, sort_keys=True).encode() + b"\n")
 
 
-def make(environment: str, spec: Path, log: TextIO) -> dict[str, Any]:
+def make(environment: str, spec: Path, step: str, log: TextIO) -> dict[str, Any]:
     """Makes an environment and returns its manifest. Raises PinsError, OSError."""
-    wanted = pins.load(spec)
-    manifest = {"schema": 1, "environment": environment, "digest": pins.digest(wanted)}
-    manifest |= {"status": "ok", "reason": "", "python": None, "packages": {}}
+    wanted = pins.load(spec, step)
     prefix = interpreter.folder(environment)
     prefix.parent.mkdir(parents=True, exist_ok=True)
-    builder = Builder(wanted, prefix, log)
+    builder = Builder(wanted, prefix, log, step)
+    manifest = {"schema": 1, "environment": environment, "digest": builder.digest}
+    manifest |= {"status": "ok", "reason": "", "python": None, "packages": {}}
     try:
         # Several checkouts may share the folder of the environments.
         with prefix.with_name(f".{environment}.lock").open("w") as lock:
@@ -190,7 +222,9 @@ def make(environment: str, spec: Path, log: TextIO) -> dict[str, Any]:
     installed = builder.installed()
     if lines := unpinned(installed, wanted):
         say(f"{environment}: {spec} does not pin {', '.join(lines)}: add them to its list 'pip:'")
-    return manifest | {"python": interpreter.version_of(builder.python), "packages": installed}
+    manifest |= {"python": interpreter.version_of(builder.python), "packages": installed}
+    prepared = builder.prepared()
+    return manifest | {"prepared": prepared} if prepared else manifest
 
 
 def say(text: str) -> None:
@@ -203,13 +237,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Make the environment of a framework from its file of pins.")
     parser.add_argument("--spec", required=True, type=Path, help="conda file with the pins")
     parser.add_argument("--environment", required=True, help="name of the environment")
+    parser.add_argument("--prepare", required=True, help="the preparing step, '' for none")
     parser.add_argument("--output", required=True, type=Path, help="manifest to write")
     parser.add_argument("--log", required=True, type=Path, help="all that the installers print")
     options = parser.parse_args()
     try:
         options.log.parent.mkdir(parents=True, exist_ok=True)
         with options.log.open("w") as log:
-            write(options.output, make(options.environment, options.spec, log))
+            write(options.output, make(options.environment, options.spec, options.prepare, log))
     except pins.PinsError as error:
         sys.exit(str(error))
     except OSError as error:

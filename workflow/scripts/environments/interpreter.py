@@ -17,16 +17,16 @@ def folder(environment: str) -> Path:
     return Path(os.environ.get("STEPTIME_ENVIRONMENTS", ".environments")) / environment
 
 
-def python_of(environment: str) -> Path:
-    """The interpreter of an environment that stands.
+def prefix_of(environment: str) -> Path:
+    """The absolute folder of an environment that stands; its interpreter is bin/python there.
 
     Ends the program with one sentence when there is none, as in a checkout that was copied without them.
     """
-    python = folder(environment) / "bin/python"
-    if not python.exists():
+    prefix = folder(environment).absolute()
+    if not (prefix / "bin/python").exists():
         again = f"snakemake --force results/environments/{environment}.json"
         sys.exit(f"The environment {environment} is not on this machine: build it with `{again}`.")
-    return python
+    return prefix
 
 
 def find(wanted: str, run_uv: Callable[..., subprocess.CompletedProcess[str]]) -> Path | None:

@@ -12,6 +12,7 @@ import yaml
 KEYS = ("name", "channels", "dependencies")
 PYTHON = re.compile(r"python={1,2}(\d+\.\d+(?:\.\d+)?)")
 PIP = re.compile(r"pip={1,2}(\d+(?:\.\d+)*)")
+CONDA = re.compile(r"[a-z0-9][a-z0-9._-]*={1,2}\d[A-Za-z0-9._]*")
 REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(\[[A-Za-z0-9._, -]+\])?==([A-Za-z0-9.!_+-]+)")
 
 
@@ -21,24 +22,35 @@ class PinsError(ValueError):
 
 @dataclass(frozen=True)
 class Pins:
-    """What an environment is made of: versions are exact, names are normalised as package indexes do it."""
+    """What an environment is made of: versions are exact, names are normalised as package indexes do it.
+
+    `conda` are packages that only a conda installs; without one, the environment's preparing step gives a stand-in.
+    """
 
     python: str
     pip: str
     channels: tuple[str, ...]
+    conda: tuple[str, ...]
     packages: dict[str, str]
     requirements: tuple[str, ...]
 
 
-def load(path: Path | str) -> Pins:
-    """The pins in the conda file `path`. Raises PinsError."""
+def load(path: Path | str, step: str = "") -> Pins:
+    """The pins in the conda file `path` of an environment that `step` prepares ('' for none). Raises PinsError."""
     try:
         content = yaml.load(Path(path).read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (OSError, UnicodeDecodeError) as error:
         raise PinsError(f"{path} cannot be read ({getattr(error, 'strerror', 'it is not text')}).") from error
     except yaml.YAMLError as error:
         raise PinsError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from error
-    return parse(content, str(path))
+    pins = parse(content, str(path))
+    if pins.conda and not step:
+        raise PinsError(
+            f"{path}: '{pins.conda[0]}' cannot be used in 'dependencies', since it does not install without conda: "
+            "write every package in the list 'pip:', or a preparing step (`prepare` in config/frameworks.yaml) that "
+            "does without it."
+        )
+    return pins
 
 
 def parse(content: Any, where: str) -> Pins:
@@ -52,6 +64,7 @@ def parse(content: Any, where: str) -> Pins:
     if not isinstance(channels, list) or not all(isinstance(channel, str) for channel in channels) or not channels:
         raise PinsError(f"{where}: 'channels' must be a list of names: write channels: [conda-forge].")
     found: dict[str, str] = {}
+    conda: list[str] = []
     listed: list[Any] | None = None
     for entry in content["dependencies"]:
         if isinstance(entry, dict) and list(entry) == ["pip"] and isinstance(entry["pip"], list):
@@ -60,10 +73,12 @@ def parse(content: Any, where: str) -> Pins:
             found["python"] = match[1]
         elif match := PIP.fullmatch(str(entry)):
             found["pip"] = match[1]
+        elif CONDA.fullmatch(str(entry)):
+            conda.append(str(entry))
         else:
             raise PinsError(
                 f"{where}: '{entry}' cannot be used in 'dependencies': write python=3.11, pip=25.3, and every other "
-                "package in the list 'pip:', where it installs without conda too."
+                "package as name==version in the list 'pip:'."
             )
     for name, example in (("python", "python=3.11"), ("pip", "pip=25.3")):
         if name not in found:
@@ -71,12 +86,17 @@ def parse(content: Any, where: str) -> Pins:
     if not listed:
         raise PinsError(f"{where}: 'dependencies' has no list 'pip:': write name==version for each package there.")
     packages, requirements = _requirements(listed, where)
-    return Pins(**found, channels=tuple(channels), packages=packages, requirements=requirements)
+    channels, conda = tuple(channels), tuple(sorted(conda))
+    return Pins(**found, channels=channels, conda=conda, packages=packages, requirements=requirements)
 
 
-def digest(pins: Pins) -> str:
-    """Digest of what is to be installed: blind to comments, order and layout, and to who installs it."""
-    content = {"python": pins.python, "requirements": pins.requirements}
+def digest(pins: Pins, step: str = "") -> str:
+    """Digest of what is to be installed: blind to comments, order and layout, and to who installs it.
+
+    `step` is the digest of the code that prepares the environment, '' where nothing does.
+    """
+    content: dict[str, Any] = {"python": pins.python, "requirements": pins.requirements}
+    content |= {name: value for name, value in {"conda": pins.conda, "prepare": step}.items() if value}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 

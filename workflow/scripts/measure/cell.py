@@ -143,8 +143,9 @@ def measure(
     """Runs the worker of a cell whose environment stands and whose network is proven; `shown` are its GPUs."""
     cell, limits = job["cell"], job["limits"]
     memory = limits.get("memory_gib", available_gib(cell["platform"]) * MEMORY_SHARE)
+    prefix = interpreter.prefix_of(cell["environment"])
     return run_worker(
-        interpreter.python_of(cell["environment"]),
+        prefix,
         {
             "task": "measure",
             "adapter": job["adapter"],
@@ -157,7 +158,7 @@ def measure(
             "sampling": job["sampling"],
         },
         machine.cpus_for(cell["threads"]),
-        fill(job["variables"], cell["threads"]) | shown,
+        fill(job["variables"], cell["threads"], cell["adapter_mode"], prefix) | shown,
         limits["seconds"],
         int(memory * 2**30),
         log,
@@ -172,9 +173,9 @@ def available_gib(platform: str) -> float:
     return min(total, needs["memory_gib"]) if "cluster" in needs else total
 
 
-def fill(variables: dict[str, str], threads: int) -> dict[str, str]:
-    """The framework's environment variables for a thread count."""
-    return {name: value.format(threads=threads) for name, value in variables.items()}
+def fill(variables: dict[str, str], threads: int, mode: str, prefix: Path) -> dict[str, str]:
+    """The framework's environment variables for a thread count and a mode, in the environment in `prefix`."""
+    return {name: value.format(threads=threads, mode=mode, prefix=prefix) for name, value in variables.items()}
 
 
 def describe(cell: dict[str, Any]) -> str:
@@ -245,9 +246,10 @@ def column_values(
 
 
 def software(cell: dict[str, Any], outcome: Outcome, manifest: dict[str, Any]) -> dict[str, Any]:
-    """The software of a cell: what the framework says of itself, and the packages of its environment."""
+    """The software of a cell: what the framework says of itself, and what its environment is made of."""
     versions = outcome.events.get("ready", {}).get("versions", {})
     named = {name: versions.get(name) for name in ("framework_version", "python", "blas", "cuda", "cudnn", "build")}
+    named["prepared"] = manifest.get("prepared", {})
     return named | {
         "framework": cell["framework"],
         "environment_digest": manifest["digest"],

@@ -23,7 +23,7 @@ POLL_SECONDS = 0.5
 LEAST_FREE_BYTES = 2**20
 SCRIPTS = Path(__file__).resolve().parents[1]
 # What a worker inherits. Thread knobs, Python's own variables and the like must come from the cell alone.
-INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
+INHERITED = ("PATH", "USER", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
 PR_SET_PDEATHSIG = 1
 
 
@@ -40,7 +40,7 @@ class Outcome:
 
 
 def run_worker(
-    python: Path,
+    prefix: Path,
     job: dict[str, Any],
     cpus: list[int],
     variables: dict[str, str],
@@ -50,7 +50,7 @@ def run_worker(
     meanwhile: Callable[[], None] = lambda: None,
     devices: gpu.Watch | None = None,
 ) -> Outcome:
-    """Runs `job` with the environment's interpreter on `cpus` and returns its outcome, whatever happens to it.
+    """Runs `job` in the environment in the folder `prefix` on `cpus` and returns its outcome, whatever happens to it.
 
     `meanwhile` is called once the worker has started: slow imports of this process hide behind the framework's own.
     `devices` watches the GPUs that the worker is shown. The worker is killed after `limit_seconds`, when its resident
@@ -61,17 +61,22 @@ def run_worker(
     reading, writing = os.pipe()
     kills_before = _kernel_kills()
     outcome = Outcome()
-    with log.open("w") as output, tempfile.TemporaryFile("w+") as stdin, os.fdopen(reading, "rb") as pipe:
+    with (
+        log.open("w") as output,
+        tempfile.TemporaryFile("w+") as stdin,
+        tempfile.TemporaryDirectory(prefix="steptime-") as scratch,
+        os.fdopen(reading, "rb") as pipe,
+    ):
         json.dump(job, stdin)
         stdin.seek(0)
         try:
             worker = subprocess.Popen(
-                [str(python), "-m", "worker", str(writing)],
+                [str(prefix / "bin/python"), "-m", "worker", str(writing)],
                 stdin=stdin,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 pass_fds=[writing],
-                env=environment(variables, job["device"]),
+                env=environment(variables, job["device"], prefix, Path(scratch)),
                 start_new_session=True,
                 preexec_fn=lambda: _prepare(cpus),
             )
@@ -94,14 +99,22 @@ def run_worker(
     return outcome
 
 
-def environment(variables: dict[str, str], device: str) -> dict[str, str]:
-    """Environment variables of a worker: a few inherited ones, Python's isolation, and the cell's own."""
+def environment(variables: dict[str, str], device: str, prefix: Path, scratch: Path) -> dict[str, str]:
+    """Environment variables of a worker: a few inherited ones, Python's isolation, and the cell's own.
+
+    Its home, with settings and caches of the framework, lies in its environment's folder `prefix`; what it leaves in
+    `scratch` is removed after the cell.
+    """
+    home = prefix / "home"
+    home.mkdir(exist_ok=True)
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     own = {
         "PYTHONPATH": str(SCRIPTS),
         "PYTHONNOUSERSITE": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
+        "HOME": str(home),
+        "TMPDIR": str(scratch),
     }
     hidden = {"CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else {}
     return inherited | own | hidden | variables

@@ -129,11 +129,21 @@ def facts(measured: Measured) -> list[str]:
         for cell in software.to_dict("records")
     ]
     lines.append(f"Environments: {', '.join(names)}.")
+    lines += [
+        f"{environment} is not made of packages alone: {prepared_text(software['prepared'])}."
+        for environment, software in measured.software.items()
+        if software.get("prepared")
+    ]
     if measured.timed_region:
         lines.append(f"Timed: {measured.timed_region}.")
     if measured.dates:
         lines.append(f"Date (UTC): {measured.dates}.")
     return lines
+
+
+def prepared_text(prepared: dict[str, str]) -> str:
+    """What the preparing step of an environment has added, or put in the place of a real part."""
+    return "; ".join(f"{part} ({what})" for part, what in prepared.items())
 
 
 def processes(cells: pd.DataFrame) -> str:

@@ -58,10 +58,11 @@ def main() -> None:
 
 def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> tuple[dict, dict]:
     """The verdict {status, reason, proof_id} and the numbers behind it."""
+    prefix = interpreter.prefix_of(job["environment"])
     with tempfile.TemporaryDirectory() as folder:
         collected = Path(folder) / "collected.npz"
         outcome = run_worker(
-            interpreter.python_of(job["environment"]),
+            prefix,
             {
                 "task": "prove",
                 "adapter": job["adapter"],
@@ -73,7 +74,7 @@ def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> 
                 "output": str(collected),
             },
             machine.cpus_for(THREADS),
-            fill(job["variables"], THREADS),
+            fill(job["variables"], THREADS, job["mode"], prefix),
             LIMIT_SECONDS,
             int(psutil.virtual_memory().total * MEMORY_SHARE),
             log,
