@@ -180,7 +180,7 @@ def test_every_empty_place_of_the_proofs_has_its_reason():
     assert page.facts == ["1 of 3 proofs passed."]
     for _, row in layout.iterrows():
         assert all(entry.text and (entry.text != "–" or entry.footnotes) for entry in row)
-    assert layout.iloc[1]["Proof"].footnotes == ("not the same network: the framework lacks dense2",)
+    assert layout.iloc[1]["Proof"].footnotes == ("not the same training step: the framework lacks dense2",)
 
 
 MACHINE = {"cpu": {"model": "A CPU", "logical_cores": 2}, "memory_bytes": 2**34, "gpus": []}

@@ -122,7 +122,7 @@ def test_the_run_goes_on_and_the_table_is_complete(faulty):
         "over the time limit: not done after 4 s",
         "crashed: the worker was ended by SIGSEGV",
         "out of memory: the worker held",
-        "not the same network: every update is 2 times the specification's",
+        "not the same training step: every update is 2 times the specification's",
         "not supported: the stand-in has no layer of this kind",
         "does not install: ",
         "diverged: the loss was nan",

@@ -48,7 +48,7 @@ def test_a_thread_variable_that_stays_at_one_is_marked(planted):
 def test_an_adapter_that_does_not_wait_for_mxnet_s_engine_has_no_time(planted):
     checkout, ours = planted
     assert ours.loc["early", "status"] == "not_equivalent" and pd.isna(ours.loc["early", "ours"])
-    words = "not the same network: a synchronisation is missing: "
+    words = "not the same training step: a synchronisation is missing: "
     assert words in (checkout.root / "results/tables/shi2016_table4.md").read_text()
 
 

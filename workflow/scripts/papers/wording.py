@@ -11,7 +11,7 @@ STATUS_WORDS = {
     "ok": "ok",
     "unsupported": "not supported",
     "install_failed": "does not install",
-    "not_equivalent": "not the same network",
+    "not_equivalent": "not the same training step",
     "out_of_memory": "out of memory",
     "timeout": "over the time limit",
     "crashed": "crashed",
