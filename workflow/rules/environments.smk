@@ -36,7 +36,7 @@ rule build_environment:
         digest=lambda wildcards: environment_digest(wildcards.environment),
     shell:
         "workflow/scripts/steptime environments.build --spec {params.spec}"
-        " --environment {wildcards.environment} --prepare {params.prepare:q}"
+        " --environment {wildcards.environment} --prepare={params.prepare}"
         " --output {output.manifest} --log {log}"
 
 
