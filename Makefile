@@ -4,9 +4,10 @@
 CORES ?= all
 TARGET ?=
 GRID ?=
+ONLY ?=
 PYTHON ?=
 
-.PHONY: run test report environments again inspect pack merge clean help venv
+.PHONY: run test test-zoo report environments again inspect pack merge clean help venv
 
 CHOSEN = $(if $(GRID),--config grid=$(GRID) --)
 
@@ -16,11 +17,14 @@ run: venv  ## set everything up, then: .venv/bin/snakemake --cores $(CORES) $(CH
 test: venv  ## run the tests
 	@.venv/bin/python -m pytest
 
+test-zoo: venv  ## prove every environment of the catalogue on every network and time a tiny one: an hour or more
+	@STEPTIME_ZOO=all .venv/bin/python -m pytest -q -rs tests/workflow/test_zoo.py
+
 report: venv  ## make the report, results/report/index.html, and what it shows
 	@.venv/bin/snakemake --cores $(CORES) $(CHOSEN) write_report
 
-environments: venv  ## make the frameworks' environments, and measure nothing
-	@.venv/bin/snakemake --cores $(CORES) environments
+environments: venv  ## make all frameworks' environments, or some: make environments ONLY="theano-1.0 chainer-7.8"
+	@workflow/scripts/steptime environments.every --cores $(CORES) $(ONLY)
 
 again: venv  ## measure once more the cells that were measured while something else was at work
 	@cells=$$(workflow/scripts/steptime measure.disturbed $(if $(GRID),--grid $(GRID))) && \
@@ -41,7 +45,7 @@ clean:  ## remove .venv, the frameworks' environments and caches; results and lo
 	find workflow tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 help:  ## say what can be made
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
 	@echo '  CORES=16 TARGET=shi2016_table4 GRID=paper says how many cores, which table or figure, which grid; PYTHON=python3.12 which Python.'
 
 venv:

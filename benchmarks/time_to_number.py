@@ -91,6 +91,7 @@ def timed(
         }
         prefix = interpreter.prefix_of(cell.environment)
         variables = measure_cell.fill(framework["variables"], 1, cell.adapter_mode, prefix)
+        variables |= supervise.own_folders(prefix, folder)
         before = time.monotonic()
         ran = subprocess.run(
             [prefix / "bin/python", Path(__file__).with_name("protocol.py")],
@@ -98,7 +99,7 @@ def timed(
             text=True,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            env=supervise.environment(variables, "cpu", prefix, Path(folder)),
+            env=supervise.environment(variables, "cpu"),
             preexec_fn=lambda: os.sched_setaffinity(0, machine.cpus_for(1)),
         )
         wall = time.monotonic() - before

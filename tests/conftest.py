@@ -1,6 +1,7 @@
 """Makes the workflow's programs importable, as the launcher does, and gives tests checkouts of their own."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,6 +41,12 @@ class Checkout:
             stderr=subprocess.STDOUT,
             timeout=seconds,
         )
+
+    def planned(self, *arguments: str) -> dict[str, int]:
+        """Number of jobs by rule in a dry run."""
+        listed = self.snakemake("--dry-run", "--quiet", "host", *arguments)
+        assert listed.returncode == 0, listed.stdout
+        return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", listed.stdout, re.MULTILINE)}
 
     def shards(self) -> dict[str, Path]:
         """Shards by "environment.mode-network-..."."""

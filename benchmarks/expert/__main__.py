@@ -141,10 +141,11 @@ class Side:
 
         self.log = tempfile.TemporaryFile("w+")
         self.scratch = tempfile.TemporaryDirectory()
+        variables = variables | supervise.own_folders(prefix, self.scratch.name)
         self.process = subprocess.Popen(
             [prefix / "bin/python", *map(str, command)],
             cwd=HERE,
-            env=supervise.environment(variables, "cpu", prefix, Path(self.scratch.name)),
+            env=supervise.environment(variables, "cpu"),
             preexec_fn=prepare,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -75,6 +75,15 @@ def test_every_file_pins_exact_versions_that_any_index_has(path):
     assert not [version for version in wanted.packages.values() if "+" in version]
 
 
+@pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
+def test_the_pip_of_a_file_is_one_for_its_python(path):
+    """A real conda finds no solution otherwise. The last pip for each old Python, from pip's release notes."""
+    wanted = pins.load(path, step="any")
+    python, pip = (tuple(map(int, version.split("."))) for version in (wanted.python, wanted.pip))
+    last = {(3, 6): (21, 3, 1), (3, 7): (24, 0), (3, 8): (25, 0, 1)}.get(python[:2], (26,))
+    assert pip <= last and python >= (3, 6)
+
+
 def test_the_workflow_s_pins_are_closed():
     wanted = pins.load(ROOT / "envs/workflow.yaml")
     for name in wanted.packages:

@@ -4,10 +4,12 @@ import functools
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
-from measure import cell, interference, machine, progress, supervise
+from measure import cell, interference, machine, processes, progress, supervise
+from worker import __main__ as worker_main
 
 
 def test_a_cell_gets_one_cpu_of_each_core_before_it_gets_siblings():
@@ -27,15 +29,29 @@ def test_a_machine_is_known_again_whatever_its_load_and_kernel():
     assert machine.identify(other) != machine.identify(described)
 
 
-def test_a_worker_inherits_no_thread_knob_and_no_python_path(tmp_path, monkeypatch):
+def test_a_worker_inherits_no_thread_knob_and_no_python_path(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("MKL_NUM_THREADS", "64")
     monkeypatch.setenv("PYTHONPATH", "elsewhere")
-    found = supervise.environment({"OMP_NUM_THREADS": "2"}, "cpu", tmp_path, tmp_path / "scratch")
+    found = supervise.environment({"OMP_NUM_THREADS": "2"}, "cpu")
     assert found["OMP_NUM_THREADS"] == "2"
     assert "MKL_NUM_THREADS" not in found
     assert found["PYTHONPATH"] == str(supervise.SCRIPTS)
     assert (found["PYTHONNOUSERSITE"], found["CUDA_VISIBLE_DEVICES"]) == ("1", "")
+
+
+def test_what_a_framework_does_in_a_process_below_the_worker_is_counted():
+    """As that of a framework that is a program of its own, to which Python only speaks."""
+    burn = "import sys, time\nwhile time.process_time() < 0.5: pass\nprint(flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", burn], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as below:
+        own, cpu, waited = time.process_time(), worker_main._cpu_seconds(), worker_main._waited_seconds()
+        below.stdout.readline()
+        spent = worker_main._cpu_seconds() - cpu
+        assert spent > 0.4 + time.process_time() - own
+        assert worker_main._peak_memory() > processes.memory(below.pid)[1] > 2**22
+        assert worker_main._waited_seconds() >= waited
+        below.stdin.close()
+    assert worker_main._family() == ["self"]
 
 
 WRITES_TO_A_FULL_DISK = """

@@ -1,4 +1,4 @@
-"""Faults of measuring, planted for real: a kept thread, a missing wait, a busy neighbour; and a conda that fails."""
+"""Faults of measuring, planted for real: a kept thread, a missing wait and a busy neighbour."""
 
 import os
 import subprocess
@@ -7,23 +7,7 @@ import sys
 import pandas as pd
 import pytest
 
-from environments import installer
 from measure import machine, shard
-
-# Answers what Snakemake and environments/build.py ask of conda; it knows nothing of channels and their packages.
-STAND_IN_CONDA = """#!/bin/sh
-case "$1 $2" in
-"info --json") echo '{{"conda_prefix": "{prefix}", "platform": "linux-64"}}' ;;
-"--version ") echo "conda 26.7.1" ;;
-"config --get") echo '{{"get": {{"channel_priority": "strict"}}}}' ;;
-"env create") mkdir -p "$8/bin" ;;
-"create --yes")
-    case "$6" in
-    *broken-1.0) echo "PackagesNotFoundError: not available from current channels: python=3.11" >&2; exit 1 ;;
-    esac
-    {uv} venv --no-project --quiet --python {python} "$6" ;;
-esac
-"""
 
 
 @pytest.fixture(scope="module")
@@ -91,30 +75,3 @@ def selected(checkout):
     )
     assert (done.returncode == 0) == bool(done.stdout) and "Traceback" not in done.stderr
     return done.stdout.split()
-
-
-def test_an_environment_that_conda_cannot_make_stops_no_other(new_checkout, monkeypatch, tmp_path):
-    """With a stand-in for conda on PATH, which the profile then uses by itself."""
-    checkout = new_checkout("faults")
-    grid = checkout.root / "config/grids/faults.yaml"
-    grid.write_text(grid.read_text().replace(grid.read_text().partition("{standin: ")[2].partition("}")[0], "[good]"))
-    conda, activate = tmp_path / "bin/conda", tmp_path / "bin/activate"
-    conda.parent.mkdir()
-    conda.write_text(STAND_IN_CONDA.format(prefix=tmp_path, uv=installer.find_uv(), python=sys.executable))
-    conda.chmod(0o755)
-    activate.write_text('export PATH="$1/bin:$PATH" CONDA_PREFIX="$1"\n')
-    monkeypatch.setenv("PATH", str(conda.parent), prepend=os.pathsep)
-    monkeypatch.setattr(
-        checkout, "environment", lambda: os.environ | {"STEPTIME_ENVIRONMENTS": str(tmp_path / "environments")}
-    )
-    done = checkout.snakemake("--config", "grid=faults", "--", "shi2016_table4")
-    assert done.returncode == 0, done.stdout
-    found = {
-        name.split(".good")[0]: shard.read(path)[0].slice(0, 1).to_pylist()[0]
-        for name, path in checkout.shards().items()
-    }
-    assert found["standin-1.0"]["status"] == "ok"
-    assert found["broken-1.0"]["status"] == "install_failed"
-    assert "conda could not supply python=3.11" in found["broken-1.0"]["reason"]
-    table = (checkout.root / "results/tables/shi2016_table4.md").read_text()
-    assert "does not install: conda could not supply python=3.11" in table and "standin 1.0" in table

@@ -23,12 +23,6 @@ def cells(whole_run):
     return pd.DataFrame(rows)
 
 
-def planned(checkout, *arguments):
-    """Number of jobs by rule in a dry run."""
-    listed = checkout.snakemake("--dry-run", "--quiet", "host", *arguments).stdout
-    return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", listed, re.MULTILINE)}
-
-
 def test_every_cell_is_measured(cells):
     assert len(cells) == 3 * (6 + 1)
     assert cells["status"].tolist() == ["ok"] * len(cells), cells[["environment", "network", "status", "reason"]]
@@ -100,15 +94,15 @@ def test_a_comment_in_an_environment_times_nothing_again_and_a_pin_only_its_own_
     spec = checkout.root / "envs/mxnet-1.9.yaml"
     text = spec.read_text()
     spec.write_text(f"# a comment\n{text}")
-    assert planned(checkout, *GRID, "all") == {}
+    assert checkout.planned(*GRID, "all") == {}
     spec.write_text(re.sub(r"idna==[0-9.]+", "idna==3.1", text))
-    jobs = planned(checkout, *GRID, "all")
+    jobs = checkout.planned(*GRID, "all")
     assert (jobs["build_environment"], jobs["measure_cell"]) == (1, 7)
     spec.write_text(text)
 
 
 def test_one_figure_measures_only_its_own_cells(whole_run, new_checkout):
-    jobs = planned(new_checkout(), *GRID, "shi2016_fig1d")
+    jobs = new_checkout().planned(*GRID, "shi2016_fig1d")
     assert (jobs["measure_cell"], jobs["prove_network"], jobs["shi2016_fig1d"]) == (3, 3, 1)
     assert "shi2016_table4" not in jobs
 

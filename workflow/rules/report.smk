@@ -7,6 +7,8 @@ localrules:
     startup,
     ratios,
     timeline,
+    zoo,
+    history,
     write_report,
 
 
@@ -161,10 +163,63 @@ rule timeline:
         " --figure-prefix results/figures/timeline 2>&1 | tee {log} >&2"
 
 
+rule zoo:
+    """Every framework beside every network: time, share of the peak, start, memory, or why there is none."""
+    input:
+        **WORDS,
+        merged=f"results/merged/{REPORTED}.parquet",
+        peaks=[f"results/peaks/{platform}.json" for platform in PEAKS],
+        builder=[
+            *FIGURE_CODE,
+            f"{REPORT}/efficiency.py",
+            f"{REPORT}/startup.py",
+            f"{REPORT}/tiles.py",
+            f"{REPORT}/traffic.py",
+            f"{REPORT}/zoo.py",
+            "workflow/scripts/worker/networks.py",
+        ],
+    output:
+        table_files("zoo"),
+        figure_files("zoo"),
+    log:
+        "logs/report/zoo.log",
+    conda:
+        "../../envs/workflow.yaml"
+    params:
+        artefact=REPORTED,
+        # The grid names the shards again inside the program: thousands of paths do not fit on a command line.
+        config=json.dumps(config, sort_keys=True),
+    shell:
+        "workflow/scripts/steptime report.zoo --artefact {params.artefact} --config {params.config:q}"
+        " --merged {input.merged} --peaks {input.peaks} --frameworks {input.frameworks} --networks {input.networks}"
+        " --table-prefix results/tables/zoo --figure-prefix results/figures/zoo 2>&1 | tee {log} >&2"
+
+
+rule history:
+    """The same networks through the versions of each framework, as a table and a figure."""
+    input:
+        **WORDS,
+        merged=f"results/merged/{REPORTED}.parquet",
+        builder=[*FIGURE_CODE, f"{REPORT}/history.py"],
+    output:
+        table_files("history"),
+        figure_files("history"),
+    log:
+        "logs/report/history.log",
+    conda:
+        "../../envs/workflow.yaml"
+    shell:
+        "workflow/scripts/steptime report.history --merged {input.merged}"
+        " --frameworks {input.frameworks} --networks {input.networks}"
+        " --table-prefix results/tables/history --figure-prefix results/figures/history 2>&1 | tee {log} >&2"
+
+
 # What `rule all` asks for: the artefacts of this file whose cells the grid has.
 REPORTS = [*rules.proofs.output, *rules.timeline.output]
 if REPORTED_CELLS:
-    REPORTS += [*rules.efficiency.output, *rules.ratios.output, *rules.startup.output]
+    REPORTS += [*rules.efficiency.output, *rules.ratios.output, *rules.startup.output, *rules.zoo.output]
+if len(grid_environments()) > len({CONFIGURATION.framework_of(name) for name in grid_environments()}):
+    REPORTS += [*rules.history.output]
 
 
 rule write_report:

@@ -62,7 +62,11 @@ def load(root: Path, config: dict[str, Any]) -> Configuration:
     if not path.is_file():
         known = sorted(file.stem for file in grids.glob("*.yaml"))
         raise ConfigurationError(unknown("grid", config["grid"], known, "config/grids/, or the path of a .yaml file"))
-    loaded = Configuration(grid=read(path, schemas / "grid.yaml"), grid_name=path.stem, **content)
+    chosen_grid = read(path, schemas / "grid.yaml")
+    if chosen_grid["environments"] == "all":
+        every = content["frameworks"].values()
+        chosen_grid["environments"] = [name for framework in every for name in framework["environments"]]
+    loaded = Configuration(grid=chosen_grid, grid_name=path.stem, **content)
     for name, framework in loaded.frameworks.items():
         for environment in framework.get("differing", {}):
             if environment not in framework["environments"]:

@@ -21,12 +21,14 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
-from environments import installer, interpreter, pins, prepare
+from environments import installer, interpreter, libraries, pins, prepare
 from environments.prepare import InstallError
 from whole import whole
 
 STAMP = ".steptime-digest"
 PREPARED = ".steptime-prepared"
+LIBRARIES = ".steptime-libraries"
+TOOK = ".steptime-seconds"
 # What conda and virtual environments bring along by themselves.
 ALWAYS_THERE = {"pip", "setuptools", "wheel"}
 # A file that pins setuptools has packages that only those old tools can build; these are there before them.
@@ -76,6 +78,13 @@ class Builder:
         """The packages of the environment with their versions."""
         listed = self.run(self.uv, "pip", "list", "--format", "json", "--python", self.python)
         return {pins.normalise(entry["name"]): entry["version"] for entry in json.loads(listed.stdout)}
+
+    def libraries(self) -> libraries.Libraries:
+        """What the compiled libraries of the environment are made of; looked at once, since it takes seconds."""
+        seen = self.prefix / LIBRARIES
+        if not seen.is_file():
+            seen.write_text(json.dumps(libraries.inspect(self.prefix.resolve())))
+        return json.loads(seen.read_text())
 
     def run(self, *command: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Runs an installer; both its streams go to the log too. One that is not there returns 127, as in a shell."""
@@ -205,24 +214,29 @@ def make(environment: str, spec: Path, step: str, log: TextIO) -> dict[str, Any]
     builder = Builder(wanted, prefix, log, step)
     manifest = {"schema": 1, "environment": environment, "digest": builder.digest}
     manifest |= {"status": "ok", "reason": "", "python": None, "packages": {}}
+    start = time.monotonic()
     try:
         # Several checkouts may share the folder of the environments.
         with prefix.with_name(f".{environment}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not builder.stands():
-                start = time.monotonic()
                 count = f"{len(wanted.packages)} package{'s'[: len(wanted.packages) != 1]}"
                 say(f"{environment}: making the environment, Python {wanted.python} with {count}")
                 builder.build()
+                (prefix / TOOK).write_text(f"{time.monotonic() - start:.0f}")
                 say(f"{environment}: the environment stands, after {time.monotonic() - start:.0f} s")
     except InstallError as error:
+        log.write(f"took {time.monotonic() - start:.0f} s\n")
         again = f"snakemake --force results/environments/{environment}.json"
         say(f"{environment}: {error} (all that was printed: {log.name})")
         return manifest | {"status": "install_failed", "reason": f"{error}; to try again: `{again}`"}
     installed = builder.installed()
+    if (prefix / TOOK).is_file():
+        log.write(f"took {(prefix / TOOK).read_text()} s\n")
     if lines := unpinned(installed, wanted):
         say(f"{environment}: {spec} does not pin {', '.join(lines)}: add them to its list 'pip:'")
     manifest |= {"python": interpreter.version_of(builder.python), "packages": installed}
+    manifest["libraries"] = builder.libraries()
     prepared = builder.prepared()
     return manifest | {"prepared": prepared} if prepared else manifest
 

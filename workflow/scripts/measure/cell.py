@@ -20,7 +20,7 @@ import psutil
 import yaml
 
 from environments import interpreter
-from measure import gpu, interference, machine, placement, progress
+from measure import gpu, interference, machine, placement, progress, software
 from measure.supervise import Outcome, run_worker
 from worker import networks
 
@@ -66,7 +66,7 @@ def main() -> None:
     }
     footer = {
         "machine": surroundings.machine,
-        "software": software(cell, outcome, manifest),
+        "software": software.describe(cell, outcome, manifest),
         "workflow": surroundings.workflow,
         "seeds": surroundings.seeds,
         "job": job,
@@ -243,18 +243,6 @@ def column_values(
             "environment_digest": manifest["digest"],
         }
     )
-
-
-def software(cell: dict[str, Any], outcome: Outcome, manifest: dict[str, Any]) -> dict[str, Any]:
-    """The software of a cell: what the framework says of itself, and what its environment is made of."""
-    versions = outcome.events.get("ready", {}).get("versions", {})
-    named = {name: versions.get(name) for name in ("framework_version", "python", "blas", "cuda", "cudnn", "build")}
-    named["prepared"] = manifest.get("prepared", {})
-    return named | {
-        "framework": cell["framework"],
-        "environment_digest": manifest["digest"],
-        "packages": manifest.get("packages", {}),
-    }
 
 
 def workflow() -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 
-from measure import gpu, interference
+from measure import gpu, interference, processes
 
 POLL_SECONDS = 0.5
 LEAST_FREE_BYTES = 2**20
@@ -37,6 +37,7 @@ class Outcome:
     samples: list[tuple[int, float]] = field(default_factory=list)
     peak_memory_bytes: int | None = None
     snapshots: list[interference.Snapshot] = field(default_factory=list)
+    libraries: list[str] = field(default_factory=list)
 
 
 def run_worker(
@@ -76,7 +77,7 @@ def run_worker(
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 pass_fds=[writing],
-                env=environment(variables, job["device"], prefix, Path(scratch)),
+                env=environment(variables | own_folders(prefix, scratch), job["device"]),
                 start_new_session=True,
                 preexec_fn=lambda: _prepare(cpus),
             )
@@ -99,22 +100,24 @@ def run_worker(
     return outcome
 
 
-def environment(variables: dict[str, str], device: str, prefix: Path, scratch: Path) -> dict[str, str]:
-    """Environment variables of a worker: a few inherited ones, Python's isolation, and the cell's own.
+def own_folders(prefix: Path, scratch: str) -> dict[str, str]:
+    """The variables of a worker that name folders of its own.
 
-    Its home, with settings and caches of the framework, lies in its environment's folder `prefix`; what it leaves in
-    `scratch` is removed after the cell.
+    Settings and caches of the framework stay in the environment's folder `prefix`; what is left in `scratch` goes.
     """
     home = prefix / "home"
     home.mkdir(exist_ok=True)
+    return {"HOME": str(home), "TMPDIR": scratch}
+
+
+def environment(variables: dict[str, str], device: str) -> dict[str, str]:
+    """Environment variables of a worker: a few inherited ones, Python's isolation, and the cell's own."""
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     own = {
         "PYTHONPATH": str(SCRIPTS),
         "PYTHONNOUSERSITE": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
-        "HOME": str(home),
-        "TMPDIR": str(scratch),
     }
     hidden = {"CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else {}
     return inherited | own | hidden | variables
@@ -142,10 +145,10 @@ def _watch(
                 break
             *lines, rest = (rest + (chunk or b"")).split(b"\n")
             for line in lines:
-                _note(json.loads(line), outcome, cpus, devices)
+                _note(json.loads(line), outcome, cpus, worker.pid, devices)
         if devices:
             devices.look()
-        resident, peak = _memory(worker.pid)
+        resident, peak = processes.memory(worker.pid)
         outcome.peak_memory_bytes = max(filter(None, (outcome.peak_memory_bytes, peak)), default=None)
         if resident > limit_bytes:
             outcome.status = "out_of_memory"
@@ -162,7 +165,7 @@ def _watch(
         time.sleep(0.01)
 
 
-def _note(event: dict[str, Any], outcome: Outcome, cpus: list[int], devices: gpu.Watch | None) -> None:
+def _note(event: dict[str, Any], outcome: Outcome, cpus: list[int], pid: int, devices: gpu.Watch | None) -> None:
     name = event.pop("event")
     if name == "sample":
         outcome.samples.append((event["steps"], event["seconds"]))
@@ -170,6 +173,9 @@ def _note(event: dict[str, Any], outcome: Outcome, cpus: list[int], devices: gpu
         outcome.status, outcome.reason = event["status"], event["reason"]
     else:
         outcome.events[name] = event
+        # Not while samples are taken; some are loaded by the first step.
+        if name in ("ready", "sampled"):
+            outcome.libraries = sorted({*outcome.libraries, *processes.libraries(pid)})
         if name in ("warmup", "sampled"):
             outcome.snapshots.append(interference.snapshot(cpus))
             if devices:
@@ -216,18 +222,6 @@ def _kill(worker: subprocess.Popen[bytes]) -> None:
     except ProcessLookupError:
         pass
     worker.wait()
-
-
-def _memory(pid: int) -> tuple[int, int | None]:
-    """Resident bytes now and the kernel's high-water mark (VmRSS and VmHWM of proc(5))."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return 0, None
-    values = {
-        key: int(rest.split()[0]) * 1024 for key, _, rest in (line.partition(":") for line in lines) if "kB" in rest
-    }
-    return values.get("VmRSS", 0), values.get("VmHWM")
 
 
 def _kernel_kills() -> int:

@@ -41,11 +41,12 @@ def main() -> None:
 
 
 def merge(keys: list[str]) -> pa.Table:
-    """All rows of the shards, with the footers' machines by id and software by environment in the metadata.
+    """All rows of the shards, with what the footers say in the metadata: machines by id, software by environment, and
+    the arithmetic of its libraries by environment and mode.
 
     Raises ShardError, which names every shard that cannot be read, and MixedRowsError.
     """
-    footers: dict[str, dict[str, Any]] = {"machines": {}, "software": {}}
+    footers: dict[str, dict[str, Any]] = {"machines": {}, "software": {}, "arithmetic": {}}
     rows, samples = [], []
     for row, table, footer in read(keys):
         rows.append(row)
@@ -55,6 +56,10 @@ def merge(keys: list[str]) -> pa.Table:
         # A cell that failed early knows nothing of the framework; the first that ran tells.
         if known is None or known["framework_version"] is None:
             footers["software"][row["environment"]] = footer["software"]
+        # Of each mode: it may be another framework's, as a backend of Keras is.
+        if footer["software"].get("libraries"):
+            runner = f"{row['environment']}.{row['adapter_mode']}"
+            footers["arithmetic"].setdefault(runner, footer["software"]["arithmetic"])
     of_row = np.repeat(np.arange(len(rows)), [len(table) for table in samples])
     per_sample = pa.concat_tables(samples).combine_chunks()
     columns = [

@@ -24,7 +24,9 @@ LEGEND_INCHES = 0.2  # height of a legend's line
 
 
 @contextmanager
-def canvas(rows: int = 1, columns: int = 1, height: float | None = None) -> Iterator[tuple[Figure, Axes]]:
+def canvas(
+    rows: int = 1, columns: int = 1, height: float | None = None, sharex: bool = True
+) -> Iterator[tuple[Figure, Axes]]:
     """A figure in the house style with one axes, or an array of them that share theirs; drawing happens inside the
     `with`. `height` is in inches.
     """
@@ -32,7 +34,7 @@ def canvas(rows: int = 1, columns: int = 1, height: float | None = None) -> Iter
         drawing = Figure(layout="constrained")
         if height is not None:
             drawing.set_figheight(height)
-        yield drawing, drawing.subplots(rows, columns, sharex=True, sharey=True)
+        yield drawing, drawing.subplots(rows, columns, sharex=sharex, sharey=True)
 
 
 def headings(axes: Axes, title: str, lines: list[str]) -> None:

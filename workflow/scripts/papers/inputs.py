@@ -11,9 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
+from environments.libraries import REFERENCE
 from merge.summary import COLUMNS, region_text, summarise
 
 DESCRIPTION = b"steptime"
+# What is known of the compiled libraries of a cell, beside the columns of `merge.summary`.
+ARITHMETIC = ["vector", "blas", "at_run_time"]
 UNKNOWN_COLOURS = ("#333333", "#777777", "#AA4499", "#44AA99")
 
 
@@ -25,8 +28,9 @@ class InputError(Exception):
 class Measured:
     """What was measured here for one artefact.
 
-    `rows` is one row per sample, `cells` one row per cell (see `merge.summary`), `machines` and `software`
-    describe each machine_id and each environment, `source` is the path of the merged file.
+    `rows` is one row per sample, `cells` one row per cell (see `merge.summary`, and for ARITHMETIC
+    `environments.libraries.summarise`), `machines` and `software` describe each machine_id and each environment,
+    `source` is the path of the merged file.
     """
 
     rows: pd.DataFrame
@@ -38,7 +42,8 @@ class Measured:
     @classmethod
     def nothing(cls) -> "Measured":
         """For an artefact that the grid has no cells of."""
-        return cls(pd.DataFrame(columns=["network", "started_at"]), pd.DataFrame(columns=COLUMNS), {}, {}, "")
+        rows, cells = pd.DataFrame(columns=["network", "started_at"]), pd.DataFrame(columns=[*COLUMNS, *ARITHMETIC])
+        return cls(rows, cells, {}, {}, "")
 
     def of(self, networks: Collection[str]) -> "Measured":
         """What was measured of these networks and their variants."""
@@ -115,7 +120,23 @@ def read_measured(path: Path) -> Measured:
     rows = table.to_pandas()
     machines = description.get("machines", {})
     logical = {name: machine.get("cpu", {}).get("logical_cores") for name, machine in machines.items()}
-    return Measured(rows, summarise(rows, logical), machines, description.get("software", {}), str(path))
+    cells = _with_arithmetic(summarise(rows, logical), description.get("arithmetic", {}))
+    return Measured(rows, cells, machines, description.get("software", {}), str(path))
+
+
+def _with_arithmetic(cells: pd.DataFrame, arithmetic: dict[str, dict[str, Any]]) -> pd.DataFrame:
+    """Adds ARITHMETIC, empty where nothing is known, and marks what makes the old slower than the new by itself."""
+    found = [arithmetic.get(f"{cell.environment}.{cell.adapter_mode}", {}) for cell in cells.itertuples()]
+    for cell, known in zip(cells.itertuples(), found, strict=True):
+        if cell.status == "ok" and known.get("vector") == "SSE" and not known["at_run_time"]:
+            cell.marks.append("without AVX")
+        if cell.status == "ok" and REFERENCE in known.get("blas", []):
+            cell.marks.append(REFERENCE)
+    return cells.assign(
+        vector=[known.get("vector", "") for known in found],
+        blas=[", ".join(known.get("blas", [])) for known in found],
+        at_run_time=[known.get("at_run_time", False) for known in found],
+    )
 
 
 def read_printed(path: Path) -> pd.DataFrame:

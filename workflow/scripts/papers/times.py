@@ -19,6 +19,7 @@ from papers.wording import (
     significant,
     spread,
     status_reason,
+    version_order,
 )
 
 OURS, PAPER = "ours", "paper"
@@ -190,7 +191,7 @@ def _in_order(
             "batch": data["batch"],
             "lineage": data["lineage"].map(lambda name: frameworks.lineage(name).order),
             "source": data["source"],
-            "environment": data["environment"].astype(object).fillna(""),
+            "environment": data["environment"].astype(object).fillna("").map(version_order),
             "mode": data["adapter_mode"].astype(object).fillna(""),
         }
     )

@@ -1,6 +1,7 @@
 """How numbers, machines and software are written in every table and figure."""
 
 import math
+import re
 from typing import Any
 
 import pandas as pd
@@ -27,6 +28,8 @@ MARK_WORDS = {
     "idle threads": "used less CPU than it was given: under 0.7 effective threads for each one asked for",
     "disturbed": "measured while other programs, or other guests of the host, had CPU time, or the clock slowed down: "
     "`make again` measures such cells once more",
+    "without AVX": "the framework's own compiled code multiplies in 128-bit registers: it was built without AVX",
+    "reference BLAS": "matrix products by the reference BLAS, which is made for no processor in particular",
     "few samples": "fewer than 6 samples of one process, so the interval is not one of 95 %",
 }
 
@@ -139,6 +142,11 @@ def facts(measured: Measured) -> list[str]:
     if measured.dates:
         lines.append(f"Date (UTC): {measured.dates}.")
     return lines
+
+
+def version_order(environment: str) -> str:
+    """What sorts environments by version: 'tensorflow-1.2' before 'tensorflow-1.15'."""
+    return re.sub(r"\d+", lambda digits: digits[0].zfill(6), environment)
 
 
 def prepared_text(prepared: dict[str, str]) -> str:

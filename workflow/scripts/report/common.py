@@ -13,7 +13,7 @@ from measure.shard import ShardError
 from merge import MixedRowsError
 from papers.inputs import Frameworks, InputError
 from papers.render import DASH, Entry, Page
-from papers.wording import environment_label
+from papers.wording import environment_label, version_order
 
 PROJECT = "steptime"
 
@@ -51,7 +51,7 @@ def labelled(rows: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, An
             "network": rows["network"].map(list(catalogue).index),
             **({"batch": rows["batch"]} if "batch" in rows else {}),
             "framework": [frameworks[name].order for name in rows["framework"]],
-            "environment": rows["environment"],
+            "environment": rows["environment"].map(version_order),
             # The first mode seen is the framework's default.
             "mode": rows["adapter_mode"].map({mode: at for at, mode in enumerate(rows["adapter_mode"].unique())}),
         }

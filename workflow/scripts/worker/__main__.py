@@ -19,6 +19,7 @@ Plain Python that 3.6 can import: standard library, numpy and the framework.
 """
 
 import functools
+import glob
 import importlib
 import json
 import operator
@@ -36,6 +37,7 @@ CLOCK = "perf_counter"
 # What may be left to do when a block has returned: less is noise of two readings of a weight.
 LATE_SECONDS = 0.005
 LATE_SHARE = 0.05
+TICKS = os.sysconf("SC_CLK_TCK")
 OUT_OF_MEMORY = ("out of memory", "bad_alloc", "allocate memory", "memory allocation", "resourceexhausted")
 
 
@@ -102,7 +104,7 @@ def _measure(job, emit):
     sampling = job["sampling"]
     warm = timing.warm_up(run, clock, sampling["budget_seconds"])
     emit("warmup", **warm)
-    switches, waited, cpu, wall = _involuntary_switches(), _waited_seconds(), time.process_time(), clock()
+    switches, waited, cpu, wall = _involuntary_switches(), _waited_seconds(), _cpu_seconds(), clock()
     blocks = []
 
     def note(steps, seconds):
@@ -118,7 +120,7 @@ def _measure(job, emit):
         sampling["least_samples"],
         note,
     )
-    cpu, wall = time.process_time() - cpu, clock() - wall
+    cpu, wall = _cpu_seconds() - cpu, clock() - wall
     switches, waited = _involuntary_switches() - switches, _waited_seconds() - waited
     emit("sampled")
     if not last_loss < warm["first_loss"]:
@@ -188,24 +190,46 @@ def _involuntary_switches():
     return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
+def _cpu_seconds():
+    """CPU seconds of this process, and of those below it in the kernel's ticks (stat, proc(5))."""
+    total = time.process_time()
+    for process in _family()[1:]:
+        # The name in parentheses may hold anything; the state comes after it, and eleven fields later the times.
+        fields = _text("/proc/{}/stat".format(process)).rpartition(")")[2].split()
+        total += sum(map(int, fields[11:13])) / TICKS
+    return total
+
+
 def _waited_seconds():
-    """How long threads of this process that are still there could have run and had no CPU (schedstat, proc(5))."""
-    total = 0
-    for task in os.listdir("/proc/self/task"):
-        try:
-            with open("/proc/self/task/{}/schedstat".format(task)) as counters:
-                total += int(counters.read().split()[1])
-        except (OSError, IndexError):
-            continue
-    return total / 1e9
+    """How long threads that are still there, of processes below too, could have run and had no CPU (schedstat)."""
+    tasks = (path for process in _family() for path in glob.glob("/proc/{}/task/*/schedstat".format(process)))
+    return sum(int(waited) for path in tasks for waited in _text(path).split()[1:2]) / 1e9
 
 
 def _peak_memory():
-    """High-water mark of this process's resident memory in bytes, as the kernel keeps it (VmHWM, proc(5))."""
-    with open("/proc/self/status") as lines:
-        for line in lines:
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
+    """Resident memory in bytes, of this process and of those below it, at their kernel's high-water marks (VmHWM)."""
+    lines = [line for process in _family() for line in _text("/proc/{}/status".format(process)).splitlines()]
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
 
 
-main()
+def _family():
+    """This process and those below it: some frameworks are programs that Python only speaks to."""
+    found, left = [], ["self"]
+    while left:
+        found.append(left.pop())
+        for path in glob.glob("/proc/{}/task/*/children".format(found[-1])):
+            left.extend(_text(path).split())
+    return found
+
+
+def _text(path):
+    """The text of a file of /proc, or "" where what it tells of has ended."""
+    try:
+        with open(path, errors="replace") as lines:
+            return lines.read()
+    except OSError:
+        return ""
+
+
+if __name__ == "__main__":
+    main()

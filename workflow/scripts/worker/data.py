@@ -41,7 +41,7 @@ def synthetic_batch(spec, batch, seed=BATCH_SEED):
         steps, vocabulary = shape
         inputs = np.zeros([batch, steps, vocabulary], np.float32)
         chosen = random.randint(0, vocabulary, [batch, steps])
-        np.put_along_axis(inputs, chosen[:, :, None], 1.0, axis=2)
+        inputs.reshape([batch * steps, vocabulary])[np.arange(batch * steps), chosen.ravel()] = 1.0
     else:
         table = random.uniform(-1.0, 1.0, TABLE_LENGTH).astype(np.float32)
         inputs = _cut(table, 0, batch * int(np.prod(shape))).reshape([batch] + shape)

@@ -1,0 +1,94 @@
+"""With a stand-in for conda on PATH, which the profile then uses by itself: it says nothing of conda's own solver."""
+
+import os
+import sys
+
+import pytest
+
+from environments import installer
+from measure import shard
+
+GRID = ("--config", "grid=faults", "--", "shi2016_table4")
+# Answers what Snakemake and environments/build.py ask of conda; it knows nothing of channels and their packages.
+STAND_IN = """#!/bin/sh
+case "$1 $2" in
+"info --json") echo '{{"conda_prefix": "{prefix}", "platform": "linux-64"}}' ;;
+"--version ") echo "conda 26.7.1" ;;
+"config --get") echo '{{"get": {{"channel_priority": "strict"}}}}' ;;
+"env create") mkdir -p "$8/bin" ;;
+"create --yes")
+    case "$6" in
+    *broken-1.0) echo "PackagesNotFoundError: not available from current channels: python=3.11" >&2; exit 1 ;;
+    esac
+    {uv} venv --no-project --quiet --python {python} "$6" ;;
+esac
+"""
+
+
+@pytest.fixture
+def good_only(new_checkout):
+    """A checkout whose grid asks for the mode `good` alone."""
+    checkout = new_checkout("faults")
+    grid = checkout.root / "config/grids/faults.yaml"
+    grid.write_text(grid.read_text().replace(grid.read_text().partition("{standin: ")[2].partition("}")[0], "[good]"))
+    return checkout
+
+
+@pytest.fixture
+def conda(tmp_path):
+    """A folder for PATH with the stand-in."""
+    program, activate = tmp_path / "bin/conda", tmp_path / "bin/activate"
+    program.parent.mkdir()
+    program.write_text(STAND_IN.format(prefix=tmp_path, uv=installer.find_uv(), python=sys.executable))
+    program.chmod(0o755)
+    activate.write_text('export PATH="$1/bin:$PATH" CONDA_PREFIX="$1"\n')
+    return program.parent
+
+
+def test_an_environment_that_conda_cannot_make_stops_no_other(good_only, conda, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(conda), prepend=os.pathsep)
+    monkeypatch.setattr(
+        good_only, "environment", lambda: os.environ | {"STEPTIME_ENVIRONMENTS": str(tmp_path / "environments")}
+    )
+    done = good_only.snakemake(*GRID)
+    assert done.returncode == 0, done.stdout
+    found = {
+        name.split(".good")[0]: shard.read(path)[0].slice(0, 1).to_pylist()[0]
+        for name, path in good_only.shards().items()
+    }
+    assert found["standin-1.0"]["status"] == "ok"
+    assert found["broken-1.0"]["status"] == "install_failed"
+    assert "conda could not supply python=3.11" in found["broken-1.0"]["reason"]
+    table = (good_only.root / "results/tables/shi2016_table4.md").read_text()
+    assert "does not install: conda could not supply python=3.11" in table and "standin 1.0" in table
+
+
+def test_only_a_changed_pin_times_again_and_only_its_own_environment(good_only, conda, monkeypatch):
+    done = good_only.snakemake(*GRID)
+    assert done.returncode == 0, done.stdout
+    path = os.environ["PATH"]
+
+    def with_conda(there: bool) -> None:
+        monkeypatch.setenv("PATH", f"{conda}{os.pathsep}{path}" if there else path)
+
+    with_conda(True)
+    assert good_only.planned(*GRID) == {}
+    moved = good_only.root.with_name("moved")
+    good_only.root.rename(moved)
+    good_only.root = moved
+    assert good_only.planned(*GRID) == {}
+    with_conda(False)
+    assert good_only.planned(*GRID) == {}
+    spec = moved / "envs/standin-1.0.yaml"
+    text = spec.read_text()
+    for there in (False, True):
+        with_conda(there)
+        spec.write_text(f"# why\n{text}")
+        assert good_only.planned(*GRID) == {}
+        spec.write_text(text.replace("numpy==2.4.6", "numpy==2.4.5"))
+        jobs = good_only.planned(*GRID)
+        assert {name: jobs[name] for name in ("build_environment", "prove_network", "measure_cell")} == {
+            "build_environment": 1,
+            "prove_network": 1,
+            "measure_cell": 1,
+        }

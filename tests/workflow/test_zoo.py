@@ -1,0 +1,86 @@
+"""Real frameworks of many times and Pythons: each proves itself on narrow networks and times a tiny one.
+
+Those whose wheels are small, or with STEPTIME_ZOO=all (`make test-zoo`) every environment of the catalogue and network.
+"""
+
+import json
+import os
+
+import pandas as pd
+import pytest
+import yaml
+from conftest import ROOT
+
+ALL = os.environ.get("STEPTIME_ZOO") == "all"
+CATALOGUE = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
+OWNERS = {name: framework for framework, entry in CATALOGUE.items() for name in entry["environments"]}
+SMALL = [
+    "torch-2.13",
+    "tensorflow-2.21",
+    "mxnet-1.9",
+    "mxnet-1.0",
+    "tensorflow-1.2",
+    "theano-1.0.5",
+    "cntk-2.7",
+    "chainer-7.8",
+    "dynet-2.1",
+    "singa-3.0",
+    "jax-0.12",
+]
+ENVIRONMENTS = list(OWNERS) if ALL else [name for name in SMALL if name in OWNERS]
+NETWORKS = ["fcn5", "fcn8", "alexnet", "resnet50", "lstm32", "lstm64"] if ALL else ["resnet50", "lstm32"]
+# What a framework may be unable to do here: its row then says why.
+HONEST = ("ok", "unsupported")
+
+
+def mode_of(environment: str) -> str:
+    entry = CATALOGUE[OWNERS[environment]]
+    return (entry | entry.get("differing", {}).get(environment, {}))["modes"][0]
+
+
+@pytest.fixture(scope="module")
+def run(new_checkout):
+    """A checkout with the proofs and the table of the tiny network, and what Snakemake printed."""
+    checkout = new_checkout("zoo")
+    grid = checkout.root / "config/grids/tiny.yaml"
+    grid.write_text(grid.read_text().replace("environments: all", f"environments: {json.dumps(ENVIRONMENTS)}"))
+    runners = [f"{name}.{mode_of(name)}" for name in ENVIRONMENTS]
+    proofs = [f"results/proofs/{runner}-{network}.json" for runner in runners for network in NETWORKS]
+    done = checkout.snakemake("--config", "grid=tiny", "--", "zoo", *proofs, seconds=7200 if ALL else 1500)
+    assert done.returncode == 0, done.stdout
+    return checkout
+
+
+def installed(checkout, environment):
+    """The manifest of an environment; skips where this machine lacks the Python that it needs."""
+    manifest = json.loads((checkout.root / f"results/environments/{environment}.json").read_text())
+    if manifest["reason"].startswith("no Python"):
+        pytest.skip(manifest["reason"])
+    return manifest
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+def test_an_environment_proves_itself_and_is_timed(run, environment):
+    manifest = installed(run, environment)
+    if ALL and manifest["status"] == "install_failed":
+        # A source folder that nobody has named, say; the sentence says what to do.
+        pytest.skip(manifest["reason"])
+    assert manifest["status"] == "ok", manifest["reason"]
+    for network in NETWORKS:
+        proof = json.loads(
+            (run.root / f"results/proofs/{environment}.{mode_of(environment)}-{network}.json").read_text()
+        )
+        assert proof["status"] in HONEST, f"{network}: {proof['reason']}"
+    table = pd.read_parquet(run.root / "results/tables/zoo.parquet").set_index("environment")
+    row = table.loc[environment]
+    assert row["status"] == "ok" and row["seconds"] > 0, row["reason"]
+    assert row["vector"], "no library of it multiplies"
+
+
+def test_at_least_ten_environments_are_told_apart_by_their_build(run):
+    table = pd.read_parquet(run.root / "results/tables/zoo.parquet").set_index("environment")
+    assert table.index.is_unique and len(table) == len(ENVIRONMENTS)
+    for environment in table.index.intersection(["tensorflow-1.2", "tensorflow-0.12"]):
+        installed(run, environment)
+        assert table.loc[environment, "vector"] == "SSE" and "without AVX" in table.loc[environment, "marks"]
+    assert table.loc["torch-2.13", "vector"] == "AVX-512" and "MKL" in table.loc["torch-2.13", "blas"]
