@@ -80,7 +80,10 @@ def worker_digest(adapter):
     """Digest of the code that runs in a worker with this adapter: an edit of it makes other numbers."""
     worker = SCRIPTS / "worker"
     files = [worker / f"{name}.py" for name in ("__main__", "data", "networks", "statistics", "timing")]
-    return configuration.code_digest(files + [worker / "adapters" / f"{adapter}.py"])
+    own = worker / "adapters" / f"{adapter}.py"
+    # What only some adapters share.
+    shared = [worker / "openblas.py"] if "openblas" in own.read_text() else []
+    return configuration.code_digest(files + shared + [own])
 
 
 def preparing_step(environment):

@@ -1,0 +1,197 @@
+"""DyNet 2.1: a new graph in every step, as DyNet is meant to be used, and its own SGD trainer, on a CPU.
+
+Arrays are column-major in DyNet, with the batch last, so that every array of the specification is its own transpose
+there: images are (width, height, channels), kernels (width, height, in, out), dense matrices (units, in).
+What was chosen here, and why: docs/adapters/dynet.md.
+"""
+
+import dynet
+import numpy as np
+
+from .. import networks
+from . import Unsupported
+
+MODES = ("eager",)
+
+# DyNet's order of an LSTM's gates is i, f, o, g; that of the specification i, f, g, o. Each is the other's inverse.
+_GATES = [0, 1, 3, 2]
+_LOWEST = -3e38
+
+
+def versions():
+    """Version of DyNet; its products are Eigen's, which it does not ask for a version."""
+    return {"framework_version": dynet.__version__, "blas": "Eigen, compiled into DyNet"}
+
+
+def build(spec, weights, inputs, labels, mode, threads, device):
+    """See the contract in `adapters/__init__.py`. There is no thread number to set: DyNet computes on one thread."""
+    if device != "cpu":
+        raise Unsupported("the packages of DyNet are built without CUDA")
+    for node in spec["nodes"]:
+        if node["op"] not in _LAYERS:
+            raise Unsupported("the DyNet adapter has no layer '{}'".format(node["op"]))
+    return _Trainer(spec, weights, inputs, labels)
+
+
+class _Trainer(object):
+    threads = 1
+    frozen_parameters = 0
+
+    def __init__(self, spec, weights, inputs, labels):
+        self.collection = dynet.ParameterCollection()
+        self.kinds = {node["name"]: node["op"] for node in spec["nodes"]}
+        self.trained = {}
+        for name in [entry["name"] for entry in spec["parameters"]]:
+            kind = "lookup_parameters" if self._is_table(name) else "parameters"
+            make = getattr(self.collection, kind + "_from_numpy")
+            self.trained[name] = make(self._turned(name, weights.pop(name)))
+        self.labels = [int(label) for label in labels.T.reshape(-1)]
+        self._place(spec["input"]["kind"], inputs, spec["nodes"][0].get("padding"))
+        self.plan = []
+        for node in spec["nodes"]:
+            own = {name.split("/")[1]: value for name, value in self.trained.items() if _of(node, name)}
+            # The border of the batch is there already.
+            self.plan.append((_LAYERS[node["op"]], dict(node, padding=0) if "input" in node["inputs"] else node, own))
+        self.trainer = dynet.SimpleSGDTrainer(self.collection, spec["optimiser"]["learning_rate"])
+        self.trainer.set_clip_threshold(0)
+        self.parameters = self.collection.parameter_count()
+        self.settings = {
+            "convolution": "Eigen's SpatialConvolution",
+            "lstm": "vanilla_lstm_gates, of CompactVanillaLSTM",
+        }
+
+    def run(self, steps):
+        for _ in range(steps):
+            dynet.renew_cg()
+            loss = self._loss()
+            last = loss.scalar_value()
+            loss.backward()
+            self.trainer.update()
+        return last
+
+    def weights(self, names=None):
+        names = self.trained if names is None else names
+        return {name: self._turned(name, self.trained[name].as_array(), back=True) for name in names}
+
+    def _loss(self):
+        values = {"input": self._read()}
+        for layer, node, own in self.plan:
+            values[node["name"]] = layer(node, own, *[values[name] for name in node["inputs"]])
+        return dynet.mean_batches(dynet.pickneglogsoftmax_batch(values[node["name"]], self.labels))
+
+    def _place(self, kind, inputs, border):
+        """Puts the batch into DyNet's memory, as rows of a table: its inputs are converted from Python in each step."""
+        self.batch, self.steps = len(inputs), None
+        if kind in ("tokens", "one_hot"):
+            inputs = inputs.swapaxes(0, 1)
+            self.steps = len(inputs)
+            self.tokens = inputs.tolist() if kind == "tokens" else None
+        if border:
+            inputs = np.pad(inputs, [(0, 0), (0, 0), (border, border), (border, border)], "constant")
+        self.shape = inputs.shape[:0:-1]
+        if kind != "tokens":
+            rows = inputs.reshape(self.batch * (self.steps or 1), -1)
+            self.constants = dynet.ParameterCollection()
+            self.table = self.constants.lookup_parameters_from_numpy(rows)
+
+    def _read(self):
+        """The batch as an expression; of a sequence, a list of one for each step, or of the words of each step."""
+        if self.steps is None:
+            rows = dynet.lookup_batch(self.table, range(self.batch), update=False)
+            return dynet.reshape(rows, self.shape, batch_size=self.batch)
+        if self.tokens:
+            return self.tokens
+        starts = range(0, self.steps * self.batch, self.batch)
+        return [dynet.lookup_batch(self.table, range(start, start + self.batch), update=False) for start in starts]
+
+    def _is_table(self, name):
+        return self.kinds[name.split("/")[0]] == "embedding"
+
+    def _turned(self, name, value, back=False):
+        """From the neutral layout to DyNet's, or back."""
+        if self._is_table(name):
+            return value
+        value = value.T if back else value
+        if self.kinds[name.split("/")[0]] == "lstm":
+            value = value.reshape(-1, 4, value.shape[-1] // 4)[:, _GATES].reshape(value.shape)
+        return value if back else value.T
+
+
+def _of(node, name):
+    return name.split("/")[0] == node["name"]
+
+
+def _dense(node, own, x):
+    x = dynet.concatenate_to_batch(x) if isinstance(x, list) else x
+    return dynet.affine_transform([own["bias"], own["weight"], x]) if node["bias"] else own["weight"] * x
+
+
+def _conv(node, own, x):
+    # With an odd kernel and half of it as padding, steps of one are what DyNet calls SAME.
+    same = node["stride"] == 1 and node["kernel"] == 2 * node["padding"] + 1
+    arrays = [x if same else _padded(node, x, 0.0), own["weight"]] + ([own["bias"]] if node["bias"] else [])
+    return (dynet.conv2d_bias if node["bias"] else dynet.conv2d)(*arrays, [node["stride"]] * 2, is_valid=not same)
+
+
+def _max_pool(node, own, x):
+    return dynet.maxpooling2d(_padded(node, x, _LOWEST), [node["kernel"]] * 2, [node["stride"]] * 2, is_valid=True)
+
+
+def _padded(node, x, filling):
+    """Images with a border of `filling`, as far as windows reach: DyNet has no such operation, so it is joined on."""
+    if not node["padding"]:
+        return x
+    shape = node["in_shape"][::-1]
+    for axis in (0, 1):
+        reach = (node["shape"][2 - axis] - 1) * node["stride"] + node["kernel"]
+        before, after = node["padding"], max(0, reach - shape[axis] - node["padding"])
+        first, last = [
+            [dynet.constant(tuple(shape[:axis] + [border] + shape[axis + 1 :]), filling)] if border else []
+            for border in (before, after)
+        ]
+        x = dynet.concatenate(first + [x] + last, d=axis)
+        shape[axis] += before + after
+    return x
+
+
+def _batch_norm(node, own, x):
+    """From primitives: DyNet has no batch normalisation."""
+    column = (1, 1, node["shape"][0])
+    centred = x - dynet.reshape(_mean(x), column)
+    variance = _mean(dynet.square(centred))
+    scale = dynet.cdiv(own["gamma"], dynet.sqrt(variance + networks.BATCH_NORM_EPSILON))
+    return dynet.cmult(centred, dynet.reshape(scale, column)) + dynet.reshape(own["beta"], column)
+
+
+def _mean(x):
+    """Mean of each channel: first of each image, since one long sum in float32 is less exact."""
+    return dynet.mean_batches(dynet.mean_dim(x, [0, 1], False))
+
+
+def _lstm(node, own, x):
+    units = node["units"]
+    # DyNet's gates add one to the forget gate's bias, which the specification does not.
+    bias = own["bias"] - dynet.inputVector([0.0] * units + [1.0] * units + [0.0] * 2 * units)
+    output = cell = dynet.zeros((units,), batch_size=x[0].dim()[1])
+    outputs = []
+    for value in x:
+        gates = dynet.vanilla_lstm_gates(value, output, own["input"], own["recurrent"], bias)
+        cell = dynet.vanilla_lstm_c(cell, gates)
+        output = dynet.vanilla_lstm_h(cell, gates)
+        outputs.append(output)
+    return outputs
+
+
+_LAYERS = {
+    "dense": _dense,
+    "conv": _conv,
+    "max_pool": _max_pool,
+    "global_average_pool": lambda node, own, x: dynet.mean_dim(x, [0, 1], False),
+    "flatten": lambda node, own, x: dynet.reshape(x, (node["shape"][0],), batch_size=x.dim()[1]),
+    "batch_norm": _batch_norm,
+    "relu": lambda node, own, x: dynet.rectify(x),
+    "sigmoid": lambda node, own, x: dynet.logistic(x),
+    "add": lambda node, own, x, y: x + y,
+    "embedding": lambda node, own, x: [dynet.lookup_batch(own["weight"], words) for words in x],
+    "lstm": _lstm,
+}
