@@ -50,6 +50,9 @@ class _Trainer(object):
         self.trained, self.states = {}, {}
         for node in spec["nodes"]:
             self._add_arrays(node, weights, len(inputs))
+        if spec["input"]["kind"] in ("tokens", "one_hot"):
+            # As RNN takes them: the steps first, or each layer would turn them around and back.
+            inputs, labels = inputs.swapaxes(0, 1), labels.T
         self.data = {"input": _array(inputs), "labels": _array(labels)}
         # Written by each backward pass before it is read, so it need not be filled.
         self.gradients = {name: mx.nd.empty(value.shape) for name, value in self.trained.items()}
@@ -173,9 +176,8 @@ def _embedding(operators, node, own, x):
 
 
 def _lstm(operators, node, own, x):
-    arrays = [operators.SwapAxis(x, dim1=0, dim2=1), own("packed"), own("start"), own("start")]
-    outputs = operators.RNN(*arrays, state_size=node["units"], num_layers=1, mode="lstm")
-    return operators.SwapAxis(outputs, dim1=0, dim2=1)
+    arrays = [x, own("packed"), own("start"), own("start")]
+    return operators.RNN(*arrays, state_size=node["units"], num_layers=1, mode="lstm")
 
 
 _LAYERS = {
