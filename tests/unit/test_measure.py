@@ -124,12 +124,19 @@ def test_interference_is_what_others_used():
     }
 
 
-def test_the_clock_rate_is_that_of_the_cells_own_cpus(monkeypatch):
-    """Those that are idle clock down, which disturbs nobody."""
-    monkeypatch.setattr(interference, "_rates", lambda: {0: 3000.0, 1: 800.0})
-    assert interference.snapshot([0]).megahertz == 3000.0
-    assert interference.snapshot().megahertz == 1900.0
-    assert interference.snapshot([7]).megahertz is None
+def test_a_snapshot_is_what_the_kernel_counts():
+    """The clock rate is that of the cell's own CPUs: those that are idle clock down, which disturbs nobody."""
+    kernel = {
+        "stat": "cpu  100 20 30 4000 9 5 6 7 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n",
+        "cpuinfo": "processor\t: 0\ncpu MHz\t\t: 3000.0\n\nprocessor\t: 1\ncpu MHz\t\t: 800.0\n",
+    }
+    found = interference.parse(**kernel, cpus=[0])
+    assert found.busy_seconds * interference.TICKS == pytest.approx(100 + 20 + 30 + 5 + 6)
+    assert found.stolen_seconds * interference.TICKS == pytest.approx(7)
+    assert found.megahertz == 3000.0
+    assert interference.parse(**kernel).megahertz == 1900.0
+    assert interference.parse(**kernel, cpus=[7]).megahertz is None
+    assert interference.snapshot().busy_seconds > 0
 
 
 def test_a_clock_that_slows_down_disturbs():

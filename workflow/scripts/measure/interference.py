@@ -40,12 +40,15 @@ def disturbed(seen: Mapping[str, Any]) -> bool:
 
 
 def snapshot(cpus: Iterable[int] | None = None) -> Snapshot:
-    """Reads /proc/stat (proc(5): user nice system idle iowait irq softirq steal), and the rate of `cpus` or of all."""
-    user, nice, system, _idle, _wait, irq, softirq, stolen = map(
-        int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
-    )
-    rates = _rates()
-    rates = [rates[cpu] for cpu in (rates if cpus is None else cpus) if cpu in rates]
+    """The machine now, with the clock rate of `cpus` or of all."""
+    return parse(Path("/proc/stat").read_text(), Path("/proc/cpuinfo").read_text(), cpus)
+
+
+def parse(stat: str, cpuinfo: str, cpus: Iterable[int] | None = None) -> Snapshot:
+    """A snapshot from the texts of /proc/stat (proc(5): user nice system idle iowait irq softirq steal) and cpuinfo."""
+    user, nice, system, _idle, _wait, irq, softirq, stolen = map(int, stat.split("\n", 1)[0].split()[1:9])
+    known = _rates(cpuinfo)
+    rates = [known[cpu] for cpu in (known if cpus is None else cpus) if cpu in known]
     return Snapshot(
         (user + nice + system + irq + softirq) / TICKS,
         stolen / TICKS,
@@ -70,11 +73,14 @@ def between(
     }
 
 
-def _rates() -> dict[int, float]:
-    """MHz of each CPU, where /proc/cpuinfo tells."""
+def _rates(cpuinfo: str) -> dict[int, float]:
+    """MHz of each CPU, where the text of /proc/cpuinfo tells."""
     rates: dict[int, float] = {}
-    for block in Path("/proc/cpuinfo").read_text().split("\n\n"):
-        fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in block.splitlines())}
-        if "cpu MHz" in fields:
-            rates[int(fields["processor"])] = float(fields["cpu MHz"])
+    cpu = -1
+    for line in cpuinfo.splitlines():
+        key, _, value = (part.strip() for part in line.partition(":"))
+        if key == "processor":
+            cpu = int(value)
+        elif key == "cpu MHz":
+            rates[cpu] = float(value)
     return rates

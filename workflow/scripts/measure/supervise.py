@@ -177,7 +177,7 @@ def _note(event: dict[str, Any], outcome: Outcome, cpus: list[int], pid: int, de
         if name in ("ready", "sampled"):
             outcome.libraries = sorted({*outcome.libraries, *processes.libraries(pid)})
         if name in ("warmup", "sampled"):
-            outcome.snapshots.append(interference.snapshot(cpus))
+            outcome.snapshots.append(interference.parse(**event.pop("kernel"), cpus=cpus))
             if devices:
                 devices.begin() if name == "warmup" else devices.end()
 

@@ -6,9 +6,9 @@ FD is the pipe to the supervisor; one JSON object a line goes there, each with a
 
     ready    versions, import_seconds, prepare_seconds, build_seconds, parameters, frozen_parameters, threads, settings,
              clock
-    warmup   steps, per_block, first_loss, first_seconds, seconds, steady
+    warmup   steps, per_block, first_loss, first_seconds, seconds, steady, kernel
     sample   steps, seconds (per mini-batch)
-    sampled  (nothing: all samples are taken)
+    sampled  kernel: what the kernel counts of the whole machine, from which interference is seen
     done     last_loss, late_seconds, peak_memory_bytes; of the samples: cpu_seconds, wall_seconds,
              waited_seconds (of all threads, for a CPU), involuntary_switches
     failed   status, reason
@@ -18,6 +18,7 @@ The job is JSON: task ("measure" or "prove"), adapter, spec, mode, batch, thread
 Plain Python that 3.6 can import: standard library, numpy and the framework.
 """
 
+import collections
 import functools
 import glob
 import importlib
@@ -34,6 +35,7 @@ from .adapters import Unsupported
 from .statistics import median
 
 CLOCK = "perf_counter"
+TELL_SECONDS = 0.5
 # What may be left to do when a block has returned: less is noise of two readings of a weight.
 LATE_SECONDS = 0.005
 LATE_SHARE = 0.05
@@ -44,10 +46,14 @@ OUT_OF_MEMORY = ("out of memory", "bad_alloc", "allocate memory", "memory alloca
 def main():
     """Runs the job of standard input; the exit code is 0 whenever the supervisor was told how it ended."""
     pipe = os.fdopen(int(sys.argv[1]), "w")
+    told = collections.deque([0.0], maxlen=1)
 
     def emit(event, **fields):
         pipe.write(json.dumps(dict(fields, event=event)) + "\n")
-        pipe.flush()
+        # Whoever reads the pipe needs a CPU, which may be one of those that the next block is timed on.
+        if event != "sample" or time.perf_counter() - told[-1] >= TELL_SECONDS:
+            pipe.flush()
+            told.append(time.perf_counter())
 
     job = json.load(sys.stdin)
     try:
@@ -103,8 +109,13 @@ def _measure(job, emit):
 
     sampling = job["sampling"]
     warm = timing.warm_up(run, clock, sampling["budget_seconds"])
+<<<<<<< Updated upstream
     emit("warmup", **warm)
     switches, waited, cpu, wall = _involuntary_switches(), _waited_seconds(), _cpu_seconds(), clock()
+=======
+    emit("warmup", kernel=_kernel_counters(), **warm)
+    switches, waited, cpu, wall = _involuntary_switches(), _waited_seconds(), time.process_time(), clock()
+>>>>>>> Stashed changes
     blocks = []
 
     def note(steps, seconds):
@@ -122,7 +133,7 @@ def _measure(job, emit):
     )
     cpu, wall = _cpu_seconds() - cpu, clock() - wall
     switches, waited = _involuntary_switches() - switches, _waited_seconds() - waited
-    emit("sampled")
+    emit("sampled", kernel=_kernel_counters())
     if not last_loss < warm["first_loss"]:
         raise timing.Diverged("the loss did not fall: {:.6g}, then {:.6g}".format(warm["first_loss"], last_loss))
     emit(
@@ -204,6 +215,16 @@ def _waited_seconds():
     """How long threads that are still there, of processes below too, could have run and had no CPU (schedstat)."""
     tasks = (path for process in _family() for path in glob.glob("/proc/{}/task/*/schedstat".format(process)))
     return sum(int(waited) for path in tasks for waited in _text(path).split()[1:2]) / 1e9
+
+
+def _kernel_counters():
+    """The texts of /proc/stat and /proc/cpuinfo (proc(5)) that tell CPU seconds and clock rates.
+
+    Read here: the supervisor may be late, while it imports or where it has no CPU of its own.
+    """
+    with open("/proc/stat") as stat, open("/proc/cpuinfo") as cpuinfo:
+        rates = [line for line in cpuinfo if line.startswith(("processor", "cpu MHz"))]
+        return {"stat": stat.readline(), "cpuinfo": "".join(rates)}
 
 
 def _peak_memory():

@@ -9,8 +9,10 @@ import time
 
 from .statistics import median, median_interval
 
-BLOCK_SECONDS = 0.1
+# Long against a reading of the clock and a synchronisation, and so short that what disturbs one step spoils few others.
+BLOCK_SECONDS = 0.02
 WARMUP_SECONDS = 0.5
+LEAST_SECONDS = 0.5
 STEADY = 0.95
 MOST_STEPS = 1000000
 LATE_TRIES = 3
@@ -60,7 +62,8 @@ def warm_up(run, clock, limit_seconds):
 def sample(run, clock, per_block, budget_seconds, precision, least_samples, emit):
     """Times blocks until the 95 % interval of the median is within +-`precision`, or the budget is spent.
 
-    The interval is looked at after `least_samples` and each time the samples have grown LOOKS-fold, not after each one:
+    The interval is looked at after `least_samples` and LEAST_SECONDS, since neighbouring samples are alike, and then
+    each time the samples have grown LOOKS-fold, not after each one:
     who looks often stops at a moment when the interval happens to be narrow, and it then holds the true median less
     often than it says (Anscombe, "Fixed-sample-size analysis of sequential observations", Biometrics 10, 1954; how much
     less: tests/unit/test_timing.py). `emit(steps, seconds)` gets every sample, in seconds per mini-batch. Returns the
@@ -78,8 +81,8 @@ def sample(run, clock, per_block, budget_seconds, precision, least_samples, emit
         _finite(loss, len(values) * per_block)
         if len(values) >= least_samples and now - start >= budget_seconds:
             return loss
-        if len(values) == look:
-            look = int(math.ceil(LOOKS * look))
+        if len(values) >= look and now - start >= LEAST_SECONDS:
+            look = int(math.ceil(LOOKS * len(values)))
             low, high = median_interval(values)
             if high - low <= 2 * precision * median(values):
                 return loss
