@@ -109,13 +109,8 @@ def _measure(job, emit):
 
     sampling = job["sampling"]
     warm = timing.warm_up(run, clock, sampling["budget_seconds"])
-<<<<<<< Updated upstream
-    emit("warmup", **warm)
-    switches, waited, cpu, wall = _involuntary_switches(), _waited_seconds(), _cpu_seconds(), clock()
-=======
     emit("warmup", kernel=_kernel_counters(), **warm)
-    switches, waited, cpu, wall = _involuntary_switches(), _waited_seconds(), time.process_time(), clock()
->>>>>>> Stashed changes
+    switches, waited, cpu, wall = _involuntary_switches(), _waited_seconds(), _cpu_seconds(), clock()
     blocks = []
 
     def note(steps, seconds):
