@@ -168,3 +168,8 @@ def test_comments_and_docstrings_leave_the_code_digest(tmp_path):
     three.write_text("def f(x):\n    return x + 2\n")
     digests = [configuration.code_digest([path]) for path in (one, two, three)]
     assert digests[0] == digests[1] != digests[2]
+
+
+def test_what_an_adapter_imports_belongs_to_its_code():
+    found = configuration.with_imports(ROOT / "workflow/scripts/worker/adapters/tensorflow1.py")
+    assert {path.name for path in found} >= {"tensorflow1.py", "channels_last.py", "networks.py"}

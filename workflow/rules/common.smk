@@ -80,10 +80,8 @@ def worker_digest(adapter):
     """Digest of the code that runs in a worker with this adapter: an edit of it makes other numbers."""
     worker = SCRIPTS / "worker"
     files = [worker / f"{name}.py" for name in ("__main__", "data", "networks", "statistics", "timing")]
-    own = worker / "adapters" / f"{adapter}.py"
-    # What only some adapters share.
-    shared = [worker / "openblas.py"] if "openblas" in own.read_text() else []
-    return configuration.code_digest(files + shared + [own])
+    others = configuration.with_imports(worker / "adapters" / f"{adapter}.py")
+    return configuration.code_digest(sorted({*files, *others}))
 
 
 def preparing_step(environment):

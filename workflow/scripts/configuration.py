@@ -133,6 +133,23 @@ def code_digest(paths: list[Path]) -> str:
     return digest.hexdigest()[:16]
 
 
+def with_imports(path: Path) -> list[Path]:
+    """A Python file and those that it imports by relative imports, and so on."""
+    found: list[Path] = []
+    waiting = [path]
+    while waiting:
+        path = waiting.pop()
+        if path in found or not path.is_file():
+            continue
+        found.append(path)
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                folder = path.parents[node.level - 1]
+                names = [node.module] if node.module else [alias.name for alias in node.names]
+                waiting += [folder / f"{name}.py" for name in names]
+    return sorted(found)
+
+
 def digest(content: Any) -> str:
     """Digest of plain data, blind to the order of keys."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
