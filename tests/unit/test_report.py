@@ -177,7 +177,7 @@ def test_every_empty_place_of_the_proofs_has_its_reason():
     ]
     data, layout, page = proofs.build(found, {"torch-2.13": "torch"}, FRAMEWORKS, CATALOGUE)
     assert data["one_minus_cosine"].iloc[0] == 0
-    assert page.facts == ["1 of 3 proofs passed."]
+    assert page.facts == ["1 of 3 proofs passed (1 not the same training step; 1 does not install)."]
     for _, row in layout.iterrows():
         assert all(entry.text and (entry.text != "–" or entry.footnotes) for entry in row)
     assert layout.iloc[1]["Proof"].footnotes == ("not the same training step: the framework lacks dense2",)

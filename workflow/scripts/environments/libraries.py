@@ -8,7 +8,7 @@ linear algebra libraries are known by texts that only they hold. No library is l
 import mmap
 import re
 import struct
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +108,11 @@ def summarise(libraries: Libraries) -> dict[str, Any]:
         "blas": [each for each in holds if each != "LLVM"],
         "at_run_time": any(each in AT_RUN_TIME for each in holds),
     }
+
+
+def registers(known: Mapping[str, Any]) -> str:
+    """The widest registers of what `summarise` says, and whether code is made at run time; '' where not known."""
+    return ", ".join(filter(None, (known["vector"], "at run time" if known["at_run_time"] else "")))
 
 
 def _total(about: dict[str, Any]) -> int:

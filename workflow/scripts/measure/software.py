@@ -18,11 +18,13 @@ def describe(cell: dict[str, Any], outcome: Outcome, manifest: dict[str, Any]) -
     prefix = interpreter.folder(cell["environment"]).resolve()
     loaded = [libraries.name_of(Path(path), prefix) for path in outcome.libraries]
     used = libraries.used(manifest.get("libraries", {}), loaded)
+    arithmetic = libraries.summarise(used)
     return named | {
+        "registers": libraries.registers(arithmetic),
         "framework": cell["framework"],
         "environment_digest": manifest["digest"],
         "packages": manifest.get("packages", {}),
         "prepared": manifest.get("prepared", {}),
         "libraries": used,
-        "arithmetic": libraries.summarise(used),
+        "arithmetic": arithmetic,
     }

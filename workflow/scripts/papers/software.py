@@ -14,6 +14,7 @@ from papers.wording import raw_data, status_reason
 PROPERTIES = [
     ("framework_version", "Version", "the framework did not start, so its version is not known"),
     ("blas", "BLAS, oneDNN", "this build does not say which linear algebra library it uses"),
+    ("registers", "Registers", "no compiled library of this environment was seen to multiply"),
     ("cuda", "CUDA", "this build is without CUDA"),
     ("cudnn", "cuDNN", "this build is without cuDNN"),
     ("python", "Python", "the framework did not start, so its Python is not known"),

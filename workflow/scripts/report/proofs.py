@@ -13,7 +13,7 @@ import pandas as pd
 from papers import render
 from papers.inputs import Frameworks, read_json, read_yaml
 from papers.render import Entry
-from papers.wording import count, status_reason
+from papers.wording import STATUS_WORDS, count, status_reason
 from prove.compare import TOLERANCES
 from report import common
 from worker import networks
@@ -67,8 +67,9 @@ def build(
         "Each network's narrow version, trained in float32 from the same weights on the same data, held against a run "
         "in float64 that shares no code with any framework. A cell is timed only where its proof has passed.",
     )
-    passed = int((data["status"] == "ok").sum())
-    page.facts = [f"{passed} of {len(data)} proofs passed."]
+    counts = data["status"].value_counts()
+    others = "; ".join(f"{number} {STATUS_WORDS[status]}" for status, number in counts.items() if status != "ok")
+    page.facts = [f"{counts.get('ok', 0)} of {len(data)} proofs passed{f' ({others})' if others else ''}."]
     page.notes = [
         "An error is relative, the worst over all parameter tensors, or steps; the limit stands in the heading. "
         "First loss and losses: of the loss. Update: the length of the difference between the gradients, of the length "
@@ -133,8 +134,9 @@ def _entries(row: dict[str, Any]) -> list[Entry]:
             entries.append(Entry(f"{row[name]:.1e}", () if row[name] <= limit else (reason.rstrip("."),), kind="ours"))
     verdict = Entry("passed", kind="words")
     if row["status"] != "ok":
-        verdict = Entry("failed", (reason.rstrip("."),), True, "words")
-    return [*entries, verdict, Entry(row["proof_id"], kind="words") if row["proof_id"] else common.dash(reason)]
+        verdict = Entry(STATUS_WORDS[row["status"]], (reason.rstrip("."),), True, "words")
+    known = pd.notna(row["proof_id"])
+    return [*entries, verdict, Entry(row["proof_id"], kind="words") if known else common.dash(reason)]
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import pandas as pd
 
 import configuration
 import grid
+from environments.libraries import registers
 from papers import figure, render
 from papers.inputs import ARITHMETIC, Frameworks, Measured, read_json, read_measured, read_yaml
 from papers.render import Entry
@@ -103,11 +104,6 @@ def _make(options: argparse.Namespace) -> None:
     data, layout, page = build(measured, peaks, starts, Frameworks(options.frameworks), read_yaml(options.networks))
     render.write(options.table_prefix, data, layout, page)
     figure.write(options.figure_prefix, *tiles.draw(data))
-
-
-def registers(row: dict[str, Any]) -> str:
-    """The widest registers of a cell's libraries, and whether code is made at run time; '' where not known."""
-    return ", ".join(filter(None, (row["vector"], "at run time" if row["at_run_time"] else "")))
 
 
 def _time(row: dict[str, Any]) -> Entry:
