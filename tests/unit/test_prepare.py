@@ -1,0 +1,50 @@
+"""Preparing steps: what they ask for when the user's machine lacks something, as one clause."""
+
+import importlib
+import shutil
+import subprocess
+
+import pytest
+
+from environments.prepare import InstallError, debian
+
+neon = importlib.import_module("environments.prepare.neon")
+
+
+def run(*command, **_):
+    """As the builder runs programs."""
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True)
+
+
+def test_packages_of_debian_need_its_programs(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InstallError, match="no apt-get on PATH"):
+        debian.unpack(tmp_path / "debian", run, "bullseye", ["hello"])
+
+
+@pytest.mark.skipif(shutil.which("apt-get") is None, reason="there is no apt-get")
+def test_a_mirror_that_the_user_names_is_taken_and_a_wrong_one_is_said(tmp_path, monkeypatch):
+    monkeypatch.setenv(debian.MIRROR, (tmp_path / "nothing").as_uri())
+    with pytest.raises(InstallError, match="index of Debian bullseye could not be read"):
+        debian.unpack(tmp_path / "debian", run, "bullseye", ["hello"])
+    assert "nothing bullseye main" in (tmp_path / "debian-apt/etc/sources.list").read_text()
+
+
+def test_neon_asks_for_its_source_and_says_what_is_wrong_with_it(tmp_path, monkeypatch):
+    monkeypatch.delenv(neon.SOURCE, raising=False)
+    with pytest.raises(InstallError, match=f"clone NervanaSystems/neon.*set {neon.SOURCE}"):
+        neon.prepare(tmp_path, run)
+    monkeypatch.setenv(neon.SOURCE, str(tmp_path))
+    with pytest.raises(InstallError, match="is not the source of neon"):
+        neon.prepare(tmp_path, run)
+    (tmp_path / "neon/backends").mkdir(parents=True)
+    (tmp_path / "neon/backends/nervanacpu.py").touch()
+    (tmp_path / "setup.py").write_text("VERSION = '1.9.0'\n")
+    with pytest.raises(InstallError, match="holds neon 1.9.0, not 2.6.0"):
+        neon.prepare(tmp_path, run)
+    (tmp_path / "setup.py").write_text("VERSION = '2.6.0'\n")
+    packages = tmp_path / "prefix/lib/python3.6/site-packages"
+    packages.mkdir(parents=True)
+    assert neon.prepare(tmp_path / "prefix", run) == {"neon": "2.6.0, from a folder with its source"}
+    assert (packages / "neon/backends/nervanacpu.py").is_file()
+    assert (packages / "neon/version.py").read_text() == "VERSION = '2.6.0'\n"

@@ -1,0 +1,199 @@
+"""Caffe 1.0: a net of its layers, run forward and backward by pycaffe, on a CPU.
+
+What was chosen here, and by which measured ratios: docs/adapters/caffe.md.
+"""
+
+import ctypes
+import os
+import tempfile
+
+from .. import networks, openblas
+from . import Unsupported
+
+KERNELS = openblas.find_kernels(lambda: ctypes.CDLL("libblas.so.3"))
+
+import caffe  # noqa: E402
+import numpy as np  # noqa: E402
+from caffe.proto import caffe_pb2  # noqa: E402
+
+MODES = ("graph",)
+
+# Caffe's order of an LSTM's gates is i, f, o, g; that of the specification i, f, g, o. Each is the other's inverse.
+_GATES = [0, 1, 3, 2]
+
+# Where a parameter of the specification lives: the ending of the layer's name and the place among the layer's blobs.
+_HOMES = {
+    "dense": {"weight": ("", 0), "bias": ("", 1)},
+    "conv": {"weight": ("", 0), "bias": ("", 1)},
+    "batch_norm": {"gamma": ("/scale", 0), "beta": ("/scale", 1)},
+    "embedding": {"weight": ("", 0)},
+    "lstm": {"input": ("", 0), "bias": ("", 1), "recurrent": ("", 2)},
+}
+
+
+def versions():
+    """Versions of Caffe and of the BLAS that it has loaded."""
+    return {"framework_version": caffe.__version__, "blas": openblas.describe()}
+
+
+def build(spec, weights, inputs, labels, mode, threads, device):
+    """See the contract in `adapters/__init__.py`. The BLAS reads its thread number from the environment."""
+    if device != "cpu":
+        raise Unsupported("this package of Caffe is built without CUDA")
+    for node in spec["nodes"]:
+        if node["op"] not in _LAYERS:
+            raise Unsupported("the Caffe adapter has no layer '{}'".format(node["op"]))
+    caffe.set_mode_cpu()
+    if spec["input"]["kind"] in ("tokens", "one_hot"):
+        # Caffe's recurrent layers want the steps first.
+        inputs, labels = inputs.swapaxes(0, 1), labels.T
+    return _Trainer(spec, weights, inputs, labels)
+
+
+class _Trainer(object):
+    def __init__(self, spec, weights, inputs, labels):
+        self.net = _load(_describe(spec, inputs.shape, labels.shape))
+        self.net.blobs["input"].data[...] = inputs
+        self.net.blobs["labels"].data[...] = labels
+        if "continued" in self.net.blobs:
+            self.net.blobs["continued"].data[0] = 0
+            self.net.blobs["continued"].data[1:] = 1
+        self.kinds = {node["name"]: node["op"] for node in spec["nodes"]}
+        self.homes = {entry["name"]: self._home(entry["name"]) for entry in spec["parameters"]}
+        for name, blob in self.homes.items():
+            blob.data[...] = _turned(self.kinds[name.split("/")[0]], weights.pop(name))
+        # A layer BatchNorm holds only statistics.
+        kinds = dict(zip(self.net._layer_names, [layer.type for layer in self.net.layers]))
+        trained = [blob for name, own in self.net.params.items() if kinds[name] != "BatchNorm" for blob in own]
+        self.updates = [(blob.data, blob.diff) for blob in trained]
+        self.parameters = sum(blob.count for blob in trained)
+        self.frozen_parameters = 0
+        self.threads = openblas.count_threads()
+        self.settings = {"update": "w -= g, with the learning rate as the weight of the loss", "kernels": KERNELS}
+
+    def run(self, steps):
+        for _ in range(steps):
+            self.net.clear_param_diffs()
+            self.net._forward(0, self.last)
+            self.net._backward(self.last, 0)
+            for value, gradient in self.updates:
+                np.subtract(value, gradient, out=value)
+        return float(self.net.blobs["loss"].data)
+
+    def weights(self, names=None):
+        names = self.homes if names is None else names
+        return {name: _turned(self.kinds[name.split("/")[0]], self.homes[name].data, back=True) for name in names}
+
+    @property
+    def last(self):
+        return len(self.net.layers) - 1
+
+    def _home(self, name):
+        layer, role = name.split("/")
+        ending, place = _HOMES[self.kinds[layer]][role]
+        return self.net.params[layer + ending][place]
+
+
+def _describe(spec, input_shape, label_shape):
+    """The network as Caffe's message NetParameter, with the learning rate as the weight of the loss."""
+    net = caffe_pb2.NetParameter()
+    _add(net, "Input", [], "input").input_param.shape.add().dim.extend(input_shape)
+    _add(net, "Input", [], "labels").input_param.shape.add().dim.extend(label_shape)
+    if any(node["op"] == "lstm" for node in spec["nodes"]):
+        _add(net, "Input", [], "continued").input_param.shape.add().dim.extend(input_shape[:2])
+    readers = [source for node in spec["nodes"] for source in node["inputs"]]
+    blobs = {"input": "input"}
+    for node in spec["nodes"]:
+        sources = [blobs[source] for source in node["inputs"]]
+        in_place = readers.count(node["inputs"][0]) == 1 and node["op"] in ("relu", "sigmoid")
+        blobs[node["name"]] = sources[0] if in_place else node["name"]
+        _LAYERS[node["op"]](net, node, sources, blobs[node["name"]])
+    loss = _add(net, "SoftmaxWithLoss", [blobs[node["name"]], "labels"], "loss")
+    loss.softmax_param.axis = len(label_shape)
+    loss.loss_weight.append(spec["optimiser"]["learning_rate"])
+    return net
+
+
+def _load(message):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "net.prototxt")
+        with open(path, "w") as file:
+            file.write(str(message))
+        return caffe.Net(path, caffe.TRAIN)
+
+
+def _add(net, kind, bottoms, top, name=None, **options):
+    """Adds a layer; `options` are its own message's, such as inner_product_param, as a dict."""
+    layer = net.layer.add(type=kind, name=name or top, bottom=bottoms, top=[top])
+    for message, values in options.items():
+        for key, value in values.items():
+            if isinstance(value, list):
+                getattr(getattr(layer, message), key).extend(value)
+            else:
+                setattr(getattr(layer, message), key, value)
+    return layer
+
+
+def _dense(net, node, sources, top):
+    options = {"num_output": node["units"], "bias_term": node["bias"], "axis": len(node["in_shape"])}
+    _add(net, "InnerProduct", sources, top, node["name"], inner_product_param=options)
+
+
+def _conv(net, node, sources, top):
+    window = {"kernel_size": [node["kernel"]], "stride": [node["stride"]], "pad": [node["padding"]]}
+    options = dict(window, num_output=node["channels"], bias_term=node["bias"])
+    _add(net, "Convolution", sources, top, node["name"], convolution_param=options)
+
+
+def _max_pool(net, node, sources, top):
+    window = {"kernel_size": node["kernel"], "stride": node["stride"], "pad": node["padding"]}
+    # Caffe's own way is to round up, and to look at a part of a window at the edge.
+    options = dict(window, pool=caffe_pb2.PoolingParameter.MAX, round_mode=caffe_pb2.PoolingParameter.FLOOR)
+    _add(net, "Pooling", sources, top, node["name"], pooling_param=options)
+
+
+def _global_average_pool(net, node, sources, top):
+    options = {"pool": caffe_pb2.PoolingParameter.AVE, "global_pooling": True}
+    _add(net, "Pooling", sources, top + "/maps", pooling_param=options)
+    _add(net, "Flatten", [top + "/maps"], top, node["name"])
+
+
+def _batch_norm(net, node, sources, top):
+    options = {"use_global_stats": False, "eps": networks.BATCH_NORM_EPSILON}
+    _add(net, "BatchNorm", sources, top + "/normal", batch_norm_param=options)
+    _add(net, "Scale", [top + "/normal"], top, node["name"] + "/scale", scale_param={"bias_term": True})
+
+
+def _embedding(net, node, sources, top):
+    options = {"input_dim": node["vocabulary"], "num_output": node["units"], "bias_term": False}
+    _add(net, "Embed", sources, top, node["name"], embed_param=options)
+
+
+def _lstm(net, node, sources, top):
+    options = {"num_output": node["units"]}
+    _add(net, "LSTM", sources + ["continued"], top, node["name"], recurrent_param=options)
+
+
+_LAYERS = {
+    "dense": _dense,
+    "conv": _conv,
+    "max_pool": _max_pool,
+    "global_average_pool": _global_average_pool,
+    "flatten": lambda net, node, sources, top: _add(net, "Flatten", sources, top, node["name"]),
+    "batch_norm": _batch_norm,
+    "relu": lambda net, node, sources, top: _add(net, "ReLU", sources, top, node["name"]),
+    "sigmoid": lambda net, node, sources, top: _add(net, "Sigmoid", sources, top, node["name"]),
+    "add": lambda net, node, sources, top: _add(net, "Eltwise", sources, top, node["name"]),
+    "embedding": _embedding,
+    "lstm": _lstm,
+}
+
+
+def _turned(kind, value, back=False):
+    """From the neutral layout to Caffe's, or back: matrices are (units, in) there."""
+    if kind not in ("dense", "lstm"):
+        return value
+    value = value.T if back else value
+    if kind == "lstm":
+        value = value.reshape(-1, 4, value.shape[-1] // 4)[:, _GATES].reshape(value.shape)
+    return value if back else value.T
