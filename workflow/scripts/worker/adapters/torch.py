@@ -124,6 +124,7 @@ class _Trainer:
         self._learning_rate = learning_rate
         self._trained = [value for value in network.parameters() if value.requires_grad]
         self._loss = self._forward
+        self._end = torch.cuda.Event() if inputs.is_cuda else None
         self.parameters = sum(value.numel() for value in self._trained)
         self.frozen_parameters = sum(value.numel() for value in network.parameters()) - self.parameters
 
@@ -138,8 +139,10 @@ class _Trainer:
             loss = self._loss(self.inputs, self.labels)
             loss.backward()
             self._update()
-        if self.inputs.is_cuda:
-            torch.cuda.synchronize()
+        if self._end is not None:
+            # Behind all work of these steps: forward, backward and update share the one stream of this process.
+            self._end.record()
+            self._end.synchronize()
         return loss.item()
 
     def weights(self, names=None):
@@ -248,4 +251,4 @@ def _configure_cuda():
     for library in (torch.backends.cudnn, getattr(torch.backends.cuda, "matmul", None)):
         if hasattr(library, "allow_tf32"):
             library.allow_tf32 = False
-    return {"cudnn_benchmark": "on", "tf32": "off"}
+    return {"cudnn_benchmark": "on", "tf32": "off", "synchronisation": "an event behind the last step"}
