@@ -48,9 +48,29 @@ class Checkout:
         assert listed.returncode == 0, listed.stdout
         return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", listed.stdout, re.MULTILINE)}
 
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Begins a Snakemake run in a process group of its own; both output streams come as `stdout`."""
+        return subprocess.Popen(
+            self.command(*arguments),
+            cwd=self.root,
+            env=self.environment(),
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
     def shards(self) -> dict[str, Path]:
         """Shards by "environment.mode-network-..."."""
         return {path.stem: path for path in (self.root / "results/shards").rglob("*.parquet")}
+
+    def times(self) -> dict[str, int]:
+        """When each shard was written."""
+        return {name: path.stat().st_mtime_ns for name, path in self.shards().items()}
+
+    def leftovers(self) -> list[Path]:
+        """Files that were not written to their end."""
+        return list((self.root / "results").rglob(".*.partial"))
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import re
 
 import pandas as pd
 import pytest
-from test_report import CATALOGUE, FRAMEWORKS, PEAK, ROOT, measured
+from examples import CATALOGUE, FRAMEWORKS, PEAK, ROOT, measured
 
 from papers import render
 from report import catalogue, cells, efficiency, embed, explorer, page

@@ -1,81 +1,17 @@
-"""The artefacts that belong to no paper: proofs, efficiency with its roofline, startup; and the machine's peak."""
-
-import json
-import os
-import subprocess
-import sys
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+"""The artefacts that belong to no paper: proofs, efficiency with its roofline, ratios."""
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-import yaml
+from examples import CATALOGUE, FRAMEWORKS, PEAK, measured
 
-from measure import peak, shard
-from papers.inputs import Frameworks, read_measured
-from report import bars, efficiency, forest, proofs, ratios, roofline, startup, timeline
+from report import efficiency, forest, proofs, ratios, roofline
 from report.traffic import bytes_per_step
 from worker import networks
-
-ROOT = Path(__file__).parents[2]
-CATALOGUE = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
-FRAMEWORKS = Frameworks(ROOT / "resources/papers/frameworks.yaml")
-CELL = {
-    "platform": "local-cpu",
-    "environment": "torch-2.13",
-    "framework": "torch",
-    "framework_version": "2.13.0",
-    "adapter_mode": "eager",
-    "network": "fcn5",
-    "variant": "",
-    "device": "cpu",
-    "devices": 1,
-    "threads": 1,
-    "batch": 64,
-    "repeat": 1,
-    "status": "ok",
-    "reason": "",
-    "timed_region": "forward,loss,backward,update,sync",
-    "machine_id": "m1",
-    "started_at": None,
-    "effective_threads": 1.0,
-    "peak_memory_bytes": 1,
-}
-PEAK = {
-    "machine_id": "m1",
-    "threads": {
-        str(threads): {
-            "flops_per_second": threads * 1e11,
-            "bytes_per_second": threads * 1e10,
-            "product": 512,
-            "blas": "blas 1",
-            "stream": "add",
-        }
-        for threads in (1, 2)
-    },
-}
 
 
 def spec_of(layers, shape, **sizes):
     entry = {"input": {"kind": "dense", "shape": shape}, "sizes": sizes, "narrow": {}, "layers": layers}
     return networks.specify("small", {"small": entry})
-
-
-def measured(tmp_path, *cells):
-    """What `read_measured` gives for cells, each of six samples of its `seconds`, or one row where that is None."""
-    rows = [
-        CELL | cell | {"sample": sample, "seconds": cell["seconds"]}
-        for cell in cells
-        for sample in range(6 if cell["seconds"] else 1)
-    ]
-    table = pa.Table.from_pandas(pd.DataFrame(rows))
-    machines = {"m1": {"cpu": {"model": "A CPU", "physical_cores": 2, "logical_cores": 2}}}
-    words = json.dumps({"machines": machines, "software": {}}).encode()
-    pq.write_table(table.replace_schema_metadata({b"steptime": words}), tmp_path / "merged.parquet")
-    return read_measured(tmp_path / "merged.parquet")
 
 
 def test_bytes_of_dense_layers_counted_by_hand():
@@ -181,135 +117,6 @@ def test_every_empty_place_of_the_proofs_has_its_reason():
     for _, row in layout.iterrows():
         assert all(entry.text and (entry.text != "–" or entry.footnotes) for entry in row)
     assert layout.iloc[1]["Proof"].footnotes == ("not the same training step: the framework lacks dense2",)
-
-
-MACHINE = {"cpu": {"model": "A CPU", "logical_cores": 2}, "memory_bytes": 2**34, "gpus": []}
-
-
-def write_shard(warmup, **changes):
-    """Writes a shard below results/; returns the key of its cell."""
-    samples = [(1, 0.5)] * 5 if warmup else []
-    facts = CELL | {"import_seconds": 2.0, "build_seconds": 0.25, "warmup_steps": 9 if warmup else None} | changes
-    key = f"local-cpu/{shard.file_name(facts)}".removesuffix(".parquet")
-    footer = {"machine": MACHINE, "software": {}, "worker": {"warmup": warmup} if warmup else {}}
-    shard.write(Path("results/shards") / f"{key}.parquet", facts | {"started_at": None}, samples, footer)
-    return key
-
-
-def test_startup_takes_the_first_step_apart_from_the_warm_up_and_keeps_what_failed(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    keys = [
-        write_shard(
-            {"first_seconds": first, "seconds": first + 1, "steady": True}, repeat=n, steal_share=0.02 * (n == 2)
-        )
-        for n, first in enumerate((3.0, 5.0, 4.0), 1)
-    ]
-    keys.append(write_shard(None, network="alexnet", status="timeout", reason="not done after 9 s"))
-    data, layout, _ = startup.build(startup.read_starts(keys), FRAMEWORKS, CATALOGUE)
-    first = data.iloc[0]
-    assert [first[name] for name in startup.PARTS] == [2.0, 0.25, 4.0, 1.0]
-    assert (first["total_seconds"], first["repeats"]) == (7.25, 3)
-    assert all("`make again`" in entry.footnotes[0] for entry in layout.iloc[0][:5])
-    texts = [entry.text for entry in layout.iloc[1]]
-    assert texts[:2] == ["2.00", "0.250"] and set(texts[2:]) == {"–"}
-    _, drawing = bars.draw(data, startup.PARTS)
-    assert "over the time limit" in drawing.texts[-1].get_text()
-
-
-def write_span(folder, began, ended, **changes):
-    day = datetime(2026, 1, 1, tzinfo=UTC)
-    path = folder / f"{began}-{ended}-{changes.get('machine_id', 'm1')}.parquet"
-    facts = CELL | changes | {"started_at": day + timedelta(seconds=began)}
-    footer = {"machine": {}, "software": {}, "worker": {}, "ended_at": (day + timedelta(seconds=ended)).isoformat()}
-    shard.write(path, facts, [], footer)
-    return path
-
-
-def test_cells_of_one_machine_that_overlap_are_named(tmp_path):
-    apart = [write_span(tmp_path, 0, 10), write_span(tmp_path, 10, 20), write_span(tmp_path, 500, 510)]
-    elsewhere = write_span(tmp_path, 5, 15, machine_id="m2")
-    spans = timeline.read_spans([*apart, elsewhere])
-    assert timeline.sentence(spans) == "No two of 4 cells overlapped of the same machine (2 machines)."
-    # A short cell within a long one, and one after both that still lies within the long one.
-    within = [write_span(tmp_path, 12, 40), write_span(tmp_path, 13, 14), write_span(tmp_path, 30, 35)]
-    spans = timeline.read_spans([*apart, *within])
-    assert timeline.overlaps(spans) == [
-        ("10-20-m1", "12-40-m1"),
-        ("12-40-m1", "13-14-m1"),
-        ("12-40-m1", "30-35-m1"),
-    ]
-    assert "3 of 6 cells began before another had ended: 10-20-m1 and 12-40-m1;" in timeline.sentence(spans)
-    data, drawing = timeline.draw(spans, FRAMEWORKS)
-    assert data["overlaps_with"].notna().sum() == 3
-    assert any("Dotted: a pause" in text.get_text().replace("\n", " ") for text in drawing.texts)
-
-
-def test_a_shard_that_does_not_say_when_it_ended_is_named(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    path = Path("results/shards") / f"{write_shard(None, status='crashed')}.parquet"
-    with pytest.raises(shard.ShardError, match=f"{path} does not say when its cell ended: measure its cell again"):
-        timeline.read_spans([path])
-
-
-def test_a_pass_counts_every_thread_and_an_error_in_one_ends_all(monkeypatch):
-    monkeypatch.setattr(peak, "SECONDS", 0.02)
-    assert peak.product_speed(64, 2) > 0
-    assert peak.stream_speed("add", 2**16, 2) > 0
-
-    def prepare():
-        raise MemoryError("no room")
-
-    with pytest.raises((MemoryError, peak.threading.BrokenBarrierError)):
-        peak.shortest_pass(prepare, 2)
-
-
-def test_the_peak_is_measured_without_the_shells_variables(monkeypatch):
-    monkeypatch.setenv("OPENBLAS_CORETYPE", "Nehalem")
-    said = {}
-
-    def run(command, env, **_):
-        said.update(env)
-        return type("Done", (), {"returncode": 0, "stdout": "{}"})
-
-    monkeypatch.setattr(peak.subprocess, "run", run)
-    peak.measure_once(2)
-    assert "OPENBLAS_CORETYPE" not in said and said["OPENBLAS_NUM_THREADS"] == "1"
-
-
-@pytest.mark.parametrize(
-    ("seen", "kept"),
-    [
-        ([(True, 9), (False, 7), (False, 8)], (False, 7)),
-        ([(True, 1), (True, 3), (True, 2), (True, 1), (False, 9)], (True, 3)),
-    ],
-)
-def test_a_disturbed_peak_is_measured_again_and_marked_where_it_stays_so(monkeypatch, capsys, seen, kept):
-    tries = iter([{"disturbed": disturbed, "flops_per_second": flops} for disturbed, flops in seen])
-    monkeypatch.setattr(peak, "measure_once", lambda threads: next(tries))
-    found = peak.measure(2)
-    assert (found["disturbed"], found["flops_per_second"]) == kept
-    assert ("`make again`" in capsys.readouterr().err) == kept[0]
-
-
-def test_what_others_do_meanwhile_is_seen_by_the_peak():
-    """A busy process, and the measurement itself in a small version, as the rule runs it."""
-    script = (
-        "from measure import peak; import json; peak.SIZES, peak.SECONDS, peak.LEAST_BYTES = (256,), 0.3, 2**20;"
-        "peak.last_cache_bytes = lambda: 0; print(json.dumps(peak.measure_here(1)['foreign_cpus']))"
-    )
-    burner = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", script],
-            env=os.environ | {"PYTHONPATH": str(ROOT / "workflow/scripts"), **peak.ONE_THREAD},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    finally:
-        burner.kill()
-        burner.wait()
-    assert json.loads(done.stdout) > 0.3
 
 
 def test_a_disturbed_cell_and_a_disturbed_peak_are_marked_wherever_they_are_shown(tmp_path):

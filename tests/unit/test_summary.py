@@ -1,5 +1,6 @@
 """From samples to one row per cell: estimates, intervals, failures and what must never be mixed."""
 
+import examples
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,24 +9,10 @@ from scipy.stats import ttest_1samp
 from merge import MixedRowsError
 from merge.summary import summarise
 
-CELL = {
-    "platform": "local-cpu",
-    "environment": "torch-2.13",
-    "framework": "torch",
-    "framework_version": "2.13.0",
-    "adapter_mode": "eager",
-    "network": "fcn5",
-    "variant": "",
-    "device": "cpu",
-    "devices": 1,
+CELL = examples.CELL | {
     "threads": 2,
-    "batch": 64,
-    "repeat": 1,
-    "status": "ok",
-    "reason": "",
     "effective_threads": 2.0,
     "timed_region": "forward,backward",
-    "machine_id": "m1",
     "started_at": "2026-01-01T00:00:00+00:00",
 }
 

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -44,8 +43,8 @@ EXPECTED = {
 def interrupted(new_checkout):
     """A run in which the supervisor of one cell is killed, as the kernel does when memory is out."""
     checkout = new_checkout("faults")
-    running = start(checkout)
-    wait_for(running, "standin-1.0 hangs, tiny")
+    running = checkout.start(*TABLE)
+    assert any("standin-1.0 hangs, tiny" in line for line in running.stdout)
     time.sleep(1)
     (supervisor,) = supervisors(running)
     workers = supervisor.children(recursive=True)
@@ -59,29 +58,11 @@ def interrupted(new_checkout):
 def faulty(interrupted):
     """The same command once more: what the fault took, and nothing else, is measured."""
     checkout = interrupted[0]
-    before = times(checkout)
+    before = checkout.times()
     done = checkout.snakemake(*TABLE)
-    after = times(checkout)
+    after = checkout.times()
     assert {name: after[name] for name in before} == before
     return checkout, done
-
-
-def start(checkout):
-    """Begins a run of the table."""
-    return subprocess.Popen(
-        checkout.command(*TABLE),
-        cwd=checkout.root,
-        env=checkout.environment(),
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-
-
-def wait_for(running, words):
-    """Reads what a run prints until a line has the words."""
-    assert any(words in line for line in running.stdout)
 
 
 def supervisors(running):
@@ -90,22 +71,12 @@ def supervisors(running):
     return [process for process in below if {"program", "measure.cell"} <= set(process.cmdline())]
 
 
-def times(checkout):
-    """When each shard was written."""
-    return {name: path.stat().st_mtime_ns for name, path in checkout.shards().items()}
-
-
-def leftovers(checkout):
-    """Files that were not written to their end."""
-    return list((checkout.root / "results").rglob(".*.partial"))
-
-
 def test_a_killed_supervisor_leaves_no_half_shard_and_no_worker(interrupted):
     checkout, code, printed, workers, left = interrupted
     assert code != 0
     assert workers and not left
     assert set(checkout.shards()) == {f"{cell}-tiny-b16-t1-d1-r1" for cell in EXPECTED} - {HANGING}, printed
-    assert not leftovers(checkout)
+    assert not checkout.leftovers()
 
 
 def test_after_it_exactly_the_lost_cell_is_measured(faulty):
@@ -219,7 +190,7 @@ def check_a_full_disk(checkout, target, fill, free, **variables):
     """The shard of one cell finds no space: a sentence, no half shard, nothing else lost; then there is space."""
     path = checkout.shards()[GOOD]
     path.unlink()
-    before = times(checkout)
+    before = checkout.times()
     fill()
     done = subprocess.run(
         checkout.command(*TABLE[:3], target),
@@ -232,12 +203,12 @@ def check_a_full_disk(checkout, target, fill, free, **variables):
     assert done.returncode != 0
     sentence = f"The shard {path.relative_to(checkout.root)} cannot be written ("
     assert sentence in done.stdout and "Traceback" not in done.stdout, done.stdout
-    assert times(checkout) == before and not leftovers(checkout)
+    assert checkout.times() == before and not checkout.leftovers()
     free()
     done = checkout.snakemake(*TABLE[:3], target)
     assert done.returncode == 0, done.stdout
     assert shard.read(path)[0]["status"][0].as_py() == "ok"
-    assert {name: time for name, time in times(checkout).items() if name != GOOD} == before
+    assert {name: time for name, time in checkout.times().items() if name != GOOD} == before
 
 
 def test_a_full_file_system(small_disk):
@@ -291,33 +262,3 @@ def test_results_of_another_machine_make_tables_without_measuring(faulty, new_ch
     assert {name: path.read_bytes() for name, path in here.shards().items()} == content
     table = pd.read_parquet(here.root / "results/tables/shi2016_table4.parquet")
     assert (table["source"] == "ours").sum() == len(content)
-
-
-def test_an_interrupted_cell_is_the_only_one_to_be_measured_again(new_checkout):
-    checkout = new_checkout("faults")
-    grid = checkout.root / "config/grids/faults.yaml"
-    text = grid.read_text().replace(", broken-1.0", "").replace("seconds: 4,", "seconds: 60,")
-    grid.write_text(
-        text.replace(
-            "[good, killed, segfault, hangs, memory, quiet, nan, narrow, unable, wrong, early, lazy, greedy, crowded]",
-            "[good, hangs]",
-        )
-    )
-    command = checkout.command("--config", "grid=faults", "--", f"results/shards/local-cpu/{GOOD}.parquet")
-    assert subprocess.run(command, cwd=checkout.root, env=checkout.environment()).returncode == 0
-    measured = times(checkout)
-    running = start(checkout)
-    wait_for(running, "standin-1.0 hangs, tiny")
-    time.sleep(2)
-    interrupted = time.monotonic()
-    # A terminal's Ctrl-C reaches every process of the foreground group.
-    subprocess.run(["kill", "-INT", "--", f"-{running.pid}"], check=True)
-    running.communicate(timeout=30)
-    assert time.monotonic() - interrupted < 20
-    assert running.returncode not in (0, -signal.SIGKILL)
-    assert times(checkout) == measured
-    assert not leftovers(checkout)
-    grid.write_text(grid.read_text().replace("seconds: 60", "seconds: 2"))
-    checkout.snakemake("--config", "grid=faults", "--rerun-triggers", "mtime", "--", "shi2016_table4")
-    assert set(checkout.shards()) == {GOOD, HANGING}
-    assert times(checkout)[GOOD] == measured[GOOD]

@@ -34,9 +34,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="report.agreement", description="Hold our order against the papers'.")
     parser.add_argument("--merged", type=Path, required=True, help="merged rows, Parquet")
     parser.add_argument("--papers", type=Path, required=True, help="the folder of the papers' data")
-    parser.add_argument("--table-prefix", type=Path, required=True, help="path of the table without its endings")
-    parser.add_argument("--figure-prefix", type=Path, required=True, help="path of the figure without its endings")
-    common.run(_make, parser)
+    common.run(_make, parser, "table", "figure")
 
 
 def build(

@@ -18,8 +18,13 @@ from papers.wording import environment_label, version_order
 PROJECT = "steptime"
 
 
-def run(make: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> None:
-    """Parses the command line and makes the artefact; a mistake in the inputs ends in one sentence, exit status 1."""
+def run(make: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser, *made: str) -> None:
+    """Parses the command line and makes the artefact; a mistake in the inputs ends in one sentence, exit status 1.
+
+    `made` are the kinds that the command line says a place for: "table", "figure".
+    """
+    for kind in made:
+        parser.add_argument(f"--{kind}-prefix", type=Path, required=True, help=f"path of the {kind} without endings")
     parser.add_argument("--frameworks", type=Path, required=True, help="labels and colours of frameworks, YAML")
     parser.add_argument("--networks", type=Path, required=True, help="the catalogue of networks, YAML")
     try:

@@ -55,9 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="report.efficiency", description="Make the table and figure of efficiency.")
     parser.add_argument("--merged", type=Path, required=True, help="merged rows, Parquet")
     parser.add_argument("--peaks", type=Path, nargs="*", default=[], help="the peak of each platform, JSON")
-    parser.add_argument("--table-prefix", type=Path, required=True, help="path of the table without its endings")
-    parser.add_argument("--figure-prefix", type=Path, required=True, help="path of the figure without its endings")
-    common.run(_make, parser)
+    common.run(_make, parser, "table", "figure")
 
 
 def build(

@@ -47,9 +47,7 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(prog="report.ratios", description="Make the table and figure of ratios.")
     parser.add_argument("--merged", type=Path, required=True, help="merged rows, Parquet")
-    parser.add_argument("--table-prefix", type=Path, required=True, help="path of the table without its endings")
-    parser.add_argument("--figure-prefix", type=Path, required=True, help="path of the figure without its endings")
-    common.run(_make, parser)
+    common.run(_make, parser, "table", "figure")
 
 
 def build(

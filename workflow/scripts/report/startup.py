@@ -51,9 +51,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="report.startup", description="Make the table and figure of starting up.")
     parser.add_argument("--artefact", required=True, help="the artefact whose shards are read")
     parser.add_argument("--config", required=True, type=json.loads, help="Snakemake's configuration, as JSON")
-    parser.add_argument("--table-prefix", type=Path, required=True, help="path of the table without its endings")
-    parser.add_argument("--figure-prefix", type=Path, required=True, help="path of the figure without its endings")
-    common.run(_make, parser)
+    common.run(_make, parser, "table", "figure")
 
 
 def read_starts(keys: list[str]) -> pd.DataFrame:

@@ -33,8 +33,7 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(prog="report.timeline", description="Make the figure of when cells were measured.")
     parser.add_argument("--config", required=True, type=json.loads, help="Snakemake's configuration, as JSON")
-    parser.add_argument("--figure-prefix", type=Path, required=True, help="path of the figure without its endings")
-    common.run(_make, parser)
+    common.run(_make, parser, "figure")
 
 
 def read_spans(paths: list[Path]) -> pd.DataFrame:

@@ -1,0 +1,72 @@
+"""The machine's peak: every thread counts, and what others do meanwhile is seen."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from examples import ROOT
+
+from measure import peak
+
+
+def test_a_pass_counts_every_thread_and_an_error_in_one_ends_all(monkeypatch):
+    monkeypatch.setattr(peak, "SECONDS", 0.02)
+    assert peak.product_speed(64, 2) > 0
+    assert peak.stream_speed("add", 2**16, 2) > 0
+
+    def prepare():
+        raise MemoryError("no room")
+
+    with pytest.raises((MemoryError, peak.threading.BrokenBarrierError)):
+        peak.shortest_pass(prepare, 2)
+
+
+def test_the_peak_is_measured_without_the_shells_variables(monkeypatch):
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Nehalem")
+    said = {}
+
+    def run(command, env, **_):
+        said.update(env)
+        return type("Done", (), {"returncode": 0, "stdout": "{}"})
+
+    monkeypatch.setattr(peak.subprocess, "run", run)
+    peak.measure_once(2)
+    assert "OPENBLAS_CORETYPE" not in said and said["OPENBLAS_NUM_THREADS"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("seen", "kept"),
+    [
+        ([(True, 9), (False, 7), (False, 8)], (False, 7)),
+        ([(True, 1), (True, 3), (True, 2), (True, 1), (False, 9)], (True, 3)),
+    ],
+)
+def test_a_disturbed_peak_is_measured_again_and_marked_where_it_stays_so(monkeypatch, capsys, seen, kept):
+    tries = iter([{"disturbed": disturbed, "flops_per_second": flops} for disturbed, flops in seen])
+    monkeypatch.setattr(peak, "measure_once", lambda threads: next(tries))
+    found = peak.measure(2)
+    assert (found["disturbed"], found["flops_per_second"]) == kept
+    assert ("`make again`" in capsys.readouterr().err) == kept[0]
+
+
+def test_what_others_do_meanwhile_is_seen_by_the_peak():
+    """A busy process, and the measurement itself in a small version, as the rule runs it."""
+    script = (
+        "from measure import peak; import json; peak.SIZES, peak.SECONDS, peak.LEAST_BYTES = (256,), 0.3, 2**20;"
+        "peak.last_cache_bytes = lambda: 0; print(json.dumps(peak.measure_here(1)['foreign_cpus']))"
+    )
+    burner = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            env=os.environ | {"PYTHONPATH": str(ROOT / "workflow/scripts"), **peak.ONE_THREAD},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    finally:
+        burner.kill()
+        burner.wait()
+    assert json.loads(done.stdout) > 0.3
