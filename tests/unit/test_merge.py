@@ -20,10 +20,11 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def write(key=CELL.key, machine=MACHINE, **changes):
-    """Writes the shard of CELL, with changes, under the name `key`; returns its path."""
+def write(key=CELL.key, machine=MACHINE, settings=None, **changes):
+    """Writes the shard of CELL, with changes, under the name `key`; returns its path. `settings` are its worker's."""
     facts = CELL.facts() | {"variant": "", "status": "ok", "machine_id": machine["cpu"]["model"]} | changes
-    footer = {"machine": machine, "software": {"framework_version": "2.13.0"}}
+    worker = {"ready": {"settings": settings}} if settings else {}
+    footer = {"machine": machine, "software": {"framework_version": "2.13.0"}, "worker": worker}
     shard.write(shards.SHARDS / f"{key}.parquet", facts, [(1, 0.5)], footer)
     return shards.SHARDS / f"{key}.parquet"
 
@@ -63,6 +64,15 @@ def test_a_machine_does_not_measure_beside_cells_of_another():
     assert "holds cells of another machine, Another CPU with 8 logical cores" in cell.stranger(mine, MACHINE)
     assert cell.stranger(mine, OTHER) is None
     assert cell.stranger(write(machine=OTHER), MACHINE) is None
+
+
+def test_what_workers_declare_is_gathered_for_each_platform_and_mode():
+    other = CELL.key.replace("-t1-", "-t2-")
+    write(settings={"tf32": "off"})
+    write(other, threads=2, settings={"memory_format": "channels_last"})
+    described = json.loads(shards.merge([CELL.key, other]).schema.metadata[shard.FOOTER])
+    found = described["software"]["torch-2.13"]["settings"]
+    assert found == {"local-cpu, eager": {"tf32": "off", "memory_format": "channels_last"}}
 
 
 def test_two_machines_of_one_kind_are_two_nodes_of_a_cluster():

@@ -44,9 +44,11 @@ def merge(keys: list[str]) -> pa.Table:
     """All rows of the shards, with what the footers say in the metadata: machines by id, software by environment, and
     the arithmetic of its libraries by environment and mode.
 
-    Raises ShardError, which names every shard that cannot be read, and MixedRowsError.
+    `settings` of an environment's software is what its workers declare, for each platform and mode. Raises ShardError,
+    which names every shard that cannot be read, and MixedRowsError.
     """
     footers: dict[str, dict[str, Any]] = {"machines": {}, "software": {}, "arithmetic": {}}
+    settings: dict[str, dict[str, dict[str, str]]] = {}
     rows, samples = [], []
     for row, table, footer in read(keys):
         rows.append(row)
@@ -60,6 +62,11 @@ def merge(keys: list[str]) -> pa.Table:
         if footer["software"].get("libraries"):
             runner = f"{row['environment']}.{row['adapter_mode']}"
             footers["arithmetic"].setdefault(runner, footer["software"]["arithmetic"])
+        declared = (footer["worker"] or {}).get("ready", {}).get("settings", {})
+        places = settings.setdefault(row["environment"], {})
+        places.setdefault(f"{row['platform']}, {row['adapter_mode']}", {}).update(declared)
+    for environment, software in footers["software"].items():
+        software["settings"] = settings[environment]
     of_row = np.repeat(np.arange(len(rows)), [len(table) for table in samples])
     per_sample = pa.concat_tables(samples).combine_chunks()
     columns = [

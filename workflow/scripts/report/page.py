@@ -214,11 +214,22 @@ def _described(machine: dict[str, Any]) -> dict[str, str]:
 def _software(measured: list[Measured]) -> dict[str, dict[str, str]]:
     """What ran in each environment."""
     names = {"framework_version": "Version", "python": "Python", "blas": "Linear algebra", "build": "Build"}
+    settings: dict[str, dict[str, dict[str, str]]] = {}
+    for environment, facts in (entry for part in measured for entry in part.software.items()):
+        for place, declared in facts.get("settings", {}).items():
+            settings.setdefault(environment, {}).setdefault(place, {}).update(declared)
     return {
         environment: {title: str(facts.get(name) or "not told") for name, title in names.items()}
+        | {"Settings": _declared(settings.get(environment, {}))}
         for part in measured
         for environment, facts in part.software.items()
     }
+
+
+def _declared(settings: dict[str, dict[str, str]]) -> str:
+    """What workers declare of themselves by platform and mode, in words."""
+    texts = {place: ", ".join(f"{name} {value}" for name, value in found.items()) for place, found in settings.items()}
+    return "; ".join(f"{place}: {text}" for place, text in texts.items() if text) or "not told"
 
 
 def _values(measured: list[Measured], column: str) -> list[str]:
