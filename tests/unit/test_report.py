@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from examples import CATALOGUE, FRAMEWORKS, PEAK, measured
 
+from papers import render
 from report import efficiency, forest, proofs, ratios, roofline
 from report.traffic import bytes_per_step
 from worker import networks
@@ -116,6 +117,7 @@ def test_every_empty_place_of_the_proofs_has_its_reason():
     assert page.facts == ["1 of 3 proofs passed (1 not the same training step; 1 does not install)."]
     for _, row in layout.iterrows():
         assert all(entry.text and (entry.text != "–" or entry.footnotes) for entry in row)
+    render.markdown(layout, page)
     assert layout.iloc[1]["Proof"].footnotes == ("not the same training step: the framework lacks dense2",)
 
 
