@@ -239,6 +239,7 @@ def test_pip_is_followed_unless_uv_is_set_up():
         (["torch==2.13.0"], {"UV_FIND_LINKS": "wheels"}, False),
         (["torch==2.12.0"], {"UV_FIND_LINKS": "wheels"}, True),
         (["torch==2.13.0", "nvidia-cublas==13.0"], {}, False),
+        (["torch==1.4.0"], {}, False),
         (["torch==2.13.0"], {"UV_TORCH_BACKEND": "cu130"}, False),
         (["tiny==1.0"], {}, False),
     ],

@@ -153,10 +153,13 @@ class Builder:
         The pins say which build is meant: without NVIDIA's packages among them it is the CPU build, on a
         machine with a GPU too. The index of all packages has only the CUDA build under that version, with
         gigabytes that are not pinned; it cannot be had with --no-deps, since it does not import without
-        them. A wheel in a local folder comes first.
+        them. A wheel in a local folder comes first. Before 1.13 the CUDA build needs no other package: it is
+        what the pins mean.
         """
         version = self.wanted.packages.get("torch")
         if version is None or any(name.startswith("nvidia-") for name in self.wanted.packages):
+            return False
+        if tuple(map(int, version.split(".")[:2])) < (1, 13):
             return False
         folders = self.variables.get("UV_FIND_LINKS", "").split(",")
         wheel = f"torch-{version}*.whl"

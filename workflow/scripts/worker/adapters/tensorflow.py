@@ -7,7 +7,7 @@ What was chosen here, and by which measured ratios: docs/adapters/tensorflow.md.
 import numpy as np
 import tensorflow as tf
 
-from .. import networks
+from .. import channels_last, networks
 from . import Unsupported
 
 MODES = ("graph", "xla", "eager")
@@ -31,7 +31,7 @@ def build(spec, weights, inputs, labels, mode, threads, device):
     if device == "gpu":
         settings.update(_configure_gpu())
     with tf.device("/GPU:0" if device == "gpu" else "/CPU:0"):
-        network = _Network(spec["nodes"], weights)
+        network = _Network(spec, weights)
         batch = tf.constant(_place_inputs(spec["input"]["kind"], inputs))
         answers = tf.constant(np.ascontiguousarray(labels.T).reshape(-1))
         return _Trainer(network, spec["optimiser"]["learning_rate"], batch, answers, mode, device, settings)
@@ -40,19 +40,15 @@ def build(spec, weights, inputs, labels, mode, threads, device):
 class _Network(object):
     """The nodes of a specification as operations on variables."""
 
-    def __init__(self, nodes, weights):
-        self.variables, self._plan, self._homes, orders = {}, [], {}, {}
-        for node in nodes:
+    def __init__(self, spec, weights):
+        self.variables, self._plan, self._homes = {}, [], channels_last.homes(spec)
+        for node in spec["nodes"]:
             if node["op"] not in _OPERATIONS:
                 raise Unsupported("the TensorFlow adapter has no layer '{}'".format(node["op"]))
-            source = node["inputs"][0]
-            if node["op"] in ("flatten", "relu", "sigmoid", "add"):
-                orders[node["name"]] = node["in_shape"] if node["op"] == "flatten" else orders.get(source)
             own = {}
             for name in [name for name in weights if name.split("/")[0] == node["name"]]:
-                role, value = name.split("/")[1], weights.pop(name)
-                home = self._homes[name] = _Home(node["op"], role, value.shape, orders.get(source))
-                own[role] = self.variables[name] = tf.Variable(home.enter(value))
+                value = self._homes[name].enter(weights.pop(name))
+                own[name.split("/")[1]] = self.variables[name] = tf.Variable(value)
             self._plan.append((_OPERATIONS[node["op"]], node, own))
 
     def logits(self, inputs):
@@ -65,28 +61,6 @@ class _Network(object):
     def weights(self, names=None):
         wanted = self.variables if names is None else names
         return {name: self._homes[name].leave(self.variables[name].numpy()) for name in wanted}
-
-
-class _Home(object):
-    """How TensorFlow keeps a parameter: kernels as (height, width, in, out), flattened images channels last.
-
-    The specification flattens channels first; turning the next dense weight once costs a step nothing.
-    """
-
-    def __init__(self, op, role, shape, order):
-        self._shape, self._split, self._axes = shape, shape, tuple(range(len(shape)))
-        if op == "conv" and role == "weight":
-            self._axes = (2, 3, 1, 0)
-        elif op == "dense" and role == "weight" and order and len(order) == 3:
-            self._split, self._axes = list(order) + [shape[1]], (1, 2, 0, 3)
-
-    def enter(self, value):
-        turned = value.reshape(self._split).transpose(self._axes)
-        return np.ascontiguousarray(turned if len(self._shape) == 4 else turned.reshape(self._shape))
-
-    def leave(self, value):
-        turned = value.reshape([self._split[axis] for axis in self._axes])
-        return np.ascontiguousarray(turned.transpose(np.argsort(self._axes)).reshape(self._shape))
 
 
 class _Trainer(object):

@@ -234,7 +234,7 @@ def _configure_cpu():
     oneDNN in only with leave to round to bfloat16, which oneDNN uses only where there is AMX; so a value whose last
     bit counts is sent through, and the leave is taken back where the bit is lost.
     """
-    matmul = getattr(torch.backends.mkldnn, "matmul", None)
+    matmul = getattr(getattr(torch.backends, "mkldnn", None), "matmul", None)
     if not hasattr(matmul, "fp32_precision"):
         return {"matmul": "PyTorch's choice"}
     matmul.fp32_precision = "bf16"
