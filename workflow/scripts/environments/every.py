@@ -24,6 +24,8 @@ from rich.table import Table
 import configuration
 from environments import interpreter, pins
 
+# The grid that has all environments.
+GRID = "zoo"
 MANIFESTS, LOGS = Path("results/environments"), Path("logs/environments")
 POLL_SECONDS = 0.5
 # What environments.build prints when it begins with one.
@@ -56,8 +58,8 @@ def main() -> None:
 
 def chosen(names: list[str]) -> list[str]:
     """The named environments, or all of the catalogue. Raises ConfigurationError, PinsError for a mistake in any."""
-    loaded = configuration.load(Path(), {"grid": "quick"})
-    names = names or [name for framework in loaded.frameworks.values() for name in framework["environments"]]
+    loaded = configuration.load(Path(), {"grid": GRID})
+    names = names or loaded.grid["environments"]
     for name in names:
         pins.load(f"envs/{name}.yaml", loaded.entry_of(name).get("prepare", ""))
     return list(dict.fromkeys(names))
@@ -65,7 +67,8 @@ def chosen(names: list[str]) -> list[str]:
 
 def make(names: list[str], cores: str, console: Console) -> tuple[int, list[str]]:
     """Runs Snakemake, with a bar of the environments that are done; its exit code and what it printed."""
-    command = [sys.executable, "-m", "snakemake", "--cores", cores, "--", *(str(manifest(name)) for name in names)]
+    wanted = [str(manifest(name)) for name in names]
+    command = [sys.executable, "-m", "snakemake", "--cores", cores, "--config", f"grid={GRID}", "--", *wanted]
     begun: list[str] = []
     printed: list[str] = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

@@ -1,6 +1,11 @@
-"""With a stand-in for conda on PATH, which the profile then uses by itself: it says nothing of conda's own solver."""
+"""Environments of a whole run, with uv and with a stand-in for conda, which the profile uses where one is on PATH.
+
+The stand-in says nothing of conda's own solver.
+"""
 
 import os
+import re
+import subprocess
 import sys
 
 import pytest
@@ -61,6 +66,21 @@ def test_an_environment_that_conda_cannot_make_stops_no_other(good_only, conda, 
     assert "conda could not supply python=3.11" in found["broken-1.0"]["reason"]
     table = (good_only.root / "results/tables/shi2016_table4.md").read_text()
     assert "does not install: conda could not supply python=3.11" in table and "standin 1.0" in table
+
+
+def test_all_environments_are_made_and_told_of_though_one_does_not_install(new_checkout):
+    checkout = new_checkout("faults")
+    done = subprocess.run(
+        ["workflow/scripts/steptime", "environments.every", "--cores", "2"],
+        cwd=checkout.root,
+        env=checkout.environment() | {"STEPTIME_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"standin-1\.0 +│ ok +│ 3\.11", done.stdout), done.stdout
+    assert re.search(r"broken-1\.0 +│ install_failed │", done.stdout) and "1 of 2 environments stand." in done.stdout
+    assert "steptime-no-such-package" in re.sub(r"[\s│]", "", done.stdout)
 
 
 def test_only_a_changed_pin_times_again_and_only_its_own_environment(good_only, conda, monkeypatch):
