@@ -23,10 +23,15 @@ from papers.inputs import DESCRIPTION
 
 DASH = "–"
 LINES_OF_A_PAGE = 40
+LETTERS_OF_A_LINE = 90
+# From which on a column of a longtable is not made wider, and what a narrow one gets for footnotes, in letters.
+WIDE, SPARE = 24, 2
 
 LATEX = str.maketrans(
     {
-        **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+        **{letter: f"\\{letter}" for letter in "&%$#{}"},
+        # Names and paths have no space at which a line could end.
+        **{"_": r"\_\allowbreak{}", "/": r"/\allowbreak{}"},
         "\\": r"\textbackslash{}",
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
@@ -180,8 +185,10 @@ def _scope(attributes: str) -> str:
 
 
 def latex(layout: pd.DataFrame, page: Page) -> str:
-    """A layout of entries as a LaTeX table with booktabs' rules, its caption above, footnotes and notes below; what has
-    more lines than a page is a longtable.
+    """A layout of entries as a LaTeX table with booktabs' rules, its caption above, footnotes and notes below.
+
+    What has more lines than a page is a longtable on pages that lie on their side. Where only table and notes together
+    have more, the notes follow as text: a float is not broken over pages.
     """
     letters = _letters(layout)
     cells = layout.map(lambda entry: entry.latex(letters))
@@ -189,20 +196,24 @@ def latex(layout: pd.DataFrame, page: Page) -> str:
     styler.index.names = [name and _escaped(name) for name in cells.index.names]
     levels = cells.index.nlevels if any(cells.index.names) else 0
     styler = styler if levels else styler.hide(axis="index")
-    columns = "l" * levels + "".join(_alignment(layout.iloc[:, at]) for at in range(layout.shape[1]))
-    form = {"hrules": True, "column_format": columns, "multirow_align": "naive", "multicol_align": "c"}
+    form = {"hrules": True, "multirow_align": "naive", "multicol_align": "c"}
     caption = _escaped(f"{page.paper}: {page.title}. {page.caption}")
     notes = [rf"\textsuperscript{{{letter}}} {_escaped(text)}." for text, letter in letters.items()]
     notes += [_escaped(note) for note in (*page.facts, *page.notes)]
     small = [r"\par\medskip\footnotesize\raggedright", *[rf"{note}\par" for note in notes]]
-    packages = r"% Needs \usepackage{booktabs,graphicx,longtable}."
+    packages = r"% Needs \usepackage{array,booktabs,graphicx,longtable,lscape}."
     if len(layout) > LINES_OF_A_PAGE:
-        table = styler.to_latex(**form, environment="longtable", caption=caption, label=f"tab:{page.artefact}")
-        lines = [packages, r"{\footnotesize", table.rstrip(), *small, "}"]
-        return "\n".join(lines) + "\n"
+        form |= {"environment": "longtable", "caption": caption, "label": f"tab:{page.artefact}"}
+        table = styler.to_latex(**form, column_format=_shared_width(layout, levels)).rstrip()
+        lines = [packages, r"\begin{landscape}", r"\scriptsize\setlength{\tabcolsep}{2pt}", table, *small]
+        return "\n".join([*lines, r"\end{landscape}"]) + "\n"
+    columns = "l" * levels + "".join(_alignment(layout.iloc[:, at]) for at in range(layout.shape[1]))
     fitted = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
     head = [packages, r"\begin{table}", r"\centering", rf"\caption{{{caption}}}", rf"\label{{tab:{page.artefact}}}"]
-    lines = [*head, fitted, styler.to_latex(**form).rstrip() + "}", *small, r"\end{table}"]
+    table = styler.to_latex(**form, column_format=columns).rstrip() + "}"
+    lines = [*head, fitted, table, *small, r"\end{table}"]
+    if len(layout) + sum(1 + len(note) // LETTERS_OF_A_LINE for note in notes) > LINES_OF_A_PAGE:
+        lines = [*head, fitted, table, r"\end{table}", "{", *small, "}"]
     return "\n".join(lines) + "\n"
 
 
@@ -210,8 +221,24 @@ def _alignment(entries: pd.Series) -> str:
     """Long words in a paragraph, words to the left, numbers to the right, as in the page."""
     kinds = [entry.kind for entry in entries if entry.text]
     if any("long" in kind for kind in kinds):
-        return "p{4cm}"
+        return r">{\raggedright\arraybackslash}p{4cm}"
     return "l" if all("words" in kind for kind in kinds) else "r"
+
+
+def _shared_width(layout: pd.DataFrame, levels: int) -> str:
+    """Columns that fill a line together, each by its longest text: a longtable cannot be scaled to the page."""
+    headings = [(name, layout.index.get_level_values(name), "l") for name in layout.index.names[:levels]]
+    bodies = [layout.iloc[:, at] for at in range(layout.shape[1])]
+    bodies = [(_one_line(body.name), [entry.text for entry in body], _alignment(body)) for body in bodies]
+    widths, sides = [], []
+    for name, texts, alignment in (*headings, *bodies):
+        words = [*map(str, texts), *name.split()]
+        widths.append(SPARE + min(WIDE, max(map(len, words))))
+        sides.append("left" if alignment == "r" else "right")
+    return "".join(
+        rf">{{\ragged{side}\arraybackslash}}p{{\dimexpr {width / sum(widths):.4f}\linewidth-2\tabcolsep\relax}}"
+        for side, width in zip(sides, widths, strict=True)
+    )
 
 
 def _escaped(text: str) -> str:
