@@ -1,0 +1,170 @@
+"""CNTK 2: a graph of plain functions, trained by a `Trainer` with CNTK's own SGD; the mini-batch is a `Value`.
+
+What was chosen here, and by which measured ratios: docs/adapters/cntk.md.
+"""
+
+import os
+
+from .. import mkl
+
+KERNELS = mkl.find_kernels()
+
+import cntk  # noqa: E402
+import numpy as np  # noqa: E402
+from cntk.internal.sanitize import sanitize_batch  # noqa: E402
+
+from .. import networks  # noqa: E402
+from . import Unsupported  # noqa: E402
+
+MODES = ("graph",)
+
+
+def versions():
+    """Versions of CNTK, and the library that its matrix products come from, as it lies beside CNTK's own."""
+    beside = os.listdir(os.path.join(os.path.dirname(cntk.__file__), "libs"))
+    blas = sorted(name for name in beside if name.startswith(("libmkl", "libopenblas")))
+    return {"framework_version": cntk.__version__, "blas": " ".join(blas)}
+
+
+def build(spec, weights, inputs, labels, mode, threads, device):
+    """See the contract in `adapters/__init__.py`."""
+    if mode not in MODES:
+        raise Unsupported("the CNTK adapter has no mode '{}'; it has graph".format(mode))
+    if device != "cpu":
+        raise Unsupported("this package of CNTK is the one for CPUs")
+    cntk.device.try_set_default_device(cntk.device.cpu())
+    cntk.cntk_py.set_max_num_cputhreads(threads)
+    return _Trainer(spec, weights, inputs, labels)
+
+
+class _Trainer(object):
+    frozen_parameters = 0
+    settings = {"kernels": KERNELS, "labels": "sparse", "layout": "channels first"}
+
+    def __init__(self, spec, weights, inputs, labels):
+        self._own = {}
+        classes = networks.count_classes(spec)
+        if spec["input"]["kind"] in ("tokens", "one_hot"):
+            # Both are the same to CNTK: rows of a sparse matrix, one entry each.
+            tokens = inputs if inputs.ndim == 2 else inputs.argmax(-1)
+            words = spec["input"].get("vocabulary") or spec["input"]["shape"][-1]
+            batch = cntk.sequence.input_variable(words, is_sparse=True)
+            answers = cntk.sequence.input_variable(classes, is_sparse=True)
+            placed = cntk.Value.one_hot(tokens.tolist(), words)
+        else:
+            batch = cntk.input_variable(tuple(spec["input"]["shape"]))
+            answers = cntk.input_variable(classes, is_sparse=True)
+            placed = sanitize_batch(batch, inputs)
+        self._data = {batch: placed, answers: cntk.Value.one_hot(labels.tolist(), classes)}
+        logits = self._connect(spec["nodes"], weights, batch)
+        loss = cntk.cross_entropy_with_softmax(logits, answers)
+        # CNTK adds up the gradients of all labels, and takes the rate for one of them.
+        rate = spec["optimiser"]["learning_rate"] / labels.size
+        learner = cntk.sgd(logits.parameters, cntk.learning_parameter_schedule_per_sample(rate))
+        self._trainer = cntk.Trainer(logits, (loss, None), [learner])
+        self.parameters = sum(int(np.prod(parameter.shape)) for parameter in logits.parameters)
+        self.threads = cntk.cntk_py.get_max_num_cputhreads()
+
+    def run(self, steps):
+        for _ in range(steps):
+            self._trainer.train_minibatch(self._data)
+        # Reading the loss waits for the step; on a CPU all is done by then.
+        return float(self._trainer.previous_minibatch_loss_average)
+
+    def weights(self, names=None):
+        return {name: self._own[name].value for name in (self._own if names is None else names)}
+
+    def _connect(self, nodes, weights, batch):
+        values = {"input": batch}
+        for node in nodes:
+            if node["op"] not in _OPERATIONS:
+                raise Unsupported("the CNTK adapter has no layer '{}'".format(node["op"]))
+            own = {}
+            for name in [name for name in weights if name.split("/")[0] == node["name"]]:
+                own[name.split("/")[1]] = self._own[name] = cntk.parameter(init=weights.pop(name), name=name)
+            values[node["name"]] = _OPERATIONS[node["op"]](node, own, *[values[name] for name in node["inputs"]])
+        return values[nodes[-1]["name"]]
+
+
+def _dense(node, own, value):
+    products = cntk.times(value, own["weight"])
+    return products + own["bias"] if node["bias"] else products
+
+
+def _conv(node, own, value):
+    value, automatic = _padded(node, value)
+    steps = (node["stride"],) * 2
+    value = cntk.convolution(own["weight"], value, steps, auto_padding=[False] + [automatic] * 2)
+    return value + cntk.reshape(own["bias"], (-1, 1, 1)) if node["bias"] else value
+
+
+def _max_pool(node, own, value):
+    window, steps = ((node[extent],) * 2 for extent in ("kernel", "stride"))
+    if not node["padding"]:
+        return cntk.pooling(value, cntk.MAX_POOLING, window, steps, auto_padding=[False])
+    if not _centred(node):
+        raise Unsupported("CNTK pads a pool by half of its window or not at all")
+    return cntk.pooling(value, cntk.MAX_POOLING, window, steps, auto_padding=[False, True, True])
+
+
+def _padded(node, value):
+    """The images, and whether CNTK is to pad them by itself: it puts each window's centre on a pixel."""
+    if not node["padding"]:
+        return value, False
+    if _centred(node):
+        return value, True
+    around = (node["padding"],) * 2
+    return cntk.pad(value, [(0, 0), around, around], cntk.CONSTANT_PAD, 0.0), False
+
+
+def _centred(node):
+    """Whether CNTK's own padding gives the windows of the specification; it takes no kernel above the image."""
+    kernel, sides = node["kernel"], node["in_shape"][1:]
+    starts = {(side - 1) % node["stride"] // 2 for side in sides}
+    return 2 * node["padding"] == kernel - 1 and starts == {0} and kernel <= min(sides)
+
+
+def _batch_norm(node, own, value):
+    shape = (node["shape"][0],)
+    return cntk.batch_normalization(
+        value,
+        own["gamma"],
+        own["beta"],
+        cntk.constant(0, shape),
+        cntk.constant(0, shape),
+        spatial=True,
+        epsilon=networks.BATCH_NORM_EPSILON,
+        use_cudnn_engine=False,
+        running_count=cntk.constant(0),
+    )
+
+
+def _lstm(node, own, value):
+    units = node["units"]
+
+    @cntk.Function
+    def step(output, cell, given):
+        sums = given + cntk.times(output, own["recurrent"])
+        i, f, g, o = (cntk.slice(sums, -1, gate * units, (gate + 1) * units) for gate in range(4))
+        cell = cntk.sigmoid(f) * cell + cntk.sigmoid(i) * cntk.tanh(g)
+        return cntk.sigmoid(o) * cntk.tanh(cell), cell
+
+    # The product with the inputs stands outside of the loop, so CNTK takes it once for all steps.
+    return cntk.layers.Recurrence(step)(cntk.times(value, own["input"]) + own["bias"])
+
+
+_OPERATIONS = {
+    "dense": _dense,
+    "conv": _conv,
+    "max_pool": _max_pool,
+    "global_average_pool": lambda node, own, value: cntk.reshape(
+        cntk.pooling(value, cntk.AVG_POOLING, tuple(node["in_shape"][1:])), (node["shape"][0],)
+    ),
+    "flatten": lambda node, own, value: cntk.reshape(value, (node["shape"][0],)),
+    "batch_norm": _batch_norm,
+    "relu": lambda node, own, value: cntk.relu(value),
+    "sigmoid": lambda node, own, value: cntk.sigmoid(value),
+    "add": lambda node, own, left, right: left + right,
+    "embedding": lambda node, own, value: cntk.times(value, own["weight"]),
+    "lstm": _lstm,
+}
