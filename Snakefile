@@ -21,6 +21,7 @@ wildcard_constraints:
     environment=choice(known_environments()),
     mode=choice({mode for name in known_environments() for mode in CONFIGURATION.entry_of(name)["modes"]}),
     network=choice(CONFIGURATION.networks),
+    dataset=choice(CONFIGURATION.datasets),
     artefact=choice(CONFIGURATION.artefacts),
     batch=r"\d+",
     threads=r"\d+",
@@ -29,9 +30,11 @@ wildcard_constraints:
 
 
 include: "workflow/rules/environments.smk"
+include: "workflow/rules/datasets.smk"
 include: "workflow/rules/prove.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/merge.smk"
+include: "workflow/rules/train.smk"
 include: "workflow/rules/papers.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/across.smk"

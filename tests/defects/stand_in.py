@@ -37,7 +37,7 @@ class Trainer:
     def update(self, taken):
         self.values = {name: values.astype(np.float32) for name, values in taken.updated.items()}
 
-    def weights(self):
+    def weights(self, names=None):
         return self.values
 
 

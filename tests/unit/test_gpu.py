@@ -47,11 +47,11 @@ def watched(monkeypatch, nvml, visible):
 
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
     watch = gpu.Watch(visible)
-    watch.look()
+    watch.look(0)
     watch.begin()
-    watch.look()
+    watch.look(0)
     watch.end()
-    watch.look()
+    watch.look(0)
     return watch
 
 

@@ -69,13 +69,13 @@ def test_what_is_not_made_is_named_with_its_reason_and_an_empty_run_has_a_page(t
 
 
 def test_the_catalogue_says_what_of_the_papers_is_not_made_and_why(tmp_path):
-    papers = [paper for paper in read_papers(ROOT / "resources/papers") if paper.name == "shatnawi2018"]
+    papers = [paper for paper in read_papers(ROOT / "resources/papers") if paper.name == "dai2019"]
     names = papers[0].catalogue["artefacts"]
-    targets = {f"shatnawi2018_{name}": {"cells": 0, "state": "printed numbers only"} for name in names}
+    targets = {f"dai2019_{name}": {"cells": 0, "state": "printed numbers only"} for name in names}
     render.write(tmp_path / "tables/catalogue", *catalogue.build(papers, targets, "mine"))
     files = [str(tmp_path / f"tables/catalogue.{ending}") for ending in ("parquet", "html")]
     entry = {"name": "catalogue", "about": "All.", "paper": "", "missing": "", "files": files}
-    other = {"name": "shatnawi2018_table3", "about": "Table III.", "paper": "shatnawi2018", "missing": "", "files": []}
+    other = {"name": "dai2019_table2", "about": "Table II.", "paper": "dai2019", "missing": "", "files": []}
     text = build(tmp_path, None, entry, other)
     assert text.count("<td>printed numbers only</td>") == 1
     for reason in papers[0].catalogue["not_made"].values():

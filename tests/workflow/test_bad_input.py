@@ -36,6 +36,17 @@ def test_an_unknown_key_on_the_command_line(checkout):
     assert "there is no key 'gird': did you mean 'grid'?" in done.stdout
 
 
+def test_an_unknown_data_set_is_refused_and_files_that_are_not_there_write_nothing(checkout):
+    done = checkout.snakemake("--dry-run", "--config", "data={mnits: x}")
+    assert done.returncode != 0
+    assert "There is no data set 'mnits' in config/datasets.yaml: did you mean 'mnist'?" in done.stdout
+    (checkout.root / "empty").mkdir()
+    done = checkout.snakemake("--config", "data={mnist: empty}", "--", "results/datasets/mnist/train.npz")
+    assert done.returncode != 0
+    assert "MNIST: there is no file train-images-idx3-ubyte or train-images-idx3-ubyte.gz and 3 more in" in done.stdout
+    assert "Traceback" not in done.stdout and not list((checkout.root / "results/datasets").rglob("*.npz"))
+
+
 def test_an_artefact_without_cells_in_the_grid(checkout):
     text = (checkout.root / "config/grids/ci.yaml").read_text()
     lines = [line for line in text.splitlines() if not line.startswith(("networks", "table_batches", "figure_batches"))]

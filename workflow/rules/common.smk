@@ -18,6 +18,7 @@ import configuration
 import grid
 from environments import pins, prepare
 from measure import adopt, progress
+from train import plan
 from worker import networks
 
 # Planning makes millions of objects that all stay; to look for garbage among them took a fifth of its time.
@@ -33,6 +34,7 @@ os.environ.update(STEPTIME_DEPLOYMENT="conda" if "conda" in METHODS else "venv")
 try:
     CONFIGURATION = configuration.load(ROOT, config)
     PLAN = grid.expand(CONFIGURATION, len(os.sched_getaffinity(0)))
+    TRAININGS = plan.expand(CONFIGURATION, len(os.sched_getaffinity(0)))
 except configuration.ConfigurationError as error:
     # Not a WorkflowError: it would wrap the sentence in lines about this file.
     sys.exit(str(error))
@@ -43,6 +45,9 @@ if workflow.is_main_process:
 # The artefact whose cells stand for the grid where an artefact tells of all networks: each at one mini-batch size.
 REPORTED = "shi2016_table4"
 REPORTED_CELLS = [PLAN.cells[key] for key in PLAN.artefacts.get(REPORTED, [])]
+
+# What papers' tables and figures of whole trainings are made of.
+TRAINED = "results/training/all.parquet"
 
 # The proof of every network in every environment and mode that the grid has cells of.
 PROVEN = dict.fromkeys(f"{cell.environment}.{cell.adapter_mode}-{cell.network}" for cell in PLAN.cells.values())
@@ -126,6 +131,18 @@ def measuring_job(wildcards):
     return json.dumps(facts, sort_keys=True)
 
 
+def training_job(wildcards):
+    """All that decides what a training takes and reaches, as JSON."""
+    training = TRAININGS[
+        f"{wildcards.platform}/{wildcards.environment}.{wildcards.mode}-{wildcards.network}-on-{wildcards.dataset}"
+        f"-b{wildcards.batch}-t{wildcards.threads}-d{wildcards.devices}-r{wildcards.repeat}"
+    ]
+    facts = plan.job_of(CONFIGURATION, training) | framework_facts(training.environment)
+    facts["network_digest"] = network_digest(training.network)
+    facts["training_digest"] = configuration.code_digest([SCRIPTS / "worker" / "training.py"])
+    return json.dumps(facts, sort_keys=True)
+
+
 def proving_job(wildcards):
     """All that decides the proof of a network in an environment and mode, as JSON."""
     facts = framework_facts(wildcards.environment) | {
@@ -161,14 +178,20 @@ def paper_of(entry):
 
 
 def every_artefact():
-    """The files of every artefact whose cells the grid has."""
-    files = []
-    for entry in workflow.rules:
-        if paper_of(entry):
-            merged = [re.fullmatch(r"results/merged/(.+)\.parquet", str(path)) for path in entry.input]
-            if all(match[1] in PLAN.artefacts for match in merged if match):
-                files.extend(entry.output)
-    return files
+    """The files of every artefact that the grid has all for."""
+    return [file for entry in workflow.rules if paper_of(entry) and not lacks(entry) for file in entry.output]
+
+
+def lacks(entry):
+    """What a rule reads that this configuration has not, as a state of its artefact; '' where it has all."""
+    for path in map(str, entry.input):
+        merged = re.fullmatch(r"results/merged/(.+)\.parquet", path)
+        images = re.fullmatch(r"results/datasets/(.+)/\w+\.npz", path)
+        if (merged and merged[1] not in PLAN.artefacts) or (path == TRAINED and not TRAININGS):
+            return "no cells in this grid"
+        if images and not CONFIGURATION.dataset_of(images[1]):
+            return "data set not configured"
+    return ""
 
 
 def targets_of_papers(wildcards):
@@ -177,11 +200,11 @@ def targets_of_papers(wildcards):
     for entry in workflow.rules:
         if paper_of(entry):
             merged = [Path(str(path)).stem for path in entry.input if str(path).startswith("results/merged/")]
-            state = "made" if all(name in PLAN.artefacts for name in merged) else "no cells in this grid"
-            # The rule may have merged rows, but the grid has none for it.
-            if not merged and hasattr(entry.input, "merged"):
-                state = "printed numbers only"
+            # The rule may have rows of ours, but the grid has none for it.
+            rows = [getattr(entry.input, name) for name in ("merged", "trained") if hasattr(entry.input, name)]
+            state = lacks(entry) or ("made" if all(rows) else "printed numbers only")
             cells = sum(len(PLAN.artefacts[name]) for name in merged if name in PLAN.artefacts)
+            cells += len(TRAININGS) if TRAINED in entry.input else 0
             targets[entry.name] = {"state": state, "cells": cells}
     return json.dumps(targets)
 
@@ -202,7 +225,9 @@ def report_job(wildcards, input):
     artefacts = []
     for entry in workflow.rules:
         files = [str(file) for file in entry.output if result_kind(file)]
-        missing = f"the grid {CONFIGURATION.grid_name} has no cell of it." if set(files) - set(input.shown) else ""
+        unread = lacks(entry) == "data set not configured"
+        why = "its data set is not configured." if unread else f"the grid {CONFIGURATION.grid_name} has no cell of it."
+        missing = why if set(files) - set(input.shown) else ""
         facts = {"name": entry.name, "about": entry.docstring, "paper": paper_of(entry), "files": files}
         artefacts += [facts | {"missing": missing}] if files else []
     policy = {name: CONFIGURATION.grid[name] for name in ("sampling", "limits")}
@@ -227,7 +252,7 @@ def mark_for_reports():
 
 def begin_run():
     """Notes how many cells this run will measure, for the progress that each of them prints."""
-    progress.begin(sum(job.rule.name == "measure_cell" for job in workflow.dag.needrun_jobs()))
+    progress.begin(sum(job.rule.name in ("measure_cell", "train_network") for job in workflow.dag.needrun_jobs()))
     # On this machine, Snakemake's limit on starts per second must be off: each round of its scheduler sets a timer that
     # sets off a round of its own, so that after some dozens of jobs it takes 6 % of a CPU from the cell that is timed.
     if workflow.local_exec:

@@ -42,6 +42,20 @@ def merged_if_any(artefact):
     return [f"results/merged/{artefact}.parquet"] if artefact in PLAN.artefacts else []
 
 
+def images_of(dataset):
+    """Images of a data set, or of the subset of it that can be had; the whole one, which nobody has, where none can."""
+    return f"results/datasets/{CONFIGURATION.dataset_of(dataset) or dataset}/train.npz"
+
+
+def trainings_of(base=None, device=None):
+    """The trainings of the grid, where any of them is of this network or a variant of it, and on this kind of device."""
+    for training in TRAININGS.values():
+        network = CONFIGURATION.networks[training.network].get("variant_of", training.network)
+        if base in (None, network) and device in (None, training.device):
+            return [TRAINED]
+    return []
+
+
 # What is read of the frameworks that are installed.
 ABILITIES = {
     "merged": merged_if_any(REPORTED),

@@ -50,21 +50,26 @@ def within_reach(folder, platforms):
 PEAKS = within_reach("peaks", (cell.platform for cell in REPORTED_CELLS if cell.device == "cpu"))
 
 
-def shards_at_hand(keys):
-    """Paths of the shards of cells, of which those that this run cannot measure must be there already."""
+def files_at_hand(paths):
+    """The files of cells, given by their keys, of which those that this run cannot measure must be there already."""
     for platform, reason in ELSEWHERE.items():
-        missing = [key for key in keys if key.startswith(f"{platform}/") and not Path(shard_path(key)).exists()]
+        missing = [path for key, path in paths.items() if key.startswith(f"{platform}/") and not Path(path).exists()]
         if reason and missing:
             raise WorkflowError(
-                f"{len(missing)} shards of the platform '{platform}' are missing, such as {shard_path(missing[0])}, and "
+                f"{len(missing)} shards of the platform '{platform}' are missing, such as {missing[0]}, and "
                 f"this run cannot measure them: {reason}. Fetch what was measured there with "
                 f"`make merge FROM=<its results folder>`, or leave the platform out of the grid."
             )
-    return [shard_path(key) for key in keys]
+    return list(paths.values())
 
 
-def asked_of_slurm():
-    """The resources of a rule that must run on its wildcard `platform`, as functions of it."""
+def shards_at_hand(keys):
+    """The shards of cells, given by their keys."""
+    return files_at_hand({key: shard_path(key) for key in keys})
+
+
+def asked_of_slurm(seconds=CONFIGURATION.grid["limits"]["seconds"]):
+    """The resources of a rule that must run on its wildcard `platform` for so long at most, as functions of it."""
     catalogue = CONFIGURATION.platforms
     if not any("cluster" in catalogue[platform] for platform in ELSEWHERE):
         return {}
@@ -79,7 +84,7 @@ def asked_of_slurm():
         # the supervisor could not take one of each.
         "cpus_per_task": from_cluster(lambda needs: needs["cores"]),
         "slurm_extra": from_cluster(lambda needs: f"--exclusive {needs['cluster'].get('extra', '')}".strip()),
-        "runtime": from_cluster(lambda needs: math.ceil(CONFIGURATION.grid["limits"]["seconds"] / 60) + START_MINUTES),
+        "runtime": from_cluster(lambda needs: math.ceil(seconds / 60) + START_MINUTES),
     }
 
 

@@ -13,7 +13,7 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
-CATALOGUES = ("frameworks", "networks", "artefacts")
+CATALOGUES = ("frameworks", "networks", "artefacts", "datasets")
 # What is filled into the values of a framework's `variables`.
 FILLED = ("threads", "mode", "prefix")
 
@@ -30,8 +30,19 @@ class Configuration:
     networks: dict[str, Any]
     platforms: dict[str, Any]
     artefacts: dict[str, Any]
+    datasets: dict[str, Any]
     grid: dict[str, Any]
     grid_name: str
+    data: dict[str, str]
+
+    def dataset_of(self, whole: str) -> str | None:
+        """The data set that stands for `whole`: itself or a subset of it, whichever comes first of those that can be
+        had: the configuration says where their files lie, or a package brings them. None where none can.
+        """
+        for name, entry in self.datasets.items():
+            if whole in (name, entry.get("subset_of")) and (name in self.data or "package" in entry):
+                return name
+        return None
 
     def framework_of(self, environment: str) -> str:
         """Name of the framework that has this environment."""
@@ -66,7 +77,11 @@ def load(root: Path, config: dict[str, Any]) -> Configuration:
     if chosen_grid["environments"] == "all":
         every = content["frameworks"].values()
         chosen_grid["environments"] = [name for framework in every for name in framework["environments"]]
-    loaded = Configuration(grid=chosen_grid, grid_name=path.stem, **content)
+    data = config.get("data", {})
+    for name in data:
+        if name not in content["datasets"]:
+            raise ConfigurationError(unknown("data set", name, list(content["datasets"]), "config/datasets.yaml"))
+    loaded = Configuration(grid=chosen_grid, grid_name=path.stem, data=data, **content)
     for name, framework in loaded.frameworks.items():
         for environment in framework.get("differing", {}):
             if environment not in framework["environments"]:

@@ -65,7 +65,7 @@ def expand(configuration: Configuration, cores: int) -> Plan:
             if selection["networks"] == "all" or network in selection["networks"]
             for batch in _batches(configuration, network, selection["batches"])
             for threads in _threads(configuration, platform, selection["threads"], cores)
-            for environment, framework, mode in _runners(configuration)
+            for environment, framework, mode in ways(configuration)
             for cell in [
                 Cell(
                     platform=platform,
@@ -102,7 +102,7 @@ def _running_order(configuration: Configuration) -> Callable[[Cell], tuple[int, 
     repeatable experiments in highly variable cloud computing environments", ICPE 2017).
     """
     platforms, networks = configuration.grid["platforms"], configuration.grid["networks"]
-    runners = [(environment, mode) for environment, _, mode in _runners(configuration)]
+    runners = [(environment, mode) for environment, _, mode in ways(configuration)]
 
     def place(cell: Cell) -> tuple[int, ...]:
         turn = (runners.index((cell.environment, cell.adapter_mode)) + cell.repeat - 1) % len(runners)
@@ -149,9 +149,9 @@ def _entry(configuration: Configuration, network: str, key: str) -> Any:
     return entry[key] if key in entry else _entry(configuration, entry["variant_of"], key)
 
 
-def _runners(configuration: Configuration) -> list[tuple[str, str, str]]:
+def ways(configuration: Configuration) -> list[tuple[str, str, str]]:
     """Every (environment, framework, mode) of the grid."""
-    runners = []
+    found = []
     for environment in configuration.grid["environments"]:
         framework = configuration.framework_of(environment)
         able = configuration.entry_of(environment)["modes"]
@@ -169,13 +169,19 @@ def _runners(configuration: Configuration) -> list[tuple[str, str, str]]:
                 f"{environment} has none of the modes that the grid wants of {framework} ({', '.join(wanted)}): add "
                 f"one of {', '.join(able)}, or take {environment} out of the grid."
             )
-        runners.extend((environment, framework, mode) for mode in wanted if mode in able)
-    return runners
+        found.extend((environment, framework, mode) for mode in wanted if mode in able)
+    return found
+
+
+def _networks(configuration: Configuration) -> list[str]:
+    """The networks that the grid times, and those that it trains."""
+    trained = configuration.grid.get("training", {}).get("networks", [])
+    return list(dict.fromkeys([*configuration.grid["networks"], *trained]))
 
 
 def _check_sizes(configuration: Configuration) -> None:
     """Every network of the grid can be specified, and has the number of parameters that its entry promises."""
-    for network in configuration.grid["networks"]:
+    for network in _networks(configuration):
         try:
             count = specifications.count_parameters(specifications.specify(network, configuration.networks))
         except ValueError as error:
@@ -195,7 +201,7 @@ def _check_names(configuration: Configuration) -> None:
         for network in grid.get(key, {}):
             if network not in configuration.networks:
                 raise ConfigurationError(unknown("network", network, networks, where))
-    for network in grid["networks"]:
+    for network in _networks(configuration):
         if network not in configuration.networks:
             raise ConfigurationError(unknown("network", network, networks, where))
     for name, entry in configuration.networks.items():

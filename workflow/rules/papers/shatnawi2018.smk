@@ -5,9 +5,14 @@ localrules:
     shatnawi2018_table1,
     shatnawi2018_table2,
     shatnawi2018_table3,
+    shatnawi2018_fig1,
+    shatnawi2018_fig2,
     shatnawi2018_fig3,
     shatnawi2018_fig4,
     shatnawi2018_fig5,
+    shatnawi2018_epochs,
+    shatnawi2018_curves,
+    shatnawi2018_resources,
 
 
 # What every artefact of shatnawi2018 reads besides its own numbers.
@@ -53,15 +58,50 @@ rule shatnawi2018_table2:
         " --output-prefix results/tables/{params.paper}_{params.artefact} 2>&1 | tee {log} >&2"
 
 
-# Table III and its figures are of whole trainings: they have no cells until a grid has networks of these data sets and
-# config/artefacts.yaml says which of them are theirs.
+rule shatnawi2018_fig1:
+    """Figure 1 of Shatnawi et al. 2018: sample images of MNIST's digits, from the images that are trained on here."""
+    input:
+        **SHATNAWI2018,
+        images=images_of("mnist"),
+        builder=[*FIGURE_CODE, f"{PAPERS}/samples.py"],
+    output:
+        figure_files("shatnawi2018_fig1"),
+    log:
+        "logs/papers/shatnawi2018_fig1.log",
+    conda:
+        "../../../envs/workflow.yaml"
+    params:
+        paper="shatnawi2018",
+        artefact="fig1",
+    shell:
+        "workflow/scripts/steptime papers.{params.paper} {params.artefact} --images {input.images} --paper {input.paper}"
+        " --frameworks {input.frameworks} --networks {input.networks}"
+        " --output-prefix results/figures/{params.paper}_{params.artefact} 2>&1 | tee {log} >&2"
+
+
+use rule shatnawi2018_fig1 as shatnawi2018_fig2 with:
+    """Figure 2 of Shatnawi et al. 2018: sample images of CIFAR-10's classes, from the images that are trained on here."""
+    input:
+        **SHATNAWI2018,
+        images=images_of("cifar10"),
+        builder=[*FIGURE_CODE, f"{PAPERS}/samples.py"],
+    output:
+        figure_files("shatnawi2018_fig2"),
+    log:
+        "logs/papers/shatnawi2018_fig2.log",
+    params:
+        paper="shatnawi2018",
+        artefact="fig2",
+
+
+# Table III and its figures are of whole trainings; without `training` in the grid they have the printed numbers alone.
 rule shatnawi2018_table3:
     """Table III of Shatnawi et al. 2018: time of a whole training on MNIST and CIFAR-10."""
     input:
         **SHATNAWI2018,
-        merged=merged_if_any("shatnawi2018_table3"),
+        trained=trainings_of(),
         printed="resources/papers/shatnawi2018/table3.csv",
-        builder=[*TABLE_CODE, f"{PAPERS}/times.py"],
+        builder=[*TABLE_CODE, f"{PAPERS}/times.py", f"{PAPERS}/trained.py"],
     output:
         table_files("shatnawi2018_table3"),
     log:
@@ -71,10 +111,10 @@ rule shatnawi2018_table3:
     params:
         paper="shatnawi2018",
         artefact="table3",
-        merged=lambda wildcards, input: f"--merged {input.merged}" if input.merged else "",
+        trained=lambda wildcards, input: f"--trained {input.trained}" if input.trained else "",
         folder="tables",
     shell:
-        "workflow/scripts/steptime papers.{params.paper} {params.artefact} {params.merged}"
+        "workflow/scripts/steptime papers.{params.paper} {params.artefact} {params.trained}"
         " --printed {input.printed} --paper {input.paper} --frameworks {input.frameworks} --networks {input.networks}"
         " --output-prefix results/{params.folder}/{params.paper}_{params.artefact} 2>&1 | tee {log} >&2"
 
@@ -83,9 +123,9 @@ use rule shatnawi2018_table3 as shatnawi2018_fig3 with:
     """Figure 3 of Shatnawi et al. 2018: time of a whole training on MNIST by threads."""
     input:
         **SHATNAWI2018,
-        merged=merged_if_any("shatnawi2018_table3"),
+        trained=trainings_of(base="mnist", device="cpu"),
         printed="resources/papers/shatnawi2018/table3.csv",
-        builder=[*FIGURE_CODE, f"{PAPERS}/grouped.py"],
+        builder=[*FIGURE_CODE, f"{PAPERS}/grouped.py", f"{PAPERS}/trained.py"],
     output:
         figure_files("shatnawi2018_fig3"),
     log:
@@ -93,7 +133,7 @@ use rule shatnawi2018_table3 as shatnawi2018_fig3 with:
     params:
         paper="shatnawi2018",
         artefact="fig3",
-        merged=lambda wildcards, input: f"--merged {input.merged}" if input.merged else "",
+        trained=lambda wildcards, input: f"--trained {input.trained}" if input.trained else "",
         folder="figures",
 
 
@@ -101,9 +141,9 @@ use rule shatnawi2018_table3 as shatnawi2018_fig4 with:
     """Figure 4 of Shatnawi et al. 2018: time of a whole training on CIFAR-10 by threads."""
     input:
         **SHATNAWI2018,
-        merged=merged_if_any("shatnawi2018_table3"),
+        trained=trainings_of(base="cifar10", device="cpu"),
         printed="resources/papers/shatnawi2018/table3.csv",
-        builder=[*FIGURE_CODE, f"{PAPERS}/grouped.py"],
+        builder=[*FIGURE_CODE, f"{PAPERS}/grouped.py", f"{PAPERS}/trained.py"],
     output:
         figure_files("shatnawi2018_fig4"),
     log:
@@ -111,7 +151,7 @@ use rule shatnawi2018_table3 as shatnawi2018_fig4 with:
     params:
         paper="shatnawi2018",
         artefact="fig4",
-        merged=lambda wildcards, input: f"--merged {input.merged}" if input.merged else "",
+        trained=lambda wildcards, input: f"--trained {input.trained}" if input.trained else "",
         folder="figures",
 
 
@@ -119,9 +159,9 @@ use rule shatnawi2018_table3 as shatnawi2018_fig5 with:
     """Figure 5 of Shatnawi et al. 2018: time of a whole training on a GPU."""
     input:
         **SHATNAWI2018,
-        merged=merged_if_any("shatnawi2018_table3"),
+        trained=trainings_of(device="gpu"),
         printed="resources/papers/shatnawi2018/table3.csv",
-        builder=[*FIGURE_CODE, f"{PAPERS}/grouped.py"],
+        builder=[*FIGURE_CODE, f"{PAPERS}/grouped.py", f"{PAPERS}/trained.py"],
     output:
         figure_files("shatnawi2018_fig5"),
     log:
@@ -129,5 +169,60 @@ use rule shatnawi2018_table3 as shatnawi2018_fig5 with:
     params:
         paper="shatnawi2018",
         artefact="fig5",
-        merged=lambda wildcards, input: f"--merged {input.merged}" if input.merged else "",
+        trained=lambda wildcards, input: f"--trained {input.trained}" if input.trained else "",
+        folder="figures",
+
+
+rule shatnawi2018_epochs:
+    """Epochs and seconds to an accuracy, by seeds: what Shatnawi et al. 2018 chose and did not print."""
+    input:
+        **SHATNAWI2018,
+        trained=TRAINED,
+        builder=[*TABLE_CODE, f"{PAPERS}/epochs.py", f"{PAPERS}/trained.py"],
+    output:
+        table_files("shatnawi2018_epochs"),
+    log:
+        "logs/papers/shatnawi2018_epochs.log",
+    conda:
+        "../../../envs/workflow.yaml"
+    params:
+        paper="shatnawi2018",
+        artefact="epochs",
+        folder="tables",
+    shell:
+        "workflow/scripts/steptime papers.{params.paper} {params.artefact} --trained {input.trained}"
+        " --paper {input.paper} --frameworks {input.frameworks} --networks {input.networks}"
+        " --output-prefix results/{params.folder}/{params.paper}_{params.artefact} 2>&1 | tee {log} >&2"
+
+
+use rule shatnawi2018_epochs as shatnawi2018_curves with:
+    """Accuracy against the time of training, of the networks of Shatnawi et al. 2018."""
+    input:
+        **SHATNAWI2018,
+        trained=TRAINED,
+        builder=[*FIGURE_CODE, f"{PAPERS}/curves.py", f"{PAPERS}/trained.py"],
+    output:
+        figure_files("shatnawi2018_curves"),
+    log:
+        "logs/papers/shatnawi2018_curves.log",
+    params:
+        paper="shatnawi2018",
+        artefact="curves",
+        folder="figures",
+
+
+use rule shatnawi2018_epochs as shatnawi2018_resources with:
+    """CPUs, memory and GPUs over the time of training, which Shatnawi et al. 2018 compared in words."""
+    input:
+        **SHATNAWI2018,
+        trained=TRAINED,
+        builder=[*FIGURE_CODE, f"{PAPERS}/resources.py", f"{PAPERS}/trained.py"],
+    output:
+        figure_files("shatnawi2018_resources"),
+    log:
+        "logs/papers/shatnawi2018_resources.log",
+    params:
+        paper="shatnawi2018",
+        # The name begins a path among the inputs, and is none.
+        artefact=lambda wildcards: "resources",
         folder="figures",

@@ -163,7 +163,7 @@ def measure(
         int(memory * 2**30),
         log,
         meanwhile=meanwhile,
-        devices=devices,
+        watches=[devices] if devices else [],
     )
 
 

@@ -14,6 +14,8 @@ import yaml
 import configuration
 import grid
 from measure import interference, machine, shard
+from train import plan as trainings
+from train import shard as epochs
 
 RESULTS = Path("results")
 
@@ -25,9 +27,11 @@ def main() -> None:
     chosen = parser.parse_args().grid
     try:
         config = yaml.safe_load(Path("config/config.yaml").read_text()) | ({"grid": chosen} if chosen else {})
-        plan = grid.expand(configuration.load(Path(), config), len(os.sched_getaffinity(0)))
+        loaded, cores = configuration.load(Path(), config), len(os.sched_getaffinity(0))
         here = machine.identify(machine.describe())
-        paths = [path for path in planned(plan) if path.exists() and disturbed(path, here)]
+        paths = planned(grid.expand(loaded, cores))
+        paths += [RESULTS / "training" / f"{key}.parquet" for key in trainings.expand(loaded, cores)]
+        paths = [path for path in paths if path.exists() and disturbed(path, here)]
     except (configuration.ConfigurationError, shard.ShardError) as error:
         sys.exit(str(error))
     if not paths:
@@ -42,11 +46,14 @@ def planned(plan: grid.Plan) -> list[Path]:
 
 
 def disturbed(path: Path, here: str) -> bool:
-    """Whether a peak or a shard was measured on the machine `here`, beyond the limits of `measure.interference`."""
+    """Whether a peak, a shard or a training was measured on the machine `here`, beyond the limits of
+    `measure.interference`.
+    """
     if path.suffix == ".json":
         peak = json.loads(path.read_text())
         return peak["machine_id"] == here and any(found.get("disturbed") for found in peak["threads"].values())
-    row = shard.read(path)[0].slice(0, 1).to_pylist()[0]
+    table, _ = (epochs if path.is_relative_to(RESULTS / "training") else shard).read(path)
+    row = table.slice(0, 1).to_pylist()[0]
     return row["machine_id"] == here and row["status"] == "ok" and interference.disturbed(row)
 
 

@@ -27,6 +27,7 @@ class Watch:
             pass
         self.sampling = False
         self.used_before = self._sum(self._memory)
+        self.used: int | None = None
         self.peak: int | None = None
         self.millijoules: list[int | None] = []
         self.shares: list[float] = []
@@ -42,9 +43,9 @@ class Watch:
         self.sampling = False
         self.millijoules.append(self._sum(self.nvml.nvmlDeviceGetTotalEnergyConsumption))
 
-    def look(self) -> None:
+    def look(self, pid: int) -> None:
         """Notes memory, and while samples are taken utilisation and clocks; called every half second or so."""
-        used = self._sum(self._memory)
+        self.used = used = self._sum(self._memory)
         if used is not None and self.used_before is not None:
             self.peak = max(self.peak or 0, used - self.used_before)
         if self.sampling:

@@ -10,14 +10,14 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import psutil
 
-from measure import gpu, interference, processes
+from measure import interference, processes
 
 POLL_SECONDS = 0.5
 LEAST_FREE_BYTES = 2**20
@@ -25,6 +25,22 @@ SCRIPTS = Path(__file__).resolve().parents[1]
 # What a worker inherits. Thread knobs, Python's own variables and the like must come from the cell alone.
 INHERITED = ("PATH", "USER", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
 PR_SET_PDEATHSIG = 1
+# The events between which a worker does what it is measured by.
+BEGINNINGS = ("warmup", "began")
+ENDS = ("sampled", "trained")
+
+
+class Watch(Protocol):
+    """What looks at a machine while a worker is at work."""
+
+    def begin(self) -> None:
+        """The worker begins what it is measured by."""
+
+    def end(self) -> None:
+        """It has ended that."""
+
+    def look(self, pid: int) -> None:
+        """Called every half second or so, and after each event, from the worker's start on."""
 
 
 @dataclass
@@ -35,6 +51,7 @@ class Outcome:
     reason: str = ""
     events: dict[str, dict[str, Any]] = field(default_factory=dict)
     samples: list[tuple[int, float]] = field(default_factory=list)
+    epochs: list[dict[str, Any]] = field(default_factory=list)
     peak_memory_bytes: int | None = None
     snapshots: list[interference.Snapshot] = field(default_factory=list)
     libraries: list[str] = field(default_factory=list)
@@ -49,12 +66,12 @@ def run_worker(
     limit_bytes: int,
     log: Path,
     meanwhile: Callable[[], None] = lambda: None,
-    devices: gpu.Watch | None = None,
+    watches: Sequence[Watch] = (),
 ) -> Outcome:
     """Runs `job` in the environment in the folder `prefix` on `cpus` and returns its outcome, whatever happens to it.
 
     `meanwhile` is called once the worker has started: slow imports of this process hide behind the framework's own.
-    `devices` watches the GPUs that the worker is shown. The worker is killed after `limit_seconds`, when its resident
+    `watches` look at what it uses. The worker is killed after `limit_seconds`, when its resident
     memory passes `limit_bytes`, and when this process dies.
     Raises OSError where it failed for want of space on the disk, which says nothing of the framework.
     """
@@ -88,7 +105,7 @@ def run_worker(
         os.close(writing)
         try:
             meanwhile()
-            _watch(worker, pipe, outcome, cpus, limit_seconds, limit_bytes, devices)
+            _watch(worker, pipe, outcome, cpus, limit_seconds, limit_bytes, watches)
         finally:
             _kill(worker)
     if outcome.status == "ok" and "done" not in outcome.events:
@@ -130,7 +147,7 @@ def _watch(
     cpus: list[int],
     limit_seconds: float,
     limit_bytes: int,
-    devices: gpu.Watch | None,
+    watches: Sequence[Watch],
 ) -> None:
     deadline = time.monotonic() + limit_seconds
     process = psutil.Process(worker.pid)
@@ -145,9 +162,9 @@ def _watch(
                 break
             *lines, rest = (rest + (chunk or b"")).split(b"\n")
             for line in lines:
-                _note(json.loads(line), outcome, cpus, worker.pid, devices)
-        if devices:
-            devices.look()
+                _note(json.loads(line), outcome, cpus, worker.pid, watches)
+        for watch in watches:
+            watch.look(worker.pid)
         resident, peak = processes.memory(worker.pid)
         outcome.peak_memory_bytes = max(filter(None, (outcome.peak_memory_bytes, peak)), default=None)
         if resident > limit_bytes:
@@ -165,27 +182,31 @@ def _watch(
         time.sleep(0.01)
 
 
-def _note(event: dict[str, Any], outcome: Outcome, cpus: list[int], pid: int, devices: gpu.Watch | None) -> None:
+def _note(event: dict[str, Any], outcome: Outcome, cpus: list[int], pid: int, watches: Sequence[Watch]) -> None:
     name = event.pop("event")
     if name == "sample":
         outcome.samples.append((event["steps"], event["seconds"]))
+    elif name == "epoch":
+        outcome.epochs.append(event)
     elif name == "failed":
         outcome.status, outcome.reason = event["status"], event["reason"]
     else:
         outcome.events[name] = event
         # Not while samples are taken; some are loaded by the first step.
-        if name in ("ready", "sampled"):
+        if name == "ready" or name in ENDS:
             outcome.libraries = sorted({*outcome.libraries, *processes.libraries(pid)})
-        if name in ("warmup", "sampled"):
+        if name in BEGINNINGS + ENDS:
             outcome.snapshots.append(interference.parse(**event.pop("kernel"), cpus=cpus))
-            if devices:
-                devices.begin() if name == "warmup" else devices.end()
+            for watch in watches:
+                watch.begin() if name in BEGINNINGS else watch.end()
 
 
 def _last_stage(outcome: Outcome) -> str:
     if outcome.samples:
         return f"{len(outcome.samples)} samples taken"
-    stages = {"warmup": "before the first sample", "ready": "in the warm-up"}
+    if outcome.epochs:
+        return f"{len(outcome.epochs)} epochs trained"
+    stages = {"began": "in the first epoch", "warmup": "before the first sample", "ready": "in the warm-up"}
     return next((text for event, text in stages.items() if event in outcome.events), "before the network was built")
 
 

@@ -10,12 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
 from merge import MixedRowsError
-from papers import abilities, figure, render
+from papers import abilities, figure, render, trained
 from papers.inputs import Frameworks, InputError, Measured, read_json, read_measured, read_printed, read_yaml
+from papers.trained import Trained
 
 Table = tuple[pd.DataFrame, pd.DataFrame]
 Figure = tuple[pd.DataFrame, Drawing]
@@ -75,6 +77,17 @@ class Inputs:
     def paper(self) -> dict[str, Any]:
         """The paper's catalogue, `paper.yaml`."""
         return read_yaml(self.arguments.paper)
+
+    @cached_property
+    def trained(self) -> Trained:
+        """The trainings of whole networks here, or nothing where the grid has none."""
+        return trained.read(self.arguments.trained) if self.arguments.trained else Trained.nothing()
+
+    @cached_property
+    def images(self) -> dict[str, np.ndarray]:
+        """A split of a data set, as `datasets.splits` wrote it."""
+        with np.load(self.arguments.images) as file:
+            return dict(file)
 
     @cached_property
     def frameworks(self) -> Frameworks:
@@ -139,6 +152,8 @@ def _parse(paper: str, artefacts: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--peaks", type=Path, nargs="*", default=[], help="the peak of each platform, JSON")
     parser.add_argument("--topologies", type=Path, nargs="*", default=[], help="each platform's machine, JSON")
+    parser.add_argument("--trained", type=Path, help="the trainings of the grid, Parquet")
+    parser.add_argument("--images", type=Path, help="a split of a data set, .npz")
     parser.add_argument("--printed", type=Path, help="the paper's printed numbers, CSV")
     parser.add_argument("--paper", type=Path, required=True, help="the paper's catalogue, paper.yaml")
     parser.add_argument("--frameworks", type=Path, required=True, help="labels and colours of frameworks, YAML")

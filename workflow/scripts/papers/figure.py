@@ -25,16 +25,21 @@ LEGEND_INCHES = 0.2  # height of a legend's line
 
 @contextmanager
 def canvas(
-    rows: int = 1, columns: int = 1, height: float | None = None, sharex: bool = True
+    rows: int = 1,
+    columns: int = 1,
+    height: float | None = None,
+    sharex: bool | str = True,
+    sharey: bool | str = True,
+    squeeze: bool = True,
 ) -> Iterator[tuple[Figure, Axes]]:
     """A figure in the house style with one axes, or an array of them that share theirs; drawing happens inside the
-    `with`. `height` is in inches.
+    `with`. `height` is in inches, the rest as of matplotlib's `subplots`.
     """
     with style.context(STYLE):
         drawing = Figure(layout="constrained")
         if height is not None:
             drawing.set_figheight(height)
-        yield drawing, drawing.subplots(rows, columns, sharex=sharex, sharey=True)
+        yield drawing, drawing.subplots(rows, columns, sharex=sharex, sharey=sharey, squeeze=squeeze)
 
 
 def headings(axes: Axes, title: str, lines: list[str]) -> None:

@@ -14,6 +14,8 @@ COLUMNS = ["source", "network", "device", "group", "framework", "label", "second
 HATCHES = ("", "//", "..", "xx", "\\\\", "oo")
 WIDTH = 0.82  # of a group, whose place is 1 wide
 HEADROOM = 1.18
+LEGEND_LETTERS = 110  # of a legend's line that fit the figure's width
+KEY_LETTERS = 6  # as wide as a key and the space around it
 
 
 def build(
@@ -35,7 +37,9 @@ def build(
         figure.headings(axes, artefact["title"], [artefact["caption"]])
         handles, labels = axes.get_legend_handles_labels()
         keys = [handle for handle, label in zip(handles, labels, strict=True) if label]
-        figure.notes_below(drawing, _notes(measured, data, artefact, paper), keys, min(4, len(keys)))
+        longest = max(len(label) for label in labels)
+        columns = min(4, len(keys), max(1, LEGEND_LETTERS // (longest + KEY_LETTERS)))
+        figure.notes_below(drawing, _notes(measured, data, artefact, paper), keys, columns)
     return data, drawing
 
 
@@ -70,7 +74,7 @@ def _ours(
         | {
             "source": "ours",
             "group": str(row["threads"]) if artefact["device"] == "cpu" else paper["labels"][row["network"]],
-            "label": f"{row['environment']}, here on {row['platform']}",
+            "label": ", ".join([row["environment"], *filter(None, [row["variant"]]), f"here on {row['platform']}"]),
         }
         for row in here.to_dict("records")
     ]

@@ -1,12 +1,16 @@
 """The kinds of artefact: each gives a builder, which knows no paper, what it needs of an artefact's inputs."""
 
 from papers import (
+    curves,
+    epochs,
     grouped,
     hardware,
     machines,
     networks,
     principles,
     properties,
+    resources,
+    samples,
     scaling,
     software,
     sweep,
@@ -70,9 +74,36 @@ def sweep_figure(inputs: Inputs) -> Figure:
     return sweep.build(*made, inputs.artefact)
 
 
+def trainings_table(inputs: Inputs) -> Table:
+    """Times of whole trainings, beside the paper's; without ours where the grid has none."""
+    made = inputs.trained.times, inputs.printed, inputs.paper, inputs.frameworks, inputs.networks
+    inputs.page.notes[:0] = inputs.trained.notes
+    return times.build(*made, inputs.artefact, inputs.page)
+
+
 def bars_figure(inputs: Inputs) -> Figure:
-    """Times as bars; without ours where the grid has no cells of the artefact."""
-    return grouped.build(inputs.measured_if_any, inputs.printed, inputs.paper, inputs.frameworks, inputs.artefact)
+    """Times of whole trainings as bars; without ours where the grid has none."""
+    return grouped.build(inputs.trained.times, inputs.printed, inputs.paper, inputs.frameworks, inputs.artefact)
+
+
+def epochs_table(inputs: Inputs) -> Table:
+    """Epochs and seconds to an accuracy, over seeds."""
+    return epochs.build(inputs.trained, inputs.frameworks, inputs.page)
+
+
+def curves_figure(inputs: Inputs) -> Figure:
+    """Accuracy against the time of training."""
+    return curves.build(inputs.trained, inputs.frameworks, inputs.artefact)
+
+
+def resources_figure(inputs: Inputs) -> Figure:
+    """CPUs, memory and GPUs that were used over the time of training."""
+    return resources.build(inputs.trained, inputs.frameworks, inputs.artefact)
+
+
+def samples_figure(inputs: Inputs) -> Figure:
+    """Sample images of a data set's classes."""
+    return samples.build(inputs.images, inputs.artefact, inputs.paper["short"])
 
 
 def scaling_figure(inputs: Inputs) -> Figure:

@@ -16,6 +16,7 @@ from papers.wording import (
     plural,
     processes,
     raw_data,
+    seeds,
     significant,
     spread,
     status_reason,
@@ -24,41 +25,13 @@ from papers.wording import (
 
 OURS, PAPER = "ours", "paper"
 SEPARATOR = " | "
-COLUMNS = [
-    "source",
-    "network",
-    "variant",
-    "network_label",
-    "batch",
-    "lineage",
-    "framework",
-    "framework_label",
-    "environment",
-    "adapter_mode",
-    "platform",
-    "column_group",
-    "column",
-    "device",
-    "devices",
-    "threads",
-    "ours",
-    "low",
-    "high",
-    "theirs",
-    "theirs_platform",
-    "ratio",
-    "unit",
-    "samples",
-    "repeats",
-    "effective_threads",
-    "peak_memory_bytes",
-    "status",
-    "reason",
-    "marks",
-    "printed",
-    "best",
-    "footnote",
-]
+COLUMNS = ["source", "network", "variant", "network_label", "batch", "lineage", "framework"]
+COLUMNS += ["framework_label", "environment", "adapter_mode", "platform", "column_group", "column", "device"]
+COLUMNS += ["devices", "threads", "ours", "low", "high", "theirs", "theirs_platform", "ratio", "unit"]
+COLUMNS += ["samples", "repeats", "effective_threads", "peak_memory_bytes", "status", "reason", "marks"]
+COLUMNS += ["printed", "best", "footnote"]
+# The printed platform that ours is compared with, by the kind of device.
+COMPARED = {"cpu": "compared_with", "gpu": "compared_gpu"}
 
 
 def build(
@@ -98,13 +71,12 @@ def _our_rows(
     modes = measured.cells.groupby("framework")["adapter_mode"].nunique().gt(1).to_dict()
     rows = []
     for cell in measured.cells.to_dict("records"):
-        lineage = frameworks[cell["framework"]].lineage
-        place = (cell["network"], lineage, cell["threads"])
-        comparable = cell["device"] == "cpu" and cell["devices"] in (0, 1) and not cell["variant"]
+        lineage, on_cpu = frameworks[cell["framework"]].lineage, cell["device"] == "cpu"
+        place = (cell["network"], lineage, cell["threads"] if on_cpu else None)
+        comparable = cell["devices"] in (0, 1) and not cell["variant"]
         # A paper that prints no mini-batch size tells of whatever size its networks were trained with.
         theirs = reference.get((*place, cell["batch"]), reference.get((*place, None))) if comparable else None
         timed = cell["status"] == "ok" and pd.notna(cell["seconds"])
-        on_cpu = cell["device"] == "cpu"
         rows.append(
             {column: cell[column] for column in COLUMNS if column in cell}
             | {
@@ -116,7 +88,7 @@ def _our_rows(
                 "column": str(cell["threads"]) if on_cpu else plural(cell["devices"], "device"),
                 "ours": cell["seconds"],
                 "theirs": theirs,
-                "theirs_platform": paper["compared_with"] if theirs else None,
+                "theirs_platform": paper[COMPARED[cell["device"]]] if theirs else None,
                 "ratio": cell["seconds"] / theirs if timed and theirs else None,
                 "unit": "s",
                 "reason": cell["reason"] if timed or cell["status"] != "ok" else "no samples were recorded",
@@ -159,13 +131,15 @@ def _their_rows(
 
 def _reference(
     printed: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks
-) -> dict[tuple[str, str, int, int | None], float]:
-    """{(network, lineage, threads, batch): printed seconds} of the platform that ours is compared with."""
-    rows = printed[(printed["platform"] == paper["compared_with"]) & printed["number"].notna()]
+) -> dict[tuple[str, str, int | None, int | None], float]:
+    """{(network, lineage, threads or None on a GPU, batch): printed seconds} of what ours is compared with."""
+    platforms = [paper[name] for name in COMPARED.values() if name in paper]
+    rows = printed[printed["platform"].isin(platforms) & printed["number"].notna()]
     reference = {}
     for row in rows.to_dict("records"):
         batch = int(row["batch"]) if row["batch"] else None
-        key = (row["network"], frameworks[row["framework"]].lineage, int(row["threads"]), batch)
+        threads = int(row["threads"]) if row["threads"] else None
+        key = (row["network"], frameworks[row["framework"]].lineage, threads, batch)
         reference[key] = row["number"]
     return reference
 
@@ -222,7 +196,6 @@ def _footnote(row: dict[str, Any]) -> str:
 
 def _layout(data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -> pd.DataFrame:
     short = paper["short"]
-    ratio_group = f"Ours ÷ theirs on the {paper['platforms'][paper['compared_with']]['name']}, threads"
     caveats = {(entry["network"], entry["framework"]): entry["text"] for entry in paper.get("caveats", [])}
     table: dict[tuple[str, str, str], dict[tuple[str, str], Entry]] = {}
     blocks = ["network_label", "batch", "lineage"]
@@ -234,13 +207,15 @@ def _layout(data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -
             entries = table.setdefault((network, lineage, row["framework_label"]), {})
             entries[row["column_group"], row["column"]] = _entry(row)
             if pd.notna(row["ratio"]):
-                entries[ratio_group, row["column"]] = Entry(significant(row["ratio"], 2), kind="ratio")
+                entries[_ratio_group(row["device"], paper), row["column"]] = Entry(
+                    significant(row["ratio"], 2), kind="ratio"
+                )
         beside = table.setdefault((network, lineage, labels[0]), {})
         for row in theirs.to_dict("records"):
             caveat = caveats.get((row["network"], row["framework"]))
             beside[short, "framework"] = Entry(row["framework_label"], (caveat,) if caveat else (), kind="words")
             beside[row["column_group"], row["column"]] = _entry(row)
-    columns = _columns(data, ratio_group, short)
+    columns = _columns(data, paper)
     body = [[entries.get(column, Entry()) for column in columns] for entries in table.values()]
     index = pd.MultiIndex.from_tuples(
         [(network, frameworks.lineage(lineage).label, label) for network, lineage, label in table],
@@ -249,15 +224,20 @@ def _layout(data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -
     return pd.DataFrame(body, index=index, columns=pd.MultiIndex.from_tuples(columns), dtype=object)
 
 
-def _columns(data: pd.DataFrame, ratio_group: str, short: str) -> list[tuple[str, str]]:
+def _ratio_group(device: str, paper: dict[str, Any]) -> str:
+    theirs = paper["platforms"][paper[COMPARED[device]]]["name"]
+    return f"Ours ÷ theirs on the {theirs}" + (", threads" if device == "cpu" else "")
+
+
+def _columns(data: pd.DataFrame, paper: dict[str, Any]) -> list[tuple[str, str]]:
     """Ours by platform and rising threads, then the ratio, then the paper's in its own order."""
     ours, theirs = data[data["source"] == OURS], data[data["source"] == PAPER]
     places = ours[["column_group", "column", "devices", "threads"]].drop_duplicates()
     places = places.sort_values(["column_group", "devices", "threads"])
-    shared = sorted(ours.loc[ours["ratio"].notna(), "threads"].unique())
+    shared = ours[ours["ratio"].notna()].drop_duplicates(["device", "column"]).sort_values(["device", "threads"])
     columns = list(zip(places["column_group"], places["column"], strict=True))
-    columns += [(ratio_group, str(threads)) for threads in shared]
-    columns.append((short, "framework"))
+    columns += [(_ratio_group(row["device"], paper), row["column"]) for row in shared.to_dict("records")]
+    columns.append((paper["short"], "framework"))
     printed = theirs[["column_group", "column", "threads"]].drop_duplicates().reset_index(drop=True)
     # Every row has the paper's columns in the paper's order, so the first appearance is that order.
     return columns + list(zip(printed["column_group"], printed["column"], strict=True))
@@ -270,7 +250,8 @@ def _entry(row: dict[str, Any]) -> Entry:
         return Entry(DASH, footnotes, kind=row["source"])
     if row["source"] == PAPER:
         return Entry(row["printed"], footnotes, bool(row["best"]), PAPER)
-    text = f"{significant(time)} {spread(time, row['low'], row['high'])}"
+    alone = row["samples"] == 1
+    text = significant(time) if alone else f"{significant(time)} {spread(time, row['low'], row['high'])}"
     return Entry(text, footnotes, bool(row["best"]), OURS)
 
 
@@ -288,9 +269,9 @@ def _notes(measured: Measured, paper: dict[str, Any], artefact: dict[str, Any]) 
         ),
         (
             f"Ratios are ours divided by what {paper['short']} printed for the same thread count on their "
-            f"{reference['name']}, an {reference['machine']}: another machine, another version of the framework."
+            f"{reference['name']} ({reference['machine']}): another machine, another version of the framework."
         ),
-        processes(measured.cells),
+        seeds(measured.cells) if "epoch" in measured.rows else processes(measured.cells),
         raw_data(measured),
         theirs,
     ]

@@ -17,6 +17,7 @@ STATUS_WORDS = {
     "timeout": "over the time limit",
     "crashed": "crashed",
     "diverged": "diverged",
+    "not_reached": "accuracy not reached",
 }
 
 NOTHING_MEASURED = "Nothing of it is measured here yet: it joins when the grid has cells for it."
@@ -174,6 +175,19 @@ def processes(cells: pd.DataFrame) -> str:
     return text
 
 
+def seeds(cells: pd.DataFrame) -> str:
+    """What the intervals of trainings know, by the number of seeds."""
+    most = cells["repeats"].max()
+    if most < 2:
+        return "One training by one seed each, which has no interval: another seed takes another number of epochs."
+    return (
+        f"Trainings by up to {most} seeds each, a process of its own for each; the interval is Student's over the "
+        "seeds that reached the accuracy, of logarithms."
+    )
+
+
 def raw_data(measured: Measured) -> str:
     """Where the rows behind an artefact lie."""
+    if "epoch" in measured.rows:
+        return f"All epochs: {measured.source}; one file for each training: results/training/."
     return f"All samples: {measured.source}; one file for each cell: results/shards/."

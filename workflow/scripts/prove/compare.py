@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from prove import training
 from prove.golden import Expected
 from worker import data, networks
 from worker.prove import BATCH, CALLS, RECOVERY_RATE
@@ -55,7 +56,7 @@ def judge(spec: dict, expected: Expected, measured: dict) -> Proof:
         "parameters": int(measured["parameters"]),
         "frozen_parameters": int(measured["frozen_parameters"]),
     }
-    for name, check in CHECKS.items():
+    for name, check in (CHECKS | training.CHECKS).items():
         reason = check(spec, expected, measured, details)
         if reason:
             return Proof(False, name, reason, details)
@@ -127,7 +128,7 @@ def _check_finite(spec, expected, measured, details):
             return f"the loss of step {step} is {loss}"
     for name, values in measured.items():
         if not np.isfinite(values).all():
-            return f"{name.split('/', 1)[1]} is not finite after a training step"
+            return f"{name.split('/', 1)[-1]} is not finite after a training step"
     return None
 
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from prove import optimisers
 from worker import data
 from worker.networks import BATCH_NORM_EPSILON
-from worker.prove import BATCH, CALLS, READ_AFTER, RECOVERY_RATE, with_rate
+from worker.prove import BATCH, CALLS, READ_AFTER, RECOVERY_RATE, at_rate
 
 Arrays = dict[str, np.ndarray]
 Backward = Callable[[np.ndarray], tuple[list, Arrays]]
@@ -35,7 +36,7 @@ class Expected:
     """What every number of `worker.prove.collect` must be.
 
     `first` is the step at `RECOVERY_RATE`; `losses` (one for each of `CALLS`) and `after` ({steps: weights})
-    belong to the steps at the specification's own rate.
+    belong to the steps of the specification's own optimiser.
     """
 
     start: Arrays
@@ -48,10 +49,10 @@ def expect(spec: dict, batch: int = BATCH) -> Expected:
     """The golden run of a specification's proof."""
     start = data.initial_weights(spec)
     inputs, labels = data.synthetic_batch(spec, batch)
-    first = train_step(with_rate(spec, RECOVERY_RATE), start, inputs, labels)
-    weights, losses, after = start, [], {}
+    first = train_step(at_rate(spec, RECOVERY_RATE), start, inputs, labels)
+    weights, losses, after, state = start, [], {}, {}
     for step in range(1, sum(CALLS) + 1):
-        now = train_step(spec, weights, inputs, labels)
+        now = train_step(spec, weights, inputs, labels, state)
         weights = now.updated
         losses.append(now.loss)
         if step in READ_AFTER:
@@ -59,18 +60,20 @@ def expect(spec: dict, batch: int = BATCH) -> Expected:
     return Expected(start, first, [losses[step - 1] for step in np.cumsum(CALLS)], after)
 
 
-def train_step(spec: dict, weights: Arrays, inputs: np.ndarray, labels: np.ndarray) -> Golden:
-    """Forward, mean softmax cross-entropy, backward and one SGD update at the specification's learning rate.
+def train_step(
+    spec: dict, weights: Arrays, inputs: np.ndarray, labels: np.ndarray, state: optimisers.State | None = None
+) -> Golden:
+    """Forward, mean softmax cross-entropy, backward and one update of the specification's optimiser.
 
     `inputs` is (batch, *shape) and `labels` (batch,) or (batch, steps). Everything is computed and returned
-    in float64.
+    in float64. `state` is what the optimiser carries from step to step.
     """
     weights = {name: np.asarray(values, np.float64) for name, values in weights.items()}
     logits, tape = forward(spec, weights, inputs)
     loss, flowing = cross_entropy(logits, labels)
     gradients = _backward(spec, tape, flowing)
-    rate = spec["optimiser"]["learning_rate"]
-    return Golden(loss, gradients, {name: weights[name] - rate * gradients[name] for name in gradients})
+    updated = optimisers.update(spec["optimiser"], weights, gradients, {} if state is None else state)
+    return Golden(loss, gradients, updated)
 
 
 def forward(spec: dict, weights: Arrays, inputs: np.ndarray) -> tuple[np.ndarray, dict[str, Backward]]:
@@ -197,6 +200,11 @@ def _batch_norm(node, own, x):
     return gamma * normal + beta, backward
 
 
+def _dropout(node, own, x):
+    """Nothing: masks are random, so dropout is off wherever numbers are compared."""
+    return x, lambda dy: ([dy], {})
+
+
 def _relu(node, own, x):
     return np.maximum(x, 0.0), lambda dy: ([dy * (x > 0.0)], {})
 
@@ -274,6 +282,7 @@ OPERATIONS = {
     "batch_norm": _batch_norm,
     "relu": _relu,
     "sigmoid": _sigmoid,
+    "dropout": _dropout,
     "add": _add,
     "embedding": _embedding,
     "lstm": _lstm,

@@ -18,6 +18,7 @@ from report.evidence import Paper, read_papers
 
 COLUMNS = ["paper", "name", "title", "sources", "target", "state", "cells", "why"]
 MADE, PRINTED, NO_CELLS, NOT_MADE = "made", "printed numbers only", "no cells in this grid", "not made"
+NO_DATA = "data set not configured"
 
 
 def main() -> None:
@@ -45,11 +46,14 @@ def build(
         "What the papers print, the name under which it is asked for, and whether this grid makes it.",
     )
     counts = data["state"].value_counts()
-    said = ", ".join(f"{counts[state]} {state}" for state in (MADE, PRINTED, NO_CELLS, NOT_MADE) if state in counts)
+    said = ", ".join(
+        f"{counts[state]} {state}" for state in (MADE, PRINTED, NO_CELLS, NO_DATA, NOT_MADE) if state in counts
+    )
     page.facts = [f"{len(data)} tables and figures: {said}.", f"Grid: {grid}."]
     page.notes = [
         "snakemake <name> makes one; snakemake --list-target-rules lists them all.",
         "Printed numbers only: nothing of it is measured here yet, and ours joins when the grid has cells for it.",
+        "Data set not configured: it shows images whose files must be named under data in config/config.yaml.",
     ]
     return data, _layout(data, {paper.name: paper for paper in papers}), page
 

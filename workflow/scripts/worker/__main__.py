@@ -9,13 +9,17 @@ FD is the pipe to the supervisor; one JSON object a line goes there, each with a
     warmup   steps, per_block, first_loss, first_seconds, seconds, steady, kernel
     sample   steps, seconds (per mini-batch)
     sampled  kernel: what the kernel counts of the whole machine, from which interference is seen
-    done     last_loss, late_seconds, peak_memory_bytes; of the samples: cpu_seconds, wall_seconds,
+    began    kernel: training on real images begins
+    epoch    what `worker.training.train` says of an epoch
+    trained  stopped (by what), kernel
+    done     last_loss, late_seconds, peak_memory_bytes; of the samples or the training: cpu_seconds, wall_seconds,
              waited_seconds (of all threads, for a CPU), involuntary_switches
     failed   status, reason
 
-The job is JSON: task ("measure" or "prove"), adapter, spec, mode, batch, threads, device and, to measure, parameters
-(as many as the specification has), sampling; to prove, output. What the framework prints goes to this process's output.
-Plain Python that 3.6 can import: standard library, numpy and the framework.
+The job is JSON: task ("measure", "train" or "prove"), adapter, spec, mode, batch, threads, device and, to measure or
+train, parameters (as many as the specification has); to measure, sampling; to train, plan (see
+`worker.training.train`) and images, the paths of both splits; to prove, output. What the framework prints goes to this
+process's output. Plain Python that 3.6 can import: standard library, numpy and the framework.
 """
 
 import collections
@@ -57,7 +61,7 @@ def main():
 
     job = json.load(sys.stdin)
     try:
-        (_prove if job["task"] == "prove" else _measure)(job, emit)
+        {"prove": _prove, "measure": _measure, "train": _train}[job["task"]](job, emit)
     except Exception as error:
         traceback.print_exc()
         status, reason = _classify(error)
@@ -68,15 +72,15 @@ def main():
     os._exit(0)
 
 
-def _measure(job, emit):
-    clock = getattr(time, CLOCK)
+def _build(job, spec, emit, clock):
+    """The trainer of a job, on the synthetic batch, when its parameters were counted."""
     start = clock()
     adapter = importlib.import_module("worker.adapters." + job["adapter"])
     imported = clock()
-    from . import data
+    from . import data, prove
 
-    spec = job["spec"]
-    weights = data.initial_weights(spec)
+    prove.require(adapter, spec)
+    weights = data.initial_weights(spec, spec.get("seed", data.SEED))
     inputs, labels = data.synthetic_batch(spec, job["batch"])
     prepared = clock()
     trainer = adapter.build(spec, weights, inputs, labels, job["mode"], job["threads"], job["device"])
@@ -99,6 +103,12 @@ def _measure(job, emit):
                 job["parameters"], trainer.parameters
             )
         )
+    return trainer
+
+
+def _measure(job, emit):
+    clock, spec = getattr(time, CLOCK), job["spec"]
+    trainer = _build(job, spec, emit, clock)
 
     def run(steps):
         loss = trainer.run(steps)
@@ -110,7 +120,7 @@ def _measure(job, emit):
     sampling = job["sampling"]
     warm = timing.warm_up(run, clock, sampling["budget_seconds"])
     emit("warmup", kernel=_kernel_counters(), **warm)
-    switches, waited, cpu, wall = _involuntary_switches(), _waited_seconds(), _cpu_seconds(), clock()
+    usage = _Usage(clock)
     blocks = []
 
     def note(steps, seconds):
@@ -126,8 +136,7 @@ def _measure(job, emit):
         sampling["least_samples"],
         note,
     )
-    cpu, wall = _cpu_seconds() - cpu, clock() - wall
-    switches, waited = _involuntary_switches() - switches, _waited_seconds() - waited
+    used = usage.so_far()
     emit("sampled", kernel=_kernel_counters())
     if not last_loss < warm["first_loss"]:
         raise timing.Diverged("the loss did not fall: {:.6g}, then {:.6g}".format(warm["first_loss"], last_loss))
@@ -135,12 +144,24 @@ def _measure(job, emit):
         "done",
         last_loss=last_loss,
         late_seconds=_late_seconds(trainer, run, spec, clock, warm["per_block"], median(blocks)),
-        cpu_seconds=cpu,
-        wall_seconds=wall,
-        waited_seconds=waited,
-        involuntary_switches=switches,
         peak_memory_bytes=_peak_memory(),
+        **used,
     )
+
+
+def _train(job, emit):
+    from . import prove, training
+
+    clock, spec = getattr(time, CLOCK), dict(job["spec"], seed=job["plan"]["seed"])
+    splits = {name: training.read(path) for name, path in job["images"].items()}
+    trainer = _build(job, spec, emit, clock)
+    prove.require_training(trainer)
+    emit("began", kernel=_kernel_counters())
+    usage = _Usage(clock)
+    stopped = training.train(trainer, spec["optimiser"], splits, job["batch"], job["plan"], clock, _cpu_seconds, emit)
+    used = usage.so_far()
+    emit("trained", stopped=stopped, kernel=_kernel_counters())
+    emit("done", peak_memory_bytes=_peak_memory(), **used)
 
 
 def _late_seconds(trainer, run, spec, clock, per_block, block_seconds):
@@ -191,9 +212,25 @@ def _classify(error):
     return "crashed", "{}: {}".format(type(error).__name__, short)
 
 
-def _involuntary_switches():
-    """How often the kernel took a CPU from a thread of this process, since its start."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+class _Usage(object):
+    """What this process used of its CPUs from now on."""
+
+    def __init__(self, clock):
+        self.clock = clock
+        self.before = self._now()
+
+    def so_far(self):
+        now = self._now()
+        return {name: now[name] - self.before[name] for name in now}
+
+    def _now(self):
+        return {
+            # How often the kernel took a CPU from a thread of this process.
+            "involuntary_switches": resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw,
+            "waited_seconds": _waited_seconds(),
+            "cpu_seconds": _cpu_seconds(),
+            "wall_seconds": self.clock(),
+        }
 
 
 def _cpu_seconds():

@@ -6,7 +6,7 @@ The specification flattens channels first; turning the next dense weight once co
 import numpy as np
 
 # Operations whose features stand where those of their input stand.
-_KEEPS_PLACES = ("relu", "sigmoid", "add")
+_KEEPS_PLACES = ("relu", "sigmoid", "dropout", "add")
 
 
 def homes(spec):

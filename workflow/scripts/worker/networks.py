@@ -5,6 +5,10 @@
     {"network": "fcn5", "input": {"kind": "dense", "shape": [26752]}, "nodes": [...], "parameters": [...],
      "loss": "softmax_cross_entropy", "optimiser": {"name": "sgd", "learning_rate": 0.01}}
 
+A network that is trained on real images has besides `dataset`, the name of the whole data set, and `epochs`, how many
+at most; its optimiser may have `after_epochs`, [[epochs, learning rate from then on] ...], and `decay` (see
+`worker.training`).
+
 A node is `{"name", "op", "inputs", "in_shape", "shape", ...}`; `inputs` names earlier nodes or "input", and the shapes
 are those of one sample, channels first: (features,), (channels, height, width) or (steps, features). The last node
 gives the logits. A parameter is `{"name": "<node>/<role>", "shape", "bound", "centre"}` in the neutral layout:
@@ -15,8 +19,9 @@ gives the logits. A parameter is `{"name": "<node>/<role>", "shape", "bound", "c
     embedding   weight (vocabulary, units)
     lstm        input (in, 4 units), recurrent (units, 4 units), bias (4 units); gates in the order i, f, g, o
 
-`flatten` is channels first: (c, h, w) becomes c*h*w. A `dense` on (steps, features) works on each step. The loss is the
-mean over all labels of the batch.
+`dropout` sets each value to 0 with probability `rate`, on its own, and divides the others by 1 - rate; while a network
+is judged it does nothing. `flatten` is channels first: (c, h, w) becomes c*h*w. A `dense` on (steps, features) works
+on each step. The loss is the mean over all labels of the batch.
 """
 
 import math
@@ -44,13 +49,16 @@ def specify(name, catalogue, narrow=False):
         source["vocabulary"] = number(source["vocabulary"])
     builder = _Builder(name, source, number)
     builder.add_all(entry["layers"])
+    plain = {"name": "sgd", "learning_rate": entry.get("learning_rate", LEARNING_RATE)}
+    training = {key: entry[key] for key in ("dataset", "epochs") if key in entry}
     return {
         "network": name,
         "input": source,
         "nodes": builder.nodes,
         "parameters": [parameter for node in builder.nodes for parameter in _parameters(node)],
         "loss": "softmax_cross_entropy",
-        "optimiser": {"name": "sgd", "learning_rate": entry.get("learning_rate", LEARNING_RATE)},
+        "optimiser": entry.get("optimiser", plain),
+        **training,
     }
 
 
@@ -225,6 +233,7 @@ _SHAPES = {
     "batch_norm": _same,
     "relu": _same,
     "sigmoid": _same,
+    "dropout": _same,
     "add": _same,
     "embedding": lambda node: node["in_shape"] + [node["units"]],
     "lstm": lambda node: [node["in_shape"][0], node["units"]],

@@ -13,6 +13,7 @@ from .. import networks
 from . import Unsupported
 
 MODES = ("graph", "eager")
+OPTIMISERS = ("sgd", "adadelta", "rmsprop")
 
 
 def versions():
@@ -36,6 +37,7 @@ def build(spec, weights, inputs, labels, mode, threads, device):
     for node in spec["nodes"]:
         if node["op"] not in _LAYERS:
             raise Unsupported("the MXNet adapter has no layer '{}'".format(node["op"]))
+    mx.random.seed(spec.get("seed", 0))
     context = mx.gpu(0) if device == "gpu" else mx.cpu()
     with context:
         return {"graph": _Graph, "eager": _Eager}[mode](spec, weights, inputs, labels, context)
@@ -56,9 +58,10 @@ class _Trainer(object):
         self.data = {"input": _array(inputs), "labels": _array(labels)}
         # Written by each backward pass before it is read, so it need not be filled.
         self.gradients = {name: mx.nd.empty(value.shape) for name, value in self.trained.items()}
-        # The backward pass starts from the learning rate, so that the gradients come out as SGD's steps. To subtract
+        self.optimiser = _optimiser(spec["optimiser"])
+        # SGD's backward pass starts from the learning rate, so that the gradients come out as its steps. To subtract
         # them is vectorised; MXNet's own sgd_update and multi_sgd_update are not and take 2.5 and 6 times as long.
-        self.head = mx.nd.full((1,), spec["optimiser"]["learning_rate"])
+        self.head = mx.nd.full((1,), 1.0 if self.optimiser else spec["optimiser"]["learning_rate"])
         self.updates = [
             (_trainable(node, self.trained[name]), _trainable(node, self.gradients[name]))
             for node in spec["nodes"]
@@ -76,12 +79,39 @@ class _Trainer(object):
     def run(self, steps):
         for _ in range(steps):
             loss = self.differentiate()
-            for value, gradient in self.updates:
-                value -= gradient
+            self.update()
         last = float(loss.asscalar())
         # The loss is there before the last update is done.
         mx.nd.waitall()
         return last
+
+    def update(self):
+        for index, (value, gradient) in enumerate(self.updates):
+            if self.optimiser:
+                self.optimiser(index, gradient, value)
+            else:
+                value -= gradient
+
+    def train(self, batches):
+        with self.context:
+            mean = mx.nd.zeros((1,))
+            for steps, (inputs, labels, rate) in enumerate(batches, 1):
+                # Copied within the engine: to write into the bound arrays here would wait for the step before.
+                _array(inputs).copyto(self.data["input"])
+                _array(labels).copyto(self.data["labels"])
+                if self.optimiser:
+                    self.optimiser.optimizer.set_learning_rate(rate)
+                else:
+                    self.head[:] = rate
+                mean += (self.differentiate() - mean) / steps
+                self.update()
+        mx.nd.waitall()
+        return float(mean.asscalar())
+
+    def scores(self, inputs):
+        with self.context:
+            arrays = dict(self.trained, input=_array(inputs), **self.states)
+            return _logits(mx.nd, self.spec, arrays.__getitem__).asnumpy()
 
     def weights(self, names=None):
         neutral = {}
@@ -145,6 +175,12 @@ class _Eager(_Trainer):
 
 def _loss(operators, spec, variable):
     """Loss of the batch, (1,), built by `operators` (`mx.sym` or `mx.nd`) from the variables of the given names."""
+    likelihoods = operators.log_softmax(_logits(operators, spec, variable), axis=-1)
+    return -operators.mean(operators.pick(likelihoods, variable("labels"), axis=-1))
+
+
+def _logits(operators, spec, variable):
+    """What the last node gives. MXNet's dropout works only where a backward pass is to follow."""
     values = {"input": variable("input")}
     for node in spec["nodes"]:
 
@@ -152,8 +188,20 @@ def _loss(operators, spec, variable):
             return variable(node["name"] + "/" + role)
 
         values[node["name"]] = _LAYERS[node["op"]](operators, node, own, *[values[name] for name in node["inputs"]])
-    likelihoods = operators.log_softmax(values[spec["nodes"][-1]["name"]], axis=-1)
-    return -operators.mean(operators.pick(likelihoods, variable("labels"), axis=-1))
+    return values[spec["nodes"][-1]["name"]]
+
+
+def _optimiser(wanted):
+    """MXNet's own optimiser, which keeps its averages by the number of the parameter; None for plain SGD."""
+    if wanted["name"] == "adadelta":
+        if wanted["learning_rate"] != 1 or {"decay", "after_epochs"} & set(wanted):
+            raise Unsupported("MXNet's AdaDelta has no learning rate: it is always 1")
+        return mx.optimizer.get_updater(mx.optimizer.AdaDelta(rho=wanted["rho"], epsilon=wanted["epsilon"]))
+    if wanted["name"] == "rmsprop":
+        # MXNet's epsilon stands inside of the root; its square there is as good as it itself outside.
+        rate, rho, epsilon = wanted["learning_rate"], wanted["rho"], wanted["epsilon"] ** 2
+        return mx.optimizer.get_updater(mx.optimizer.RMSProp(learning_rate=rate, gamma1=rho, epsilon=epsilon))
+    return None
 
 
 def _dense(operators, node, own, x):
@@ -190,6 +238,7 @@ _LAYERS = {
     "flatten": lambda operators, node, own, x: operators.Flatten(x),
     "batch_norm": _batch_norm,
     "relu": lambda operators, node, own, x: operators.Activation(x, act_type="relu"),
+    "dropout": lambda operators, node, own, x: operators.Dropout(x, p=node["rate"]),
     "sigmoid": lambda operators, node, own, x: operators.Activation(x, act_type="sigmoid"),
     "add": lambda operators, node, own, x, y: operators.elemwise_add(x, y),
     "embedding": _embedding,

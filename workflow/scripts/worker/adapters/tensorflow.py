@@ -1,4 +1,4 @@
-"""TensorFlow 2: plain operations on variables, automatic differentiation, one SGD operation a parameter.
+"""TensorFlow 2: plain operations on variables, automatic differentiation, one operation of the optimiser a parameter.
 
 A step is one `tf.function` (`graph`), one compiled by XLA (`xla`), or one operation after another (`eager`).
 What was chosen here, and by which measured ratios: docs/adapters/tensorflow.md.
@@ -11,6 +11,7 @@ from .. import channels_last, networks
 from . import Unsupported
 
 MODES = ("graph", "xla", "eager")
+OPTIMISERS = ("sgd", "adadelta", "rmsprop")
 
 
 def versions():
@@ -31,10 +32,9 @@ def build(spec, weights, inputs, labels, mode, threads, device):
     if device == "gpu":
         settings.update(_configure_gpu())
     with tf.device("/GPU:0" if device == "gpu" else "/CPU:0"):
+        tf.random.set_seed(spec.get("seed", 0))
         network = _Network(spec, weights)
-        batch = tf.constant(_place_inputs(spec["input"]["kind"], inputs))
-        answers = tf.constant(np.ascontiguousarray(labels.T).reshape(-1))
-        return _Trainer(network, spec["optimiser"]["learning_rate"], batch, answers, mode, device, settings)
+        return _Trainer(network, spec, inputs, labels, mode, device, settings)
 
 
 class _Network(object):
@@ -51,11 +51,14 @@ class _Network(object):
                 own[name.split("/")[1]] = self.variables[name] = tf.Variable(value)
             self._plan.append((_OPERATIONS[node["op"]], node, own))
 
-    def logits(self, inputs):
-        """Scores of all labels, (labels, classes); of sequences in the order step, sample."""
+    def logits(self, inputs, judging=False):
+        """Scores (labels, classes), of sequences in the order step, sample; no dropout to judge by."""
         values = {"input": inputs}
         for operation, node, own in self._plan:
-            value = values[node["name"]] = operation(node, own, *[values[name] for name in node["inputs"]])
+            value, *more = [values[name] for name in node["inputs"]]
+            if not (judging and node["op"] == "dropout"):
+                value = operation(node, own, value, *more)
+            values[node["name"]] = value
         return tf.reshape(value, [-1, value.shape[-1]])
 
     def weights(self, names=None):
@@ -66,13 +69,16 @@ class _Network(object):
 class _Trainer(object):
     frozen_parameters = 0
 
-    def __init__(self, network, step_size, inputs, labels, mode, device, settings):
-        self._network, self._step_size = network, step_size
-        self._inputs, self._labels = inputs, labels
+    def __init__(self, network, spec, inputs, labels, mode, device, settings):
+        self._network, self._mode, self._optimiser = network, mode, spec["optimiser"]
+        self._kind, self._place = spec["input"]["kind"], "/GPU:0" if device == "gpu" else "/CPU:0"
+        self._inputs, self._labels = self._placed(inputs), _placed_labels(labels)
         self._waits, self._variables = device == "gpu", list(network.variables.values())
-        self._step = self._train
-        if mode != "eager":
-            self._step = tf.function(self._train, jit_compile=mode == "xla" or None).get_concrete_function()
+        plain = self._optimiser["name"] == "sgd"
+        self._averages = [[] if plain else [tf.Variable(tf.zeros_like(v)) for _ in range(2)] for v in self._variables]
+        rate = self._optimiser["learning_rate"]
+        self._step = self._compiled(lambda: self._train(self._inputs, self._labels, rate))
+        self._fed_step = self._judged = None
         self.weights, self.settings = network.weights, settings
         self.threads = tf.config.threading.get_intra_op_parallelism_threads()
         self.parameters = sum(variable.shape.num_elements() for variable in self._variables)
@@ -85,24 +91,67 @@ class _Trainer(object):
             tf.test.experimental.sync_devices()
         return float(loss.numpy())
 
-    def _train(self):
+    def train(self, batches):
+        total, steps = 0.0, 0
+        with tf.device(self._place):
+            for inputs, labels, rate in batches:
+                fed = self._placed(inputs), _placed_labels(labels), tf.constant(rate, tf.float32)
+                self._fed_step = self._fed_step or self._compiled(self._train, *fed)
+                total, steps = total + self._fed_step(*fed), steps + 1
+            if self._waits:
+                tf.test.experimental.sync_devices()
+            return float(total.numpy()) / steps
+
+    def scores(self, inputs):
+        with tf.device(self._place):
+            fed = self._placed(inputs)
+            self._judged = self._judged or self._compiled(lambda values: self._network.logits(values, True), fed)
+            return self._judged(fed).numpy()
+
+    def _placed(self, inputs):
+        return tf.constant(_place_inputs(self._kind, inputs))
+
+    def _compiled(self, function, *arguments):
+        if self._mode == "eager":
+            return function
+        return tf.function(function, jit_compile=self._mode == "xla" or None).get_concrete_function(*arguments)
+
+    def _train(self, inputs, labels, rate):
         with tf.GradientTape() as tape:
-            loss = _loss(self._network.logits(self._inputs), self._labels)
-        _update(self._variables, tape.gradient(loss, self._variables), self._step_size)
+            scores = self._network.logits(inputs)
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, scores))
+        gradients = tape.gradient(loss, self._variables)
+        for variable, gradient, averages in zip(self._variables, gradients, self._averages):
+            _UPDATES[self._optimiser["name"]](self._optimiser, variable, gradient, averages, rate)
         return loss
 
 
-def _loss(logits, labels):
-    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
-
-
-def _update(variables, gradients, step_size):
+def _descend(optimiser, variable, gradient, averages, rate):
     """What keras.optimizers.SGD does by a product and a difference, in one pass over a parameter."""
-    for variable, gradient in zip(variables, gradients):
-        if isinstance(gradient, tf.IndexedSlices):
-            variable.scatter_sub(tf.IndexedSlices(step_size * gradient.values, gradient.indices))
-        else:
-            tf.raw_ops.ResourceApplyGradientDescent(var=variable.handle, alpha=step_size, delta=gradient)
+    if isinstance(gradient, tf.IndexedSlices):
+        variable.scatter_sub(tf.IndexedSlices(rate * gradient.values, gradient.indices))
+    else:
+        tf.raw_ops.ResourceApplyGradientDescent(var=variable.handle, alpha=rate, delta=gradient)
+
+
+def _adadelta(optimiser, variable, gradient, averages, rate):
+    slots = {"accum": averages[0].handle, "accum_update": averages[1].handle}
+    decay = {"lr": rate, "rho": optimiser["rho"], "epsilon": optimiser["epsilon"]}
+    tf.raw_ops.ResourceApplyAdadelta(var=variable.handle, grad=gradient, **slots, **decay)
+
+
+def _rmsprop(optimiser, variable, gradient, averages, rate):
+    # TensorFlow's epsilon stands inside of the root; its square there is as good as it itself outside.
+    slots = {"ms": averages[0].handle, "mom": averages[1].handle, "momentum": 0.0}
+    decay = {"lr": rate, "rho": optimiser["rho"], "epsilon": optimiser["epsilon"] ** 2}
+    tf.raw_ops.ResourceApplyRMSProp(var=variable.handle, grad=gradient, **slots, **decay)
+
+
+_UPDATES = {"sgd": _descend, "adadelta": _adadelta, "rmsprop": _rmsprop}
+
+
+def _placed_labels(labels):
+    return tf.constant(np.ascontiguousarray(labels.T).reshape(-1))
 
 
 def _place_inputs(kind, inputs):
@@ -217,6 +266,7 @@ _OPERATIONS = {
     "flatten": lambda node, own, value: tf.reshape(value, [value.shape[0], -1]),
     "batch_norm": _batch_norm,
     "relu": lambda node, own, value: tf.nn.relu(value),
+    "dropout": lambda node, own, value: tf.nn.dropout(value, node["rate"]),
     "sigmoid": lambda node, own, value: tf.sigmoid(value),
     "add": lambda node, own, left, right: left + right,
     "embedding": lambda node, own, value: tf.gather(own["weight"], value),

@@ -1,4 +1,4 @@
-"""PyTorch: `torch.nn` modules, automatic differentiation and SGD by PyTorch's own multi-tensor update.
+"""PyTorch: `torch.nn` modules, automatic differentiation, SGD by its multi-tensor update, torch.optim for the rest.
 
 What was chosen here, and by which measured ratios: docs/adapters/torch.md.
 """
@@ -13,6 +13,7 @@ from torch.nn import functional
 from . import Unsupported
 
 MODES = ("eager", "compiled")
+OPTIMISERS = ("sgd", "adadelta", "rmsprop")
 
 # Backward through these layers does not need their own result, so the next layer may write over it.
 _MAY_BE_OVERWRITTEN = ("dense", "conv", "batch_norm", "add")
@@ -53,23 +54,15 @@ def build(spec, weights, inputs, labels, mode, threads, device):
         torch.set_num_interop_threads(1)
     settings = _configure_cuda() if device == "gpu" else _configure_cpu()
 
+    torch.manual_seed(spec.get("seed", 0))
     network = _Network(spec["nodes"])
     network.load(weights)
     kind = spec["input"]["kind"]
-    if kind in ("tokens", "one_hot"):
-        # As nn.LSTM works inside: the steps first, so that it need not transpose.
-        inputs, labels = np.ascontiguousarray(inputs.swapaxes(0, 1)), labels.T
-    inputs, labels = torch.from_numpy(inputs), torch.from_numpy(labels.flatten()).long()
-    if kind == "tokens":
-        inputs = inputs.long()
     if kind == "image" and device == "cpu" and hasattr(torch, "channels_last"):
         network.to(memory_format=torch.channels_last)
-        inputs = inputs.contiguous(memory_format=torch.channels_last)
         settings["memory_format"] = "channels_last"
     place = torch.device("cuda" if device == "gpu" else "cpu")
-    trainer = _Trainer(
-        network.to(place), inputs.to(place), labels.to(place), spec["optimiser"]["learning_rate"], settings
-    )
+    trainer = _Trainer(network.to(place), kind, inputs, labels, spec["optimiser"], settings)
     if mode == "compiled":
         trainer.compile()
     return trainer
@@ -116,15 +109,14 @@ class _Network(nn.Module):
 
 
 class _Trainer:
-    def __init__(self, network, inputs, labels, learning_rate, settings):
-        self.network = network
-        self.inputs, self.labels = inputs, labels
-        self.settings = settings
+    def __init__(self, network, kind, inputs, labels, optimiser, settings):
+        self.network, self._kind, self.settings = network, kind, settings
         self.threads = torch.get_num_threads()
-        self._learning_rate = learning_rate
         self._trained = [value for value in network.parameters() if value.requires_grad]
+        self._learning_rate, self._optimiser = optimiser["learning_rate"], _optimiser(self._trained, optimiser)
+        self.inputs, self.labels = self._placed(inputs), self._placed_labels(labels)
         self._loss = self._forward
-        self._end = torch.cuda.Event() if inputs.is_cuda else None
+        self._end = torch.cuda.Event() if self.inputs.is_cuda else None
         self.parameters = sum(value.numel() for value in self._trained)
         self.frozen_parameters = sum(value.numel() for value in network.parameters()) - self.parameters
 
@@ -139,11 +131,32 @@ class _Trainer:
             loss = self._loss(self.inputs, self.labels)
             loss.backward()
             self._update()
+        self._wait()
+        return loss.item()
+
+    def train(self, batches):
+        total, steps = 0.0, 0
+        for inputs, labels, rate in batches:
+            self._learning_rate = rate
+            loss = self._loss(self._placed(inputs), self._placed_labels(labels))
+            loss.backward()
+            self._update()
+            total, steps = total + loss.detach(), steps + 1
+        self._wait()
+        return total.item() / steps
+
+    def _wait(self):
         if self._end is not None:
             # Behind all work of these steps: forward, backward and update share the one stream of this process.
             self._end.record()
             self._end.synchronize()
-        return loss.item()
+
+    def scores(self, inputs):
+        self.network.eval()
+        with torch.no_grad():
+            found = self.network(self._placed(inputs)).cpu().numpy()
+        self.network.train()
+        return found
 
     def weights(self, names=None):
         found = {}
@@ -158,7 +171,29 @@ class _Trainer:
         logits = self.network(inputs)
         return functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels)
 
+    def _placed(self, inputs):
+        if self._kind in ("tokens", "one_hot"):
+            # As nn.LSTM works inside: the steps first, so that it need not transpose.
+            inputs = np.ascontiguousarray(inputs.swapaxes(0, 1))
+        inputs = torch.from_numpy(inputs)
+        inputs = inputs.long() if self._kind == "tokens" else inputs
+        if "memory_format" in self.settings:
+            inputs = inputs.contiguous(memory_format=torch.channels_last)
+        return inputs.to(self._trained[0].device)
+
+    def _placed_labels(self, labels):
+        labels = labels.T if self._kind in ("tokens", "one_hot") else labels
+        return torch.from_numpy(labels.flatten()).long().to(self._trained[0].device)
+
     def _update(self):
+        if self._optimiser:
+            self._optimiser.param_groups[0]["lr"] = self._learning_rate
+            self._optimiser.step()
+        else:
+            self._descend()
+        self._forget_gradients()
+
+    def _descend(self):
         """What torch.optim.SGD does, without the 1.4 s that making one takes: it imports the compiler."""
         gradients = [value.grad for value in self._trained]
         with torch.no_grad():
@@ -167,11 +202,20 @@ class _Trainer:
             else:
                 for value, gradient in zip(self._trained, gradients):
                     value.add_(gradient, alpha=-self._learning_rate)
-        self._forget_gradients()
 
     def _forget_gradients(self):
         for value in self._trained:
             value.grad = None
+
+
+def _optimiser(parameters, wanted):
+    """PyTorch's own optimiser; None for plain SGD."""
+    rate, name = wanted["learning_rate"], wanted["name"]
+    if name == "adadelta":
+        return torch.optim.Adadelta(parameters, lr=rate, rho=wanted["rho"], eps=wanted["epsilon"])
+    if name == "rmsprop":
+        return torch.optim.RMSprop(parameters, lr=rate, alpha=wanted["rho"], eps=wanted["epsilon"])
+    return None
 
 
 def _bare(kind):
@@ -211,6 +255,7 @@ _MODULES = {
     "flatten": lambda node, _: _Call(lambda values: values.flatten(1)),
     "batch_norm": lambda node, _: nn.BatchNorm2d(node["in_shape"][0], eps=1e-5),
     "relu": lambda node, in_place: nn.ReLU(inplace=in_place),
+    "dropout": lambda node, _: nn.Dropout(node["rate"]),
     "sigmoid": lambda node, _: nn.Sigmoid(),
     "add": lambda node, in_place: _Call(torch.Tensor.add_ if in_place else torch.add),
     "embedding": lambda node, _: _Embedding(node["vocabulary"], node["units"]),

@@ -1,0 +1,140 @@
+"""An adapter without a framework that also trains on batches that it is fed, to plant defects of training in."""
+
+from types import SimpleNamespace
+
+import numpy as np
+from defects import stand_in
+
+from prove import golden
+
+
+class Trainer(stand_in.Trainer):
+    """Trains as an adapter's trainer must, dropout and all; a defect overrides what it breaks."""
+
+    def __init__(self, spec, weights, inputs, labels):
+        super().__init__(spec, weights, inputs, labels)
+        self.random = np.random.RandomState(spec.get("seed", 0))
+        self.state = {}
+        self.operations = golden.OPERATIONS | {"dropout": self.dropout}
+
+    def step(self):
+        return self.learn(self.inputs, self.labels, self.spec["optimiser"]["learning_rate"])
+
+    def train(self, batches):
+        losses = [self.learn(inputs, labels, rate) for inputs, labels, rate in batches]
+        return float(np.mean(losses))
+
+    def learn(self, inputs, labels, rate):
+        spec = dict(self.spec, optimiser=dict(self.spec["optimiser"], learning_rate=rate))
+        rightful = golden.OPERATIONS
+        golden.OPERATIONS = self.operations
+        try:
+            taken = golden.train_step(spec, self.values, inputs, labels, self.state)
+        finally:
+            golden.OPERATIONS = rightful
+        self.update(taken)
+        return float(np.float32(taken.loss))
+
+    def scores(self, inputs):
+        return golden.forward(self.spec, self.values, inputs)[0]
+
+    def dropout(self, node, own, x):
+        factors = self.mask(x.shape, node["rate"])
+        return x * factors, lambda dy: ([dy * factors], {})
+
+    def mask(self, shape, rate):
+        return (self.random.random_sample(shape) >= rate) / (1 - rate)
+
+
+def adapter(trainer=Trainer, optimisers=("sgd", "adadelta", "rmsprop")):
+    """An adapter whose trainers are of this class."""
+
+    def build(spec, weights, inputs, labels, mode, threads, device):
+        return trainer(spec, weights, inputs, labels)
+
+    return SimpleNamespace(build=build, OPTIMISERS=optimisers)
+
+
+class Unfed(Trainer):
+    """Trains on its first batch, whatever it is fed."""
+
+    def train(self, batches):
+        return float(np.mean([self.learn(self.inputs, self.labels, rate) for _, _, rate in batches]))
+
+
+class Rateless(Trainer):
+    """Takes no learning rate but its first."""
+
+    def train(self, batches):
+        rate = self.spec["optimiser"]["learning_rate"]
+        return float(np.mean([self.learn(inputs, labels, rate) for inputs, labels, _ in batches]))
+
+
+class LastLoss(Trainer):
+    """Returns the last loss in place of the mean."""
+
+    def train(self, batches):
+        return [self.learn(*batch) for batch in batches][-1]
+
+
+class Forgetful(Trainer):
+    """Begins its averages anew in each step."""
+
+    def learn(self, inputs, labels, rate):
+        self.state = {}
+        return super().learn(inputs, labels, rate)
+
+
+class Descending(Trainer):
+    """Trains by plain SGD, whatever the optimiser."""
+
+    def learn(self, inputs, labels, rate):
+        self.spec = dict(self.spec, optimiser={"name": "sgd", "learning_rate": rate})
+        return super().learn(inputs, labels, rate)
+
+
+class DroppingScores(Trainer):
+    """Judges with dropout."""
+
+    def scores(self, inputs):
+        rightful = golden.OPERATIONS
+        golden.OPERATIONS = self.operations
+        try:
+            return super().scores(inputs)
+        finally:
+            golden.OPERATIONS = rightful
+
+
+class Unscaled(Trainer):
+    """Drops without scaling what is kept."""
+
+    def mask(self, shape, rate):
+        return super().mask(shape, rate) * (1 - rate)
+
+
+class KeepingRate(Trainer):
+    """Keeps as many as should be dropped."""
+
+    def mask(self, shape, rate):
+        return (self.random.random_sample(shape) < rate) / (1 - rate) if rate else np.ones(shape)
+
+
+class OneMask(Trainer):
+    """Draws its mask once."""
+
+    def mask(self, shape, rate):
+        return (np.random.RandomState(7).random_sample(shape) >= rate) / (1 - rate)
+
+
+class SampleMask(Trainer):
+    """Drops the same values in every sample."""
+
+    def mask(self, shape, rate):
+        return np.broadcast_to(super().mask((1, *shape[1:]), rate), shape)
+
+
+class MapMask(Trainer):
+    """Drops whole feature maps."""
+
+    def mask(self, shape, rate):
+        return np.broadcast_to(super().mask(shape[:2] + (1,) * (len(shape) - 2), rate), shape)

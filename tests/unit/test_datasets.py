@@ -1,0 +1,209 @@
+"""Data sets: every published form becomes the same arrays, and what is not the published file becomes one sentence."""
+
+import copy
+import functools
+import gzip
+import hashlib
+import http.server
+import io
+import pickle
+import tarfile
+import threading
+
+import numpy as np
+import pytest
+
+from datasets import DatasetError, splits
+
+RANDOM = np.random.RandomState(1)
+IMAGES = RANDOM.randint(0, 256, (20, 3, 32, 32)).astype(np.uint8)
+LABELS = np.arange(20) % 10
+DIGITS = RANDOM.randint(0, 256, (20, 1, 4, 4)).astype(np.uint8)
+
+
+def idx(array):
+    header = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes()
+    return header + array.astype(np.uint8).tobytes()
+
+
+def records(images, labels):
+    return np.concatenate([labels[:, None].astype(np.uint8), images.reshape(len(images), -1)], axis=1).tobytes()
+
+
+def pickled(images, labels):
+    return pickle.dumps({b"data": images.reshape(len(images), -1), b"labels": labels.tolist()}, protocol=2)
+
+
+IDX = {
+    "train-images": idx(DIGITS[:12, 0]),
+    "train-labels": idx(LABELS[:12]),
+    "t10k-images": idx(DIGITS[12:, 0]),
+    "t10k-labels": idx(LABELS[12:]),
+}
+BINARY = {"b1.bin": records(IMAGES[:6], LABELS[:6]), "b2.bin": records(IMAGES[6:12], LABELS[6:12])}
+BINARY["test.bin"] = records(IMAGES[12:], LABELS[12:])
+PYTHON = {"b1": pickled(IMAGES[:6], LABELS[:6]), "b2": pickled(IMAGES[6:12], LABELS[6:12])}
+PYTHON["test"] = pickled(IMAGES[12:], LABELS[12:])
+CSV = {"all.csv": "\n".join(",".join(map(str, [*d.ravel(), n])) for d, n in zip(DIGITS, LABELS, strict=True)).encode()}
+
+
+def entry(shape, contents, counts, *versions):
+    """An entry of the catalogue with the sums of these files."""
+    sums = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    classes = [str(label) for label in range(10)]
+    words = {
+        "label": "Pictures",
+        "shape": shape,
+        "classes": classes,
+        "counts": dict(zip(("train", "test"), counts, strict=True)),
+    }
+    return words | {"sums": sums, "versions": list(versions)}
+
+
+SMALL = entry(
+    [1, 4, 4],
+    IDX,
+    (12, 8),
+    {"format": "idx", "train": ["train-images", "train-labels"], "test": ["t10k-images", "t10k-labels"]},
+)
+CIFAR = entry(
+    [3, 32, 32],
+    BINARY | PYTHON,
+    (12, 8),
+    {"format": "cifar_binary", "archive": "binary.tar.gz", "train": ["b1.bin", "b2.bin"], "test": ["test.bin"]},
+    {"format": "cifar_python", "archive": "python.tar.gz", "train": ["b1", "b2"], "test": ["test"]},
+)
+
+
+def folder(path, contents, packed=True):
+    path.mkdir(parents=True)
+    for name, content in contents.items():
+        (path / (name + ".gz" * packed)).write_bytes(gzip.compress(content) if packed else content)
+    return path
+
+
+def archive(path, contents):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, "w:gz") as file:
+        for name, content in contents.items():
+            member = tarfile.TarInfo(f"inner/{name}")
+            member.size = len(content)
+            file.addfile(member, io.BytesIO(content))
+    return path
+
+
+@pytest.fixture
+def read(tmp_path):
+    """A function that prepares a data set and returns its splits."""
+
+    def make(entry, location):
+        paths = tmp_path / "out/train.npz", tmp_path / "out/test.npz"
+        splits.prepare(entry, str(location), *paths)
+        return [dict(np.load(path)) for path in paths]
+
+    make.out = tmp_path / "out"
+    return make
+
+
+def is_whole(found, images):
+    train, test = found
+    for split, chosen in ((train, slice(12)), (test, slice(12, None))):
+        assert split["images"].dtype == np.uint8 and split["labels"].dtype == np.int64
+        assert np.array_equal(split["images"], images[chosen]) and np.array_equal(split["labels"], LABELS[chosen])
+        assert str(split["name"]) == "Pictures" and split["classes"].tolist() == [str(label) for label in range(10)]
+    assert (
+        str(train["sha256"])
+        == hashlib.sha256(images[:12].tobytes() + LABELS[:12].astype(np.int64).tobytes()).hexdigest()
+    )
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_idx_files_with_and_without_gzip(tmp_path, read, packed):
+    is_whole(read(SMALL, folder(tmp_path / "x", IDX, packed)), DIGITS)
+
+
+def test_both_versions_of_cifar_are_the_same_images(tmp_path, read):
+    is_whole(read(CIFAR, archive(tmp_path / "binary.tar.gz", BINARY)), IMAGES)
+    is_whole(read(CIFAR, archive(tmp_path / "python.tar.gz", PYTHON)), IMAGES)
+    is_whole(read(CIFAR, folder(tmp_path / "plain", PYTHON, packed=False)), IMAGES)
+    is_whole(read(CIFAR, archive(tmp_path / "inside/python.tar.gz", PYTHON).parent), IMAGES)
+
+
+def test_files_of_a_server(tmp_path, read):
+    folder(tmp_path / "served/mnist", IDX)
+    archive(tmp_path / "served/binary.tar.gz", BINARY)
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path / "served")
+    with http.server.ThreadingHTTPServer(("localhost", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        place = f"http://localhost:{server.server_port}"
+        try:
+            is_whole(read(SMALL, f"{place}/mnist/"), DIGITS)
+            is_whole(read(CIFAR, f"{place}/binary.tar.gz"), IMAGES)
+            with pytest.raises(DatasetError, match="cannot be had"):
+                read(SMALL, f"{place}/nothing")
+        finally:
+            server.shutdown()
+
+
+def test_a_subset_without_test_images_holds_out_a_fifth_of_each_class(tmp_path, read):
+    many = {"all.csv": b"\n".join([CSV["all.csv"]] * 5)}
+    subset = entry([1, 4, 4], many, (80, 20), {"format": "csv", "all": ["all.csv"]})
+    train, test = read(subset, folder(tmp_path / "x", many))
+    assert np.bincount(test["labels"]).tolist() == [2] * 10 and np.bincount(train["labels"]).tolist() == [8] * 10
+    again = read(subset, tmp_path / "x")
+    assert np.array_equal(again[1]["images"], test["images"])
+
+
+def test_what_is_not_the_published_file_is_one_sentence_and_nothing_is_written(tmp_path, read):
+    def refused(entry, location, words):
+        with pytest.raises(DatasetError) as error:
+            read(entry, location)
+        sentence = str(error.value)
+        assert words in sentence and sentence.endswith(".") and "\n" not in sentence
+        assert not read.out.exists() or list(read.out.iterdir()) == []
+
+    def broken(name, contents, file, content):
+        return folder(tmp_path / name, contents | {file: content}, packed=False)
+
+    refused(SMALL, tmp_path / "nowhere", "There is no file or folder")
+    missing = {name: content for name, content in IDX.items() if name != "t10k-labels"}
+    refused(SMALL, folder(tmp_path / "a", missing), "there is no file t10k-labels or t10k-labels.gz in")
+    other = idx(255 - DIGITS[:12, 0])
+    refused(SMALL, broken("b", IDX, "train-images", other), "train-images is not the published file: its sha256 is")
+    refused(
+        SMALL, broken("c", IDX, "train-images", idx(DIGITS[:12, 0])[:-5]), "announces 12 x 4 x 4 bytes and holds 187"
+    )
+    narrow = idx(DIGITS[:12, 0, :3])
+    refused(
+        SMALL, broken("d", IDX, "train-images", narrow), "hold 12 images of 1 x 3 x 4, and 12 of 1 x 4 x 4 are needed"
+    )
+    refused(SMALL, broken("e", IDX, "train-labels", b"P5 28 28"), "train-labels is not an IDX file of bytes")
+    half = folder(tmp_path / "f", IDX) / "train-images.gz"
+    half.write_bytes(half.read_bytes()[:-20])
+    refused(SMALL, half.parent, "is not a whole gzip file")
+    packed = archive(tmp_path / "binary.tar.gz", BINARY)
+    packed.write_bytes(packed.read_bytes()[: packed.stat().st_size // 2])
+    refused(CIFAR, packed, "is not a whole archive")
+    refused(
+        CIFAR, broken("g", BINARY, "b1.bin", BINARY["b1.bin"][:-1]), "b1.bin has 18,437 bytes, which is no whole number"
+    )
+    wrong = copy.deepcopy(SMALL) | {"classes": ["0", "1"]}
+    refused(wrong, folder(tmp_path / "h", IDX), "there are labels outside of 0 to 1")
+
+
+def test_a_pickle_that_is_not_the_published_one_is_not_opened(tmp_path, read):
+    class Bomb:
+        def __reduce__(self):
+            return (tmp_path.joinpath("opened").mkdir, ())
+
+    planted = folder(tmp_path / "x", PYTHON | {"b2": pickle.dumps(Bomb())}, packed=False)
+    with pytest.raises(DatasetError, match="b2 is not the published file"):
+        read(CIFAR, planted)
+    assert not (tmp_path / "opened").exists()
+
+
+def test_a_data_set_that_is_not_configured_says_what_to_write(tmp_path):
+    with pytest.raises(
+        DatasetError, match="Pictures is not there: write the folder, archive or URL of its files under 'data'"
+    ):
+        splits.prepare(SMALL, None, tmp_path / "train.npz", tmp_path / "test.npz")

@@ -1,0 +1,171 @@
+"""Training on real images: what is proven of it, in which order images come, and when it ends."""
+
+import copy
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from defects import stand_in
+from defects import training as planted
+
+import configuration
+from prove import compare, golden
+from train import plan
+from worker import networks, prove, training
+from worker.adapters import Unsupported
+from worker.timing import Diverged
+
+ROOT = Path(__file__).parents[2]
+CATALOGUE = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
+TRAINED = [name for name in CATALOGUE if "dataset" in networks.resolve(name, CATALOGUE)]
+
+
+def verdict(name, adapter):
+    spec = networks.specify(name, CATALOGUE, narrow=True)
+    return compare.judge(spec, golden.expect(spec), prove.collect(adapter, spec, prove.BATCH, "", 1, "cpu"))
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_right_training_is_proven(name):
+    proof = verdict(name, planted.adapter())
+    assert proof.passed, proof.reason
+    assert json.dumps(proof.details)
+    kept = {key: share for key, share in proof.details.items() if key.endswith("_kept")}
+    assert len(kept) == {"mnist": 2, "cifar10": 2}.get(name, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "defect", "check", "words"),
+    [
+        ("mnist", planted.Unfed, "feeding", "the mean loss over 3 mini-batches that were fed"),
+        ("mnist-cntk", planted.Rateless, "feeding", "the mean loss over 3 mini-batches that were fed"),
+        ("mnist", planted.LastLoss, "feeding", "the mean loss over 3 mini-batches that were fed"),
+        ("mnist", planted.Forgetful, "steps", "is wrong after one step and then a call of 3 steps"),
+        ("cifar10", planted.Forgetful, "steps", "is wrong after one step and then a call of 3 steps"),
+        ("cifar10", planted.Descending, "steps", "is wrong after one step"),
+        ("mnist", planted.DroppingScores, "scores", "dropout may be in them"),
+        ("mnist", planted.Unscaled, "dropout", "makes other values of 1 than 0 and 1.333"),
+        ("mnist", planted.KeepingRate, "dropout", "dropout of 0.25 on feature maps keeps 0.2"),
+        ("mnist", planted.OneMask, "dropout", "drops the same values in each step"),
+        ("mnist", planted.SampleMask, "dropout", "drops the same values in each sample"),
+        ("mnist", planted.MapMask, "dropout", "drops neighbours together, such as whole maps"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_defect_of_training_is_refused(name, defect, check, words):
+    proof = verdict(name, planted.adapter(defect))
+    assert (proof.passed, proof.check) == (False, check), proof.reason
+    assert words in proof.reason
+
+
+def test_an_adapter_that_cannot_train_is_unsupported():
+    spec = networks.specify("mnist", CATALOGUE, narrow=True)
+    with pytest.raises(Unsupported, match="no optimiser 'adadelta'"):
+        prove.collect(stand_in.adapter(), spec, prove.BATCH, "", 1, "cpu")
+    plain = dict(spec, optimiser={"name": "sgd", "learning_rate": 0.01})
+    with pytest.raises(Unsupported, match="have no 'train'"):
+        prove.collect(stand_in.adapter(), plain, prove.BATCH, "", 1, "cpu")
+
+
+def test_learning_rates_follow_cntk_s_schedule_and_keras_s_decay():
+    steps = {"learning_rate": 0.1, "after_epochs": [[10, 0.03], [20, 0.01]]}
+    assert [training.learning_rate(steps, epoch, 0) for epoch in (1, 10, 11, 20, 21)] == [0.1, 0.1, 0.03, 0.03, 0.01]
+    assert training.learning_rate({"learning_rate": 1e-4, "decay": 1e-6}, 3, 10**6) == pytest.approx(5e-5)
+
+
+class Recorder:
+    """A trainer that keeps what it is fed, and knows the right answers from the first pixel."""
+
+    def __init__(self, loss=1.0):
+        self.fed, self.loss = [], loss
+
+    def train(self, batches):
+        self.fed.append([(inputs.copy(), labels.copy()) for inputs, labels, _ in batches])
+        return self.loss
+
+    def scores(self, inputs):
+        return np.eye(10)[np.rint(inputs[:, 0, 0, 0] * 255).astype(int)]
+
+
+def train(trainer, **changes):
+    labels = np.arange(25, dtype=np.int32) % 10
+    images = np.zeros((25, 1, 2, 2), np.uint8)
+    images[:, 0, 0, 0] = labels
+    images[:, 0, 1, 1] = np.arange(25)
+    wrong = images.copy()
+    wrong[:5, 0, 0, 0] = (labels[:5] + 1) % 10
+    splits, said = {"train": (images, labels), "test": (wrong, labels)}, []
+    planned = {"seed": 5, "epochs": 3, "target_accuracy": 1.0, "budget_seconds": 100} | changes
+    ticks = iter(range(10**6))
+    stopped = training.train(
+        trainer,
+        {"learning_rate": 0.1},
+        splits,
+        4,
+        planned,
+        lambda: float(next(ticks)),
+        lambda: 0.0,
+        lambda event, **fields: said.append(fields),
+    )
+    return stopped, said
+
+
+def test_an_epoch_is_every_image_once_in_an_order_of_its_own():
+    recorder = Recorder()
+    stopped, said = train(recorder)
+    assert stopped == "epochs" and [epoch["epoch"] for epoch in said] == [1, 2, 3]
+    orders = []
+    for epoch in recorder.fed:
+        assert [inputs.shape for inputs, _ in epoch] == [(4, 1, 2, 2)] * 6
+        order = [round(float(value) * 255) for inputs, _ in epoch for value in inputs[:, 0, 1, 1]]
+        assert len(set(order)) == 24 and [image % 10 for image in order] == [n for _, labels in epoch for n in labels]
+        orders.append(order)
+    assert orders[0] != orders[1] != orders[2]
+    again = Recorder()
+    train(again)
+    assert np.array_equal(again.fed[2][5][0], recorder.fed[2][5][0])
+    other = Recorder()
+    train(other, seed=6)
+    assert not np.array_equal(other.fed[0][0][0], recorder.fed[0][0][0])
+
+
+def test_training_ends_at_the_accuracy_or_at_the_budget_or_when_it_diverges():
+    stopped, said = train(Recorder(), target_accuracy=0.8)
+    assert stopped == "accuracy" and len(said) == 1
+    # The last of seven mini-batches has one image and three that fill it up and do not count.
+    assert said[0]["accuracy"] == 0.8
+    stopped, said = train(Recorder(), budget_seconds=20)
+    assert stopped == "seconds" and len(said) == 2
+    # The clock of this test counts its readings: two for each of six mini-batches, and one at the end.
+    assert said[0]["seconds"] == 13 and said[0]["feed_seconds"] == 6
+    with pytest.raises(Diverged, match="the mean loss of epoch 1 was nan"):
+        train(Recorder(float("nan")))
+
+
+def load(**changes):
+    config = {"grid": "quick"} | changes
+    return configuration.load(ROOT, config)
+
+
+def test_a_subset_has_a_name_of_its_own_and_gives_way_to_the_whole():
+    subset = plan.expand(load(), 2)
+    assert {training.dataset for training in subset.values()} == {"mnist-5k"}
+    assert "local-cpu/torch-2.13.eager-mnist-on-mnist-5k-b128-t1-d1-r1" in subset
+    whole = plan.expand(load(data={"mnist": "somewhere"}), 2)
+    assert {training.dataset for training in whole.values()} == {"mnist"} and not set(whole) & set(subset)
+    without = plan.expand(load(grid="paper"), 2)
+    assert {training.network for training in without.values()} == {"mnist", "mnist-cntk"}
+    assert plan.missing(load(grid="paper")) == ["CIFAR-10"]
+
+
+def test_a_network_that_does_not_fit_its_images_is_refused():
+    loaded = load()
+    loaded.datasets["mnist-5k"] = copy.deepcopy(loaded.datasets["mnist-5k"]) | {"shape": [1, 8, 8]}
+    with pytest.raises(configuration.ConfigurationError, match=r"it takes images of \[1, 28, 28\] in 10 classes"):
+        plan.expand(loaded, 2)
+    loaded = load()
+    loaded.grid["training"]["networks"] = ["fcn5"]
+    with pytest.raises(configuration.ConfigurationError, match="'fcn5' cannot be trained on images"):
+        plan.expand(loaded, 2)

@@ -1,0 +1,27 @@
+# A data set is read, checked and written once, as plain arrays that every worker can read.
+from datasets import splits
+
+splits.publish(CONFIGURATION.data)
+
+
+# They may be fetched, which a node of a cluster often cannot.
+localrules:
+    prepare_dataset,
+
+
+rule prepare_dataset:
+    """Check the published files of a data set, and write its images for training and for testing as plain arrays."""
+    output:
+        train="results/datasets/{dataset}/train.npz",
+        test="results/datasets/{dataset}/test.npz",
+    log:
+        "logs/datasets/{dataset}.log",
+    priority: BEFORE_CELLS
+    conda:
+        "../../envs/workflow.yaml"
+    params:
+        entry=lambda wildcards: configuration.digest(CONFIGURATION.datasets[wildcards.dataset]),
+        code=configuration.code_digest([SCRIPTS / "datasets" / f"{name}.py" for name in ("formats", "splits")]),
+    shell:
+        "workflow/scripts/steptime datasets.splits --dataset {wildcards.dataset}"
+        " --train {output.train} --test {output.test} 2>&1 | tee {log} >&2"

@@ -1,0 +1,79 @@
+"""Puts the files of all trainings of a grid into one, with what their footers say of machines, software and resources.
+
+python -m train.merge --config '{"grid": "quick"}' --output results/training/all.parquet
+"""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import configuration
+from measure import machine, placement
+from measure.shard import FOOTER, ShardError
+from merge import MixedRowsError
+from train import plan, shard
+from whole import whole
+
+TRAININGS = Path("results/training")
+
+
+def main() -> None:
+    """Command line; every broken file is named before it gives up."""
+    parser = argparse.ArgumentParser(description="Merge the trainings of a grid.")
+    parser.add_argument("--config", required=True, type=json.loads, help="Snakemake's configuration, as JSON")
+    parser.add_argument("--output", required=True, type=Path)
+    options = parser.parse_args()
+    try:
+        loaded = configuration.load(Path(), options.config)
+        merged = merge(list(plan.expand(loaded, len(os.sched_getaffinity(0)))), plan.missing(loaded))
+    except (configuration.ConfigurationError, ShardError, MixedRowsError) as error:
+        sys.exit(str(error))
+    with whole(options.output) as file:
+        pq.write_table(merged, file)
+
+
+def merge(keys: list[str], missing: list[str], folder: Path = TRAININGS) -> pa.Table:
+    """All epochs, and in the metadata `machines` by id, `software` by environment, and `resources` by the cell's key.
+
+    `missing` are labels of data sets that cannot be had, and are told on.
+
+    Raises ShardError, which names every file that cannot be read, and MixedRowsError for two kinds of machine in one
+    platform, unless its entry says `equal_machines`.
+    """
+    tables, errors = [], []
+    known: dict[str, Any] = {"machines": {}, "software": {}, "resources": {}, "missing": missing}
+    kinds: dict[str, set[str]] = {}
+    for key in keys:
+        try:
+            table, footer = shard.read(folder / f"{key}.parquet")
+        except ShardError as error:
+            errors.append(str(error))
+            continue
+        row = table.slice(0, 1).to_pylist()[0]
+        known["machines"][row["machine_id"]] = footer["machine"]
+        kinds.setdefault(row["platform"], set()).add(machine.kind(footer["machine"]))
+        software = known["software"].get(row["environment"])
+        if software is None or software["framework_version"] is None:
+            known["software"][row["environment"]] = footer["software"]
+        known["resources"][key] = footer["resources"]
+        tables.append(table.append_column("key", pa.array([key] * len(table))).replace_schema_metadata())
+    if errors:
+        raise ShardError("\n".join(errors))
+    for platform, found in kinds.items():
+        if len(found) > 1 and not placement.entry(platform).get("equal_machines"):
+            raise MixedRowsError(
+                f"{folder / platform} holds trainings of {len(found)} machines ({'; '.join(sorted(found))}), which "
+                "cannot stand in one column: move those of the others to a folder of their own, and add its name to "
+                "config/platforms.yaml and to 'platforms' of the grid."
+            )
+    return pa.concat_tables(tables).replace_schema_metadata({FOOTER: json.dumps(known).encode()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Training on real images: epochs of shuffled mini-batches, and the accuracy on the test images after each.
+
+All times are seconds of a monotonic clock. In the timed region of an epoch lies all that training does with images
+that lie in the host's memory as bytes: drawing a mini-batch and turning it to float32 from 0 to 1 (`feed`), what the
+framework does to have it (`copy`), and the steps. What is left over by the last full mini-batch is left out of its
+epoch. Judging the network comes after the epoch's time is taken. Plain Python that 3.6 can import: standard library
+and numpy.
+"""
+
+import math
+
+import numpy as np
+
+from .timing import Diverged
+
+WHITE = 255.0
+# More than any training has, so that no two epochs of any two seeds are in the same order.
+EPOCHS = 10000
+
+
+def read(path):
+    """Images (uint8: count, channels, height, width) and labels (int32) of a split, as `datasets.splits` wrote it."""
+    with np.load(str(path)) as split:
+        return split["images"], split["labels"].astype(np.int32)
+
+
+def learning_rate(optimiser, epoch, steps_before):
+    """The rate of a step of an epoch, counted from 1, before which so many steps were taken.
+
+    `decay` is that of Keras 2.0's optimisers, `after_epochs` is CNTK's schedule.
+    """
+    rate = optimiser["learning_rate"]
+    for epochs, later in optimiser.get("after_epochs", []):
+        if epoch > epochs:
+            rate = later
+    return rate / (1.0 + optimiser.get("decay", 0.0) * steps_before)
+
+
+def train(trainer, optimiser, splits, batch, plan, clock, cpu_clock, emit):
+    """Trains until the plan's accuracy, epochs or seconds are reached; returns which: "accuracy", "epochs" or
+    "seconds".
+
+    `splits` are (images, labels) to train and to test on; `plan` is {seed, epochs, target_accuracy, budget_seconds}.
+    `emit("epoch", ...)` gets each epoch's number, steps, seconds, feed_seconds, cpu_seconds (of all threads), loss
+    (mean over its steps), and of the test images test_loss, accuracy and test_seconds. Raises Diverged.
+    """
+    images, labels = splits["train"]
+    steps = len(images) // batch
+    total = 0.0
+    for epoch in range(1, plan["epochs"] + 1):
+        order = np.random.RandomState(EPOCHS * plan["seed"] + epoch).permutation(len(images))
+        feeding = _Feeding(images, labels, order, batch, clock)
+        rates = (learning_rate(optimiser, epoch, (epoch - 1) * steps + step) for step in range(steps))
+        cpu, start = cpu_clock(), clock()
+        loss = trainer.train((inputs, answers, rate) for (inputs, answers), rate in zip(feeding, rates))
+        seconds, cpu = clock() - start, cpu_clock() - cpu
+        total += seconds
+        if not math.isfinite(loss):
+            raise Diverged("the mean loss of epoch {} was {}".format(epoch, loss))
+        test_loss, accuracy = judge(trainer, splits["test"], batch)
+        emit(
+            "epoch",
+            epoch=epoch,
+            steps=steps,
+            seconds=seconds,
+            feed_seconds=feeding.seconds,
+            cpu_seconds=cpu,
+            loss=loss,
+            test_loss=test_loss,
+            accuracy=accuracy,
+            test_seconds=clock() - start - seconds,
+        )
+        if accuracy >= plan["target_accuracy"]:
+            return "accuracy"
+        if total >= plan["budget_seconds"]:
+            return "seconds"
+    return "epochs"
+
+
+def judge(trainer, split, batch):
+    """Mean cross-entropy and share of right answers over all images of a split."""
+    images, labels = split
+    losses, right = 0.0, 0
+    for start in range(0, len(images), batch):
+        answers = labels[start : start + batch]
+        # The last images are filled up to a whole mini-batch, whose other answers do not count.
+        chosen = np.resize(np.arange(start, start + len(answers)), batch)
+        scores = np.array(trainer.scores(as_inputs(images[chosen])), np.float64)[: len(answers)]
+        scores -= scores.max(1, keepdims=True)
+        losses += (np.log(np.exp(scores).sum(1)) - scores[np.arange(len(answers)), answers]).sum()
+        right += int((scores.argmax(1) == answers).sum())
+    return losses / len(images), right / float(len(images))
+
+
+def as_inputs(images):
+    """Bytes as float32 from 0 to 1."""
+    return images.astype(np.float32) / np.float32(WHITE)
+
+
+class _Feeding(object):
+    """The mini-batches of an epoch, and the seconds that making them took."""
+
+    def __init__(self, images, labels, order, batch, clock):
+        self.images, self.labels, self.order, self.batch, self.clock = images, labels, order, batch, clock
+        self.seconds = 0.0
+
+    def __iter__(self):
+        for start in range(0, len(self.order) - self.batch + 1, self.batch):
+            before = self.clock()
+            chosen = self.order[start : start + self.batch]
+            made = as_inputs(self.images[chosen]), self.labels[chosen]
+            self.seconds += self.clock() - before
+            yield made
