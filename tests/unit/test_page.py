@@ -46,7 +46,7 @@ def test_a_cell_stands_once_with_its_share_of_the_peak_of_its_threads_and_its_re
     assert cells.marks_of(found)["oversubscribed"].startswith("used more CPU than it was given")
     assert (found["status"].iloc[3], found["remarks"].iloc[3]) == ("crashed", "ended by SIGSEGV")
     rows = json.loads(explorer.as_json(found, cells.columns_of(found)))["rows"]
-    assert [None if row[7] is None else row[7][:2] for row in rows] == [[1, 1], [0.5, 0.5], [0.5, 0.5], None]
+    assert [None if row[8] is None else row[8][:2] for row in rows] == [[1, 1], [0.5, 0.5], [0.5, 0.5], None]
 
 
 def test_devices_are_a_column_where_they_differ(tmp_path):

@@ -78,7 +78,7 @@ def test_cells_are_filtered_and_sorted(page):
     assert column(page, "Network") == ["AlexNet"] * 3
     page.press("#cells button[type=reset]")
     page.wait(f"{ROWS}.length === 21")
-    heading = "#cells-table thead th:nth-child(7)"
+    heading = "#cells-table thead th:nth-child(8)"
     for falling, told in ((False, "ascending"), (True, "descending")):
         page.press(heading)
         page.wait(f"document.querySelector({heading!r}).ariaSort === {told!r}")

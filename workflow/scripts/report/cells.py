@@ -22,6 +22,8 @@ COLUMNS = (
     Column("platform", "Platform", "text", True),
     Column("threads", "Threads", "count", True),
     Column("devices", "Devices", "count", True),
+    # Beside the time, so that it is in sight why there is none.
+    Column("status", "Status", "text", True),
     Column("seconds", "Ours (s)", "number"),
     Column("interval", "95 % interval (s)", "interval"),
     Column("theirs", "Theirs (s)", "number"),
@@ -30,7 +32,6 @@ COLUMNS = (
     Column("peak_memory_bytes", "Memory (MiB)", "mebibytes"),
     Column("samples", "Samples", "count"),
     Column("repeats", "Repeats", "count"),
-    Column("status", "Status", "text", True),
     Column("remarks", "Reason and remarks", "words"),
 )
 

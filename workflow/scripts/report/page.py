@@ -227,9 +227,14 @@ def _software(measured: list[Measured]) -> dict[str, dict[str, str]]:
 
 
 def _declared(settings: dict[str, dict[str, str]]) -> str:
-    """What workers declare of themselves by platform and mode, in words."""
-    texts = {place: ", ".join(f"{name} {value}" for name, value in found.items()) for place, found in settings.items()}
-    return "; ".join(f"{place}: {text}" for place, text in texts.items() if text) or "not told"
+    """What workers declare of themselves by platform and mode, in words; where it differs, of which it is."""
+    places: dict[str, list[str]] = {}
+    for place, found in settings.items():
+        places.setdefault(", ".join(f"{name} {value}" for name, value in found.items()), []).append(place)
+    places.pop("", None)
+    if len(places) < 2:
+        return "".join(places) or "not told"
+    return "; ".join(f"{text} ({'; '.join(names)})" for text, names in places.items())
 
 
 def _values(measured: list[Measured], column: str) -> list[str]:
