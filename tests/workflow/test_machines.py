@@ -1,0 +1,82 @@
+"""Table 4 of three machines: measured apart, and brought together."""
+
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+import yaml
+
+# Three checkouts on one machine stand for three machines; each gives its cells another number of threads.
+CORES = {"desktop": 1, "server": 2, "laptop": 1}
+GRID = {
+    "environments": ["torch-2.13", "mxnet-1.9"],
+    "networks": ["tiny"],
+    "threads": {"table": ["all"], "figure": ["all"]},
+    "sampling": {"budget_seconds": 0.5, "precision": 0.1, "least_samples": 5},
+    "limits": {"seconds": 120},
+}
+CONFIG = ("--config", "grid=mine.yaml", "platforms=platforms.yaml")
+
+
+def configured(checkout, platforms, **needs):
+    """The checkout with a grid of these platforms."""
+    entries = {name: {"label": name, "device": "cpu", "cores": CORES[name], **needs} for name in CORES}
+    (checkout.root / "platforms.yaml").write_text(yaml.safe_dump(entries))
+    (checkout.root / "mine.yaml").write_text(yaml.safe_dump(GRID | {"platforms": platforms}))
+    return checkout
+
+
+@pytest.fixture(scope="module")
+def machines(new_checkout):
+    """A checkout for each platform, in which its cells were measured."""
+    checkouts = {name: configured(new_checkout("slurm"), [name]) for name in CORES}
+    runs = [checkout.start(*CONFIG, "--", "shi2016_table4") for checkout in checkouts.values()]
+    for run in runs:
+        printed, _ = run.communicate(timeout=300)
+        assert run.returncode == 0, printed
+    return checkouts
+
+
+@pytest.fixture
+def elsewhere(new_checkout):
+    """A checkout on a machine that is none of the three."""
+    return configured(new_checkout("slurm"), list(CORES), cpu="another processor")
+
+
+def table_of(checkout):
+    """Its Table 4, for which nothing is measured: rows of ours, and the Markdown."""
+    done = checkout.snakemake(*CONFIG, "--", "shi2016_table4")
+    assert done.returncode == 0 and "cell 1 of" not in done.stdout, done.stdout
+    table = checkout.root / "results/tables/shi2016_table4"
+    rows = pd.read_parquet(table.with_suffix(".parquet"))
+    return rows[rows["source"] == "ours"], table.with_suffix(".md").read_text()
+
+
+def carry(checkout, *arguments):
+    """`make pack` or `make merge`."""
+    done = subprocess.run(
+        ["workflow/scripts/steptime", "merge.carry", *arguments],
+        cwd=checkout.root,
+        env=checkout.environment() | {"STEPTIME_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_three_machines_packed_is_one_table_with_a_column_of_each(machines, elsewhere, tmp_path):
+    refused = elsewhere.snakemake(*CONFIG, "--", "shi2016_table4").stdout
+    assert "2 shards of the platform 'desktop' are missing" in refused and "`make merge FROM=" in refused
+    for name, checkout in machines.items():
+        packed = str(tmp_path / f"{name}.tar.gz")
+        carry(checkout, "pack", "--to", packed)
+        carry(elsewhere, "take", "--from", packed, "--platforms", "platforms.yaml")
+    rows, text = table_of(elsewhere)
+    found = rows.groupby("platform")[["threads", "environment"]].agg(["max", "nunique"])
+    assert found["threads"]["max"].to_dict() == CORES and set(found["environment"]["nunique"]) == {2}
+    assert all(f"Here: {name}" in text for name in CORES), text
+    for name, checkout in machines.items():
+        own = pd.read_parquet(checkout.root / "results/tables/shi2016_table4.parquet")
+        own = own[own["source"] == "ours"].set_index("environment")["ours"].to_dict()
+        assert rows[rows["platform"] == name].set_index("environment")["ours"].to_dict() == own
