@@ -1,0 +1,190 @@
+"""Caffe2: a net of operators on named blobs, with Caffe2's own gradients, run by its own executor.
+
+What was chosen here, and by which measured ratios: docs/adapters/caffe2.md.
+"""
+
+import logging
+
+import numpy as np
+import torch
+from caffe2.python import brew, core, model_helper, recurrent, rnn_cell, workspace
+
+from .. import networks
+from . import Unsupported
+
+MODES = ("graph",)
+
+# What Caffe2 appends to a layer's name to name the blobs of its parameters, and whether it keeps them transposed.
+_HOMES = {
+    "dense": {"weight": ("_w", True), "bias": ("_b", False)},
+    "conv": {"weight": ("_w", False), "bias": ("_b", False)},
+    "batch_norm": {"gamma": ("_s", False), "beta": ("_b", False)},
+    "embedding": {"weight": ("_w", False)},
+    "lstm": {"input": ("/i2h_w", True), "recurrent": ("/gates_t_w", True), "bias": ("/i2h_b", False)},
+}
+# The first bias of an LSTM is added to the product with its input. The second, which is redundant, stays at zero.
+_SPARE = "/gates_t_b"
+# Caffe2's order of the gates is i, f, o, g: to change two places leads there and back.
+_GATES = (0, 1, 3, 2)
+
+
+def versions():
+    """The version of PyTorch that Caffe2 came with: it has had none of its own since 2018."""
+    lines = [line.strip(" -") for line in torch.__config__.show().splitlines()]
+    return {
+        "framework_version": torch.__version__,
+        "blas": "; ".join(line for line in lines if "Math Kernel" in line or "MKL-DNN" in line),
+    }
+
+
+def build(spec, weights, inputs, labels, mode, threads, device):
+    """A trainer of the specification, whose blobs take the place of all that the process had."""
+    if device != "cpu":
+        raise Unsupported("the Caffe2 adapter speaks to CPUs only")
+    for node in spec["nodes"]:
+        if node["op"] not in _LAYERS:
+            raise Unsupported("the Caffe2 adapter has no layer '{}'".format(node["op"]))
+    logging.getLogger("caffe2").setLevel(logging.ERROR)
+    workspace.GlobalInit(["caffe2", "--caffe2_log_level=2", "--caffe2_omp_num_threads={}".format(threads)])
+    workspace.ResetWorkspace()
+    # Without start values of its own: of a hundred million those take seconds.
+    model = model_helper.ModelHelper(name="network", arg_scope={"order": "NCHW"}, init_params=False)
+    if spec["input"]["kind"] in ("tokens", "one_hot"):
+        # As its LSTM wants it: the steps first.
+        inputs, labels = inputs.swapaxes(0, 1), labels.T
+    workspace.FeedBlob("input", np.ascontiguousarray(inputs))
+    workspace.FeedBlob("labels", np.ascontiguousarray(labels))
+    loss = _add_network(model, spec["nodes"], labels.shape)
+    return _Trainer(model, loss, spec, weights, threads)
+
+
+class _Trainer(object):
+    def __init__(self, model, loss, spec, weights, threads):
+        self.threads, self._loss, self._net = threads, loss, model.net
+        self.settings = {"net": "simple"}
+        self._homes = {
+            "{}/{}".format(node["name"], role): (node["op"], node["name"] + ending, transposed)
+            for node in spec["nodes"]
+            for role, (ending, transposed) in _HOMES.get(node["op"], {}).items()
+            if role != "bias" or node.get("bias", True)
+        }
+        gradients = model.AddGradientOperators([loss])
+        _add_updates(model.net, gradients, [blob for _, blob, _ in self._homes.values()])
+        for operator in model.net.Proto().op:
+            # Its executor would start a thread for each core and more.
+            if operator.type.startswith("RecurrentNetwork"):
+                recurrent.set_rnn_executor_config(operator, num_threads=threads)
+        # One operator after the other: each has all threads.
+        model.net.Proto().type = "simple"
+        workspace.RunNetOnce(model.param_init_net)
+        workspace.FeedBlob("one", np.ones(1, np.float32))
+        workspace.FeedBlob("minus_rate", np.full(1, -spec["optimiser"]["learning_rate"], np.float32))
+        for name in list(weights):
+            op, blob, transposed = self._homes[name]
+            workspace.FeedBlob(blob, _enter(op, weights.pop(name), transposed))
+        spare = [node["name"] + _SPARE for node in spec["nodes"] if node["op"] == "lstm"]
+        for blob in spare:
+            workspace.FeedBlob(blob, np.zeros_like(workspace.FetchBlob(blob)))
+        workspace.CreateNet(model.net)
+        self.parameters = sum(workspace.FetchBlob(blob).size for _, blob, _ in self._homes.values())
+        self.frozen_parameters = sum(workspace.FetchBlob(blob).size for blob in spare)
+
+    def run(self, steps):
+        workspace.RunNet(self._net, steps)
+        return float(workspace.FetchBlob(self._loss))
+
+    def weights(self, names=None):
+        found = {}
+        for name in self._homes if names is None else names:
+            op, blob, transposed = self._homes[name]
+            found[name] = _leave(op, workspace.FetchBlob(blob), transposed)
+        return found
+
+
+def _add_network(model, nodes, labels_shape):
+    """Adds the layers and the loss, and returns the blob of the loss."""
+    values = {"input": "input"}
+    for node in nodes:
+        if node["op"] == "lstm":
+            start = np.zeros((1, labels_shape[1], node["units"]), np.float32)
+            workspace.FeedBlob(node["name"] + "/start", start)
+        values[node["name"]] = _LAYERS[node["op"]](model, node, *[values[source] for source in node["inputs"]])
+    _, loss = model.net.SoftmaxWithLoss(
+        [values[nodes[-1]["name"]], "labels"], ["probabilities", "loss"], axis=len(labels_shape)
+    )
+    return loss
+
+
+def _add_updates(net, gradients, blobs):
+    """Adds SGD's own operators, as `caffe2.python.optimizer` does, less its counter of iterations."""
+    for blob in blobs:
+        gradient = gradients[blob]
+        if isinstance(gradient, core.GradientSlice):
+            net.ScatterWeightedSum([blob, "one", gradient.indices, gradient.values, "minus_rate"], blob)
+        else:
+            net.WeightedSum([blob, "one", gradient, "minus_rate"], blob)
+
+
+def _enter(op, value, transposed):
+    value = _swap_gates(value) if op == "lstm" else value
+    return np.ascontiguousarray(value.T if transposed else value)
+
+
+def _leave(op, value, transposed):
+    value = value.T if transposed else value
+    return np.array(_swap_gates(value) if op == "lstm" else value, order="C")
+
+
+def _swap_gates(value):
+    """An LSTM's parameter (..., 4 units) with its gates in the other order."""
+    gates = np.split(value, 4, -1)
+    return np.concatenate([gates[place] for place in _GATES], -1)
+
+
+def _dense(model, node, value):
+    if not node["bias"]:
+        raise Unsupported("Caffe2's dense layer has a bias that cannot be left out")
+    sizes = (node["in_shape"][-1], node["units"])
+    return brew.fc(model, value, node["name"], *sizes, axis=len(node["in_shape"]))
+
+
+def _conv(model, node, value):
+    sizes = (node["in_shape"][0], node["channels"], node["kernel"])
+    where = {"stride": node["stride"], "pad": node["padding"]}
+    return brew.conv(model, value, node["name"], *sizes, no_bias=not node["bias"], **where)
+
+
+def _max_pool(model, node, value):
+    where = {"kernel": node["kernel"], "stride": node["stride"], "pad": node["padding"]}
+    return brew.max_pool(model, value, node["name"], **where)
+
+
+def _batch_norm(model, node, value):
+    name, channels = node["name"], node["in_shape"][0]
+    workspace.FeedBlob(name + "_rm", np.zeros(channels, np.float32))
+    workspace.FeedBlob(name + "_riv", np.ones(channels, np.float32))
+    return brew.spatial_bn(model, value, name, channels, epsilon=networks.BATCH_NORM_EPSILON, is_test=False)
+
+
+def _lstm(model, node, value):
+    name, start = node["name"], (node["name"] + "/start",) * 2
+    sizes = (node["in_shape"][-1], node["units"])
+    return rnn_cell.LSTM(model, value, None, start, *sizes, scope=name, outputs_with_grads=(0,))[0]
+
+
+_LAYERS = {
+    "dense": _dense,
+    "conv": _conv,
+    "max_pool": _max_pool,
+    "global_average_pool": lambda model, node, value: brew.average_pool(
+        model, value, node["name"], global_pooling=True
+    ),
+    # A dense layer flattens what it is given, in the specification's order.
+    "flatten": lambda model, node, value: value,
+    "batch_norm": _batch_norm,
+    "relu": lambda model, node, value: brew.relu(model, value, node["name"]),
+    "sigmoid": lambda model, node, value: model.net.Sigmoid(value, node["name"]),
+    "add": lambda model, node, left, right: brew.sum(model, [left, right], node["name"]),
+    "embedding": lambda model, node, value: model.net.Gather([node["name"] + "_w", value], node["name"]),
+    "lstm": _lstm,
+}
