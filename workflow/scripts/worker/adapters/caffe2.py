@@ -1,6 +1,6 @@
 """Caffe2: a net of operators on named blobs, with Caffe2's own gradients, run by its own executor.
 
-What was chosen here, and by which measured ratios: docs/adapters/caffe2.md.
+What was chosen here: docs/adapters/caffe2.md.
 """
 
 import logging

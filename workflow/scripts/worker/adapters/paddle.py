@@ -1,6 +1,6 @@
 """PaddlePaddle 2 and later: `paddle.nn` layers run as they are called (dynamic graph), and Paddle's own SGD.
 
-What was chosen here, and by which measured ratios: docs/adapters/paddle.md.
+What was chosen here: docs/adapters/paddle.md.
 """
 
 import os

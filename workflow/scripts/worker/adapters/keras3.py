@@ -1,0 +1,169 @@
+"""Keras 3 on TensorFlow, PyTorch or JAX (the mode): a functional model of Keras's layers, trained by Keras itself.
+
+What was chosen here: docs/adapters/keras3.md.
+"""
+
+import os
+
+import keras
+import numpy as np
+from keras import layers
+
+from .. import channels_last, networks
+from . import Unsupported
+
+MODES = ("tensorflow", "torch", "jax")
+
+# Keras's names for the parameters of a layer: those of its arguments, and of the attributes that hold them.
+_NAMES = {
+    "dense": {"weight": "kernel", "bias": "bias"},
+    "conv": {"weight": "kernel", "bias": "bias"},
+    "batch_norm": {"gamma": "gamma", "beta": "beta"},
+    "embedding": {"weight": "embeddings"},
+    "lstm": {"input": "kernel", "recurrent": "recurrent_kernel", "bias": "bias"},
+}
+
+
+def versions():
+    """Versions of Keras and of its backend."""
+    module = __import__(keras.backend.backend())
+    return {
+        "framework_version": keras.__version__,
+        "build": "{} {}".format(keras.backend.backend(), module.__version__),
+    }
+
+
+def build(spec, weights, inputs, labels, mode, threads, device):
+    """A trainer of the specification. Keras reads its backend from the environment, when it is imported."""
+    if mode != keras.backend.backend():
+        raise Unsupported("Keras was started on {} and not on {}".format(keras.backend.backend(), mode))
+    if device != "cpu":
+        raise Unsupported("the adapter of Keras 3 speaks to CPUs only")
+    known = _limit_threads(mode, threads)
+    homes = channels_last.homes(spec)
+    start = {name: homes[name].enter(weights.pop(name)) for name in list(weights)}
+    model, variables = _make_model(spec, start, len(inputs))
+    if spec["input"]["kind"] == "image":
+        inputs = np.ascontiguousarray(inputs.transpose(0, 2, 3, 1))
+    return _Trainer(spec, model, variables, homes, inputs, labels, known)
+
+
+class _Trainer(object):
+    frozen_parameters = 0
+
+    def __init__(self, spec, model, variables, homes, inputs, labels, threads):
+        self.threads = threads
+        self._model, self._variables, self._homes = model, variables, homes
+        self._inputs, self._labels = keras.ops.convert_to_tensor(inputs), keras.ops.convert_to_tensor(labels)
+        model.compile(
+            optimizer=keras.optimizers.SGD(spec["optimiser"]["learning_rate"]),
+            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        )
+        self.parameters = sum(int(np.prod(variable.shape)) for variable in model.trainable_variables)
+        self.settings = {
+            "layout": keras.config.image_data_format().replace("_", " "),
+            "compiler": "XLA" if model.jit_compile else "none",
+        }
+
+    def run(self, steps):
+        for _ in range(steps):
+            loss = self._model.train_on_batch(self._inputs, self._labels)
+        if keras.backend.backend() == "jax":
+            # The loss may be there before the parameters are.
+            for variable in self._model.variables:
+                variable.value.block_until_ready()
+        return float(loss)
+
+    def weights(self, names=None):
+        wanted = self._variables if names is None else names
+        return {
+            name: np.array(self._homes[name].leave(keras.ops.convert_to_numpy(self._variables[name])))
+            for name in wanted
+        }
+
+
+def _limit_threads(mode, threads):
+    """Tells the backend its number of threads, and returns what it then says."""
+    if mode == "tensorflow":
+        import tensorflow
+
+        tensorflow.config.threading.set_intra_op_parallelism_threads(threads)
+        tensorflow.config.threading.set_inter_op_parallelism_threads(1)
+        return tensorflow.config.threading.get_intra_op_parallelism_threads()
+    if mode == "torch":
+        import torch
+
+        torch.set_num_threads(threads)
+        return torch.get_num_threads()
+    # XLA does not tell the size of its pool; NPROC is where it reads it from.
+    return int(os.environ["NPROC"])
+
+
+def _make_model(spec, start, batch):
+    """The model, and {parameter: variable of Keras}."""
+    kind, shape = spec["input"]["kind"], spec["input"]["shape"]
+    shape = shape[1:] + shape[:1] if kind == "image" else shape
+    source = keras.Input(shape, batch, "int32" if kind == "tokens" else "float32")
+    values, made = {"input": source}, {}
+    for node in spec["nodes"]:
+        if node["op"] not in _LAYERS:
+            raise Unsupported("the adapter of Keras 3 has no layer '{}'".format(node["op"]))
+        names = {
+            "{}/{}".format(node["name"], role): keras_name for role, keras_name in _NAMES.get(node["op"], {}).items()
+        }
+        own = {keras_name: start[name] for name, keras_name in names.items() if name in start}
+        # In place of random ones: of a hundred million those take seconds.
+        own = {keras_name.replace("_kernel", "") + "_initializer": value for keras_name, value in own.items()}
+        layer = _LAYERS[node["op"]](node, own)
+        values[node["name"]] = layer(*[values[name] for name in node["inputs"]])
+        made[node["name"]] = (layer, names)
+    variables = {
+        name: getattr(getattr(layer, "cell", layer), keras_name)
+        for layer, names in made.values()
+        for name, keras_name in names.items()
+        if name in start
+    }
+    return keras.Model(source, values[spec["nodes"][-1]["name"]]), variables
+
+
+def _conv(node, own):
+    same = node["stride"] == 1 and 2 * node["padding"] == node["kernel"] - 1
+    sizes = (node["channels"], node["kernel"], node["stride"])
+    layer = layers.Conv2D(*sizes, padding="same" if same else "valid", use_bias=node["bias"], **own)
+    return layer if same else _Padded(node, 0.0, layer)
+
+
+def _max_pool(node, own):
+    return _Padded(node, float(np.finfo(np.float32).min), layers.MaxPooling2D(node["kernel"], node["stride"]))
+
+
+class _Padded(object):
+    """A layer behind the explicit padding that Keras's own layers do not have."""
+
+    def __init__(self, node, filling, layer):
+        self._around, self._filling, self._layer = [node["padding"]] * 2, filling, layer
+
+    def __call__(self, value):
+        if self._around[0]:
+            around = [[0, 0], self._around, self._around, [0, 0]]
+            value = keras.ops.pad(value, around, constant_values=self._filling)
+        return self._layer(value)
+
+    def __getattr__(self, name):
+        return getattr(self._layer, name)
+
+
+_LAYERS = {
+    "dense": lambda node, own: layers.Dense(node["units"], use_bias=node["bias"], **own),
+    "conv": _conv,
+    "max_pool": _max_pool,
+    "global_average_pool": lambda node, own: layers.GlobalAveragePooling2D(),
+    "flatten": lambda node, own: layers.Flatten(),
+    "batch_norm": lambda node, own: layers.BatchNormalization(epsilon=networks.BATCH_NORM_EPSILON, **own),
+    "relu": lambda node, own: layers.ReLU(),
+    "sigmoid": lambda node, own: layers.Activation("sigmoid"),
+    "add": lambda node, own: lambda *values: layers.add(values),
+    "embedding": lambda node, own: layers.Embedding(node["vocabulary"], node["units"], **own),
+    # The start value of the bias counts as it is.
+    "lstm": lambda node, own: layers.LSTM(node["units"], return_sequences=True, unit_forget_bias=False, **own),
+}
