@@ -1,7 +1,9 @@
-"""Table 4 of three machines: measured apart, and brought together."""
+"""Table 4 of three machines: measured apart, brought together by hand and through a storage plugin of Snakemake."""
 
+import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pandas as pd
 import pytest
@@ -80,3 +82,18 @@ def test_what_three_machines_packed_is_one_table_with_a_column_of_each(machines,
         own = pd.read_parquet(checkout.root / "results/tables/shi2016_table4.parquet")
         own = own[own["source"] == "ours"].set_index("environment")["ours"].to_dict()
         assert rows[rows["platform"] == name].set_index("environment")["ours"].to_dict() == own
+
+
+@pytest.mark.skipif(
+    not (find_spec("snakemake_storage_plugin_fs") and shutil.which("rsync")),
+    reason="the storage plugin fs, or the program rsync that it calls, is not installed",
+)
+def test_a_store_carries_results_through_a_storage_plugin(machines, elsewhere, tmp_path):
+    store = f"store={tmp_path}/shared/steptime"
+    for checkout in machines.values():
+        done = checkout.snakemake(*CONFIG, store, "--", "share")
+        assert done.returncode == 0 and "cell 1 of" not in done.stdout, done.stdout
+    assert {path.name for path in (tmp_path / "shared/steptime").iterdir()} == {f"{name}.tar.gz" for name in CORES}
+    done = elsewhere.snakemake(*CONFIG, store, "--", "fetch")
+    assert done.returncode == 0, done.stdout
+    assert sorted(table_of(elsewhere)[0]["platform"]) == sorted([*CORES, *CORES])

@@ -21,3 +21,9 @@ rule merge_shards:
     shell:
         "workflow/scripts/steptime merge.shards --artefact {wildcards.artefact} --config {params.config:q}"
         " --output {output} 2>&1 | tee {log} >&2"
+
+
+# Only where it is asked for: the plugin of a bucket may not be installed.
+if "store" in config:
+
+    include: "storage.smk"

@@ -20,7 +20,13 @@ from measure import machine, placement, shard
 
 RESULTS = Path("results")
 # Beside its shards, what stands for a machine that is not at hand; in the order in which one is made of the other.
-KINDS = ("environments/*.json", "proofs/*.json", "peaks/*.json", "topology/*.json", "shards/*/*.parquet")
+KINDS = {
+    "environments": "environments/*.json",
+    "proofs": "proofs/*.json",
+    "peaks": "peaks/{platform}.json",
+    "topology": "topology/{platform}.json",
+    "shards": "shards/{platform}/*.parquet",
+}
 MOST_NAMED = 3
 
 
@@ -32,14 +38,16 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description="Carry results from one machine to another.")
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("pack").add_argument("--to", required=True, type=Path, help="the .tar.gz file to write")
+    pack_parser = commands.add_parser("pack")
+    pack_parser.add_argument("--to", required=True, type=Path, help="the .tar.gz file to write")
+    pack_parser.add_argument("--platform", default="*", help="only what was measured on this one")
     take_parser = commands.add_parser("take")
     take_parser.add_argument("--from", required=True, type=Path, dest="source", help="such a file, or a folder")
     take_parser.add_argument("--platforms", help="your own file of platforms")
     options = parser.parse_args()
     try:
         if options.command == "pack":
-            print(f"{options.to} holds {pack(RESULTS, options.to)} shards.")
+            print(f"{options.to} holds {pack(RESULTS, options.to, options.platform)} shards.")
         else:
             chosen = {"platforms": options.platforms} if options.platforms else {}
             placement.publish(configuration.platforms(Path(), chosen))
@@ -48,17 +56,18 @@ def main() -> None:
         sys.exit(str(error))
 
 
-def pack(results: Path, target: Path) -> int:
-    """Writes every shard below `results`, and what they were made with, into one file; the number of shards.
+def pack(results: Path, target: Path, platform: str = "*") -> int:
+    """Writes the shards below `results`, and what they were made with, into one file; the number of shards.
 
     Raises CarryError where there is none, and ShardError for one that nobody could take.
     """
-    shards = found(results)["shards/*/*.parquet"]
+    files = found(results, platform)
+    shards = files["shards"]
     if not shards:
         raise CarryError(f"There is no shard in {results}/shards: measure something first.")
     check(results, shards)
     with tarfile.open(target, "w:gz") as archive:
-        for paths in found(results).values():
+        for paths in files.values():
             for path in paths:
                 archive.add(path, Path("results") / path.relative_to(results))
     return len(shards)
@@ -75,9 +84,9 @@ def take(source: Path, results: Path) -> int:
         return _take(Path(folder) / "results", results)
 
 
-def found(results: Path) -> dict[str, list[Path]]:
-    """The files of each kind below a results folder."""
-    return {kind: sorted(results.glob(kind)) for kind in KINDS}
+def found(results: Path, platform: str = "*") -> dict[str, list[Path]]:
+    """The files of each kind below a results folder, of one platform or of all."""
+    return {kind: sorted(results.glob(pattern.format(platform=platform))) for kind, pattern in KINDS.items()}
 
 
 def check(results: Path, shards: list[Path]) -> dict[str, str]:
@@ -104,7 +113,7 @@ def check(results: Path, shards: list[Path]) -> dict[str, str]:
 
 def _take(source: Path, results: Path) -> int:
     files = found(source)
-    shards = files["shards/*/*.parquet"]
+    shards = files["shards"]
     if not shards:
         raise CarryError(f"There is no shard in {source}/shards: name a checkout, its results folder or a packed file.")
     there, here = check(source, shards), _kinds_here(results)

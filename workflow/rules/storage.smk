@@ -1,0 +1,59 @@
+# Results that meet in a store: a shared folder, or a bucket, through one of Snakemake's storage plugins. What one platform
+# measured is one object there, packed as `make pack` packs it; the programs see the plugin's local copy of it.
+
+STORE = config["store"].rstrip("/")
+
+
+localrules:
+    share,
+    share_platform,
+    fetch,
+    fetch_platform,
+
+
+rule share:
+    """Measure the cells of this run's own platforms, and put what was measured on them into the store."""
+    input:
+        [storage(f"{STORE}/{platform}.tar.gz") for platform, reason in ELSEWHERE.items() if reason is None],
+
+
+rule share_platform:
+    """Put what was measured on one platform into the store."""
+    input:
+        lambda wildcards: [shard_path(key) for key, cell in PLAN.cells.items() if cell.platform == wildcards.platform],
+        lambda wildcards: [f"results/peaks/{name}.json" for name in PEAKS if name == wildcards.platform],
+    output:
+        storage(f"{STORE}/{{platform}}.tar.gz"),
+    log:
+        "logs/store/{platform}.log",
+    conda:
+        "../../envs/workflow.yaml"
+    shell:
+        "workflow/scripts/steptime merge.carry pack --platform {wildcards.platform} --to {output} 2>&1 | tee {log} >&2"
+
+
+rule fetch:
+    """Take from the store what other runs have measured, for all platforms of the grid that this one cannot measure."""
+    input:
+        [f"results/fetched/{platform}" for platform, reason in ELSEWHERE.items() if reason],
+
+
+rule fetch_platform:
+    """Take from the store what was measured on one platform."""
+    input:
+        storage(f"{STORE}/{{elsewhere}}.tar.gz"),
+    output:
+        touch("results/fetched/{elsewhere}"),
+    log:
+        "logs/store/{elsewhere}.log",
+    wildcard_constraints:
+        elsewhere=choice(platform for platform, reason in ELSEWHERE.items() if reason),
+    conda:
+        "../../envs/workflow.yaml"
+    resources:
+        # One after another: two platforms may bring the same proof.
+        host=100,
+    params:
+        platforms=f"--platforms {config['platforms']}" if "platforms" in config else "",
+    shell:
+        "workflow/scripts/steptime merge.carry take --from {input} {params.platforms} 2>&1 | tee {log} >&2"
