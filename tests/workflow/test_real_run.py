@@ -12,6 +12,7 @@ from conftest import ROOT
 from environments import build, pins
 from measure import shard
 from report import timeline
+from train import shard as trained
 
 NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 GRID = ("--config", "grid=ci", "--")
@@ -38,6 +39,17 @@ def test_the_first_loss_is_the_same_number_in_every_framework(cells):
     """Same start values, same batch: at full size, the frameworks agree before any of them has been updated."""
     losses = cells.groupby(["network", "batch"])["first_loss"]
     assert ((losses.max() - losses.min()) / losses.mean()).max() < 1e-4
+
+
+def test_a_network_is_trained_on_real_digits_in_every_framework(whole_run):
+    root = whole_run[0].root
+    rows = [trained.read(path)[0].to_pylist()[-1] for path in (root / "results/training").rglob("*-r1.parquet")]
+    assert sorted(row["framework"] for row in rows) == ["mxnet", "tensorflow", "torch"]
+    for row in rows:
+        assert (row["status"], row["stopped"], row["epoch"]) == ("ok", "epochs", 1), row["reason"]
+        assert row["dataset_label"] == "MNIST, 5,000 of its training images" and row["accuracy"] > 0.6
+    words = (root / "results/tables/shatnawi2018_table3.md").read_text()
+    assert words.count("accuracy not reached: ") == 3 and "MNIST, 5,000 of its training images" in words
 
 
 def test_the_pins_of_every_environment_are_closed(whole_run):
