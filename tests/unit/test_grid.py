@@ -20,7 +20,7 @@ def changed(loaded, **values):
     return replace(loaded, grid=loaded.grid | values)
 
 
-@pytest.mark.parametrize("name", ["quick", "paper", "ci"])
+@pytest.mark.parametrize("name", ["quick", "paper", "ci", "zoo"])
 def test_shipped_grids_expand(name):
     loaded = configuration.load(ROOT, {"grid": name})
     plan = grid.expand(loaded, 4)

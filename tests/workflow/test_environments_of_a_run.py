@@ -70,6 +70,9 @@ def test_an_environment_that_conda_cannot_make_stops_no_other(good_only, conda, 
 
 def test_all_environments_are_made_and_told_of_though_one_does_not_install(new_checkout):
     checkout = new_checkout("faults")
+    grid = checkout.root / "config/grids/zoo.yaml"
+    # Of frameworks that this catalogue has not.
+    grid.write_text(re.sub(r"(?m)^modes: .*\n", "", grid.read_text()))
     done = subprocess.run(
         ["workflow/scripts/steptime", "environments.every", "--cores", "2"],
         cwd=checkout.root,

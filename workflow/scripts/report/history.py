@@ -144,8 +144,9 @@ def draw(data: pd.DataFrame, catalogue: dict[str, Any]) -> tuple[pd.DataFrame, F
     """The rows that are drawn and the figure: a panel for each series, a line for each network."""
     looks = _looks(data, catalogue)
     panels = list(data.groupby(["series", "platform"], sort=False))
-    lines = -(-len(panels) // PANELS)
-    with figure.canvas(lines, PANELS, height=0.6 + PANEL_INCHES * lines, sharex=False) as (drawing, axes):
+    columns = min(PANELS, max(2, len(panels)))
+    lines = -(-len(panels) // columns)
+    with figure.canvas(lines, columns, height=0.6 + PANEL_INCHES * lines, sharex=False) as (drawing, axes):
         for ax in axes.flat[len(panels) :]:
             ax.set_visible(False)
         for ax, ((series, platform), rows) in zip(axes.flat, panels, strict=False):

@@ -86,8 +86,8 @@ def build(
     page.facts = facts(measured)
     page.notes = [
         "Registers: the widest that the framework's compiled libraries multiply in, counted in those that the process "
-        "had loaded (SSE: 128 bits, AVX and AVX2: 256, AVX-512: 512); `at run time`: some of them make code for the "
-        "processor at hand while they run. Linear algebra: the libraries that are in them.",
+        "had loaded (SSE: 128 bits, AVX and AVX2: 256, AVX-512: 512); `at run time`: some of them can make code for "
+        "the processor at hand while they run. Linear algebra: the libraries that are in them.",
         "Start: seconds from the import to the end of the warm-up. Memory: the most that the process and those below "
         "it had at a time, with data and start values.",
         processes(measured.cells),
