@@ -54,7 +54,7 @@ class _Trainer(object):
     def __init__(self, spec, model, variables, homes, inputs, labels, threads):
         self.threads = threads
         self._model, self._variables, self._homes = model, variables, homes
-        self._inputs, self._labels = keras.ops.convert_to_tensor(inputs), keras.ops.convert_to_tensor(labels)
+        self._inputs, self._labels = keras.ops.convert_to_tensor(inputs), keras.ops.convert_to_tensor(labels.flatten())
         model.compile(
             optimizer=keras.optimizers.SGD(spec["optimiser"]["learning_rate"]),
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -123,7 +123,9 @@ def _make_model(spec, start, batch):
         for name, keras_name in names.items()
         if name in start
     }
-    return keras.Model(source, values[spec["nodes"][-1]["name"]]), variables
+    logits = values[spec["nodes"][-1]["name"]]
+    # PyTorch wants the classes second: on (batch, steps, classes) its loss works on memory with gaps.
+    return keras.Model(source, keras.ops.reshape(logits, (-1, logits.shape[-1]))), variables
 
 
 def _conv(node, own):
