@@ -18,7 +18,7 @@ test: venv  ## run the tests
 	@.venv/bin/python -m pytest
 
 test-zoo: venv  ## prove every environment of the catalogue on every network and time a tiny one: an hour or more
-	@STEPTIME_ZOO=all .venv/bin/python -m pytest -q -rs tests/workflow/test_zoo.py
+	@STEPTIME_ZOO=all .venv/bin/python -m pytest -q -rs tests/workflow/test_every_environment.py
 
 report: venv  ## make the report, results/report/index.html, and what it shows
 	@.venv/bin/snakemake --cores $(CORES) $(CHOSEN) write_report
