@@ -1,0 +1,177 @@
+"""Keras 2.0: its own layers, loss and SGD, trained by `train_on_batch`; the modes are its backends.
+
+What was chosen here, and by which measured ratios: docs/adapters/keras2.md.
+"""
+
+from .. import mkl
+
+KERNELS = mkl.find_kernels()
+
+import keras  # noqa: E402
+import numpy as np  # noqa: E402
+from keras import backend, layers, models  # noqa: E402
+
+from .. import channels_last, networks  # noqa: E402
+from . import Unsupported  # noqa: E402
+
+MODES = ("tensorflow", "cntk")
+
+# The order of the parameters in Keras's layers; what follows in a layer is not trained, a last bias may be missing.
+_ROLES = {
+    "dense": ("weight", "bias"),
+    "conv": ("weight", "bias"),
+    "batch_norm": ("gamma", "beta"),
+    "embedding": ("weight",),
+    "lstm": ("input", "recurrent", "bias"),
+}
+
+
+def versions():
+    """Versions of Keras and of its backend."""
+    engine = __import__(backend.backend())
+    return {"framework_version": keras.__version__, "build": "{} {}".format(engine.__name__, engine.__version__)}
+
+
+def build(spec, weights, inputs, labels, mode, threads, device):
+    """See the contract in `adapters/__init__.py`. Keras reads the name of its backend from the environment."""
+    if mode not in MODES or mode != backend.backend():
+        raise Unsupported("Keras was started with the backend {} and not {}".format(backend.backend(), mode))
+    if device != "cpu":
+        raise Unsupported("the backends of this Keras are built for CPUs")
+    if mode == "tensorflow":
+        import tensorflow as tf
+
+        settings = tf.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=1)
+        backend.set_session(tf.Session(config=settings))
+    if mode == "cntk":
+        if len(spec["nodes"][-1]["shape"]) > 1:
+            raise Unsupported("Keras 2.0.5 on CNTK: its cross-entropy fails where each step of a sequence has a label")
+        import cntk
+
+        cntk.cntk_py.set_max_num_cputhreads(threads)
+    backend.set_image_data_format("channels_last" if mode == "tensorflow" else "channels_first")
+    return _Trainer(spec, weights, inputs, labels, mode, threads)
+
+
+class _Trainer(object):
+    frozen_parameters = 0
+
+    def __init__(self, spec, weights, inputs, labels, mode, threads):
+        self._layers, self._variables, self._homes = {}, {}, _homes(spec)
+        self.threads = threads
+        self.settings = {"batch": "given as arrays in each step", "layout": backend.image_data_format()}
+        if mode == "cntk":
+            self.settings["kernels"] = KERNELS
+        image, last = spec["input"]["kind"] == "image", backend.image_data_format() == "channels_last"
+        self._inputs = np.ascontiguousarray(inputs.transpose(0, 2, 3, 1)) if image and last else inputs
+        self._labels = labels[..., None]
+        first = layers.Input(batch_shape=self._inputs.shape, dtype=str(inputs.dtype))
+        values = {"input": first}
+        for node in spec["nodes"]:
+            if node["op"] not in _LAYERS:
+                raise Unsupported("the adapter of Keras 2.0 has no layer '{}'".format(node["op"]))
+            value = [values[name] for name in node["inputs"]]
+            for layer in _LAYERS[node["op"]](node, mode):
+                value = [layer(value if len(value) > 1 else value[0])]
+            values[node["name"]] = value[0]
+            self._layers[node["name"]] = layer
+        self._model = models.Model(first, value[0])
+        self._model.compile(optimizer=_sgd(mode, spec["optimiser"]["learning_rate"]), loss=_loss)
+        self._load(spec["nodes"], weights)
+        self.parameters = sum(int(np.prod(backend.int_shape(w))) for w in self._model.trainable_weights)
+
+    def run(self, steps):
+        for _ in range(steps):
+            loss = self._model.train_on_batch(self._inputs, self._labels)
+        # Keras hands out the loss as a number: the step is done.
+        return float(loss)
+
+    def weights(self, names=None):
+        wanted = self._variables if names is None else names
+        return {name: self._homes[name].leave(backend.get_value(self._variables[name])) for name in wanted}
+
+    def _load(self, nodes, weights):
+        for node in nodes:
+            names = ["{}/{}".format(node["name"], role) for role in _ROLES.get(node["op"], ())]
+            for name, variable in zip(names, self._layers[node["name"]].weights):
+                self._variables[name] = variable
+                backend.set_value(variable, self._homes[name].enter(weights.pop(name)))
+
+
+def _homes(spec):
+    """Where Keras keeps each parameter: kernels are channels last with every backend, images with TensorFlow alone."""
+    homes = channels_last.homes(spec)
+    if backend.image_data_format() == "channels_first":
+        shapes = {parameter["name"]: parameter["shape"] for parameter in spec["parameters"]}
+        operators = {node["name"]: node["op"] for node in spec["nodes"]}
+        for name in homes:
+            node, role = name.split("/")
+            homes[name] = channels_last.Home(operators[node], role, shapes[name], None)
+    return homes
+
+
+def _sgd(mode, rate):
+    """SGD; TensorFlow's own where it is the backend.
+
+    Keras's lets a weight be updated while the gradient of the layer's input still reads it: on TensorFlow, the layers
+    below get the gradient of another step.
+    """
+    if mode == "tensorflow":
+        import tensorflow as tf
+
+        return tf.train.GradientDescentOptimizer(rate)
+    return keras.optimizers.SGD(lr=rate)
+
+
+def _loss(labels, scores):
+    """Keras's own cross-entropy, from scores, so that the softmax is not taken twice."""
+    return backend.sparse_categorical_crossentropy(scores, labels, from_logits=True)
+
+
+def _conv(node, mode):
+    same = node["stride"] == 1 and 2 * node["padding"] == node["kernel"] - 1
+    # CNTK takes no kernel above the image that it pads by itself.
+    same = same and (mode != "cntk" or node["kernel"] <= min(node["in_shape"][1:]))
+    options = {"strides": node["stride"], "padding": "same" if same else "valid", "use_bias": node["bias"]}
+    conv = layers.Conv2D(node["channels"], node["kernel"], kernel_initializer="zeros", **options)
+    return [conv] if same or not node["padding"] else [layers.ZeroPadding2D(node["padding"]), conv]
+
+
+def _max_pool(node, mode):
+    pool = layers.MaxPooling2D(node["kernel"], node["stride"])
+    # Keras pads with zeros, which is right behind a ReLU; all padded pools of the networks stand there.
+    return [layers.ZeroPadding2D(node["padding"]), pool] if node["padding"] else [pool]
+
+
+def _batch_norm(node, mode):
+    axis = -1 if backend.image_data_format() == "channels_last" else 1
+    return [layers.BatchNormalization(axis=axis, epsilon=networks.BATCH_NORM_EPSILON)]
+
+
+def _lstm(node, mode):
+    # The default of Keras's LSTM is a hard sigmoid.
+    return [
+        layers.LSTM(
+            node["units"],
+            recurrent_activation="sigmoid",
+            kernel_initializer="zeros",
+            recurrent_initializer="zeros",
+            unit_forget_bias=False,
+            return_sequences=True,
+        )
+    ]
+
+
+_LAYERS = {
+    "dense": lambda node, mode: [layers.Dense(node["units"], use_bias=node["bias"], kernel_initializer="zeros")],
+    "conv": _conv,
+    "max_pool": _max_pool,
+    "global_average_pool": lambda node, mode: [layers.GlobalAveragePooling2D()],
+    "flatten": lambda node, mode: [layers.Flatten()],
+    "batch_norm": _batch_norm,
+    "relu": lambda node, mode: [layers.Activation("relu")],
+    "sigmoid": lambda node, mode: [layers.Activation("sigmoid")],
+    "add": lambda node, mode: [layers.Add()],
+    "embedding": lambda node, mode: [layers.Embedding(node["vocabulary"], node["units"])],
+    "lstm": _lstm,
+}
