@@ -73,5 +73,6 @@ def test_the_fortran_library_of_numpy_gets_its_old_name(tmp_path, packages):
     (packages / "numpy/.libs").mkdir(parents=True)
     (packages / "numpy/.libs/libgfortran-ed201abd.so.3.0.0").write_text("code")
     gfortran.prepare(tmp_path, run)
-    moved = shutil.move(tmp_path, tmp_path.with_name("moved"))
-    assert (tmp_path.with_name("moved") / "lib/gfortran/libgfortran.so.3").read_text() == "code", moved
+    moved = tmp_path.with_name(f"{tmp_path.name}-moved")
+    shutil.move(tmp_path, moved)
+    assert (moved / "lib/gfortran/libgfortran.so.3").read_text() == "code", moved

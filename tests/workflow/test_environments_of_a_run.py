@@ -96,7 +96,7 @@ def test_only_a_changed_pin_times_again_and_only_its_own_environment(good_only, 
 
     with_conda(True)
     assert good_only.planned(*GRID) == {}
-    moved = good_only.root.with_name("moved")
+    moved = good_only.root.with_name(f"{good_only.root.name}-moved")
     good_only.root.rename(moved)
     good_only.root = moved
     assert good_only.planned(*GRID) == {}
