@@ -210,8 +210,26 @@ def column_values(
     catalogue: dict[str, Any],
 ) -> dict[str, Any]:
     """The shard's constant columns that follow from the cell, its specification and what the worker said."""
-    events = outcome.events
-    ready, warmup, done = (events.get(name, {}) for name in ("ready", "warmup", "done"))
+    warmup, done = (outcome.events.get(name, {}) for name in ("warmup", "done"))
+    return columns_of_worker(cell, spec, outcome, catalogue, TIMED_REGION) | {
+        "warmup_steps": warmup.get("steps"),
+        "cpu_seconds": done.get("cpu_seconds"),
+        "wall_seconds": done.get("wall_seconds"),
+        "first_loss": warmup.get("first_loss"),
+        "last_loss": done.get("last_loss"),
+        "environment_digest": manifest["digest"],
+    }
+
+
+def columns_of_worker(
+    cell: dict[str, Any],
+    spec: dict[str, Any],
+    outcome: Outcome,
+    catalogue: dict[str, Any],
+    timed_region: tuple[str, ...],
+) -> dict[str, Any]:
+    """The constant columns that a cell that is timed and one that is trained have in common."""
+    ready, done = (outcome.events.get(name, {}) for name in ("ready", "done"))
     base = cell["network"]
     while "variant_of" in catalogue[base]:
         base = catalogue[base]["variant_of"]
@@ -228,19 +246,13 @@ def column_values(
             "reason": outcome.reason,
             "parameters": ready.get("parameters"),
             "flops_per_step": networks.flops_per_step(spec, cell["batch"]),
-            "timed_region": ",".join(TIMED_REGION),
-            "warmup_steps": warmup.get("steps"),
+            "timed_region": ",".join(timed_region),
             "import_seconds": ready.get("import_seconds"),
             "build_seconds": ready.get("build_seconds"),
             "peak_memory_bytes": outcome.peak_memory_bytes,
-            "cpu_seconds": used,
-            "wall_seconds": wall,
             "effective_threads": used / wall if wall else None,
             "waiting_threads": done["waited_seconds"] / wall if wall else None,
             "involuntary_switches": done.get("involuntary_switches"),
-            "first_loss": warmup.get("first_loss"),
-            "last_loss": done.get("last_loss"),
-            "environment_digest": manifest["digest"],
         }
     )
 

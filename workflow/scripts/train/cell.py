@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import yaml
 
 from environments import interpreter
@@ -141,38 +140,16 @@ def column_values(
     job: dict[str, Any], spec: dict[str, Any], outcome: Outcome, catalogue: dict[str, Any]
 ) -> dict[str, Any]:
     """The constant columns that follow from the cell, its specification and what the worker said."""
-    cell, plan, events = job["cell"], job["plan"], outcome.events
-    ready, done = events.get("ready", {}), events.get("done", {})
-    base = catalogue[cell["network"]].get("variant_of", cell["network"])
-    wall, cpu = done.get("wall_seconds"), done.get("cpu_seconds")
-    disturbed = interference.between(*outcome.snapshots, wall, cpu, psutil.cpu_count()) if wall else {}
-    return (
-        cell
-        | disturbed
-        | {
-            "network": base,
-            "variant": "" if base == cell["network"] else cell["network"],
-            "framework_version": ready.get("versions", {}).get("framework_version"),
-            "dataset_label": job["dataset"],
-            "whole_dataset": spec["dataset"],
-            "seed": plan["seed"],
-            "target_accuracy": plan["target_accuracy"],
-            "most_epochs": plan["epochs"],
-            "budget_seconds": plan["budget_seconds"],
-            "status": outcome.status,
-            "reason": outcome.reason,
-            "stopped": events.get("trained", {}).get("stopped"),
-            "parameters": ready.get("parameters"),
-            "flops_per_step": networks.flops_per_step(spec, cell["batch"]),
-            "timed_region": ",".join(TIMED_REGION),
-            "import_seconds": ready.get("import_seconds"),
-            "build_seconds": ready.get("build_seconds"),
-            "peak_memory_bytes": outcome.peak_memory_bytes,
-            "effective_threads": cpu / wall if wall else None,
-            "waiting_threads": done["waited_seconds"] / wall if wall else None,
-            "involuntary_switches": done.get("involuntary_switches"),
-        }
-    )
+    plan = job["plan"]
+    return cells.columns_of_worker(job["cell"], spec, outcome, catalogue, TIMED_REGION) | {
+        "dataset_label": job["dataset"],
+        "whole_dataset": spec["dataset"],
+        "seed": plan["seed"],
+        "target_accuracy": plan["target_accuracy"],
+        "most_epochs": plan["epochs"],
+        "budget_seconds": plan["budget_seconds"],
+        "stopped": outcome.events.get("trained", {}).get("stopped"),
+    }
 
 
 def sums(train: Path, test: Path) -> str:
