@@ -54,7 +54,8 @@ def main() -> None:
     loaded = configuration.load(ROOT, {"grid": "paper"})
     options = _options(loaded)
     end = time.monotonic() + options.seconds
-    cases = list(itertools.product(options.framework, options.network, options.threads))
+    every = itertools.product(options.framework, options.network, options.threads)
+    cases = [case for case in every if script(*case[:2]).exists()]
     digests = {case: digest(loaded, *case) for case in cases}
     rows = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
     for number, case in itertools.product(range(options.pairs), cases):
