@@ -56,6 +56,19 @@ def test_another_schema_version_is_told(tmp_path):
         shard.read(path)
 
 
+@pytest.mark.parametrize("reads", [shard.read, shard.read_parts])
+@pytest.mark.parametrize("lost", ["seconds", "reason"])
+def test_a_shard_without_a_column_is_told(tmp_path, reads, lost):
+    path = tmp_path / "cell.parquet"
+    shard.write(path, FACTS, [(3, 0.5)], {})
+    table, footer = shard.read(path)
+    footer["row"].pop(lost, None)
+    metadata = {shard.FOOTER: json.dumps(footer)}
+    pq.write_table(table.drop_columns([lost]).replace_schema_metadata(metadata), path)
+    with pytest.raises(shard.ShardError, match="does not have the columns of a shard: measure its cell again with `rm"):
+        reads(path)
+
+
 def test_a_broken_and_a_missing_shard_are_told(tmp_path):
     broken = tmp_path / "cell.parquet"
     broken.write_bytes(b"PAR1 and no more")

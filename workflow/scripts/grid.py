@@ -56,16 +56,17 @@ def expand(configuration: Configuration, cores: int) -> Plan:
     _check_sizes(configuration)
     cells: dict[str, Cell] = {}
     artefacts: dict[str, list[str]] = {}
+    runners = ways(configuration)
     for artefact, selection in configuration.artefacts.items():
-        chosen = [
-            cell
+        chosen = {
+            cell.key: cell
             for repeat in range(1, grid.get("repeats", 1) + 1)
             for platform in grid["platforms"]
             for network in grid["networks"]
             if selection["networks"] == "all" or network in selection["networks"]
             for batch in _batches(configuration, network, selection["batches"])
             for threads in _threads(configuration, platform, selection["threads"], cores)
-            for environment, framework, mode in ways(configuration)
+            for environment, framework, mode in runners
             for cell in [
                 Cell(
                     platform=platform,
@@ -80,10 +81,10 @@ def expand(configuration: Configuration, cores: int) -> Plan:
                     repeat=repeat,
                 )
             ]
-        ]
+        }
         if chosen:
-            artefacts[artefact] = [cell.key for cell in chosen]
-            cells.update((cell.key, cell) for cell in chosen)
+            artefacts[artefact] = list(chosen)
+            cells.update(chosen)
     if not cells:
         raise ConfigurationError(
             f"The grid '{configuration.grid_name}' has no cell: none of its networks "
