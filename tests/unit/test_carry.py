@@ -2,27 +2,36 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from measure import machine, placement, shard
 from merge import carry
+from train import shard as training
 
 HERE = machine.describe()
 OTHER = HERE | {"memory_bytes": 2**40}
 
 
 def results(root: Path, platform: str, batches: list[int], described=HERE, seconds=0.1) -> Path:
-    """A results folder with a shard per batch, a proof and a manifest."""
+    """A results folder with a shard per batch and a training of each, a proof, a manifest and two data sets."""
     facts = {"platform": platform, "environment": "e-1", "adapter_mode": "m", "network": "n", "variant": ""}
     facts |= {"threads": 1, "devices": 1, "repeat": 1, "status": "ok", "proof_id": "p", "machine_id": "1"}
     for batch in batches:
         path = root / "shards" / platform / shard.file_name(facts | {"batch": batch})
         shard.write(path, facts | {"batch": batch}, [(1, seconds)], {"machine": described})
+        trained = facts | {"batch": batch, "dataset": "digits"}
+        path = root / "training" / platform / training.file_name(trained)
+        training.write(path, trained, [{"epoch": 1, "seconds": seconds}], {"machine": described})
     for kind, name, content in (("proofs", "e-1.m-n", {"proof_id": "p"}), ("environments", "e-1", {})):
         (root / kind).mkdir(parents=True, exist_ok=True)
         (root / kind / f"{name}.json").write_text(json.dumps(content))
+    for dataset in ("digits", "others"):
+        (root / "datasets" / dataset).mkdir(parents=True, exist_ok=True)
+        (root / "datasets" / dataset / "train.npz").write_bytes(root.name.encode())
     return root
 
 
@@ -34,29 +43,42 @@ def test_what_is_packed_there_is_here_after_the_merge_and_newer_than_what_it_was
     there = results(tmp_path / "there", "far", [1, 2])
     here = results(tmp_path / "here", "near", [1])
     before = files(here)
-    os.utime(next(there.rglob("*-b1-*")), (0, 0))
-    assert carry.pack(there, tmp_path / "all.tar.gz") == 2
-    assert carry.take(tmp_path / "all.tar.gz", here) == 2
-    assert files(here) == before | {name: data for name, data in files(there).items() if name.startswith("shards")}
-    assert next(here.rglob("far/*-b1-*")).stat().st_mtime >= (here / "proofs/e-1.m-n.json").stat().st_mtime
+    for path in there.rglob("*-b1-*"):
+        os.utime(path, (0, 0))
+    (here / "datasets/digits/train.npz").unlink()
+    assert carry.pack(there, tmp_path / "all.tar.gz") == 4
+    assert carry.take(tmp_path / "all.tar.gz", here) == 4
+    # What was measured, and the data set that a training was of where it is lacking; the other is not carried.
+    brought = ("shards", "training", "datasets/digits")
+    assert files(here) == before | {name: data for name, data in files(there).items() if name.startswith(brought)}
+    made_of = [here / "proofs/e-1.m-n.json", here / "datasets/digits/train.npz"]
+    for path in here.rglob("far/*-b1-*"):
+        assert path.stat().st_mtime >= max(file.stat().st_mtime for file in made_of)
     # Once more: nothing is new, and that is no mistake.
     assert carry.take(there, here) == 0
 
 
+@pytest.mark.parametrize("kind", ["shards", "training"])
 @pytest.mark.parametrize("equal", [False, True])
-def test_two_machines_under_one_name_are_refused_unless_they_are_equal(tmp_path, monkeypatch, equal):
+def test_two_machines_under_one_name_are_refused_unless_they_are_equal(tmp_path, monkeypatch, equal, kind):
     there, here = results(tmp_path / "there", "far", [1], OTHER), results(tmp_path / "here", "far", [2])
+    shutil.rmtree(there / kind)
     monkeypatch.setenv(placement.ENTRIES, json.dumps({"far": {"equal_machines": equal}}))
     if equal:
         assert carry.take(there, here) == 1
     else:
         with pytest.raises(carry.CarryError, match="'far' is another machine there .*`equal_machines: true`"):
             carry.take(there, here)
-        assert len(list(here.rglob("*.parquet"))) == 1
+        assert len(list(here.rglob("*.parquet"))) == 2
 
 
 def spoil_clash(there: Path) -> None:
     results(there, "near", [1], seconds=0.2)
+
+
+def spoil_trained_clash(there: Path) -> None:
+    spoil_clash(there)
+    shutil.rmtree(there / "shards/near")
 
 
 def spoil_proof(there: Path) -> None:
@@ -64,8 +86,19 @@ def spoil_proof(there: Path) -> None:
 
 
 def spoil_bytes(there: Path) -> None:
-    path = next(there.rglob("far/*-b2-*"))
+    path = next(there.rglob("shards/far/*-b2-*"))
     path.write_bytes(path.read_bytes()[:-9])
+
+
+def spoil_trained_bytes(there: Path) -> None:
+    path = next(there.rglob("training/far/*-b2-*"))
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+def spoil_version(there: Path) -> None:
+    path = next(there.rglob("training/far/*-b2-*"))
+    footer = json.dumps({"schema": training.SCHEMA_VERSION + 1})
+    pq.write_table(pq.read_table(path).replace_schema_metadata({shard.FOOTER: footer}), path)
 
 
 def spoil_all(there: Path) -> None:
@@ -76,9 +109,12 @@ def spoil_all(there: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (spoil_clash, "1 cells were measured both there and here, such as shards/near/"),
-        (spoil_proof, "2 shards have no proof beside them"),
-        (spoil_bytes, "is broken"),
+        (spoil_clash, "2 cells were measured both there and here, such as shards/near/"),
+        (spoil_trained_clash, "1 cells were measured both there and here, such as training/near/"),
+        (spoil_proof, "4 shards have no proof beside them"),
+        (spoil_bytes, "The shard .* is broken"),
+        (spoil_trained_bytes, "The training .* is broken"),
+        (spoil_version, "The training .* was written by another version"),
         (spoil_all, "There is no shard in"),
     ],
 )

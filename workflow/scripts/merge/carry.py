@@ -14,9 +14,11 @@ import sys
 import tarfile
 import tempfile
 from pathlib import Path
+from types import ModuleType
 
 import configuration
 from measure import machine, placement, shard
+from train import shard as training
 
 RESULTS = Path("results")
 # Beside its shards, what stands for a machine that is not at hand; in the order in which one is made of the other.
@@ -25,8 +27,12 @@ KINDS = {
     "proofs": "proofs/*.json",
     "peaks": "peaks/{platform}.json",
     "topology": "topology/{platform}.json",
+    "datasets": "datasets/*/*.npz",
     "shards": "shards/{platform}/*.parquet",
+    "training": "training/{platform}/*.parquet",
 }
+# The kinds that are measured, each with the module that reads it.
+READERS = {"shards": shard, "training": training}
 MOST_NAMED = 3
 
 
@@ -62,7 +68,7 @@ def pack(results: Path, target: Path, platform: str = "*") -> int:
     Raises CarryError where there is none, and ShardError for one that nobody could take.
     """
     files = found(results, platform)
-    shards = files["shards"]
+    shards = measured(files)
     if not shards:
         raise CarryError(f"There is no shard in {results}/shards: measure something first.")
     check(results, shards)
@@ -86,7 +92,18 @@ def take(source: Path, results: Path) -> int:
 
 def found(results: Path, platform: str = "*") -> dict[str, list[Path]]:
     """The files of each kind below a results folder, of one platform or of all."""
-    return {kind: sorted(results.glob(pattern.format(platform=platform))) for kind, pattern in KINDS.items()}
+    files = {kind: sorted(results.glob(pattern.format(platform=platform))) for kind, pattern in KINDS.items()}
+    # Not every data set that lies here: they are large.
+    trained = [path.name for path in files["training"]]
+    files["datasets"] = [
+        path for path in files["datasets"] if any(f"-on-{path.parent.name}-b" in name for name in trained)
+    ]
+    return files
+
+
+def measured(files: dict[str, list[Path]]) -> list[Path]:
+    """What was measured among the files of all kinds: shards of cells and of trainings."""
+    return [path for kind in READERS for path in files[kind]]
 
 
 def check(results: Path, shards: list[Path]) -> dict[str, str]:
@@ -96,7 +113,7 @@ def check(results: Path, shards: list[Path]) -> dict[str, str]:
     """
     unproven, kinds = [], {}
     for path in shards:
-        table, footer = shard.read(path)
+        table, footer = _reader(path).read(path)
         row = table.select([*shard.NAMING, "proof_id"]).slice(0, 1).to_pylist()[0]
         kinds[path.parent.name] = machine.kind(footer["machine"])
         name = f"{row['environment']}.{row['adapter_mode']}-{row['variant'] or row['network']}.json"
@@ -113,7 +130,7 @@ def check(results: Path, shards: list[Path]) -> dict[str, str]:
 
 def _take(source: Path, results: Path) -> int:
     files = found(source)
-    shards = files["shards"]
+    shards = measured(files)
     if not shards:
         raise CarryError(f"There is no shard in {source}/shards: name a checkout, its results folder or a packed file.")
     there, here = check(source, shards), _kinds_here(results)
@@ -121,8 +138,8 @@ def _take(source: Path, results: Path) -> int:
         if here.get(platform, kind) != kind and not placement.entry(platform).get("equal_machines"):
             raise CarryError(
                 f"The platform '{platform}' is another machine there ({kind}) than here ({here[platform]}): rename "
-                f"its folder in {source}/shards and add that name to the platforms, or write `equal_machines: true` "
-                f"into its entry if the difference does not matter."
+                f"its folders in {source}/shards and {source}/training and add that name to the platforms, or write "
+                f"`equal_machines: true` into its entry if the difference does not matter."
             )
     new = [path for path in shards if not (results / path.relative_to(source)).exists()]
     clashing = [
@@ -133,8 +150,8 @@ def _take(source: Path, results: Path) -> int:
     if clashing:
         raise CarryError(
             f"{len(clashing)} cells were measured both there and here, such as {_named(sorted(clashing))}: remove the "
-            f"ones that are not to stay, or give that machine a name of its own (rename its folder in {source}/shards, "
-            f"and add the name to the platforms)."
+            f"ones that are not to stay, or give that machine a name of its own (rename its folders in {source}/shards "
+            f"and {source}/training, and add the name to the platforms)."
         )
     for paths in files.values():
         for path in paths:
@@ -151,8 +168,12 @@ def _take(source: Path, results: Path) -> int:
 
 def _kinds_here(results: Path) -> dict[str, str]:
     """The kind of machine of each platform, of one shard of it: a folder does not come to hold several."""
-    firsts = {path.parent.name: path for path in results.glob("shards/*/*.parquet")}
-    return {platform: machine.kind(shard.read(path)[1]["machine"]) for platform, path in firsts.items()}
+    firsts = {path.parent.name: path for path in measured(found(results))}
+    return {platform: machine.kind(_reader(path).read(path)[1]["machine"]) for platform, path in firsts.items()}
+
+
+def _reader(path: Path) -> ModuleType:
+    return READERS[path.parent.parent.name]
 
 
 def _named(paths: list[Path]) -> str:

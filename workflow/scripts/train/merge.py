@@ -41,27 +41,33 @@ def main() -> None:
 def merge(keys: list[str], missing: list[str], folder: Path = TRAININGS) -> pa.Table:
     """All epochs, and in the metadata `machines` by id, `software` by environment, and `resources` by the cell's key.
 
-    `missing` are labels of data sets that cannot be had, and are told on.
+    `missing` are labels of data sets that cannot be had, and are told on. As of a shard, a row's platform is the folder
+    that its file lies in.
 
-    Raises ShardError, which names every file that cannot be read, and MixedRowsError for two kinds of machine in one
-    platform, unless its entry says `equal_machines`.
+    Raises ShardError, which names every file that cannot be read or holds another training than its name says, and
+    MixedRowsError for two kinds of machine in one platform, unless its entry says `equal_machines`.
     """
     tables, errors = [], []
     known: dict[str, Any] = {"machines": {}, "software": {}, "resources": {}, "missing": missing}
     kinds: dict[str, set[str]] = {}
     for key in keys:
+        path = folder / f"{key}.parquet"
         try:
-            table, footer = shard.read(folder / f"{key}.parquet")
+            table, footer = shard.read(path)
         except ShardError as error:
             errors.append(str(error))
             continue
         row = table.slice(0, 1).to_pylist()[0]
+        if (name := shard.file_name(row)) != path.name:
+            errors.append(f"The training {path} is that of {name}: give it that name.")
+        platform = path.parent.name
         known["machines"][row["machine_id"]] = footer["machine"]
-        kinds.setdefault(row["platform"], set()).add(machine.kind(footer["machine"]))
+        kinds.setdefault(platform, set()).add(machine.kind(footer["machine"]))
         software = known["software"].get(row["environment"])
         if software is None or software["framework_version"] is None:
             known["software"][row["environment"]] = footer["software"]
         known["resources"][key] = footer["resources"]
+        table = table.set_column(0, "platform", pa.array([platform] * len(table)))
         tables.append(table.append_column("key", pa.array([key] * len(table))).replace_schema_metadata())
     if errors:
         raise ShardError("\n".join(errors))
@@ -70,7 +76,8 @@ def merge(keys: list[str], missing: list[str], folder: Path = TRAININGS) -> pa.T
             raise MixedRowsError(
                 f"{folder / platform} holds trainings of {len(found)} machines ({'; '.join(sorted(found))}), which "
                 "cannot stand in one column: move those of the others to a folder of their own, and add its name to "
-                "config/platforms.yaml and to 'platforms' of the grid."
+                "config/platforms.yaml and to 'platforms' of the grid, remove them to train them on this machine, or "
+                f"write `equal_machines: true` into the entry of {platform} if the difference does not matter."
             )
     return pa.concat_tables(tables).replace_schema_metadata({FOOTER: json.dumps(known).encode()})
 

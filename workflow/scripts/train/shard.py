@@ -86,6 +86,14 @@ def write(path: Path, facts: dict[str, Any], epochs: list[dict[str, Any]], foote
         pq.write_table(table.replace_schema_metadata({FOOTER: content.encode()}), file)
 
 
+def file_name(row: dict[str, Any]) -> str:
+    """Name of the file of the training that a row tells about."""
+    return (
+        f"{row['environment']}.{row['adapter_mode']}-{row['variant'] or row['network']}-on-{row['dataset']}"
+        f"-b{row['batch']}-t{row['threads']}-d{row['devices']}-r{row['repeat']}.parquet"
+    )
+
+
 def read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
     """Rows and footer. Raises ShardError where the file is missing, broken, or of another version."""
     try:
