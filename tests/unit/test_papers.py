@@ -86,6 +86,12 @@ def inputs(tmp_path):
     return make
 
 
+def test_every_framework_has_a_colour_and_marker_of_its_own():
+    known = read_yaml(PAPERS / "frameworks.yaml")
+    assert set(read_yaml(ROOT / "config/frameworks.yaml")) <= set(known)
+    assert len({(entry["colour"], entry["marker"]) for entry in known.values()}) == len(known)
+
+
 def test_table4_sets_like_beside_like_only(inputs):
     data, layout = kinds.times_table(inputs("table4", "table4"))
     ours = data[(data["source"] == "ours") & (data["variant"] == "")]
