@@ -19,10 +19,8 @@ BATCH = 8
 # power of two adds no rounding of its own.
 RECOVERY_RATE = 2.0**20
 
-# Steps of each call; weights are read after the first two calls. The call of three shows that `run` does all
-# its steps.
+# Steps of each call; weights are read after every one. The call of three shows that `run` does all its steps.
 CALLS = (1, 3, 1, 1, 1, 1, 1, 1)
-READ_AFTER = (1, 4)
 
 # Of a network that is trained on real images: the (epoch, steps before) at whose learning rates it is fed other data.
 FED = ((1, 0), (15, 500000), (25, 1000000))
@@ -61,8 +59,9 @@ def collect(adapter, spec, batch, mode, threads, device):
 
     `parameters`, `frozen_parameters`: the framework's own counts. `first_losses` (2): loss of the first step of each
     trainer. `losses` (calls): loss of the last step of each call. `recovery/<name>`: weights after one step at
-    `RECOVERY_RATE`. `after1/<name>`, `after4/<name>`: weights after so many steps at the specification's rate. Dropout
-    is off. Of a network that is trained on real images also what `_collect_training` says.
+    `RECOVERY_RATE`. `after1/<name>`, `after4/<name>` ...: weights after so many steps at the specification's rate, at
+    the end of each call. Dropout is off. Of a network that is trained on real images also what `_collect_training`
+    says.
     """
     require(adapter, spec)
 
@@ -82,8 +81,7 @@ def collect(adapter, spec, batch, mode, threads, device):
     for steps in CALLS:
         losses.append(trainer.run(steps))
         done += steps
-        if done in READ_AFTER:
-            _keep(collected, "after{}".format(done), trainer)
+        _keep(collected, "after{}".format(done), trainer)
     collected["losses"] = np.array(losses, np.float64)
     collected["first_losses"] = np.array([first_loss, losses[0]], np.float64)
     del trainer
