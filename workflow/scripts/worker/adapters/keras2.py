@@ -1,11 +1,18 @@
-"""Keras 2.0: its own layers, loss and SGD, trained by `train_on_batch`; the modes are its backends.
+"""Keras 2.0: its own layers and SGD in a function of Keras's backend, which is the mode.
 
 What was chosen here, and by which measured ratios: docs/adapters/keras2.md.
 """
 
-from .. import mkl
+import ctypes
+import os
 
-KERNELS = mkl.find_kernels()
+from .. import mkl, openblas
+
+# By its name in the environment: Keras loads libraries when it is imported.
+if os.environ.get("KERAS_BACKEND") == "theano":
+    KERNELS = openblas.find_kernels(lambda: __import__("numpy"))
+else:
+    KERNELS = mkl.find_kernels()
 
 import keras  # noqa: E402
 import numpy as np  # noqa: E402
@@ -14,7 +21,7 @@ from keras import backend, layers, models  # noqa: E402
 from .. import channels_last, networks  # noqa: E402
 from . import Unsupported  # noqa: E402
 
-MODES = ("tensorflow", "cntk")
+MODES = ("tensorflow", "theano", "cntk")
 
 # The order of the parameters in Keras's layers; what follows in a layer is not trained, a last bias may be missing.
 _ROLES = {
@@ -29,7 +36,8 @@ _ROLES = {
 def versions():
     """Versions of Keras and of its backend."""
     engine = __import__(backend.backend())
-    return {"framework_version": keras.__version__, "build": "{} {}".format(engine.__name__, engine.__version__)}
+    found = {"framework_version": keras.__version__, "build": "{} {}".format(engine.__name__, engine.__version__)}
+    return dict(found, blas=openblas.describe()) if backend.backend() == "theano" else found
 
 
 def build(spec, weights, inputs, labels, mode, threads, device):
@@ -43,14 +51,25 @@ def build(spec, weights, inputs, labels, mode, threads, device):
 
         settings = tf.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=1)
         backend.set_session(tf.Session(config=settings))
+    known = threads
+    if mode == "theano":
+        import theano
+
+        if not theano.config.cxx:
+            raise Unsupported("Theano finds no C++ compiler: it needs g++ when it runs")
+        known = ctypes.CDLL("libgomp.so.1").omp_get_max_threads() if theano.config.openmp else 1
     if mode == "cntk":
         if len(spec["nodes"][-1]["shape"]) > 1:
             raise Unsupported("Keras 2.0.5 on CNTK: its cross-entropy fails where each step of a sequence has a label")
         import cntk
 
         cntk.cntk_py.set_max_num_cputhreads(threads)
-    backend.set_image_data_format("channels_last" if mode == "tensorflow" else "channels_first")
-    return _Trainer(spec, weights, inputs, labels, mode, threads)
+    # Where there is no image too: on Theano, channels first is where Keras looks for the features of a sequence.
+    last = mode == "tensorflow" or spec["input"]["kind"] != "image"
+    backend.set_image_data_format("channels_last" if last else "channels_first")
+    # Known while the graph is made, it needs no branch for another phase.
+    backend.set_learning_phase(1)
+    return _Trainer(spec, weights, inputs, labels, mode, known)
 
 
 class _Trainer(object):
@@ -59,13 +78,12 @@ class _Trainer(object):
     def __init__(self, spec, weights, inputs, labels, mode, threads):
         self._layers, self._variables, self._homes = {}, {}, _homes(spec)
         self.threads = threads
-        self.settings = {"batch": "given as arrays in each step", "layout": backend.image_data_format()}
-        if mode == "cntk":
+        self.settings = {"layout": backend.image_data_format().replace("_", " ")}
+        if mode != "tensorflow":
             self.settings["kernels"] = KERNELS
-        image, last = spec["input"]["kind"] == "image", backend.image_data_format() == "channels_last"
-        self._inputs = np.ascontiguousarray(inputs.transpose(0, 2, 3, 1)) if image and last else inputs
-        self._labels = labels[..., None]
-        first = layers.Input(batch_shape=self._inputs.shape, dtype=str(inputs.dtype))
+        if spec["input"]["kind"] == "image" and backend.image_data_format() == "channels_last":
+            inputs = inputs.transpose(0, 2, 3, 1)
+        first, given = _place(inputs, mode)
         values = {"input": first}
         for node in spec["nodes"]:
             if node["op"] not in _LAYERS:
@@ -75,14 +93,19 @@ class _Trainer(object):
                 value = [layer(value if len(value) > 1 else value[0])]
             values[node["name"]] = value[0]
             self._layers[node["name"]] = layer
-        self._model = models.Model(first, value[0])
-        self._model.compile(optimizer=_sgd(mode, spec["optimiser"]["learning_rate"]), loss=_loss)
+        model = models.Model(first, value[0])
+        answers, given_answers = _place(labels[..., None], mode)
+        loss = backend.mean(_losses(answers, value[0], mode))
+        updates = _sgd(mode, spec["optimiser"]["learning_rate"]).get_updates(model.trainable_weights, {}, loss)
+        handed = [first, answers] if given else []
+        self._train = backend.function(handed, [loss], model.updates + updates)
+        self._given = given + given_answers
         self._load(spec["nodes"], weights)
-        self.parameters = sum(int(np.prod(backend.int_shape(w))) for w in self._model.trainable_weights)
+        self.parameters = sum(int(np.prod(backend.int_shape(w))) for w in model.trainable_weights)
 
     def run(self, steps):
         for _ in range(steps):
-            loss = self._model.train_on_batch(self._inputs, self._labels)
+            loss = self._train(self._given)[0]
         # Keras hands out the loss as a number: the step is done.
         return float(loss)
 
@@ -119,13 +142,28 @@ def _sgd(mode, rate):
     if mode == "tensorflow":
         import tensorflow as tf
 
-        return tf.train.GradientDescentOptimizer(rate)
+        return keras.optimizers.TFOptimizer(tf.train.GradientDescentOptimizer(rate))
     return keras.optimizers.SGD(lr=rate)
 
 
-def _loss(labels, scores):
-    """Keras's own cross-entropy, from scores, so that the softmax is not taken twice."""
-    return backend.sparse_categorical_crossentropy(scores, labels, from_logits=True)
+def _place(value, mode):
+    """A tensor that holds the array, and a list of what a step has to be given for it: a value in CNTK's memory."""
+    value = np.ascontiguousarray(value)
+    if mode != "cntk":
+        return layers.Input(tensor=backend.variable(value, dtype=str(value.dtype))), []
+    import cntk
+
+    return layers.Input(batch_shape=value.shape), [cntk.Value(value.astype(np.float32))]
+
+
+def _losses(labels, scores, mode):
+    """Cross-entropies from scores, so that no softmax is taken twice: Keras's own, but on Theano, where it is dense."""
+    if mode != "theano":
+        return backend.sparse_categorical_crossentropy(scores, labels, from_logits=True)
+    from theano.tensor import nnet
+
+    likelihoods = nnet.softmax(backend.reshape(scores, (-1, backend.int_shape(scores)[-1])))
+    return nnet.categorical_crossentropy(likelihoods, labels.flatten())
 
 
 def _conv(node, mode):
@@ -145,7 +183,11 @@ def _max_pool(node, mode):
 
 def _batch_norm(node, mode):
     axis = -1 if backend.image_data_format() == "channels_last" else 1
-    return [layers.BatchNormalization(axis=axis, epsilon=networks.BATCH_NORM_EPSILON)]
+    epsilon = networks.BATCH_NORM_EPSILON
+    if mode == "theano":
+        # The float32 next to 1e-5 lies below it, and Theano takes none below it.
+        epsilon = float(np.nextafter(np.float32(epsilon), np.float32(1)))
+    return [layers.BatchNormalization(axis=axis, epsilon=epsilon)]
 
 
 def _lstm(node, mode):
