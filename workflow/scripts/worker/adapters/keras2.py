@@ -129,8 +129,19 @@ def _homes(spec):
         operators = {node["name"]: node["op"] for node in spec["nodes"]}
         for name in homes:
             node, role = name.split("/")
-            homes[name] = channels_last.Home(operators[node], role, shapes[name], None)
+            convolves = backend.backend() == "theano" and len(shapes[name]) == 4
+            homes[name] = (_Turned if convolves else channels_last.Home)(operators[node], role, shapes[name], None)
     return homes
+
+
+class _Turned(channels_last.Home):
+    """Of a kernel with Keras on Theano, which convolves, and so reads it from its end."""
+
+    def enter(self, value):
+        return np.ascontiguousarray(super(_Turned, self).enter(value)[::-1, ::-1])
+
+    def leave(self, value):
+        return super(_Turned, self).leave(value[::-1, ::-1])
 
 
 def _sgd(mode, rate):
