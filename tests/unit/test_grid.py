@@ -168,6 +168,10 @@ def test_comments_and_docstrings_leave_the_code_digest(tmp_path):
     three.write_text("def f(x):\n    return x + 2\n")
     digests = [configuration.code_digest([path]) for path in (one, two, three)]
     assert digests[0] == digests[1] != digests[2]
+    one.with_suffix(".lua").write_text("return 1")
+    beside = configuration.with_imports(one)
+    assert beside == [one.with_suffix(".lua"), one]
+    assert configuration.code_digest(beside) != digests[0]
 
 
 def test_what_an_adapter_imports_belongs_to_its_code():

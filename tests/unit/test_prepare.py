@@ -9,6 +9,7 @@ import pytest
 from environments.prepare import InstallError, debian
 
 neon = importlib.import_module("environments.prepare.neon")
+torch7 = importlib.import_module("environments.prepare.torch7")
 
 
 def run(*command, **_):
@@ -48,3 +49,22 @@ def test_neon_asks_for_its_source_and_says_what_is_wrong_with_it(tmp_path, monke
     assert neon.prepare(tmp_path / "prefix", run) == {"neon": "2.6.0, from a folder with its source"}
     assert (packages / "neon/backends/nervanacpu.py").is_file()
     assert (packages / "neon/version.py").read_text() == "VERSION = '2.6.0'\n"
+
+
+def test_torch7_asks_for_its_sources_and_for_a_compiler_and_leaves_the_environment_alone_until_then(
+    tmp_path, monkeypatch
+):
+    prefix = tmp_path / "prefix"
+    monkeypatch.delenv(torch7.SOURCE, raising=False)
+    with pytest.raises(InstallError, match=f"clone torch/cwrap, torch/paths, torch/torch7, .*set {torch7.SOURCE}"):
+        torch7.prepare(prefix, run)
+    monkeypatch.setenv(torch7.SOURCE, str(tmp_path))
+    for part, file in torch7.PARTS.items():
+        with pytest.raises(InstallError, match=f"no folder {part} with the source of torch/{part}"):
+            torch7.prepare(prefix, run)
+        (tmp_path / part / file).parent.mkdir(parents=True)
+        (tmp_path / part / file).touch()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InstallError, match="no gcc on PATH"):
+        torch7.prepare(prefix, run)
+    assert not prefix.exists()

@@ -136,9 +136,12 @@ def unknown(kind: str, name: str, known: list[str], where: str) -> str:
 
 
 def code_digest(paths: list[Path]) -> str:
-    """Digest of what Python files do: comments, docstrings and layout leave it as it is."""
+    """Digest of what Python files do: comments, docstrings and layout leave it as it is. Others count as they are."""
     digest = hashlib.sha256()
     for path in paths:
+        if path.suffix != ".py":
+            digest.update(path.read_bytes())
+            continue
         tree = ast.parse(path.read_text())
         for node in ast.walk(tree):
             body = getattr(node, "body", None)
@@ -149,14 +152,14 @@ def code_digest(paths: list[Path]) -> str:
 
 
 def with_imports(path: Path) -> list[Path]:
-    """A Python file and those that it imports by relative imports, and so on."""
+    """A Python file and those that it imports by relative imports, and so on; with its program of another language."""
     found: list[Path] = []
     waiting = [path]
     while waiting:
         path = waiting.pop()
         if path in found or not path.is_file():
             continue
-        found.append(path)
+        found += [path, *path.parent.glob(f"{path.stem}.lua")]
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.level:
                 folder = path.parents[node.level - 1]
