@@ -10,6 +10,7 @@ PYTHON ?=
 .PHONY: run test test-zoo report environments again inspect pack merge clean help venv
 
 CHOSEN = $(if $(GRID),--config grid=$(GRID) --)
+OWN = $(if $(PLATFORMS),--platforms $(PLATFORMS))
 
 run: venv  ## set everything up, then: .venv/bin/snakemake --cores $(CORES) $(CHOSEN) $(TARGET)
 	@.venv/bin/snakemake --cores $(CORES) $(CHOSEN) $(TARGET)
@@ -35,10 +36,10 @@ inspect: venv  ## print all that a shard knows: make inspect SHARD=results/shard
 	@workflow/scripts/steptime measure.inspect $(SHARD)
 
 pack: venv  ## put all results into one file, to carry to another machine: make pack TO=results.tar.gz
-	@workflow/scripts/steptime merge.carry pack --to $(or $(TO),results.tar.gz)
+	@workflow/scripts/steptime merge.carry pack --to $(or $(TO),results.tar.gz) $(OWN)
 
 merge: venv  ## take the results of another machine: make merge FROM=results.tar.gz (or another results folder)
-	@workflow/scripts/steptime merge.carry take --from $(or $(FROM),$(error Name what to take: make merge FROM=results.tar.gz)) $(if $(PLATFORMS),--platforms $(PLATFORMS))
+	@workflow/scripts/steptime merge.carry take --from $(or $(FROM),$(error Name what to take: make merge FROM=results.tar.gz)) $(OWN)
 
 clean:  ## remove .venv, the frameworks' environments and caches; results and logs stay
 	rm -rf .venv .environments .cache .pytest_cache .ruff_cache

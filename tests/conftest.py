@@ -68,6 +68,26 @@ class Checkout:
         """When each shard was written."""
         return {name: path.stat().st_mtime_ns for name, path in self.shards().items()}
 
+    def copy_badly(self, other: "Checkout", *kinds: str) -> None:
+        """Takes results of another checkout as `cp -r` does, in the worst order: new times, those of `kinds` from the
+        oldest on, each older than what it was made of.
+        """
+        for age, kind in enumerate(kinds):
+            shutil.copytree(other.root / "results" / kind, self.root / "results" / kind, copy_function=shutil.copyfile)
+            for path in (self.root / "results" / kind).rglob("*.*"):
+                os.utime(path, (age, age))
+
+    def inspect(self, shard: Path) -> str:
+        """What `make inspect` prints of a shard."""
+        return subprocess.run(
+            ["workflow/scripts/steptime", "measure.inspect", shard],
+            cwd=self.root,
+            env=self.environment() | {"STEPTIME_PYTHON": sys.executable, "COLUMNS": "300"},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
     def leftovers(self) -> list[Path]:
         """Files that were not written to their end."""
         return list((self.root / "results").rglob(".*.partial"))

@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from measure import machine, placement, shard
-from merge import carry
-from train import shard as training
+from merge import MixedRowsError, carry
 
 HERE = machine.describe()
 OTHER = HERE | {"memory_bytes": 2**40}
@@ -24,8 +23,8 @@ def results(root: Path, platform: str, batches: list[int], described=HERE, secon
         path = root / "shards" / platform / shard.file_name(facts | {"batch": batch})
         shard.write(path, facts | {"batch": batch}, [(1, seconds)], {"machine": described})
         trained = facts | {"batch": batch, "dataset": "digits"}
-        path = root / "training" / platform / training.file_name(trained)
-        training.write(path, trained, [{"epoch": 1, "seconds": seconds}], {"machine": described})
+        path = root / "training" / platform / shard.file_name(trained)
+        shard.write_training(path, trained, [{"epoch": 1, "seconds": seconds}], {"machine": described})
     for kind, name, content in (("proofs", "e-1.m-n", {"proof_id": "p"}), ("environments", "e-1", {})):
         (root / kind).mkdir(parents=True, exist_ok=True)
         (root / kind / f"{name}.json").write_text(json.dumps(content))
@@ -72,6 +71,30 @@ def test_two_machines_under_one_name_are_refused_unless_they_are_equal(tmp_path,
         assert len(list(here.rglob("*.parquet"))) == 2
 
 
+@pytest.mark.parametrize("kind", ["shards", "training"])
+@pytest.mark.parametrize("equal", [False, True])
+def test_two_machines_in_one_platform_of_the_other_folder_are_refused_unless_they_are_equal(
+    tmp_path, monkeypatch, equal, kind
+):
+    """The stranger is neither the first nor the last of the files; trainings count as timed cells do."""
+    there, here = results(tmp_path / "there", "far", [1, 2, 3]), results(tmp_path / "here", "near", [1])
+    stranger = next(there.rglob(f"{kind}/far/*-b2-*"))
+    results(tmp_path / "stranger", "far", [2], OTHER)
+    shutil.copy(next((tmp_path / "stranger").rglob(f"{kind}/far/*-b2-*")), stranger)
+    monkeypatch.setenv(placement.ENTRIES, json.dumps({"far": {"equal_machines": equal}}))
+    if equal:
+        assert carry.pack(there, tmp_path / "all.tar.gz") == 6
+        assert carry.take(there, here) == 6
+        return
+    said = f"'far' has cells of 2 machines, .* move the 1 of the others .{stranger}. to {stranger.parent.parent}/NAME"
+    before = files(here)
+    with pytest.raises(MixedRowsError, match=said):
+        carry.take(there, here)
+    with pytest.raises(MixedRowsError, match=said):
+        carry.pack(there, tmp_path / "all.tar.gz")
+    assert files(here) == before and not (tmp_path / "all.tar.gz").exists()
+
+
 def spoil_clash(there: Path) -> None:
     results(there, "near", [1], seconds=0.2)
 
@@ -97,7 +120,7 @@ def spoil_trained_bytes(there: Path) -> None:
 
 def spoil_version(there: Path) -> None:
     path = next(there.rglob("training/far/*-b2-*"))
-    footer = json.dumps({"schema": training.SCHEMA_VERSION + 1})
+    footer = json.dumps({"schema": shard.SCHEMA_VERSION + 1})
     pq.write_table(pq.read_table(path).replace_schema_metadata({shard.FOOTER: footer}), path)
 
 
@@ -112,9 +135,9 @@ def spoil_all(there: Path) -> None:
         (spoil_clash, "2 cells were measured both there and here, such as shards/near/"),
         (spoil_trained_clash, "1 cells were measured both there and here, such as training/near/"),
         (spoil_proof, "4 shards have no proof beside them"),
-        (spoil_bytes, "The shard .* is broken"),
-        (spoil_trained_bytes, "The training .* is broken"),
-        (spoil_version, "The training .* was written by another version"),
+        (spoil_bytes, "The shard .*shards/far/.* is broken"),
+        (spoil_trained_bytes, "The shard .*training/far/.* is broken"),
+        (spoil_version, "The shard .*training/far/.* has schema version 2 and this workflow reads 1"),
         (spoil_all, "There is no shard in"),
     ],
 )

@@ -122,15 +122,8 @@ def test_threads_that_nobody_asked_for_are_marked(faulty):
 
 def test_a_shard_tells_people_how_its_numbers_came_about(faulty):
     checkout, _ = faulty
-    done = subprocess.run(
-        ["workflow/scripts/steptime", "measure.inspect", checkout.shards()[GOOD]],
-        cwd=checkout.root,
-        env=checkout.environment() | {"STEPTIME_PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    (digest,) = re.findall(r"environment_digest: (\w{16})", done.stdout)
+    said = checkout.inspect(checkout.shards()[GOOD])
+    (digest,) = re.findall(r"environment_digest: (\w{16})", said)
     assert digest == json.loads((checkout.root / "results/environments/standin-1.0.json").read_text())["digest"]
     # Copied files are no checkout of git's, so the commit is not known here.
     for words in (
@@ -140,8 +133,8 @@ def test_a_shard_tells_people_how_its_numbers_came_about(faulty):
         "weights: 20161",
         "commit: not known",
     ):
-        assert words in done.stdout, done.stdout
-    assert re.search(r"variables\W+OMP_NUM_THREADS: \{threads\}", done.stdout)
+        assert words in said, said
+    assert re.search(r"variables\W+OMP_NUM_THREADS: \{threads\}", said)
 
 
 def test_a_truncated_shard_is_named_with_the_command_that_helps(faulty):
@@ -244,17 +237,9 @@ def test_a_limit_on_files(faulty, tmp_path):
     assert (done.returncode, done.stderr) == (1, said)
 
 
-def copy_badly(source, target):
-    """As `cp -r` does, in the worst order: new times, each file older than those it was made of."""
-    for age, folder in enumerate(("shards", "proofs", "environments")):
-        shutil.copytree(source / folder, target / folder, copy_function=shutil.copyfile)
-        for path in (target / folder).rglob("*.*"):
-            os.utime(path, (age, age))
-
-
 def test_results_of_another_machine_make_tables_without_measuring(faulty, new_checkout):
     here = new_checkout("faults")
-    copy_badly(faulty[0].root / "results", here.root / "results")
+    here.copy_badly(faulty[0], "shards", "proofs", "environments")
     content = {name: path.read_bytes() for name, path in here.shards().items()}
     done = here.snakemake(*TABLE)
     assert done.returncode == 0, done.stdout

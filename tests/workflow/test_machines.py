@@ -84,10 +84,13 @@ def test_what_three_machines_packed_is_one_table_with_a_column_of_each(machines,
         assert rows[rows["platform"] == name].set_index("environment")["ours"].to_dict() == own
 
 
-@pytest.mark.skipif(
+needs_store = pytest.mark.skipif(
     not (find_spec("snakemake_storage_plugin_fs") and shutil.which("rsync")),
     reason="the storage plugin fs, or the program rsync that it calls, is not installed",
 )
+
+
+@needs_store
 def test_a_store_carries_results_through_a_storage_plugin(machines, elsewhere, tmp_path):
     store = f"store={tmp_path}/shared/steptime"
     for checkout in machines.values():
@@ -97,3 +100,17 @@ def test_a_store_carries_results_through_a_storage_plugin(machines, elsewhere, t
     done = elsewhere.snakemake(*CONFIG, store, "--", "fetch")
     assert done.returncode == 0, done.stdout
     assert sorted(table_of(elsewhere)[0]["platform"]) == sorted([*CORES, *CORES])
+
+
+@needs_store
+def test_a_store_gets_what_its_own_platform_trains_too(new_checkout, tmp_path):
+    checkout = configured(new_checkout("slurm"), ["desktop", "server"])
+    entries = yaml.safe_load((checkout.root / "platforms.yaml").read_text())
+    entries["server"]["cpu"] = "another processor"
+    (checkout.root / "platforms.yaml").write_text(yaml.safe_dump(entries))
+    training = {"networks": ["mnist"], "threads": ["all"], "seeds": 2, "most_epochs": 1, "budget_seconds": 60}
+    (checkout.root / "mine.yaml").write_text(
+        yaml.safe_dump(GRID | {"platforms": ["desktop", "server"], "training": training})
+    )
+    jobs = checkout.planned(*CONFIG, f"store={tmp_path}/shared/steptime", "--", "share")
+    assert [jobs[rule] for rule in ("share_platform", "measure_cell", "train_network")] == [1, 2, 4]

@@ -12,7 +12,6 @@ from conftest import ROOT
 from environments import build, pins
 from measure import shard
 from report import timeline
-from train import shard as trained
 
 NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 GRID = ("--config", "grid=ci", "--")
@@ -43,13 +42,25 @@ def test_the_first_loss_is_the_same_number_in_every_framework(cells):
 
 def test_a_network_is_trained_on_real_digits_in_every_framework(whole_run):
     root = whole_run[0].root
-    rows = [trained.read(path)[0].to_pylist()[-1] for path in (root / "results/training").rglob("*-r1.parquet")]
+    paths = list((root / "results/training").rglob("*-r1.parquet"))
+    rows = [shard.read(path)[0].to_pylist()[-1] for path in paths]
     assert sorted(row["framework"] for row in rows) == ["mxnet", "tensorflow", "torch"]
     for row in rows:
         assert (row["status"], row["stopped"], row["epoch"]) == ("ok", "epochs", 1), row["reason"]
         assert row["dataset_label"] == "MNIST, 5,000 of its training images" and row["accuracy"] > 0.6
+    for path, row in zip(paths, rows, strict=True):
+        said = whole_run[0].inspect(path)
+        words = f"{100 * row['accuracy']:.2f} % of the test images right: all epochs were trained"
+        assert words in said and re.search(r"resident_bytes: [\d,]{9,} to [\d,]{9,}", said), said
     words = (root / "results/tables/shatnawi2018_table3.md").read_text()
     assert words.count("accuracy not reached: ") == 3 and "MNIST, 5,000 of its training images" in words
+
+
+def test_trainings_that_were_copied_with_their_data_sets_are_not_made_again(whole_run, new_checkout):
+    here = new_checkout()
+    here.copy_badly(whole_run[0], "training", "proofs", "datasets", "environments")
+    (here.root / "results/training/all.parquet").unlink()
+    assert set(here.planned(*GRID, "results/training/all.parquet")) == {"merge_trainings", "total"}
 
 
 def test_the_pins_of_every_environment_are_closed(whole_run):

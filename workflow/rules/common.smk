@@ -40,7 +40,7 @@ except configuration.ConfigurationError as error:
     sys.exit(str(error))
 
 if workflow.is_main_process:
-    adopt.adopt(PLAN.cells.values())
+    adopt.adopt([*PLAN.cells.values(), *TRAININGS.values()])
 
 # The artefact whose cells stand for the grid where an artefact tells of all networks: each at one mini-batch size.
 REPORTED = "shi2016_table4"

@@ -2,6 +2,7 @@
 # measured is one object there, packed as `make pack` packs it; the programs see the plugin's local copy of it.
 
 STORE = config["store"].rstrip("/")
+OWN_PLATFORMS = f"--platforms {config['platforms']}" if "platforms" in config else ""
 
 
 localrules:
@@ -21,6 +22,9 @@ rule share_platform:
     """Put what was measured on one platform into the store."""
     input:
         lambda wildcards: [shard_path(key) for key, cell in PLAN.cells.items() if cell.platform == wildcards.platform],
+        lambda wildcards: [
+            f"results/training/{key}.parquet" for key, cell in TRAININGS.items() if cell.platform == wildcards.platform
+        ],
         lambda wildcards: [f"results/peaks/{name}.json" for name in PEAKS if name == wildcards.platform],
     output:
         storage(f"{STORE}/{{platform}}.tar.gz"),
@@ -29,7 +33,8 @@ rule share_platform:
     conda:
         "../../envs/workflow.yaml"
     shell:
-        "workflow/scripts/steptime merge.carry pack --platform {wildcards.platform} --to {output} 2>&1 | tee {log} >&2"
+        "workflow/scripts/steptime merge.carry pack --platform {wildcards.platform} --to {output} {OWN_PLATFORMS}"
+        " 2>&1 | tee {log} >&2"
 
 
 rule fetch:
@@ -53,7 +58,5 @@ rule fetch_platform:
     resources:
         # One after another: two platforms may bring the same proof.
         host=100,
-    params:
-        platforms=f"--platforms {config['platforms']}" if "platforms" in config else "",
     shell:
-        "workflow/scripts/steptime merge.carry take --from {input} {params.platforms} 2>&1 | tee {log} >&2"
+        "workflow/scripts/steptime merge.carry take --from {input} {OWN_PLATFORMS} 2>&1 | tee {log} >&2"

@@ -111,13 +111,14 @@ class Surroundings:
 def stranger(path: Path, here: dict[str, Any]) -> str | None:
     """Why this machine cannot measure the cell of a shard beside what lies there, as a sentence; None where it can.
 
-    One shard beside it tells: more than one kind of machine in a folder does not come about in this way.
+    One shard of its platform tells, timed or trained: more than one kind of machine does not come about in this way.
     """
     from measure import shard
 
     if placement.entry(path.parent.name).get("equal_machines"):
         return None
-    other = next((other for other in path.parent.glob("*.parquet") if other != path), None)
+    beside = path.parent.parent.parent.glob(f"*/{path.parent.name}/*.parquet")
+    other = next((other for other in beside if other != path), None)
     try:
         there = machine.kind(shard.read(other)[1]["machine"]) if other else None
     except shard.ShardError:
@@ -125,9 +126,10 @@ def stranger(path: Path, here: dict[str, Any]) -> str | None:
         return None
     if there in (None, machine.kind(here)):
         return None
+    folder = other.parent
     return (
-        f"{path.parent} holds cells of another machine, {there}; this one is {machine.kind(here)}: move that folder to "
-        f"{path.parent.with_name('NAME')} and add NAME to config/platforms.yaml and to 'platforms' of the grid. "
+        f"{folder} holds cells of another machine, {there}; this one is {machine.kind(here)}: move that folder to "
+        f"{folder.with_name('NAME')} and add NAME to config/platforms.yaml and to 'platforms' of the grid. "
         "Nothing was measured."
     )
 

@@ -15,7 +15,6 @@ import configuration
 import grid
 from measure import interference, machine, shard
 from train import plan as trainings
-from train import shard as epochs
 
 RESULTS = Path("results")
 
@@ -52,8 +51,7 @@ def disturbed(path: Path, here: str) -> bool:
     if path.suffix == ".json":
         peak = json.loads(path.read_text())
         return peak["machine_id"] == here and any(found.get("disturbed") for found in peak["threads"].values())
-    table, _ = (epochs if path.is_relative_to(RESULTS / "training") else shard).read(path)
-    row = table.slice(0, 1).to_pylist()[0]
+    row = shard.read(path)[0].slice(0, 1).to_pylist()[0]
     return row["machine_id"] == here and row["status"] == "ok" and interference.disturbed(row)
 
 

@@ -1,4 +1,6 @@
-"""The Parquet file of one cell: its columns, which are the contract of the project, and how it is written and read."""
+"""The Parquet file of one cell, timed or trained: its columns, which are the contract of the project, and how it is
+written and read.
+"""
 
 import json
 from datetime import datetime
@@ -70,7 +72,47 @@ COLUMNS = pa.schema(
     ]
 )
 
-# The columns that are not constant in a cell, and those that are.
+
+def _columns(first: str, last: str) -> list[pa.Field]:
+    """The columns of a timed cell from one to another."""
+    names = COLUMNS.names
+    return [COLUMNS.field(name) for name in names[names.index(first) : names.index(last) + 1]]
+
+
+# Of a training, in which a row is an epoch: what is constant in it comes first.
+TRAINING = pa.schema(
+    [
+        *_columns("platform", "variant"),
+        ("dataset", pa.string()),
+        ("dataset_label", pa.string()),
+        ("whole_dataset", pa.string()),
+        ("dataset_sha256", pa.string()),
+        *_columns("device", "repeat"),
+        ("seed", pa.int32()),
+        *_columns("status", "reason"),
+        ("stopped", pa.string()),
+        ("target_accuracy", pa.float64()),
+        ("most_epochs", pa.int32()),
+        ("budget_seconds", pa.float64()),
+        *_columns("parameters", "timed_region"),
+        *_columns("import_seconds", "peak_device_memory_bytes"),
+        *_columns("effective_threads", "energy_joules"),
+        ("host_energy_joules", pa.float64()),
+        *_columns("proof_id", "started_at"),
+        ("epoch", pa.int32()),
+        *_columns("steps", "seconds"),
+        ("feed_seconds", pa.float64()),
+        ("cpu_seconds", pa.float64()),
+        ("loss", pa.float64()),
+        ("test_loss", pa.float64()),
+        ("accuracy", pa.float64()),
+        ("test_seconds", pa.float64()),
+    ]
+)
+
+PER_EPOCH = TRAINING.names[TRAINING.names.index("epoch") :]
+
+# The columns that are not constant in a timed cell, and those that are.
 PER_SAMPLE = ("sample", "steps", "seconds")
 SAMPLES = pa.schema([COLUMNS.field(name) for name in PER_SAMPLE])
 CONSTANT = [name for name in COLUMNS.names if name not in PER_SAMPLE]
@@ -83,43 +125,56 @@ class ShardError(Exception):
 
 
 def write(path: Path, facts: dict[str, Any], samples: list[tuple[int, float]], footer: dict[str, Any]) -> None:
-    """Writes the shard of one cell, whole or not at all.
+    """Writes the shard of one timed cell, whole or not at all.
 
     `facts` are the columns that are constant in a cell (missing ones are null), `samples` are (steps, seconds per
     mini-batch); without samples there is one row. Raises OSError (a full disk, say) and leaves no half-written shard.
     """
-    rows: list[tuple[int | None, int | None, float | None]] = [
-        (number, steps, seconds) for number, (steps, seconds) in enumerate(samples, 1)
-    ] or [(None, None, None)]
-    columns = {name: [facts.get(name)] * len(rows) for name in COLUMNS.names}
-    columns["sample"], columns["steps"], columns["seconds"] = (list(values) for values in zip(*rows, strict=True))
-    table = pa.table(columns, schema=COLUMNS)
-    row = table.select(CONSTANT).slice(0, 1).to_pylist()[0]
-    content = json.dumps(dict(footer, schema=SCHEMA_VERSION, row=row), sort_keys=True, default=datetime.isoformat)
+    rows = [dict(zip(PER_SAMPLE, (number, *sample), strict=True)) for number, sample in enumerate(samples, 1)]
+    table = _table(COLUMNS, facts, rows)
+    _save(path, table, footer | {"row": table.select(CONSTANT).slice(0, 1).to_pylist()[0]})
+
+
+def write_training(path: Path, facts: dict[str, Any], epochs: list[dict[str, Any]], footer: dict[str, Any]) -> None:
+    """Writes the shard of one training as `write` does; `epochs` have the columns PER_EPOCH."""
+    _save(path, _table(TRAINING, facts, epochs), footer)
+
+
+def _table(schema: pa.Schema, facts: dict[str, Any], rows: list[dict[str, Any]]) -> pa.Table:
+    rows = [facts | row for row in rows] or [facts]
+    return pa.table({name: [row.get(name) for row in rows] for name in schema.names}, schema=schema)
+
+
+def _save(path: Path, table: pa.Table, footer: dict[str, Any]) -> None:
+    content = json.dumps(footer | {"schema": SCHEMA_VERSION}, sort_keys=True, default=datetime.isoformat)
     # Arrow's own copy of the schema repeats the footer, and statistics of 20 rows tell nobody anything: without them,
     # a shard is half as large and read in two thirds of the time.
     lean = {"store_schema": False, "write_statistics": False, "use_dictionary": False}
-    with whole(path) as file, pq.ParquetWriter(file, COLUMNS, **lean) as writer:
+    with whole(path) as file, pq.ParquetWriter(file, table.schema, **lean) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata({FOOTER: content})
 
 
 def file_name(row: dict[str, Any]) -> str:
-    """Name of the file of the cell that a row tells about."""
+    """Name of the file of the cell, timed or trained, that a row tells about."""
     network = row["variant"] or row["network"]
+    trained_on = f"-on-{row['dataset']}" if "dataset" in row else ""
     return (
-        f"{row['environment']}.{row['adapter_mode']}-{network}"
+        f"{row['environment']}.{row['adapter_mode']}-{network}{trained_on}"
         f"-b{row['batch']}-t{row['threads']}-d{row['devices']}-r{row['repeat']}.parquet"
     )
 
 
 def read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
-    """Rows and footer of a shard. Raises ShardError when it is missing, broken, or of another schema version."""
-    return _read(path, COLUMNS)
+    """Rows and footer of a shard, in COLUMNS or those of TRAINING.
+
+    Raises ShardError when it is missing, broken, or of another schema version.
+    """
+    return _read(path, COLUMNS, TRAINING)
 
 
 def read_parts(path: Path) -> tuple[dict[str, Any], pa.Table, dict[str, Any]]:
-    """The constant columns as a dict, the columns PER_SAMPLE, and the footer, in a quarter of the time of `read`.
+    """Of a timed cell, the constant columns as a dict, PER_SAMPLE, and the footer, in a quarter of the time of `read`.
 
     The footer repeats the constant columns for this: a table of an artefact is made of thousands of shards. Raises
     ShardError as `read` does.
@@ -136,12 +191,12 @@ def read_parts(path: Path) -> tuple[dict[str, Any], pa.Table, dict[str, Any]]:
     return row, samples, footer
 
 
-def _read(path: Path, schema: pa.Schema) -> tuple[pa.Table, dict[str, Any]]:
-    """The columns of `schema`, which are all or SAMPLES, and the footer."""
+def _read(path: Path, *schemas: pa.Schema) -> tuple[pa.Table, dict[str, Any]]:
+    """The columns of one of the schemas, which are all or SAMPLES, and the footer."""
     try:
         # pq.read_table looks for a dataset first, and a path is read by threads: both take longer than all the rest.
         file = pq.ParquetFile(pa.BufferReader(path.read_bytes()), pre_buffer=False)
-        table = file.read(None if schema is COLUMNS else schema.names, use_threads=False)
+        table = file.read(SAMPLES.names if SAMPLES in schemas else None, use_threads=False)
     except FileNotFoundError as error:
         raise ShardError(f"The shard {path} is missing: run `snakemake {path}`.") from error
     except (pa.ArrowException, OSError) as error:
@@ -152,7 +207,7 @@ def _read(path: Path, schema: pa.Schema) -> tuple[pa.Table, dict[str, Any]]:
         raise ShardError(
             f"The shard {path} has schema version {version} and this workflow reads {SCHEMA_VERSION}: {again(path)}"
         )
-    if not table.schema.equals(schema):
+    if not any(map(table.schema.equals, schemas)):
         raise _without_columns(path)
     return table, footer
 

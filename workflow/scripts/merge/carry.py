@@ -14,11 +14,11 @@ import sys
 import tarfile
 import tempfile
 from pathlib import Path
-from types import ModuleType
 
 import configuration
 from measure import machine, placement, shard
-from train import shard as training
+from merge import MixedRowsError
+from merge.shards import refuse_several
 
 RESULTS = Path("results")
 # Beside its shards, what stands for a machine that is not at hand; in the order in which one is made of the other.
@@ -31,8 +31,8 @@ KINDS = {
     "shards": "shards/{platform}/*.parquet",
     "training": "training/{platform}/*.parquet",
 }
-# The kinds that are measured, each with the module that reads it.
-READERS = {"shards": shard, "training": training}
+# The kinds that are measured.
+MEASURED = ("shards", "training")
 MOST_NAMED = 3
 
 
@@ -49,23 +49,31 @@ def main() -> None:
     pack_parser.add_argument("--platform", default="*", help="only what was measured on this one")
     take_parser = commands.add_parser("take")
     take_parser.add_argument("--from", required=True, type=Path, dest="source", help="such a file, or a folder")
-    take_parser.add_argument("--platforms", help="your own file of platforms")
+    for command in (pack_parser, take_parser):
+        command.add_argument("--platforms", help="your own file of platforms")
     options = parser.parse_args()
     try:
+        chosen = {"platforms": options.platforms} if options.platforms else {}
+        placement.publish(configuration.platforms(Path(), chosen))
         if options.command == "pack":
             print(f"{options.to} holds {pack(RESULTS, options.to, options.platform)} shards.")
         else:
-            chosen = {"platforms": options.platforms} if options.platforms else {}
-            placement.publish(configuration.platforms(Path(), chosen))
             print(f"{take(options.source, RESULTS)} new shards were taken from {options.source}.")
-    except (CarryError, configuration.ConfigurationError, shard.ShardError, OSError, tarfile.TarError) as error:
+    except (
+        CarryError,
+        MixedRowsError,
+        configuration.ConfigurationError,
+        shard.ShardError,
+        OSError,
+        tarfile.TarError,
+    ) as error:
         sys.exit(str(error))
 
 
 def pack(results: Path, target: Path, platform: str = "*") -> int:
     """Writes the shards below `results`, and what they were made with, into one file; the number of shards.
 
-    Raises CarryError where there is none, and ShardError for one that nobody could take.
+    Raises CarryError where there is none, and what `check` raises for those that nobody could take.
     """
     files = found(results, platform)
     shards = measured(files)
@@ -80,7 +88,7 @@ def pack(results: Path, target: Path, platform: str = "*") -> int:
 
 
 def take(source: Path, results: Path) -> int:
-    """Copies what `source` has and `results` lacks; the number of new shards. Raises CarryError and ShardError."""
+    """Copies what `source` has and `results` lacks; the number of new shards. Raises what `check` raises."""
     if not source.exists():
         raise CarryError(f"There is nothing at {source}: name a file of `make pack`, a checkout or its results folder.")
     if source.is_dir():
@@ -103,19 +111,21 @@ def found(results: Path, platform: str = "*") -> dict[str, list[Path]]:
 
 def measured(files: dict[str, list[Path]]) -> list[Path]:
     """What was measured among the files of all kinds: shards of cells and of trainings."""
-    return [path for kind in READERS for path in files[kind]]
+    return [path for kind in MEASURED for path in files[kind]]
 
 
 def check(results: Path, shards: list[Path]) -> dict[str, str]:
-    """The kind of machine of each platform, of the last of its shards.
+    """The kind of machine of each platform, the first where it has several that are equal.
 
-    Raises ShardError for a shard that cannot be read or is of another version, CarryError for one without its proof.
+    Raises ShardError for a shard that cannot be read or is of another version, CarryError for one without its proof,
+    and MixedRowsError for two kinds of machine in one platform.
     """
-    unproven, kinds = [], {}
+    unproven: list[Path] = []
+    machines: dict[str, dict[str, list[Path]]] = {}
     for path in shards:
-        table, footer = _reader(path).read(path)
+        table, footer = shard.read(path)
         row = table.select([*shard.NAMING, "proof_id"]).slice(0, 1).to_pylist()[0]
-        kinds[path.parent.name] = machine.kind(footer["machine"])
+        machines.setdefault(path.parent.name, {}).setdefault(machine.kind(footer["machine"]), []).append(path)
         name = f"{row['environment']}.{row['adapter_mode']}-{row['variant'] or row['network']}.json"
         proof = results / "proofs" / name
         if not proof.exists() or json.loads(proof.read_text()).get("proof_id") != row["proof_id"]:
@@ -125,7 +135,8 @@ def check(results: Path, shards: list[Path]) -> dict[str, str]:
             f"{len(unproven)} shards have no proof beside them that their network is the specified one, such as "
             f"{_named(unproven)}: fetch the folder results/proofs of the machine that measured them too."
         )
-    return kinds
+    refuse_several(machines)
+    return {platform: next(iter(kinds)) for platform, kinds in machines.items()}
 
 
 def _take(source: Path, results: Path) -> int:
@@ -169,11 +180,7 @@ def _take(source: Path, results: Path) -> int:
 def _kinds_here(results: Path) -> dict[str, str]:
     """The kind of machine of each platform, of one shard of it: a folder does not come to hold several."""
     firsts = {path.parent.name: path for path in measured(found(results))}
-    return {platform: machine.kind(_reader(path).read(path)[1]["machine"]) for platform, path in firsts.items()}
-
-
-def _reader(path: Path) -> ModuleType:
-    return READERS[path.parent.parent.name]
+    return {platform: machine.kind(shard.read(path)[1]["machine"]) for platform, path in firsts.items()}
 
 
 def _named(paths: list[Path]) -> str:

@@ -104,25 +104,25 @@ def read(keys: list[str]) -> Iterator[tuple[dict[str, Any], pa.Table, dict[str, 
         yield row, samples.replace_schema_metadata(), footer
     if errors:
         raise shard.ShardError("\n".join(errors))
+    refuse_several(machines)
+
+
+def refuse_several(machines: dict[str, dict[str, list[Path]]]) -> None:
+    """Raises MixedRowsError for a platform whose shards, by kind of machine, are of several that are not equal."""
     for platform, paths_by_kind in machines.items():
-        if not placement.entry(platform).get("equal_machines"):
-            _refuse_several(platform, paths_by_kind)
-
-
-def _refuse_several(platform: str, paths_by_kind: dict[str, list[Path]]) -> None:
-    """Raises MixedRowsError when there is more than one kind of machine."""
-    if len(paths_by_kind) == 1:
-        return
-    (most, _), *others = sorted(paths_by_kind.items(), key=lambda entry: -len(entry[1]))
-    strangers = [path for _, paths in others for path in paths]
-    named = " ".join(map(str, strangers[:MOST_NAMED])) + (" ..." if len(strangers) > MOST_NAMED else "")
-    raise MixedRowsError(
-        f"{SHARDS}/{platform} holds cells of {len(paths_by_kind)} machines, {most} and "
-        f"{', '.join(kind for kind, _ in others)}, which cannot stand in one column: move "
-        f"the {len(strangers)} of the others ({named}) to {SHARDS}/NAME and add NAME to config/platforms.yaml and to "
-        "'platforms' of the grid, remove them to measure their cells on this machine, or write `equal_machines: true` "
-        f"into the entry of {platform} if the difference does not matter."
-    )
+        if len(paths_by_kind) == 1 or placement.entry(platform).get("equal_machines"):
+            continue
+        (most, _), *others = sorted(paths_by_kind.items(), key=lambda entry: -len(entry[1]))
+        strangers = [path for _, paths in others for path in paths]
+        named = " ".join(map(str, strangers[:MOST_NAMED])) + (" ..." if len(strangers) > MOST_NAMED else "")
+        folders = " and ".join(dict.fromkeys(str(path.parent.with_name("NAME")) for path in strangers))
+        raise MixedRowsError(
+            f"The platform '{platform}' has cells of {len(paths_by_kind)} machines, {most} and "
+            f"{', '.join(kind for kind, _ in others)}, which cannot stand in one column: move the {len(strangers)} of "
+            f"the others ({named}) to {folders} and add NAME to config/platforms.yaml and to "
+            "'platforms' of the grid, remove them to measure their cells on this machine, or write "
+            f"`equal_machines: true` into the entry of {platform} if the difference does not matter."
+        )
 
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import yaml
 
+from datasets import DatasetError, sums
 from environments import interpreter
 from measure import cell as cells
 from measure import gpu, interference, machine, placement, progress, resources, software
@@ -47,6 +47,10 @@ def main() -> None:
     proof = json.loads(options.proof.read_text())
     catalogue = yaml.load(options.networks.read_text(), Loader=yaml.CSafeLoader)
     spec = networks.specify(cell["network"], catalogue)
+    try:
+        images_sums = sums(options.train, options.test)
+    except DatasetError as error:
+        sys.exit(str(error))
     surroundings = cells.Surroundings(options.shard)
     shown = placement.visible_devices(cell["devices"]) if cell["device"] == "gpu" else {}
     devices = gpu.Watch(shown["CUDA_VISIBLE_DEVICES"].split(",")) if shown else None
@@ -62,7 +66,7 @@ def main() -> None:
     surroundings.look()
     facts = column_values(job, spec, outcome, catalogue) | (devices.columns() if devices else {})
     facts |= {
-        "dataset_sha256": sums(options.train, options.test),
+        "dataset_sha256": images_sums,
         "host_energy_joules": used.host_joules(),
         "proof_id": proof.get("proof_id"),
         "environment_digest": manifest["digest"],
@@ -79,10 +83,10 @@ def main() -> None:
         "resources": used.series(),
         "ended_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
     }
-    from train import shard
+    from measure import shard
 
     try:
-        shard.write(options.shard, facts, outcome.epochs, footer)
+        shard.write_training(options.shard, facts, outcome.epochs, footer)
     except OSError as error:
         sys.exit(f"{options.shard} cannot be written ({error.strerror}): free some space and run again.")
     marked = " (disturbed: something else was at work)" if interference.disturbed(facts) else ""
@@ -150,15 +154,6 @@ def column_values(
         "budget_seconds": plan["budget_seconds"],
         "stopped": outcome.events.get("trained", {}).get("stopped"),
     }
-
-
-def sums(train: Path, test: Path) -> str:
-    """The sums of both splits, as their files have them."""
-    found = []
-    for path in (train, test):
-        with np.load(path) as split:
-            found.append(str(split["sha256"]))
-    return " ".join(found)
 
 
 def _options() -> argparse.Namespace:

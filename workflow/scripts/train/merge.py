@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import configuration
-from measure import machine, placement
+from measure import machine, shard
 from measure.shard import FOOTER, ShardError
 from merge import MixedRowsError
-from train import plan, shard
+from merge.shards import refuse_several
+from train import plan
 from whole import whole
 
 TRAININGS = Path("results/training")
@@ -44,12 +45,12 @@ def merge(keys: list[str], missing: list[str], folder: Path = TRAININGS) -> pa.T
     `missing` are labels of data sets that cannot be had, and are told on. As of a shard, a row's platform is the folder
     that its file lies in.
 
-    Raises ShardError, which names every file that cannot be read or holds another training than its name says, and
-    MixedRowsError for two kinds of machine in one platform, unless its entry says `equal_machines`.
+    Raises ShardError, which names every shard that cannot be read or holds another training than its name says, and
+    MixedRowsError as `refuse_several` does.
     """
     tables, errors = [], []
     known: dict[str, Any] = {"machines": {}, "software": {}, "resources": {}, "missing": missing}
-    kinds: dict[str, set[str]] = {}
+    machines: dict[str, dict[str, list[Path]]] = {}
     for key in keys:
         path = folder / f"{key}.parquet"
         try:
@@ -59,10 +60,11 @@ def merge(keys: list[str], missing: list[str], folder: Path = TRAININGS) -> pa.T
             continue
         row = table.slice(0, 1).to_pylist()[0]
         if (name := shard.file_name(row)) != path.name:
-            errors.append(f"The training {path} is that of {name}: give it that name.")
+            errors.append(f"The shard {path} holds the cell of {name}: give it that name.")
+            continue
         platform = path.parent.name
         known["machines"][row["machine_id"]] = footer["machine"]
-        kinds.setdefault(platform, set()).add(machine.kind(footer["machine"]))
+        machines.setdefault(platform, {}).setdefault(machine.kind(footer["machine"]), []).append(path)
         software = known["software"].get(row["environment"])
         if software is None or software["framework_version"] is None:
             known["software"][row["environment"]] = footer["software"]
@@ -71,14 +73,7 @@ def merge(keys: list[str], missing: list[str], folder: Path = TRAININGS) -> pa.T
         tables.append(table.append_column("key", pa.array([key] * len(table))).replace_schema_metadata())
     if errors:
         raise ShardError("\n".join(errors))
-    for platform, found in kinds.items():
-        if len(found) > 1 and not placement.entry(platform).get("equal_machines"):
-            raise MixedRowsError(
-                f"{folder / platform} holds trainings of {len(found)} machines ({'; '.join(sorted(found))}), which "
-                "cannot stand in one column: move those of the others to a folder of their own, and add its name to "
-                "config/platforms.yaml and to 'platforms' of the grid, remove them to train them on this machine, or "
-                f"write `equal_machines: true` into the entry of {platform} if the difference does not matter."
-            )
+    refuse_several(machines)
     return pa.concat_tables(tables).replace_schema_metadata({FOOTER: json.dumps(known).encode()})
 
 
