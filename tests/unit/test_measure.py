@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from measure import cell, interference, machine, processes, progress, supervise
+from measure import cell, interference, machine, processes, progress, supervise, surroundings
 from worker import __main__ as worker_main
 
 
@@ -145,23 +145,23 @@ def test_a_clock_that_slows_down_disturbs():
 
 
 def test_a_changed_checkout_says_what_differs_from_its_commit(tmp_path, monkeypatch):
-    monkeypatch.setattr(cell, "ROOT", tmp_path)
-    assert cell.workflow() == {"commit": None, "changed": None}
+    monkeypatch.setattr(surroundings, "ROOT", tmp_path)
+    assert surroundings.workflow() == {"commit": None, "changed": None}
     (tmp_path / ".gitignore").write_text("results/")
     author = ["-c", "user.name=A", "-c", "user.email=a"]
     for command in (["init", "-q"], ["add", "."], [*author, "commit", "-qm", "first"]):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
-    clean = cell.workflow()
+    clean = surroundings.workflow()
     assert len(clean["commit"]) == 12 and clean["changed"] == []
     (tmp_path / "results").mkdir()
     (tmp_path / "results/shard").touch()
-    assert cell.workflow() == clean
+    assert surroundings.workflow() == clean
     # A new adapter changes what is measured though git does not know it yet.
     (tmp_path / "adapter.py").touch()
-    assert cell.workflow() == {"commit": f"{clean['commit']}-dirty", "changed": ["adapter.py"]}
+    assert surroundings.workflow() == {"commit": f"{clean['commit']}-dirty", "changed": ["adapter.py"]}
     (tmp_path / "below").mkdir()
-    monkeypatch.setattr(cell, "ROOT", tmp_path / "below")
-    assert cell.workflow()["commit"] is None
+    monkeypatch.setattr(surroundings, "ROOT", tmp_path / "below")
+    assert surroundings.workflow()["commit"] is None
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(42, "42 s"), (420, "7 min"), (11100, "3 h 05 min")])

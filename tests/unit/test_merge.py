@@ -6,7 +6,7 @@ import os
 import pytest
 
 from grid import Cell
-from measure import adopt, cell, disturbed, placement, shard
+from measure import adopt, disturbed, placement, shard, surroundings
 from merge import MixedRowsError, shards
 
 CELL = Cell("local-cpu", "torch-2.13", "torch", "eager", "fcn5", 64, 1, "cpu", 1, 1)
@@ -46,7 +46,7 @@ def test_two_machines_in_one_folder_are_refused_unless_equal_and_two_folders_are
         shards.merge([CELL.key, other])
     monkeypatch.setenv(placement.ENTRIES, '{"local-cpu": {"equal_machines": true}}')
     assert shards.merge([CELL.key, other]).num_rows == 2
-    assert cell.stranger(path, MACHINE) is None
+    assert surroundings.stranger(path, MACHINE) is None
     for words in ("A CPU with 2 logical cores, 24 GiB and Another CPU with 8", str(path), "results/shards/NAME"):
         assert words in str(raised.value)
     moved = other.replace("local-cpu", "server")
@@ -59,11 +59,11 @@ def test_two_machines_in_one_folder_are_refused_unless_equal_and_two_folders_are
 
 def test_a_machine_does_not_measure_beside_cells_of_another():
     mine = shards.SHARDS / f"{CELL.key.replace('-t1-', '-t2-')}.parquet"
-    assert cell.stranger(mine, MACHINE) is None
+    assert surroundings.stranger(mine, MACHINE) is None
     write(machine=OTHER)
-    assert "holds cells of another machine, Another CPU with 8 logical cores" in cell.stranger(mine, MACHINE)
-    assert cell.stranger(mine, OTHER) is None
-    assert cell.stranger(write(machine=OTHER), MACHINE) is None
+    assert "holds cells of another machine, Another CPU with 8 logical cores" in surroundings.stranger(mine, MACHINE)
+    assert surroundings.stranger(mine, OTHER) is None
+    assert surroundings.stranger(write(machine=OTHER), MACHINE) is None
 
 
 def test_what_workers_declare_is_gathered_for_each_platform_and_mode():
