@@ -5,12 +5,16 @@ What was chosen here: docs/adapters/caffe2.md.
 
 import logging
 
-import numpy as np
-import torch
-from caffe2.python import brew, core, model_helper, recurrent, rnn_cell, workspace
+from .. import mkl
 
-from .. import networks
-from . import Unsupported
+KERNELS = mkl.find_kernels()
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from caffe2.python import brew, core, model_helper, recurrent, rnn_cell, workspace  # noqa: E402
+
+from .. import networks  # noqa: E402
+from . import Unsupported  # noqa: E402
 
 MODES = ("graph",)
 
@@ -61,7 +65,7 @@ def build(spec, weights, inputs, labels, mode, threads, device):
 class _Trainer(object):
     def __init__(self, model, loss, spec, weights, threads):
         self.threads, self._loss, self._net = threads, loss, model.net
-        self.settings = {"net": "simple"}
+        self.settings = {"net": "simple", "kernels": KERNELS}
         self._homes = {
             "{}/{}".format(node["name"], role): (node["op"], node["name"] + ending, transposed)
             for node in spec["nodes"]

@@ -5,12 +5,16 @@ What was chosen here: docs/adapters/paddle.md.
 
 import os
 
-import numpy as np
-import paddle
-from paddle import fluid
+from .. import mkl
 
-from .. import networks
-from . import Unsupported
+KERNELS = mkl.find_kernels()
+
+import numpy as np  # noqa: E402
+import paddle  # noqa: E402
+from paddle import fluid  # noqa: E402
+
+from .. import networks  # noqa: E402
+from . import Unsupported  # noqa: E402
 
 MODES = ("graph",)
 
@@ -41,7 +45,9 @@ class _Trainer(object):
     def __init__(self, spec, weights, inputs, labels):
         # Paddle does not tell; this is where it reads it from.
         self.threads = int(os.environ["OMP_NUM_THREADS"])
-        self.settings = {"lstm": "from primitives, unrolled"} if _has(spec, "lstm") else {}
+        self.settings = {"kernels": KERNELS}
+        if _has(spec, "lstm"):
+            self.settings["lstm"] = "from primitives, unrolled"
         self._program, start = fluid.Program(), fluid.Program()
         with fluid.program_guard(self._program, start):
             self._loss = _add_network(self._program.global_block(), spec["nodes"], inputs, labels)

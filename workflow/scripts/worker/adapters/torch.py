@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from .. import torch_settings
 from . import Unsupported
 
 MODES = ("eager", "compiled")
@@ -52,7 +53,7 @@ def build(spec, weights, inputs, labels, mode, threads, device):
     # PyTorch refuses to be told a second time in one process.
     if hasattr(torch, "set_num_interop_threads") and torch.get_num_interop_threads() != 1:
         torch.set_num_interop_threads(1)
-    settings = _configure_cuda() if device == "gpu" else _configure_cpu()
+    settings = torch_settings.configure_cuda() if device == "gpu" else torch_settings.configure_cpu()
 
     torch.manual_seed(spec.get("seed", 0))
     network = _Network(spec["nodes"])
@@ -105,7 +106,9 @@ class _Network(nn.Module):
             value = torch.from_numpy(weights.pop(name))
             # Numpy's memory starts 16 bytes behind a cache line, which costs up to 8 % of a step.
             value = value if value.data_ptr() % 64 == 0 else value.clone()
-            setattr(module, attribute, nn.Parameter(value.t() if transposed else value))
+            value = value.t() if transposed else value
+            # An update of weights that lie otherwise than their gradients costs more than the product gains.
+            setattr(module, attribute, nn.Parameter(value.contiguous() if torch_settings.OLD else value))
 
 
 class _Trainer:
@@ -266,34 +269,7 @@ _MODULES = {
 def _check(mode, device):
     if device == "gpu" and not torch.cuda.is_available():
         raise Unsupported("this PyTorch ({}) sees no CUDA device".format(torch.__version__))
-    if mode == "compiled" and not hasattr(torch, "compile"):
+    if mode == "compiled" and torch_settings.OLD:
         raise Unsupported("PyTorch {} has no torch.compile".format(torch.__version__))
     if mode == "compiled" and device == "cpu" and not (shutil.which("g++") or shutil.which("clang++")):
         raise Unsupported("torch.compile needs a C++ compiler, and there is neither g++ nor clang++ on PATH")
-
-
-def _configure_cpu():
-    """Gives matrix products to oneDNN where that keeps them in float32.
-
-    MKL, PyTorch's own choice, leaves half the speed of a processor with AVX-512 that is not Intel's. PyTorch lets
-    oneDNN in only with leave to round to bfloat16, which oneDNN uses only where there is AMX; so a value whose last
-    bit counts is sent through, and the leave is taken back where the bit is lost.
-    """
-    matmul = getattr(getattr(torch.backends, "mkldnn", None), "matmul", None)
-    if not hasattr(matmul, "fp32_precision"):
-        return {"matmul": "PyTorch's choice"}
-    matmul.fp32_precision = "bf16"
-    probe = torch.full((64, 256), 1 + 2.0**-23)
-    if torch.equal(torch.mm(probe, torch.eye(256)), probe):
-        return {"matmul": "oneDNN in float32 (fp32_precision bf16, found to lose no bit)"}
-    matmul.fp32_precision = "ieee"
-    return {"matmul": "PyTorch's choice"}
-
-
-def _configure_cuda():
-    """Lets cuDNN time its algorithms, and keeps products in float32: TF32 rounds them to 10 bits."""
-    torch.backends.cudnn.benchmark = True
-    for library in (torch.backends.cudnn, getattr(torch.backends.cuda, "matmul", None)):
-        if hasattr(library, "allow_tf32"):
-            library.allow_tf32 = False
-    return {"cudnn_benchmark": "on", "tf32": "off", "synchronisation": "an event behind the last step"}
