@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "workflow" / "scripts"))
+
+
+def hear_interrupts() -> None:
+    """For a new process: what the background of a shell starts is born deaf to Ctrl-C, a run at a terminal is not."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Checkout:
@@ -58,6 +64,7 @@ class Checkout:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=hear_interrupts,
         )
 
     def shards(self) -> dict[str, Path]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from cluster import Cluster, missing, wait
+from conftest import hear_interrupts
 
 from measure import shard
 
@@ -36,6 +37,7 @@ class Run:
             stdout=self.output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=hear_interrupts,
         )
 
     def interrupt(self) -> None:
