@@ -16,9 +16,11 @@ ROW_INCHES = 0.3
 COLOURS = colormaps["YlGnBu"]
 # Colours go by the logarithm of the ratio and end at this one: what is slower still is as dark.
 DARKEST = 30
+# From here on a time is in seconds, as it says then: five digits have no room.
+LONG_SECONDS = 10
 NOT_TIMED = "#ECECEC"
 # What stands beside the tiles, with its width in tiles.
-BESIDE = {"start": 0.8, "memory": 0.9, "registers": 1.5}
+BESIDE = {"start": 0.8, "memory": 0.9, "registers": 2.2}
 SHORT = {
     "unsupported": "unsupported",
     "install_failed": "not installed",
@@ -75,9 +77,10 @@ def _tile(axes: Axes, left: int, top: int, row: dict[str, Any]) -> None:
     weight = "bold" if row["ratio"] == 1 else "normal"
     marked = "*" if row["marks"] else ""
     ratio = f"{significant(row['ratio'], 2) if row['ratio'] > 1 else 1}×{marked}"
-    axes.text(left + 0.08, top + 0.5, ratio, fontsize=8, color=ink, ha="left", va="center", weight=weight)
-    milliseconds = significant(1000 * row["seconds"], 3)
-    axes.text(left + 0.94, top + 0.52, milliseconds, fontsize=6.5, color=ink, ha="right", va="center")
+    axes.text(left + 0.05, top + 0.5, ratio, fontsize=7, color=ink, ha="left", va="center", weight=weight)
+    long = row["seconds"] >= LONG_SECONDS
+    time = f"{significant(row['seconds'], 3)} s" if long else significant(1000 * row["seconds"], 3)
+    axes.text(left + 0.96, top + 0.52, time, fontsize=6, color=ink, ha="right", va="center")
 
 
 def _beside(axes: Axes, left: float, top: int, rows: pd.DataFrame) -> None:
