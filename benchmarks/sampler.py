@@ -84,6 +84,8 @@ def train(
     framework, prefix = loaded.entry_of(training.environment), interpreter.prefix_of(training.environment)
     spec = networks.specify(training.network, loaded.networks)
     folder = ROOT / "results/datasets" / training.dataset
+    if not folder.is_dir():
+        sys.exit(f"There are no images in {folder}: run `snakemake --cores 1 {folder.relative_to(ROOT)}/train.npz` first.")
     supervise.run_worker(
         prefix,
         {
