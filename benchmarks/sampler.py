@@ -85,7 +85,7 @@ def train(
     spec = networks.specify(training.network, loaded.networks)
     folder = ROOT / "results/datasets" / training.dataset
     if not folder.is_dir():
-        sys.exit(f"There are no images in {folder}: run `snakemake --cores 1 {folder.relative_to(ROOT)}/train.npz` first.")
+        sys.exit(f"{folder} has no images: run `snakemake --cores 1 {folder.relative_to(ROOT)}/train.npz` first.")
     supervise.run_worker(
         prefix,
         {
