@@ -96,9 +96,9 @@ class _Trainer(object):
         with self.context:
             mean = mx.nd.zeros((1,))
             for steps, (inputs, labels, rate) in enumerate(batches, 1):
-                # Copied within the engine: to write into the bound arrays here would wait for the step before.
-                _array(inputs).copyto(self.data["input"])
-                _array(labels).copyto(self.data["labels"])
+                # Without waiting for the step before, as a direct write into the bound arrays would.
+                _copy(inputs, self.data["input"])
+                _copy(labels, self.data["labels"])
                 if self.optimiser:
                     self.optimiser.optimizer.set_learning_rate(rate)
                 else:
@@ -283,7 +283,16 @@ def _turned(node, arrays):
 
 
 def _array(values):
-    return mx.nd.array(values, dtype="float32")
+    return _copy(values, mx.context.current_context())
+
+
+def _copy(values, target):
+    """A copy of numpy's array into MXNet's array `target`, or into a new one of a context, made by MXNet's engine.
+
+    `mx.nd.array` copies in the calling thread, where a large array starts OpenMP threads that stay. With those of the
+    engine they are more than there are CPUs, and then libgomp no longer spins at its barriers, in any step to come.
+    """
+    return mx.nd.from_numpy(np.array(values, dtype="float32", order="C")).copyto(target)
 
 
 def _transposed(values, rows=64):
