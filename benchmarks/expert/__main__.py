@@ -195,8 +195,9 @@ def digest(loaded: configuration.Configuration, framework: str, network: str, th
     """Of everything that makes up a pair: the files of both sides and their environment variables."""
     entry = loaded.frameworks[framework]
     adapter = ROOT / f"workflow/scripts/worker/adapters/{entry['adapter']}.py"
+    run = [entry["environments"][0], entry["modes"][0], entry["variables"]]
     parts = [path.read_bytes() for path in (script(framework, network), HERE / "blocks.py", HERE / "ours.py", adapter)]
-    return hashlib.sha256(b"".join([*parts, json.dumps(entry).encode()])).hexdigest()[:12]
+    return hashlib.sha256(b"".join([*parts, json.dumps(run).encode()])).hexdigest()[:12]
 
 
 def print_table(pairs: dict[tuple[str, str, int], list[dict[str, Any]]]) -> None:

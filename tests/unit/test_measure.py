@@ -54,6 +54,28 @@ def test_what_a_framework_does_in_a_process_below_the_worker_is_counted():
     assert worker_main._family() == ["self"]
 
 
+class SlowReader:
+    """A stand-in for a trainer that waits, but whose first reading of a weight after a block takes 7 ms."""
+
+    now, fresh = 0.0, True
+
+    def run(self, steps):
+        self.now, self.fresh = self.now + 0.1 * steps, True
+
+    def weights(self, names):
+        self.now, self.fresh = self.now + 0.007 * self.fresh, False
+
+    def late(self, shape):
+        spec = {"parameters": [{"name": "embedding/weight", "shape": shape}]}
+        return worker_main._late_seconds(self, self.run, spec, lambda: self.now, 1, 0.1)
+
+
+def test_the_first_copy_of_a_large_weight_is_not_taken_for_work_that_is_left():
+    assert SlowReader().late([10_000, 256]) == pytest.approx(0.007)
+    with pytest.raises(worker_main.NotEquivalent, match="1 steps return after 0.1 s, but their work takes 0.007 s more"):
+        SlowReader().late([256])
+
+
 WRITES_TO_A_FULL_DISK = """
 import json, os, sys
 pipe = os.fdopen(int(sys.argv[-1]), "w")
