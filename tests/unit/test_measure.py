@@ -72,7 +72,9 @@ class SlowReader:
 
 def test_the_first_copy_of_a_large_weight_is_not_taken_for_work_that_is_left():
     assert SlowReader().late([10_000, 256]) == pytest.approx(0.007)
-    with pytest.raises(worker_main.NotEquivalent, match="1 steps return after 0.1 s, but their work takes 0.007 s more"):
+    with pytest.raises(
+        worker_main.NotEquivalent, match="1 steps return after 0.1 s, but their work takes 0.007 s more"
+    ):
         SlowReader().late([256])
 
 

@@ -17,7 +17,7 @@ from papers.wording import facts, mark_notes, plural, raw_data, significant, sta
 PANELS_IN_A_ROW = 2
 PANEL_HEIGHT = 3.3
 LEGEND_COLUMNS = 3
-FILLS = ("full", "none", "left", "right")
+FILLS = ("full", "none", "left", "right", "top", "bottom")
 NEAR = 1.12  # networks whose intensities are nearer than this share a label
 LOW_PEAK = (
     "measured while other programs, or other guests of the host, had CPU time, so it may be too low: `make again` "

@@ -96,9 +96,8 @@ class _Trainer(object):
         with self.context:
             mean = mx.nd.zeros((1,))
             for steps, (inputs, labels, rate) in enumerate(batches, 1):
-                # Without waiting for the step before, as a direct write into the bound arrays would.
-                _copy(inputs, self.data["input"])
-                _copy(labels, self.data["labels"])
+                _array(inputs, self.data["input"])
+                _array(labels, self.data["labels"])
                 if self.optimiser:
                     self.optimiser.optimizer.set_learning_rate(rate)
                 else:
@@ -140,8 +139,7 @@ class _Graph(_Trainer):
     def __init__(self, *arguments):
         super(_Graph, self).__init__(*arguments)
         loss = _loss(mx.sym, self.spec, mx.sym.Variable)
-        arrays = dict(self.trained, **self.states)
-        arrays.update(self.data)
+        arrays = {**self.trained, **self.states, **self.data}
         self.executor = loss.bind(
             self.context,
             args={name: arrays[name] for name in loss.list_arguments()},
@@ -161,10 +159,8 @@ class _Eager(_Trainer):
 
     def __init__(self, *arguments):
         super(_Eager, self).__init__(*arguments)
-        self.arrays = dict(self.trained, **self.states)
-        self.arrays.update(self.data)
-        names = sorted(self.trained)
-        mx.autograd.mark_variables([self.trained[n] for n in names], [self.gradients[n] for n in names])
+        self.arrays = {**self.trained, **self.states, **self.data}
+        mx.autograd.mark_variables(list(self.trained.values()), list(self.gradients.values()))
 
     def differentiate(self):
         with mx.autograd.record():
@@ -282,17 +278,14 @@ def _turned(node, arrays):
     return {name: _transposed(values) if values.ndim == 2 else values for name, values in arrays.items()}
 
 
-def _array(values):
-    return _copy(values, mx.context.current_context())
+def _array(values, target=None):
+    """A copy of numpy's array in MXNet's array `target`, or in a new one, made by MXNet's engine, without a wait.
 
-
-def _copy(values, target):
-    """A copy of numpy's array into MXNet's array `target`, or into a new one of a context, made by MXNet's engine.
-
-    `mx.nd.array` copies in the calling thread, where a large array starts OpenMP threads that stay. With those of the
-    engine they are more than there are CPUs, and then libgomp no longer spins at its barriers, in any step to come.
+    `mx.nd.array` copies in the calling thread, where a large array starts OpenMP threads that stay. With the engine's
+    they are more than there are CPUs, and then libgomp no longer spins at its barriers, in any step to come.
     """
-    return mx.nd.from_numpy(np.array(values, dtype="float32", order="C")).copyto(target)
+    own = mx.nd.from_numpy(np.array(values, dtype="float32", order="C"))
+    return own.copyto(mx.context.current_context() if target is None else target)
 
 
 def _transposed(values, rows=64):
