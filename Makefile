@@ -25,21 +25,21 @@ report: venv  ## make the report, results/report/index.html, and what it shows
 	@.venv/bin/snakemake --cores $(CORES) $(CHOSEN) write_report
 
 environments: venv  ## make all frameworks' environments, or some: make environments ONLY="theano-1.0 chainer-7.8"
-	@workflow/scripts/steptime environments.every --cores $(CORES) $(ONLY)
+	@workflow/scripts/launch environments.every --cores $(CORES) $(ONLY)
 
 again: venv  ## measure once more the cells that were measured while something else was at work
-	@cells=$$(workflow/scripts/steptime measure.disturbed $(if $(GRID),--grid $(GRID))) && \
+	@cells=$$(workflow/scripts/launch cells.disturbed $(if $(GRID),--grid $(GRID))) && \
 		.venv/bin/snakemake --cores $(CORES) --force $(CHOSEN) $$cells
 	@.venv/bin/snakemake --cores $(CORES) $(CHOSEN) $(TARGET)
 
 inspect: venv  ## print all that a shard knows: make inspect SHARD=results/shards/...
-	@workflow/scripts/steptime measure.inspect $(SHARD)
+	@workflow/scripts/launch cells.inspect $(SHARD)
 
 pack: venv  ## put all results into one file, to carry to another machine: make pack TO=results.tar.gz
-	@workflow/scripts/steptime merge.carry pack --to $(or $(TO),results.tar.gz) $(OWN)
+	@workflow/scripts/launch cells.carry pack --to $(or $(TO),results.tar.gz) $(OWN)
 
 merge: venv  ## take the results of another machine: make merge FROM=results.tar.gz (or another results folder)
-	@workflow/scripts/steptime merge.carry take --from $(or $(FROM),$(error Name what to take: make merge FROM=results.tar.gz)) $(OWN)
+	@workflow/scripts/launch cells.carry take --from $(or $(FROM),$(error Name what to take: make merge FROM=results.tar.gz)) $(OWN)
 
 clean:  ## remove .venv, the frameworks' environments and caches; results and logs stay
 	rm -rf .venv .environments .cache .pytest_cache .ruff_cache
@@ -50,4 +50,4 @@ help:  ## say what can be made
 	@echo '  CORES=16 TARGET=shi2016_table4 GRID=paper says how many cores, which table or figure, which grid; PYTHON=python3.12 which Python.'
 
 venv:
-	@PYTHON="$(PYTHON)" sh workflow/scripts/environments/bootstrap.sh
+	@PYTHON="$(PYTHON)" sh workflow/scripts/steptime/environments/bootstrap.sh

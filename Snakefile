@@ -19,7 +19,9 @@ wildcard_constraints:
     # The shards of other platforms are files like any other: no rule of this run makes them, or makes them again.
     platform=choice(platform for platform, reason in ELSEWHERE.items() if reason is None),
     environment=choice(known_environments()),
-    mode=choice({mode for name in known_environments() for mode in CONFIGURATION.entry_of(name)["modes"]}),
+    mode=choice(
+        {mode for name in known_environments() for mode in CONFIGURATION.entry_of(name)["modes"]}
+    ),
     network=choice(CONFIGURATION.networks),
     dataset=choice(CONFIGURATION.datasets),
     artefact=choice(CONFIGURATION.artefacts),

@@ -20,8 +20,8 @@ import pandas as pd
 from cells import configuration, grid
 from scipy.stats import binomtest
 
-from measure import shard
-from merge import intervals
+from steptime.cells import shard
+from steptime.merge import intervals
 from worker.statistics import median
 
 NAMES = ("local-cpu", "local-cpu-again")
@@ -78,17 +78,26 @@ def read(plan: grid.Plan, folder: Path) -> pd.DataFrame:
 
 def report(couples: pd.DataFrame) -> None:
     """Prints how often A and B are called different."""
-    line("one process each, their own intervals", [within(row) for row in couples.to_dict("records")])
+    line(
+        "one process each, their own intervals", [within(row) for row in couples.to_dict("records")]
+    )
     for repeats in (2, REPEATS):
         decided = []
         for _, rows in couples.groupby([*TYPE, (couples["repeat"] - 1) // repeats]):
             if len(rows) == repeats:
-                a, b = ({row["repeat"]: median(row[name]) for row in rows.to_dict("records")} for name in ("a", "b"))
+                a, b = (
+                    {row["repeat"]: median(row[name]) for row in rows.to_dict("records")}
+                    for name in ("a", "b")
+                )
                 decided.append(intervals.of_ratio(a, b))
         line(f"{repeats} processes each, the project's interval of the ratio", decided)
-    spread = couples.assign(ratio=(couples["a"].map(median) / couples["b"].map(median)).map(math.log))
+    spread = couples.assign(
+        ratio=(couples["a"].map(median) / couples["b"].map(median)).map(math.log)
+    )
     print("Standard deviation of the ratio of two processes that follow one another:")
-    print((100 * spread.groupby(TYPE)["ratio"].std()).map("{:.1f} %".format).to_string(header=False))
+    print(
+        (100 * spread.groupby(TYPE)["ratio"].std()).map("{:.1f} %".format).to_string(header=False)
+    )
 
 
 def within(row: dict) -> tuple[float, float, float]:
@@ -96,7 +105,9 @@ def within(row: dict) -> tuple[float, float, float]:
     "Construction of confidence limits about effect measures", Statistics in Medicine 27, 2008: limits of a difference,
     here of logarithms, from the limits of its terms).
     """
-    (a, a_low, a_high), (b, b_low, b_high) = ([math.log(x) for x in intervals.of_process(row[name])] for name in "ab")
+    (a, a_low, a_high), (b, b_low, b_high) = (
+        [math.log(x) for x in intervals.of_process(row[name])] for name in "ab"
+    )
     down, up = math.hypot(a - a_low, b_high - b), math.hypot(a_high - a, b - b_low)
     return math.exp(a - b), math.exp(a - b - down), math.exp(a - b + up)
 

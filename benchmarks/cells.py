@@ -11,13 +11,18 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "workflow" / "scripts"))
 
-import configuration  # noqa: E402
-import grid  # noqa: E402
+from steptime.plan import configuration, grid  # noqa: E402
 
 
 def prove(cells: Iterable[grid.Cell]) -> None:
     """Makes the environments and the proofs that these cells need."""
-    snakemake = [str(Path(sys.executable).with_name("snakemake")), "--cores", "all", "--quiet", "all"]
+    snakemake = [
+        str(Path(sys.executable).with_name("snakemake")),
+        "--cores",
+        "all",
+        "--quiet",
+        "all",
+    ]
     wanted = sorted({proof_path(cell) for cell in cells})
     subprocess.run([*snakemake, "--config", "grid=ci", "--", *wanted], cwd=ROOT, check=True)
 
@@ -42,7 +47,7 @@ def job_of(loaded: configuration.Configuration, cell: grid.Cell) -> dict[str, An
 def measure(cell: grid.Cell, job: dict[str, Any], shard: Path) -> None:
     """Runs the job's command, which writes the shard, and beside it what the framework prints; exits where it fails."""
     command = [
-        "workflow/scripts/steptime",
+        "workflow/scripts/launch",
         "measure.cell",
         *("--job", json.dumps(job), "--networks", "config/networks.yaml"),
         *("--manifest", f"results/environments/{cell.environment}.json"),

@@ -36,19 +36,39 @@ def grid(cells: int) -> dict:
 def start(path: Path) -> tuple[float, float]:
     """Wall and CPU seconds of the command of a job, up to where it would run the cell's own program."""
     wildcards = (
-        "platform=server-cpu,environment=torch-2.13,mode=eager,network=fcn5,batch=64,threads=1,devices=1,repeat=1"
+        "platform=server-cpu,environment=torch-2.13,mode=eager,network=fcn5,batch=64,"
+        "threads=1,devices=1,repeat=1"
     )
     command = [
         str(Path(sys.executable).with_name("snakemake")),
-        *("--target-jobs", f"measure_cell:{wildcards}", "--allowed-rules", "measure_cell", "--mode", "remote"),
-        *("--force", "--nolock", "--no-hooks", "--max-inventory-time", "0", "--ignore-incomplete", "--dry-run"),
+        *(
+            "--target-jobs",
+            f"measure_cell:{wildcards}",
+            "--allowed-rules",
+            "measure_cell",
+            "--mode",
+            "remote",
+        ),
+        *(
+            "--force",
+            "--nolock",
+            "--no-hooks",
+            "--max-inventory-time",
+            "0",
+            "--ignore-incomplete",
+            "--dry-run",
+        ),
         *("--workflow-profile", "none", "--cores", "2", "--quiet", "all"),
         *("--config", f"grid={path}", "platforms=config/platforms.example.yaml"),
     ]
     began, before = time.monotonic(), psutil.Process().cpu_times()
-    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     after = psutil.Process().cpu_times()
-    used = after.children_user + after.children_system - before.children_user - before.children_system
+    used = (
+        after.children_user + after.children_system - before.children_user - before.children_system
+    )
     return time.monotonic() - began, used
 
 

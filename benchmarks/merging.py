@@ -18,9 +18,9 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "workflow" / "scripts"))
 
-import configuration  # noqa: E402
-import grid  # noqa: E402
-from measure import machine, shard  # noqa: E402
+from steptime import machine  # noqa: E402
+from steptime.cells import shard  # noqa: E402
+from steptime.plan import configuration, grid  # noqa: E402
 
 COUNTS = [int(text) for text in sys.argv[1:]] or [2_500, 5_000, 10_000]
 ARTEFACT = "shi2016_table4"
@@ -49,7 +49,12 @@ def write_shards(folder: Path, cells: list[grid.Cell]) -> None:
         }
         samples = [(3, 0.01 * (1 + number % 7) + 1e-5 * sample) for sample in range(20)]
         software = {"framework_version": "1.0", "packages": PACKAGES}
-        footer = {"machine": described, "software": software, "job": {"cell": cell.facts()}, "worker": {}}
+        footer = {
+            "machine": described,
+            "software": software,
+            "job": {"cell": cell.facts()},
+            "worker": {},
+        }
         shard.write(folder / "results/shards" / f"{cell.key}.parquet", facts, samples, footer)
 
 
@@ -62,10 +67,12 @@ def main() -> None:
                 (folder / linked).symlink_to(ROOT / linked)
             cells = write_grid(folder / "grid.yaml", wanted)
             write_shards(folder, cells)
-            command = [sys.executable, "-m", "merge.shards", "--artefact", ARTEFACT]
+            command = [sys.executable, "-m", "steptime.merge.shards", "--artefact", ARTEFACT]
             command += ["--config", json.dumps({"grid": "grid.yaml"}), "--output", "merged.parquet"]
             began = time.monotonic()
-            process = subprocess.Popen(command, cwd=folder, env=os.environ | {"PYTHONPATH": "workflow/scripts"})
+            process = subprocess.Popen(
+                command, cwd=folder, env=os.environ | {"PYTHONPATH": "workflow/scripts"}
+            )
             _, status, used = os.wait4(process.pid, 0)
             seconds = time.monotonic() - began
             assert status == 0

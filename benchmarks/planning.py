@@ -19,7 +19,9 @@ ROOT = Path(__file__).resolve().parents[1]
 def cpu_seconds(command: list[str]) -> float:
     """User and system seconds of a command and its children."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -34,10 +36,17 @@ def main() -> None:
         for wanted, target, limit in ((10_000, [], 10), (20_000, ["shi2016_fig1d"], 4)):
             path = Path(folder) / f"{wanted}.yaml"
             path.write_text(
-                yaml.safe_dump(grid | {"repeats": -(-wanted // cells), "threads": {"table": [1, 2], "figure": [2]}})
+                yaml.safe_dump(
+                    grid
+                    | {"repeats": -(-wanted // cells), "threads": {"table": [1, 2], "figure": [2]}}
+                )
             )
-            used = cpu_seconds([snakemake, *target, "-n", "-q", "--cores", "2", "--config", f"grid={path}"])
-            print(f"{wanted} cells, {target[0] if target else 'all'}: {used:.1f} CPU-s, limit {limit}")
+            used = cpu_seconds(
+                [snakemake, *target, "-n", "-q", "--cores", "2", "--config", f"grid={path}"]
+            )
+            print(
+                f"{wanted} cells, {target[0] if target else 'all'}: {used:.1f} CPU-s, limit {limit}"
+            )
 
 
 if __name__ == "__main__":

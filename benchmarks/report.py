@@ -23,9 +23,9 @@ sys.path[:0] = [str(ROOT / "workflow" / "scripts"), str(ROOT / "tests")]
 
 import browser  # noqa: E402
 
-from measure import shard  # noqa: E402
-from papers.inputs import Frameworks, read_measured, read_yaml  # noqa: E402
-from report import page  # noqa: E402
+from steptime.artefacts.inputs import Frameworks, read_measured, read_yaml  # noqa: E402
+from steptime.cells import shard  # noqa: E402
+from steptime.page import page  # noqa: E402
 
 CELLS = 20_000
 SAMPLES = 6
@@ -42,14 +42,27 @@ heading.click(); look(); })"""
 def stand_in(networks: list[str], path: Path) -> None:
     """Writes merged rows of CELLS invented cells, SAMPLES samples each; every twentieth cell has failed."""
     random = np.random.default_rng(1)
-    environments = (("torch-2.13", "torch"), ("tensorflow-2.21", "tensorflow"), ("mxnet-1.9", "mxnet"))
+    environments = (
+        ("torch-2.13", "torch"),
+        ("tensorflow-2.21", "tensorflow"),
+        ("mxnet-1.9", "mxnet"),
+    )
     platforms = ("local-cpu", "server-cpu", "gtx1080", "h200")
-    places = itertools.product(platforms, environments, networks, (1, 2, 4, 8, 16, 32), range(1, 100))
+    places = itertools.product(
+        platforms, environments, networks, (1, 2, 4, 8, 16, 32), range(1, 100)
+    )
     cells = pd.DataFrame(
         [
-            {"platform": platform, "environment": environment, "framework": framework, "network": network}
+            {
+                "platform": platform,
+                "environment": environment,
+                "framework": framework,
+                "network": network,
+            }
             | {"threads": threads, "batch": batch}
-            for platform, (environment, framework), network, threads, batch in itertools.islice(places, CELLS)
+            for platform, (environment, framework), network, threads, batch in itertools.islice(
+                places, CELLS
+            )
         ]
     )
     failed = np.arange(CELLS) % 20 == 0
@@ -71,15 +84,25 @@ def stand_in(networks: list[str], path: Path) -> None:
     )
     rows = cells.loc[np.repeat(np.arange(CELLS), np.where(failed, 1, SAMPLES))]
     rows = rows.assign(seconds=rows["seconds"] * random.lognormal(0, 0.02, len(rows)))
-    table = pa.Table.from_pandas(rows.reindex(columns=shard.COLUMNS.names), shard.COLUMNS, preserve_index=False)
-    described = {"machines": {name: {"cpu": {"logical_cores": 32}} for name in platforms}, "software": {}}
-    pq.write_table(table.replace_schema_metadata({shard.FOOTER: json.dumps(described).encode()}), path)
+    table = pa.Table.from_pandas(
+        rows.reindex(columns=shard.COLUMNS.names), shard.COLUMNS, preserve_index=False
+    )
+    described = {
+        "machines": {name: {"cpu": {"logical_cores": 32}} for name in platforms},
+        "software": {},
+    }
+    pq.write_table(
+        table.replace_schema_metadata({shard.FOOTER: json.dumps(described).encode()}), path
+    )
 
 
 def main() -> None:
     """Prints one line for each thing that a reader waits for."""
     catalogue = read_yaml(ROOT / "config/networks.yaml")
-    job = {"grid": "stand-in", "sampling": {"budget_seconds": 1, "precision": 0.1, "least_samples": 5}}
+    job = {
+        "grid": "stand-in",
+        "sampling": {"budget_seconds": 1, "precision": 0.1, "least_samples": 5},
+    }
     job |= {"limits": {"seconds": 1}, "artefacts": []}
     frameworks = Frameworks(ROOT / "resources/papers/frameworks.yaml")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -90,8 +113,12 @@ def main() -> None:
         measured = read_measured(merged)
         path.write_text(page.build(job, [measured], {}, frameworks, catalogue, path))
         size = path.stat().st_size / 2**20
-        print(f"make: {time.process_time() - began:.2f} CPU-s, {len(measured.cells)} cells, {size:.1f} MiB")
-        command = browser.find() or sys.exit("There is no Chromium on PATH: install one to see how fast the page is.")
+        print(
+            f"make: {time.process_time() - began:.2f} CPU-s, {len(measured.cells)} cells, {size:.1f} MiB"
+        )
+        command = browser.find() or sys.exit(
+            "There is no Chromium on PATH: install one to see how fast the page is."
+        )
         with browser.chromium(command, Path(folder) / "profile") as opened:
             began = time.monotonic()
             opened.open(path)

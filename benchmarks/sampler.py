@@ -17,13 +17,18 @@ from statistics import geometric_mean
 import psutil
 from cells import ROOT, configuration, prove
 
-from environments import interpreter
-from measure import machine, resources, supervise
-from measure.cell import fill
-from train import plan
-from worker import networks
+from steptime import machine, networks
+from steptime.cells.measure import fill
+from steptime.environments import interpreter
+from steptime.plan import trainings
+from steptime.supervisor import resources, supervise
 
-INTERVALS = {"off": None, "off again": None, "on": resources.INTERVAL_SECONDS, "often": resources.INTERVAL_SECONDS / 50}
+INTERVALS = {
+    "off": None,
+    "off again": None,
+    "on": resources.INTERVAL_SECONDS,
+    "often": resources.INTERVAL_SECONDS / 50,
+}
 KINDS = list(INTERVALS)
 
 
@@ -55,7 +60,7 @@ def main() -> None:
     options = parser.parse_args()
     os.chdir(ROOT)
     loaded = configuration.load(ROOT, {"grid": "quick"})
-    found = plan.expand(loaded, len(os.sched_getaffinity(0))).values()
+    found = trainings.expand(loaded, len(os.sched_getaffinity(0))).values()
     training = next(entry for entry in found if entry.environment == options.environment)
     prove([training])
     outcome = supervise.Outcome()
@@ -65,27 +70,43 @@ def main() -> None:
     train(loaded, training, options.threads, 1 + len(KINDS) * options.rounds, watch)
     if outcome.status != "ok":
         sys.exit(f"{outcome.status}: {outcome.reason}")
-    print(f"{len(watch.rows)} notes took {1e6 * watch.own_seconds / len(watch.rows):.0f} us of CPU time each")
+    print(
+        f"{len(watch.rows)} notes took {1e6 * watch.own_seconds / len(watch.rows):.0f} us of CPU time each"
+    )
     for value in ("seconds", "cpu_seconds"):
-        rounds = [outcome.epochs[start : start + len(KINDS)] for start in range(1, len(outcome.epochs), len(KINDS))]
+        rounds = [
+            outcome.epochs[start : start + len(KINDS)]
+            for start in range(1, len(outcome.epochs), len(KINDS))
+        ]
         for kind in KINDS:
             ratios = [
                 next(epoch[value] for epoch in group if kind_of(epoch["epoch"]) == kind)
                 / next(epoch[value] for epoch in group if kind_of(epoch["epoch"]) == "off")
                 for group in rounds
             ]
-            print(f"{value}, {kind}: {geometric_mean(ratios):.4f} ({min(ratios):.4f} to {max(ratios):.4f}) of 'off'")
+            print(
+                f"{value}, {kind}: {geometric_mean(ratios):.4f} ({min(ratios):.4f} to {max(ratios):.4f}) of 'off'"
+            )
 
 
 def train(
-    loaded: configuration.Configuration, training: plan.Training, threads: int, epochs: int, watch: resources.Watch
+    loaded: configuration.Configuration,
+    training: trainings.Training,
+    threads: int,
+    epochs: int,
+    watch: resources.Watch,
 ) -> None:
     """Trains so many epochs in one process."""
-    framework, prefix = loaded.entry_of(training.environment), interpreter.prefix_of(training.environment)
+    framework, prefix = (
+        loaded.entry_of(training.environment),
+        interpreter.prefix_of(training.environment),
+    )
     spec = networks.specify(training.network, loaded.networks)
     folder = ROOT / "results/datasets" / training.dataset
     if not folder.is_dir():
-        sys.exit(f"{folder} has no images: run `snakemake --cores 1 {folder.relative_to(ROOT)}/train.npz` first.")
+        sys.exit(
+            f"{folder} has no images: run `snakemake --cores 1 {folder.relative_to(ROOT)}/train.npz` first."
+        )
     supervise.run_worker(
         prefix,
         {
@@ -97,7 +118,12 @@ def train(
             "threads": threads,
             "device": training.device,
             "parameters": networks.count_parameters(spec),
-            "plan": {"seed": training.seed, "epochs": epochs, "target_accuracy": 2, "budget_seconds": 10**6},
+            "plan": {
+                "seed": training.seed,
+                "epochs": epochs,
+                "target_accuracy": 2,
+                "budget_seconds": 10**6,
+            },
             "images": {split: str(folder / f"{split}.npz") for split in ("train", "test")},
         },
         machine.cpus_for(threads),

@@ -26,10 +26,10 @@ import pandas as pd
 from cells import configuration, grid
 from scipy.special import stdtrit
 
-from environments import interpreter
-from measure import cell as measure_cell
-from measure import machine, supervise
-from worker import networks
+from steptime import machine, networks
+from steptime.cells import measure as measure_cell
+from steptime.environments import interpreter
+from steptime.supervisor import supervise
 from worker.statistics import median, median_interval
 
 # A network whose step is slower than a block, and one of which several make a block; mini-batch sizes.
@@ -116,9 +116,15 @@ def table(done: list[dict[str, Any]]) -> pd.DataFrame:
     runs = pd.DataFrame(done)
     runs[["speed", "environment", "protocol"]] = [key[1:4] for key in runs["key"]]
     rows = []
-    for (speed, environment, protocol), same in runs.groupby(["speed", "environment", "protocol"], sort=False):
+    for (speed, environment, protocol), same in runs.groupby(
+        ["speed", "environment", "protocol"], sort=False
+    ):
         found = _of_processes(same) if protocol == "pyperf" else _of_one_process(same)
-        names = {"network": f"{speed} {NETWORKS[speed][0]}", "environment": environment, "protocol": protocol}
+        names = {
+            "network": f"{speed} {NETWORKS[speed][0]}",
+            "environment": environment,
+            "protocol": protocol,
+        }
         rows.append(names | dict(zip(COLUMNS, found, strict=True)))
     return pd.DataFrame(rows).round(1)
 
@@ -130,7 +136,9 @@ def _of_one_process(runs: pd.DataFrame) -> Numbers:
         middle, (low, high) = median(run["seconds"]), median_interval(run["seconds"])
         half = 50 * (high - low) / middle
         honest = half * _widening(run["seconds"])
-        found.append((1000 * middle, run["wall"], half, honest, _needed(run["wall"], run["sampled"], honest)))
+        found.append(
+            (1000 * middle, run["wall"], half, honest, _needed(run["wall"], run["sampled"], honest))
+        )
     return tuple(map(median, zip(*found, strict=True)))
 
 
@@ -150,7 +158,13 @@ def _of_processes(runs: pd.DataFrame) -> Numbers:
     """What PROCESSES of these processes take and give: Student's interval of their means, which are independent."""
     means = [statistics.fmean(seconds) for seconds in runs["seconds"]]
     deviation = statistics.stdev(means) if len(means) > 1 else math.nan
-    half = 100 * stdtrit(PROCESSES - 1, 0.975) * deviation / math.sqrt(PROCESSES) / statistics.fmean(means)
+    half = (
+        100
+        * stdtrit(PROCESSES - 1, 0.975)
+        * deviation
+        / math.sqrt(PROCESSES)
+        / statistics.fmean(means)
+    )
     wall = PROCESSES * runs["wall"].mean()
     return 1000 * statistics.fmean(means), wall, half, half, _needed(wall, wall, half)
 

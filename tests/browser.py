@@ -35,7 +35,9 @@ class Page:
         self._loaded = False
         self.complaints: list[str] = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Log"):
             self.call(f"{domain}.enable")
 
@@ -43,7 +45,9 @@ class Page:
         """Sends a command of the protocol and returns its result."""
         number = next(self._numbers)
         message = {"id": number, "method": method, "params": parameters}
-        self._connection.send(json.dumps(message | ({"sessionId": self._session} if self._session else {})))
+        self._connection.send(
+            json.dumps(message | ({"sessionId": self._session} if self._session else {}))
+        )
         while (answer := self._receive()).get("id") != number:
             pass
         if "error" in answer:
@@ -53,7 +57,11 @@ class Page:
     def open(self, path: Path, width: int = 1280, dark: bool = False) -> None:
         """Opens a file and waits until it is loaded and its scripts have run."""
         self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=900,
+            deviceScaleFactor=1,
+            mobile=width < 600,
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
@@ -64,7 +72,9 @@ class Page:
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page; a promise is waited for. Raises PageError."""
-        done = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        done = self.call(
+            "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
+        )
         if "exceptionDetails" in done:
             raise PageError(json.dumps(done["exceptionDetails"])[:2000])
         return done["result"].get("value")
@@ -74,7 +84,9 @@ class Page:
         deadline = time.monotonic() + seconds
         while not self.run(condition):
             if time.monotonic() > deadline:
-                raise PageError(f"after {seconds} s, this is not so: {condition}; complaints: {self.complaints}")
+                raise PageError(
+                    f"after {seconds} s, this is not so: {condition}; complaints: {self.complaints}"
+                )
             time.sleep(0.05)
 
     def press(self, selector: str) -> None:
@@ -85,7 +97,14 @@ class Page:
             "return [box.x + box.width / 2, box.y + box.height / 2]; })()"
         )
         for kind in ("mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1)
+            self.call(
+                "Input.dispatchMouseEvent",
+                type=kind,
+                x=place[0],
+                y=place[1],
+                button="left",
+                clickCount=1,
+            )
 
     def picture(self, path: Path, whole: bool = False) -> None:
         """Saves what is seen, or the whole page, as PNG."""
@@ -94,7 +113,9 @@ class Page:
 
     def print(self, path: Path) -> None:
         """Saves the page as it is printed, as PDF."""
-        path.write_bytes(base64.b64decode(self.call("Page.printToPDF", printBackground=True)["data"]))
+        path.write_bytes(
+            base64.b64decode(self.call("Page.printToPDF", printBackground=True)["data"])
+        )
 
     def _receive(self) -> dict[str, Any]:
         message = json.loads(self._connection.recv())
@@ -103,23 +124,41 @@ class Page:
                 self._loaded = True
             case "Runtime.exceptionThrown":
                 details = message["params"]["exceptionDetails"]
-                self.complaints.append(details.get("exception", {}).get("description") or details["text"])
+                self.complaints.append(
+                    details.get("exception", {}).get("description") or details["text"]
+                )
             case "Log.entryAdded" if message["params"]["entry"]["level"] == "error":
                 self.complaints.append(message["params"]["entry"]["text"])
             case "Runtime.consoleAPICalled" if message["params"]["type"] in ("error", "assert"):
-                self.complaints.append(str([part.get("value") for part in message["params"]["args"]]))
+                self.complaints.append(
+                    str([part.get("value") for part in message["params"]["args"]])
+                )
         return message
 
 
 @contextmanager
 def chromium(command: str, profile: Path) -> Iterator[Page]:
     """A page of a new browser without network, which ends with the `with`; `profile` is an empty folder."""
-    options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
-    options += ["--remote-debugging-port=0", f"--user-data-dir={profile}", "--host-resolver-rules=MAP * ~NOTFOUND"]
-    with subprocess.Popen([command, *options], stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+    options = [
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--no-first-run",
+    ]
+    options += [
+        "--remote-debugging-port=0",
+        f"--user-data-dir={profile}",
+        "--host-resolver-rules=MAP * ~NOTFOUND",
+    ]
+    with subprocess.Popen(
+        [command, *options], stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
         try:
             lines = iter(process.stderr.readline, "")
-            address = next(line.split()[-1] for line in lines if line.startswith("DevTools listening on"))
+            address = next(
+                line.split()[-1] for line in lines if line.startswith("DevTools listening on")
+            )
             connection = websocket.create_connection(address, timeout=60, suppress_origin=True)
             yield Page(connection)
             connection.close()

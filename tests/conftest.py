@@ -52,7 +52,10 @@ class Checkout:
         """Number of jobs by rule in a dry run."""
         listed = self.snakemake("--dry-run", "--quiet", "host", *arguments)
         assert listed.returncode == 0, listed.stdout
-        return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", listed.stdout, re.MULTILINE)}
+        return {
+            rule: int(count)
+            for rule, count in re.findall(r"^(\w+) +(\d+)$", listed.stdout, re.MULTILINE)
+        }
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Begins a Snakemake run in a process group of its own; both output streams come as `stdout`."""
@@ -80,14 +83,18 @@ class Checkout:
         oldest on, each older than what it was made of.
         """
         for age, kind in enumerate(kinds):
-            shutil.copytree(other.root / "results" / kind, self.root / "results" / kind, copy_function=shutil.copyfile)
+            shutil.copytree(
+                other.root / "results" / kind,
+                self.root / "results" / kind,
+                copy_function=shutil.copyfile,
+            )
             for path in (self.root / "results" / kind).rglob("*.*"):
                 os.utime(path, (age, age))
 
     def inspect(self, shard: Path) -> str:
         """What `make inspect` prints of a shard."""
         return subprocess.run(
-            ["workflow/scripts/steptime", "measure.inspect", shard],
+            ["workflow/scripts/launch", "cells.inspect", shard],
             cwd=self.root,
             env=self.environment() | {"STEPTIME_PYTHON": sys.executable, "COLUMNS": "300"},
             capture_output=True,

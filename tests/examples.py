@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from papers.inputs import Frameworks, read_measured
+from steptime.artefacts.inputs import Frameworks, read_measured
 
 ROOT = Path(__file__).parents[1]
 CATALOGUE = yaml.safe_load((ROOT / "config/networks.yaml").read_text())

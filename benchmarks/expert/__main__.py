@@ -35,10 +35,13 @@ HERE = ROOT / "benchmarks/expert"
 RESULTS = ROOT / "results/benchmarks/expert.json"
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
-import configuration  # noqa: E402
-from environments import interpreter  # noqa: E402
-from measure import cell, interference, machine, supervise  # noqa: E402
-from worker import networks, timing  # noqa: E402
+from steptime import machine, networks  # noqa: E402
+from steptime.cells import measure as cell  # noqa: E402
+from steptime.environments import interpreter  # noqa: E402
+from steptime.machine import interference  # noqa: E402
+from steptime.plan import configuration  # noqa: E402
+from steptime.supervisor import supervise  # noqa: E402
+from worker import timing  # noqa: E402
 
 SECONDS_PER_TURN = 0.4
 SECONDS_PER_PAIR = 10
@@ -63,7 +66,10 @@ def main() -> None:
             continue
         pair = measure(loaded, *case)
         if len(pair["ours"]) < LEAST_TURNS:
-            print(f"{case}: something else was at work in all but {len(pair['ours'])} turns; not kept", file=sys.stderr)
+            print(
+                f"{case}: something else was at work in all but {len(pair['ours'])} turns; not kept",
+                file=sys.stderr,
+            )
             continue
         rows.append({"case": case, "digest": digests[case], "at": time.time()} | pair)
         RESULTS.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +77,9 @@ def main() -> None:
     print_table({case: _pairs(rows, case, digests[case]) for case in cases})
 
 
-def measure(loaded: configuration.Configuration, framework: str, network: str, threads: int) -> dict[str, Any]:
+def measure(
+    loaded: configuration.Configuration, framework: str, network: str, threads: int
+) -> dict[str, Any]:
     """One pair: seconds per mini-batch of every turn of both sides, and the steps of a turn."""
     entry = loaded.frameworks[framework]
     spec = networks.specify(network, loaded.networks)
@@ -84,13 +92,18 @@ def measure(loaded: configuration.Configuration, framework: str, network: str, t
     }
     prefix = interpreter.prefix_of(entry["environments"][0])
     start = (prefix, threads, cell.fill(entry["variables"], threads, entry["modes"][0], prefix))
-    with Side(*start, ["ours.py"]) as ours, Side(*start, [script(framework, network).name, network, threads]) as expert:
+    with (
+        Side(*start, ["ours.py"]) as ours,
+        Side(*start, [script(framework, network).name, network, threads]) as expert,
+    ):
         ours.send(json.dumps(job))
         sides = {"ours": ours, "expert": expert}
         for name, side in sides.items():
             parameters = side.answer()["parameters"]
             if parameters != networks.count_parameters(spec):
-                sys.exit(f"{framework}, {network}: {name} has {parameters:,} parameters, which is another network.")
+                sys.exit(
+                    f"{framework}, {network}: {name} has {parameters:,} parameters, which is another network."
+                )
         first = {name: side.train(1)["loss"] for name, side in sides.items()}
         steps = max(side.steps_of_a_turn() for side in sides.values())
         turns: list[dict[str, float]] = []
@@ -135,7 +148,9 @@ class Alone:
 class Side:
     """A process that trains on command."""
 
-    def __init__(self, prefix: Path, threads: int, variables: dict[str, str], command: list[Any]) -> None:
+    def __init__(
+        self, prefix: Path, threads: int, variables: dict[str, str], command: list[Any]
+    ) -> None:
         def prepare() -> None:
             os.sched_setaffinity(0, machine.cpus_for(threads))
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -171,7 +186,9 @@ class Side:
         line = self.process.stdout.readline()
         if not line:
             self.log.seek(0)
-            sys.exit(f"{' '.join(map(str, self.process.args))} ended before its time:\n{self.log.read()}")
+            sys.exit(
+                f"{' '.join(map(str, self.process.args))} ended before its time:\n{self.log.read()}"
+            )
         return json.loads(line)
 
     def train(self, steps: int) -> dict[str, Any]:
@@ -181,7 +198,9 @@ class Side:
 
     def steps_of_a_turn(self) -> int:
         """Warms up until steady, as a worker does, and says how many steps make a turn."""
-        warm = timing.warm_up(lambda steps: self.train(steps)["loss"], time.perf_counter, MOST_WARMUP_SECONDS)
+        warm = timing.warm_up(
+            lambda steps: self.train(steps)["loss"], time.perf_counter, MOST_WARMUP_SECONDS
+        )
         seconds = self.train(warm["per_block"])["seconds"] / warm["per_block"]
         return math.ceil(SECONDS_PER_TURN / seconds)
 
@@ -196,13 +215,18 @@ def digest(loaded: configuration.Configuration, framework: str, network: str, th
     entry = loaded.frameworks[framework]
     adapter = ROOT / f"workflow/scripts/worker/adapters/{entry['adapter']}.py"
     run = [entry["environments"][0], entry["modes"][0], entry["variables"]]
-    parts = [path.read_bytes() for path in (script(framework, network), HERE / "blocks.py", HERE / "ours.py", adapter)]
+    parts = [
+        path.read_bytes()
+        for path in (script(framework, network), HERE / "blocks.py", HERE / "ours.py", adapter)
+    ]
     return hashlib.sha256(b"".join([*parts, json.dumps(run).encode()])).hexdigest()[:12]
 
 
 def print_table(pairs: dict[tuple[str, str, int], list[dict[str, Any]]]) -> None:
     """Prints the table in Markdown: medians in milliseconds, the ratio and its 95 % interval, and geometric means."""
-    print("| framework | network | threads | ours, ms | expert, ms | ours / expert | 95 % interval | pairs |")
+    print(
+        "| framework | network | threads | ours, ms | expert, ms | ours / expert | 95 % interval | pairs |"
+    )
     print("| --- | --- | ---: | ---: | ---: | ---: | --- | ---: |")
     means: dict[str, list[float]] = {}
     for (framework, network, threads), found in pairs.items():
@@ -210,20 +234,27 @@ def print_table(pairs: dict[tuple[str, str, int], list[dict[str, Any]]]) -> None
             continue
         middle, low, high = ratio(found)
         means.setdefault(framework, []).append(math.log(middle))
-        ours, expert = (1e3 * median(turn for pair in found for turn in pair[side]) for side in ("ours", "expert"))
+        ours, expert = (
+            1e3 * median(turn for pair in found for turn in pair[side])
+            for side in ("ours", "expert")
+        )
         interval = f"{low:.3f} to {high:.3f}" if len(found) > 1 else ""
         print(
             f"| {framework} | {network} | {threads} | {ours:.4g} | {expert:.4g} | {middle:.3f} | {interval} "
             f"| {len(found)} |"
         )
     for framework, logarithms in means.items():
-        print(f"\nGeometric mean of {framework}, {len(logarithms)} rows: {math.exp(fmean(logarithms)):.3f}")
+        print(
+            f"\nGeometric mean of {framework}, {len(logarithms)} rows: {math.exp(fmean(logarithms)):.3f}"
+        )
 
 
 def ratio(pairs: list[dict[str, Any]]) -> tuple[float, float, float]:
     """Ours / expert over several pairs of processes, with the 95 % interval (itself three times for one pair)."""
     logarithms = [
-        math.log(median(ours / expert for ours, expert in zip(pair["ours"], pair["expert"], strict=True)))
+        math.log(
+            median(ours / expert for ours, expert in zip(pair["ours"], pair["expert"], strict=True))
+        )
         for pair in pairs
     ]
     mean = fmean(logarithms)
@@ -233,22 +264,35 @@ def ratio(pairs: list[dict[str, Any]]) -> tuple[float, float, float]:
     return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
 
 
-def _pairs(rows: list[dict[str, Any]], case: tuple[str, str, int], wanted: str) -> list[dict[str, Any]]:
+def _pairs(
+    rows: list[dict[str, Any]], case: tuple[str, str, int], wanted: str
+) -> list[dict[str, Any]]:
     return [row for row in rows if tuple(row["case"]) == case and row["digest"] == wanted]
 
 
 def _options(loaded: configuration.Configuration) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Time our adapters beside plain scripts of experts.")
+    parser = argparse.ArgumentParser(
+        description="Time our adapters beside plain scripts of experts."
+    )
     written = {path.stem for path in HERE.glob("*_*.py")}
     frameworks = [name for name in loaded.frameworks if f"{name}_fcn" in written]
     paper = [name for name, entry in loaded.networks.items() if "variant_of" not in entry]
     threads = [count for count in (1, 2) if count <= len(os.sched_getaffinity(0))]
     for name, choices in (("framework", frameworks), ("network", paper), ("threads", threads)):
         parser.add_argument(
-            f"--{name}", nargs="+", choices=choices, default=choices, type=type(choices[0]), help="default: all"
+            f"--{name}",
+            nargs="+",
+            choices=choices,
+            default=choices,
+            type=type(choices[0]),
+            help="default: all",
         )
-    parser.add_argument("--pairs", type=int, default=5, help="pairs of processes of each row (default 5)")
-    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no pair after so many seconds")
+    parser.add_argument(
+        "--pairs", type=int, default=5, help="pairs of processes of each row (default 5)"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=math.inf, help="begin no pair after so many seconds"
+    )
     return parser.parse_args()
 
 

@@ -17,7 +17,10 @@ parameters = [
     {"w": jnp.array(random.uniform(-1, 1, (m, n)) * (3 / m) ** 0.5, jnp.float32), "b": jnp.zeros(n)}
     for m, n in zip(sizes, sizes[1:], strict=False)
 ]
-inputs, labels = jnp.array(random.uniform(-1, 1, (64, 26752)), jnp.float32), jnp.array(random.integers(0, 26752, 64))
+inputs, labels = (
+    jnp.array(random.uniform(-1, 1, (64, 26752)), jnp.float32),
+    jnp.array(random.integers(0, 26752, 64)),
+)
 
 
 def compute_loss(parameters, inputs, labels):
@@ -30,7 +33,9 @@ def compute_loss(parameters, inputs, labels):
 @functools.partial(jax.jit, donate_argnums=0)
 def step(parameters, inputs, labels):
     loss, gradients = jax.value_and_grad(compute_loss)(parameters, inputs, labels)
-    return jax.tree.map(lambda value, gradient: value - 0.01 * gradient, parameters, gradients), loss
+    return jax.tree.map(
+        lambda value, gradient: value - 0.01 * gradient, parameters, gradients
+    ), loss
 
 
 def train(steps):

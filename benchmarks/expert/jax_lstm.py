@@ -21,7 +21,10 @@ def uniform(*shape):
 
 parameters = {
     "embedding": jnp.array(random.uniform(-1, 1, (10000, 256)), jnp.float32),
-    "lstm": [{"input": uniform(256, 1024), "recurrent": uniform(256, 1024), "b": jnp.zeros(1024)} for _ in range(2)],
+    "lstm": [
+        {"input": uniform(256, 1024), "recurrent": uniform(256, 1024), "b": jnp.zeros(1024)}
+        for _ in range(2)
+    ],
     "classifier": {"w": uniform(256, 10000), "b": jnp.zeros(10000)},
 }
 inputs, labels = (jnp.array(random.integers(0, 10000, (STEPS, 128))) for _ in range(2))
@@ -50,7 +53,9 @@ def compute_loss(parameters, inputs, labels):
 @functools.partial(jax.jit, donate_argnums=0)
 def step(parameters, inputs, labels):
     loss, gradients = jax.value_and_grad(compute_loss)(parameters, inputs, labels)
-    return jax.tree.map(lambda value, gradient: value - 0.01 * gradient, parameters, gradients), loss
+    return jax.tree.map(
+        lambda value, gradient: value - 0.01 * gradient, parameters, gradients
+    ), loss
 
 
 def train(steps):

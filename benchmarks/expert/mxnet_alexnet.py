@@ -35,7 +35,9 @@ criterion.hybridize(static_alloc=True, static_shape=True)
 inputs = mx.nd.random.uniform(-1, 1, (BATCH, 3, 224, 224))
 labels = mx.nd.array(np.random.randint(0, 1000, BATCH))
 net(inputs)  # The shapes of the parameters are known only now.
-parameters = [parameter for parameter in net.collect_params().values() if parameter.grad_req != "null"]
+parameters = [
+    parameter for parameter in net.collect_params().values() if parameter.grad_req != "null"
+]
 # Gradients that hold the learning rate need only be subtracted: Trainer and sgd_update take several times as long.
 learning_rates = mx.nd.full((BATCH,), 0.01 / BATCH)
 

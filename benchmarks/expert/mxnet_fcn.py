@@ -28,7 +28,9 @@ criterion = gluon.loss.SoftmaxCrossEntropyLoss()
 criterion.hybridize(static_alloc=True, static_shape=True)
 inputs = mx.nd.random.uniform(-1, 1, (BATCH, 26752))
 labels = mx.nd.array(np.random.randint(0, 26752, BATCH))
-parameters = [parameter for parameter in net.collect_params().values() if parameter.grad_req != "null"]
+parameters = [
+    parameter for parameter in net.collect_params().values() if parameter.grad_req != "null"
+]
 # Gradients that hold the learning rate need only be subtracted: Trainer and sgd_update take several times as long.
 learning_rates = mx.nd.full((BATCH,), 0.01 / BATCH)
 

@@ -30,7 +30,9 @@ criterion = gluon.loss.SoftmaxCrossEntropyLoss(batch_axis=1)
 criterion.hybridize(static_alloc=True, static_shape=True)
 inputs = mx.nd.array(np.random.randint(0, 10000, (STEPS, BATCH)))
 labels = mx.nd.array(np.random.randint(0, 10000, (STEPS, BATCH)))
-parameters = [parameter for parameter in net.collect_params().values() if parameter.grad_req != "null"]
+parameters = [
+    parameter for parameter in net.collect_params().values() if parameter.grad_req != "null"
+]
 # Gradients that hold the learning rate need only be subtracted: Trainer and sgd_update take several times as long.
 learning_rates = mx.nd.full((BATCH,), 0.01 / BATCH)
 

@@ -27,7 +27,10 @@ for layer, units in enumerate(WIDTHS[1:]):
     value = tensor.dot(value, weight) + bias
     value = value if units == 26752 else tensor.nnet.sigmoid(value)
 loss = tensor.nnet.categorical_crossentropy(tensor.nnet.softmax(value), labels).mean()
-updates = [(parameter, parameter - np.float32(0.01) * tensor.grad(loss, parameter)) for parameter in parameters]
+updates = [
+    (parameter, parameter - np.float32(0.01) * tensor.grad(loss, parameter))
+    for parameter in parameters
+]
 step = theano.function([], loss, updates=updates)
 
 

@@ -27,7 +27,8 @@ class Bottleneck(nn.Module):
         self.shortcut = nn.Identity()
         if channels != 4 * width:
             self.shortcut = nn.Sequential(
-                nn.Conv2d(channels, 4 * width, 1, stride=stride, bias=False), nn.BatchNorm2d(4 * width)
+                nn.Conv2d(channels, 4 * width, 1, stride=stride, bias=False),
+                nn.BatchNorm2d(4 * width),
             )
 
     def forward(self, x):

@@ -7,8 +7,8 @@ import numpy as np
 import yaml
 from defects.stand_in import Trainer, adapter
 
-from prove import golden
-from worker import networks
+from steptime import networks
+from steptime.prove import golden
 
 CATALOGUE = yaml.safe_load((Path(__file__).parents[2] / "config/networks.yaml").read_text())
 RIGHT = dict(golden.OPERATIONS)
@@ -126,7 +126,10 @@ class NoLoss(Trainer):
 
     def step(self):
         rightful = golden.cross_entropy
-        golden.cross_entropy = lambda logits, labels: (logits.mean(), np.full_like(logits, 1 / logits.size))
+        golden.cross_entropy = lambda logits, labels: (
+            logits.mean(),
+            np.full_like(logits, 1 / logits.size),
+        )
         try:
             return super().step()
         finally:
@@ -177,7 +180,9 @@ class SummedLoss(Trainer):
     def update(self, taken):
         before = self.values
         super().update(taken)
-        self.values = {n: (before[n] + len(self.labels) * (self.values[n] - before[n])) for n in before}
+        self.values = {
+            n: (before[n] + len(self.labels) * (self.values[n] - before[n])) for n in before
+        }
 
 
 class FixedRate(Trainer):
@@ -225,7 +230,10 @@ PLANTED = {
         adapter(
             mutate=changed(
                 "fcn8",
-                layers=[dict(CATALOGUE["fcn8"]["layers"][0], repeat=5), {"dense": {"units": "classes"}}],
+                layers=[
+                    dict(CATALOGUE["fcn8"]["layers"][0], repeat=5),
+                    {"dense": {"units": "classes"}},
+                ],
             )
         ),
         "the framework lacks dense7",

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from prove import golden
+from steptime.prove import golden
 from worker import data
 
 
@@ -53,7 +53,9 @@ def adapter(trainer=Trainer, mutate=None, feed=None):
             spec = dict(mutate(spec), optimiser={"name": "sgd", "learning_rate": rate})
             own = data.initial_weights(spec)
             weights = {
-                name: weights[name] if name in weights and weights[name].shape == values.shape else values
+                name: weights[name]
+                if name in weights and weights[name].shape == values.shape
+                else values
                 for name, values in own.items()
             }
         if feed:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 from defects import stand_in
 
-from prove import golden
+from steptime.prove import golden
 
 
 class Trainer(stand_in.Trainer):
@@ -59,7 +59,9 @@ class Unfed(Trainer):
     """Trains on its first batch, whatever it is fed."""
 
     def train(self, batches):
-        return float(np.mean([self.learn(self.inputs, self.labels, rate) for _, _, rate in batches]))
+        return float(
+            np.mean([self.learn(self.inputs, self.labels, rate) for _, _, rate in batches])
+        )
 
 
 class Rateless(Trainer):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from measure import placement
+from steptime.machine import placement
 
 PACKAGES = ["slurmd", "slurmctld", "slurm-client", "munge"]
 DAEMONS = ["munged", "slurmctld", "slurmd"]
@@ -96,7 +96,10 @@ class Cluster:
 
     def queue(self, columns: str) -> list[list[str]]:
         """The columns of `squeue` for every job that waits or runs."""
-        return [line.split() for line in self.ask("squeue", "-h", "-t", "PD,R", "-o", columns).splitlines()]
+        return [
+            line.split()
+            for line in self.ask("squeue", "-h", "-t", "PD,R", "-o", columns).splitlines()
+        ]
 
     def busy_nodes(self) -> list[str]:
         """The node of each running job."""
@@ -104,11 +107,20 @@ class Cluster:
 
     def measuring(self, *nodes: str) -> list[str]:
         """Those of the nodes on which a cell has begun."""
-        return [node for node in nodes if any(map(_measures, self._processes(SLURMD_NODENAME=node)))]
+        return [
+            node for node in nodes if any(map(_measures, self._processes(SLURMD_NODENAME=node)))
+        ]
 
     def start(self) -> None:
         """Starts everything and waits until each node is idle."""
-        for folder in ("run/munge", "log", "state", "dev", "bin", *(f"spool/{node}" for node in NODES)):
+        for folder in (
+            "run/munge",
+            "log",
+            "state",
+            "dev",
+            "bin",
+            *(f"spool/{node}" for node in NODES),
+        ):
             (self.base / folder).mkdir(parents=True)
         (self.base / "run/munge").chmod(0o700)
         self._write()
@@ -118,7 +130,10 @@ class Cluster:
             "--foreground",
             "--force",
             f"--key-file={self.base}/munge.key",
-            *(f"--{kind}={munge}/{kind.split('-')[0]}" for kind in ("socket", "pid-file", "log-file", "seed-file")),
+            *(
+                f"--{kind}={munge}/{kind.split('-')[0]}"
+                for kind in ("socket", "pid-file", "log-file", "seed-file")
+            ),
         )
         wait(lambda: (munge / "socket").exists(), "munged does not start")
         self._spawn("slurmctld", "-D", "-c")
@@ -169,13 +184,22 @@ class Cluster:
     def _write(self) -> None:
         ports = free_ports(1 + len(NODES))
         host = socket.gethostname()
-        lines, gpus = [SETTINGS.format(host=host, ports=ports, base=self.base)], ["AutoDetect=off\n"]
+        lines, gpus = (
+            [SETTINGS.format(host=host, ports=ports, base=self.base)],
+            ["AutoDetect=off\n"],
+        )
         for port, (node, (model, count)) in zip(ports[1:], NODES.items(), strict=True):
             feature = f"Feature={node}" + (f" Gres=gpu:{model}:{count}" if count else "")
-            lines.append(f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} {feature}\n")
+            lines.append(
+                f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} {feature}\n"
+            )
             if count:
-                gpus.append(f"NodeName={node} Name=gpu Type={model} File={self.base}/dev/nvidia[0-{count - 1}]\n")
-        lines += [f"PartitionName={name} Nodes={nodes} State=UP\n" for name, nodes in PARTITIONS.items()]
+                gpus.append(
+                    f"NodeName={node} Name=gpu Type={model} File={self.base}/dev/nvidia[0-{count - 1}]\n"
+                )
+        lines += [
+            f"PartitionName={name} Nodes={nodes} State=UP\n" for name, nodes in PARTITIONS.items()
+        ]
         (self.base / "slurm.conf").write_text("".join(lines))
         (self.base / "gres.conf").write_text("".join(gpus))
         for number in range(2):
@@ -185,12 +209,16 @@ class Cluster:
         key.chmod(0o400)
         # Inside a job, the plugin drops SLURM_CONF before it calls srun; a cluster has its file in the default place.
         srun = self.base / "bin/srun"
-        srun.write_text(f'#!/bin/sh\nSLURM_CONF={self.base}/slurm.conf exec {shutil.which("srun")} "$@"\n')
+        srun.write_text(
+            f'#!/bin/sh\nSLURM_CONF={self.base}/slurm.conf exec {shutil.which("srun")} "$@"\n'
+        )
         srun.chmod(0o755)
 
     def _spawn(self, *command: str) -> None:
         with (self.base / "log/started").open("a") as log:
-            self.daemons[f"{command[0]} {command[-1]}" if command[0] == "slurmd" else command[0]] = subprocess.Popen(
+            self.daemons[
+                f"{command[0]} {command[-1]}" if command[0] == "slurmd" else command[0]
+            ] = subprocess.Popen(
                 command,
                 env=os.environ | self.variables(),
                 stdin=subprocess.DEVNULL,
@@ -204,7 +232,7 @@ class Cluster:
 def _measures(process: psutil.Process) -> bool:
     """Whether a process measures a cell; one that has just ended does not."""
     with suppress(psutil.Error):
-        return "measure.cell" in process.cmdline()
+        return "cells.measure" in process.cmdline()
     return False
 
 
@@ -236,7 +264,10 @@ def missing() -> str | None:
         settings = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
         for command in (["update"], ["install", "-y", "--no-install-recommends", *PACKAGES]):
             done = subprocess.run(
-                ["timeout", "300", "apt-get", "-qq", *command], env=settings, capture_output=True, text=True
+                ["timeout", "300", "apt-get", "-qq", *command],
+                env=settings,
+                capture_output=True,
+                text=True,
             )
         if done.returncode != 0:
             said = done.stderr.strip() or "apt-get hangs"

@@ -13,10 +13,16 @@ import pytest
 from cluster import Cluster, missing, wait
 from conftest import hear_interrupts
 
-from measure import shard
+from steptime.cells import shard
 
 HERE = Path(__file__).parent
-PLACES = {"desktop-cpu": "cpu1", "server-cpu": "cpu2", "gtx980": "gtx980", "gtx1080": "gtx1080", "k80": "k80"}
+PLACES = {
+    "desktop-cpu": "cpu1",
+    "server-cpu": "cpu2",
+    "gtx980": "gtx980",
+    "gtx1080": "gtx1080",
+    "k80": "k80",
+}
 # As a user types it, and less waiting than for a real cluster.
 FASTER = ("--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "5")
 
@@ -27,7 +33,15 @@ class Run:
     def __init__(self, cluster, checkout, grid: str, *arguments: str) -> None:
         shutil.copy(HERE / "platforms.yaml", checkout.root)
         config = ("--config", f"grid={grid}", "platforms=platforms.yaml")
-        command = ("--workflow-profile", "profiles/slurm", *FASTER, *arguments, *config, "--", "shi2016_table4")
+        command = (
+            "--workflow-profile",
+            "profiles/slurm",
+            *FASTER,
+            *arguments,
+            *config,
+            "--",
+            "shi2016_table4",
+        )
         self.checkout = checkout
         self.output = (checkout.root / f"{time.monotonic_ns()}.txt").open("w")
         self.process = subprocess.Popen(
@@ -65,7 +79,8 @@ class Run:
         """The first row of each shard, with the node of its footer."""
         read = [shard.read(path) for path in self.shards().values()]
         return pd.DataFrame(
-            table.to_pandas().iloc[0].to_dict() | {"node": footer["machine"]["slurm"]["node"]} for table, footer in read
+            table.to_pandas().iloc[0].to_dict() | {"node": footer["machine"]["slurm"]["node"]}
+            for table, footer in read
         )
 
 
@@ -115,17 +130,27 @@ def runs(cluster, new_checkout):
     lost = Run(cluster, new_checkout("slurm"), "lost")
     five = Run(cluster, new_checkout("slurm"), "five")
     try:
-        wait(lambda: cluster.measuring("lost1", "lost2"), "the cell of the node to lose does not start", 120)
+        wait(
+            lambda: cluster.measuring("lost1", "lost2"),
+            "the cell of the node to lose does not start",
+            120,
+        )
         # PyTorch is imported meanwhile, and samples are taken for 12 s.
         time.sleep(5)
         (told["lost node"],) = cluster.measuring("lost1", "lost2")
         cluster.lose(told["lost node"])
         # What Snakemake has not yet seen to be finished is lost with what is under way.
-        wait(lambda: five.said().count("(Rule: measure_cell)") >= 2, "no two cells are measured", 120)
+        wait(
+            lambda: five.said().count("(Rule: measure_cell)") >= 2, "no two cells are measured", 120
+        )
         five.interrupt()
         told["interrupted"] = five.end(60)
         # SLURM ends a cancelled job after `scancel` has returned. One that is not cancelled goes on to its shard.
-        wait(lambda: not at_slurm(cluster, five.checkout), "what Ctrl-C should cancel stays in the queue", 10)
+        wait(
+            lambda: not at_slurm(cluster, five.checkout),
+            "what Ctrl-C should cancel stays in the queue",
+            10,
+        )
         told["kept"] = {name: path.stat().st_mtime_ns for name, path in five.shards().items()}
         again = Run(cluster, five.checkout, "five")
         told["again"], told["lost"], told["refused"] = again.end(), lost.end(), refused.end()
@@ -144,7 +169,9 @@ def test_each_of_ten_cells_is_on_its_platform_s_node(runs):
     assert code == 0, said
     assert len(rows) == 10
     assert rows["node"].tolist() == [PLACES[platform] for platform in rows["platform"]]
-    assert rows[rows["platform"] != "k80"]["status"].tolist() == ["ok"] * 8, rows[["platform", "status", "reason"]]
+    assert rows[rows["platform"] != "k80"]["status"].tolist() == ["ok"] * 8, rows[
+        ["platform", "status", "reason"]
+    ]
     # The only cells that ask for the GPU itself, which is none.
     assert rows[rows["platform"] == "k80"]["reason"].str.contains("sees no CUDA device").all()
 

@@ -7,12 +7,25 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from environments import metadata
-from measure import topology
-from papers import abilities, grouped, hardware, principles, properties, render, scaling, times, transfer
-from papers import topology as drawn
-from papers.inputs import Frameworks, Measured, read_printed, read_yaml
-from report import agreement, evidence, findings, scatter
+from steptime.artefacts import (
+    abilities,
+    agreement,
+    evidence,
+    findings,
+    grouped,
+    hardware,
+    principles,
+    properties,
+    scaling,
+    scatter,
+    times,
+    transfer,
+)
+from steptime.artefacts import topology as drawn
+from steptime.artefacts.inputs import Frameworks, Measured, read_printed, read_yaml
+from steptime.environments import metadata
+from steptime.machine import topology
+from steptime.render import tables
 
 ROOT = Path(__file__).parents[2]
 PAPERS = ROOT / "resources" / "papers"
@@ -22,7 +35,7 @@ PEAK = {"threads": {"1": {"streams": {"copy": 4e10}}, "2": {"streams": {"copy": 
 
 
 def page():
-    return render.Page("a_b", "Title", "Caption.", "A paper")
+    return tables.Page("a_b", "Title", "Caption.", "A paper")
 
 
 def test_the_transfer_model_gives_the_papers_numbers_and_those_of_a_machine():
@@ -45,12 +58,34 @@ def test_a_device_that_calculates_longer_than_it_waits_is_never_idle():
 
 
 def measured(**changes):
-    cell = {"platform": "p", "environment": "torch-2.13", "framework": "torch", "adapter_mode": "eager", "variant": ""}
-    cell |= {"network": "fcn5", "device": "cpu", "devices": 1, "threads": 2, "batch": 64, "status": "ok", "reason": ""}
+    cell = {
+        "platform": "p",
+        "environment": "torch-2.13",
+        "framework": "torch",
+        "adapter_mode": "eager",
+        "variant": "",
+    }
+    cell |= {
+        "network": "fcn5",
+        "device": "cpu",
+        "devices": 1,
+        "threads": 2,
+        "batch": 64,
+        "status": "ok",
+        "reason": "",
+    }
     cell |= {"seconds": 1.0, "low": 0.9, "high": 1.1, "effective_threads": 1.9}
     nothing = Measured.nothing()
-    cells = pd.DataFrame([{**dict.fromkeys(nothing.cells.columns), **cell, **change} for change in changes["cells"]])
-    return Measured(nothing.rows, cells, {}, {"torch-2.13": {"framework_version": "2.13.0", "cuda": None}}, "merged")
+    cells = pd.DataFrame(
+        [{**dict.fromkeys(nothing.cells.columns), **cell, **change} for change in changes["cells"]]
+    )
+    return Measured(
+        nothing.rows,
+        cells,
+        {},
+        {"torch-2.13": {"framework_version": "2.13.0", "cuda": None}},
+        "merged",
+    )
 
 
 def test_what_a_framework_can_do_is_what_was_read(tmp_path):
@@ -58,25 +93,39 @@ def test_what_a_framework_can_do_is_what_was_read(tmp_path):
     (site / "torch").mkdir(parents=True)
     info = site / "torch-2.13.0.dist-info"
     info.mkdir()
-    words = "Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0\nLicense-Expression: BSD-3-Clause\n"
+    words = (
+        "Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0\nLicense-Expression: BSD-3-Clause\n"
+    )
     words += "Classifier: Programming Language :: C++\nClassifier: Programming Language :: Python :: 3.11\n"
     (info / "METADATA").write_text(words)
-    (info / "RECORD").write_text("torch/__init__.py,,100\ntorch/lib/libtorch.so.2,,900\ntorch/notes.txt,,50\n")
+    (info / "RECORD").write_text(
+        "torch/__init__.py,,100\ntorch/lib/libtorch.so.2,,900\ntorch/notes.txt,,50\n"
+    )
     package = {"environment": "torch-2.13"} | metadata.describe(metadata.find(tmp_path, "torch"))
     assert metadata.find(tmp_path, "mxnet") is None
-    proofs = [{"environment": "torch-2.13", "network": name, "status": status} for name, status in PROOFS]
-    found = abilities.read(measured(cells=[{}, {"network": "fcn8"}]), proofs, [package], NETWORKS).loc["torch-2.13"]
+    proofs = [
+        {"environment": "torch-2.13", "network": name, "status": status} for name, status in PROOFS
+    ]
+    found = abilities.read(
+        measured(cells=[{}, {"network": "fcn8"}]), proofs, [package], NETWORKS
+    ).loc["torch-2.13"]
     assert found["licence"].text == "BSD-3-Clause"
-    assert found["core"].text == "90 % compiled" and found["core"].note.endswith("names C++, Python")
+    assert found["core"].text == "90 % compiled" and found["core"].note.endswith(
+        "names C++, Python"
+    )
     assert found["threads"].text == "1.90 of 2 busy"
     assert found["networks"].text == "FCN-5"
     assert (found["gpu"].text, found["devices"].text, found["servers"].text) == ("no", "CPU", "")
     paper = read_yaml(PAPERS / "shatnawi2018/paper.yaml")
     printed = read_printed(PAPERS / "shatnawi2018/table2.csv")
     table = pd.DataFrame([found], index=["torch-2.13"])
-    data, layout = properties.build(table, printed, paper, FRAMEWORKS, paper["artefacts"]["table2"], page())
+    data, layout = properties.build(
+        table, printed, paper, FRAMEWORKS, paper["artefacts"]["table2"], page()
+    )
     assert (data["source"] == "paper").sum() == 24
-    assert all(entry.footnotes for row in layout.to_numpy() for entry in row if entry.text == render.DASH)
+    assert all(
+        entry.footnotes for row in layout.to_numpy() for entry in row if entry.text == tables.DASH
+    )
 
 
 PROOFS = [("fcn5", "ok"), ("fcn8", "not_equivalent")]
@@ -97,10 +146,16 @@ def test_whole_trainings_join_their_table_and_bars_when_they_are_measured():
     ours.cells["marks"] = [[]]
     ours.rows["started_at"] = pd.Series(dtype=object)
     for found, joined in ((Measured.nothing(), 0), (ours, 1)):
-        data, _ = times.build(found, printed, paper, FRAMEWORKS, NETWORKS, artefacts["table3"], page())
-        assert (data["source"] == "ours").sum() == joined and (data["source"] == "paper").sum() == 42
+        data, _ = times.build(
+            found, printed, paper, FRAMEWORKS, NETWORKS, artefacts["table3"], page()
+        )
+        assert (data["source"] == "ours").sum() == joined and (
+            data["source"] == "paper"
+        ).sum() == 42
         bars, _ = grouped.build(found, printed, paper, FRAMEWORKS, artefacts["fig3"])
-        assert (bars["source"] == "ours").sum() == joined and (bars["source"] == "paper").sum() == 18
+        assert (bars["source"] == "ours").sum() == joined and (
+            bars["source"] == "paper"
+        ).sum() == 18
     # 1590 s against the printed 3180 s with 2 threads, whatever the mini-batch size.
     assert data["ratio"].dropna().tolist() == [0.5]
 
@@ -112,7 +167,9 @@ def test_more_devices_are_drawn_when_they_are_measured():
     ours.rows["started_at"] = pd.Series(dtype=object)
     data, _ = scaling.build(ours, printed, paper, FRAMEWORKS, paper["artefacts"]["fig2"])
     assert data.loc[data["source"] == "ours", "relative_time"].tolist() == [1.0, 0.6]
-    second = data[(data["source"] == "paper") & (data["devices"] == 2)].set_index("framework")["relative_time"]
+    second = data[(data["source"] == "paper") & (data["devices"] == 2)].set_index("framework")[
+        "relative_time"
+    ]
     assert second.to_dict() == pytest.approx(
         {"cntk": 0.65, "mxnet": 0.65, "caffe": 0.72, "torch7": 0.9, "tensorflow": 0.9}
     )
@@ -123,7 +180,9 @@ def test_packages_and_caches_are_read_as_the_kernel_tells_of_them(tmp_path):
         folder = tmp_path / f"cpu{cpu}"
         (folder / "topology").mkdir(parents=True)
         (folder / "topology/physical_package_id").write_text(f"{cpu // 2}\n")
-        (folder / "topology/thread_siblings_list").write_text(f"{cpu - cpu % 2}-{cpu - cpu % 2 + 1}\n")
+        (folder / "topology/thread_siblings_list").write_text(
+            f"{cpu - cpu % 2}-{cpu - cpu % 2 + 1}\n"
+        )
         cache = folder / "cache/index3"
         cache.mkdir(parents=True)
         for name, text in (("level", "3"), ("type", "Unified"), ("size", "2048K")):
@@ -131,13 +190,21 @@ def test_packages_and_caches_are_read_as_the_kernel_tells_of_them(tmp_path):
         (cache / "shared_cpu_list").write_text(f"{cpu - cpu % 2}-{cpu - cpu % 2 + 1}")
     found = topology.packages(tmp_path)
     shared = {"level": 3, "kind": "Unified", "bytes": 2**21}
-    assert found == [{"cores": [[at, at + 1]], "caches": [shared | {"cpus": [at, at + 1]}]} for at in (0, 2)]
+    assert found == [
+        {"cores": [[at, at + 1]], "caches": [shared | {"cpus": [at, at + 1]}]} for at in (0, 2)
+    ]
 
 
-def test_a_memory_node_has_the_pages_that_are_there_and_not_those_that_the_allocator_manages(tmp_path):
+def test_a_memory_node_has_the_pages_that_are_there_and_not_those_that_the_allocator_manages(
+    tmp_path,
+):
     zones = tmp_path / "zoneinfo"
     zone = "Node {}, zone {}\n  per-node stats\n      nr_mapped 7\n        present  {}\n        managed  1\n"
-    zones.write_text("".join(zone.format(*facts) for facts in ((0, "DMA", 3), (0, "Normal", 5), (1, "Normal", 4))))
+    zones.write_text(
+        "".join(
+            zone.format(*facts) for facts in ((0, "DMA", 3), (0, "Normal", 5), (1, "Normal", 4))
+        )
+    )
     for node, cpus in ((0, "0-1"), (1, "2")):
         (tmp_path / f"node{node}").mkdir()
         (tmp_path / f"node{node}/cpulist").write_text(cpus)
@@ -149,11 +216,21 @@ def test_a_memory_node_has_the_pages_that_are_there_and_not_those_that_the_alloc
 @pytest.mark.parametrize("cores", [2, 96])
 def test_small_and_large_machines_are_drawn(cores):
     caches = [{"level": 3, "kind": "Unified", "bytes": 2**25, "cpus": list(range(cores))}]
-    machine = {"cpu": {"model": "A CPU", "virtual": False}, "memory_bytes": 2**34, "gpus": [{"model": "A GPU"}]}
+    machine = {
+        "cpu": {"model": "A CPU", "virtual": False},
+        "memory_bytes": 2**34,
+        "gpus": [{"model": "A GPU"}],
+    }
     machine |= {"packages": [{"cores": [[cpu] for cpu in range(cores)], "caches": caches}]}
     machine |= {"nodes": [{"bytes": 2**34, "cpus": []}]}
-    machine |= {"devices": [{"kind": "GPU", "address": "1", "node": 0, "speed": "32.0 GT/s PCIe", "width": "16"}]}
-    data, drawing = drawn.build({"p": machine}, {"title": "T", "caption": "C", "sources": ["Figure 4"]})
+    machine |= {
+        "devices": [
+            {"kind": "GPU", "address": "1", "node": 0, "speed": "32.0 GT/s PCIe", "width": "16"}
+        ]
+    }
+    data, drawing = drawn.build(
+        {"p": machine}, {"title": "T", "caption": "C", "sources": ["Figure 4"]}
+    )
     texts = [text.get_text() for axes in drawing.axes for text in axes.texts]
     assert (data["part"] == "core").sum() == cores
     assert "A GPU\n32.0 GT/s × 16" in texts and "L3 32 MiB" in texts
@@ -161,9 +238,9 @@ def test_small_and_large_machines_are_drawn(cores):
 
 def test_latex_is_escaped_and_has_booktabs_rules(tmp_path):
     columns = pd.MultiIndex.from_tuples([("A & B", "1"), ("A & B", "2")])
-    row = [render.Entry("5 %", ("a_b is 100 % sure",)), render.Entry("0.1 ±2 %", best=True)]
+    row = [tables.Entry("5 %", ("a_b is 100 % sure",)), tables.Entry("0.1 ±2 %", best=True)]
     layout = pd.DataFrame([row], pd.Index(["x_y"], name="Row"), columns, object)
-    text = render.latex(layout, page())
+    text = tables.latex(layout, page())
     for part in (
         r"\toprule",
         r"\multicolumn{2}{c}{A \& B}",
@@ -171,7 +248,7 @@ def test_latex_is_escaped_and_has_booktabs_rules(tmp_path):
     ):
         assert part in text
     assert r"\textsuperscript{a} a\_\allowbreak{}b is 100 \% sure." in text
-    render.write(tmp_path / "t", pd.DataFrame({"x": [1]}), layout, page())
+    tables.write(tmp_path / "t", pd.DataFrame({"x": [1]}), layout, page())
     assert (tmp_path / "t.tex").read_text() == text
     assert json.loads((tmp_path / "t.csv").read_text().splitlines()[1]) == 1
 
@@ -179,10 +256,31 @@ def test_latex_is_escaped_and_has_booktabs_rules(tmp_path):
 @pytest.mark.parametrize("timed", [True, False])
 def test_every_artefact_is_made_whatever_failed(tmp_path, timed):
     status = {} if timed else {"status": "crashed", "reason": "SIGSEGV", "seconds": None}
-    cells = [{**status, "network": name, "repeats": int(timed), "marks": []} for name in ("fcn5", "alexnet")]
+    cells = [
+        {**status, "network": name, "repeats": int(timed), "marks": []}
+        for name in ("fcn5", "alexnet")
+    ]
     found = measured(cells=cells)
-    columns = ["platform", "environment", "adapter_mode", "network", "variant", "devices", "threads", "batch", "repeat"]
-    columns += ["framework", "device", "energy_joules", "steps", "flops_per_step", "import_seconds", "build_seconds"]
+    columns = [
+        "platform",
+        "environment",
+        "adapter_mode",
+        "network",
+        "variant",
+        "devices",
+        "threads",
+        "batch",
+        "repeat",
+    ]
+    columns += [
+        "framework",
+        "device",
+        "energy_joules",
+        "steps",
+        "flops_per_step",
+        "import_seconds",
+        "build_seconds",
+    ]
     rows = [dict.fromkeys(columns) | cell for cell in found.cells.to_dict("records")]
     rows = pd.DataFrame(rows).assign(wall_seconds=1.0, started_at=None)
     found = Measured(rows, found.cells, {}, {}, "merged")
@@ -194,7 +292,7 @@ def test_every_artefact_is_made_whatever_failed(tmp_path, timed):
     made.append(agreement.build(papers, found, FRAMEWORKS, NETWORKS)[:2])
     made.append(findings.build(papers, [found], FRAMEWORKS, NETWORKS)[:2])
     for number, (data, layout) in enumerate(made):
-        render.write(tmp_path / str(number), data, layout, page())
+        tables.write(tmp_path / str(number), data, layout, page())
         assert len(data) and (tmp_path / f"{number}.tex").stat().st_size
     both = agreement.points(*[evidence.their_times(papers[0], FRAMEWORKS, NETWORKS)] * 2)
     for drawn_points in (both, both.iloc[:0]):

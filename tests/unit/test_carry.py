@@ -8,8 +8,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from measure import machine, placement, shard
-from merge import MixedRowsError, carry
+from steptime import machine
+from steptime.cells import carry, shard
+from steptime.machine import placement
+from steptime.merge import MixedRowsError
 
 HERE = machine.describe()
 OTHER = HERE | {"memory_bytes": 2**40}
@@ -17,15 +19,33 @@ OTHER = HERE | {"memory_bytes": 2**40}
 
 def results(root: Path, platform: str, batches: list[int], described=HERE, seconds=0.1) -> Path:
     """A results folder with a shard per batch and a training of each, a proof, a manifest and two data sets."""
-    facts = {"platform": platform, "environment": "e-1", "adapter_mode": "m", "network": "n", "variant": ""}
-    facts |= {"threads": 1, "devices": 1, "repeat": 1, "status": "ok", "proof_id": "p", "machine_id": "1"}
+    facts = {
+        "platform": platform,
+        "environment": "e-1",
+        "adapter_mode": "m",
+        "network": "n",
+        "variant": "",
+    }
+    facts |= {
+        "threads": 1,
+        "devices": 1,
+        "repeat": 1,
+        "status": "ok",
+        "proof_id": "p",
+        "machine_id": "1",
+    }
     for batch in batches:
         path = root / "shards" / platform / shard.file_name(facts | {"batch": batch})
         shard.write(path, facts | {"batch": batch}, [(1, seconds)], {"machine": described})
         trained = facts | {"batch": batch, "dataset": "digits"}
         path = root / "training" / platform / shard.file_name(trained)
-        shard.write_training(path, trained, [{"epoch": 1, "seconds": seconds}], {"machine": described})
-    for kind, name, content in (("proofs", "e-1.m-n", {"proof_id": "p"}), ("environments", "e-1", {})):
+        shard.write_training(
+            path, trained, [{"epoch": 1, "seconds": seconds}], {"machine": described}
+        )
+    for kind, name, content in (
+        ("proofs", "e-1.m-n", {"proof_id": "p"}),
+        ("environments", "e-1", {}),
+    ):
         (root / kind).mkdir(parents=True, exist_ok=True)
         (root / kind / f"{name}.json").write_text(json.dumps(content))
     for dataset in ("digits", "others"):
@@ -35,7 +55,11 @@ def results(root: Path, platform: str, batches: list[int], described=HERE, secon
 
 
 def files(root: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
 
 
 def test_what_is_packed_there_is_here_after_the_merge_and_newer_than_what_it_was_made_of(tmp_path):
@@ -49,7 +73,9 @@ def test_what_is_packed_there_is_here_after_the_merge_and_newer_than_what_it_was
     assert carry.take(tmp_path / "all.tar.gz", here) == 4
     # What was measured, and the data set that a training was of where it is lacking; the other is not carried.
     brought = ("shards", "training", "datasets/digits")
-    assert files(here) == before | {name: data for name, data in files(there).items() if name.startswith(brought)}
+    assert files(here) == before | {
+        name: data for name, data in files(there).items() if name.startswith(brought)
+    }
     made_of = [here / "proofs/e-1.m-n.json", here / "datasets/digits/train.npz"]
     for path in here.rglob("far/*-b1-*"):
         assert path.stat().st_mtime >= max(file.stat().st_mtime for file in made_of)
@@ -59,14 +85,21 @@ def test_what_is_packed_there_is_here_after_the_merge_and_newer_than_what_it_was
 
 @pytest.mark.parametrize("kind", ["shards", "training"])
 @pytest.mark.parametrize("equal", [False, True])
-def test_two_machines_under_one_name_are_refused_unless_they_are_equal(tmp_path, monkeypatch, equal, kind):
-    there, here = results(tmp_path / "there", "far", [1], OTHER), results(tmp_path / "here", "far", [2])
+def test_two_machines_under_one_name_are_refused_unless_they_are_equal(
+    tmp_path, monkeypatch, equal, kind
+):
+    there, here = (
+        results(tmp_path / "there", "far", [1], OTHER),
+        results(tmp_path / "here", "far", [2]),
+    )
     shutil.rmtree(there / kind)
     monkeypatch.setenv(placement.ENTRIES, json.dumps({"far": {"equal_machines": equal}}))
     if equal:
         assert carry.take(there, here) == 1
     else:
-        with pytest.raises(carry.CarryError, match="'far' is another machine there .*`equal_machines: true`"):
+        with pytest.raises(
+            carry.CarryError, match="'far' is another machine there .*`equal_machines: true`"
+        ):
             carry.take(there, here)
         assert len(list(here.rglob("*.parquet"))) == 2
 
@@ -77,7 +110,10 @@ def test_two_machines_in_one_platform_of_the_other_folder_are_refused_unless_the
     tmp_path, monkeypatch, equal, kind
 ):
     """The stranger is neither the first nor the last of the files; trainings count as timed cells do."""
-    there, here = results(tmp_path / "there", "far", [1, 2, 3]), results(tmp_path / "here", "near", [1])
+    there, here = (
+        results(tmp_path / "there", "far", [1, 2, 3]),
+        results(tmp_path / "here", "near", [1]),
+    )
     stranger = next(there.rglob(f"{kind}/far/*-b2-*"))
     results(tmp_path / "stranger", "far", [2], OTHER)
     shutil.copy(next((tmp_path / "stranger").rglob(f"{kind}/far/*-b2-*")), stranger)
@@ -137,12 +173,18 @@ def spoil_all(there: Path) -> None:
         (spoil_proof, "4 shards have no proof beside them"),
         (spoil_bytes, "The shard .*shards/far/.* is broken"),
         (spoil_trained_bytes, "The shard .*training/far/.* is broken"),
-        (spoil_version, "The shard .*training/far/.* has schema version 2 and this workflow reads 1"),
+        (
+            spoil_version,
+            "The shard .*training/far/.* has schema version 2 and this workflow reads 1",
+        ),
         (spoil_all, "There is no shard in"),
     ],
 )
 def test_a_folder_with_something_wrong_is_not_taken_in_part(tmp_path, spoil, said):
-    there, here = results(tmp_path / "there", "far", [1, 2]), results(tmp_path / "here", "near", [1])
+    there, here = (
+        results(tmp_path / "there", "far", [1, 2]),
+        results(tmp_path / "here", "near", [1]),
+    )
     spoil(there)
     before = files(here)
     with pytest.raises((carry.CarryError, shard.ShardError), match=said):

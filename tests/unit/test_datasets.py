@@ -13,7 +13,7 @@ import threading
 import numpy as np
 import pytest
 
-from datasets import DatasetError, splits
+from steptime.datasets import DatasetError, splits
 
 RANDOM = np.random.RandomState(1)
 IMAGES = RANDOM.randint(0, 256, (20, 3, 32, 32)).astype(np.uint8)
@@ -27,11 +27,15 @@ def idx(array):
 
 
 def records(images, labels):
-    return np.concatenate([labels[:, None].astype(np.uint8), images.reshape(len(images), -1)], axis=1).tobytes()
+    return np.concatenate(
+        [labels[:, None].astype(np.uint8), images.reshape(len(images), -1)], axis=1
+    ).tobytes()
 
 
 def pickled(images, labels):
-    return pickle.dumps({b"data": images.reshape(len(images), -1), b"labels": labels.tolist()}, protocol=2)
+    return pickle.dumps(
+        {b"data": images.reshape(len(images), -1), b"labels": labels.tolist()}, protocol=2
+    )
 
 
 IDX = {
@@ -44,7 +48,11 @@ BINARY = {"b1.bin": records(IMAGES[:6], LABELS[:6]), "b2.bin": records(IMAGES[6:
 BINARY["test.bin"] = records(IMAGES[12:], LABELS[12:])
 PYTHON = {"b1": pickled(IMAGES[:6], LABELS[:6]), "b2": pickled(IMAGES[6:12], LABELS[6:12])}
 PYTHON["test"] = pickled(IMAGES[12:], LABELS[12:])
-CSV = {"all.csv": "\n".join(",".join(map(str, [*d.ravel(), n])) for d, n in zip(DIGITS, LABELS, strict=True)).encode()}
+CSV = {
+    "all.csv": "\n".join(
+        ",".join(map(str, [*d.ravel(), n])) for d, n in zip(DIGITS, LABELS, strict=True)
+    ).encode()
+}
 
 
 def entry(shape, contents, counts, *versions):
@@ -64,13 +72,22 @@ SMALL = entry(
     [1, 4, 4],
     IDX,
     (12, 8),
-    {"format": "idx", "train": ["train-images", "train-labels"], "test": ["t10k-images", "t10k-labels"]},
+    {
+        "format": "idx",
+        "train": ["train-images", "train-labels"],
+        "test": ["t10k-images", "t10k-labels"],
+    },
 )
 CIFAR = entry(
     [3, 32, 32],
     BINARY | PYTHON,
     (12, 8),
-    {"format": "cifar_binary", "archive": "binary.tar.gz", "train": ["b1.bin", "b2.bin"], "test": ["test.bin"]},
+    {
+        "format": "cifar_binary",
+        "archive": "binary.tar.gz",
+        "train": ["b1.bin", "b2.bin"],
+        "test": ["test.bin"],
+    },
     {"format": "cifar_python", "archive": "python.tar.gz", "train": ["b1", "b2"], "test": ["test"]},
 )
 
@@ -109,11 +126,17 @@ def is_whole(found, images):
     train, test = found
     for split, chosen in ((train, slice(12)), (test, slice(12, None))):
         assert split["images"].dtype == np.uint8 and split["labels"].dtype == np.int64
-        assert np.array_equal(split["images"], images[chosen]) and np.array_equal(split["labels"], LABELS[chosen])
-        assert str(split["name"]) == "Pictures" and split["classes"].tolist() == [str(label) for label in range(10)]
+        assert np.array_equal(split["images"], images[chosen]) and np.array_equal(
+            split["labels"], LABELS[chosen]
+        )
+        assert str(split["name"]) == "Pictures" and split["classes"].tolist() == [
+            str(label) for label in range(10)
+        ]
     assert (
         str(train["sha256"])
-        == hashlib.sha256(images[:12].tobytes() + LABELS[:12].astype(np.int64).tobytes()).hexdigest()
+        == hashlib.sha256(
+            images[:12].tobytes() + LABELS[:12].astype(np.int64).tobytes()
+        ).hexdigest()
     )
 
 
@@ -149,7 +172,10 @@ def test_a_subset_without_test_images_holds_out_a_fifth_of_each_class(tmp_path, 
     many = {"all.csv": b"\n".join([CSV["all.csv"]] * 5)}
     subset = entry([1, 4, 4], many, (80, 20), {"format": "csv", "all": ["all.csv"]})
     train, test = read(subset, folder(tmp_path / "x", many))
-    assert np.bincount(test["labels"]).tolist() == [2] * 10 and np.bincount(train["labels"]).tolist() == [8] * 10
+    assert (
+        np.bincount(test["labels"]).tolist() == [2] * 10
+        and np.bincount(train["labels"]).tolist() == [8] * 10
+    )
     again = read(subset, tmp_path / "x")
     assert np.array_equal(again[1]["images"], test["images"])
 
@@ -167,17 +193,31 @@ def test_what_is_not_the_published_file_is_one_sentence_and_nothing_is_written(t
 
     refused(SMALL, tmp_path / "nowhere", "There is no file or folder")
     missing = {name: content for name, content in IDX.items() if name != "t10k-labels"}
-    refused(SMALL, folder(tmp_path / "a", missing), "there is no file t10k-labels or t10k-labels.gz in")
-    other = idx(255 - DIGITS[:12, 0])
-    refused(SMALL, broken("b", IDX, "train-images", other), "train-images is not the published file: its sha256 is")
     refused(
-        SMALL, broken("c", IDX, "train-images", idx(DIGITS[:12, 0])[:-5]), "announces 12 x 4 x 4 bytes and holds 187"
+        SMALL, folder(tmp_path / "a", missing), "there is no file t10k-labels or t10k-labels.gz in"
+    )
+    other = idx(255 - DIGITS[:12, 0])
+    refused(
+        SMALL,
+        broken("b", IDX, "train-images", other),
+        "train-images is not the published file: its sha256 is",
+    )
+    refused(
+        SMALL,
+        broken("c", IDX, "train-images", idx(DIGITS[:12, 0])[:-5]),
+        "announces 12 x 4 x 4 bytes and holds 187",
     )
     narrow = idx(DIGITS[:12, 0, :3])
     refused(
-        SMALL, broken("d", IDX, "train-images", narrow), "hold 12 images of 1 x 3 x 4, and 12 of 1 x 4 x 4 are needed"
+        SMALL,
+        broken("d", IDX, "train-images", narrow),
+        "hold 12 images of 1 x 3 x 4, and 12 of 1 x 4 x 4 are needed",
     )
-    refused(SMALL, broken("e", IDX, "train-labels", b"P5 28 28"), "train-labels is not an IDX file of bytes")
+    refused(
+        SMALL,
+        broken("e", IDX, "train-labels", b"P5 28 28"),
+        "train-labels is not an IDX file of bytes",
+    )
     half = folder(tmp_path / "f", IDX) / "train-images.gz"
     half.write_bytes(half.read_bytes()[:-20])
     refused(SMALL, half.parent, "is not a whole gzip file")
@@ -185,7 +225,9 @@ def test_what_is_not_the_published_file_is_one_sentence_and_nothing_is_written(t
     packed.write_bytes(packed.read_bytes()[: packed.stat().st_size // 2])
     refused(CIFAR, packed, "is not a whole archive")
     refused(
-        CIFAR, broken("g", BINARY, "b1.bin", BINARY["b1.bin"][:-1]), "b1.bin has 18,437 bytes, which is no whole number"
+        CIFAR,
+        broken("g", BINARY, "b1.bin", BINARY["b1.bin"][:-1]),
+        "b1.bin has 18,437 bytes, which is no whole number",
     )
     wrong = copy.deepcopy(SMALL) | {"classes": ["0", "1"]}
     refused(wrong, folder(tmp_path / "h", IDX), "there are labels outside of 0 to 1")
@@ -204,6 +246,7 @@ def test_a_pickle_that_is_not_the_published_one_is_not_opened(tmp_path, read):
 
 def test_a_data_set_that_is_not_configured_says_what_to_write(tmp_path):
     with pytest.raises(
-        DatasetError, match="Pictures is not there: write the folder, archive or URL of its files under 'data'"
+        DatasetError,
+        match="Pictures is not there: write the folder, archive or URL of its files under 'data'",
     ):
         splits.prepare(SMALL, None, tmp_path / "train.npz", tmp_path / "test.npz")

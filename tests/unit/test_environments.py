@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from environments import build, installer, interpreter, pins, prepare
+from steptime.environments import build, installer, interpreter, pins, prepare
+from steptime.plan import digests as code
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = """\
@@ -32,8 +33,13 @@ def checkout(tmp_path, monkeypatch):
     wheels.mkdir()
     with zipfile.ZipFile(wheels / "tiny-1.0-py3-none-any.whl", "w") as wheel:
         wheel.writestr("tiny.py", "answer = 42\n")
-        wheel.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
-        wheel.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(
+            "tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n"
+        )
+        wheel.writestr(
+            "tiny-1.0.dist-info/WHEEL",
+            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        )
         wheel.writestr("tiny-1.0.dist-info/RECORD", "")
     for name in [name for name in os.environ if name.startswith(("UV_", "PIP_", "STEPTIME_"))]:
         monkeypatch.delenv(name)
@@ -51,13 +57,15 @@ def command(root: Path) -> list[str]:
     options = {"spec": "envs/tiny-1.yaml", "environment": "tiny-1", "prepare": ""}
     options |= {"output": "tiny-1.json", "log": "logs/tiny-1.log"}
     named = [text for name, value in options.items() for text in (f"--{name}", value)]
-    return [str(ROOT / "workflow/scripts/steptime"), "environments.build", *named]
+    return [str(ROOT / "workflow/scripts/launch"), "environments.build", *named]
 
 
 def make(root: Path, *arguments: str, expected: int = 0) -> tuple[dict, str]:
     """Makes the environment tiny-1; its manifest and what the user saw."""
     environment = os.environ | {"STEPTIME_PYTHON": sys.executable}
-    done = subprocess.run(command(root) + [*arguments], cwd=root, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        command(root) + [*arguments], cwd=root, env=environment, capture_output=True, text=True
+    )
     assert done.returncode == expected, done.stderr
     assert "Traceback" not in done.stderr
     manifest = root / "tiny-1.json"
@@ -69,13 +77,21 @@ def make(root: Path, *arguments: str, expected: int = 0) -> tuple[dict, str]:
     [
         ("channels: [a\nb", "is not valid YAML"),
         ("channels: [conda-forge]", "has no list 'dependencies'"),
-        (SPEC.format(python="3.11", package="a>=1"), "'a>=1' is not an exact pin: write it as name==version"),
+        (
+            SPEC.format(python="3.11", package="a>=1"),
+            "'a>=1' is not an exact pin: write it as name==version",
+        ),
         (SPEC.format(python="3.11", package="a==1.*"), "'a==1.*' is not an exact pin"),
         (SPEC.format(python="3.11", package="a==1\n      - A==2"), "a is pinned twice, as 1 and 2"),
         (SPEC.replace("python={python}", "cudnn=9").format(package="a==1"), "does not pin python"),
-        (SPEC.replace("pip=25.3", "cudnn>=9").format(python="3.11", package="a==1"), "'cudnn>=9' cannot be used"),
         (
-            SPEC.replace("pip=25.3", "pip=25.3\n  - openjdk=11").format(python="3.11", package="a==1"),
+            SPEC.replace("pip=25.3", "cudnn>=9").format(python="3.11", package="a==1"),
+            "'cudnn>=9' cannot be used",
+        ),
+        (
+            SPEC.replace("pip=25.3", "pip=25.3\n  - openjdk=11").format(
+                python="3.11", package="a==1"
+            ),
             "'openjdk=11' cannot be used in 'dependencies', since it does not install without conda",
         ),
         (SPEC.replace("  - python={python}\n", "").format(package="a==1"), "does not pin python"),
@@ -94,7 +110,12 @@ def test_an_environment_is_made_once_and_its_manifest_tells_nothing_of_the_check
     assert (manifest["status"], manifest["packages"]) == ("ok", {"tiny": "1.0"})
     assert manifest["python"].startswith(HERE)
     assert str(checkout) not in json.dumps(manifest)
-    assert subprocess.run([checkout / ".environments/tiny-1/bin/python", "-c", "import tiny"]).returncode == 0
+    assert (
+        subprocess.run(
+            [checkout / ".environments/tiny-1/bin/python", "-c", "import tiny"]
+        ).returncode
+        == 0
+    )
     assert "making" in seen
     again, seen = make(checkout)
     assert again == manifest and not seen
@@ -102,7 +123,10 @@ def test_an_environment_is_made_once_and_its_manifest_tells_nothing_of_the_check
 
 def test_what_an_interrupt_leaves_is_made_again(checkout):
     process = subprocess.Popen(
-        command(checkout), cwd=checkout, env=os.environ | {"STEPTIME_PYTHON": sys.executable}, start_new_session=True
+        command(checkout),
+        cwd=checkout,
+        env=os.environ | {"STEPTIME_PYTHON": sys.executable},
+        start_new_session=True,
     )
     prefix = checkout / ".environments/tiny-1"
     deadline = time.monotonic() + 60
@@ -122,7 +146,8 @@ def test_a_changed_pin_does_not_keep_the_old_environment(checkout):
     manifest, seen = make(checkout)
     assert manifest["status"] == "install_failed"
     assert (
-        "tiny==2.0" in manifest["reason"] and "snakemake --force results/environments/tiny-1.json" in manifest["reason"]
+        "tiny==2.0" in manifest["reason"]
+        and "snakemake --force results/environments/tiny-1.json" in manifest["reason"]
     )
     assert str(checkout) not in manifest["reason"]
     assert not (checkout / ".environments/tiny-1").exists()
@@ -132,7 +157,9 @@ def test_a_changed_pin_does_not_keep_the_old_environment(checkout):
 def test_a_python_that_is_not_there_is_a_result(checkout):
     (checkout / "envs/tiny-1.yaml").write_text(SPEC.format(python="3.4", package="tiny==1.0"))
     manifest, _ = make(checkout)
-    assert manifest["status"] == "install_failed" and manifest["reason"].startswith("no Python 3.4 was found: install")
+    assert manifest["status"] == "install_failed" and manifest["reason"].startswith(
+        "no Python 3.4 was found: install"
+    )
 
 
 STEP = """
@@ -147,12 +174,13 @@ def prepare(prefix, run):
 @pytest.fixture
 def steps(checkout, monkeypatch):
     """A folder of preparing steps in the place of the project's."""
-    folder = checkout / "prepare"
-    folder.mkdir()
+    monkeypatch.setattr(code, "SCRIPTS", checkout / "scripts")
+    folder = checkout / "scripts/steptime/environments/prepare"
+    folder.mkdir(parents=True)
     monkeypatch.setattr(prepare, "FOLDER", folder)
     monkeypatch.setattr(prepare, "__path__", [str(folder)])
     yield folder
-    for name in [name for name in sys.modules if name.startswith("environments.prepare.")]:
+    for name in [name for name in sys.modules if name.startswith("steptime.environments.prepare.")]:
         del sys.modules[name]
 
 
@@ -169,7 +197,7 @@ def test_a_preparing_step_runs_once_and_is_told_of_ever_after(checkout, steps):
 
 def test_a_preparing_step_that_fails_is_a_result(checkout, steps):
     (steps / "part.py").write_text(
-        "from environments.build import InstallError\n\n\n"
+        "from steptime.environments.build import InstallError\n\n\n"
         "def prepare(prefix, run):\n    raise InstallError('a compiler is missing: install gcc')\n"
     )
     manifest = build.make("tiny-1", checkout / "envs/tiny-1.yaml", "part", sys.stdout)
@@ -179,22 +207,29 @@ def test_a_preparing_step_that_fails_is_a_result(checkout, steps):
 
 
 def test_the_code_of_a_preparing_step_and_of_what_it_imports_is_part_of_the_environment(steps):
-    (steps / "part.py").write_text("from environments.prepare import shared\n" + STEP)
+    (steps / "part.py").write_text("from steptime.environments.prepare import shared\n" + STEP)
     digests = [prepare.digest("part")]
     for text in ("answer = 1\n", "# why\nanswer = 1\n", "answer = 2\n"):
         (steps / "shared.py").write_text(text)
         digests.append(prepare.digest("part"))
     assert digests[1] == digests[2] and len(set(digests)) == 3
-    wanted = pins.parse({"channels": ["c"], "dependencies": ["python=3.6", "pip=21.3", {"pip": ["a==1"]}]}, "x")
+    wanted = pins.parse(
+        {"channels": ["c"], "dependencies": ["python=3.6", "pip=21.3", {"pip": ["a==1"]}]}, "x"
+    )
     assert pins.digest(wanted) != pins.digest(wanted, digests[0])
 
 
 def test_conda_is_asked_for_what_it_alone_has(checkout, steps, monkeypatch):
     (steps / "part.py").write_text(STEP)
     asked = []
-    content = {"channels": ["c"], "dependencies": ["python=3.6", "pip=21.3", "openjdk=11.0.1", {"pip": ["a==1"]}]}
+    content = {
+        "channels": ["c"],
+        "dependencies": ["python=3.6", "pip=21.3", "openjdk=11.0.1", {"pip": ["a==1"]}],
+    }
     builder = build.Builder(pins.parse(content, "x"), checkout / "prefix", sys.stdout, "part")
-    monkeypatch.setattr(builder, "run", lambda *command: asked.append(command) or subprocess.CompletedProcess([], 0))
+    monkeypatch.setattr(
+        builder, "run", lambda *command: asked.append(command) or subprocess.CompletedProcess([], 0)
+    )
     builder._python_by_conda()
     assert asked[0][-3:] == ("python=3.6", "pip=21.3", "openjdk=11.0.1")
 
@@ -215,12 +250,19 @@ def test_conda_supplies_python_and_may_fail_too(checkout, monkeypatch, works):
     if works:
         assert manifest["packages"] == {"tiny": "1.0"}
     else:
-        assert manifest["status"] == "install_failed" and "not available: python=9.9" in manifest["reason"]
+        assert (
+            manifest["status"] == "install_failed"
+            and "not available: python=9.9" in manifest["reason"]
+        )
 
 
-@pytest.mark.parametrize("text", ["No space left on device (os error 28)", "Disk quota exceeded (os error 122)"])
+@pytest.mark.parametrize(
+    "text", ["No space left on device (os error 28)", "Disk quota exceeded (os error 122)"]
+)
 def test_a_full_disk_is_no_result(checkout, text):
-    builder = build.Builder(pins.load(checkout / "envs/tiny-1.yaml"), checkout / "prefix", sys.stdout)
+    builder = build.Builder(
+        pins.load(checkout / "envs/tiny-1.yaml"), checkout / "prefix", sys.stdout
+    )
     said = f"error: Failed to install: a.whl\n  cause: failed to copy\n  cause: {text}\n"
     with pytest.raises(OSError, match="the disk is full: free some space and run again"):
         builder._check(subprocess.CompletedProcess([], 2, "", said), "it failed")
@@ -229,7 +271,11 @@ def test_a_full_disk_is_no_result(checkout, text):
 def test_pip_is_followed_unless_uv_is_set_up():
     settings = {"find-links": "/a b", "index-url": "u", "extra-index-url": "v\nw"}
     translated = installer.translate(settings, {"UV_INDEX_URL": "mine"})
-    assert translated == {"UV_FIND_LINKS": "/a,b", "UV_INDEX": "v w", "UV_INDEX_STRATEGY": "unsafe-best-match"}
+    assert translated == {
+        "UV_FIND_LINKS": "/a,b",
+        "UV_INDEX": "v w",
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+    }
 
 
 @pytest.mark.parametrize(
@@ -244,9 +290,14 @@ def test_pip_is_followed_unless_uv_is_set_up():
         (["tiny==1.0"], {}, False),
     ],
 )
-def test_the_cpu_build_of_torch_is_asked_for_where_the_pins_mean_it(checkout, packages, variables, expected):
+def test_the_cpu_build_of_torch_is_asked_for_where_the_pins_mean_it(
+    checkout, packages, variables, expected
+):
     (checkout / "wheels/torch-2.13.0+cpu-cp311-cp311-linux_x86_64.whl").touch()
-    content = {"channels": ["conda-forge"], "dependencies": ["python=3.11", "pip=25.3", {"pip": packages}]}
+    content = {
+        "channels": ["conda-forge"],
+        "dependencies": ["python=3.11", "pip=25.3", {"pip": packages}],
+    }
     builder = build.Builder(pins.parse(content, "x"), checkout / "prefix", sys.stdout)
     builder.variables = variables
     assert builder._needs_cpu_torch() is expected

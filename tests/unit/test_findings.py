@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from papers.inputs import Frameworks, InputError, read_measured
-from report import agreement, catalogue, evidence, findings
-from report.expressions import ExpressionError, Scope, evaluate
+from steptime.artefacts import agreement, catalogue, evidence, findings
+from steptime.artefacts.expressions import ExpressionError, Scope, evaluate
+from steptime.artefacts.inputs import Frameworks, InputError, read_measured
 
 ROOT = Path(__file__).parents[2]
 PAPERS = ROOT / "resources/papers"
@@ -51,7 +51,9 @@ def read():
 
 
 def checked(papers=None, measured=()):
-    return findings.build(papers or read(), list(measured), FRAMEWORKS, CATALOGUE)[0].set_index("id")
+    return findings.build(papers or read(), list(measured), FRAMEWORKS, CATALOGUE)[0].set_index(
+        "id"
+    )
 
 
 @functools.cache
@@ -96,10 +98,34 @@ def test_a_planted_number_turns_the_verdict(row, column, value, finding, before,
 def cell(framework, network, threads, seconds, **changes):
     environment = {"torch": "torch-2.13", "tensorflow": "tensorflow-2.21"}[framework]
     status = "ok" if seconds else "crashed"
-    row = {"platform": "local-cpu", "environment": environment, "framework": framework, "framework_version": "1"}
-    row |= {"adapter_mode": "graph", "network": network, "variant": "", "device": "cpu", "devices": 1, "batch": 128}
-    row |= {"threads": threads, "repeat": 1, "sample": 0, "status": status, "reason": "", "seconds": seconds}
-    row |= {"timed_region": "forward,sync", "machine_id": "m1", "effective_threads": 1.0, "peak_memory_bytes": 1}
+    row = {
+        "platform": "local-cpu",
+        "environment": environment,
+        "framework": framework,
+        "framework_version": "1",
+    }
+    row |= {
+        "adapter_mode": "graph",
+        "network": network,
+        "variant": "",
+        "device": "cpu",
+        "devices": 1,
+        "batch": 128,
+    }
+    row |= {
+        "threads": threads,
+        "repeat": 1,
+        "sample": 0,
+        "status": status,
+        "reason": "",
+        "seconds": seconds,
+    }
+    row |= {
+        "timed_region": "forward,sync",
+        "machine_id": "m1",
+        "effective_threads": 1.0,
+        "peak_memory_bytes": 1,
+    }
     return row | {"started_at": "2026-01-02T03:04:05+00:00"} | changes
 
 
@@ -113,7 +139,10 @@ def measured(path, *cells):
 def test_ours_are_asked_the_same_of_the_same_frameworks(tmp_path):
     cells = [cell("torch", "lstm32", 1, 2.0), cell("tensorflow", "lstm32", 1, 1.0)]
     # A faster mode stands for its framework; a variant and another number of threads stand for nothing.
-    cells += [cell("torch", "lstm32", 1, 0.5, adapter_mode="compiled"), cell("torch", "lstm32", 4, 9.0)]
+    cells += [
+        cell("torch", "lstm32", 1, 0.5, adapter_mode="compiled"),
+        cell("torch", "lstm32", 4, 9.0),
+    ]
     cells += [cell("tensorflow", "lstm32", 1, 0.1, variant="lstm32-table2")]
     found = checked(measured=[measured(tmp_path / "merged.parquet", *cells)])
     best = found.loc["cpu-rnn-torch-best"]
@@ -124,7 +153,9 @@ def test_ours_are_asked_the_same_of_the_same_frameworks(tmp_path):
 
 
 def test_the_platform_of_a_claim_is_any_machine_of_ours_of_its_kind(tmp_path):
-    cells = [cell("tensorflow", "alexnet", threads, seconds) for threads, seconds in ((8, 1.0), (4, 2.0))]
+    cells = [
+        cell("tensorflow", "alexnet", threads, seconds) for threads, seconds in ((8, 1.0), (4, 2.0))
+    ]
     found = checked(measured=[measured(tmp_path / "merged.parquet", *cells)])
     assert found.loc["cpu-alexnet-tensorflow-8-on-4", "ours_numbers"] == "0.500"
 
@@ -145,7 +176,9 @@ def test_the_platform_of_a_claim_is_any_machine_of_ours_of_its_kind(tmp_path):
 )
 def test_what_is_not_of_the_language_is_refused(expression):
     paper = read()[-1]
-    empty = pd.DataFrame(columns=["network", "framework", "platform", "threads", "batch", "device", "seconds"])
+    empty = pd.DataFrame(
+        columns=["network", "framework", "platform", "threads", "batch", "device", "seconds"]
+    )
     with pytest.raises(ExpressionError):
         evaluate(expression, Scope(paper.name, empty, paper.printed, CATALOGUE, {}))
 
@@ -184,7 +217,9 @@ def test_orders_agree_as_far_as_the_frameworks_are_the_same(tmp_path):
         for sample in range(6)
     ]
     cells += [cell("torch", "alexnet", 1, 1.0), cell("tensorflow", "alexnet", 1, 2.0)]
-    data, layout, _ = agreement.build(read(), measured(tmp_path / "merged.parquet", *cells), FRAMEWORKS, CATALOGUE)
+    data, layout, _ = agreement.build(
+        read(), measured(tmp_path / "merged.parquet", *cells), FRAMEWORKS, CATALOGUE
+    )
     found = data[data["paper"] == "shi2016"].set_index("network")
     # Theirs, shortest over machines and threads: Caffe, Torch, CNTK, TensorFlow.
     assert found.loc["fcn5", ["tau", "low", "high"]].tolist() == [1, 1, 1]

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import yaml
 
-from prove import golden
-from prove.compare import TOLERANCES
-from worker import data, networks
+from steptime import networks
+from steptime.prove import golden
+from steptime.prove.compare import TOLERANCES
+from worker import data
 from worker.prove import BATCH
 
 CATALOGUE = yaml.safe_load((Path(__file__).parents[2] / "config/networks.yaml").read_text())
@@ -16,7 +17,9 @@ CATALOGUE = yaml.safe_load((Path(__file__).parents[2] / "config/networks.yaml").
 
 def start_of(network):
     spec = networks.specify(network, CATALOGUE, narrow=True)
-    return spec, {name: values.astype(np.float64) for name, values in data.initial_weights(spec).items()}
+    return spec, {
+        name: values.astype(np.float64) for name, values in data.initial_weights(spec).items()
+    }
 
 
 def slope(spec, weights, name, place, step, inputs, labels):
@@ -29,7 +32,9 @@ def slope(spec, weights, name, place, step, inputs, labels):
     return (losses[0] - losses[1]) / (2 * step)
 
 
-@pytest.mark.parametrize("network", [name for name in CATALOGUE if "variant_of" not in CATALOGUE[name]])
+@pytest.mark.parametrize(
+    "network", [name for name in CATALOGUE if "variant_of" not in CATALOGUE[name]]
+)
 def test_gradients_are_finite_differences(network):
     spec, weights = start_of(network)
     inputs, labels = data.synthetic_batch(spec, 4)
@@ -40,12 +45,15 @@ def test_gradients_are_finite_differences(network):
         place = tuple(random.choice(np.argwhere(sizes >= np.median(sizes))))
         # One step may carry a ReLU or a maximum over its kink; two of different length do not alike.
         assert any(
-            abs(slope(spec, weights, name, place, step, inputs, labels) - gradient[place]) < 1e-5 * sizes.max()
+            abs(slope(spec, weights, name, place, step, inputs, labels) - gradient[place])
+            < 1e-5 * sizes.max()
             for step in (1e-6, 1e-5)
         ), f"{name} {place}"
 
 
-@pytest.mark.parametrize("network", [name for name in CATALOGUE if "variant_of" not in CATALOGUE[name]])
+@pytest.mark.parametrize(
+    "network", [name for name in CATALOGUE if "variant_of" not in CATALOGUE[name]]
+)
 def test_rounding_cannot_fail_a_proof(network):
     """Weights that are off by ten float32 roundings stay within the tolerances, as any framework must."""
     spec, weights = start_of(network)

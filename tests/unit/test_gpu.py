@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from measure import gpu
+from steptime.machine import gpu
 
 
 class StandIn:
@@ -28,7 +28,9 @@ class StandIn:
         return {
             "nvmlDeviceGetHandleByIndex": lambda index: index,
             "nvmlDeviceGetHandleByUUID": lambda name: 1,
-            "nvmlDeviceGetMemoryInfo": lambda handle: SimpleNamespace(used=1000 * (handle + 1) + 500 * self.step),
+            "nvmlDeviceGetMemoryInfo": lambda handle: SimpleNamespace(
+                used=1000 * (handle + 1) + 500 * self.step
+            ),
             "nvmlDeviceGetTotalEnergyConsumption": self._energy,
             "nvmlDeviceGetUtilizationRates": lambda handle: SimpleNamespace(gpu=40 + 20 * handle),
             "nvmlDeviceGetClockInfo": lambda handle, kind: 1000 + 100 * self.step,
@@ -69,7 +71,10 @@ def test_energy_utilisation_and_memory_are_of_the_cell_s_gpus_and_of_its_samples
     ("lacking", "known"),
     [
         (["nvmlInit"], set()),
-        (["nvmlDeviceGetTotalEnergyConsumption"], {"peak_device_memory_bytes", "device_utilisation"}),
+        (
+            ["nvmlDeviceGetTotalEnergyConsumption"],
+            {"peak_device_memory_bytes", "device_utilisation"},
+        ),
     ],
 )
 def test_what_nvml_does_not_tell_is_not_known(monkeypatch, lacking, known):

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import configuration
-import grid
+from steptime.plan import configuration, grid
 
 ROOT = Path(__file__).parents[2]
 
@@ -78,7 +77,9 @@ def test_an_environment_may_differ_from_its_framework(differing):
         "adapter": "torch1",
         "modes": ["eager", "traced"],
     }
-    both = changed(differing, environments=["torch-2.13", "torch-1.0"], modes={"torch": ["compiled", "eager"]})
+    both = changed(
+        differing, environments=["torch-2.13", "torch-1.0"], modes={"torch": ["compiled", "eager"]}
+    )
     ran = {(cell.environment, cell.adapter_mode) for cell in grid.expand(both, 2).cells.values()}
     assert ran == {("torch-2.13", "compiled"), ("torch-2.13", "eager"), ("torch-1.0", "eager")}
 
@@ -96,7 +97,10 @@ def test_repeats_are_interleaved_and_no_environment_is_always_first(quick):
     assert [cell.repeat for cell in cells] == sorted(cell.repeat for cell in cells)
     blocks = [cells[start : start + 3] for start in range(0, len(cells), 3)]
     for block in blocks:
-        assert len({replace(cell, environment="", framework="", adapter_mode="") for cell in block}) == 1
+        assert (
+            len({replace(cell, environment="", framework="", adapter_mode="") for cell in block})
+            == 1
+        )
     assert len({block[0].environment for block in blocks}) == 3
 
 
@@ -151,29 +155,15 @@ def test_a_grid_without_a_cell_is_told(quick):
 def test_an_unknown_word_in_a_variable_is_told():
     sentence = "NPROC of jax: '{thread}' is not known: write {threads}, {mode}, {prefix}"
     with pytest.raises(configuration.ConfigurationError, match=sentence):
-        configuration._check_variables("jax", {"differing": {"jax-0.1": {"variables": {"NPROC": "{thread}"}}}})
+        configuration._check_variables(
+            "jax", {"differing": {"jax-0.1": {"variables": {"NPROC": "{thread}"}}}}
+        )
 
 
 def test_a_misspelt_key_is_told(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text((ROOT / "config/grids/quick.yaml").read_text().replace("repeats:", "repeat:"))
-    with pytest.raises(configuration.ConfigurationError, match="there is no key 'repeat': did you mean 'repeats'?"):
+    with pytest.raises(
+        configuration.ConfigurationError, match="there is no key 'repeat': did you mean 'repeats'?"
+    ):
         configuration.load(ROOT, {"grid": str(path)})
-
-
-def test_comments_and_docstrings_leave_the_code_digest(tmp_path):
-    one, two, three = (tmp_path / f"{name}.py" for name in ("one", "two", "three"))
-    one.write_text('"""Says."""\ndef f(x):\n    """Does."""\n    return x + 1\n')
-    two.write_text('"""Says more."""\n\n\ndef f(x):\n    # why\n    return x + 1\n')
-    three.write_text("def f(x):\n    return x + 2\n")
-    digests = [configuration.code_digest([path]) for path in (one, two, three)]
-    assert digests[0] == digests[1] != digests[2]
-    one.with_suffix(".lua").write_text("return 1")
-    beside = configuration.with_imports(one)
-    assert beside == [one.with_suffix(".lua"), one]
-    assert configuration.code_digest(beside) != digests[0]
-
-
-def test_what_an_adapter_imports_belongs_to_its_code():
-    found = configuration.with_imports(ROOT / "workflow/scripts/worker/adapters/tensorflow1.py")
-    assert {path.name for path in found} >= {"tensorflow1.py", "channels_last.py", "networks.py"}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from merge import intervals
+from steptime.merge import intervals
 
 TRIALS = 2000
 
@@ -24,7 +24,9 @@ def called_different(repeats, interval):
     for _ in range(TRIALS):
         drift = np.exp(0.3 * random.standard_normal(repeats))
         a, b = processes(random, repeats, drift), processes(random, repeats, drift)
-        _, low, high = interval(*({n: np.median(row) for n, row in enumerate(cell)} for cell in (a, b)))
+        _, low, high = interval(
+            *({n: np.median(row) for n, row in enumerate(cell)} for cell in (a, b))
+        )
         count += not low <= 1 <= high
     return count / TRIALS
 
@@ -54,4 +56,6 @@ def test_a_real_difference_is_seen_through_the_drift():
 
 def test_only_repeats_that_both_have_are_compared():
     assert intervals.of_ratio({1: 2.0, 2: 3.0}, {2: 1.0, 3: 1.0}) is None
-    assert intervals.of_ratio({1: 2.0, 2: 4.0, 3: 9.0}, {1: 1.0, 2: 2.0}) == pytest.approx((2.0, 2.0, 2.0))
+    assert intervals.of_ratio({1: 2.0, 2: 4.0, 3: 9.0}, {1: 1.0, 2: 2.0}) == pytest.approx(
+        (2.0, 2.0, 2.0)
+    )

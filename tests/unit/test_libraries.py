@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from environments import libraries
-from measure import processes
+from steptime.environments import libraries
+from steptime.machine import processes
 
 # Each twice, once with registers that need another encoding; what multiplies doubles or single numbers is not counted.
 MULTIPLIES = {
@@ -17,11 +17,18 @@ MULTIPLIES = {
     "AVX2": ["vfmadd231ps %ymm1, %ymm2, %ymm3", "vfmadd213ps %ymm9, %ymm12, %ymm14"],
     "AVX-512": ["vmulps %zmm1, %zmm2, %zmm3", "vfmadd132ps %zmm9, %zmm22, %zmm31"],
 }
-NOT_COUNTED = ["mulss %xmm1, %xmm9", "mulsd %xmm9, %xmm1", "mulpd %xmm1, %xmm2", "vmulpd %ymm1, %ymm2, %ymm3"]
+NOT_COUNTED = [
+    "mulss %xmm1, %xmm9",
+    "mulsd %xmm9, %xmm1",
+    "mulpd %xmm1, %xmm2",
+    "vmulpd %ymm1, %ymm2, %ymm3",
+]
 TIMES = libraries.LEAST_MULTIPLIES
 
 
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no assembler to make libraries with")
+@pytest.mark.skipif(
+    shutil.which("gcc") is None, reason="there is no assembler to make libraries with"
+)
 @pytest.mark.parametrize("vector", MULTIPLIES)
 def test_a_library_is_known_by_the_instructions_that_multiply(tmp_path, vector):
     lines = [f".rept {TIMES}", *MULTIPLIES["SSE"], *MULTIPLIES[vector], *NOT_COUNTED, ".endr"]
@@ -41,7 +48,9 @@ def test_numpy_s_blas_is_found_where_it_is_loaded_from(tmp_path):
     """In a process below, as a framework that is a program of its own."""
     command = "import numpy, sys; print(flush=True); sys.stdin.read()"
     script = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {command!r}])"
-    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         process.stdout.readline()
         loaded = processes.libraries(process.pid)
         resident, peak = processes.memory(process.pid)
@@ -60,7 +69,10 @@ def entry(vector="SSE", multiplies=1000, holds=()):
 
 def test_numpy_s_own_code_counts_only_for_a_framework_without_any():
     numpy = {"numpy.libs/libopenblas.so": entry("AVX-512", 90_000, ["OpenBLAS"])}
-    old = numpy | {"tensorflow/_pywrap.so": entry("SSE", 20_000, ["Eigen"]), "h5py/h5.so": entry("AVX", 600)}
+    old = numpy | {
+        "tensorflow/_pywrap.so": entry("SSE", 20_000, ["Eigen"]),
+        "h5py/h5.so": entry("AVX", 600),
+    }
     slow = {"vector": "SSE", "blas": ["Eigen"], "at_run_time": False}
     assert libraries.summarise(libraries.used(old, list(old))) == slow
     assert libraries.summarise(libraries.used(old, list(numpy)))["vector"] == "AVX-512"

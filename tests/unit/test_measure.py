@@ -8,7 +8,10 @@ import time
 
 import pytest
 
-from measure import cell, interference, machine, processes, progress, supervise, surroundings
+from steptime import machine
+from steptime.cells import measure, surroundings
+from steptime.machine import interference, processes
+from steptime.supervisor import progress, supervise
 from worker import __main__ as worker_main
 
 
@@ -33,18 +36,24 @@ def test_a_worker_inherits_no_thread_knob_and_no_python_path(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("MKL_NUM_THREADS", "64")
     monkeypatch.setenv("PYTHONPATH", "elsewhere")
-    found = supervise.environment({"OMP_NUM_THREADS": "2"}, "cpu")
+    found = supervise.environment({"OMP_NUM_THREADS": "2"}, "cpu", "alone")
     assert found["OMP_NUM_THREADS"] == "2"
     assert "MKL_NUM_THREADS" not in found
-    assert found["PYTHONPATH"] == str(supervise.SCRIPTS)
+    assert found["PYTHONPATH"] == "alone"
     assert (found["PYTHONNOUSERSITE"], found["CUDA_VISIBLE_DEVICES"]) == ("1", "")
 
 
 def test_what_a_framework_does_in_a_process_below_the_worker_is_counted():
     """As that of a framework that is a program of its own, to which Python only speaks."""
     burn = "import sys, time\nwhile time.process_time() < 0.5: pass\nprint(flush=True); sys.stdin.read()"
-    with subprocess.Popen([sys.executable, "-c", burn], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as below:
-        own, cpu, waited = time.process_time(), worker_main._cpu_seconds(), worker_main._waited_seconds()
+    with subprocess.Popen(
+        [sys.executable, "-c", burn], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as below:
+        own, cpu, waited = (
+            time.process_time(),
+            worker_main._cpu_seconds(),
+            worker_main._waited_seconds(),
+        )
         below.stdout.readline()
         spent = worker_main._cpu_seconds() - cpu
         assert spent > 0.4 + time.process_time() - own
@@ -73,7 +82,8 @@ class SlowReader:
 def test_the_first_copy_of_a_large_weight_is_not_taken_for_work_that_is_left():
     assert SlowReader().late([10_000, 256]) == pytest.approx(0.007)
     with pytest.raises(
-        worker_main.NotEquivalent, match="1 steps return after 0.1 s, but their work takes 0.007 s more"
+        worker_main.NotEquivalent,
+        match="1 steps return after 0.1 s, but their work takes 0.007 s more",
     ):
         SlowReader().late([256])
 
@@ -107,10 +117,14 @@ def stand_in(folder, text):
     return folder / "environment"
 
 
-def test_what_a_worker_leaves_behind_is_removed_and_its_settings_stay_with_its_environment(tmp_path, monkeypatch):
+def test_what_a_worker_leaves_behind_is_removed_and_its_settings_stay_with_its_environment(
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("HOME", str(tmp_path))
     prefix = stand_in(tmp_path, LITTERS)
-    outcome = supervise.run_worker(prefix, {"device": "cpu"}, [0], {}, 20, 2**40, tmp_path / "cell.log")
+    outcome = supervise.run_worker(
+        prefix, {"device": "cpu"}, [0], {}, 20, 2**40, tmp_path / "cell.log"
+    )
     assert outcome.status == "ok", outcome
     left = outcome.events["done"]["left"]
     assert "steptime-" in left and not os.path.exists(left)
@@ -118,9 +132,17 @@ def test_what_a_worker_leaves_behind_is_removed_and_its_settings_stay_with_its_e
 
 
 def test_variables_are_filled_in(tmp_path):
-    variables = {"OMP_NUM_THREADS": "{threads}", "KERAS_BACKEND": "{mode}", "THEANORC": "{prefix}/theanorc"}
-    filled = cell.fill(variables, 2, "theano", tmp_path)
-    assert filled == {"OMP_NUM_THREADS": "2", "KERAS_BACKEND": "theano", "THEANORC": f"{tmp_path}/theanorc"}
+    variables = {
+        "OMP_NUM_THREADS": "{threads}",
+        "KERAS_BACKEND": "{mode}",
+        "THEANORC": "{prefix}/theanorc",
+    }
+    filled = measure.fill(variables, 2, "theano", tmp_path)
+    assert filled == {
+        "OMP_NUM_THREADS": "2",
+        "KERAS_BACKEND": "theano",
+        "THEANORC": f"{tmp_path}/theanorc",
+    }
 
 
 @pytest.mark.parametrize(("least", "is_result"), [(0, True), (2**80, False)])
@@ -129,7 +151,14 @@ def test_a_worker_that_found_the_disk_full_is_no_result(tmp_path, monkeypatch, l
     monkeypatch.setattr(supervise, "LEAST_FREE_BYTES", least)
     prefix = stand_in(tmp_path, WRITES_TO_A_FULL_DISK)
     run = functools.partial(
-        supervise.run_worker, prefix, {"device": "cpu"}, [0], {}, 20, 2**40, tmp_path / "logs/cell.log"
+        supervise.run_worker,
+        prefix,
+        {"device": "cpu"},
+        [0],
+        {},
+        20,
+        2**40,
+        tmp_path / "logs/cell.log",
     )
     if is_result:
         assert "No space left on device" in run().reason
@@ -164,8 +193,12 @@ def test_a_snapshot_is_what_the_kernel_counts():
 
 
 def test_a_clock_that_slows_down_disturbs():
-    assert interference.disturbed({"foreign_cpus": 0.0, "steal_share": None, "frequency_ratio": 0.8})
-    assert not interference.disturbed({"foreign_cpus": 0.05, "steal_share": float("nan"), "frequency_ratio": 0.95})
+    assert interference.disturbed(
+        {"foreign_cpus": 0.0, "steal_share": None, "frequency_ratio": 0.8}
+    )
+    assert not interference.disturbed(
+        {"foreign_cpus": 0.05, "steal_share": float("nan"), "frequency_ratio": 0.95}
+    )
 
 
 def test_a_changed_checkout_says_what_differs_from_its_commit(tmp_path, monkeypatch):
@@ -182,7 +215,10 @@ def test_a_changed_checkout_says_what_differs_from_its_commit(tmp_path, monkeypa
     assert surroundings.workflow() == clean
     # A new adapter changes what is measured though git does not know it yet.
     (tmp_path / "adapter.py").touch()
-    assert surroundings.workflow() == {"commit": f"{clean['commit']}-dirty", "changed": ["adapter.py"]}
+    assert surroundings.workflow() == {
+        "commit": f"{clean['commit']}-dirty",
+        "changed": ["adapter.py"],
+    }
     (tmp_path / "below").mkdir()
     monkeypatch.setattr(surroundings, "ROOT", tmp_path / "below")
     assert surroundings.workflow()["commit"] is None

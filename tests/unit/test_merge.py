@@ -5,9 +5,10 @@ import os
 
 import pytest
 
-from grid import Cell
-from measure import adopt, disturbed, placement, shard, surroundings
-from merge import MixedRowsError, shards
+from steptime.cells import adopt, disturbed, shard, surroundings
+from steptime.machine import placement
+from steptime.merge import MixedRowsError, shards
+from steptime.plan.grid import Cell
 
 CELL = Cell("local-cpu", "torch-2.13", "torch", "eager", "fcn5", 64, 1, "cpu", 1, 1)
 MACHINE = {"cpu": {"model": "A CPU", "logical_cores": 2}, "memory_bytes": 24 * 2**30, "gpus": []}
@@ -22,7 +23,11 @@ def folder(tmp_path, monkeypatch):
 
 def write(key=CELL.key, machine=MACHINE, settings=None, **changes):
     """Writes the shard of CELL, with changes, under the name `key`; returns its path. `settings` are its worker's."""
-    facts = CELL.facts() | {"variant": "", "status": "ok", "machine_id": machine["cpu"]["model"]} | changes
+    facts = (
+        CELL.facts()
+        | {"variant": "", "status": "ok", "machine_id": machine["cpu"]["model"]}
+        | changes
+    )
     worker = {"ready": {"settings": settings}} if settings else {}
     footer = {"machine": machine, "software": {"framework_version": "2.13.0"}, "worker": worker}
     shard.write(shards.SHARDS / f"{key}.parquet", facts, [(1, 0.5)], footer)
@@ -38,7 +43,9 @@ def test_every_broken_shard_is_named():
     assert all(str(path) in str(raised.value) for path in paths)
 
 
-def test_two_machines_in_one_folder_are_refused_unless_equal_and_two_folders_are_two_columns(monkeypatch):
+def test_two_machines_in_one_folder_are_refused_unless_equal_and_two_folders_are_two_columns(
+    monkeypatch,
+):
     other = CELL.key.replace("-t1-", "-t2-")
     write()
     path = write(other, machine=OTHER, threads=2)
@@ -47,21 +54,31 @@ def test_two_machines_in_one_folder_are_refused_unless_equal_and_two_folders_are
     monkeypatch.setenv(placement.ENTRIES, '{"local-cpu": {"equal_machines": true}}')
     assert shards.merge([CELL.key, other]).num_rows == 2
     assert surroundings.stranger(path, MACHINE) is None
-    for words in ("A CPU with 2 logical cores, 24 GiB and Another CPU with 8", str(path), "results/shards/NAME"):
+    for words in (
+        "A CPU with 2 logical cores, 24 GiB and Another CPU with 8",
+        str(path),
+        "results/shards/NAME",
+    ):
         assert words in str(raised.value)
     moved = other.replace("local-cpu", "server")
     path.parent.with_name("server").mkdir()
     path.rename(shards.SHARDS / f"{moved}.parquet")
     merged = shards.merge([CELL.key, moved])
     assert merged["platform"].to_pylist() == ["local-cpu", "server"]
-    assert json.loads(merged.schema.metadata[shard.FOOTER])["machines"] == {"A CPU": MACHINE, "Another CPU": OTHER}
+    assert json.loads(merged.schema.metadata[shard.FOOTER])["machines"] == {
+        "A CPU": MACHINE,
+        "Another CPU": OTHER,
+    }
 
 
 def test_a_machine_does_not_measure_beside_cells_of_another():
     mine = shards.SHARDS / f"{CELL.key.replace('-t1-', '-t2-')}.parquet"
     assert surroundings.stranger(mine, MACHINE) is None
     write(machine=OTHER)
-    assert "holds cells of another machine, Another CPU with 8 logical cores" in surroundings.stranger(mine, MACHINE)
+    assert (
+        "holds cells of another machine, Another CPU with 8 logical cores"
+        in surroundings.stranger(mine, MACHINE)
+    )
     assert surroundings.stranger(mine, OTHER) is None
     assert surroundings.stranger(write(machine=OTHER), MACHINE) is None
 
@@ -83,9 +100,13 @@ def test_two_machines_of_one_kind_are_two_nodes_of_a_cluster():
 
 
 def test_a_shard_under_another_cell_s_name_is_refused():
-    with pytest.raises(shard.ShardError, match="holds the cell of torch-2.13.eager-fcn5-b64-t1-d1-r1.parquet"):
+    with pytest.raises(
+        shard.ShardError, match="holds the cell of torch-2.13.eager-fcn5-b64-t1-d1-r1.parquet"
+    ):
         shards.merge(
-            [f"{write(CELL.key.replace('b64', 'b32')).parent.name}/{CELL.key.split('/')[1].replace('b64', 'b32')}"]
+            [
+                f"{write(CELL.key.replace('b64', 'b32')).parent.name}/{CELL.key.split('/')[1].replace('b64', 'b32')}"
+            ]
         )
 
 
@@ -104,11 +125,15 @@ def test_what_is_measured_again_was_disturbed_on_this_machine(seen, again):
     assert disturbed.disturbed(write(**seen), MACHINE["cpu"]["model"]) is again
 
 
-@pytest.mark.parametrize(("marked", "here", "again"), [(True, "m1", True), (True, "m2", False), (False, "m1", False)])
+@pytest.mark.parametrize(
+    ("marked", "here", "again"), [(True, "m1", True), (True, "m2", False), (False, "m1", False)]
+)
 def test_a_disturbed_peak_is_measured_again(folder, marked, here, again):
     path = folder / "local-cpu.json"
     path.write_text(
-        json.dumps({"machine_id": "m1", "threads": {"1": {"disturbed": False}, "2": {"disturbed": marked}}})
+        json.dumps(
+            {"machine_id": "m1", "threads": {"1": {"disturbed": False}, "2": {"disturbed": marked}}}
+        )
     )
     assert disturbed.disturbed(path, here) is again
 
@@ -127,7 +152,9 @@ def test_a_copied_shard_is_older_than_its_proof_only_by_its_time(folder, proof, 
     """Oldest the shard, then the proof, then the manifest: the wrong way round."""
     path = write(proof_id="p", environment_digest="d")
     known = {"status": "ok", "proof_id": "p", "environment_digest": "d"} | proof
-    proofs = [folder / f"results/proofs/torch-2.13.eager-fcn5{ending}.json" for ending in ("", ".details")]
+    proofs = [
+        folder / f"results/proofs/torch-2.13.eager-fcn5{ending}.json" for ending in ("", ".details")
+    ]
     manifest_path = folder / "results/environments/torch-2.13.json"
     for file in (*proofs, manifest_path):
         file.parent.mkdir(exist_ok=True)

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from worker import data, networks
+from steptime import networks
+from worker import data
 
 CATALOGUE = yaml.safe_load((Path(__file__).parents[2] / "config" / "networks.yaml").read_text())
 
@@ -36,7 +37,11 @@ def test_every_network_is_tested():
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_parameters(name):
     spec = networks.specify(name, CATALOGUE)
-    assert networks.count_parameters(spec) == PARAMETERS[name] == networks.resolve(name, CATALOGUE)["parameters"]
+    assert (
+        networks.count_parameters(spec)
+        == PARAMETERS[name]
+        == networks.resolve(name, CATALOGUE)["parameters"]
+    )
 
 
 def test_resnet50_costs_what_its_authors_say():
@@ -55,7 +60,9 @@ def test_a_dense_network_costs_six_operations_a_weight_but_for_its_first_layer()
 def test_the_narrow_version_has_the_same_layers():
     for name in CATALOGUE:
         wide, narrow = (networks.specify(name, CATALOGUE, narrow) for narrow in (False, True))
-        assert [(n["op"], n["inputs"]) for n in wide["nodes"]] == [(n["op"], n["inputs"]) for n in narrow["nodes"]]
+        assert [(n["op"], n["inputs"]) for n in wide["nodes"]] == [
+            (n["op"], n["inputs"]) for n in narrow["nodes"]
+        ]
         assert networks.count_parameters(narrow) < 100_000
 
 
@@ -81,8 +88,17 @@ def test_the_batch_fits_the_network(name):
 
 
 def test_a_wrong_layer_is_told_with_what_to_write():
-    catalogue = {"n": {"input": {"kind": "dense", "shape": [4]}, "sizes": {}, "narrow": {}, "layers": ["sigmoyd"]}}
-    with pytest.raises(ValueError, match="network n: there is no layer 'sigmoyd'; write one of .*sigmoid"):
+    catalogue = {
+        "n": {
+            "input": {"kind": "dense", "shape": [4]},
+            "sizes": {},
+            "narrow": {},
+            "layers": ["sigmoyd"],
+        }
+    }
+    with pytest.raises(
+        ValueError, match="network n: there is no layer 'sigmoyd'; write one of .*sigmoid"
+    ):
         networks.specify("n", catalogue)
 
 

@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 from examples import CATALOGUE, FRAMEWORKS, PEAK, ROOT, measured
 
-from papers import render
-from report import catalogue, cells, efficiency, embed, explorer, page
-from report.evidence import read_papers
+from steptime.artefacts import catalogue, efficiency
+from steptime.artefacts.evidence import read_papers
+from steptime.page import cells, embed, explorer, page
+from steptime.render import tables
 
 COMMIT = {"workflow_commit": "abc"}
 JOB = {
@@ -24,7 +25,9 @@ JOB = {
 def build(tmp_path, read, *artefacts):
     """The page of cells and artefacts as HTML."""
     job = JOB | {"artefacts": list(artefacts)}
-    return page.build(job, [read] if read else [], {}, FRAMEWORKS, CATALOGUE, tmp_path / "report/index.html")
+    return page.build(
+        job, [read] if read else [], {}, FRAMEWORKS, CATALOGUE, tmp_path / "report/index.html"
+    )
 
 
 def test_a_cell_stands_once_with_its_share_of_the_peak_of_its_threads_and_its_remarks(tmp_path):
@@ -34,10 +37,16 @@ def test_a_cell_stands_once_with_its_share_of_the_peak_of_its_threads_and_its_re
         {"threads": 1, "seconds": 1.0, **flops},
         {"threads": 2, "seconds": 0.5, "effective_threads": 9.0, **flops},
         {"threads": 4, "seconds": 0.5, **flops},
-        {"network": "fcn8", "seconds": None, "status": "crashed", "reason": "ended by SIGSEGV", **flops},
+        {
+            "network": "fcn8",
+            "seconds": None,
+            "status": "crashed",
+            "reason": "ended by SIGSEGV",
+            **flops,
+        },
     )
     table = tmp_path / "tables/efficiency"
-    render.write(table, *efficiency.build(read, {"local-cpu": PEAK}, FRAMEWORKS, CATALOGUE))
+    tables.write(table, *efficiency.build(read, {"local-cpu": PEAK}, FRAMEWORKS, CATALOGUE))
     found = cells.gather([read, read], [table.with_suffix(".parquet")], FRAMEWORKS, CATALOGUE)
     assert found["threads"].tolist() == [1, 2, 4, 1]
     assert found["share_of_peak"].tolist()[:2] == pytest.approx([2e10 / 1e11, 2e10 / 0.5 / 2e11])
@@ -46,13 +55,20 @@ def test_a_cell_stands_once_with_its_share_of_the_peak_of_its_threads_and_its_re
     assert cells.marks_of(found)["oversubscribed"].startswith("used more CPU than it was given")
     assert (found["status"].iloc[3], found["remarks"].iloc[3]) == ("crashed", "ended by SIGSEGV")
     rows = json.loads(explorer.as_json(found, cells.columns_of(found)))["rows"]
-    assert [None if row[8] is None else row[8][:2] for row in rows] == [[1, 1], [0.5, 0.5], [0.5, 0.5], None]
+    assert [None if row[8] is None else row[8][:2] for row in rows] == [
+        [1, 1],
+        [0.5, 0.5],
+        [0.5, 0.5],
+        None,
+    ]
 
 
 def test_devices_are_a_column_where_they_differ(tmp_path):
     read = measured(tmp_path, {"seconds": 1.0}, {"seconds": 1.0, "devices": 2})
     both = cells.gather([read], [], FRAMEWORKS, CATALOGUE)
-    assert {"title": "Devices", "place": 6, "values": [1, 2]} in explorer.filters(both, cells.columns_of(both))
+    assert {"title": "Devices", "place": 6, "values": [1, 2]} in explorer.filters(
+        both, cells.columns_of(both)
+    )
     assert "Devices" not in [column.title for column in cells.columns_of(both.iloc[:1])]
 
 
@@ -65,17 +81,26 @@ def test_what_is_not_made_is_named_with_its_reason_and_an_empty_run_has_a_page(t
     }
     text = build(tmp_path, None, missing | {"files": ["results/figures/shi2016_fig1d.svg"]})
     assert "not made: the grid mine has no cell." in text
-    assert 'href="#shi2016_fig1d"' not in text and "Not made: this run has no table of findings." in text
+    assert (
+        'href="#shi2016_fig1d"' not in text
+        and "Not made: this run has no table of findings." in text
+    )
 
 
 def test_the_catalogue_says_what_of_the_papers_is_not_made_and_why(tmp_path):
     papers = [paper for paper in read_papers(ROOT / "resources/papers") if paper.name == "dai2019"]
     names = papers[0].catalogue["artefacts"]
     targets = {f"dai2019_{name}": {"cells": 0, "state": "printed numbers only"} for name in names}
-    render.write(tmp_path / "tables/catalogue", *catalogue.build(papers, targets, "mine"))
+    tables.write(tmp_path / "tables/catalogue", *catalogue.build(papers, targets, "mine"))
     files = [str(tmp_path / f"tables/catalogue.{ending}") for ending in ("parquet", "html")]
     entry = {"name": "catalogue", "about": "All.", "paper": "", "missing": "", "files": files}
-    other = {"name": "dai2019_table2", "about": "Table II.", "paper": "dai2019", "missing": "", "files": []}
+    other = {
+        "name": "dai2019_table2",
+        "about": "Table II.",
+        "paper": "dai2019",
+        "missing": "",
+        "files": [],
+    }
     text = build(tmp_path, None, entry, other)
     assert text.count("<td>printed numbers only</td>") == 1
     for reason in papers[0].catalogue["not_made"].values():
@@ -83,11 +108,15 @@ def test_the_catalogue_says_what_of_the_papers_is_not_made_and_why(tmp_path):
 
 
 def test_words_of_a_framework_cannot_end_the_page(tmp_path):
-    read = measured(tmp_path, {"seconds": None, "status": "crashed", "reason": "</script><b>& more"} | COMMIT)
+    read = measured(
+        tmp_path, {"seconds": None, "status": "crashed", "reason": "</script><b>& more"} | COMMIT
+    )
     text = build(tmp_path, read)
     assert "<b>" not in text
     assert (
-        json.loads(re.search(r'<script type="application/json">(.*?)</script>', text, re.S)[1])["rows"][0][-1]
+        json.loads(re.search(r'<script type="application/json">(.*?)</script>', text, re.S)[1])[
+            "rows"
+        ][0][-1]
         == "</script><b>& more"
     )
 
@@ -105,6 +134,8 @@ def test_two_drawings_of_one_page_share_no_name(tmp_path):
 
 
 def test_a_long_list_of_numbers_is_cut_and_says_by_how_much(tmp_path):
-    pd.DataFrame({"seconds": range(embed.MOST_ROWS + 3), "empty": None}).to_csv(tmp_path / "x.csv", index=False)
+    pd.DataFrame({"seconds": range(embed.MOST_ROWS + 3), "empty": None}).to_csv(
+        tmp_path / "x.csv", index=False
+    )
     html, left_out = embed.data(tmp_path / "x.csv", "x")
     assert left_out == 3 and html.count("<tr") == embed.MOST_ROWS + 1 and "empty" not in html

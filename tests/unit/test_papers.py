@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from papers import command, dai2019, figure, kinds, render, shatnawi2018, shi2016, wuensche2018
-from papers.inputs import InputError, read_measured, read_yaml
-from papers.wording import significant, spread
+from steptime.artefacts import command, dai2019, kinds, shatnawi2018, shi2016, wuensche2018
+from steptime.artefacts.inputs import InputError, read_measured, read_yaml
+from steptime.render import figures, tables
+from steptime.render.words import significant, spread
 
 ROOT = Path(__file__).parents[2]
 PAPERS = ROOT / "resources" / "papers"
@@ -25,7 +26,9 @@ MACHINES = {
         "gpus": [],
     }
 }
-SOFTWARE = {"torch-2.13": {"python": "3.11.7", "framework_version": "2.13.0", "blas": "MKL", "cuda": None}}
+SOFTWARE = {
+    "torch-2.13": {"python": "3.11.7", "framework_version": "2.13.0", "blas": "MKL", "cuda": None}
+}
 CELLS = [
     # environment, framework, version, network, threads, batch, times or (status, reason)
     ("torch-2.13", "torch", "2.13.0", "fcn5", 1, 64, [0.50, 0.51, 0.49, 0.50, 0.50, 0.52]),
@@ -71,9 +74,13 @@ def inputs(tmp_path):
     """A function that gives the inputs of an artefact, made of CELLS or of others."""
 
     def make(artefact, printed, cells=CELLS):
-        table = pa.Table.from_pandas(pd.DataFrame([row for cell in cells for row in rows_of(*cell)]))
+        table = pa.Table.from_pandas(
+            pd.DataFrame([row for cell in cells for row in rows_of(*cell)])
+        )
         words = json.dumps({"machines": MACHINES, "software": SOFTWARE}).encode()
-        pq.write_table(table.replace_schema_metadata({b"steptime": words}), tmp_path / "merged.parquet")
+        pq.write_table(
+            table.replace_schema_metadata({b"steptime": words}), tmp_path / "merged.parquet"
+        )
         arguments = Namespace(
             merged=tmp_path / "merged.parquet",
             printed=SHI2016 / f"{printed}.csv",
@@ -111,13 +118,15 @@ def test_every_dash_of_table4_has_a_footnote(inputs, tmp_path):
     made = inputs("table4", "table4")
     data, layout = kinds.times_table(made)
     entries = [entry for row in layout.itertuples(index=False) for entry in row]
-    assert sum(entry.text == render.DASH for entry in entries) == 16 + 2
-    assert all(entry.footnotes for entry in entries if entry.text == render.DASH)
-    render.write(tmp_path / "table", data, layout, made.page)
+    assert sum(entry.text == tables.DASH for entry in entries) == 16 + 2
+    assert all(entry.footnotes for entry in entries if entry.text == tables.DASH)
+    tables.write(tmp_path / "table", data, layout, made.page)
     page = (tmp_path / "table.html").read_text()
     assert "does not install: no wheel" in page
     assert "out of memory: killed at 23 GiB" in page
-    assert set(re.findall(r'href="#(note-[\w-]+)"', page)) == set(re.findall(r'<dt id="(note-[\w-]+)"', page))
+    assert set(re.findall(r'href="#(note-[\w-]+)"', page)) == set(
+        re.findall(r'<dt id="(note-[\w-]+)"', page)
+    )
     assert not re.search(r'(src|href)="(?!#)', page)
 
 
@@ -129,27 +138,32 @@ def test_table4_names_the_best_and_the_marked(inputs):
     assert not ours.loc[("tensorflow-2.21", "fcn5", 1, 64), "best"]
     # Alone in its column, a time is not the best of anything.
     assert not ours.loc[("torch-2.13", "fcn5", 4, 64), "best"]
-    assert ours.loc[("torch-2.13", "fcn5", 4, 64), "footnote"] == "more threads than the machine has CPUs"
+    assert (
+        ours.loc[("torch-2.13", "fcn5", 4, 64), "footnote"]
+        == "more threads than the machine has CPUs"
+    )
 
 
 @pytest.mark.parametrize("artefact", [*shi2016.TABLES, "fig1a", "fig1d"])
-@pytest.mark.parametrize("cells", [CELLS, CELLS[:1], CELLS[-2:]], ids=["some failed", "one cell", "all failed"])
+@pytest.mark.parametrize(
+    "cells", [CELLS, CELLS[:1], CELLS[-2:]], ids=["some failed", "one cell", "all failed"]
+)
 def test_artefacts_are_complete_whatever_failed(inputs, tmp_path, artefact, cells):
     made = inputs(artefact, artefact if artefact in shi2016.TABLES else "table4", cells)
     if artefact in shi2016.TABLES:
         data, layout = shi2016.TABLES[artefact](made)
-        render.write(tmp_path / "out", data, layout, made.page)
-        assert render.read_page(tmp_path / "out.parquet").artefact == f"shi2016_{artefact}"
+        tables.write(tmp_path / "out", data, layout, made.page)
+        assert tables.read_page(tmp_path / "out.parquet").artefact == f"shi2016_{artefact}"
     else:
         data, drawing = shi2016.FIGURES[artefact](made)
-        figure.write(tmp_path / "out", data, drawing)
+        figures.write(tmp_path / "out", data, drawing)
         assert (tmp_path / "out.svg").stat().st_size > 0
     assert len(pd.read_csv(tmp_path / "out.csv")) == len(data)
 
 
 def test_the_figure_names_what_it_could_not_draw(inputs, tmp_path):
     data, drawing = shi2016.FIGURES["fig1d"](inputs("fig1d", "table4", CELLS[-1:]))
-    figure.write(tmp_path / "out", data, drawing)
+    figures.write(tmp_path / "out", data, drawing)
     words = " ".join(re.findall(r">([^<>]+)</text>", (tmp_path / "out.svg").read_text()))
     assert "PyTorch 2.13.0 at 16 (out of memory: killed at 23 GiB)" in words
     assert "this machine has no GPU; the paper's figure shows GPUs" in words.replace("&apos;", "'")
@@ -184,7 +198,9 @@ def test_numbers_are_written_for_readers():
     assert spread(2.0, 1.9, 2.02) == "±5.0 %"
 
 
-@pytest.mark.parametrize("module", [shi2016, shatnawi2018, wuensche2018, dai2019], ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    "module", [shi2016, shatnawi2018, wuensche2018, dai2019], ids=lambda module: module.__name__
+)
 def test_the_catalogue_names_each_artefact_that_the_module_makes(module):
     catalogue = read_yaml(PAPERS / module.__name__.rpartition(".")[2] / "paper.yaml")
     assert set(catalogue["artefacts"]) == {*module.TABLES, *getattr(module, "FIGURES", {})}
@@ -192,6 +208,6 @@ def test_the_catalogue_names_each_artefact_that_the_module_makes(module):
 
 
 def test_footnote_letters_go_past_z():
-    letters = list(render.letters_of(map(str, range(54))).values())
+    letters = list(tables.letters_of(map(str, range(54))).values())
     assert letters[25:28] == ["z", "aa", "ab"]
     assert letters[52:] == ["ba", "bb"]

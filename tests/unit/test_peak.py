@@ -8,7 +8,7 @@ import sys
 import pytest
 from examples import ROOT
 
-from measure import peak
+from steptime.machine import peak
 
 
 def test_a_pass_counts_every_thread_and_an_error_in_one_ends_all(monkeypatch):
@@ -43,7 +43,9 @@ def test_the_peak_is_measured_without_the_shells_variables(monkeypatch):
         ([(True, 1), (True, 3), (True, 2), (True, 1), (False, 9)], (True, 3)),
     ],
 )
-def test_a_disturbed_peak_is_measured_again_and_marked_where_it_stays_so(monkeypatch, capsys, seen, kept):
+def test_a_disturbed_peak_is_measured_again_and_marked_where_it_stays_so(
+    monkeypatch, capsys, seen, kept
+):
     tries = iter([{"disturbed": disturbed, "flops_per_second": flops} for disturbed, flops in seen])
     monkeypatch.setattr(peak, "measure_once", lambda threads: next(tries))
     found = peak.measure(2)
@@ -54,7 +56,8 @@ def test_a_disturbed_peak_is_measured_again_and_marked_where_it_stays_so(monkeyp
 def test_what_others_do_meanwhile_is_seen_by_the_peak():
     """A busy process, and the measurement itself in a small version, as the rule runs it."""
     script = (
-        "from measure import peak; import json; peak.SIZES, peak.SECONDS, peak.LEAST_BYTES = (256,), 0.3, 2**20;"
+        "from steptime.machine import peak; import json;"
+        "peak.SIZES, peak.SECONDS, peak.LEAST_BYTES = (256,), 0.3, 2**20;"
         "peak.last_cache_bytes = lambda: 0; print(json.dumps(peak.measure_here(1)['foreign_cpus']))"
     )
     burner = subprocess.Popen([sys.executable, "-c", "while True: pass"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from environments import pins
+from steptime.environments import pins
 
 ROOT = Path(__file__).resolve().parents[2]
 SPECS = sorted((ROOT / "envs").glob("*.yaml"))
@@ -42,12 +42,25 @@ def test_lock_and_conda_file_of_the_workflow_are_the_same():
     lines = (ROOT / "requirements.lock").read_text().splitlines()
     locked = [line.partition("#")[0].strip() for line in lines]
     assert sorted(filter(None, locked)) == list(pins.load(ROOT / "envs/workflow.yaml").requirements)
-    assert all(re.search(r"==\S+  # \w", line) for line in lines[1 : lines.index("# What these need.")])
+    assert all(
+        re.search(r"==\S+  # \w", line) for line in lines[1 : lines.index("# What these need.")]
+    )
 
 
 def test_digest_is_blind_to_comments_and_order_and_sees_a_pin():
-    content = {"channels": ["conda-forge"], "dependencies": ["python=3.11", "pip=25.3", {"pip": ["A_b==1", "c==2"]}]}
-    other = {"channels": ["mine"], "dependencies": [{"pip": ["c==2", "a-b==1"]}, "pip=24.0", "python=3.11"]}
-    changed = {"channels": ["conda-forge"], "dependencies": ["python=3.11", "pip=25.3", {"pip": ["A_b==1", "c==3"]}]}
-    first, second, third = (pins.digest(pins.parse(entry, "x")) for entry in (content, other, changed))
+    content = {
+        "channels": ["conda-forge"],
+        "dependencies": ["python=3.11", "pip=25.3", {"pip": ["A_b==1", "c==2"]}],
+    }
+    other = {
+        "channels": ["mine"],
+        "dependencies": [{"pip": ["c==2", "a-b==1"]}, "pip=24.0", "python=3.11"],
+    }
+    changed = {
+        "channels": ["conda-forge"],
+        "dependencies": ["python=3.11", "pip=25.3", {"pip": ["A_b==1", "c==3"]}],
+    }
+    first, second, third = (
+        pins.digest(pins.parse(entry, "x")) for entry in (content, other, changed)
+    )
     assert first == second != third

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import configuration
-from measure import machine, placement
+from steptime import machine
+from steptime.machine import placement
+from steptime.plan import configuration
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -20,7 +21,10 @@ ROOT = Path(__file__).resolve().parents[2]
         ({"cpu": machine.cpu()["model"][:-1]}, "is needed"),
         ({"cores": 4096}, "and 4096 are needed"),
         ({"memory_gib": 1e6}, "GiB of memory, and"),
-        ({"device": "gpu", "gpu": "GeForce GTX 1080", "devices": 2}, "2 x GeForce GTX 1080 is needed"),
+        (
+            {"device": "gpu", "gpu": "GeForce GTX 1080", "devices": 2},
+            "2 x GeForce GTX 1080 is needed",
+        ),
     ],
 )
 def test_what_a_machine_lacks_is_said(needs, said):
@@ -28,7 +32,10 @@ def test_what_a_machine_lacks_is_said(needs, said):
 
 
 def test_this_machine_has_what_it_is():
-    assert placement.lacking({"device": "cpu", "cpu": machine.cpu()["model"].upper(), "cores": 1}) is None
+    assert (
+        placement.lacking({"device": "cpu", "cpu": machine.cpu()["model"].upper(), "cores": 1})
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -45,17 +52,36 @@ def test_a_model_of_a_similar_name_is_another_one(monkeypatch, seen, wanted, fit
     assert (placement.lacking({"device": "gpu", "gpu": wanted}) is None) == fits
 
 
-@pytest.mark.parametrize(("given", "count", "shown"), [("3,5", 1, "3"), ("3,5", 2, "3,5"), ("", 1, "0")])
+@pytest.mark.parametrize(
+    ("given", "count", "shown"), [("3,5", 1, "3"), ("3,5", 2, "3,5"), ("", 1, "0")]
+)
 def test_a_worker_sees_as_many_gpus_as_its_cell_has(monkeypatch, given, count, shown):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", given)
     assert placement.visible_devices(count)["CUDA_VISIBLE_DEVICES"] == shown
 
 
 def test_a_cell_in_the_wrong_place_is_no_row(tmp_path):
-    cell = {"platform": "far", "environment": "e", "adapter_mode": "m", "network": "n", "batch": 1, "threads": 1}
-    options = {"manifest": "m.json", "proof": "p.json", "shard": "far/s.parquet", "log": "logs/far.log"}
+    cell = {
+        "platform": "far",
+        "environment": "e",
+        "adapter_mode": "m",
+        "network": "n",
+        "batch": 1,
+        "threads": 1,
+    }
+    options = {
+        "manifest": "m.json",
+        "proof": "p.json",
+        "shard": "far/s.parquet",
+        "log": "logs/far.log",
+    }
     done = subprocess.run(
-        [ROOT / "workflow/scripts/steptime", "measure.cell", "--networks", ROOT / "config/networks.yaml"]
+        [
+            ROOT / "workflow/scripts/launch",
+            "cells.measure",
+            "--networks",
+            ROOT / "config/networks.yaml",
+        ]
         + ["--job", json.dumps({"cell": cell | {"repeat": 1}})]
         + [text for name, value in options.items() for text in (f"--{name}", value)],
         cwd=tmp_path,

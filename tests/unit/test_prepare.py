@@ -6,10 +6,10 @@ import subprocess
 
 import pytest
 
-from environments.prepare import InstallError, debian
+from steptime.environments.prepare import InstallError, debian
 
-neon = importlib.import_module("environments.prepare.neon")
-torch7 = importlib.import_module("environments.prepare.torch7")
+neon = importlib.import_module("steptime.environments.prepare.neon")
+torch7 = importlib.import_module("steptime.environments.prepare.torch7")
 
 
 def run(*command, **_):
@@ -46,7 +46,9 @@ def test_neon_asks_for_its_source_and_says_what_is_wrong_with_it(tmp_path, monke
     (tmp_path / "setup.py").write_text("VERSION = '2.6.0'\n")
     packages = tmp_path / "prefix/lib/python3.6/site-packages"
     packages.mkdir(parents=True)
-    assert neon.prepare(tmp_path / "prefix", run) == {"neon": "2.6.0, from a folder with its source"}
+    assert neon.prepare(tmp_path / "prefix", run) == {
+        "neon": "2.6.0, from a folder with its source"
+    }
     assert (packages / "neon/backends/nervanacpu.py").is_file()
     assert (packages / "neon/version.py").read_text() == "VERSION = '2.6.0'\n"
 
@@ -56,7 +58,9 @@ def test_torch7_asks_for_its_sources_and_for_a_compiler_and_leaves_the_environme
 ):
     prefix = tmp_path / "prefix"
     monkeypatch.delenv(torch7.SOURCE, raising=False)
-    with pytest.raises(InstallError, match=f"clone torch/cwrap, torch/paths, torch/torch7, .*set {torch7.SOURCE}"):
+    with pytest.raises(
+        InstallError, match=f"clone torch/cwrap, torch/paths, torch/torch7, .*set {torch7.SOURCE}"
+    ):
         torch7.prepare(prefix, run)
     monkeypatch.setenv(torch7.SOURCE, str(tmp_path))
     for part, file in torch7.PARTS.items():

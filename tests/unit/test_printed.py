@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from papers.inputs import read_printed
+from steptime.artefacts.inputs import read_printed
 
 PAPERS = Path(__file__).parents[2] / "resources" / "papers"
 SHI2016 = PAPERS / "shi2016"
@@ -35,7 +35,9 @@ def test_every_printed_cell_is_there_and_each_dash_has_its_reason(table):
     assert (empty["status"] != "ok").all()
 
 
-@pytest.mark.parametrize("path", sorted(PAPERS.glob("*/*.csv")), ids=lambda path: f"{path.parent.name}/{path.stem}")
+@pytest.mark.parametrize(
+    "path", sorted(PAPERS.glob("*/*.csv")), ids=lambda path: f"{path.parent.name}/{path.stem}"
+)
 def test_every_file_of_printed_numbers_has_one_shape(path):
     printed = read_printed(path)
     assert [*printed.columns] == [*COLUMNS, "number"]
@@ -52,7 +54,9 @@ def test_shatnawis_table3_has_the_numbers_that_the_text_singles_out():
     faster = seconds["TensorFlow"] < seconds["CNTK"]
     assert set(faster[faster].index) == {f"CIFAR-10 CPU {threads}" for threads in (4, 8, 16, 32)}
     assert (seconds.loc["CIFAR-10 GPU"] > seconds.loc["MNIST GPU"]).all()
-    assert seconds.loc["MNIST CPU 8", "CNTK"] == seconds.filter(like="MNIST CPU", axis=0)["CNTK"].min()
+    assert (
+        seconds.loc["MNIST CPU 8", "CNTK"] == seconds.filter(like="MNIST CPU", axis=0)["CNTK"].min()
+    )
 
 
 def test_lists_of_dais_table2_are_lists():
@@ -66,7 +70,10 @@ def test_table4_has_the_rows_in_the_order_that_the_paper_means():
     printed = read_printed(SHI2016 / "table4.csv")
     rows = printed[["network", "framework"]].drop_duplicates()
     assert rows.groupby("network", sort=False)["framework"].agg(list).to_dict() == {
-        **{key: ["caffe", "cntk", "tensorflow", "torch7"] for key in ["fcn5", "fcn8", "alexnet", "resnet50"]},
+        **{
+            key: ["caffe", "cntk", "tensorflow", "torch7"]
+            for key in ["fcn5", "fcn8", "alexnet", "resnet50"]
+        },
         **{key: ["cntk", "tensorflow", "torch7"] for key in ["lstm32", "lstm64"]},
     }
     number = printed.set_index(["network", "framework", "column"])["number"].sort_index()
@@ -87,7 +94,9 @@ def test_table4_has_the_rows_in_the_order_that_the_paper_means():
 
 def test_gpus_of_the_paper_keep_their_ratios():
     """GTX 1080 over GTX 980 lies in 0.77 to 1 but for TensorFlow's CNNs: a shifted row would not."""
-    number = read_printed(SHI2016 / "table4.csv").pivot(index="row", columns="column", values="number")
+    number = read_printed(SHI2016 / "table4.csv").pivot(
+        index="row", columns="column", values="number"
+    )
     ratio = (number["G.1080"] / number["G.980"]).dropna().round(2)
     assert ratio.pop("AlexNet TF") == 0.32
     assert ratio.pop("ResNet-50 TF") == 0.38

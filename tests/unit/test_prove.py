@@ -9,12 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prove import compare, golden
-from worker import networks, prove
+from steptime import networks
+from steptime.prove import compare, golden
+from worker import prove
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 planted = importlib.import_module("defects.planted")
-CATALOGUE, PLANTED, Trainer, adapter = planted.CATALOGUE, planted.PLANTED, planted.Trainer, planted.adapter
+CATALOGUE, PLANTED, Trainer, adapter = (
+    planted.CATALOGUE,
+    planted.PLANTED,
+    planted.Trainer,
+    planted.adapter,
+)
 
 
 @cache
@@ -25,7 +31,7 @@ def expected(network):
 
 def proof_of(network, tried, path):
     spec, wanted = expected(network)
-    prove.write(path, prove.collect(tried, spec, prove.BATCH, "eager", 1, "cpu"))
+    prove.write(path, prove.collect(tried, spec, {}, prove.BATCH, "eager", 1, "cpu"))
     return compare.judge(spec, wanted, compare.read(path))
 
 
@@ -69,14 +75,18 @@ def test_each_step_is_held_against_one_from_the_framework_s_own_weights(tmp_path
 
 def test_gradient_is_recovered_from_the_timed_step():
     spec, wanted = expected("fcn8")
-    found = compare.gradients_of(wanted, prove.collect(adapter(), spec, prove.BATCH, "eager", 1, "cpu"))
+    found = compare.gradients_of(
+        wanted, prove.collect(adapter(), spec, {}, prove.BATCH, "eager", 1, "cpu")
+    )
     for name, gradient in wanted.first.gradients.items():
         assert np.linalg.norm(found[name] - gradient) < 1e-6 * np.linalg.norm(gradient), name
 
 
 def test_proof_id_follows_what_was_proven(tmp_path):
     spec, _ = expected("fcn5")
-    passed, failed = (proof_of("fcn5", tried, tmp_path / "c") for tried in (adapter(), PLANTED["NaN"][1]))
+    passed, failed = (
+        proof_of("fcn5", tried, tmp_path / "c") for tried in (adapter(), PLANTED["NaN"][1])
+    )
 
     def made(proof=passed, mode="eager", environment="abc", worker="123"):
         return compare.proof_id(spec, mode, "cpu", environment, worker, proof)

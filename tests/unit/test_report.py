@@ -4,14 +4,19 @@ import numpy as np
 import pytest
 from examples import CATALOGUE, FRAMEWORKS, PEAK, measured
 
-from papers import render
-from report import efficiency, forest, proofs, ratios, roofline
-from report.traffic import bytes_per_step
-from worker import networks
+from steptime import networks
+from steptime.artefacts import efficiency, forest, proofs, ratios, roofline
+from steptime.artefacts.traffic import bytes_per_step
+from steptime.render import tables
 
 
 def spec_of(layers, shape, **sizes):
-    entry = {"input": {"kind": "dense", "shape": shape}, "sizes": sizes, "narrow": {}, "layers": layers}
+    entry = {
+        "input": {"kind": "dense", "shape": shape},
+        "sizes": sizes,
+        "narrow": {},
+        "layers": layers,
+    }
     return networks.specify("small", {"small": entry})
 
 
@@ -26,7 +31,11 @@ def test_bytes_of_dense_layers_counted_by_hand():
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_bytes_are_at_least_those_of_reading_the_weights_twice_and_writing_them(name):
     spec = networks.specify(name, CATALOGUE)
-    weights = sum(np.prod(entry["shape"]) for entry in spec["parameters"] if not entry["name"].startswith("embedding"))
+    weights = sum(
+        np.prod(entry["shape"])
+        for entry in spec["parameters"]
+        if not entry["name"].startswith("embedding")
+    )
     assert bytes_per_step(spec, 1) >= 4 * 5 * weights
 
 
@@ -40,9 +49,21 @@ def test_share_of_peak_is_that_of_the_same_thread_count(tmp_path):
 @pytest.mark.parametrize(
     ("cell", "known", "says"),
     [
-        ({"seconds": None, "status": "crashed", "reason": "SIGSEGV"}, {"local-cpu": PEAK}, "crashed: SIGSEGV"),
-        ({"seconds": 1.0, "threads": 3}, {"local-cpu": PEAK}, "no peak of local-cpu is measured for 3 threads"),
-        ({"seconds": 1.0}, {"local-cpu": PEAK | {"machine_id": "m2"}}, "the peak of local-cpu is another machine's"),
+        (
+            {"seconds": None, "status": "crashed", "reason": "SIGSEGV"},
+            {"local-cpu": PEAK},
+            "crashed: SIGSEGV",
+        ),
+        (
+            {"seconds": 1.0, "threads": 3},
+            {"local-cpu": PEAK},
+            "no peak of local-cpu is measured for 3 threads",
+        ),
+        (
+            {"seconds": 1.0},
+            {"local-cpu": PEAK | {"machine_id": "m2"}},
+            "the peak of local-cpu is another machine's",
+        ),
         ({"seconds": 1.0}, {}, "no peak of local-cpu is measured, which is done for CPUs only"),
     ],
 )
@@ -83,7 +104,9 @@ def test_a_ratio_is_of_repeats_side_by_side_and_says_where_no_difference_is_show
         "mxnet": "slower",
         "jax": "",
     }
-    assert found.loc["mxnet", "ratio"] == pytest.approx((1.5 / 1.1 * 3.1 / 1.9 * 6.1 / 4.4) ** (1 / 3))
+    assert found.loc["mxnet", "ratio"] == pytest.approx(
+        (1.5 / 1.1 * 3.1 / 1.9 * 6.1 / 4.4) ** (1 / 3)
+    )
     assert found.loc["torch", "low"] < 1 < found.loc["torch", "high"]
     texts = dict(zip(data["framework"], layout.iloc[:, 0], strict=True))
     assert texts["torch"].text.endswith("no difference shown") and texts["jax"].footnotes
@@ -96,46 +119,82 @@ def test_one_process_of_each_decides_nothing(tmp_path):
     assert data["verdict"].tolist() == ["fastest", "not known"]
     assert layout.iloc[1, 0].text == "5.00" and "`repeats`" in layout.iloc[1, 0].footnotes[0]
     assert any("one process" in note for note in page.notes)
-    assert any("interval not known" in text.get_text() for text in forest.draw(data, FRAMEWORKS, read)[1].axes[0].texts)
+    assert any(
+        "interval not known" in text.get_text()
+        for text in forest.draw(data, FRAMEWORKS, read)[1].axes[0].texts
+    )
 
 
 def proof(network="fcn5", **changes):
-    details = {"parameters": 10, "frozen_parameters": 0, "loss_error": 1e-7, "later_loss_error": 1e-7}
+    details = {
+        "parameters": 10,
+        "frozen_parameters": 0,
+        "loss_error": 1e-7,
+        "later_loss_error": 1e-7,
+    }
     details |= {"worst_cosine": 1 + 1e-15, "worst_update": 1e-6, "after1_parameters": 1e-8}
-    found = {"environment": "torch-2.13", "mode": "eager", "network": network, "status": "ok", "reason": ""}
+    found = {
+        "environment": "torch-2.13",
+        "mode": "eager",
+        "network": network,
+        "status": "ok",
+        "reason": "",
+    }
     return found | {"proof_id": "0123", "details": details} | changes
 
 
 def test_every_empty_place_of_the_proofs_has_its_reason():
     found = [
         proof(),
-        proof("fcn8", status="not_equivalent", reason="the framework lacks dense2", details={"parameters": 7}),
+        proof(
+            "fcn8",
+            status="not_equivalent",
+            reason="the framework lacks dense2",
+            details={"parameters": 7},
+        ),
         proof("lstm32", status="install_failed", reason="no wheel", proof_id=None, details={}),
     ]
     data, layout, page = proofs.build(found, {"torch-2.13": "torch"}, FRAMEWORKS, CATALOGUE)
     assert data["one_minus_cosine"].iloc[0] == 0
-    assert page.facts == ["1 of 3 proofs passed (1 not the same training step; 1 does not install)."]
+    assert page.facts == [
+        "1 of 3 proofs passed (1 not the same training step; 1 does not install)."
+    ]
     for _, row in layout.iterrows():
         assert all(entry.text and (entry.text != "–" or entry.footnotes) for entry in row)
-    render.markdown(layout, page)
-    assert layout.iloc[1]["Proof"].footnotes == ("not the same training step: the framework lacks dense2",)
+    tables.markdown(layout, page)
+    assert layout.iloc[1]["Proof"].footnotes == (
+        "not the same training step: the framework lacks dense2",
+    )
 
 
 def test_a_disturbed_cell_and_a_disturbed_peak_are_marked_wherever_they_are_shown(tmp_path):
-    read = measured(tmp_path, {"seconds": 1.0, "foreign_cpus": 0.5}, {"seconds": 1.0, "network": "fcn8"})
+    read = measured(
+        tmp_path, {"seconds": 1.0, "foreign_cpus": 0.5}, {"seconds": 1.0, "network": "fcn8"}
+    )
     threads = {"1": PEAK["threads"]["1"] | {"disturbed": True}}
     known = {"local-cpu": PEAK | {"threads": threads}}
     data, layout, page = efficiency.build(read, known, FRAMEWORKS, CATALOGUE)
-    first, second = (layout[[column for column in layout.columns if "share" in column[0]]].iloc[at, 0] for at in (0, 1))
+    first, second = (
+        layout[[column for column in layout.columns if "share" in column[0]]].iloc[at, 0]
+        for at in (0, 1)
+    )
     assert [len(entry.footnotes) for entry in (first, second)] == [2, 1]
     assert "peak that was measured while other programs" in second.footnotes[0]
     assert any("so it may be too low" in fact for fact in page.facts)
     assert data["marks"].tolist() == ["disturbed", ""]
     _, drawing = roofline.draw(data, known, FRAMEWORKS, read)
     words = " ".join(text.get_text().replace("\n", " ") for text in drawing.texts)
-    assert "PyTorch 2.13.0, FCN-5 at 1 (measured while other programs" in words and "it may be too low" in words
+    assert (
+        "PyTorch 2.13.0, FCN-5 at 1 (measured while other programs" in words
+        and "it may be too low" in words
+    )
 
 
 def test_two_machines_of_one_kind_in_a_column_are_told(tmp_path):
-    read = measured(tmp_path, {"seconds": 1.0}, {"seconds": 1.0, "network": "fcn8", "machine_id": "m2"})
-    assert "local-cpu is 2 machines of this kind." in efficiency.build(read, {}, FRAMEWORKS, CATALOGUE)[2].facts
+    read = measured(
+        tmp_path, {"seconds": 1.0}, {"seconds": 1.0, "network": "fcn8", "machine_id": "m2"}
+    )
+    assert (
+        "local-cpu is 2 machines of this kind."
+        in efficiency.build(read, {}, FRAMEWORKS, CATALOGUE)[2].facts
+    )

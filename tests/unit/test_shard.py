@@ -9,9 +9,15 @@ from datetime import UTC, datetime
 import pyarrow.parquet as pq
 import pytest
 
-from measure import shard
+from steptime.cells import shard
 
-FACTS = {"platform": "local-cpu", "environment": "torch-2.13", "network": "fcn5", "status": "ok", "threads": 2}
+FACTS = {
+    "platform": "local-cpu",
+    "environment": "torch-2.13",
+    "network": "fcn5",
+    "status": "ok",
+    "threads": 2,
+}
 
 
 def test_a_sample_is_a_row_and_the_rest_is_constant(tmp_path):
@@ -28,7 +34,9 @@ def test_a_sample_is_a_row_and_the_rest_is_constant(tmp_path):
 @pytest.mark.parametrize("with_row", [True, False])
 def test_the_parts_of_a_shard_are_those_of_its_columns(tmp_path, with_row):
     path = tmp_path / "cell.parquet"
-    shard.write(path, FACTS | {"started_at": datetime(2026, 1, 2, 3, tzinfo=UTC)}, [(3, 0.5), (3, 0.25)], {})
+    shard.write(
+        path, FACTS | {"started_at": datetime(2026, 1, 2, 3, tzinfo=UTC)}, [(3, 0.5), (3, 0.25)], {}
+    )
     table, footer = shard.read(path)
     if not with_row:
         # As shards were before their footers repeated the row.
@@ -51,7 +59,8 @@ def test_another_schema_version_is_told(tmp_path):
     table = pq.read_table(path)
     pq.write_table(table.replace_schema_metadata({shard.FOOTER: json.dumps({"schema": 0})}), path)
     with pytest.raises(
-        shard.ShardError, match="has schema version 0 and this workflow reads 1: measure its cell again"
+        shard.ShardError,
+        match="has schema version 0 and this workflow reads 1: measure its cell again",
     ):
         shard.read(path)
 
@@ -65,14 +74,20 @@ def test_a_shard_without_a_column_is_told(tmp_path, reads, lost):
     footer["row"].pop(lost, None)
     metadata = {shard.FOOTER: json.dumps(footer)}
     pq.write_table(table.drop_columns([lost]).replace_schema_metadata(metadata), path)
-    with pytest.raises(shard.ShardError, match="does not have the columns of a shard: measure its cell again with `rm"):
+    with pytest.raises(
+        shard.ShardError,
+        match="does not have the columns of a shard: measure its cell again with `rm",
+    ):
         reads(path)
 
 
 def test_a_broken_and_a_missing_shard_are_told(tmp_path):
     broken = tmp_path / "cell.parquet"
     broken.write_bytes(b"PAR1 and no more")
-    with pytest.raises(shard.ShardError, match=r"is broken \(.*\): measure its cell again with `rm .*cell.parquet && "):
+    with pytest.raises(
+        shard.ShardError,
+        match=r"is broken \(.*\): measure its cell again with `rm .*cell.parquet && ",
+    ):
         shard.read(broken)
     with pytest.raises(shard.ShardError, match="is missing: run `snakemake "):
         shard.read(tmp_path / "none.parquet")

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from environments import prepare
-from environments.prepare import gfortran, openmpi
+from steptime.environments import prepare
+from steptime.environments.prepare import gfortran, openmpi
 
 # Asks for a function, for an object and for a method of a C++ class, as CNTK's libraries do.
 ASKS = """
@@ -34,23 +34,35 @@ def packages(tmp_path):
     return folder
 
 
-def test_a_library_that_is_linked_with_open_mpi_loads_and_a_call_ends_the_process(tmp_path, packages):
+def test_a_library_that_is_linked_with_open_mpi_loads_and_a_call_ends_the_process(
+    tmp_path, packages
+):
     libs = packages / "cntk/libs"
     source = tmp_path / "asks.c"
     source.write_text(ASKS)
     for soname in openmpi.SONAMES:
-        subprocess.run(["gcc", "-shared", "-x", "c", "/dev/null", f"-Wl,-soname,{soname}", "-o", libs / soname])
+        subprocess.run(
+            ["gcc", "-shared", "-x", "c", "/dev/null", f"-Wl,-soname,{soname}", "-o", libs / soname]
+        )
     linked = ["-Wl,--no-as-needed", f"-L{libs}", *(f"-l:{soname}" for soname in openmpi.SONAMES)]
-    command = ["gcc", "-shared", "-fPIC", source, "-o", libs / "libasks.so", "-Wl,-rpath,$ORIGIN", *linked]
+    command = [
+        "gcc",
+        "-shared",
+        "-fPIC",
+        source,
+        "-o",
+        libs / "libasks.so",
+        "-Wl,-rpath,$ORIGIN",
+        *linked,
+    ]
     subprocess.run(command, check=True)
     for soname in openmpi.SONAMES:
         (libs / soname).unlink()
 
     said = openmpi.prepare(tmp_path, run)
     assert "stand-in" in said["Open MPI 1.10"] and "(3 names" in said["Open MPI 1.10"]
-    load = (
-        f"import ctypes; library = ctypes.CDLL({str(libs / 'libasks.so')!r}); assert library.world(); print('loaded')"
-    )
+    load = f"import ctypes; library = ctypes.CDLL({str(libs / 'libasks.so')!r}); "
+    load += "assert library.world(); print('loaded')"
     for called, name in (
         ("", ""),
         ("; library.rank()", "MPI_Comm_rank"),

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from scipy.stats import ttest_1samp
 
-from merge import MixedRowsError
-from merge.summary import summarise
+from steptime.merge import MixedRowsError
+from steptime.merge.summary import summarise
 
 CELL = examples.CELL | {
     "threads": 2,
@@ -27,14 +27,22 @@ def test_one_row_for_each_cell_with_its_median_and_interval():
     alone = rows([9.0] * 8, threads=1, effective_threads=1.0)
     frame = pd.DataFrame(rows([3.0, 1.0, 2.0, 3.0, 5.0, 4.0]) + alone)
     two, one = summarise(frame).to_dict("records")
-    assert (two["seconds"], two["low"], two["high"], two["samples"], two["marks"]) == (3.0, 1.0, 5.0, 6, [])
+    assert (two["seconds"], two["low"], two["high"], two["samples"], two["marks"]) == (
+        3.0,
+        1.0,
+        5.0,
+        6,
+        [],
+    )
     assert (one["threads"], one["seconds"], one["low"], one["high"]) == (1, 9.0, 9.0, 9.0)
 
 
 def test_repeats_decide_the_interval_whatever_their_samples():
     # Repeats that agree within themselves but not with one another: pooled samples alone would hide it, and a repeat
     # with many samples would weigh more than one with few.
-    frame = pd.DataFrame(rows([1.0] * 50, repeat=1) + rows([1.21] * 6, repeat=2) + rows([1.1] * 6, repeat=3))
+    frame = pd.DataFrame(
+        rows([1.0] * 50, repeat=1) + rows([1.21] * 6, repeat=2) + rows([1.1] * 6, repeat=3)
+    )
     row = summarise(frame).iloc[0]
     assert (row["seconds"], row["medians"]) == (1.1, {1: 1.0, 2: 1.21, 3: 1.1})
     theirs = ttest_1samp(np.log([1.0, 1.21, 1.1]), 0).confidence_interval(0.95)
@@ -49,7 +57,12 @@ def test_a_repeat_that_failed_is_named_and_its_samples_are_left_out():
 
 
 def test_a_cell_that_failed_keeps_its_reason_even_where_nothing_else_is_known():
-    unknown = {"framework_version": None, "timed_region": None, "effective_threads": None, "machine_id": None}
+    unknown = {
+        "framework_version": None,
+        "timed_region": None,
+        "effective_threads": None,
+        "machine_id": None,
+    }
     frame = pd.DataFrame(rows([], status="install_failed", reason="no wheel", **unknown))
     row = summarise(frame).iloc[0]
     assert (row["status"], row["reason"], row["samples"]) == ("install_failed", "no wheel", 0)
@@ -80,5 +93,7 @@ def test_marks_tell_of_threads_and_samples():
 
 def test_two_timed_regions_are_refused():
     other = rows([1.0], environment="mxnet-1.9", timed_region=["forward"])
-    with pytest.raises(MixedRowsError, match="mxnet-1.9 times 'forward', torch-2.13 times 'forward, backward'"):
+    with pytest.raises(
+        MixedRowsError, match="mxnet-1.9 times 'forward', torch-2.13 times 'forward, backward'"
+    ):
         summarise(pd.DataFrame(rows([1.0]) + other))

@@ -31,7 +31,15 @@ class Network:
 def measured(network, budget=10.0, precision=0.02, least=5):
     warm = timing.warm_up(network.run, network.clock, budget)
     samples = []
-    timing.sample(network.run, network.clock, warm["per_block"], budget, precision, least, lambda *s: samples.append(s))
+    timing.sample(
+        network.run,
+        network.clock,
+        warm["per_block"],
+        budget,
+        precision,
+        least,
+        lambda *s: samples.append(s),
+    )
     return warm["steps"], warm["per_block"], samples
 
 
@@ -75,7 +83,13 @@ def coverage(spread, runs):
     for _ in range(runs):
         network, values = Network(lambda step: 0.2 * math.exp(draw.gauss(0, spread))), []
         timing.sample(
-            network.run, network.clock, 1, 60.0, 0.02, 6, lambda _, value, values=values: values.append(value)
+            network.run,
+            network.clock,
+            1,
+            60.0,
+            0.02,
+            6,
+            lambda _, value, values=values: values.append(value),
         )
         low, high = median_interval(values)
         held += low <= 0.2 <= high
@@ -85,16 +99,25 @@ def coverage(spread, runs):
 def test_to_stop_when_the_interval_is_narrow_leaves_it_one_of_95_percent(monkeypatch):
     assert coverage(0.05, 1500) >= 0.935
     monkeypatch.setattr(timing, "LOOKS", 1.0001)
-    assert coverage(0.05, 1500) < 0.935, "looking after every sample does no harm: LOOKS is not needed"
+    assert coverage(0.05, 1500) < 0.935, (
+        "looking after every sample does no harm: LOOKS is not needed"
+    )
 
 
 def test_the_clock_is_described_as_it_is(monkeypatch):
     facts = timing.clock_facts("perf_counter")
-    assert facts["monotonic"] and 0 < facts["resolution_seconds"] < 1e-3 and 0 < facts["reading_seconds"] < 1e-3
+    assert (
+        facts["monotonic"]
+        and 0 < facts["resolution_seconds"] < 1e-3
+        and 0 < facts["reading_seconds"] < 1e-3
+    )
     ticks = iter(range(timing.CLOCK_READINGS))
     monkeypatch.setattr(time, "perf_counter", lambda: next(ticks) // 2 * 0.5)
     facts = timing.clock_facts("perf_counter")
-    assert (facts["resolution_seconds"], facts["reading_seconds"]) == (0.5, pytest.approx(0.25, rel=1e-2))
+    assert (facts["resolution_seconds"], facts["reading_seconds"]) == (
+        0.5,
+        pytest.approx(0.25, rel=1e-2),
+    )
 
 
 def test_a_clock_that_can_be_set_back_is_refused():
@@ -105,7 +128,9 @@ def test_a_clock_that_can_be_set_back_is_refused():
 def test_a_loss_that_is_not_a_number_ends_the_cell():
     network = Network(lambda step: 1.0)
     with pytest.raises(timing.Diverged, match="nan after 2 steps"):
-        timing.warm_up(lambda steps: math.nan if network.step else network.run(steps), network.clock, 10.0)
+        timing.warm_up(
+            lambda steps: math.nan if network.step else network.run(steps), network.clock, 10.0
+        )
 
 
 class Engine(Network):
@@ -140,4 +165,6 @@ class Engine(Network):
 def test_work_that_goes_on_after_a_block_is_seen(left, neighbour, late):
     engine = Engine(1.0, left, neighbour)
     engine.run(1)
-    assert timing.late_seconds(engine.run, engine.read, engine.clock, 1, limit=0.05) == pytest.approx(late)
+    assert timing.late_seconds(
+        engine.run, engine.read, engine.clock, 1, limit=0.05
+    ) == pytest.approx(late)

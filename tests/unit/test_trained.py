@@ -9,17 +9,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from measure import adopt, inspect, machine, placement, shard
-from merge import MixedRowsError
-from train import merge
-from train.plan import Training
+from steptime import machine
+from steptime.cells import adopt, inspect, shard
+from steptime.machine import placement
+from steptime.merge import MixedRowsError, trainings
+from steptime.plan.trainings import Training
 
 ROOT = Path(__file__).parents[2]
-TRAINING = Training("local-cpu", "torch-2.13", "torch", "eager", "mnist", 128, 1, "cpu", 1, 1, "digits")
+TRAINING = Training(
+    "local-cpu", "torch-2.13", "torch", "eager", "mnist", 128, 1, "cpu", 1, 1, "digits"
+)
 OTHER_KEY = TRAINING.key.replace("-r1", "-r2")
 HERE = machine.describe()
 OTHER = HERE | {"memory_bytes": 2**40}
-EPOCH = {"steps": 39, "feed_seconds": 0.5, "cpu_seconds": 3.5, "loss": 0.25, "test_loss": 0.125, "test_seconds": 0.75}
+EPOCH = {
+    "steps": 39,
+    "feed_seconds": 0.5,
+    "cpu_seconds": 3.5,
+    "loss": 0.25,
+    "test_loss": 0.125,
+    "test_seconds": 0.75,
+}
 RESOURCES = {"columns": ["seconds", "resident_bytes", "host_joules"], "interval_seconds": 1.0}
 SUMS = ["sum of train", "sum of test"]
 # Stands for the Python of an environment: a worker that says nothing and does not end.
@@ -34,12 +44,23 @@ def folder(tmp_path, monkeypatch):
 
 def write(key=TRAINING.key, described=HERE, epochs=2, **changes):
     """Writes the shard of TRAINING, with changes, under the name `key`; returns its path."""
-    facts = TRAINING.facts() | {"variant": "", "status": "ok", "stopped": "epochs", "machine_id": "m"} | changes
-    rows = [EPOCH | {"epoch": number, "seconds": 2.0 * number, "accuracy": 0.45 * number} for number in (1, 2)]
+    facts = (
+        TRAINING.facts()
+        | {"variant": "", "status": "ok", "stopped": "epochs", "machine_id": "m"}
+        | changes
+    )
+    rows = [
+        EPOCH | {"epoch": number, "seconds": 2.0 * number, "accuracy": 0.45 * number}
+        for number in (1, 2)
+    ]
     notes = {"rows": [[1.0, 2**27, None], [2.0, 2**28, None]] if epochs else []}
-    footer = {"machine": described, "software": {"framework_version": "2.13.0", "packages": {}}, "workflow": {}}
+    footer = {
+        "machine": described,
+        "software": {"framework_version": "2.13.0", "packages": {}},
+        "workflow": {},
+    }
     footer |= {"job": {}, "worker": {}, "resources": RESOURCES | notes}
-    path = merge.TRAININGS / f"{key}.parquet"
+    path = trainings.TRAININGS / f"{key}.parquet"
     shard.write_training(path, facts | {"dataset_sha256": " ".join(SUMS)}, rows[:epochs], footer)
     return path
 
@@ -69,18 +90,36 @@ def test_a_machine_does_not_train_beside_cells_of_another(folder, kind):
         write(OTHER_KEY, OTHER)
     else:
         write_timed(folder / "results/shards/local-cpu/one.parquet", OTHER)
-    job = {"cell": TRAINING.facts(), "dataset": "Digits", "limits": {"seconds": 8}, "adapter": "torch", "variables": {}}
+    job = {
+        "cell": TRAINING.facts(),
+        "dataset": "Digits",
+        "limits": {"seconds": 8},
+        "adapter": "torch",
+        "variables": {},
+    }
     job["plan"] = {"seed": 1, "target_accuracy": 1.0, "epochs": 1, "budget_seconds": 1}
     for name in ("manifest", "proof"):
         Path(f"{name}.json").write_text(json.dumps({"status": "ok", "digest": "d"}))
     train, test = write_images()
-    files = {"networks": ROOT / "config/networks.yaml", "manifest": "manifest.json", "proof": "proof.json"}
-    files |= {"train": train, "test": test, "shard": merge.TRAININGS / f"{TRAINING.key}.parquet", "log": "log"}
+    files = {
+        "networks": ROOT / "config/networks.yaml",
+        "manifest": "manifest.json",
+        "proof": "proof.json",
+    }
+    files |= {
+        "train": train,
+        "test": test,
+        "shard": trainings.TRAININGS / f"{TRAINING.key}.parquet",
+        "log": "log",
+    }
     done = subprocess.run(
-        [sys.executable, "-m", "train.cell", "--job", json.dumps(job)]
+        [sys.executable, "-m", "steptime.cells.train", "--job", json.dumps(job)]
         + [str(word) for name, path in files.items() for word in (f"--{name}", path)],
         env=os.environ
-        | {"STEPTIME_ENVIRONMENTS": str(folder / "environments"), "PYTHONPATH": str(ROOT / "workflow/scripts")},
+        | {
+            "STEPTIME_ENVIRONMENTS": str(folder / "environments"),
+            "PYTHONPATH": str(ROOT / "workflow/scripts"),
+        },
         capture_output=True,
         text=True,
     )
@@ -107,17 +146,26 @@ def spoil_nothing(proof, images):
 
 @pytest.mark.parametrize("only_images", [True, False])
 @pytest.mark.parametrize("spoil", [spoil_nothing, spoil_proof, spoil_images, spoil_bytes])
-def test_a_copied_training_is_older_than_its_proof_and_images_only_by_its_time(folder, spoil, only_images):
+def test_a_copied_training_is_older_than_its_proof_and_images_only_by_its_time(
+    folder, spoil, only_images
+):
     path = write(proof_id="p", environment_digest="d")
     images = write_images()
-    proofs = [folder / f"results/proofs/torch-2.13.eager-mnist{ending}.json" for ending in ("", ".details")]
+    proofs = [
+        folder / f"results/proofs/torch-2.13.eager-mnist{ending}.json"
+        for ending in ("", ".details")
+    ]
     manifest = folder / "results/environments/torch-2.13.json"
     for file in (*proofs, manifest):
         file.parent.mkdir(exist_ok=True)
-        file.write_text(json.dumps({"status": "ok", "proof_id": "p", "environment_digest": "d", "digest": "d"}))
+        file.write_text(
+            json.dumps({"status": "ok", "proof_id": "p", "environment_digest": "d", "digest": "d"})
+        )
     spoil(proofs[0], images)
     # All the wrong way round, or the images alone.
-    order = (manifest, *proofs, path, *images) if only_images else (path, *proofs, manifest, *images)
+    order = (
+        (manifest, *proofs, path, *images) if only_images else (path, *proofs, manifest, *images)
+    )
     for age, file in enumerate(order):
         os.utime(file, (age, age))
     adopt.adopt([TRAINING])
@@ -129,24 +177,37 @@ def test_a_training_s_platform_is_the_folder_that_it_lies_in():
     moved = TRAINING.key.replace("local-cpu", "server")
     write()
     write(moved, OTHER, machine_id="other")
-    merged = merge.merge([TRAINING.key, moved], [])
+    merged = trainings.merge([TRAINING.key, moved], [])
     assert merged.column_names == [*shard.TRAINING.names, "key"]
     assert merged["platform"].to_pylist() == ["local-cpu"] * 2 + ["server"] * 2
-    assert json.loads(merged.schema.metadata[shard.FOOTER])["machines"] == {"m": HERE, "other": OTHER}
+    assert json.loads(merged.schema.metadata[shard.FOOTER])["machines"] == {
+        "m": HERE,
+        "other": OTHER,
+    }
 
 
 def test_every_training_that_cannot_be_used_is_named():
     write(OTHER_KEY)
-    write_timed(merge.TRAININGS / f"{TRAINING.key}.parquet")
+    write_timed(trainings.TRAININGS / f"{TRAINING.key}.parquet")
     broken = write(TRAINING.key.replace("-r1", "-r3"))
     broken.write_bytes(b"PAR1")
     keys = [TRAINING.key, OTHER_KEY, f"local-cpu/{broken.stem}", TRAINING.key.replace("-r1", "-r4")]
     with pytest.raises(shard.ShardError) as raised:
-        merge.merge(keys, [])
+        trainings.merge(keys, [])
     said = str(raised.value).splitlines()
-    assert "-r1.parquet holds the cell of torch-2.13.eager-mnist-b128-t1-d1-r1.parquet: give it that name." in said[0]
-    assert "-r2.parquet holds the cell of torch-2.13.eager-mnist-on-digits-b128-t1-d1-r1.parquet" in said[1]
-    assert "-r3.parquet is broken" in said[2] and "-r4.parquet is missing" in said[3] and len(said) == 4
+    assert (
+        "-r1.parquet holds the cell of torch-2.13.eager-mnist-b128-t1-d1-r1.parquet: give it that name."
+        in said[0]
+    )
+    assert (
+        "-r2.parquet holds the cell of torch-2.13.eager-mnist-on-digits-b128-t1-d1-r1.parquet"
+        in said[1]
+    )
+    assert (
+        "-r3.parquet is broken" in said[2]
+        and "-r4.parquet is missing" in said[3]
+        and len(said) == 4
+    )
 
 
 def test_trainings_of_two_machines_in_one_folder_are_refused_unless_equal(monkeypatch):
@@ -155,11 +216,14 @@ def test_trainings_of_two_machines_in_one_folder_are_refused_unless_equal(monkey
     write(TRAINING.key.replace("-r1", "-r3"), repeat=3)
     keys = [TRAINING.key, OTHER_KEY, TRAINING.key.replace("-r1", "-r3")]
     with pytest.raises(MixedRowsError) as raised:
-        merge.merge(keys, [])
-    for words in ("The platform 'local-cpu' has cells of 2 machines, ", f"({stranger}) to results/training/NAME"):
+        trainings.merge(keys, [])
+    for words in (
+        "The platform 'local-cpu' has cells of 2 machines, ",
+        f"({stranger}) to results/training/NAME",
+    ):
         assert words in str(raised.value)
     monkeypatch.setenv(placement.ENTRIES, '{"local-cpu": {"equal_machines": true}}')
-    assert merge.merge(keys, []).num_rows == 6
+    assert trainings.merge(keys, []).num_rows == 6
 
 
 def printed(monkeypatch, capsys, path):
@@ -190,6 +254,10 @@ def test_a_training_tells_people_how_it_went(monkeypatch, capsys):
 def test_a_training_without_an_epoch_says_why(monkeypatch, capsys):
     path = write(epochs=0, status="unsupported", reason="no such layer", stopped=None)
     said = printed(monkeypatch, capsys, path)
-    assert "unsupported: no such layer" in said and "resources: 0 notes" in said and "of training" not in said
+    assert (
+        "unsupported: no such layer" in said
+        and "resources: 0 notes" in said
+        and "of training" not in said
+    )
     path = write(epochs=1, status="diverged", reason="nan", stopped=None)
     assert "not to be used: 2 s of training, 45.00 % of" in printed(monkeypatch, capsys, path)

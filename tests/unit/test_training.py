@@ -10,10 +10,11 @@ import yaml
 from defects import stand_in
 from defects import training as planted
 
-import configuration
-from prove import compare, golden
-from train import plan
-from worker import networks, prove, training
+from steptime import networks
+from steptime.plan import configuration, trainings
+from steptime.prove import compare, golden
+from steptime.prove import training as judged
+from worker import prove, training
 from worker.adapters import Unsupported
 from worker.timing import Diverged
 
@@ -24,7 +25,11 @@ TRAINED = [name for name in CATALOGUE if "dataset" in networks.resolve(name, CAT
 
 def verdict(name, adapter):
     spec = networks.specify(name, CATALOGUE, narrow=True)
-    return compare.judge(spec, golden.expect(spec), prove.collect(adapter, spec, prove.BATCH, "", 1, "cpu"))
+    return compare.judge(
+        spec,
+        golden.expect(spec),
+        prove.collect(adapter, spec, judged.mask_networks(spec), prove.BATCH, "", 1, "cpu"),
+    )
 
 
 @pytest.mark.parametrize("name", TRAINED)
@@ -40,10 +45,20 @@ def test_a_right_training_is_proven(name):
     ("name", "defect", "check", "words"),
     [
         ("mnist", planted.Unfed, "feeding", "the mean loss over 3 mini-batches that were fed"),
-        ("mnist-cntk", planted.Rateless, "feeding", "the mean loss over 3 mini-batches that were fed"),
+        (
+            "mnist-cntk",
+            planted.Rateless,
+            "feeding",
+            "the mean loss over 3 mini-batches that were fed",
+        ),
         ("mnist", planted.LastLoss, "feeding", "the mean loss over 3 mini-batches that were fed"),
         ("mnist", planted.Forgetful, "steps", "is wrong after one step and then a call of 3 steps"),
-        ("cifar10", planted.Forgetful, "steps", "is wrong after one step and then a call of 3 steps"),
+        (
+            "cifar10",
+            planted.Forgetful,
+            "steps",
+            "is wrong after one step and then a call of 3 steps",
+        ),
         ("cifar10", planted.Descending, "steps", "is wrong after one step"),
         ("mnist", planted.DroppingScores, "scores", "dropout may be in them"),
         ("mnist", planted.Unscaled, "dropout", "makes other values of 1 than 0 and 1.333"),
@@ -63,16 +78,28 @@ def test_a_defect_of_training_is_refused(name, defect, check, words):
 def test_an_adapter_that_cannot_train_is_unsupported():
     spec = networks.specify("mnist", CATALOGUE, narrow=True)
     with pytest.raises(Unsupported, match="no optimiser 'adadelta'"):
-        prove.collect(stand_in.adapter(), spec, prove.BATCH, "", 1, "cpu")
+        prove.collect(
+            stand_in.adapter(), spec, judged.mask_networks(spec), prove.BATCH, "", 1, "cpu"
+        )
     plain = dict(spec, optimiser={"name": "sgd", "learning_rate": 0.01})
     with pytest.raises(Unsupported, match="have no 'train'"):
-        prove.collect(stand_in.adapter(), plain, prove.BATCH, "", 1, "cpu")
+        prove.collect(
+            stand_in.adapter(), plain, judged.mask_networks(plain), prove.BATCH, "", 1, "cpu"
+        )
 
 
 def test_learning_rates_follow_cntk_s_schedule_and_keras_s_decay():
     steps = {"learning_rate": 0.1, "after_epochs": [[10, 0.03], [20, 0.01]]}
-    assert [training.learning_rate(steps, epoch, 0) for epoch in (1, 10, 11, 20, 21)] == [0.1, 0.1, 0.03, 0.03, 0.01]
-    assert training.learning_rate({"learning_rate": 1e-4, "decay": 1e-6}, 3, 10**6) == pytest.approx(5e-5)
+    assert [training.learning_rate(steps, epoch, 0) for epoch in (1, 10, 11, 20, 21)] == [
+        0.1,
+        0.1,
+        0.03,
+        0.03,
+        0.01,
+    ]
+    assert training.learning_rate(
+        {"learning_rate": 1e-4, "decay": 1e-6}, 3, 10**6
+    ) == pytest.approx(5e-5)
 
 
 class Recorder:
@@ -120,7 +147,9 @@ def test_an_epoch_is_every_image_once_in_an_order_of_its_own():
     for epoch in recorder.fed:
         assert [inputs.shape for inputs, _ in epoch] == [(4, 1, 2, 2)] * 6
         order = [round(float(value) * 255) for inputs, _ in epoch for value in inputs[:, 0, 1, 1]]
-        assert len(set(order)) == 24 and [image % 10 for image in order] == [n for _, labels in epoch for n in labels]
+        assert len(set(order)) == 24 and [image % 10 for image in order] == [
+            n for _, labels in epoch for n in labels
+        ]
         orders.append(order)
     assert orders[0] != orders[1] != orders[2]
     again = Recorder()
@@ -150,22 +179,28 @@ def load(**changes):
 
 
 def test_a_subset_has_a_name_of_its_own_and_gives_way_to_the_whole():
-    subset = plan.expand(load(), 2)
+    subset = trainings.expand(load(), 2)
     assert {training.dataset for training in subset.values()} == {"mnist-5k"}
     assert "local-cpu/torch-2.13.eager-mnist-on-mnist-5k-b128-t1-d1-r1" in subset
-    whole = plan.expand(load(data={"mnist": "somewhere"}), 2)
-    assert {training.dataset for training in whole.values()} == {"mnist"} and not set(whole) & set(subset)
-    without = plan.expand(load(grid="paper"), 2)
+    whole = trainings.expand(load(data={"mnist": "somewhere"}), 2)
+    assert {training.dataset for training in whole.values()} == {"mnist"} and not set(whole) & set(
+        subset
+    )
+    without = trainings.expand(load(grid="paper"), 2)
     assert {training.network for training in without.values()} == {"mnist", "mnist-cntk"}
-    assert plan.missing(load(grid="paper")) == ["CIFAR-10"]
+    assert trainings.missing(load(grid="paper")) == ["CIFAR-10"]
 
 
 def test_a_network_that_does_not_fit_its_images_is_refused():
     loaded = load()
     loaded.datasets["mnist-5k"] = copy.deepcopy(loaded.datasets["mnist-5k"]) | {"shape": [1, 8, 8]}
-    with pytest.raises(configuration.ConfigurationError, match=r"it takes images of \[1, 28, 28\] in 10 classes"):
-        plan.expand(loaded, 2)
+    with pytest.raises(
+        configuration.ConfigurationError, match=r"it takes images of \[1, 28, 28\] in 10 classes"
+    ):
+        trainings.expand(loaded, 2)
     loaded = load()
     loaded.grid["training"]["networks"] = ["fcn5"]
-    with pytest.raises(configuration.ConfigurationError, match="'fcn5' cannot be trained on images"):
-        plan.expand(loaded, 2)
+    with pytest.raises(
+        configuration.ConfigurationError, match="'fcn5' cannot be trained on images"
+    ):
+        trainings.expand(loaded, 2)

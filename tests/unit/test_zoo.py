@@ -4,9 +4,8 @@ import pandas as pd
 import pytest
 import test_report as made
 
-from papers import inputs
-from papers.inputs import InputError
-from report import history, startup, tiles, zoo
+from steptime.artefacts import history, inputs, startup, tiles, zoo
+from steptime.artefacts.inputs import InputError
 
 FAST = {"vector": "AVX2", "blas": ["OpenBLAS", "oneDNN"], "at_run_time": True}
 SLOW = {"vector": "SSE", "blas": ["Eigen", "reference BLAS"], "at_run_time": False}
@@ -34,7 +33,11 @@ def read(tmp_path):
         OLD | {"seconds": 4.0},
         OLDER | {"seconds": None},
     )
-    arithmetic = {"torch-2.13.eager": FAST, "tensorflow-1.2.graph": SLOW, "tensorflow-1.15.graph": FAST}
+    arithmetic = {
+        "torch-2.13.eager": FAST,
+        "tensorflow-1.2.graph": SLOW,
+        "tensorflow-1.15.graph": FAST,
+    }
     plain = read.cells.drop(columns=inputs.ARITHMETIC)
     return inputs.replace(read, cells=inputs._with_arithmetic(plain, arithmetic))
 
@@ -42,18 +45,34 @@ def read(tmp_path):
 def test_every_framework_has_its_time_or_its_reason(read):
     starts = read.cells.assign(marks="", warmup_seconds=3.0, warmup_steps=4, steady=True)
     starts = starts.assign(**dict.fromkeys(startup.PARTS, 1.0))
-    data, layout, _ = zoo.build(read, {"local-cpu": made.PEAK}, starts, made.FRAMEWORKS, made.CATALOGUE)
+    data, layout, _ = zoo.build(
+        read, {"local-cpu": made.PEAK}, starts, made.FRAMEWORKS, made.CATALOGUE
+    )
     frameworks = list(dict.fromkeys(layout.index.get_level_values("Framework")))
-    assert frameworks == ["TensorFlow 0.12", "TensorFlow 1.2.0", "TensorFlow 1.15.5", "PyTorch 2.13.0"]
+    assert frameworks == [
+        "TensorFlow 0.12",
+        "TensorFlow 1.2.0",
+        "TensorFlow 1.15.5",
+        "PyTorch 2.13.0",
+    ]
     times = {framework: rows.iloc[0, 0] for framework, rows in layout.groupby(level=0)}
-    assert times["TensorFlow 0.12"].text == "not supported" and times["TensorFlow 0.12"].footnotes == ("no layer",)
+    assert times["TensorFlow 0.12"].text == "not supported" and times[
+        "TensorFlow 0.12"
+    ].footnotes == ("no layer",)
     assert times["PyTorch 2.13.0"].best and not times["TensorFlow 1.2.0"].best
     assert data["ratio"].dropna().tolist() == [8, 2, 1]
     told = times["TensorFlow 1.2.0"].footnotes
-    assert any("without AVX" in text for text in told) and any("reference BLAS" in text for text in told)
+    assert any("without AVX" in text for text in told) and any(
+        "reference BLAS" in text for text in told
+    )
     assert not times["TensorFlow 1.15.5"].footnotes
-    registers = dict(zip(layout.index.get_level_values(0), layout.index.get_level_values(2), strict=True))
-    assert registers["TensorFlow 1.2.0"] == "SSE" and registers["PyTorch 2.13.0"] == "AVX2, at run time"
+    registers = dict(
+        zip(layout.index.get_level_values(0), layout.index.get_level_values(2), strict=True)
+    )
+    assert (
+        registers["TensorFlow 1.2.0"] == "SSE"
+        and registers["PyTorch 2.13.0"] == "AVX2, at run time"
+    )
     _, drawing = tiles.draw(data)
     words = [text.get_text() for text in drawing.axes[0].texts]
     assert {"unsupported", "8.0×*", "4000"} <= set(words)
@@ -62,7 +81,10 @@ def test_every_framework_has_its_time_or_its_reason(read):
 def test_versions_are_in_order_and_held_against_the_newest(read):
     data, _, _ = history.build(read, made.FRAMEWORKS, made.CATALOGUE)
     assert data["version"].tolist() == ["0.12", "1.2", "1.15"]
-    assert data["ratio"].isna().tolist() == [True, False, False] and data["ratio"].tolist()[1:] == [4, 1]
+    assert data["ratio"].isna().tolist() == [True, False, False] and data["ratio"].tolist()[1:] == [
+        4,
+        1,
+    ]
     _, drawing = history.draw(data, made.CATALOGUE)
     assert "TensorFlow 0.12: not supported: no layer (FCN-5)." in drawing.texts[-1].get_text()
     hollow = [line for line in drawing.axes[0].lines if line.get_markerfacecolor() == "white"]
@@ -75,5 +97,7 @@ def test_one_version_is_no_history(tmp_path):
 
 
 def test_what_has_no_time_is_not_marked_for_its_build():
-    cells = pd.DataFrame([{"environment": "a", "adapter_mode": "m", "status": "crashed", "marks": []}])
+    cells = pd.DataFrame(
+        [{"environment": "a", "adapter_mode": "m", "status": "crashed", "marks": []}]
+    )
     assert inputs._with_arithmetic(cells, {"a.m": SLOW})["marks"].tolist() == [[]]

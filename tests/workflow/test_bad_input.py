@@ -12,9 +12,21 @@ def checkout(new_checkout):
     ("old", "new", "sentence"),
     [
         ("repeats:", "repeat:", "there is no key 'repeat': did you mean 'repeats'?"),
-        ("torch-2.13", "torch-2.31", "There is no environment 'torch-2.31' in config/frameworks.yaml: did you mean"),
-        ("[fcn5, fcn8,", "[fcn55, fcn8,", "There is no network 'fcn55' in config/networks.yaml: did you mean"),
-        ("least_samples: 3", "least_samples: many", "at 'sampling.least_samples', 'many' is not of type 'integer'"),
+        (
+            "torch-2.13",
+            "torch-2.31",
+            "There is no environment 'torch-2.31' in config/frameworks.yaml: did you mean",
+        ),
+        (
+            "[fcn5, fcn8,",
+            "[fcn55, fcn8,",
+            "There is no network 'fcn55' in config/networks.yaml: did you mean",
+        ),
+        (
+            "least_samples: 3",
+            "least_samples: many",
+            "at 'sampling.least_samples', 'many' is not of type 'integer'",
+        ),
         ("threads: {table: [1, all]", "threads: {table: [1, al]", "at 'threads.table.1'"),
         ("limits: {seconds: 900}", "limits: {}", "at 'limits', the key 'seconds' is missing"),
         ("repeats: ", "repeats: [", "is not valid YAML"),
@@ -39,17 +51,30 @@ def test_an_unknown_key_on_the_command_line(checkout):
 def test_an_unknown_data_set_is_refused_and_files_that_are_not_there_write_nothing(checkout):
     done = checkout.snakemake("--dry-run", "--config", "data={mnits: x}")
     assert done.returncode != 0
-    assert "There is no data set 'mnits' in config/datasets.yaml: did you mean 'mnist'?" in done.stdout
+    assert (
+        "There is no data set 'mnits' in config/datasets.yaml: did you mean 'mnist'?" in done.stdout
+    )
     (checkout.root / "empty").mkdir()
-    done = checkout.snakemake("--config", "data={mnist: empty}", "--", "results/datasets/mnist/train.npz")
+    done = checkout.snakemake(
+        "--config", "data={mnist: empty}", "--", "results/datasets/mnist/train.npz"
+    )
     assert done.returncode != 0
-    assert "MNIST: there is no file train-images-idx3-ubyte or train-images-idx3-ubyte.gz and 3 more in" in done.stdout
-    assert "Traceback" not in done.stdout and not list((checkout.root / "results/datasets").rglob("*.npz"))
+    assert (
+        "MNIST: there is no file train-images-idx3-ubyte or train-images-idx3-ubyte.gz and 3 more in"
+        in done.stdout
+    )
+    assert "Traceback" not in done.stdout and not list(
+        (checkout.root / "results/datasets").rglob("*.npz")
+    )
 
 
 def test_an_artefact_without_cells_in_the_grid(checkout):
     text = (checkout.root / "config/grids/ci.yaml").read_text()
-    lines = [line for line in text.splitlines() if not line.startswith(("networks", "table_batches", "figure_batches"))]
+    lines = [
+        line
+        for line in text.splitlines()
+        if not line.startswith(("networks", "table_batches", "figure_batches"))
+    ]
     (checkout.root / "mine.yaml").write_text("\n".join([*lines, "networks: [fcn5]"]))
     done = checkout.snakemake("--dry-run", "--config", "grid=mine.yaml", "--", "shi2016_fig1d")
     assert done.returncode != 0
@@ -59,6 +84,8 @@ def test_an_artefact_without_cells_in_the_grid(checkout):
 def test_more_threads_than_cpus_are_planned_as_asked(checkout):
     text = (checkout.root / "config/grids/ci.yaml").read_text()
     (checkout.root / "mine.yaml").write_text(text.replace("table: [all]", "table: [64]"))
-    done = checkout.snakemake("--dry-run", "--quiet", "host", "--config", "grid=mine.yaml", "--", "shi2016_table4")
+    done = checkout.snakemake(
+        "--dry-run", "--quiet", "host", "--config", "grid=mine.yaml", "--", "shi2016_table4"
+    )
     assert done.returncode == 0
     assert "-t64-" in done.stdout

@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from environments import installer
-from measure import shard
+from steptime.cells import shard
+from steptime.environments import installer
 
 GRID = ("--config", "grid=faults", "--", "shi2016_table4")
 # Answers what Snakemake and environments/build.py ask of conda; it knows nothing of channels and their packages.
@@ -35,7 +35,11 @@ def good_only(new_checkout):
     """A checkout whose grid asks for the mode `good` alone."""
     checkout = new_checkout("faults")
     grid = checkout.root / "config/grids/faults.yaml"
-    grid.write_text(grid.read_text().replace(grid.read_text().partition("{standin: ")[2].partition("}")[0], "[good]"))
+    grid.write_text(
+        grid.read_text().replace(
+            grid.read_text().partition("{standin: ")[2].partition("}")[0], "[good]"
+        )
+    )
     return checkout
 
 
@@ -44,16 +48,22 @@ def conda(tmp_path):
     """A folder for PATH with the stand-in."""
     program, activate = tmp_path / "bin/conda", tmp_path / "bin/activate"
     program.parent.mkdir()
-    program.write_text(STAND_IN.format(prefix=tmp_path, uv=installer.find_uv(), python=sys.executable))
+    program.write_text(
+        STAND_IN.format(prefix=tmp_path, uv=installer.find_uv(), python=sys.executable)
+    )
     program.chmod(0o755)
     activate.write_text('export PATH="$1/bin:$PATH" CONDA_PREFIX="$1"\n')
     return program.parent
 
 
-def test_an_environment_that_conda_cannot_make_stops_no_other(good_only, conda, tmp_path, monkeypatch):
+def test_an_environment_that_conda_cannot_make_stops_no_other(
+    good_only, conda, tmp_path, monkeypatch
+):
     monkeypatch.setenv("PATH", str(conda), prepend=os.pathsep)
     monkeypatch.setattr(
-        good_only, "environment", lambda: os.environ | {"STEPTIME_ENVIRONMENTS": str(tmp_path / "environments")}
+        good_only,
+        "environment",
+        lambda: os.environ | {"STEPTIME_ENVIRONMENTS": str(tmp_path / "environments")},
     )
     done = good_only.snakemake(*GRID)
     assert done.returncode == 0, done.stdout
@@ -65,7 +75,9 @@ def test_an_environment_that_conda_cannot_make_stops_no_other(good_only, conda, 
     assert found["broken-1.0"]["status"] == "install_failed"
     assert "conda could not supply python=3.11" in found["broken-1.0"]["reason"]
     table = (good_only.root / "results/tables/shi2016_table4.md").read_text()
-    assert "does not install: conda could not supply python=3.11" in table and "standin 1.0" in table
+    assert (
+        "does not install: conda could not supply python=3.11" in table and "standin 1.0" in table
+    )
 
 
 def test_all_environments_are_made_and_told_of_though_one_does_not_install(new_checkout):
@@ -74,7 +86,7 @@ def test_all_environments_are_made_and_told_of_though_one_does_not_install(new_c
     # Of frameworks that this catalogue has not.
     grid.write_text(re.sub(r"(?m)^modes: .*\n", "", grid.read_text()))
     done = subprocess.run(
-        ["workflow/scripts/steptime", "environments.every", "--cores", "2"],
+        ["workflow/scripts/launch", "environments.every", "--cores", "2"],
         cwd=checkout.root,
         env=checkout.environment() | {"STEPTIME_PYTHON": sys.executable},
         capture_output=True,
@@ -82,7 +94,10 @@ def test_all_environments_are_made_and_told_of_though_one_does_not_install(new_c
     )
     assert done.returncode == 0, done.stderr
     assert re.search(r"standin-1\.0 +│ ok +│ 3\.11", done.stdout), done.stdout
-    assert re.search(r"broken-1\.0 +│ install_failed │", done.stdout) and "1 of 2 environments stand." in done.stdout
+    assert (
+        re.search(r"broken-1\.0 +│ install_failed │", done.stdout)
+        and "1 of 2 environments stand." in done.stdout
+    )
     assert "steptime-no-such-package" in re.sub(r"[\s│]", "", done.stdout)
 
 
@@ -110,7 +125,9 @@ def test_only_a_changed_pin_times_again_and_only_its_own_environment(good_only, 
         assert good_only.planned(*GRID) == {}
         spec.write_text(text.replace("numpy==2.4.6", "numpy==2.4.5"))
         jobs = good_only.planned(*GRID)
-        assert {name: jobs[name] for name in ("build_environment", "prove_network", "measure_cell")} == {
+        assert {
+            name: jobs[name] for name in ("build_environment", "prove_network", "measure_cell")
+        } == {
             "build_environment": 1,
             "prove_network": 1,
             "measure_cell": 1,

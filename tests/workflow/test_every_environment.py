@@ -13,7 +13,9 @@ from conftest import ROOT
 
 ALL = os.environ.get("STEPTIME_ZOO") == "all"
 CATALOGUE = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
-OWNERS = {name: framework for framework, entry in CATALOGUE.items() for name in entry["environments"]}
+OWNERS = {
+    name: framework for framework, entry in CATALOGUE.items() for name in entry["environments"]
+}
 SMALL = [
     "torch-2.13",
     "tensorflow-2.21",
@@ -28,7 +30,9 @@ SMALL = [
     "jax-0.12",
 ]
 ENVIRONMENTS = list(OWNERS) if ALL else [name for name in SMALL if name in OWNERS]
-NETWORKS = ["fcn5", "fcn8", "alexnet", "resnet50", "lstm32", "lstm64"] if ALL else ["resnet50", "lstm32"]
+NETWORKS = (
+    ["fcn5", "fcn8", "alexnet", "resnet50", "lstm32", "lstm64"] if ALL else ["resnet50", "lstm32"]
+)
 # What a framework may be unable to do here: its row then says why.
 HONEST = ("ok", "unsupported")
 
@@ -43,10 +47,16 @@ def run(new_checkout):
     """A checkout with the proofs and the table of the tiny network, and what Snakemake printed."""
     checkout = new_checkout("zoo")
     grid = checkout.root / "config/grids/tiny.yaml"
-    grid.write_text(grid.read_text().replace("environments: all", f"environments: {json.dumps(ENVIRONMENTS)}"))
+    grid.write_text(
+        grid.read_text().replace("environments: all", f"environments: {json.dumps(ENVIRONMENTS)}")
+    )
     runners = [f"{name}.{mode_of(name)}" for name in ENVIRONMENTS]
-    proofs = [f"results/proofs/{runner}-{network}.json" for runner in runners for network in NETWORKS]
-    done = checkout.snakemake("--config", "grid=tiny", "--", "zoo", *proofs, seconds=7200 if ALL else 1500)
+    proofs = [
+        f"results/proofs/{runner}-{network}.json" for runner in runners for network in NETWORKS
+    ]
+    done = checkout.snakemake(
+        "--config", "grid=tiny", "--", "zoo", *proofs, seconds=7200 if ALL else 1500
+    )
     assert done.returncode == 0, done.stdout
     return checkout
 
@@ -68,7 +78,9 @@ def test_an_environment_proves_itself_and_is_timed(run, environment):
     assert manifest["status"] == "ok", manifest["reason"]
     for network in NETWORKS:
         proof = json.loads(
-            (run.root / f"results/proofs/{environment}.{mode_of(environment)}-{network}.json").read_text()
+            (
+                run.root / f"results/proofs/{environment}.{mode_of(environment)}-{network}.json"
+            ).read_text()
         )
         assert proof["status"] in HONEST, f"{network}: {proof['reason']}"
     table = pd.read_parquet(run.root / "results/tables/zoo.parquet").set_index("environment")
@@ -82,5 +94,10 @@ def test_environments_are_told_apart_by_their_build(run):
     assert table.index.is_unique and len(table) == len(ENVIRONMENTS)
     for environment in table.index.intersection(["tensorflow-1.2", "tensorflow-0.12"]):
         installed(run, environment)
-        assert table.loc[environment, "vector"] == "SSE" and "without AVX" in table.loc[environment, "marks"]
-    assert table.loc["torch-2.13", "vector"] == "AVX-512" and "MKL" in table.loc["torch-2.13", "blas"]
+        assert (
+            table.loc[environment, "vector"] == "SSE"
+            and "without AVX" in table.loc[environment, "marks"]
+        )
+    assert (
+        table.loc["torch-2.13", "vector"] == "AVX-512" and "MKL" in table.loc["torch-2.13", "blas"]
+    )

@@ -12,7 +12,7 @@ import pandas as pd
 import psutil
 import pytest
 
-from measure import shard
+from steptime.cells import shard
 
 TABLE = ("--config", "grid=faults", "--", "shi2016_table4")
 GOOD, HANGING = (f"standin-1.0.{mode}-tiny-b16-t1-d1-r1" for mode in ("good", "hangs"))
@@ -68,14 +68,16 @@ def faulty(interrupted):
 def supervisors(running):
     """The processes of a run that measure a cell."""
     below = psutil.Process(running.pid).children(recursive=True)
-    return [process for process in below if {"program", "measure.cell"} <= set(process.cmdline())]
+    return [process for process in below if {"steptime", "cells.measure"} <= set(process.cmdline())]
 
 
 def test_a_killed_supervisor_leaves_no_half_shard_and_no_worker(interrupted):
     checkout, code, printed, workers, left = interrupted
     assert code != 0
     assert workers and not left
-    assert set(checkout.shards()) == {f"{cell}-tiny-b16-t1-d1-r1" for cell in EXPECTED} - {HANGING}, printed
+    assert set(checkout.shards()) == {f"{cell}-tiny-b16-t1-d1-r1" for cell in EXPECTED} - {
+        HANGING
+    }, printed
     assert not checkout.leftovers()
 
 
@@ -114,7 +116,11 @@ def test_a_fault_is_a_row_with_status_and_reason(faulty, cell):
 def test_threads_that_nobody_asked_for_are_marked(faulty):
     checkout, _ = faulty
     table = pd.read_parquet(checkout.root / "results/tables/shi2016_table4.parquet")
-    marks = {row["adapter_mode"]: set(row["marks"].split(", ")) for row in table.to_dict("records") if row["marks"]}
+    marks = {
+        row["adapter_mode"]: set(row["marks"].split(", "))
+        for row in table.to_dict("records")
+        if row["marks"]
+    }
     # A neighbour in earnest would be named instead.
     assert {"oversubscribed", "disturbed"} & marks["greedy"]
     assert {"crowded", "disturbed"} & marks["crowded"]
@@ -124,7 +130,12 @@ def test_a_shard_tells_people_how_its_numbers_came_about(faulty):
     checkout, _ = faulty
     said = checkout.inspect(checkout.shards()[GOOD])
     (digest,) = re.findall(r"environment_digest: (\w{16})", said)
-    assert digest == json.loads((checkout.root / "results/environments/standin-1.0.json").read_text())["digest"]
+    assert (
+        digest
+        == json.loads((checkout.root / "results/environments/standin-1.0.json").read_text())[
+            "digest"
+        ]
+    )
     # Copied files are no checkout of git's, so the commit is not known here.
     for words in (
         "s per mini-batch, the median",
@@ -159,7 +170,9 @@ def small_disk(faulty):
     results = faulty[0].root / "results"
     kept = results.with_name("kept")
     shutil.copytree(results, kept)
-    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", results], capture_output=True, text=True)
+    mount = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", results], capture_output=True, text=True
+    )
     if mount.returncode != 0:
         shutil.rmtree(kept)
         pytest.skip(f"a file system cannot be mounted here: {mount.stderr.strip()}")
@@ -224,10 +237,20 @@ def test_a_limit_on_files(faulty, tmp_path):
     python.write_text(f'#!/bin/sh\nulimit -f 8\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
     shard_of_it = str(faulty[0].shards()[GOOD].relative_to(faulty[0].root))
-    check_a_full_disk(faulty[0], shard_of_it, lambda: None, lambda: None, STEPTIME_PYTHON=str(python))
-    merge = ["merge.shards", "--artefact", "shi2016_table4", "--config", '{"grid": "faults"}', "--output", "merged"]
+    check_a_full_disk(
+        faulty[0], shard_of_it, lambda: None, lambda: None, STEPTIME_PYTHON=str(python)
+    )
+    merge = [
+        "merge.shards",
+        "--artefact",
+        "shi2016_table4",
+        "--config",
+        '{"grid": "faults"}',
+        "--output",
+        "merged",
+    ]
     done = subprocess.run(
-        ["workflow/scripts/steptime", *merge],
+        ["workflow/scripts/launch", *merge],
         cwd=faulty[0].root,
         env=faulty[0].environment() | {"STEPTIME_PYTHON": str(python)},
         capture_output=True,

@@ -18,7 +18,9 @@ def test_an_interrupted_cell_is_the_only_one_to_be_measured_again(new_checkout):
             "[good, hangs]",
         )
     )
-    command = checkout.command("--config", "grid=faults", "--", f"results/shards/local-cpu/{GOOD}.parquet")
+    command = checkout.command(
+        "--config", "grid=faults", "--", f"results/shards/local-cpu/{GOOD}.parquet"
+    )
     assert subprocess.run(command, cwd=checkout.root, env=checkout.environment()).returncode == 0
     measured = checkout.times()
     running = checkout.start(*TABLE)
@@ -33,6 +35,8 @@ def test_an_interrupted_cell_is_the_only_one_to_be_measured_again(new_checkout):
     assert checkout.times() == measured
     assert not checkout.leftovers()
     grid.write_text(grid.read_text().replace("seconds: 60", "seconds: 2"))
-    checkout.snakemake("--config", "grid=faults", "--rerun-triggers", "mtime", "--", "shi2016_table4")
+    checkout.snakemake(
+        "--config", "grid=faults", "--rerun-triggers", "mtime", "--", "shi2016_table4"
+    )
     assert set(checkout.shards()) == {GOOD, HANGING}
     assert checkout.times()[GOOD] == measured[GOOD]

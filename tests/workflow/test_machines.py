@@ -23,7 +23,9 @@ CONFIG = ("--config", "grid=mine.yaml", "platforms=platforms.yaml")
 
 def configured(checkout, platforms, **needs):
     """The checkout with a grid of these platforms."""
-    entries = {name: {"label": name, "device": "cpu", "cores": CORES[name], **needs} for name in CORES}
+    entries = {
+        name: {"label": name, "device": "cpu", "cores": CORES[name], **needs} for name in CORES
+    }
     (checkout.root / "platforms.yaml").write_text(yaml.safe_dump(entries))
     (checkout.root / "mine.yaml").write_text(yaml.safe_dump(GRID | {"platforms": platforms}))
     return checkout
@@ -58,7 +60,7 @@ def table_of(checkout):
 def carry(checkout, *arguments):
     """`make pack` or `make merge`."""
     done = subprocess.run(
-        ["workflow/scripts/steptime", "merge.carry", *arguments],
+        ["workflow/scripts/launch", "cells.carry", *arguments],
         cwd=checkout.root,
         env=checkout.environment() | {"STEPTIME_PYTHON": sys.executable},
         capture_output=True,
@@ -67,16 +69,23 @@ def carry(checkout, *arguments):
     assert done.returncode == 0, done.stderr
 
 
-def test_what_three_machines_packed_is_one_table_with_a_column_of_each(machines, elsewhere, tmp_path):
+def test_what_three_machines_packed_is_one_table_with_a_column_of_each(
+    machines, elsewhere, tmp_path
+):
     refused = elsewhere.snakemake(*CONFIG, "--", "shi2016_table4").stdout
-    assert "2 shards of the platform 'desktop' are missing" in refused and "`make merge FROM=" in refused
+    assert (
+        "2 shards of the platform 'desktop' are missing" in refused
+        and "`make merge FROM=" in refused
+    )
     for name, checkout in machines.items():
         packed = str(tmp_path / f"{name}.tar.gz")
         carry(checkout, "pack", "--to", packed)
         carry(elsewhere, "take", "--from", packed, "--platforms", "platforms.yaml")
     rows, text = table_of(elsewhere)
     found = rows.groupby("platform")[["threads", "environment"]].agg(["max", "nunique"])
-    assert found["threads"]["max"].to_dict() == CORES and set(found["environment"]["nunique"]) == {2}
+    assert found["threads"]["max"].to_dict() == CORES and set(found["environment"]["nunique"]) == {
+        2
+    }
     assert all(f"Here: {name}" in text for name in CORES), text
     for name, checkout in machines.items():
         own = pd.read_parquet(checkout.root / "results/tables/shi2016_table4.parquet")
@@ -96,7 +105,9 @@ def test_a_store_carries_results_through_a_storage_plugin(machines, elsewhere, t
     for checkout in machines.values():
         done = checkout.snakemake(*CONFIG, store, "--", "share")
         assert done.returncode == 0 and "cell 1 of" not in done.stdout, done.stdout
-    assert {path.name for path in (tmp_path / "shared/steptime").iterdir()} == {f"{name}.tar.gz" for name in CORES}
+    assert {path.name for path in (tmp_path / "shared/steptime").iterdir()} == {
+        f"{name}.tar.gz" for name in CORES
+    }
     done = elsewhere.snakemake(*CONFIG, store, "--", "fetch")
     assert done.returncode == 0, done.stdout
     assert sorted(table_of(elsewhere)[0]["platform"]) == sorted([*CORES, *CORES])
@@ -108,7 +119,13 @@ def test_a_store_gets_what_its_own_platform_trains_too(new_checkout, tmp_path):
     entries = yaml.safe_load((checkout.root / "platforms.yaml").read_text())
     entries["server"]["cpu"] = "another processor"
     (checkout.root / "platforms.yaml").write_text(yaml.safe_dump(entries))
-    training = {"networks": ["mnist"], "threads": ["all"], "seeds": 2, "most_epochs": 1, "budget_seconds": 60}
+    training = {
+        "networks": ["mnist"],
+        "threads": ["all"],
+        "seeds": 2,
+        "most_epochs": 1,
+        "budget_seconds": 60,
+    }
     (checkout.root / "mine.yaml").write_text(
         yaml.safe_dump(GRID | {"platforms": ["desktop", "server"], "training": training})
     )

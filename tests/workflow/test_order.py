@@ -2,7 +2,7 @@
 
 import pytest
 
-from measure import shard
+from steptime.cells import shard
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,10 @@ def order(new_checkout):
     done = checkout.snakemake("--config", "grid=faults", "--", "shi2016_table4")
     assert done.returncode == 0, done.stdout
     rows = [shard.read(path)[0].slice(0, 1).to_pylist()[0] for path in checkout.shards().values()]
-    return [(row["repeat"], row["adapter_mode"]) for row in sorted(rows, key=lambda row: row["started_at"])]
+    return [
+        (row["repeat"], row["adapter_mode"])
+        for row in sorted(rows, key=lambda row: row["started_at"])
+    ]
 
 
 def test_every_cell_is_measured_once_before_any_is_measured_twice(order):

@@ -7,7 +7,8 @@ import sys
 import pandas as pd
 import pytest
 
-from measure import machine, shard
+from steptime import machine
+from steptime.cells import shard
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,10 @@ def test_a_thread_variable_that_stays_at_one_is_marked(planted):
     checkout, ours = planted
     assert ours.loc["graph", "effective_threads"] < 1.1
     assert "idle threads" in ours.loc["graph", "marks"]
-    assert "used less CPU than it was given" in (checkout.root / "results/tables/shi2016_table4.md").read_text()
+    assert (
+        "used less CPU than it was given"
+        in (checkout.root / "results/tables/shi2016_table4.md").read_text()
+    )
     (path,) = (path for name, path in checkout.shards().items() if ".graph-" in name)
     assert shard.read(path)[1]["worker"]["ready"]["threads"] == 1
 
@@ -56,7 +60,12 @@ def test_a_busy_neighbour_is_marked_wherever_the_cell_is_shown(new_checkout):
         neighbour.wait()
     assert done.returncode == 0, done.stdout
     assert "(disturbed: something else was at work)" in done.stdout
-    for shown in ("tables/shi2016_table4", "figures/shi2016_fig1a", "tables/startup", "tables/ratios"):
+    for shown in (
+        "tables/shi2016_table4",
+        "figures/shi2016_fig1a",
+        "tables/startup",
+        "tables/ratios",
+    ):
         rows = pd.read_csv(checkout.root / f"results/{shown}.csv")
         rows = rows[rows["environment"] == "standin-1.0"]
         assert len(rows) and rows["marks"].str.contains("disturbed").all(), shown
@@ -67,7 +76,7 @@ def test_a_busy_neighbour_is_marked_wherever_the_cell_is_shown(new_checkout):
 def selected(checkout):
     """What `make again` would measure once more."""
     done = subprocess.run(
-        ["workflow/scripts/steptime", "measure.disturbed", "--grid", "faults"],
+        ["workflow/scripts/launch", "cells.disturbed", "--grid", "faults"],
         cwd=checkout.root,
         env=checkout.environment() | {"STEPTIME_PYTHON": sys.executable},
         capture_output=True,

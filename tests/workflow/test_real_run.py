@@ -9,9 +9,9 @@ import pytest
 import yaml
 from conftest import ROOT
 
-from environments import build, pins
-from measure import shard
-from report import timeline
+from steptime.artefacts import timeline
+from steptime.cells import shard
+from steptime.environments import build, pins
 
 NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 GRID = ("--config", "grid=ci", "--")
@@ -25,7 +25,9 @@ def cells(whole_run):
 
 def test_every_cell_is_measured(cells):
     assert len(cells) == 3 * (6 + 1)
-    assert cells["status"].tolist() == ["ok"] * len(cells), cells[["environment", "network", "status", "reason"]]
+    assert cells["status"].tolist() == ["ok"] * len(cells), cells[
+        ["environment", "network", "status", "reason"]
+    ]
 
 
 def test_every_network_has_the_papers_size_and_learns(cells):
@@ -47,16 +49,23 @@ def test_a_network_is_trained_on_real_digits_in_every_framework(whole_run):
     assert sorted(row["framework"] for row in rows) == ["mxnet", "tensorflow", "torch"]
     for row in rows:
         assert (row["status"], row["stopped"], row["epoch"]) == ("ok", "epochs", 1), row["reason"]
-        assert row["dataset_label"] == "MNIST, 5,000 of its training images" and row["accuracy"] > 0.6
+        assert (
+            row["dataset_label"] == "MNIST, 5,000 of its training images" and row["accuracy"] > 0.6
+        )
     for path, row in zip(paths, rows, strict=True):
         said = whole_run[0].inspect(path)
         words = f"{100 * row['accuracy']:.2f} % of the test images right: all epochs were trained"
         assert words in said and re.search(r"resident_bytes: [\d,]{9,} to [\d,]{9,}", said), said
     words = (root / "results/tables/shatnawi2018_table3.md").read_text()
-    assert words.count("accuracy not reached: ") == 3 and "MNIST, 5,000 of its training images" in words
+    assert (
+        words.count("accuracy not reached: ") == 3
+        and "MNIST, 5,000 of its training images" in words
+    )
 
 
-def test_trainings_that_were_copied_with_their_data_sets_are_not_made_again(whole_run, new_checkout):
+def test_trainings_that_were_copied_with_their_data_sets_are_not_made_again(
+    whole_run, new_checkout
+):
     here = new_checkout()
     here.copy_badly(whole_run[0], "training", "proofs", "datasets", "environments")
     (here.root / "results/training/all.parquet").unlink()
@@ -74,11 +83,16 @@ def test_the_pins_of_every_environment_are_closed(whole_run):
 def test_every_cell_has_a_proof(cells, whole_run):
     for _, cell in cells.iterrows():
         name = f"{cell['environment']}.{cell['adapter_mode']}-{cell['network']}.json"
-        assert json.loads((whole_run[0].root / "results/proofs" / name).read_text())["proof_id"] == cell["proof_id"]
+        assert (
+            json.loads((whole_run[0].root / "results/proofs" / name).read_text())["proof_id"]
+            == cell["proof_id"]
+        )
 
 
 def test_threads_are_real(cells):
-    assert (cells["effective_threads"] <= 1.1 * cells["threads"]).all(), cells[["environment", "effective_threads"]]
+    assert (cells["effective_threads"] <= 1.1 * cells["threads"]).all(), cells[
+        ["environment", "effective_threads"]
+    ]
 
 
 def test_no_two_cells_overlap(whole_run):
@@ -86,8 +100,13 @@ def test_no_two_cells_overlap(whole_run):
     assert timeline.sentence(spans) == "No two of 21 cells overlapped."
     assert len(pd.read_csv(whole_run[0].root / "results/figures/timeline.csv")) == 21
     # The parts of a cell that the worker itself timed lie within its span.
-    parts = [shard.read(path)[0].slice(0, 1).to_pylist()[0] for path in whole_run[0].shards().values()]
-    least = {row["started_at"]: row["import_seconds"] + row["build_seconds"] + row["wall_seconds"] for row in parts}
+    parts = [
+        shard.read(path)[0].slice(0, 1).to_pylist()[0] for path in whole_run[0].shards().values()
+    ]
+    least = {
+        row["started_at"]: row["import_seconds"] + row["build_seconds"] + row["wall_seconds"]
+        for row in parts
+    }
     assert (spans["seconds"] >= spans["started_at"].map(least)).all()
 
 
@@ -139,7 +158,9 @@ def test_one_thread_is_one_thread(whole_run):
     grid |= {"table_batches": {"lstm32": 8}, "figure_batches": {"lstm32": [8]}}
     (checkout.root / "one.yaml").write_text(yaml.safe_dump(grid))
     before = set(checkout.shards())
-    done = checkout.snakemake("--config", "grid=one.yaml", "--", "results/merged/shi2016_fig1e.parquet")
+    done = checkout.snakemake(
+        "--config", "grid=one.yaml", "--", "results/merged/shi2016_fig1e.parquet"
+    )
     assert done.returncode == 0, done.stdout
     added = {name: path for name, path in checkout.shards().items() if name not in before}
     rows = [shard.read(path)[0].slice(0, 1).to_pylist()[0] for path in added.values()]

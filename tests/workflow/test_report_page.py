@@ -67,7 +67,11 @@ def test_snakemake_s_own_report_has_each_artefact_with_its_caption(whole_run):
     done = checkout.snakemake("--config", "grid=ci", "--report", "snakemake.html")
     assert done.returncode == 0, done.stdout
     text = (checkout.root / "snakemake.html").read_text()
-    for words in ("shi2016_fig1a", "has its reason in a footnote", "results/tables/shi2016_table4.csv"):
+    for words in (
+        "shi2016_fig1a",
+        "has its reason in a footnote",
+        "results/tables/shi2016_table4.csv",
+    ):
         assert words in text
 
 
@@ -102,7 +106,9 @@ def test_every_cell_has_an_interval_a_share_of_the_peak_and_its_memory_or_a_reas
     assert len(rows) == 21
     for status, reason, *texts in rows:
         if status == "ok":
-            assert all(re.fullmatch(form, text) for form, text in zip(forms.values(), texts, strict=True)), texts
+            assert all(
+                re.fullmatch(form, text) for form, text in zip(forms.values(), texts, strict=True)
+            ), texts
         else:
             assert reason and set(texts) == {"–"}
 
@@ -138,7 +144,9 @@ def luminance(colour):
     """Relative luminance of '#rgb' or '#rrggbb' (WCAG 2.1)."""
     digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
     parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
@@ -150,5 +158,7 @@ def test_every_colour_of_text_can_be_read_on_every_ground(report):
         colours = dict(re.findall(r"--(\w+): (#\w+)", theme))
         for ink in ("ink", "soft", "ours"):
             for ground in ("paper", "band"):
-                light, dark = sorted((luminance(colours[ink]), luminance(colours[ground])), reverse=True)
+                light, dark = sorted(
+                    (luminance(colours[ink]), luminance(colours[ground])), reverse=True
+                )
                 assert (light + 0.05) / (dark + 0.05) >= 4.5, (ink, ground, theme)

@@ -22,7 +22,7 @@ rule findings:
             f"{REPORT}/findings.py",
             f"{REPORT}/evidence.py",
             f"{REPORT}/expressions.py",
-            "workflow/scripts/worker/networks.py",
+            "workflow/scripts/steptime/networks/specification.py",
         ],
     output:
         table_files("findings"),
@@ -31,7 +31,7 @@ rule findings:
     conda:
         "../../envs/workflow.yaml"
     shell:
-        "workflow/scripts/steptime report.findings --merged {input.merged} --papers resources/papers"
+        "workflow/scripts/launch artefacts.findings --merged {input.merged} --papers resources/papers"
         " --frameworks {input.frameworks} --networks {input.networks}"
         " --output-prefix results/tables/findings 2>&1 | tee {log} >&2"
 
@@ -57,7 +57,7 @@ rule agreement:
     conda:
         "../../envs/workflow.yaml"
     shell:
-        "workflow/scripts/steptime report.agreement --merged {input.merged} --papers resources/papers"
+        "workflow/scripts/launch artefacts.agreement --merged {input.merged} --papers resources/papers"
         " --frameworks {input.frameworks} --networks {input.networks}"
         " --table-prefix results/tables/agreement --figure-prefix results/figures/agreement 2>&1 | tee {log} >&2"
 
@@ -78,7 +78,7 @@ rule catalogue:
         targets=targets_of_papers,
         grid=CONFIGURATION.grid_name,
     shell:
-        "workflow/scripts/steptime report.catalogue --targets {params.targets:q} --grid {params.grid:q}"
+        "workflow/scripts/launch artefacts.catalogue --targets {params.targets:q} --grid {params.grid:q}"
         " --papers resources/papers --frameworks {input.frameworks} --networks {input.networks}"
         " --output-prefix results/tables/catalogue 2>&1 | tee {log} >&2"
 

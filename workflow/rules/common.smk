@@ -14,18 +14,19 @@ ROOT = Path(workflow.basedir)
 SCRIPTS = ROOT / "workflow" / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-import configuration
-import grid
-from environments import pins, prepare
-from measure import adopt, progress
-from train import plan
-from worker import networks
+from steptime import networks
+from steptime.cells import adopt
+from steptime.environments import pins, prepare
+from steptime.plan import configuration, digests, grid, trainings
+from steptime.supervisor import progress
 
 # Planning makes millions of objects that all stay; to look for garbage among them took a fifth of its time.
 gc.set_threshold(200_000, 50, 100)
 
 # What the programs must know and no parameter may hold: it differs between machines and checkouts, and changes no number.
-NEEDED = "pandas pyarrow scipy matplotlib psutil pynvml jsonschema jinja2 itables rich yaml uv".split()
+NEEDED = (
+    "pandas pyarrow scipy matplotlib psutil pynvml jsonschema jinja2 itables rich yaml uv".split()
+)
 if all(map(find_spec, NEEDED)):
     os.environ.setdefault("STEPTIME_PYTHON", sys.executable)
 METHODS = {method.name.lower() for method in workflow.deployment_settings.deployment_method}
@@ -34,7 +35,7 @@ os.environ.update(STEPTIME_DEPLOYMENT="conda" if "conda" in METHODS else "venv")
 try:
     CONFIGURATION = configuration.load(ROOT, config)
     PLAN = grid.expand(CONFIGURATION, len(os.sched_getaffinity(0)))
-    TRAININGS = plan.expand(CONFIGURATION, len(os.sched_getaffinity(0)))
+    TRAININGS = trainings.expand(CONFIGURATION, len(os.sched_getaffinity(0)))
 except configuration.ConfigurationError as error:
     # Not a WorkflowError: it would wrap the sentence in lines about this file.
     sys.exit(str(error))
@@ -50,7 +51,9 @@ REPORTED_CELLS = [PLAN.cells[key] for key in PLAN.artefacts.get(REPORTED, [])]
 TRAINED = "results/training/all.parquet"
 
 # The proof of every network in every environment and mode that the grid has cells of.
-PROVEN = dict.fromkeys(f"{cell.environment}.{cell.adapter_mode}-{cell.network}" for cell in PLAN.cells.values())
+PROVEN = dict.fromkeys(
+    f"{cell.environment}.{cell.adapter_mode}-{cell.network}" for cell in PLAN.cells.values()
+)
 
 
 # One machine measures cells in the order of the plan, when everything is built and proven: of the jobs that are ready, the
@@ -66,7 +69,11 @@ def choice(names):
 
 def known_environments():
     """Every environment of the catalogue."""
-    return [name for framework in CONFIGURATION.frameworks.values() for name in framework["environments"]]
+    return [
+        name
+        for framework in CONFIGURATION.frameworks.values()
+        for name in framework["environments"]
+    ]
 
 
 def grid_environments():
@@ -77,16 +84,27 @@ def grid_environments():
 @cache
 def network_digest(network):
     """Digest of the full-size and the narrow specification of a network."""
-    return configuration.digest([networks.specify(network, CONFIGURATION.networks, narrow) for narrow in (False, True)])
+    return digests.digest(
+        [networks.specify(network, CONFIGURATION.networks, narrow) for narrow in (False, True)]
+    )
 
 
 @cache
-def worker_digest(adapter):
+def code_for(network, *modules):
+    """Digest of modules and all that they import, without what only layers need that the network has not."""
+    files = digests.closure(*map(digests.module_path, modules))
+    used = {node["op"] for node in networks.specify(network, CONFIGURATION.networks)["nodes"]}
+    return digests.code_digest(files, networks.LAYER_KINDS, used)
+
+
+def worker_digest(adapter, network):
     """Digest of the code that runs in a worker with this adapter: an edit of it makes other numbers."""
-    worker = SCRIPTS / "worker"
-    files = [worker / f"{name}.py" for name in ("__main__", "data", "networks", "statistics", "timing")]
-    others = configuration.with_imports(worker / "adapters" / f"{adapter}.py")
-    return configuration.code_digest(sorted({*files, *others}))
+    return code_for(network, "worker.__main__", f"worker.adapters.{adapter}")
+
+
+def proof_digest(network):
+    """Digest of the code that judges a proof: an edit of it may give another verdict."""
+    return code_for(network, "steptime.prove.compare", "steptime.prove.golden")
 
 
 def preparing_step(environment):
@@ -101,13 +119,13 @@ def environment_digest(environment):
 
 
 @cache
-def framework_facts(environment):
-    """The adapter of an environment, the variables that its worker gets, and the digest of its code."""
+def framework_facts(environment, network):
+    """The adapter of an environment, the variables that its worker gets, and the digest of its code for a network."""
     framework = CONFIGURATION.entry_of(environment)
     return {
         "adapter": framework["adapter"],
         "variables": framework.get("variables", {}),
-        "worker_digest": worker_digest(framework["adapter"]),
+        "worker_digest": worker_digest(framework["adapter"], network),
     }
 
 
@@ -122,7 +140,7 @@ def cell_key(wildcards):
 def measuring_job(wildcards):
     """All that decides the number of a cell, as JSON: the cell, its framework's settings and how it is sampled."""
     cell = PLAN.cells[cell_key(wildcards)]
-    facts = framework_facts(cell.environment) | {
+    facts = framework_facts(cell.environment, cell.network) | {
         "cell": cell.facts(),
         "network_digest": network_digest(cell.network),
         "sampling": CONFIGURATION.grid["sampling"],
@@ -137,19 +155,21 @@ def training_job(wildcards):
         f"{wildcards.platform}/{wildcards.environment}.{wildcards.mode}-{wildcards.network}-on-{wildcards.dataset}"
         f"-b{wildcards.batch}-t{wildcards.threads}-d{wildcards.devices}-r{wildcards.repeat}"
     ]
-    facts = plan.job_of(CONFIGURATION, training) | framework_facts(training.environment)
+    facts = trainings.job_of(CONFIGURATION, training) | framework_facts(
+        training.environment, training.network
+    )
     facts["network_digest"] = network_digest(training.network)
-    facts["training_digest"] = configuration.code_digest([SCRIPTS / "worker" / "training.py"])
     return json.dumps(facts, sort_keys=True)
 
 
 def proving_job(wildcards):
     """All that decides the proof of a network in an environment and mode, as JSON."""
-    facts = framework_facts(wildcards.environment) | {
+    facts = framework_facts(wildcards.environment, wildcards.network) | {
         "environment": wildcards.environment,
         "mode": wildcards.mode,
         "network": wildcards.network,
         "network_digest": network_digest(wildcards.network),
+        "proof_digest": proof_digest(wildcards.network),
     }
     return json.dumps(facts, sort_keys=True)
 
@@ -179,7 +199,12 @@ def paper_of(entry):
 
 def every_artefact():
     """The files of every artefact that the grid has all for."""
-    return [file for entry in workflow.rules if paper_of(entry) and not lacks(entry) for file in entry.output]
+    return [
+        file
+        for entry in workflow.rules
+        if paper_of(entry) and not lacks(entry)
+        for file in entry.output
+    ]
 
 
 def lacks(entry):
@@ -199,9 +224,17 @@ def targets_of_papers(wildcards):
     targets = {}
     for entry in workflow.rules:
         if paper_of(entry):
-            merged = [Path(str(path)).stem for path in entry.input if str(path).startswith("results/merged/")]
+            merged = [
+                Path(str(path)).stem
+                for path in entry.input
+                if str(path).startswith("results/merged/")
+            ]
             # The rule may have rows of ours, but the grid has none for it.
-            rows = [getattr(entry.input, name) for name in ("merged", "trained") if hasattr(entry.input, name)]
+            rows = [
+                getattr(entry.input, name)
+                for name in ("merged", "trained")
+                if hasattr(entry.input, name)
+            ]
             state = lacks(entry) or ("made" if all(rows) else "printed numbers only")
             cells = sum(len(PLAN.artefacts[name]) for name in merged if name in PLAN.artefacts)
             cells += len(TRAININGS) if TRAINED in entry.input else 0
@@ -226,9 +259,18 @@ def report_job(wildcards, input):
     for entry in workflow.rules:
         files = [str(file) for file in entry.output if result_kind(file)]
         unread = lacks(entry) == "data set not configured"
-        why = "its data set is not configured." if unread else f"the grid {CONFIGURATION.grid_name} has no cell of it."
+        why = (
+            "its data set is not configured."
+            if unread
+            else f"the grid {CONFIGURATION.grid_name} has no cell of it."
+        )
         missing = why if set(files) - set(input.shown) else ""
-        facts = {"name": entry.name, "about": entry.docstring, "paper": paper_of(entry), "files": files}
+        facts = {
+            "name": entry.name,
+            "about": entry.docstring,
+            "paper": paper_of(entry),
+            "files": files,
+        }
         artefacts += [facts | {"missing": missing}] if files else []
     policy = {name: CONFIGURATION.grid[name] for name in ("sampling", "limits")}
     return json.dumps({"grid": CONFIGURATION.grid_name, **policy, "artefacts": artefacts})
@@ -236,7 +278,11 @@ def report_job(wildcards, input):
 
 def mark_for_reports():
     """Marks what a reader opens of every artefact for `snakemake --report`, in whichever file its rule stands."""
-    captions = {("tables", ".html"): "table", ("figures", ".svg"): "figure", ("report", ".html"): "page"}
+    captions = {
+        ("tables", ".html"): "table",
+        ("figures", ".svg"): "figure",
+        ("report", ".html"): "page",
+    }
     for entry in workflow.rules:
         for file in entry.output:
             caption = captions.get((Path(file).parent.name, Path(file).suffix))
@@ -252,7 +298,12 @@ def mark_for_reports():
 
 def begin_run():
     """Notes how many cells this run will measure, for the progress that each of them prints."""
-    progress.begin(sum(job.rule.name in ("measure_cell", "train_network") for job in workflow.dag.needrun_jobs()))
+    progress.begin(
+        sum(
+            job.rule.name in ("measure_cell", "train_network")
+            for job in workflow.dag.needrun_jobs()
+        )
+    )
     # On this machine, Snakemake's limit on starts per second must be off: each round of its scheduler sets a timer that
     # sets off a round of its own, so that after some dozens of jobs it takes 6 % of a CPU from the cell that is timed.
     if workflow.local_exec:
@@ -262,7 +313,10 @@ def begin_run():
 def end_run(succeeded):
     """Prints what the run has made: the table, where the files are, how long it took."""
     files = [
-        file for job in workflow.dag.jobs for file in job.output if re.match(r"results/(tables|figures|report)/", file)
+        file
+        for job in workflow.dag.jobs
+        for file in job.output
+        if re.match(r"results/(tables|figures|report)/", file)
     ]
     status = "--succeeded" if succeeded else "--failed"
-    shell("workflow/scripts/steptime report.summary {status} {files:q}")
+    shell("workflow/scripts/launch render.summary {status} {files:q}")

@@ -1,5 +1,5 @@
 # A data set is read, checked and written once, as plain arrays that every worker can read.
-from datasets import splits
+from steptime.datasets import splits
 
 splits.publish(CONFIGURATION.data)
 
@@ -20,8 +20,8 @@ rule prepare_dataset:
     conda:
         "../../envs/workflow.yaml"
     params:
-        entry=lambda wildcards: configuration.digest(CONFIGURATION.datasets[wildcards.dataset]),
-        code=configuration.code_digest([SCRIPTS / "datasets" / f"{name}.py" for name in ("formats", "splits")]),
+        entry=lambda wildcards: digests.digest(CONFIGURATION.datasets[wildcards.dataset]),
+        code=digests.program_digest("steptime.datasets.splits"),
     shell:
-        "workflow/scripts/steptime datasets.splits --dataset {wildcards.dataset}"
+        "workflow/scripts/launch datasets.splits --dataset {wildcards.dataset}"
         " --train {output.train} --test {output.test} 2>&1 | tee {log} >&2"

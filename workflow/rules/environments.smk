@@ -35,7 +35,7 @@ rule build_environment:
         prepare=lambda wildcards: preparing_step(wildcards.environment),
         digest=lambda wildcards: environment_digest(wildcards.environment),
     shell:
-        "workflow/scripts/steptime environments.build --spec {params.spec}"
+        "workflow/scripts/launch environments.build --spec {params.spec}"
         " --environment {wildcards.environment} --prepare={params.prepare}"
         " --output {output.manifest} --log {log}"
 
@@ -44,7 +44,7 @@ rule read_metadata:
     """Read what the package of a framework says of itself."""
     input:
         manifest="results/environments/{environment}.json",
-        code="workflow/scripts/environments/metadata.py",
+        code="workflow/scripts/steptime/environments/metadata.py",
     output:
         "results/metadata/{environment}.json",
     log:
@@ -54,5 +54,5 @@ rule read_metadata:
     params:
         package=lambda wildcards: CONFIGURATION.framework_of(wildcards.environment),
     shell:
-        "workflow/scripts/steptime environments.metadata --manifest {input.manifest} --package {params.package}"
+        "workflow/scripts/launch environments.metadata --manifest {input.manifest} --package {params.package}"
         " --output {output} 2>&1 | tee {log} >&2"

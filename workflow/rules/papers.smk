@@ -1,7 +1,7 @@
 # What the papers' rules share; papers/ has one file for each paper. A table or figure reads the merged rows of its own
 # cells, what the paper printed, and the code that makes it, so that an edit of any of them makes it again.
 
-PAPERS = "workflow/scripts/papers"
+PAPERS = "workflow/scripts/steptime/artefacts"
 
 # What every artefact of every paper reads besides its own numbers.
 PAPER_INPUTS = {
@@ -12,14 +12,21 @@ PAPER_INPUTS = {
         f"{PAPERS}/command.py",
         f"{PAPERS}/inputs.py",
         f"{PAPERS}/kinds.py",
-        f"{PAPERS}/wording.py",
-        "workflow/scripts/merge/intervals.py",
-        "workflow/scripts/merge/summary.py",
+        "workflow/scripts/steptime/render/words.py",
+        "workflow/scripts/steptime/merge/intervals.py",
+        "workflow/scripts/steptime/merge/summary.py",
         "workflow/scripts/worker/statistics.py",
     ],
 }
-TABLE_CODE = [f"{PAPERS}/render.py", f"{PAPERS}/page.html.jinja", f"{PAPERS}/style.css"]
-FIGURE_CODE = [f"{PAPERS}/figure.py", f"{PAPERS}/steptime.mplstyle"]
+TABLE_CODE = [
+    "workflow/scripts/steptime/render/tables.py",
+    "workflow/scripts/steptime/render/page.html.jinja",
+    "workflow/scripts/steptime/render/style.css",
+]
+FIGURE_CODE = [
+    "workflow/scripts/steptime/render/figures.py",
+    "workflow/scripts/steptime/render/steptime.mplstyle",
+]
 
 
 def paper_files(paper):
@@ -29,7 +36,9 @@ def paper_files(paper):
 
 def table_files(name):
     """The files of a table."""
-    return multiext(f"results/tables/{name}", parquet=".parquet", csv=".csv", md=".md", html=".html", tex=".tex")
+    return multiext(
+        f"results/tables/{name}", parquet=".parquet", csv=".csv", md=".md", html=".html", tex=".tex"
+    )
 
 
 def figure_files(name):

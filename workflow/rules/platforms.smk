@@ -1,14 +1,17 @@
 # Where a cell may be measured, and what a cluster is asked for. Functions only.
 import math
 
-from measure import placement
+from steptime.machine import placement
 
 # For the programs, as the interpreter is: which partition a node is in changes no number.
 placement.publish(CONFIGURATION.platforms)
 
 # Cells go to a cluster where jobs are counted and no host is shared out: profiles/default limits the host, profiles/slurm
 # the jobs. Snakemake itself tells its executor only after this file was read.
-ON_CLUSTER = workflow.resource_settings.nodes is not None and "host" not in workflow.resource_settings.resources
+ON_CLUSTER = (
+    workflow.resource_settings.nodes is not None
+    and "host" not in workflow.resource_settings.resources
+)
 
 # What SLURM has as an option of its own; the keys are those of `cluster` in config/platforms.yaml.
 OPTIONS = {
@@ -53,7 +56,11 @@ PEAKS = within_reach("peaks", (cell.platform for cell in REPORTED_CELLS if cell.
 def files_at_hand(paths):
     """The files of cells, given by their keys, of which those that this run cannot measure must be there already."""
     for platform, reason in ELSEWHERE.items():
-        missing = [path for key, path in paths.items() if key.startswith(f"{platform}/") and not Path(path).exists()]
+        missing = [
+            path
+            for key, path in paths.items()
+            if key.startswith(f"{platform}/") and not Path(path).exists()
+        ]
         if reason and missing:
             raise WorkflowError(
                 f"{len(missing)} shards of the platform '{platform}' are missing, such as {missing[0]}, and "
@@ -83,7 +90,9 @@ def asked_of_slurm(seconds=CONFIGURATION.grid["limits"]["seconds"]):
         # All CPUs of the node, not the cell's threads: a step that is bound to 2 CPUs may get two halves of one core, and
         # the supervisor could not take one of each.
         "cpus_per_task": from_cluster(lambda needs: needs["cores"]),
-        "slurm_extra": from_cluster(lambda needs: f"--exclusive {needs['cluster'].get('extra', '')}".strip()),
+        "slurm_extra": from_cluster(
+            lambda needs: f"--exclusive {needs['cluster'].get('extra', '')}".strip()
+        ),
         "runtime": from_cluster(lambda needs: math.ceil(seconds / 60) + START_MINUTES),
     }
 

@@ -12,7 +12,7 @@ localrules:
     write_report,
 
 
-REPORT = "workflow/scripts/report"
+REPORT = "workflow/scripts/steptime/artefacts"
 
 WORDS = {
     "frameworks": "resources/papers/frameworks.yaml",
@@ -20,9 +20,9 @@ WORDS = {
     "code": [
         f"{REPORT}/common.py",
         f"{PAPERS}/inputs.py",
-        f"{PAPERS}/wording.py",
-        "workflow/scripts/merge/intervals.py",
-        "workflow/scripts/merge/summary.py",
+        "workflow/scripts/steptime/render/words.py",
+        "workflow/scripts/steptime/merge/intervals.py",
+        "workflow/scripts/steptime/merge/summary.py",
         "workflow/scripts/worker/statistics.py",
         *TABLE_CODE,
     ],
@@ -44,9 +44,9 @@ rule peak:
         threads=lambda wildcards: sorted(
             {cell.threads for cell in REPORTED_CELLS if cell.platform == wildcards.platform}
         ),
-        code=configuration.code_digest([SCRIPTS / "measure" / "peak.py"]),
+        code=digests.program_digest("steptime.machine.peak"),
     shell:
-        "workflow/scripts/steptime measure.peak --threads {params.threads} --output {output} 2>&1 | tee {log} >&2"
+        "workflow/scripts/launch machine.peak --threads {params.threads} --output {output} 2>&1 | tee {log} >&2"
 
 
 rule proofs:
@@ -54,7 +54,7 @@ rule proofs:
     input:
         **WORDS,
         proofs=[f"results/proofs/{name}.details.json" for name in PROVEN],
-        builder=[f"{REPORT}/proofs.py", "workflow/scripts/worker/networks.py"],
+        builder=[f"{REPORT}/proofs.py", "workflow/scripts/steptime/networks/specification.py"],
     output:
         table_files("proofs"),
     log:
@@ -64,7 +64,7 @@ rule proofs:
     params:
         owners=json.dumps({name: CONFIGURATION.framework_of(name) for name in grid_environments()}),
     shell:
-        "workflow/scripts/steptime report.proofs --proofs {input.proofs} --owners {params.owners:q}"
+        "workflow/scripts/launch artefacts.proofs --proofs {input.proofs} --owners {params.owners:q}"
         " --frameworks {input.frameworks} --networks {input.networks}"
         " --output-prefix results/tables/proofs 2>&1 | tee {log} >&2"
 
@@ -80,7 +80,7 @@ rule efficiency:
             f"{REPORT}/efficiency.py",
             f"{REPORT}/roofline.py",
             f"{REPORT}/traffic.py",
-            "workflow/scripts/worker/networks.py",
+            "workflow/scripts/steptime/networks/specification.py",
         ],
     output:
         table_files("efficiency"),
@@ -90,7 +90,7 @@ rule efficiency:
     conda:
         "../../envs/workflow.yaml"
     shell:
-        "workflow/scripts/steptime report.efficiency --merged {input.merged} --peaks {input.peaks}"
+        "workflow/scripts/launch artefacts.efficiency --merged {input.merged} --peaks {input.peaks}"
         " --frameworks {input.frameworks} --networks {input.networks}"
         " --table-prefix results/tables/efficiency --figure-prefix results/figures/efficiency 2>&1 | tee {log} >&2"
 
@@ -109,7 +109,7 @@ rule ratios:
     conda:
         "../../envs/workflow.yaml"
     shell:
-        "workflow/scripts/steptime report.ratios --merged {input.merged}"
+        "workflow/scripts/launch artefacts.ratios --merged {input.merged}"
         " --frameworks {input.frameworks} --networks {input.networks}"
         " --table-prefix results/tables/ratios --figure-prefix results/figures/ratios 2>&1 | tee {log} >&2"
 
@@ -136,7 +136,7 @@ rule startup:
         # The grid names the shards again inside the program: thousands of paths do not fit on a command line.
         config=json.dumps(config, sort_keys=True),
     shell:
-        "workflow/scripts/steptime report.startup --artefact {params.artefact} --config {params.config:q}"
+        "workflow/scripts/launch artefacts.startup --artefact {params.artefact} --config {params.config:q}"
         " --frameworks {input.frameworks} --networks {input.networks}"
         " --table-prefix results/tables/startup --figure-prefix results/figures/startup 2>&1 | tee {log} >&2"
 
@@ -158,7 +158,7 @@ rule timeline:
     params:
         config=json.dumps(config, sort_keys=True),
     shell:
-        "workflow/scripts/steptime report.timeline --config {params.config:q}"
+        "workflow/scripts/launch artefacts.timeline --config {params.config:q}"
         " --frameworks {input.frameworks} --networks {input.networks}"
         " --figure-prefix results/figures/timeline 2>&1 | tee {log} >&2"
 
@@ -176,7 +176,7 @@ rule zoo:
             f"{REPORT}/tiles.py",
             f"{REPORT}/traffic.py",
             f"{REPORT}/zoo.py",
-            "workflow/scripts/worker/networks.py",
+            "workflow/scripts/steptime/networks/specification.py",
         ],
     output:
         table_files("zoo"),
@@ -190,7 +190,7 @@ rule zoo:
         # The grid names the shards again inside the program: thousands of paths do not fit on a command line.
         config=json.dumps(config, sort_keys=True),
     shell:
-        "workflow/scripts/steptime report.zoo --artefact {params.artefact} --config {params.config:q}"
+        "workflow/scripts/launch artefacts.zoo --artefact {params.artefact} --config {params.config:q}"
         " --merged {input.merged} --peaks {input.peaks} --frameworks {input.frameworks} --networks {input.networks}"
         " --table-prefix results/tables/zoo --figure-prefix results/figures/zoo 2>&1 | tee {log} >&2"
 
@@ -209,7 +209,7 @@ rule history:
     conda:
         "../../envs/workflow.yaml"
     shell:
-        "workflow/scripts/steptime report.history --merged {input.merged}"
+        "workflow/scripts/launch artefacts.history --merged {input.merged}"
         " --frameworks {input.frameworks} --networks {input.networks}"
         " --table-prefix results/tables/history --figure-prefix results/figures/history 2>&1 | tee {log} >&2"
 
@@ -217,8 +217,15 @@ rule history:
 # What `rule all` asks for: the artefacts of this file whose cells the grid has.
 REPORTS = [*rules.proofs.output, *rules.timeline.output]
 if REPORTED_CELLS:
-    REPORTS += [*rules.efficiency.output, *rules.ratios.output, *rules.startup.output, *rules.zoo.output]
-if len(grid_environments()) > len({CONFIGURATION.framework_of(name) for name in grid_environments()}):
+    REPORTS += [
+        *rules.efficiency.output,
+        *rules.ratios.output,
+        *rules.startup.output,
+        *rules.zoo.output,
+    ]
+if len(grid_environments()) > len(
+    {CONFIGURATION.framework_of(name) for name in grid_environments()}
+):
     REPORTS += [*rules.history.output]
 
 
@@ -228,9 +235,11 @@ rule write_report:
         **WORDS,
         shown=every_shown_file,
         merged=[f"results/merged/{artefact}.parquet" for artefact in PLAN.artefacts],
-        papers=sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("resources/papers/*/paper.yaml")),
+        papers=sorted(
+            str(path.relative_to(ROOT)) for path in ROOT.glob("resources/papers/*/paper.yaml")
+        ),
         builder=[
-            f"{REPORT}/{name}"
+            f"workflow/scripts/steptime/page/{name}"
             for name in "page.py cells.py embed.py explorer.py report.html.jinja page.css page.js".split()
         ],
     output:
@@ -242,5 +251,5 @@ rule write_report:
     params:
         job=report_job,
     shell:
-        "workflow/scripts/steptime report.page --job {params.job:q} --merged {input.merged} --papers {input.papers}"
+        "workflow/scripts/launch page.page --job {params.job:q} --merged {input.merged} --papers {input.papers}"
         " --frameworks {input.frameworks} --networks {input.networks} --output {output} 2>&1 | tee {log} >&2"

@@ -15,17 +15,29 @@ localrules:
 rule share:
     """Measure the cells of this run's own platforms, and put what was measured on them into the store."""
     input:
-        [storage(f"{STORE}/{platform}.tar.gz") for platform, reason in ELSEWHERE.items() if reason is None],
+        [
+            storage(f"{STORE}/{platform}.tar.gz")
+            for platform, reason in ELSEWHERE.items()
+            if reason is None
+        ],
 
 
 rule share_platform:
     """Put what was measured on one platform into the store."""
     input:
-        lambda wildcards: [shard_path(key) for key, cell in PLAN.cells.items() if cell.platform == wildcards.platform],
         lambda wildcards: [
-            f"results/training/{key}.parquet" for key, cell in TRAININGS.items() if cell.platform == wildcards.platform
+            shard_path(key)
+            for key, cell in PLAN.cells.items()
+            if cell.platform == wildcards.platform
         ],
-        lambda wildcards: [f"results/peaks/{name}.json" for name in PEAKS if name == wildcards.platform],
+        lambda wildcards: [
+            f"results/training/{key}.parquet"
+            for key, cell in TRAININGS.items()
+            if cell.platform == wildcards.platform
+        ],
+        lambda wildcards: [
+            f"results/peaks/{name}.json" for name in PEAKS if name == wildcards.platform
+        ],
     output:
         storage(f"{STORE}/{{platform}}.tar.gz"),
     log:
@@ -33,7 +45,7 @@ rule share_platform:
     conda:
         "../../envs/workflow.yaml"
     shell:
-        "workflow/scripts/steptime merge.carry pack --platform {wildcards.platform} --to {output} {OWN_PLATFORMS}"
+        "workflow/scripts/launch cells.carry pack --platform {wildcards.platform} --to {output} {OWN_PLATFORMS}"
         " 2>&1 | tee {log} >&2"
 
 
@@ -59,4 +71,4 @@ rule fetch_platform:
         # One after another: two platforms may bring the same proof.
         host=100,
     shell:
-        "workflow/scripts/steptime merge.carry take --from {input} {OWN_PLATFORMS} 2>&1 | tee {log} >&2"
+        "workflow/scripts/launch cells.carry take --from {input} {OWN_PLATFORMS} 2>&1 | tee {log} >&2"

@@ -19,12 +19,12 @@ rule train_network:
     conda:
         "../../envs/workflow.yaml"
     resources:
-        **asked_of_slurm(plan.limit_seconds(CONFIGURATION)),
+        **asked_of_slurm(trainings.limit_seconds(CONFIGURATION)),
         host=100,
     params:
         job=training_job,
     shell:
-        "workflow/scripts/steptime train.cell --job {params.job:q} --networks config/networks.yaml"
+        "workflow/scripts/launch cells.train --job {params.job:q} --networks config/networks.yaml"
         " --manifest {input.manifest} --proof {input.proof} --train {input.train} --test {input.test}"
         " --shard {output.shard} --log {log}"
 
@@ -32,7 +32,9 @@ rule train_network:
 rule merge_trainings:
     """Put the trainings of the grid into one file."""
     input:
-        lambda wildcards: files_at_hand({key: f"results/training/{key}.parquet" for key in TRAININGS}),
+        lambda wildcards: files_at_hand(
+            {key: f"results/training/{key}.parquet" for key in TRAININGS}
+        ),
     output:
         TRAINED,
     log:
@@ -42,4 +44,4 @@ rule merge_trainings:
     params:
         config=json.dumps(config, sort_keys=True),
     shell:
-        "workflow/scripts/steptime train.merge --config {params.config:q} --output {output} 2>&1 | tee {log} >&2"
+        "workflow/scripts/launch merge.trainings --config {params.config:q} --output {output} 2>&1 | tee {log} >&2"

@@ -26,7 +26,7 @@ rule dai2019_table1:
     conda:
         "../../../envs/workflow.yaml"
     shell:
-        "workflow/scripts/steptime papers.dai2019 table1 --merged {input.merged} --peaks {input.peaks}"
+        "workflow/scripts/launch artefacts.dai2019 table1 --merged {input.merged} --peaks {input.peaks}"
         " --printed {input.printed} --paper {input.paper} --frameworks {input.frameworks} --networks {input.networks}"
         " --output-prefix results/tables/dai2019_table1 2>&1 | tee {log} >&2"
 
@@ -61,6 +61,6 @@ rule dai2019_principles:
     conda:
         "../../../envs/workflow.yaml"
     shell:
-        "workflow/scripts/steptime papers.dai2019 principles --merged {input.merged} --proofs {input.proofs}"
+        "workflow/scripts/launch artefacts.dai2019 principles --merged {input.merged} --proofs {input.proofs}"
         " --paper {input.paper} --frameworks {input.frameworks} --networks {input.networks}"
         " --output-prefix results/tables/dai2019_principles 2>&1 | tee {log} >&2"

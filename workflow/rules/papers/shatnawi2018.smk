@@ -52,7 +52,7 @@ rule shatnawi2018_table2:
         paper="shatnawi2018",
         artefact="table2",
     shell:
-        "workflow/scripts/steptime papers.{params.paper} {params.artefact} --merged {input.merged}"
+        "workflow/scripts/launch artefacts.{params.paper} {params.artefact} --merged {input.merged}"
         " --proofs {input.proofs} --metadata {input.metadata} --printed {input.printed} --paper {input.paper}"
         " --frameworks {input.frameworks} --networks {input.networks}"
         " --output-prefix results/tables/{params.paper}_{params.artefact} 2>&1 | tee {log} >&2"
@@ -74,7 +74,7 @@ rule shatnawi2018_fig1:
         paper="shatnawi2018",
         artefact="fig1",
     shell:
-        "workflow/scripts/steptime papers.{params.paper} {params.artefact} --images {input.images} --paper {input.paper}"
+        "workflow/scripts/launch artefacts.{params.paper} {params.artefact} --images {input.images} --paper {input.paper}"
         " --frameworks {input.frameworks} --networks {input.networks}"
         " --output-prefix results/figures/{params.paper}_{params.artefact} 2>&1 | tee {log} >&2"
 
@@ -114,7 +114,7 @@ rule shatnawi2018_table3:
         trained=lambda wildcards, input: f"--trained {input.trained}" if input.trained else "",
         folder="tables",
     shell:
-        "workflow/scripts/steptime papers.{params.paper} {params.artefact} {params.trained}"
+        "workflow/scripts/launch artefacts.{params.paper} {params.artefact} {params.trained}"
         " --printed {input.printed} --paper {input.paper} --frameworks {input.frameworks} --networks {input.networks}"
         " --output-prefix results/{params.folder}/{params.paper}_{params.artefact} 2>&1 | tee {log} >&2"
 
@@ -190,7 +190,7 @@ rule shatnawi2018_epochs:
         artefact="epochs",
         folder="tables",
     shell:
-        "workflow/scripts/steptime papers.{params.paper} {params.artefact} --trained {input.trained}"
+        "workflow/scripts/launch artefacts.{params.paper} {params.artefact} --trained {input.trained}"
         " --paper {input.paper} --frameworks {input.frameworks} --networks {input.networks}"
         " --output-prefix results/{params.folder}/{params.paper}_{params.artefact} 2>&1 | tee {log} >&2"
 

@@ -35,7 +35,7 @@ rule shi2016_table1:
         paper="shi2016",
         artefact="table1",
     shell:
-        "workflow/scripts/steptime papers.{params.paper} {params.artefact}"
+        "workflow/scripts/launch artefacts.{params.paper} {params.artefact}"
         " --merged {input.merged} --printed {input.printed} --paper {input.paper}"
         " --frameworks {input.frameworks} --networks {input.networks}"
         " --output-prefix results/tables/{params.paper}_{params.artefact} 2>&1 | tee {log} >&2"
@@ -49,7 +49,7 @@ rule shi2016_table2:
         builder=[
             *TABLE_CODE,
             f"{PAPERS}/networks.py",
-            "workflow/scripts/worker/networks.py",
+            "workflow/scripts/steptime/networks/specification.py",
         ],
     output:
         table_files("shi2016_table2"),
@@ -61,7 +61,7 @@ rule shi2016_table2:
         paper="shi2016",
         artefact="table2",
     shell:
-        "workflow/scripts/steptime papers.{params.paper} {params.artefact} --printed {input.printed}"
+        "workflow/scripts/launch artefacts.{params.paper} {params.artefact} --printed {input.printed}"
         " --paper {input.paper} --frameworks {input.frameworks} --networks {input.networks}"
         " --output-prefix results/tables/{params.paper}_{params.artefact} 2>&1 | tee {log} >&2"
 
@@ -115,7 +115,7 @@ rule shi2016_fig1a:
         paper="shi2016",
         artefact="fig1a",
     shell:
-        "workflow/scripts/steptime papers.{params.paper} {params.artefact}"
+        "workflow/scripts/launch artefacts.{params.paper} {params.artefact}"
         " --merged {input.merged} --printed {input.printed} --paper {input.paper}"
         " --frameworks {input.frameworks} --networks {input.networks}"
         " --output-prefix results/figures/{params.paper}_{params.artefact} 2>&1 | tee {log} >&2"

@@ -44,7 +44,7 @@ rule wuensche2018_transfer:
     conda:
         "../../../envs/workflow.yaml"
     shell:
-        "workflow/scripts/steptime papers.wuensche2018 transfer --peaks {input.peaks} --printed {input.printed}"
+        "workflow/scripts/launch artefacts.wuensche2018 transfer --peaks {input.peaks} --printed {input.printed}"
         " --paper {input.paper} --frameworks {input.frameworks} --networks {input.networks}"
         " --output-prefix results/tables/wuensche2018_transfer 2>&1 | tee {log} >&2"
 
@@ -76,9 +76,9 @@ rule topology:
     resources:
         **asked_of_slurm(),
     params:
-        code=configuration.code_digest([SCRIPTS / "measure" / "topology.py"]),
+        code=digests.program_digest("steptime.machine.topology"),
     shell:
-        "workflow/scripts/steptime measure.topology --output {output} 2>&1 | tee {log} >&2"
+        "workflow/scripts/launch machine.topology --output {output} 2>&1 | tee {log} >&2"
 
 
 rule wuensche2018_fig4:
@@ -94,6 +94,6 @@ rule wuensche2018_fig4:
     conda:
         "../../../envs/workflow.yaml"
     shell:
-        "workflow/scripts/steptime papers.wuensche2018 fig4 --topologies {input.topologies} --paper {input.paper}"
+        "workflow/scripts/launch artefacts.wuensche2018 fig4 --topologies {input.topologies} --paper {input.paper}"
         " --frameworks {input.frameworks} --networks {input.networks}"
         " --output-prefix results/figures/wuensche2018_fig4 2>&1 | tee {log} >&2"

@@ -45,7 +45,13 @@ LATE_SECONDS = 0.005
 LATE_SHARE = 0.05
 FRESH_BYTES_PER_SECOND = 1e9
 TICKS = os.sysconf("SC_CLK_TCK")
-OUT_OF_MEMORY = ("out of memory", "bad_alloc", "allocate memory", "memory allocation", "resourceexhausted")
+OUT_OF_MEMORY = (
+    "out of memory",
+    "bad_alloc",
+    "allocate memory",
+    "memory allocation",
+    "resourceexhausted",
+)
 
 
 def main():
@@ -84,7 +90,9 @@ def _build(job, spec, emit, clock):
     weights = data.initial_weights(spec, spec.get("seed", data.SEED))
     inputs, labels = data.synthetic_batch(spec, job["batch"])
     prepared = clock()
-    trainer = adapter.build(spec, weights, inputs, labels, job["mode"], job["threads"], job["device"])
+    trainer = adapter.build(
+        spec, weights, inputs, labels, job["mode"], job["threads"], job["device"]
+    )
     del weights, inputs, labels
     emit(
         "ready",
@@ -140,7 +148,9 @@ def _measure(job, emit):
     used = usage.so_far()
     emit("sampled", kernel=_kernel_counters())
     if not last_loss < warm["first_loss"]:
-        raise timing.Diverged("the loss did not fall: {:.6g}, then {:.6g}".format(warm["first_loss"], last_loss))
+        raise timing.Diverged(
+            "the loss did not fall: {:.6g}, then {:.6g}".format(warm["first_loss"], last_loss)
+        )
     emit(
         "done",
         last_loss=last_loss,
@@ -159,7 +169,9 @@ def _train(job, emit):
     prove.require_training(trainer)
     emit("began", kernel=_kernel_counters())
     usage = _Usage(clock)
-    stopped = training.train(trainer, spec["optimiser"], splits, job["batch"], job["plan"], clock, _cpu_seconds, emit)
+    stopped = training.train(
+        trainer, spec["optimiser"], splits, job["batch"], job["plan"], clock, _cpu_seconds, emit
+    )
     used = usage.so_far()
     emit("trained", stopped=stopped, kernel=_kernel_counters())
     emit("done", peak_memory_bytes=_peak_memory(), **used)
@@ -172,7 +184,10 @@ def _late_seconds(trainer, run, spec, clock, per_block, block_seconds):
     the one that the row says, which ends with `sync`. Less than a twentieth of a block is left alone, and what a first
     copy into fresh memory may take: that of an embedding of 10 MB took JAX 5 to 7 ms.
     """
-    sizes = {entry["name"]: functools.reduce(operator.mul, entry["shape"]) for entry in spec["parameters"]}
+    sizes = {
+        entry["name"]: functools.reduce(operator.mul, entry["shape"])
+        for entry in spec["parameters"]
+    }
     first = spec["parameters"][0]["name"].split("/")[0]
     name = min((name for name in sizes if name.split("/")[0] == first), key=sizes.get)
     limit = max(LATE_SECONDS, LATE_SHARE * block_seconds, 4 * sizes[name] / FRESH_BYTES_PER_SECOND)
@@ -190,7 +205,9 @@ def _prove(job, emit):
     adapter = importlib.import_module("worker.adapters." + job["adapter"])
     from . import prove
 
-    collected = prove.collect(adapter, job["spec"], job["batch"], job["mode"], job["threads"], job["device"])
+    collected = prove.collect(
+        adapter, job["spec"], job["masks"], job["batch"], job["mode"], job["threads"], job["device"]
+    )
     prove.write(job["output"], collected)
     emit("done")
 
@@ -247,7 +264,11 @@ def _cpu_seconds():
 
 def _waited_seconds():
     """How long threads that are still there, of processes below too, could have run and had no CPU (schedstat)."""
-    tasks = (path for process in _family() for path in glob.glob("/proc/{}/task/*/schedstat".format(process)))
+    tasks = (
+        path
+        for process in _family()
+        for path in glob.glob("/proc/{}/task/*/schedstat".format(process))
+    )
     return sum(int(waited) for path in tasks for waited in _text(path).split()[1:2]) / 1e9
 
 
@@ -263,7 +284,11 @@ def _kernel_counters():
 
 def _peak_memory():
     """Resident memory in bytes, of this process and of those below it, at their kernel's high-water marks (VmHWM)."""
-    lines = [line for process in _family() for line in _text("/proc/{}/status".format(process)).splitlines()]
+    lines = [
+        line
+        for process in _family()
+        for line in _text("/proc/{}/status".format(process)).splitlines()
+    ]
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
 
 

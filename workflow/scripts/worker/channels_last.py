@@ -40,7 +40,9 @@ class Home(object):
 
     def enter(self, value):
         turned = value.reshape(self._split).transpose(self._axes)
-        return np.ascontiguousarray(turned if len(self._shape) == 4 else turned.reshape(self._shape))
+        return np.ascontiguousarray(
+            turned if len(self._shape) == 4 else turned.reshape(self._shape)
+        )
 
     def leave(self, value):
         turned = value.reshape([self._split[axis] for axis in self._axes])

@@ -7,7 +7,7 @@ copy and not half a minute of random numbers.
 
 import numpy as np
 
-from . import networks
+from . import specification
 
 TABLE_LENGTH = 1000003
 SEED = 20161
@@ -45,8 +45,8 @@ def synthetic_batch(spec, batch, seed=BATCH_SEED):
     else:
         table = random.uniform(-1.0, 1.0, TABLE_LENGTH).astype(np.float32)
         inputs = _cut(table, 0, batch * int(np.prod(shape))).reshape([batch] + shape)
-    steps = networks.count_labels(spec)
-    labels = random.randint(0, networks.count_classes(spec), [batch, steps]).astype(np.int32)
+    steps = specification.count_labels(spec)
+    labels = random.randint(0, specification.count_classes(spec), [batch, steps]).astype(np.int32)
     return inputs, labels if len(spec["nodes"][-1]["shape"]) > 1 else labels[:, 0]
 
 

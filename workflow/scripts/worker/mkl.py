@@ -13,7 +13,11 @@ def find_kernels():
     """
     with open("/proc/cpuinfo") as lines:
         facts = {name.strip(): value for name, _, value in (line.partition(":") for line in lines)}
-    if "Intel" in facts["vendor_id"] or " avx2" not in facts["flags"] or "MKL_DEBUG_CPU_TYPE" in os.environ:
+    if (
+        "Intel" in facts["vendor_id"]
+        or " avx2" not in facts["flags"]
+        or "MKL_DEBUG_CPU_TYPE" in os.environ
+    ):
         return "MKL's own choice"
     os.environ["MKL_DEBUG_CPU_TYPE"] = "5"
     return "AVX2, set since MKL takes it by itself on Intel's processors only"

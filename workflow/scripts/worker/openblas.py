@@ -20,7 +20,12 @@ def find_kernels(load):
     child = os.fork()
     if not child:
         load()
-        os._exit(any(_text(library, "get_corename", suffix) not in WITH_AVX2 for library, suffix in _loaded()))
+        os._exit(
+            any(
+                _text(library, "get_corename", suffix) not in WITH_AVX2
+                for library, suffix in _loaded()
+            )
+        )
     if os.waitpid(child, 0)[1] == 0:
         return "OpenBLAS's own choice"
     os.environ["OPENBLAS_CORETYPE"] = "Haswell"
@@ -30,14 +35,18 @@ def find_kernels(load):
 def describe():
     """Version and kernel of each loaded OpenBLAS, as one string; "" where there is none."""
     return "; ".join(
-        "{} runs {}".format(_text(library, "get_config", suffix), _text(library, "get_corename", suffix))
+        "{} runs {}".format(
+            _text(library, "get_config", suffix), _text(library, "get_corename", suffix)
+        )
         for library, suffix in _loaded()
     )
 
 
 def count_threads():
     """The largest number of threads that a loaded OpenBLAS uses; 1 where there is none."""
-    counts = [getattr(library, "openblas_get_num_threads" + suffix)() for library, suffix in _loaded()]
+    counts = [
+        getattr(library, "openblas_get_num_threads" + suffix)() for library, suffix in _loaded()
+    ]
     return max(counts + [1])
 
 

@@ -8,7 +8,7 @@ import: standard library and numpy.
 
 import numpy as np
 
-from . import data, networks, training
+from . import data, training
 from .adapters import Unsupported
 
 # Batch normalisation needs several samples where the last maps are 2 x 2; more samples only add work.
@@ -24,11 +24,6 @@ CALLS = (1, 3, 1, 1, 1, 1, 1, 1)
 
 # Of a network that is trained on real images: the (epoch, steps before) at whose learning rates it is fed other data.
 FED = ((1, 0), (15, 500000), (25, 1000000))
-# Masks of dropout are read off the first weights of a network without hidden layers: one more class than labels tells
-# what of a gradient is the mask's. At this rate, a power of two, a step leaves the scores as good as equal.
-MASK_CLASSES = BATCH + 1
-MASK_RATE = 2.0**-20
-MASK_SHAPES = {1: [512], 3: [4, 12, 12]}
 
 
 def at_rate(spec, rate):
@@ -38,7 +33,10 @@ def at_rate(spec, rate):
 
 def without_dropout(spec):
     """The specification with every dropout at a rate of 0."""
-    return dict(spec, nodes=[dict(node, rate=0.0) if node["op"] == "dropout" else node for node in spec["nodes"]])
+    return dict(
+        spec,
+        nodes=[dict(node, rate=0.0) if node["op"] == "dropout" else node for node in spec["nodes"]],
+    )
 
 
 def require(adapter, spec):
@@ -51,28 +49,35 @@ def require(adapter, spec):
 def require_training(trainer):
     """Raises Unsupported where the trainer cannot be fed other mini-batches than the first."""
     if not hasattr(trainer, "train"):
-        raise Unsupported("the adapter trains on one mini-batch that does not change: its trainers have no 'train'")
+        raise Unsupported(
+            "the adapter trains on one mini-batch that does not change: its trainers have no 'train'"
+        )
 
 
-def collect(adapter, spec, batch, mode, threads, device):
+def collect(adapter, spec, masks, batch, mode, threads, device):
     """Trains the specification as a proof wants it; returns numbers and arrays by name.
 
     `parameters`, `frozen_parameters`: the framework's own counts. `first_losses` (2): loss of the first step of each
     trainer. `losses` (calls): loss of the last step of each call. `recovery/<name>`: weights after one step at
     `RECOVERY_RATE`. `after1/<name>`, `after4/<name>` ...: weights after so many steps at the specification's rate, at
     the end of each call. Dropout is off. Of a network that is trained on real images also what `_collect_training`
-    says.
+    says, and `masks/<name>` of each specification of `masks`, by name: what its dropout drops.
     """
     require(adapter, spec)
 
     def build(spec):
         inputs, labels = data.synthetic_batch(spec, batch)
-        return adapter.build(spec, data.initial_weights(spec), inputs, labels, mode, threads, device)
+        return adapter.build(
+            spec, data.initial_weights(spec), inputs, labels, mode, threads, device
+        )
 
     still = without_dropout(spec)
     trainer = build(at_rate(still, RECOVERY_RATE))
     first_loss = trainer.run(1)
-    collected = {"parameters": int(trainer.parameters), "frozen_parameters": int(trainer.frozen_parameters)}
+    collected = {
+        "parameters": int(trainer.parameters),
+        "frozen_parameters": int(trainer.frozen_parameters),
+    }
     _keep(collected, "recovery", trainer)
     del trainer
 
@@ -87,9 +92,8 @@ def collect(adapter, spec, batch, mode, threads, device):
     del trainer
     if "dataset" in spec:
         _collect_training(collected, build, spec, batch)
-        for rate, rank in dropouts(spec):
-            masks = _masks(adapter, rate, rank, batch, mode, threads, device)
-            collected["masks/{}-{}".format(rate, rank)] = masks
+        for name, small in masks.items():
+            collected["masks/" + name] = _masks(adapter, small, batch, mode, threads, device)
     return collected
 
 
@@ -98,11 +102,6 @@ def fed_batches(spec, batch):
     for number, (epoch, steps) in enumerate(FED, 1):
         inputs, labels = data.synthetic_batch(spec, batch, data.BATCH_SEED + number)
         yield inputs, labels, training.learning_rate(spec["optimiser"], epoch, steps)
-
-
-def dropouts(spec):
-    """Every (rate, number of axes of a sample) of a dropout layer."""
-    return sorted({(node["rate"], len(node["in_shape"])) for node in spec["nodes"] if node["op"] == "dropout"})
 
 
 def _collect_training(collected, build, spec, batch):
@@ -119,27 +118,25 @@ def _collect_training(collected, build, spec, batch):
     _keep(collected, "fed", trainer)
 
 
-def _masks(adapter, rate, rank, batch, mode, threads, device):
-    """What dropout makes of ones in two steps: (2, batch, values).
+def _masks(adapter, spec, batch, mode, threads, device):
+    """What the dropout of a network without hidden layers makes of ones in two steps: (2, batch, values).
 
     Of a softmax over equal scores, the gradient for a label's own class is less than that for a class without labels
     by 1 / batch; so the columns of the first weight's update, less that of the class without labels, are the samples'
     values.
     """
-    shape = MASK_SHAPES[rank]
-    layers = [{"dropout": {"rate": rate}}] + ["flatten"] * (rank > 1) + [{"dense": {"units": MASK_CLASSES}}]
-    source = {"kind": "image" if rank > 1 else "dense", "shape": shape}
-    entry = {"input": source, "sizes": {}, "narrow": {}, "layers": layers, "learning_rate": MASK_RATE}
-    spec = dict(networks.specify("masks", {"masks": entry}), seed=data.SEED)
     start = {entry["name"]: np.zeros(entry["shape"], np.float32) for entry in spec["parameters"]}
     labels = np.arange(batch, dtype=np.int32)
-    trainer = adapter.build(spec, start, np.ones([batch] + shape, np.float32), labels, mode, threads, device)
+    ones = np.ones([batch] + spec["input"]["shape"], np.float32)
+    trainer = adapter.build(spec, start, ones, labels, mode, threads, device)
     name, seen, masks = spec["parameters"][0]["name"], 0.0, []
     for _ in range(2):
         trainer.run(1)
         weight = np.array(trainer.weights([name])[name], np.float64)
         update, seen = weight - seen, weight
-        masks.append((update[:, :batch] - update[:, batch:]).T * batch / MASK_RATE)
+        masks.append(
+            (update[:, :batch] - update[:, batch:]).T * batch / spec["optimiser"]["learning_rate"]
+        )
     return np.array(masks)
 
 

@@ -47,7 +47,11 @@ def warm_up(run, clock, limit_seconds):
         else:
             blocks.append((now - before) / per_block)
         elapsed = now - start - first_seconds
-        steady = elapsed >= WARMUP_SECONDS and len(blocks) > 1 and blocks[-1] >= STEADY * median(blocks[-4:-1])
+        steady = (
+            elapsed >= WARMUP_SECONDS
+            and len(blocks) > 1
+            and blocks[-1] >= STEADY * median(blocks[-4:-1])
+        )
         if steady or (elapsed >= limit_seconds and blocks):
             return {
                 "steps": steps,

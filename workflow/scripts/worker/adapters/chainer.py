@@ -5,7 +5,7 @@ What was chosen here, and by which measured ratios: docs/adapters/chainer.md.
 
 import importlib
 
-from .. import networks, openblas
+from .. import openblas, specification
 from . import Unsupported
 
 KERNELS = openblas.find_kernels(lambda: importlib.import_module("numpy"))
@@ -28,7 +28,9 @@ def versions():
 def build(spec, weights, inputs, labels, mode, threads, device):
     """See the contract in `adapters/__init__.py`. The BLAS reads its thread number from the environment."""
     if device != "cpu":
-        raise Unsupported("this adapter trains Chainer on the CPU only; on a GPU, Chainer 7 needs CuPy")
+        raise Unsupported(
+            "this adapter trains Chainer on the CPU only; on a GPU, Chainer 7 needs CuPy"
+        )
     for node in spec["nodes"]:
         if node["op"] not in _LAYERS:
             raise Unsupported("the Chainer adapter has no layer '{}'".format(node["op"]))
@@ -46,12 +48,17 @@ class _Trainer(object):
         self.spec, self.inputs, self.labels = spec, inputs, labels
         self.kinds = {node["name"]: node["op"] for node in spec["nodes"]}
         self.shapes = {entry["name"]: entry["shape"] for entry in spec["parameters"]}
-        self.trained = {name: chainer.Parameter(self._enter(name, weights.pop(name))) for name in self.shapes}
+        self.trained = {
+            name: chainer.Parameter(self._enter(name, weights.pop(name))) for name in self.shapes
+        }
         self.averages = {}
         for node in spec["nodes"]:
             if node["op"] == "batch_norm":
                 channels = node["shape"][0]
-                self.averages[node["name"]] = np.zeros(channels, np.float32), np.ones(channels, np.float32)
+                self.averages[node["name"]] = (
+                    np.zeros(channels, np.float32),
+                    np.ones(channels, np.float32),
+                )
         # The backward pass starts from the learning rate, so that the gradients come out as SGD's steps.
         self.head = np.array(spec["optimiser"]["learning_rate"], np.float32)
         self.parameters = sum(value.size for value in self.trained.values())
@@ -93,7 +100,9 @@ class _Trainer(object):
         """From the neutral layout to Chainer's: a dense matrix is (units, in) there."""
         kind = self.kinds[name.split("/")[0]]
         if kind == "lstm":
-            value = np.moveaxis(value.reshape(-1, 4, value.shape[-1] // 4)[:, _GATES], 1, 2).reshape(value.shape)
+            value = np.moveaxis(
+                value.reshape(-1, 4, value.shape[-1] // 4)[:, _GATES], 1, 2
+            ).reshape(value.shape)
         return np.ascontiguousarray(value.T) if kind in ("dense", "lstm") else value
 
     def _leave(self, name, value):
@@ -122,7 +131,9 @@ def _conv(trainer, node, x):
 
 
 def _max_pool(trainer, node, x):
-    return functions.max_pooling_2d(x, node["kernel"], node["stride"], node["padding"], cover_all=False)
+    return functions.max_pooling_2d(
+        x, node["kernel"], node["stride"], node["padding"], cover_all=False
+    )
 
 
 def _batch_norm(trainer, node, x):
@@ -131,7 +142,7 @@ def _batch_norm(trainer, node, x):
         x,
         trainer.own(node, "gamma"),
         trainer.own(node, "beta"),
-        eps=networks.BATCH_NORM_EPSILON,
+        eps=specification.BATCH_NORM_EPSILON,
         running_mean=mean,
         running_var=variance,
     )

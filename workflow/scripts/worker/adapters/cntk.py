@@ -13,7 +13,7 @@ import cntk  # noqa: E402
 import numpy as np  # noqa: E402
 from cntk.internal.sanitize import sanitize_batch  # noqa: E402
 
-from .. import networks  # noqa: E402
+from .. import specification  # noqa: E402
 from . import Unsupported  # noqa: E402
 
 MODES = ("graph",)
@@ -43,7 +43,7 @@ class _Trainer(object):
 
     def __init__(self, spec, weights, inputs, labels):
         self._own = {}
-        classes = networks.count_classes(spec)
+        classes = specification.count_classes(spec)
         if spec["input"]["kind"] in ("tokens", "one_hot"):
             # Both are the same to CNTK: rows of a sparse matrix, one entry each.
             tokens = inputs if inputs.ndim == 2 else inputs.argmax(-1)
@@ -81,8 +81,12 @@ class _Trainer(object):
                 raise Unsupported("the CNTK adapter has no layer '{}'".format(node["op"]))
             own = {}
             for name in [name for name in weights if name.split("/")[0] == node["name"]]:
-                own[name.split("/")[1]] = self._own[name] = cntk.parameter(init=weights.pop(name), name=name)
-            values[node["name"]] = _OPERATIONS[node["op"]](node, own, *[values[name] for name in node["inputs"]])
+                own[name.split("/")[1]] = self._own[name] = cntk.parameter(
+                    init=weights.pop(name), name=name
+                )
+            values[node["name"]] = _OPERATIONS[node["op"]](
+                node, own, *[values[name] for name in node["inputs"]]
+            )
         return values[nodes[-1]["name"]]
 
 
@@ -133,7 +137,7 @@ def _batch_norm(node, own, value):
         cntk.constant(0, shape),
         cntk.constant(0, shape),
         spatial=True,
-        epsilon=networks.BATCH_NORM_EPSILON,
+        epsilon=specification.BATCH_NORM_EPSILON,
         use_cudnn_engine=False,
         running_count=cntk.constant(0),
     )

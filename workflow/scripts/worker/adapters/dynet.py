@@ -8,7 +8,7 @@ What was chosen here, and why: docs/adapters/dynet.md.
 import dynet
 import numpy as np
 
-from .. import networks
+from .. import specification
 from . import Unsupported
 
 MODES = ("eager",)
@@ -49,9 +49,17 @@ class _Trainer(object):
         self._place(spec["input"]["kind"], inputs, spec["nodes"][0].get("padding"))
         self.plan = []
         for node in spec["nodes"]:
-            own = {name.split("/")[1]: value for name, value in self.trained.items() if _of(node, name)}
+            own = {
+                name.split("/")[1]: value for name, value in self.trained.items() if _of(node, name)
+            }
             # The border of the batch is there already.
-            self.plan.append((_LAYERS[node["op"]], dict(node, padding=0) if "input" in node["inputs"] else node, own))
+            self.plan.append(
+                (
+                    _LAYERS[node["op"]],
+                    dict(node, padding=0) if "input" in node["inputs"] else node,
+                    own,
+                )
+            )
         self.trainer = dynet.SimpleSGDTrainer(self.collection, spec["optimiser"]["learning_rate"])
         self.trainer.set_clip_threshold(0)
         self.parameters = self.collection.parameter_count()
@@ -71,7 +79,9 @@ class _Trainer(object):
 
     def weights(self, names=None):
         names = self.trained if names is None else names
-        return {name: self._turned(name, self.trained[name].as_array(), back=True) for name in names}
+        return {
+            name: self._turned(name, self.trained[name].as_array(), back=True) for name in names
+        }
 
     def _loss(self):
         values = {"input": self._read()}
@@ -87,7 +97,9 @@ class _Trainer(object):
             self.steps = len(inputs)
             self.tokens = inputs.tolist() if kind == "tokens" else None
         if border:
-            inputs = np.pad(inputs, [(0, 0), (0, 0), (border, border), (border, border)], "constant")
+            inputs = np.pad(
+                inputs, [(0, 0), (0, 0), (border, border), (border, border)], "constant"
+            )
         self.shape = inputs.shape[:0:-1]
         if kind != "tokens":
             rows = inputs.reshape(self.batch * (self.steps or 1), -1)
@@ -102,7 +114,10 @@ class _Trainer(object):
         if self.tokens:
             return self.tokens
         starts = range(0, self.steps * self.batch, self.batch)
-        return [dynet.lookup_batch(self.table, range(start, start + self.batch), update=False) for start in starts]
+        return [
+            dynet.lookup_batch(self.table, range(start, start + self.batch), update=False)
+            for start in starts
+        ]
 
     def _is_table(self, name):
         return self.kinds[name.split("/")[0]] == "embedding"
@@ -123,18 +138,28 @@ def _of(node, name):
 
 def _dense(node, own, x):
     x = dynet.concatenate_to_batch(x) if isinstance(x, list) else x
-    return dynet.affine_transform([own["bias"], own["weight"], x]) if node["bias"] else own["weight"] * x
+    return (
+        dynet.affine_transform([own["bias"], own["weight"], x])
+        if node["bias"]
+        else own["weight"] * x
+    )
 
 
 def _conv(node, own, x):
     # With an odd kernel and half of it as padding, steps of one are what DyNet calls SAME.
     same = node["stride"] == 1 and node["kernel"] == 2 * node["padding"] + 1
-    arrays = [x if same else _padded(node, x, 0.0), own["weight"]] + ([own["bias"]] if node["bias"] else [])
-    return (dynet.conv2d_bias if node["bias"] else dynet.conv2d)(*arrays, [node["stride"]] * 2, is_valid=not same)
+    arrays = [x if same else _padded(node, x, 0.0), own["weight"]] + (
+        [own["bias"]] if node["bias"] else []
+    )
+    return (dynet.conv2d_bias if node["bias"] else dynet.conv2d)(
+        *arrays, [node["stride"]] * 2, is_valid=not same
+    )
 
 
 def _max_pool(node, own, x):
-    return dynet.maxpooling2d(_padded(node, x, _LOWEST), [node["kernel"]] * 2, [node["stride"]] * 2, is_valid=True)
+    return dynet.maxpooling2d(
+        _padded(node, x, _LOWEST), [node["kernel"]] * 2, [node["stride"]] * 2, is_valid=True
+    )
 
 
 def _padded(node, x, filling):
@@ -146,7 +171,9 @@ def _padded(node, x, filling):
         reach = (node["shape"][2 - axis] - 1) * node["stride"] + node["kernel"]
         before, after = node["padding"], max(0, reach - shape[axis] - node["padding"])
         first, last = [
-            [dynet.constant(tuple(shape[:axis] + [border] + shape[axis + 1 :]), filling)] if border else []
+            [dynet.constant(tuple(shape[:axis] + [border] + shape[axis + 1 :]), filling)]
+            if border
+            else []
             for border in (before, after)
         ]
         x = dynet.concatenate(first + [x] + last, d=axis)
@@ -159,7 +186,7 @@ def _batch_norm(node, own, x):
     column = (1, 1, node["shape"][0])
     centred = x - dynet.reshape(_mean(x), column)
     variance = _mean(dynet.square(centred))
-    scale = dynet.cdiv(own["gamma"], dynet.sqrt(variance + networks.BATCH_NORM_EPSILON))
+    scale = dynet.cdiv(own["gamma"], dynet.sqrt(variance + specification.BATCH_NORM_EPSILON))
     return dynet.cmult(centred, dynet.reshape(scale, column)) + dynet.reshape(own["beta"], column)
 
 

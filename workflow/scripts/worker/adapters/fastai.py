@@ -18,7 +18,9 @@ def versions():
     """Version of fastai, and what the PyTorch below it says of itself."""
     below = torch.versions()
     return dict(
-        below, framework_version=fastai.__version__, build="PyTorch {framework_version}; {build}".format(**below)
+        below,
+        framework_version=fastai.__version__,
+        build="PyTorch {framework_version}; {build}".format(**below),
     )
 
 
@@ -36,7 +38,12 @@ class _Trainer(object):
         loaders = DataLoaders([self._batch], [], device=below.inputs.device)
         # Without what shows progress and keeps records of each step.
         self._learner = Learner(
-            loaders, below.network, CrossEntropyLossFlat(), opt_func=SGD, lr=learning_rate, default_cbs=False
+            loaders,
+            below.network,
+            CrossEntropyLossFlat(),
+            opt_func=SGD,
+            lr=learning_rate,
+            default_cbs=False,
         )
         self._learner.create_opt()
         self._learner.training = True

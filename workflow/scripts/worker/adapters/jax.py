@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 from jax import numpy as jnp
 
-from .. import channels_last, networks
+from .. import channels_last, specification
 from . import Unsupported
 
 MODES = ("compiled",)
@@ -52,7 +52,9 @@ class _Trainer(object):
         step_size, nodes = spec["optimiser"]["learning_rate"], spec["nodes"]
 
         def train(values, batch, answers):
-            loss, gradients = jax.value_and_grad(functools.partial(_loss, nodes))(values, batch, answers)
+            loss, gradients = jax.value_and_grad(functools.partial(_loss, nodes))(
+                values, batch, answers
+            )
             return {name: values[name] - step_size * gradients[name] for name in values}, loss
 
         # Here and not in the first step: it takes seconds.
@@ -71,14 +73,23 @@ class _Trainer(object):
     def weights(self, names=None):
         wanted = self._values if names is None else names
         # A copy: the next step writes over what is looked at.
-        return {name: np.array(self._homes[name].leave(np.asarray(self._values[name]))) for name in wanted}
+        return {
+            name: np.array(self._homes[name].leave(np.asarray(self._values[name])))
+            for name in wanted
+        }
 
 
 def _loss(nodes, parameters, inputs, labels):
     values = {"input": inputs}
     for node in nodes:
-        own = {name.split("/")[1]: value for name, value in parameters.items() if name.split("/")[0] == node["name"]}
-        values[node["name"]] = _OPERATIONS[node["op"]](node, own, *[values[name] for name in node["inputs"]])
+        own = {
+            name.split("/")[1]: value
+            for name, value in parameters.items()
+            if name.split("/")[0] == node["name"]
+        }
+        values[node["name"]] = _OPERATIONS[node["op"]](
+            node, own, *[values[name] for name in node["inputs"]]
+        )
     logits = values[nodes[-1]["name"]]
     logits = logits.reshape(-1, logits.shape[-1])
     chosen = jnp.take_along_axis(logits, labels[:, None], 1)[:, 0]
@@ -103,7 +114,9 @@ def _conv(node, own, value):
         value = jnp.matmul(value[:, :: strides[0], :: strides[1]], own["weight"][0, 0])
     else:
         orders = ("NHWC", "HWIO", "NHWC")
-        value = lax.conv_general_dilated(value, own["weight"], strides, around, dimension_numbers=orders)
+        value = lax.conv_general_dilated(
+            value, own["weight"], strides, around, dimension_numbers=orders
+        )
     return value + own["bias"] if node["bias"] else value
 
 
@@ -115,12 +128,14 @@ def _max_pool(node, own, value):
         [slice(start, start + stride * (extent - 1) + 1, stride) for start in range(node["kernel"])]
         for extent in node["shape"][1:]
     )
-    return functools.reduce(jnp.maximum, [value[:, row, column] for row in rows for column in columns])
+    return functools.reduce(
+        jnp.maximum, [value[:, row, column] for row in rows for column in columns]
+    )
 
 
 def _batch_norm(node, own, value):
     axes = (0, 1, 2)
-    scale = own["gamma"] * lax.rsqrt(jnp.var(value, axes) + networks.BATCH_NORM_EPSILON)
+    scale = own["gamma"] * lax.rsqrt(jnp.var(value, axes) + specification.BATCH_NORM_EPSILON)
     return (value - jnp.mean(value, axes)) * scale + own["beta"]
 
 

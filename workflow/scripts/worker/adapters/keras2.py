@@ -18,7 +18,7 @@ import keras  # noqa: E402
 import numpy as np  # noqa: E402
 from keras import backend, layers, models  # noqa: E402
 
-from .. import channels_last, networks  # noqa: E402
+from .. import channels_last, specification  # noqa: E402
 from . import Unsupported  # noqa: E402
 
 MODES = ("tensorflow", "theano", "cntk")
@@ -36,20 +36,27 @@ _ROLES = {
 def versions():
     """Versions of Keras and of its backend."""
     engine = __import__(backend.backend())
-    found = {"framework_version": keras.__version__, "build": "{} {}".format(engine.__name__, engine.__version__)}
+    found = {
+        "framework_version": keras.__version__,
+        "build": "{} {}".format(engine.__name__, engine.__version__),
+    }
     return dict(found, blas=openblas.describe()) if backend.backend() == "theano" else found
 
 
 def build(spec, weights, inputs, labels, mode, threads, device):
     """See the contract in `adapters/__init__.py`. Keras reads the name of its backend from the environment."""
     if mode not in MODES or mode != backend.backend():
-        raise Unsupported("Keras was started with the backend {} and not {}".format(backend.backend(), mode))
+        raise Unsupported(
+            "Keras was started with the backend {} and not {}".format(backend.backend(), mode)
+        )
     if device != "cpu":
         raise Unsupported("the backends of this Keras are built for CPUs")
     if mode == "tensorflow":
         import tensorflow as tf
 
-        settings = tf.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=1)
+        settings = tf.ConfigProto(
+            intra_op_parallelism_threads=threads, inter_op_parallelism_threads=1
+        )
         backend.set_session(tf.Session(config=settings))
     known = threads
     if mode == "theano":
@@ -60,7 +67,9 @@ def build(spec, weights, inputs, labels, mode, threads, device):
         known = ctypes.CDLL("libgomp.so.1").omp_get_max_threads() if theano.config.openmp else 1
     if mode == "cntk":
         if len(spec["nodes"][-1]["shape"]) > 1:
-            raise Unsupported("Keras 2.0.5 on CNTK: its cross-entropy fails where each step of a sequence has a label")
+            raise Unsupported(
+                "Keras 2.0.5 on CNTK: its cross-entropy fails where each step of a sequence has a label"
+            )
         import cntk
 
         cntk.cntk_py.set_max_num_cputhreads(threads)
@@ -96,7 +105,9 @@ class _Trainer(object):
         model = models.Model(first, value[0])
         answers, given_answers = _place(labels[..., None], mode)
         loss = backend.mean(_losses(answers, value[0], mode))
-        updates = _sgd(mode, spec["optimiser"]["learning_rate"]).get_updates(model.trainable_weights, {}, loss)
+        updates = _sgd(mode, spec["optimiser"]["learning_rate"]).get_updates(
+            model.trainable_weights, {}, loss
+        )
         handed = [first, answers] if given else []
         self._train = backend.function(handed, [loss], model.updates + updates)
         self._given = given + given_answers
@@ -111,7 +122,10 @@ class _Trainer(object):
 
     def weights(self, names=None):
         wanted = self._variables if names is None else names
-        return {name: self._homes[name].leave(backend.get_value(self._variables[name])) for name in wanted}
+        return {
+            name: self._homes[name].leave(backend.get_value(self._variables[name]))
+            for name in wanted
+        }
 
     def _load(self, nodes, weights):
         for node in nodes:
@@ -130,7 +144,9 @@ def _homes(spec):
         for name in homes:
             node, role = name.split("/")
             convolves = backend.backend() == "theano" and len(shapes[name]) == 4
-            homes[name] = (_Turned if convolves else channels_last.Home)(operators[node], role, shapes[name], None)
+            homes[name] = (_Turned if convolves else channels_last.Home)(
+                operators[node], role, shapes[name], None
+            )
     return homes
 
 
@@ -181,7 +197,11 @@ def _conv(node, mode):
     same = node["stride"] == 1 and 2 * node["padding"] == node["kernel"] - 1
     # CNTK takes no kernel above the image that it pads by itself.
     same = same and (mode != "cntk" or node["kernel"] <= min(node["in_shape"][1:]))
-    options = {"strides": node["stride"], "padding": "same" if same else "valid", "use_bias": node["bias"]}
+    options = {
+        "strides": node["stride"],
+        "padding": "same" if same else "valid",
+        "use_bias": node["bias"],
+    }
     conv = layers.Conv2D(node["channels"], node["kernel"], kernel_initializer="zeros", **options)
     return [conv] if same or not node["padding"] else [layers.ZeroPadding2D(node["padding"]), conv]
 
@@ -194,7 +214,7 @@ def _max_pool(node, mode):
 
 def _batch_norm(node, mode):
     axis = -1 if backend.image_data_format() == "channels_last" else 1
-    epsilon = networks.BATCH_NORM_EPSILON
+    epsilon = specification.BATCH_NORM_EPSILON
     if mode == "theano":
         # The float32 next to 1e-5 lies below it, and Theano takes none below it.
         epsilon = float(np.nextafter(np.float32(epsilon), np.float32(1)))
@@ -216,7 +236,9 @@ def _lstm(node, mode):
 
 
 _LAYERS = {
-    "dense": lambda node, mode: [layers.Dense(node["units"], use_bias=node["bias"], kernel_initializer="zeros")],
+    "dense": lambda node, mode: [
+        layers.Dense(node["units"], use_bias=node["bias"], kernel_initializer="zeros")
+    ],
     "conv": _conv,
     "max_pool": _max_pool,
     "global_average_pool": lambda node, mode: [layers.GlobalAveragePooling2D()],

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 from keras import layers
 
-from .. import channels_last, networks
+from .. import channels_last, specification
 from . import Unsupported
 
 MODES = ("tensorflow", "torch", "jax")
@@ -36,7 +36,9 @@ def versions():
 def build(spec, weights, inputs, labels, mode, threads, device):
     """A trainer of the specification. Keras reads its backend from the environment, when it is imported."""
     if mode != keras.backend.backend():
-        raise Unsupported("Keras was started on {} and not on {}".format(keras.backend.backend(), mode))
+        raise Unsupported(
+            "Keras was started on {} and not on {}".format(keras.backend.backend(), mode)
+        )
     if device != "cpu":
         raise Unsupported("the adapter of Keras 3 speaks to CPUs only")
     known = _limit_threads(mode, threads)
@@ -54,12 +56,17 @@ class _Trainer(object):
     def __init__(self, spec, model, variables, homes, inputs, labels, threads):
         self.threads = threads
         self._model, self._variables, self._homes = model, variables, homes
-        self._inputs, self._labels = keras.ops.convert_to_tensor(inputs), keras.ops.convert_to_tensor(labels.flatten())
+        self._inputs, self._labels = (
+            keras.ops.convert_to_tensor(inputs),
+            keras.ops.convert_to_tensor(labels.flatten()),
+        )
         model.compile(
             optimizer=keras.optimizers.SGD(spec["optimiser"]["learning_rate"]),
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         )
-        self.parameters = sum(int(np.prod(variable.shape)) for variable in model.trainable_variables)
+        self.parameters = sum(
+            int(np.prod(variable.shape)) for variable in model.trainable_variables
+        )
         self.settings = {
             "layout": keras.config.image_data_format().replace("_", " "),
             "compiler": "XLA" if model.jit_compile else "none",
@@ -77,7 +84,9 @@ class _Trainer(object):
     def weights(self, names=None):
         wanted = self._variables if names is None else names
         return {
-            name: np.array(self._homes[name].leave(keras.ops.convert_to_numpy(self._variables[name])))
+            name: np.array(
+                self._homes[name].leave(keras.ops.convert_to_numpy(self._variables[name]))
+            )
             for name in wanted
         }
 
@@ -109,11 +118,15 @@ def _make_model(spec, start, batch):
         if node["op"] not in _LAYERS:
             raise Unsupported("the adapter of Keras 3 has no layer '{}'".format(node["op"]))
         names = {
-            "{}/{}".format(node["name"], role): keras_name for role, keras_name in _NAMES.get(node["op"], {}).items()
+            "{}/{}".format(node["name"], role): keras_name
+            for role, keras_name in _NAMES.get(node["op"], {}).items()
         }
         own = {keras_name: start[name] for name, keras_name in names.items() if name in start}
         # In place of random ones: of a hundred million those take seconds.
-        own = {keras_name.replace("_kernel", "") + "_initializer": value for keras_name, value in own.items()}
+        own = {
+            keras_name.replace("_kernel", "") + "_initializer": value
+            for keras_name, value in own.items()
+        }
         layer = _LAYERS[node["op"]](node, own)
         values[node["name"]] = layer(*[values[name] for name in node["inputs"]])
         made[node["name"]] = (layer, names)
@@ -136,7 +149,9 @@ def _conv(node, own):
 
 
 def _max_pool(node, own):
-    return _Padded(node, float(np.finfo(np.float32).min), layers.MaxPooling2D(node["kernel"], node["stride"]))
+    return _Padded(
+        node, float(np.finfo(np.float32).min), layers.MaxPooling2D(node["kernel"], node["stride"])
+    )
 
 
 class _Padded(object):
@@ -161,11 +176,15 @@ _LAYERS = {
     "max_pool": _max_pool,
     "global_average_pool": lambda node, own: layers.GlobalAveragePooling2D(),
     "flatten": lambda node, own: layers.Flatten(),
-    "batch_norm": lambda node, own: layers.BatchNormalization(epsilon=networks.BATCH_NORM_EPSILON, **own),
+    "batch_norm": lambda node, own: layers.BatchNormalization(
+        epsilon=specification.BATCH_NORM_EPSILON, **own
+    ),
     "relu": lambda node, own: layers.ReLU(),
     "sigmoid": lambda node, own: layers.Activation("sigmoid"),
     "add": lambda node, own: lambda *values: layers.add(values),
     "embedding": lambda node, own: layers.Embedding(node["vocabulary"], node["units"], **own),
     # The start value of the bias counts as it is.
-    "lstm": lambda node, own: layers.LSTM(node["units"], return_sequences=True, unit_forget_bias=False, **own),
+    "lstm": lambda node, own: layers.LSTM(
+        node["units"], return_sequences=True, unit_forget_bias=False, **own
+    ),
 }

@@ -9,7 +9,7 @@ import os
 import mxnet as mx
 import numpy as np
 
-from .. import networks
+from .. import specification
 from . import Unsupported
 
 MODES = ("graph", "eager")
@@ -68,7 +68,9 @@ class _Trainer(object):
             for name in _names(node, self.trained)
         ]
         self.parameters = sum(value.size for value, _ in self.updates)
-        self.frozen_parameters = sum(value.size for value in self.trained.values()) - self.parameters
+        self.frozen_parameters = (
+            sum(value.size for value in self.trained.values()) - self.parameters
+        )
         self.threads = _library().omp_get_max_threads()
         self.settings = {
             "update": "w -= g, with the backward pass started from the learning rate",
@@ -116,7 +118,11 @@ class _Trainer(object):
         neutral = {}
         for node in self.spec["nodes"]:
             lstm = node["op"] == "lstm"
-            kept = [name for name in _names(node, self.trained) if names is None or lstm or name in names]
+            kept = [
+                name
+                for name in _names(node, self.trained)
+                if names is None or lstm or name in names
+            ]
             own = {name: self.trained[name].asnumpy() for name in kept}
             neutral.update(_unpacked(self.spec, node, own) if lstm else _turned(node, own))
         return neutral if names is None else {name: neutral[name] for name in names}
@@ -144,7 +150,9 @@ class _Graph(_Trainer):
             self.context,
             args={name: arrays[name] for name in loss.list_arguments()},
             args_grad=self.gradients,
-            grad_req={name: "write" if name in self.trained else "null" for name in loss.list_arguments()},
+            grad_req={
+                name: "write" if name in self.trained else "null" for name in loss.list_arguments()
+            },
             aux_states={name: arrays[name] for name in loss.list_auxiliary_states()},
         )
 
@@ -183,7 +191,9 @@ def _logits(operators, spec, variable):
         def own(role, node=node):
             return variable(node["name"] + "/" + role)
 
-        values[node["name"]] = _LAYERS[node["op"]](operators, node, own, *[values[name] for name in node["inputs"]])
+        values[node["name"]] = _LAYERS[node["op"]](
+            operators, node, own, *[values[name] for name in node["inputs"]]
+        )
     return values[spec["nodes"][-1]["name"]]
 
 
@@ -192,31 +202,43 @@ def _optimiser(wanted):
     if wanted["name"] == "adadelta":
         if wanted["learning_rate"] != 1 or {"decay", "after_epochs"} & set(wanted):
             raise Unsupported("MXNet's AdaDelta has no learning rate: it is always 1")
-        return mx.optimizer.get_updater(mx.optimizer.AdaDelta(rho=wanted["rho"], epsilon=wanted["epsilon"]))
+        return mx.optimizer.get_updater(
+            mx.optimizer.AdaDelta(rho=wanted["rho"], epsilon=wanted["epsilon"])
+        )
     if wanted["name"] == "rmsprop":
         # MXNet's epsilon stands inside of the root; its square there is as good as it itself outside.
         rate, rho, epsilon = wanted["learning_rate"], wanted["rho"], wanted["epsilon"] ** 2
-        return mx.optimizer.get_updater(mx.optimizer.RMSProp(learning_rate=rate, gamma1=rho, epsilon=epsilon))
+        return mx.optimizer.get_updater(
+            mx.optimizer.RMSProp(learning_rate=rate, gamma1=rho, epsilon=epsilon)
+        )
     return None
 
 
 def _dense(operators, node, own, x):
     arrays = [x, own("weight")] + ([own("bias")] if node["bias"] else [])
-    return operators.FullyConnected(*arrays, num_hidden=node["units"], no_bias=not node["bias"], flatten=False)
+    return operators.FullyConnected(
+        *arrays, num_hidden=node["units"], no_bias=not node["bias"], flatten=False
+    )
 
 
 def _conv(operators, node, own, x):
     arrays = [x, own("weight")] + ([own("bias")] if node["bias"] else [])
-    return operators.Convolution(*arrays, num_filter=node["channels"], no_bias=not node["bias"], **_window(node))
+    return operators.Convolution(
+        *arrays, num_filter=node["channels"], no_bias=not node["bias"], **_window(node)
+    )
 
 
 def _batch_norm(operators, node, own, x):
     arrays = [x] + [own(role) for role in ("gamma", "beta", "mean", "variance")]
-    return operators.BatchNorm(*arrays, eps=networks.BATCH_NORM_EPSILON, fix_gamma=False, use_global_stats=False)
+    return operators.BatchNorm(
+        *arrays, eps=specification.BATCH_NORM_EPSILON, fix_gamma=False, use_global_stats=False
+    )
 
 
 def _embedding(operators, node, own, x):
-    return operators.Embedding(x, own("weight"), input_dim=node["vocabulary"], output_dim=node["units"])
+    return operators.Embedding(
+        x, own("weight"), input_dim=node["vocabulary"], output_dim=node["units"]
+    )
 
 
 def _lstm(operators, node, own, x):
@@ -227,7 +249,9 @@ def _lstm(operators, node, own, x):
 _LAYERS = {
     "dense": _dense,
     "conv": _conv,
-    "max_pool": lambda operators, node, own, x: operators.Pooling(x, pool_type="max", **_window(node)),
+    "max_pool": lambda operators, node, own, x: operators.Pooling(
+        x, pool_type="max", **_window(node)
+    ),
     "global_average_pool": lambda operators, node, own, x: operators.Flatten(
         operators.Pooling(x, pool_type="avg", global_pool=True, kernel=(1, 1))
     ),
@@ -243,7 +267,11 @@ _LAYERS = {
 
 
 def _window(node):
-    return {"kernel": (node["kernel"],) * 2, "stride": (node["stride"],) * 2, "pad": (node["padding"],) * 2}
+    return {
+        "kernel": (node["kernel"],) * 2,
+        "stride": (node["stride"],) * 2,
+        "pad": (node["padding"],) * 2,
+    }
 
 
 def _names(node, arrays):
@@ -258,7 +286,10 @@ def _trainable(node, array):
 
 def _packed(node, arrays):
     """An LSTM's one vector: both matrices as (4 units, in), gates i, f, g, o; the bias; a second, redundant bias."""
-    parts = [arrays["{}/{}".format(node["name"], role)].T.ravel() for role in ("input", "recurrent", "bias")]
+    parts = [
+        arrays["{}/{}".format(node["name"], role)].T.ravel()
+        for role in ("input", "recurrent", "bias")
+    ]
     return {node["name"] + "/packed": np.concatenate(parts + [np.zeros_like(parts[-1])])}
 
 
@@ -275,7 +306,9 @@ def _turned(node, arrays):
     """From the neutral layout to MXNet's and back: the matrix of a dense layer is (units, in) there."""
     if node["op"] != "dense":
         return arrays
-    return {name: _transposed(values) if values.ndim == 2 else values for name, values in arrays.items()}
+    return {
+        name: _transposed(values) if values.ndim == 2 else values for name, values in arrays.items()
+    }
 
 
 def _array(values, target=None):

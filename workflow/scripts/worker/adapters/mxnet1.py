@@ -12,7 +12,7 @@ KERNELS = openblas.find_kernels(lambda: __import__("mxnet"))
 import mxnet as mx  # noqa: E402
 import numpy as np  # noqa: E402
 
-from .. import networks  # noqa: E402
+from .. import specification  # noqa: E402
 from . import Unsupported  # noqa: E402
 
 MODES = ("graph",)
@@ -37,7 +37,10 @@ def build(spec, weights, inputs, labels, mode, threads, device):
 
 class _Trainer(object):
     frozen_parameters = 0
-    settings = {"kernels": KERNELS, "update": "w -= g, with the backward pass started from the learning rate"}
+    settings = {
+        "kernels": KERNELS,
+        "update": "w -= g, with the backward pass started from the learning rate",
+    }
 
     def __init__(self, spec, weights, inputs, labels):
         if spec["input"]["kind"] in ("tokens", "one_hot"):
@@ -54,7 +57,9 @@ class _Trainer(object):
             mx.cpu(),
             args={name: arrays[name] for name in loss.list_arguments()},
             args_grad=gradients,
-            grad_req={name: "write" if name in gradients else "null" for name in loss.list_arguments()},
+            grad_req={
+                name: "write" if name in gradients else "null" for name in loss.list_arguments()
+            },
             aux_states={name: arrays[name] for name in loss.list_auxiliary_states()},
         )
         # The gradients come out as SGD's steps: to subtract them is vectorised, sgd_update is not.
@@ -89,7 +94,9 @@ def _loss(spec):
                 states[name] = (shape, value)
             return mx.sym.Variable(name)
 
-        values[node["name"]] = _LAYERS[node["op"]](node, own, *[values[name] for name in node["inputs"]])
+        values[node["name"]] = _LAYERS[node["op"]](
+            node, own, *[values[name] for name in node["inputs"]]
+        )
     logits = mx.sym.reshape(values[node["name"]], shape=(-1, node["shape"][-1]))
     likelihoods = mx.sym.log_softmax(logits, axis=-1)
     return -mx.sym.mean(mx.sym.pick(likelihoods, mx.sym.Variable("labels"), axis=-1)), states
@@ -105,13 +112,17 @@ def _dense(node, own, x):
 
 def _conv(node, own, x):
     arrays = [x, own("weight")] + ([own("bias")] if node["bias"] else [])
-    return mx.sym.Convolution(*arrays, num_filter=node["channels"], no_bias=not node["bias"], **_window(node))
+    return mx.sym.Convolution(
+        *arrays, num_filter=node["channels"], no_bias=not node["bias"], **_window(node)
+    )
 
 
 def _batch_norm(node, own, x):
     channels = (node["shape"][0],)
     arrays = [x, own("gamma"), own("beta"), own("mean", channels), own("variance", channels, 1)]
-    return mx.sym.BatchNorm(*arrays, eps=networks.BATCH_NORM_EPSILON, fix_gamma=False, use_global_stats=False)
+    return mx.sym.BatchNorm(
+        *arrays, eps=specification.BATCH_NORM_EPSILON, fix_gamma=False, use_global_stats=False
+    )
 
 
 def _lstm(node, own, x):
@@ -153,7 +164,11 @@ _LAYERS = {
 
 
 def _window(node):
-    return {"kernel": (node["kernel"],) * 2, "stride": (node["stride"],) * 2, "pad": (node["padding"],) * 2}
+    return {
+        "kernel": (node["kernel"],) * 2,
+        "stride": (node["stride"],) * 2,
+        "pad": (node["padding"],) * 2,
+    }
 
 
 def _turned(name, values):

@@ -8,7 +8,7 @@ import importlib
 import itertools
 import logging
 
-from .. import networks, openblas
+from .. import openblas, specification
 from . import Unsupported
 
 KERNELS = openblas.find_kernels(lambda: importlib.import_module("numpy"))
@@ -36,7 +36,9 @@ def versions():
 def build(spec, weights, inputs, labels, mode, threads, device):
     """See the contract in `adapters/__init__.py`. The BLAS reads its thread number from the environment."""
     if device != "cpu":
-        raise Unsupported("neon's GPU backend needs Maxwell assembler kernels that are not part of this environment")
+        raise Unsupported(
+            "neon's GPU backend needs Maxwell assembler kernels that are not part of this environment"
+        )
     for node in spec["nodes"]:
         if node["op"] not in _LAYERS:
             raise Unsupported("the neon adapter has no layer '{}'".format(node["op"]))
@@ -49,7 +51,7 @@ class _Trainer(object):
     frozen_parameters = 0
 
     def __init__(self, spec, weights, inputs, labels, backend):
-        steps = networks.count_labels(spec)
+        steps = specification.count_labels(spec)
         self.nodes, plan = {node["name"]: node for node in spec["nodes"]}, _plan(spec["nodes"])
         self.model = Model(plan[0])
         # The errors come out as SGD's steps: the optimiser's own way takes five passes over memory for each parameter.
@@ -64,7 +66,7 @@ class _Trainer(object):
         self.shapes = {entry["name"]: entry["shape"] for entry in spec["parameters"]}
         self.updates = [pair for pair, _ in get_param_list(self.model.layers_to_optimize)]
         self.inputs = backend.array(_batch_last(spec["input"]["kind"], inputs))
-        answers = np.zeros((networks.count_classes(spec), labels.size), np.float32)
+        answers = np.zeros((specification.count_classes(spec), labels.size), np.float32)
         answers[labels.T.reshape(-1), np.arange(labels.size)] = 1.0
         self.answers = backend.array(answers)
         self.parameters = sum(value.size for value, _ in self.updates)
@@ -147,11 +149,13 @@ def _conv(node):
 
 
 def _max_pool(node):
-    return [layers.Pooling(node["kernel"], op="max", strides=node["stride"], padding=node["padding"])], {}
+    return [
+        layers.Pooling(node["kernel"], op="max", strides=node["stride"], padding=node["padding"])
+    ], {}
 
 
 def _batch_norm(node):
-    layer = layers.BatchNorm(eps=networks.BATCH_NORM_EPSILON)
+    layer = layers.BatchNorm(eps=specification.BATCH_NORM_EPSILON)
     return [layer], {"gamma": lambda: layer.gamma, "beta": lambda: layer.beta}
 
 
@@ -163,7 +167,11 @@ def _embedding(node):
 def _lstm(node):
     options = {"activation": Tanh(), "gate_activation": Logistic(), "reset_cells": True}
     layer = layers.LSTM(node["units"], init=Constant(0.0), **options)
-    return [layer], {"input": lambda: layer.W_input, "recurrent": lambda: layer.W_recur, "bias": lambda: layer.b}
+    return [layer], {
+        "input": lambda: layer.W_input,
+        "recurrent": lambda: layer.W_recur,
+        "bias": lambda: layer.b,
+    }
 
 
 _LAYERS = {

@@ -14,7 +14,7 @@ import paddle  # noqa: E402
 from paddle import nn  # noqa: E402
 from paddle.nn import functional  # noqa: E402
 
-from .. import networks  # noqa: E402
+from .. import specification  # noqa: E402
 from . import Unsupported  # noqa: E402
 
 MODES = ("eager",)
@@ -60,7 +60,9 @@ class _Network(nn.Layer):
         super().__init__()
         self.plan, self.homes = [], []
         # Their own start values would be random; a hundred million of those take seconds.
-        nn.initializer.set_global_initializer(nn.initializer.Constant(0.0), nn.initializer.Constant(0.0))
+        nn.initializer.set_global_initializer(
+            nn.initializer.Constant(0.0), nn.initializer.Constant(0.0)
+        )
         for node in nodes:
             name, op = node["name"], node["op"]
             if op not in _LAYERS:
@@ -71,7 +73,9 @@ class _Network(nn.Layer):
             self.plan.append((name, layer, node["inputs"]))
             for role, (attribute, transposed) in sorted(_HOMES.get(op, {}).items()):
                 if role != "bias" or node.get("bias", True):
-                    self.homes.append(("{}/{}".format(name, role), getattr(layer, attribute), transposed))
+                    self.homes.append(
+                        ("{}/{}".format(name, role), getattr(layer, attribute), transposed)
+                    )
 
     def forward(self, batch):
         values = {"input": batch}
@@ -130,7 +134,9 @@ class _LSTM(nn.LSTM):
 
 
 _LAYERS = {
-    "dense": lambda node: nn.Linear(node["in_shape"][-1], node["units"], bias_attr=None if node["bias"] else False),
+    "dense": lambda node: nn.Linear(
+        node["in_shape"][-1], node["units"], bias_attr=None if node["bias"] else False
+    ),
     "conv": lambda node: nn.Conv2D(
         *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]],
         bias_attr=None if node["bias"] else False,
@@ -138,7 +144,9 @@ _LAYERS = {
     "max_pool": lambda node: nn.MaxPool2D(node["kernel"], node["stride"], node["padding"]),
     "global_average_pool": lambda node: lambda values: values.mean([2, 3]),
     "flatten": lambda node: nn.Flatten(),
-    "batch_norm": lambda node: nn.BatchNorm2D(node["in_shape"][0], epsilon=networks.BATCH_NORM_EPSILON),
+    "batch_norm": lambda node: nn.BatchNorm2D(
+        node["in_shape"][0], epsilon=specification.BATCH_NORM_EPSILON
+    ),
     "relu": lambda node: nn.ReLU(),
     "sigmoid": lambda node: nn.Sigmoid(),
     "add": lambda node: paddle.add,

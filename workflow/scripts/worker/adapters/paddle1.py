@@ -13,7 +13,7 @@ import numpy as np  # noqa: E402
 import paddle  # noqa: E402
 from paddle import fluid  # noqa: E402
 
-from .. import networks  # noqa: E402
+from .. import specification  # noqa: E402
 from . import Unsupported  # noqa: E402
 
 MODES = ("graph",)
@@ -62,12 +62,16 @@ class _Trainer(object):
         for name in self._names:
             self._set(name, weights.pop(name))
         parameters = self._program.global_block().all_parameters()
-        self.parameters = sum(int(np.prod(parameter.shape)) for parameter in parameters if parameter.trainable)
+        self.parameters = sum(
+            int(np.prod(parameter.shape)) for parameter in parameters if parameter.trainable
+        )
 
     def run(self, steps):
         for _ in range(steps - 1):
             self._executor.run(self._program, scope=self._scope, use_program_cache=True)
-        fetched = self._executor.run(self._program, fetch_list=[self._loss], scope=self._scope, use_program_cache=True)
+        fetched = self._executor.run(
+            self._program, fetch_list=[self._loss], scope=self._scope, use_program_cache=True
+        )
         return float(fetched[0].ravel()[0])
 
     def weights(self, names=None):
@@ -86,7 +90,9 @@ def _add_network(block, nodes, inputs, labels):
     """Adds the layers and the loss to the program that is being written, and returns the loss."""
     values = {"input": _batch(block, "input", inputs)}
     for node in nodes:
-        values[node["name"]] = _LAYERS[node["op"]](node, *[values[source] for source in node["inputs"]])
+        values[node["name"]] = _LAYERS[node["op"]](
+            node, *[values[source] for source in node["inputs"]]
+        )
     logits = values[nodes[-1]["name"]]
     logits = fluid.layers.reshape(logits, [len(labels), logits.shape[-1]])
     losses = fluid.layers.softmax_with_cross_entropy(logits, _batch(block, "labels", labels))
@@ -95,7 +101,9 @@ def _add_network(block, nodes, inputs, labels):
 
 def _batch(block, name, value):
     """A variable that the program finds in its scope."""
-    return block.create_var(name=name, shape=value.shape, dtype=str(value.dtype), persistable=True, stop_gradient=True)
+    return block.create_var(
+        name=name, shape=value.shape, dtype=str(value.dtype), persistable=True, stop_gradient=True
+    )
 
 
 def _at(node, role):
@@ -112,16 +120,20 @@ def _dense(node, value):
 
 def _conv(node, value):
     sizes = (node["channels"], node["kernel"], node["stride"], node["padding"])
-    return fluid.layers.conv2d(value, *sizes, param_attr=_at(node, "weight"), bias_attr=_at(node, "bias"))
+    return fluid.layers.conv2d(
+        value, *sizes, param_attr=_at(node, "weight"), bias_attr=_at(node, "bias")
+    )
 
 
 def _batch_norm(node, value):
     own = {"param_attr": _at(node, "gamma"), "bias_attr": _at(node, "beta")}
-    return fluid.layers.batch_norm(value, epsilon=networks.BATCH_NORM_EPSILON, **own)
+    return fluid.layers.batch_norm(value, epsilon=specification.BATCH_NORM_EPSILON, **own)
 
 
 def _embedding(node, value):
-    return fluid.embedding(value, (node["vocabulary"], node["units"]), True, param_attr=_at(node, "weight"))
+    return fluid.embedding(
+        value, (node["vocabulary"], node["units"]), True, param_attr=_at(node, "weight")
+    )
 
 
 def _lstm(node, value):
@@ -131,7 +143,9 @@ def _lstm(node, value):
     """
     units, batch = node["units"], value.shape[1]
     products = fluid.layers.fc(value, 4 * units, 2, _at(node, "input"), _at(node, "bias"))
-    weight = fluid.layers.create_parameter([units, 4 * units], "float32", attr=_at(node, "recurrent"))
+    weight = fluid.layers.create_parameter(
+        [units, 4 * units], "float32", attr=_at(node, "recurrent")
+    )
     output = cell = fluid.layers.fill_constant([batch, units], "float32", 0.0)
     outputs = []
     for product in fluid.layers.unstack(products, 0):
@@ -147,7 +161,9 @@ def _lstm(node, value):
 _LAYERS = {
     "dense": _dense,
     "conv": _conv,
-    "max_pool": lambda node, value: fluid.layers.pool2d(value, node["kernel"], "max", node["stride"], node["padding"]),
+    "max_pool": lambda node, value: fluid.layers.pool2d(
+        value, node["kernel"], "max", node["stride"], node["padding"]
+    ),
     "global_average_pool": lambda node, value: fluid.layers.reduce_mean(value, [2, 3]),
     "flatten": lambda node, value: fluid.layers.flatten(value),
     "batch_norm": _batch_norm,

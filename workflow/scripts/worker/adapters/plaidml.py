@@ -9,7 +9,7 @@ import numpy as np
 import plaidml
 from plaidml import op, tile
 
-from .. import networks
+from .. import specification
 from . import Unsupported
 
 MODES = ("graph",)
@@ -50,25 +50,37 @@ class _Trainer(object):
         self.shapes = {entry["name"]: entry["shape"] for entry in spec["parameters"]}
         self.tensors = {name: self._tensor(weights.pop(name)) for name in self.shapes}
         trained = {name: _value(tensor, self.shapes[name]) for name, tensor in self.tensors.items()}
-        answers = np.zeros((len(labels), networks.count_classes(spec)), np.float32)
+        answers = np.zeros((len(labels), specification.count_classes(spec)), np.float32)
         answers[np.arange(len(labels)), labels] = 1.0
         # Constants are held here, or their memory would be given back.
         self.kept = [self._tensor(inputs), self._tensor(answers)]
         values = {"input": _value(self.kept[0], inputs.shape)}
         for node in spec["nodes"]:
-            own = {name.split("/")[1]: value for name, value in trained.items() if name.split("/")[0] == node["name"]}
-            values[node["name"]] = _LAYERS[node["op"]](node, own, *[values[name] for name in node["inputs"]])
+            own = {
+                name.split("/")[1]: value
+                for name, value in trained.items()
+                if name.split("/")[0] == node["name"]
+            }
+            values[node["name"]] = _LAYERS[node["op"]](
+                node, own, *[values[name] for name in node["inputs"]]
+            )
         likelihoods = op.log_softmax(values[node["name"]])
         loss = -op.summation(likelihoods * _value(self.kept[1], answers.shape)) / float(len(labels))
         names, values = list(trained), list(trained.values())
-        steps = [spec["optimiser"]["learning_rate"] * gradient for gradient in op.gradients(loss, values)]
+        steps = [
+            spec["optimiser"]["learning_rate"] * gradient for gradient in op.gradients(loss, values)
+        ]
         outputs = dict(zip(["step{}".format(place) for place in range(len(names))], steps))
         self.loss = plaidml.Tensor(self.device, plaidml.Shape(self.context, plaidml.DType.FLOAT32))
-        held = {name: self._tensor(np.zeros(self.shapes[key], np.float32)) for name, key in zip(outputs, names)}
+        held = {
+            name: self._tensor(np.zeros(self.shapes[key], np.float32))
+            for name, key in zip(outputs, names)
+        }
         self.kept += held.values()
         # Two programs: in one, PlaidML overwrites weights that the gradients of earlier layers still need.
         updates = [
-            (value, value - _value(held[name], self.shapes[key])) for value, name, key in zip(values, outputs, names)
+            (value, value - _value(held[name], self.shapes[key]))
+            for value, name, key in zip(values, outputs, names)
         ]
         self.invokers = [
             self._program([("loss", loss)] + list(outputs.items()), [], dict(held, loss=self.loss)),
@@ -76,7 +88,10 @@ class _Trainer(object):
         ]
         self.parameters = sum(int(np.prod(shape)) for shape in self.shapes.values())
         self.threads = len(os.sched_getaffinity(0))
-        self.settings = {"threads": "one for each CPU that the process may run on", "layout": "channels first"}
+        self.settings = {
+            "threads": "one for each CPU that the process may run on",
+            "layout": "channels first",
+        }
 
     def run(self, steps):
         for _ in range(steps):
@@ -141,7 +156,9 @@ def _max_pool(node, own, x):
 def _batch_norm(node, own, x):
     centred = x - op.mean(x, axes=[0, 2, 3], keepdims=True)
     variance = op.mean(centred * centred, axes=[0, 2, 3], keepdims=True)
-    return centred * (_column(own["gamma"]) / op.sqrt(variance + networks.BATCH_NORM_EPSILON)) + _column(own["beta"])
+    return centred * (
+        _column(own["gamma"]) / op.sqrt(variance + specification.BATCH_NORM_EPSILON)
+    ) + _column(own["beta"])
 
 
 def _column(values):
@@ -151,7 +168,9 @@ def _column(values):
 
 def _lstm(node, own, x):
     units, (steps, batch, _) = node["units"], x.shape.dims
-    products = op.reshape(op.matmul(_flat(x), own["input"]) + own["bias"], (steps, batch, 4 * units))
+    products = op.reshape(
+        op.matmul(_flat(x), own["input"]) + own["bias"], (steps, batch, 4 * units)
+    )
     output = cell = None
     outputs = []
     for step in range(steps):

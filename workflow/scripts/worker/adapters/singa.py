@@ -25,7 +25,10 @@ _GATES = [0, 1, 3, 2]
 
 def versions():
     """Versions of SINGA and of the BLAS in its wheel."""
-    return {"framework_version": singa.__version__, "blas": openblas.describe() + "; oneDNN for images"}
+    return {
+        "framework_version": singa.__version__,
+        "blas": openblas.describe() + "; oneDNN for images",
+    }
 
 
 def build(spec, weights, inputs, labels, mode, threads, device):
@@ -55,8 +58,13 @@ class _Trainer(object):
         self.kinds = {node["name"]: node["op"] for node in spec["nodes"]}
         names = [entry["name"] for entry in spec["parameters"]]
         self.shapes = {entry["name"]: entry["shape"] for entry in spec["parameters"]}
-        self.trained = {name: _tensor(self._turned(name, weights.pop(name)), trained=True) for name in names}
-        self.inputs, self.labels = _tensor(inputs), _tensor(labels.astype(np.float32)).data.AsType(core.kInt)
+        self.trained = {
+            name: _tensor(self._turned(name, weights.pop(name)), trained=True) for name in names
+        }
+        self.inputs, self.labels = (
+            _tensor(inputs),
+            _tensor(labels.astype(np.float32)).data.AsType(core.kInt),
+        )
         self.layers = [_LAYERS[node["op"]](self, node) for node in spec["nodes"]]
         self.rate = spec["optimiser"]["learning_rate"]
         self.parameters = sum(value.size() for value in self.trained.values())
@@ -83,7 +91,9 @@ class _Trainer(object):
     def weights(self, names=None):
         names = self.trained if names is None else names
         return {
-            name: self._turned(name, singa_repair.view(self.trained[name].data).reshape(self.shapes[name]))
+            name: self._turned(
+                name, singa_repair.view(self.trained[name].data).reshape(self.shapes[name])
+            )
             for name in names
         }
 
@@ -102,7 +112,9 @@ class _Trainer(object):
 def _tensor(values, trained=False):
     made = singa_repair.empty(*values.shape)
     singa_repair.view(made)[:] = np.ascontiguousarray(values, np.float32).reshape(-1)
-    return tensor.Tensor(data=made, device=device.get_default_device(), requires_grad=trained, stores_grad=trained)
+    return tensor.Tensor(
+        data=made, device=device.get_default_device(), requires_grad=trained, stores_grad=trained
+    )
 
 
 def _is_data(operator):
@@ -143,7 +155,9 @@ class _Lstm(autograd.Operator):
             gates = core.SliceOn(products, step * batch, (step + 1) * batch, 0)
             if step:
                 core.MultWithScale(1.0, output, recurrent, 1.0, gates)
-            i, f, o = [core.Sigmoid(core.SliceOn(gates, k * units, (k + 1) * units, 1)) for k in range(3)]
+            i, f, o = [
+                core.Sigmoid(core.SliceOn(gates, k * units, (k + 1) * units, 1)) for k in range(3)
+            ]
             g = core.Tanh(core.SliceOn(gates, 3 * units, 4 * units, 1))
             before, cell = cell, core.__mul__(i, g)
             if step:
@@ -202,10 +216,14 @@ class _Loss(autograd.Operator):
 
     def forward(self, x):
         self.likelihoods = core.SoftMax(x)
-        return core.MultFloat(core.SumAll(core.CrossEntropyFwd(self.likelihoods, self.labels)), 1.0 / x.shape()[0])
+        return core.MultFloat(
+            core.SumAll(core.CrossEntropyFwd(self.likelihoods, self.labels)), 1.0 / x.shape()[0]
+        )
 
     def backward(self, dy=1.0):
-        return core.MultFloat(core.SoftmaxCrossEntropyBwd(self.likelihoods, self.labels), dy / self.labels.Size())
+        return core.MultFloat(
+            core.SoftmaxCrossEntropyBwd(self.likelihoods, self.labels), dy / self.labels.Size()
+        )
 
 
 class _Conv(autograd._Conv2d):
@@ -215,7 +233,11 @@ class _Conv(autograd._Conv2d):
         x, w = self.inputs[:2]
         dx = None if _is_data(self) else core.CpuConvBackwardx(dy, w, x, self.handle)
         found = dx, core.CpuConvBackwardW(dy, x, w, self.handle)
-        return found + (core.CpuConvBackwardb(dy, self.inputs[2], self.handle),) if self.handle.bias_term else found
+        return (
+            found + (core.CpuConvBackwardb(dy, self.inputs[2], self.handle),)
+            if self.handle.bias_term
+            else found
+        )
 
 
 def _once(make):

@@ -7,7 +7,7 @@ What was chosen here, and by which measured ratios: docs/adapters/tensorflow.md.
 import numpy as np
 import tensorflow as tf
 
-from .. import channels_last, networks
+from .. import channels_last, specification
 from . import Unsupported
 
 MODES = ("graph", "xla", "eager")
@@ -17,14 +17,20 @@ OPTIMISERS = ("sgd", "adadelta", "rmsprop")
 def versions():
     """Versions of TensorFlow and of what it was built with."""
     built = tf.sysconfig.get_build_info()
-    found = {name: str(built[name + "_version"]) for name in ("cuda", "cudnn") if name + "_version" in built}
+    found = {
+        name: str(built[name + "_version"])
+        for name in ("cuda", "cudnn")
+        if name + "_version" in built
+    }
     return dict(found, framework_version=tf.__version__, build=tf.version.COMPILER_VERSION)
 
 
 def build(spec, weights, inputs, labels, mode, threads, device):
     """A trainer of the specification, with the batch and the start values in the memory of `device`."""
     if mode not in MODES:
-        raise Unsupported("the TensorFlow adapter has no mode '{}'; it has {}".format(mode, ", ".join(MODES)))
+        raise Unsupported(
+            "the TensorFlow adapter has no mode '{}'; it has {}".format(mode, ", ".join(MODES))
+        )
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     compiler = {"xla": "XLA", "graph": "Grappler"}.get(mode, "none")
@@ -75,7 +81,10 @@ class _Trainer(object):
         self._inputs, self._labels = self._placed(inputs), _placed_labels(labels)
         self._waits, self._variables = device == "gpu", list(network.variables.values())
         plain = self._optimiser["name"] == "sgd"
-        self._averages = [[] if plain else [tf.Variable(tf.zeros_like(v)) for _ in range(2)] for v in self._variables]
+        self._averages = [
+            [] if plain else [tf.Variable(tf.zeros_like(v)) for _ in range(2)]
+            for v in self._variables
+        ]
         rate = self._optimiser["learning_rate"]
         self._step = self._compiled(lambda: self._train(self._inputs, self._labels, rate))
         self._fed_step = self._judged = None
@@ -105,7 +114,9 @@ class _Trainer(object):
     def scores(self, inputs):
         with tf.device(self._place):
             fed = self._placed(inputs)
-            self._judged = self._judged or self._compiled(lambda values: self._network.logits(values, True), fed)
+            self._judged = self._judged or self._compiled(
+                lambda values: self._network.logits(values, True), fed
+            )
             return self._judged(fed).numpy()
 
     def _placed(self, inputs):
@@ -114,7 +125,9 @@ class _Trainer(object):
     def _compiled(self, function, *arguments):
         if self._mode == "eager":
             return function
-        return tf.function(function, jit_compile=self._mode == "xla" or None).get_concrete_function(*arguments)
+        return tf.function(function, jit_compile=self._mode == "xla" or None).get_concrete_function(
+            *arguments
+        )
 
     def _train(self, inputs, labels, rate):
         with tf.GradientTape() as tape:
@@ -186,24 +199,32 @@ def _conv(node, own, value):
 
 def _max_pool(node, own, value):
     # XLA has no pooling with padding of its own.
-    return tf.nn.max_pool2d(_pad(node, value, value.dtype.min), node["kernel"], node["stride"], "VALID")
+    return tf.nn.max_pool2d(
+        _pad(node, value, value.dtype.min), node["kernel"], node["stride"], "VALID"
+    )
 
 
 def _pad(node, value, filling):
     around = [node["padding"]] * 2
-    return tf.pad(value, [[0, 0], around, around, [0, 0]], constant_values=filling) if node["padding"] else value
+    return (
+        tf.pad(value, [[0, 0], around, around, [0, 0]], constant_values=filling)
+        if node["padding"]
+        else value
+    )
 
 
 def _batch_norm(node, own, value):
     # tf.nn's own function raises an epsilon of 1e-5 to 1.001e-5.
-    fixed = {"mean": [], "variance": [], "epsilon": networks.BATCH_NORM_EPSILON}
+    fixed = {"mean": [], "variance": [], "epsilon": specification.BATCH_NORM_EPSILON}
     return tf.raw_ops.FusedBatchNormV3(x=value, scale=own["gamma"], offset=own["beta"], **fixed).y
 
 
 def _lstm(node, own, value):
     steps, batch, features = value.shape
     # The product with the inputs needs no loop: one large product in place of one for each step.
-    products = tf.nn.bias_add(tf.matmul(tf.reshape(value, [-1, features]), own["input"]), own["bias"])
+    products = tf.nn.bias_add(
+        tf.matmul(tf.reshape(value, [-1, features]), own["input"]), own["bias"]
+    )
     return _recur(tf.reshape(products, [steps, batch, 4 * node["units"]]), own["recurrent"])
 
 
@@ -217,7 +238,9 @@ def _recur(products, weight):
     units, zero = width // 4, tf.zeros([batch, width // 4])
 
     def array(columns, values=None):
-        made = tf.TensorArray(tf.float32, steps, element_shape=[batch, columns], clear_after_read=False)
+        made = tf.TensorArray(
+            tf.float32, steps, element_shape=[batch, columns], clear_after_read=False
+        )
         return made if values is None else made.unstack(values)
 
     def forward(step, output, cell, kept):
@@ -227,7 +250,12 @@ def _recur(products, weight):
         squashed = tf.tanh(after)
         output = o * squashed
         values = (output, i, f, g, o, cell, squashed)
-        return step + 1, output, after, [into.write(step, value) for into, value in zip(kept, values)]
+        return (
+            step + 1,
+            output,
+            after,
+            [into.write(step, value) for into, value in zip(kept, values)],
+        )
 
     given = array(width, products)
     state = (0, zero, zero, [array(units) for _ in range(7)])

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.ops import gen_nn_ops
 
-from .. import channels_last, networks
+from .. import channels_last, specification
 from . import Unsupported
 
 MODES = ("graph",)
@@ -27,7 +27,9 @@ def versions():
 def build(spec, weights, inputs, labels, mode, threads, device):
     """See the contract in `adapters/__init__.py`."""
     if mode not in MODES:
-        raise Unsupported("TensorFlow {} has no mode '{}'; it has graph".format(tf.__version__, mode))
+        raise Unsupported(
+            "TensorFlow {} has no mode '{}'; it has graph".format(tf.__version__, mode)
+        )
     if device != "cpu":
         raise Unsupported("the adapter of TensorFlow before 2.0 is for CPUs")
     settings = tf.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=1)
@@ -42,7 +44,12 @@ class _Trainer(object):
     settings = {"layout": "channels last, time first", "loop": "while_loop"}
 
     def __init__(self, session, spec, weights, inputs, labels, threads):
-        self._session, self._homes, self._variables, self._starts = session, channels_last.homes(spec), {}, {}
+        self._session, self._homes, self._variables, self._starts = (
+            session,
+            channels_last.homes(spec),
+            {},
+            {},
+        )
         batch = self._variable(_place_inputs(spec["input"]["kind"], inputs), trainable=False)
         answers = self._variable(np.ascontiguousarray(labels.T).reshape(-1), trainable=False)
         logits = self._connect(spec["nodes"], weights, batch)
@@ -53,7 +60,9 @@ class _Trainer(object):
         session.run(tf.global_variables_initializer(), self._starts)
         del self._starts
         self.threads = threads
-        self.parameters = sum(variable.get_shape().num_elements() for variable in tf.trainable_variables())
+        self.parameters = sum(
+            variable.get_shape().num_elements() for variable in tf.trainable_variables()
+        )
 
     def run(self, steps):
         for _ in range(steps):
@@ -72,14 +81,20 @@ class _Trainer(object):
         for node in nodes:
             op = node["op"]
             if op not in _OPERATIONS:
-                raise Unsupported("the adapter of TensorFlow before 2.0 has no layer '{}'".format(op))
+                raise Unsupported(
+                    "the adapter of TensorFlow before 2.0 has no layer '{}'".format(op)
+                )
             if op == "max_pool" and node["padding"] and operators.get(node["inputs"][0]) != "relu":
-                raise Unsupported("this adapter pads a pool with zeros, which is right behind a ReLU alone")
+                raise Unsupported(
+                    "this adapter pads a pool with zeros, which is right behind a ReLU alone"
+                )
             own = {}
             for name in [name for name in weights if name.split("/")[0] == node["name"]]:
                 value = self._homes[name].enter(weights.pop(name))
                 own[name.split("/")[1]] = self._variables[name] = self._variable(value)
-            values[node["name"]] = _OPERATIONS[op](node, own, *[values[name] for name in node["inputs"]])
+            values[node["name"]] = _OPERATIONS[op](
+                node, own, *[values[name] for name in node["inputs"]]
+            )
         return _rows(values[nodes[-1]["name"]])
 
     def _variable(self, value, trainable=True):
@@ -106,7 +121,9 @@ def _rows(value):
 def _dense(node, own, value):
     rows = tf.matmul(_rows(value), own["weight"])
     rows = tf.nn.bias_add(rows, own["bias"]) if node["bias"] else rows
-    return rows if len(_shape(value)) == 2 else tf.reshape(rows, _shape(value)[:-1] + [node["units"]])
+    return (
+        rows if len(_shape(value)) == 2 else tf.reshape(rows, _shape(value)[:-1] + [node["units"]])
+    )
 
 
 def _conv(node, own, value):
@@ -130,7 +147,7 @@ def _pad(node, value):
 def _batch_norm(node, own, value):
     # tf.nn's own function raises an epsilon of 1e-5 to 1.001e-5.
     normalise = getattr(gen_nn_ops, "_fused_batch_norm", None) or gen_nn_ops.fused_batch_norm
-    fixed = {"mean": [], "variance": [], "epsilon": networks.BATCH_NORM_EPSILON}
+    fixed = {"mean": [], "variance": [], "epsilon": specification.BATCH_NORM_EPSILON}
     return normalise(value, own["gamma"], own["beta"], **fixed)[0]
 
 

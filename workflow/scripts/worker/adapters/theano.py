@@ -16,7 +16,7 @@ from theano.tensor import nnet  # noqa: E402
 from theano.tensor.nnet import bn  # noqa: E402
 from theano.tensor.signal.pool import pool_2d  # noqa: E402
 
-from .. import networks  # noqa: E402
+from .. import specification  # noqa: E402
 from . import Unsupported  # noqa: E402
 
 MODES = ("graph",)
@@ -68,9 +68,15 @@ class _Trainer(object):
         answers = _share("labels", labels.flatten())
         likelihoods = nnet.softmax(_rows(value))
         loss = nnet.categorical_crossentropy(likelihoods, answers).mean()
-        self._train = theano.function([], loss, updates=self._updates(loss, spec["optimiser"]["learning_rate"]))
-        self.parameters = sum(shared.get_value(borrow=True).size for shared in self._shared.values())
-        self.threads = ctypes.CDLL("libgomp.so.1").omp_get_max_threads() if theano.config.openmp else 1
+        self._train = theano.function(
+            [], loss, updates=self._updates(loss, spec["optimiser"]["learning_rate"])
+        )
+        self.parameters = sum(
+            shared.get_value(borrow=True).size for shared in self._shared.values()
+        )
+        self.threads = (
+            ctypes.CDLL("libgomp.so.1").omp_get_max_threads() if theano.config.openmp else 1
+        )
 
     def run(self, steps):
         for _ in range(steps):
@@ -133,7 +139,7 @@ def _max_pool(node, own, value):
 
 def _batch_norm(node, own, value):
     # The float32 next to 1e-5 lies below it, and Theano takes none below it.
-    epsilon = np.nextafter(np.float32(networks.BATCH_NORM_EPSILON), np.float32(1))
+    epsilon = np.nextafter(np.float32(specification.BATCH_NORM_EPSILON), np.float32(1))
     return bn.batch_normalization_train(value, own["gamma"], own["beta"], "spatial", epsilon)[0]
 
 

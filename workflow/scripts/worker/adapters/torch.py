@@ -38,8 +38,12 @@ def versions():
     found = {"framework_version": torch.__version__}
     if hasattr(torch, "__config__"):
         lines = [line.strip(" -") for line in torch.__config__.show().splitlines()]
-        found["blas"] = "; ".join(line for line in lines if "Math Kernel" in line or "MKL-DNN" in line)
-        found["build"] = "; ".join(line for line in lines if line.startswith(("GCC", "CPU capability")))
+        found["blas"] = "; ".join(
+            line for line in lines if "Math Kernel" in line or "MKL-DNN" in line
+        )
+        found["build"] = "; ".join(
+            line for line in lines if line.startswith(("GCC", "CPU capability"))
+        )
     if torch.version.cuda:
         found["cuda"] = torch.version.cuda
         found["cudnn"] = str(torch.backends.cudnn.version())
@@ -53,7 +57,9 @@ def build(spec, weights, inputs, labels, mode, threads, device):
     # PyTorch refuses to be told a second time in one process.
     if hasattr(torch, "set_num_interop_threads") and torch.get_num_interop_threads() != 1:
         torch.set_num_interop_threads(1)
-    settings = torch_settings.configure_cuda() if device == "gpu" else torch_settings.configure_cpu()
+    settings = (
+        torch_settings.configure_cuda() if device == "gpu" else torch_settings.configure_cpu()
+    )
 
     torch.manual_seed(spec.get("seed", 0))
     network = _Network(spec["nodes"])
@@ -82,7 +88,9 @@ class _Network(nn.Module):
             name, op, sources = node["name"], node["op"], node["inputs"]
             if op not in _MODULES:
                 raise Unsupported("the PyTorch adapter has no layer '{}'".format(op))
-            in_place = operators.get(sources[0]) in _MAY_BE_OVERWRITTEN and readers.count(sources[0]) == 1
+            in_place = (
+                operators.get(sources[0]) in _MAY_BE_OVERWRITTEN and readers.count(sources[0]) == 1
+            )
             module = _MODULES[op](node, in_place)
             self.add_module(name, module)
             # A result is let go when its last reader has it, so that its memory is there for the next one.
@@ -108,7 +116,9 @@ class _Network(nn.Module):
             value = value if value.data_ptr() % 64 == 0 else value.clone()
             value = value.t() if transposed else value
             # An update of weights that lie otherwise than their gradients costs more than the product gains.
-            setattr(module, attribute, nn.Parameter(value.contiguous() if torch_settings.OLD else value))
+            setattr(
+                module, attribute, nn.Parameter(value.contiguous() if torch_settings.OLD else value)
+            )
 
 
 class _Trainer:
@@ -116,12 +126,17 @@ class _Trainer:
         self.network, self._kind, self.settings = network, kind, settings
         self.threads = torch.get_num_threads()
         self._trained = [value for value in network.parameters() if value.requires_grad]
-        self._learning_rate, self._optimiser = optimiser["learning_rate"], _optimiser(self._trained, optimiser)
+        self._learning_rate, self._optimiser = (
+            optimiser["learning_rate"],
+            _optimiser(self._trained, optimiser),
+        )
         self.inputs, self.labels = self._placed(inputs), self._placed_labels(labels)
         self._loss = self._forward
         self._end = torch.cuda.Event() if self.inputs.is_cuda else None
         self.parameters = sum(value.numel() for value in self._trained)
-        self.frozen_parameters = sum(value.numel() for value in network.parameters()) - self.parameters
+        self.frozen_parameters = (
+            sum(value.numel() for value in network.parameters()) - self.parameters
+        )
 
     def compile(self):
         """Compiles forward, loss and backward here, not in the first step: it takes tens of seconds."""
@@ -251,7 +266,8 @@ class _Call(nn.Module):
 _MODULES = {
     "dense": lambda node, _: _Linear(node["in_shape"][-1], node["units"], bias=node["bias"]),
     "conv": lambda node, _: _Conv2d(
-        *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]], bias=node["bias"]
+        *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]],
+        bias=node["bias"],
     ),
     "max_pool": lambda node, _: nn.MaxPool2d(node["kernel"], node["stride"], node["padding"]),
     "global_average_pool": lambda node, _: _Call(lambda values: values.mean((2, 3))),
@@ -271,5 +287,11 @@ def _check(mode, device):
         raise Unsupported("this PyTorch ({}) sees no CUDA device".format(torch.__version__))
     if mode == "compiled" and torch_settings.OLD:
         raise Unsupported("PyTorch {} has no torch.compile".format(torch.__version__))
-    if mode == "compiled" and device == "cpu" and not (shutil.which("g++") or shutil.which("clang++")):
-        raise Unsupported("torch.compile needs a C++ compiler, and there is neither g++ nor clang++ on PATH")
+    if (
+        mode == "compiled"
+        and device == "cpu"
+        and not (shutil.which("g++") or shutil.which("clang++"))
+    ):
+        raise Unsupported(
+            "torch.compile needs a C++ compiler, and there is neither g++ nor clang++ on PATH"
+        )

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 
-from .. import networks, openblas
+from .. import openblas, specification
 from . import Unsupported
 
 KERNELS = openblas.find_kernels(lambda: ctypes.CDLL("libopenblas.so.0"))
@@ -56,7 +56,7 @@ class _Trainer(object):
             "nodes": spec["nodes"],
             "parameters": list(self.shapes),
             "rate": spec["optimiser"]["learning_rate"],
-            "epsilon": networks.BATCH_NORM_EPSILON,
+            "epsilon": specification.BATCH_NORM_EPSILON,
             "threads": threads,
             "words": words,
             "shape": list(inputs.shape),
@@ -110,7 +110,9 @@ class _Trainer(object):
         program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch7.lua")
         luajit = os.path.join(sys.prefix, "debian", "usr", "bin", "luajit")
         arguments = [luajit, program, home, str(reading), str(writing)]
-        self.process = subprocess.Popen(arguments, pass_fds=[reading, writing], stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            arguments, pass_fds=[reading, writing], stdin=subprocess.DEVNULL
+        )
         os.close(reading)
         os.close(writing)
         self.commands, self.answers = os.fdopen(commands, "wb"), os.fdopen(answers, "rb")
@@ -155,7 +157,9 @@ class _Trainer(object):
 def _lua(value):
     """Plain data as an expression of Lua."""
     if isinstance(value, dict):
-        return "{{{}}}".format(",".join("[{}]={}".format(_lua(key), _lua(each)) for key, each in value.items()))
+        return "{{{}}}".format(
+            ",".join("[{}]={}".format(_lua(key), _lua(each)) for key, each in value.items())
+        )
     if isinstance(value, (list, tuple)):
         return "{{{}}}".format(",".join(map(_lua, value)))
     if isinstance(value, bool):

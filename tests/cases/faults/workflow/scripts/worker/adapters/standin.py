@@ -75,7 +75,9 @@ class Trainer:
             if mode == "greedy":
                 os.sched_setaffinity(0, range(os.cpu_count()))
             threading.Thread(target=burn, daemon=True).start()
-        self.parameters = sum(value.size for value in weights.values()) - (mode == "narrow" and self.full_size)
+        self.parameters = sum(value.size for value in weights.values()) - (
+            mode == "narrow" and self.full_size
+        )
 
     def run(self, steps):
         if self.queue:
@@ -112,7 +114,10 @@ class Trainer:
             if node["op"] == "sigmoid":
                 hidden = 1 / (1 + np.exp(-hidden))
             else:
-                hidden = hidden @ self.values[node["name"] + "/weight"] + self.values[node["name"] + "/bias"]
+                hidden = (
+                    hidden @ self.values[node["name"] + "/weight"]
+                    + self.values[node["name"] + "/bias"]
+                )
         exponents = np.exp(hidden - hidden.max(axis=1, keepdims=True))
         chances = exponents / exponents.sum(axis=1, keepdims=True)
         rows = np.arange(len(self.labels))

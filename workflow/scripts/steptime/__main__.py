@@ -1,0 +1,30 @@
+"""Runs one of the workflow's programs, as `python -m` does; a full disk ends it with one sentence.
+
+python -m steptime cells.measure --job ...
+"""
+
+import errno
+import os
+import runpy
+import sys
+
+# No space, no quota left, or a file above the limit of the shell (`ulimit -f`).
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def main() -> None:
+    """Command line: the program's module and its own arguments."""
+    name = sys.argv[1]
+    del sys.argv[0]
+    try:
+        runpy.run_module(f"steptime.{name}", run_name="__main__", alter_sys=True)
+    except OSError as error:
+        if error.errno not in DISK_FULL:
+            raise
+        sys.exit(
+            f"{name}: a file could not be written ({os.strerror(error.errno)}): free some space and run again."
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""What papers are held against: their data, and their times and ours in one shape."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from steptime.artefacts.expressions import PLACE
+from steptime.artefacts.inputs import Frameworks, Measured, read_printed, read_yaml
+from steptime.merge.summary import CELL
+
+
+@dataclass
+class Paper:
+    """A folder of `resources/papers`: its catalogue, its printed numbers and its findings."""
+
+    name: str
+    catalogue: dict[str, Any]
+    printed: pd.DataFrame
+    findings: list[dict[str, Any]]
+
+    @property
+    def platforms(self) -> dict[str, str]:
+        """The kind of device of each of the paper's platforms."""
+        return {
+            name: entry["device"] for name, entry in self.catalogue.get("platforms", {}).items()
+        }
+
+
+def read_papers(folder: Path) -> list[Paper]:
+    """Every paper of the folder, in the order of their years. Raises InputError."""
+    found = [
+        Paper(
+            path.name,
+            read_yaml(path / "paper.yaml"),
+            pd.concat(
+                [read_printed(file).assign(file=file.stem) for file in sorted(path.glob("*.csv"))]
+            ),
+            read_yaml(path / "findings.yaml"),
+        )
+        for path in folder.iterdir()
+        if path.is_dir()
+    ]
+    return sorted(found, key=lambda paper: (paper.name[-4:], paper.name))
+
+
+def their_times(paper: Paper, frameworks: Frameworks, catalogue: dict[str, Any]) -> pd.DataFrame:
+    """The times that a paper prints: PLACE, device, family, `seconds` (NaN for a dash); frameworks are lineages.
+
+    The paper's catalogue names the file under `times`; without it there are none. GPUs have 0 threads.
+    """
+    rows = paper.printed[paper.printed["file"] == paper.catalogue.get("times")]
+    times = pd.DataFrame(
+        {
+            "network": rows["network"],
+            "framework": [frameworks[name].lineage for name in rows["framework"]],
+            "platform": rows["platform"],
+            "threads": pd.to_numeric(rows["threads"]).fillna(0).astype(int),
+            "batch": pd.to_numeric(rows["batch"]).fillna(0).astype(int),
+            "device": rows["platform"].map(paper.platforms),
+            "seconds": rows["number"],
+        }
+    )
+    return _with_family(times, catalogue)
+
+
+def our_times(
+    measured: list[Measured],
+    theirs: pd.DataFrame,
+    frameworks: Frameworks,
+    catalogue: dict[str, Any],
+) -> pd.DataFrame:
+    """The times that were measured of the frameworks that a paper has, in the shape of `their_times`.
+
+    Each cell once, of the first platform of each kind of device, without variants; the fastest of a lineage's
+    environments and modes stands for it.
+    """
+    columns = [*CELL, "framework", "seconds"]
+    cells = pd.concat(
+        [pd.DataFrame(columns=columns), *[found.cells[columns] for found in measured]],
+        ignore_index=True,
+    )
+    cells = cells[cells["variant"] == ""].drop_duplicates(CELL)
+    first = cells.groupby("device")["platform"].transform("first")
+    cells = cells[cells["platform"] == first].astype({"seconds": float})
+    cells["threads"] = cells["threads"].where(cells["device"] == "cpu", 0).astype(int)
+    cells["framework"] = [frameworks[name].lineage for name in cells["framework"]]
+    cells = cells[cells["framework"].isin(theirs["framework"])]
+    return _with_family(
+        cells.groupby([*PLACE, "device"], sort=False, as_index=False)["seconds"].min(), catalogue
+    )
+
+
+def _with_family(times: pd.DataFrame, catalogue: dict[str, Any]) -> pd.DataFrame:
+    families = {name: entry.get("family", "") for name, entry in catalogue.items()}
+    return times.assign(family=times["network"].map(families))

@@ -1,0 +1,172 @@
+"""The figure of times as bars: a group for each thread count or network, a bar for each framework."""
+
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from steptime.artefacts.inputs import Frameworks, Measured
+from steptime.render import figures
+from steptime.render.words import NOTHING_MEASURED, facts, raw_data, significant, status_reason
+
+COLUMNS = [
+    "source",
+    "network",
+    "device",
+    "group",
+    "framework",
+    "label",
+    "seconds",
+    "low",
+    "high",
+    "status",
+    "reason",
+]
+HATCHES = ("", "//", "..", "xx", "\\\\", "oo")
+WIDTH = 0.82  # of a group, whose place is 1 wide
+HEADROOM = 1.18
+LEGEND_LETTERS = 110  # of a legend's line that fit the figure's width
+KEY_LETTERS = 6  # as wide as a key and the space around it
+
+
+def build(
+    measured: Measured,
+    printed: pd.DataFrame,
+    paper: dict[str, Any],
+    frameworks: Frameworks,
+    artefact: dict[str, Any],
+) -> tuple[pd.DataFrame, Figure]:
+    """The data behind the figure (COLUMNS; seconds) and the figure; printed bars are filled, ours are outlined.
+
+    The artefact's entry says which `networks` and which kind of `device`; CPUs are grouped by threads, GPUs by network.
+    """
+    data = pd.DataFrame(
+        [
+            *_theirs(printed, paper, frameworks, artefact),
+            *_ours(measured, paper, frameworks, artefact),
+        ],
+        columns=COLUMNS,
+    )
+    with figures.canvas() as (drawing, axes):
+        _draw(axes, data, frameworks)
+        by_threads = artefact["device"] == "cpu"
+        axes.set_xlabel("threads" if by_threads else "data set")
+        axes.set_ylabel(f"{artefact['quantity'].lower()} (s)")
+        axes.grid(visible=False, axis="x")
+        figures.headings(axes, artefact["title"], [artefact["caption"]])
+        handles, labels = axes.get_legend_handles_labels()
+        keys = [handle for handle, label in zip(handles, labels, strict=True) if label]
+        longest = max(len(label) for label in labels)
+        columns = min(4, len(keys), max(1, LEGEND_LETTERS // (longest + KEY_LETTERS)))
+        figures.notes_below(drawing, _notes(measured, data, artefact, paper), keys, columns)
+    return data, drawing
+
+
+def _theirs(
+    printed: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks, artefact: dict[str, Any]
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "source": "paper",
+            "network": row["network"],
+            "device": artefact["device"],
+            "group": row["threads"] or paper["labels"][row["network"]],
+            "framework": row["framework"],
+            "label": f"{frameworks[row['framework']].label} {paper['versions'][row['framework']]}",
+            "seconds": row["number"],
+            "status": row["status"],
+            "reason": row["reason"],
+        }
+        for row in printed.to_dict("records")
+        if row["network"] in artefact["networks"]
+        and paper["platforms"][row["platform"]]["device"] == artefact["device"]
+    ]
+
+
+def _ours(
+    measured: Measured, paper: dict[str, Any], frameworks: Frameworks, artefact: dict[str, Any]
+) -> list[dict[str, Any]]:
+    cells = measured.cells
+    here = cells[
+        cells["network"].isin(artefact["networks"]) & (cells["device"] == artefact["device"])
+    ]
+    return [
+        {
+            name: row[name]
+            for name in (
+                "network",
+                "device",
+                "framework",
+                "seconds",
+                "low",
+                "high",
+                "status",
+                "reason",
+            )
+        }
+        | {
+            "source": "ours",
+            "group": str(row["threads"])
+            if artefact["device"] == "cpu"
+            else paper["labels"][row["network"]],
+            "label": ", ".join(
+                [row["environment"], *filter(None, [row["variant"]]), f"here on {row['platform']}"]
+            ),
+        }
+        for row in here.to_dict("records")
+    ]
+
+
+def _draw(axes: Axes, data: pd.DataFrame, frameworks: Frameworks) -> None:
+    groups = list(dict.fromkeys(data["group"]))
+    groups = sorted(groups, key=int) if all(group.isdigit() for group in groups) else groups
+    series = data.drop_duplicates(["source", "label"])[["source", "framework", "label"]].to_dict(
+        "records"
+    )
+    width = WIDTH / len(series)
+    highest = data["seconds"].max()
+    for at, line in enumerate(series):
+        rows = data[
+            (data["source"] == line["source"])
+            & (data["label"] == line["label"])
+            & data["seconds"].notna()
+        ]
+        places = [
+            groups.index(group) + (at - (len(series) - 1) / 2) * width for group in rows["group"]
+        ]
+        colour, theirs = frameworks[line["framework"]].colour, line["source"] == "paper"
+        bars = axes.bar(
+            places,
+            rows["seconds"],
+            width * 0.94,
+            label=line["label"],
+            facecolor=colour if theirs else "white",
+            edgecolor="white" if theirs else colour,
+            hatch=HATCHES[at % len(HATCHES)],
+            linewidth=0 if theirs else 1.5,
+            zorder=3,
+        )
+        texts = [
+            significant(value) if value < 1000 else f"{value:,.0f}" for value in rows["seconds"]
+        ]
+        axes.bar_label(bars, texts, rotation=90, padding=3, fontsize=7, color="#333333")
+    axes.set_xticks(range(len(groups)), groups)
+    axes.set_ylim(0, highest * HEADROOM)
+
+
+def _notes(
+    measured: Measured, data: pd.DataFrame, artefact: dict[str, Any], paper: dict[str, Any]
+) -> list[str]:
+    table, *places = reversed(artefact["sources"])
+    notes = [
+        f"Filled: {table} of {paper['short']}; their {', '.join(places)} shows the same numbers as a picture."
+    ]
+    if measured.cells.empty:
+        return [*notes, NOTHING_MEASURED]
+    missing = data[data["seconds"].isna()]
+    notes += [
+        f"Not drawn: {row['label']}, {row['group']} ({status_reason(row['status'], row['reason'])})."
+        for row in missing.to_dict("records")
+    ]
+    return [*notes, " ".join(["Outlined: measured here.", *facts(measured)]), raw_data(measured)]

@@ -1,0 +1,141 @@
+"""The table of the networks: what the specifications say beside what the paper printed, each difference
+explained.
+"""
+
+from typing import Any
+
+import pandas as pd
+
+from steptime import networks as specifications
+from steptime.render.tables import DASH, Entry, Page
+from steptime.render.words import count, significant
+
+COLUMNS = [
+    "network",
+    "label",
+    "batch",
+    "quantity",
+    "unit",
+    "ours",
+    "theirs",
+    "ratio",
+    "same",
+    "note",
+]
+QUANTITIES = {"Input": "values", "Output": "values", "Layers": "layers", "Parameters": "parameters"}
+OPERATIONS = "Operations per step"
+MILLION = 1_000_000
+
+
+def build(
+    networks: dict[str, Any], printed: pd.DataFrame, paper: dict[str, Any], page: Page
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tidy rows (COLUMNS) and the layout; fills the page's notes and footnotes.
+
+    A variant stands below its network and is held against the same printed numbers. Parameters are the same
+    when they agree in whole millions, which is what a paper prints.
+    """
+    theirs = {(row["network"], row["column"]): row for row in printed.to_dict("records")}
+    rows = [
+        row
+        for base in paper["networks"]
+        for name in networks
+        if name == base or networks[name].get("variant_of") == base
+        for row in _rows(name, base, networks, theirs)
+    ]
+    data = pd.DataFrame(rows, columns=COLUMNS)
+    whole = ["batch", "ours", "theirs"]
+    data = data.astype(dict.fromkeys(whole, "Int64"))
+    page.notes = [
+        (
+            f"Ratios are ours divided by what {paper['short']} printed. Parameters are trainable ones, counted "
+            "from the specifications in config/networks.yaml."
+        ),
+        *[
+            f"{name} is {networks[name]['variant_of']} with {networks[name]['why']}."
+            for name in _variants(networks, paper)
+        ],
+        *page.notes,
+    ]
+    return data, _layout(data, paper["short"])
+
+
+def _rows(
+    name: str, base: str, networks: dict[str, Any], theirs: dict[tuple[str, str], dict[str, Any]]
+) -> list[dict[str, Any]]:
+    spec = specifications.specify(name, networks)
+    entry = specifications.resolve(name, networks)
+    source = spec["input"]
+    # A sequence of words is given by its vocabulary in the paper, not by its length.
+    width = source["vocabulary"] if source["kind"] == "tokens" else source["shape"][-1]
+    inputs = (
+        width
+        if source["kind"] != "image"
+        else source["shape"][0] * source["shape"][1] * source["shape"][2]
+    )
+    ours = {
+        "Input": inputs,
+        "Output": specifications.count_classes(spec),
+        "Layers": specifications.count_layers(spec),
+        "Parameters": specifications.count_parameters(spec),
+        OPERATIONS: specifications.flops_per_step(spec, entry["batch"]),
+    }
+    label = entry["label"] if name == base else name
+    common = {"network": name, "label": label, "batch": entry["batch"]}
+    return [
+        common
+        | {"quantity": quantity, "unit": QUANTITIES.get(quantity, "operations"), "ours": value}
+        | _comparison(value, theirs.get((base, quantity)), quantity, name == base)
+        for quantity, value in ours.items()
+    ]
+
+
+def _comparison(
+    ours: int, printed: dict[str, Any] | None, quantity: str, is_base: bool
+) -> dict[str, Any]:
+    if printed is None:
+        return {"theirs": None, "ratio": None, "same": None, "note": ""}
+    theirs = int(printed["number"])
+    same = ours // MILLION == theirs // MILLION if quantity == "Parameters" else ours == theirs
+    note = "" if same else printed["note"] or f"the paper prints {count(theirs)}"
+    if not same and quantity == "Parameters" and not is_base:
+        note = (
+            f"a variant with another number of parameters than the paper prints ({count(theirs)})"
+        )
+    return {"theirs": theirs, "ratio": ours / theirs, "same": same, "note": note}
+
+
+def _layout(data: pd.DataFrame, short: str) -> pd.DataFrame:
+    table: dict[tuple[str, str], dict[tuple[str, str], Entry]] = {}
+    for row in data.to_dict("records"):
+        entries = table.setdefault((row["label"], f"{row['batch']}"), {})
+        letters = (row["note"],) if row["note"] else ()
+        quantity = row["quantity"]
+        if quantity == OPERATIONS:
+            entries["Here", OPERATIONS] = Entry(f"{significant(row['ours'] / 1e9)} G", kind="ours")
+            continue
+        entries["Here", quantity] = Entry(count(row["ours"]), letters, kind="ours")
+        if pd.isna(row["theirs"]):
+            entries[short, quantity] = Entry(DASH, ("the paper does not print it",))
+            continue
+        entries[short, quantity] = Entry(_printed(row["theirs"]))
+        if quantity == "Parameters":
+            entries["Ours ÷ theirs", quantity] = Entry(significant(row["ratio"], 3), kind="ratio")
+    columns = [("Here", quantity) for quantity in [*QUANTITIES, OPERATIONS]]
+    columns += [(short, quantity) for quantity in QUANTITIES] + [("Ours ÷ theirs", "Parameters")]
+    index = pd.MultiIndex.from_tuples(table, names=["Network", "Mini-batch"])
+    body = [[entries.get(column, Entry()) for column in columns] for entries in table.values()]
+    return pd.DataFrame(body, index=index, columns=pd.MultiIndex.from_tuples(columns), dtype=object)
+
+
+def _printed(value: int) -> str:
+    """A printed number in the paper's own words: '55 millions', '3.8 billions'."""
+    if value >= 1000 * MILLION:
+        return f"{value / (1000 * MILLION):g} billions"
+    return f"{value / MILLION:g} millions" if value >= MILLION else count(value)
+
+
+def _variants(networks: dict[str, Any], paper: dict[str, Any]) -> list[str]:
+    return [
+        name for name, entry in networks.items() if entry.get("variant_of") in paper["networks"]
+    ]

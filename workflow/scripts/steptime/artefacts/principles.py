@@ -1,0 +1,104 @@
+"""The table of benchmarking principles: what each asks, what of it this workflow does, by a measured figure, and where
+that is shown.
+"""
+
+from typing import Any
+
+import pandas as pd
+
+from steptime.artefacts.inputs import Measured
+from steptime.render.tables import Entry, Page
+from steptime.render.words import facts, plural, raw_data, significant
+
+COLUMNS = ["principle", "asks", "here", "figure", "number", "shown_by", "not_done"]
+
+
+def build(
+    measured: Measured, proofs: list[dict[str, Any]], principles: list[dict[str, Any]], page: Page
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tidy rows (COLUMNS) and the layout; each of `principles` names the `figure` that is calculated here."""
+    figures = {
+        "networks": _networks(measured.cells),
+        "cells": _cells(measured.cells),
+        "proofs": _proofs(proofs),
+        "spread": _spread(measured.cells),
+        "cost": _cost(measured.rows),
+        "sizes": _sizes(measured.cells),
+        "samples": _samples(measured.rows),
+    }
+    rows = [
+        {name: entry[name].strip() for name in ("principle", "asks", "here", "not_done")}
+        | {"figure": figures[entry["figure"]][0], "number": figures[entry["figure"]][1]}
+        | {"shown_by": "; ".join(entry["shown_by"])}
+        for entry in principles
+    ]
+    data = pd.DataFrame(rows, columns=COLUMNS)
+    page.facts = facts(measured)
+    page.notes = [*page.notes, raw_data(measured)]
+    body = [
+        [Entry(row[name], kind="words long") for name in ("asks", "here")]
+        + [Entry(row["figure"], kind="ours words long")]
+        + [Entry(row[name], kind="words long") for name in ("shown_by", "not_done")]
+        for row in rows
+    ]
+    headings = ["The paper asks", "Here", "Measured", "Shown by", "Not done"]
+    return data, pd.DataFrame(body, pd.Index(data["principle"], name="Principle"), headings, object)
+
+
+def _networks(cells: pd.DataFrame) -> tuple[str, float]:
+    count = cells["network"].nunique()
+    return f"{plural(count, 'network')} of the papers", count
+
+
+def _cells(cells: pd.DataFrame) -> tuple[str, float]:
+    timed = int(cells["seconds"].notna().sum())
+    return f"{timed} of {len(cells)} cells have a median with an interval", timed
+
+
+def _proofs(proofs: list[dict[str, Any]]) -> tuple[str, float]:
+    passed = sum(proof["status"] == "ok" for proof in proofs)
+    return f"{passed} of {len(proofs)} proofs of equal networks passed", passed
+
+
+def _spread(cells: pd.DataFrame) -> tuple[str, float | None]:
+    timed = cells[cells["seconds"].notna()]
+    if timed.empty:
+        return "no cell was timed", None
+    half = 100 * ((timed["high"] - timed["low"]) / 2 / timed["seconds"]).astype(float)
+    text = f"±{significant(half.median(), 2)} % is the median interval, ±{significant(half.max(), 2)} % the widest"
+    return text, half.median()
+
+
+def _cost(rows: pd.DataFrame) -> tuple[str, float]:
+    cell = [
+        "platform",
+        "environment",
+        "adapter_mode",
+        "network",
+        "variant",
+        "devices",
+        "threads",
+        "batch",
+        "repeat",
+    ]
+    once = rows.drop_duplicates(cell)
+    minutes = once[["import_seconds", "build_seconds", "wall_seconds"]].sum().sum() / 60
+    return (
+        f"{significant(minutes)} minutes of workers for {plural(len(once), 'measurement')} of cells",
+        minutes,
+    )
+
+
+def _sizes(cells: pd.DataFrame) -> tuple[str, float]:
+    threads = sorted(cells.loc[cells["device"] == "cpu", "threads"].unique())
+    most = int(cells["devices"].max())
+    machines = plural(cells["platform"].nunique(), "machine")
+    return (
+        f"{', '.join(map(str, threads))} threads; {plural(most, 'device')} together at most; {machines}",
+        most,
+    )
+
+
+def _samples(rows: pd.DataFrame) -> tuple[str, float]:
+    kept = int(rows["seconds"].notna().sum())
+    return f"{kept:,} samples are kept, each as it was read", kept

@@ -1,0 +1,75 @@
+"""The figure of sample images of a data set's classes, drawn from the very images that networks are trained on."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from steptime.render import figures
+
+COLUMNS = ["data_set", "sha256", "class", "place", "image"]
+EACH = 10
+GAP = 3  # pixels between images
+SEED = 2018
+INCHES = 6.4
+
+
+def build(
+    data: dict[str, np.ndarray], artefact: dict[str, Any], short: str
+) -> tuple[pd.DataFrame, Figure]:
+    """Which images are shown (COLUMNS; `image` counts from 0 in the split) and the figure: a row for each class.
+
+    `data` is the content of a file of `datasets.splits`.
+    """
+    name, classes = str(data["name"]), [str(text) for text in data["classes"]]
+    chosen = _choose(data["labels"], len(classes))
+    rows = [
+        {
+            "data_set": name,
+            "sha256": str(data["sha256"]),
+            "class": classes[label],
+            "place": place,
+            "image": image,
+        }
+        for label, images in enumerate(chosen)
+        for place, image in enumerate(images, 1)
+    ]
+    mosaic = _mosaic(data["images"], chosen)
+    with figures.canvas(height=INCHES) as (drawing, axes):
+        axes.imshow(mosaic, cmap="gray", vmin=0, vmax=255, interpolation="nearest")
+        step = data["images"].shape[-1] + GAP
+        axes.set_yticks([step * row + (step - GAP) / 2 for row in range(len(classes))], classes)
+        axes.set_xticks([])
+        axes.grid(visible=False)
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+        figures.headings(axes, artefact["title"], [artefact["caption"]])
+        digest = str(data["sha256"])[:12]
+        notes = [
+            f"Images of: {name} ({data['source']}; sha256 of its arrays {digest}). {EACH} of each class, drawn at "
+            f"random with a fixed seed. {artefact['sources'][0]} of {short} shows others of the same classes."
+        ]
+        figures.notes_below(drawing, notes)
+    return pd.DataFrame(rows, columns=COLUMNS), drawing
+
+
+def _choose(labels: np.ndarray, classes: int) -> list[list[int]]:
+    random = np.random.RandomState(SEED)
+    return [
+        random.choice(np.flatnonzero(labels == label), EACH, replace=False).tolist()
+        for label in range(classes)
+    ]
+
+
+def _mosaic(images: np.ndarray, chosen: list[list[int]]) -> np.ndarray:
+    """All chosen images on white, (height, width) or (height, width, 3)."""
+    channels, height, width = images.shape[1:]
+    canvas = np.full(
+        (len(chosen) * (height + GAP) - GAP, EACH * (width + GAP) - GAP, channels), 255, np.uint8
+    )
+    for row, numbers in enumerate(chosen):
+        for column, number in enumerate(numbers):
+            top, left = row * (height + GAP), column * (width + GAP)
+            canvas[top : top + height, left : left + width] = images[number].transpose(1, 2, 0)
+    return canvas[:, :, 0] if channels == 1 else canvas

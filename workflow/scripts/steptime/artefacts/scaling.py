@@ -1,0 +1,127 @@
+"""The figure of time per mini-batch against the number of devices, in parts of the time on one device."""
+
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from steptime.artefacts.inputs import Frameworks, Measured
+from steptime.render import figures
+from steptime.render.words import facts, raw_data, significant
+
+COLUMNS = ["source", "framework", "label", "network", "platform", "devices", "relative_time"]
+LINE = ["environment", "adapter_mode", "network", "variant", "platform", "threads", "batch"]
+NOT_HERE = (
+    "Here no cell with more than one device is measured, so no line of ours stands beside theirs."
+)
+GREY = "#6A6A6A"
+
+
+def build(
+    measured: Measured,
+    printed: pd.DataFrame,
+    paper: dict[str, Any],
+    frameworks: Frameworks,
+    artefact: dict[str, Any],
+) -> tuple[pd.DataFrame, Figure]:
+    """The data behind the figure (COLUMNS) and the figure.
+
+    The paper states by how many percent a second device shortens the time; ours are cells that differ in the number of
+    devices alone.
+    """
+    data = pd.DataFrame(
+        [*_theirs(printed, frameworks), *_ours(measured, frameworks)], columns=COLUMNS
+    )
+    most = int(data["devices"].max())
+    with figures.canvas() as (drawing, axes):
+        figures.batch_axis(axes, sorted(set(data["devices"])))
+        axes.set_xlim(0.9, most * 1.9)
+        axes.set_xlabel("devices")
+        axes.set_ylabel("time per mini-batch (1 on one device)")
+        axes.set_ylim(0, 1.12)
+        axes.plot([1, most], [1, 1 / most], color=GREY, linestyle=":", zorder=2)
+        _name(axes, most, 1 / most, "as many times faster as there are devices", GREY)
+        _lines(axes, data, frameworks)
+        figures.headings(axes, artefact["title"], [artefact["caption"]])
+        notes = [
+            f"Filled, solid: as {paper['short']} states it; its {artefact['sources'][0]} is a picture without numbers."
+        ]
+        ours = data["source"] == "ours"
+        notes += (
+            ["Outlined, dashed: measured here.", *facts(measured), raw_data(measured)]
+            if ours.any()
+            else [NOT_HERE]
+        )
+        figures.notes_below(drawing, notes)
+    return data, drawing
+
+
+def _theirs(printed: pd.DataFrame, frameworks: Frameworks) -> list[dict[str, Any]]:
+    return [
+        {
+            "source": "paper",
+            "framework": row["framework"],
+            "label": frameworks[row["framework"]].label,
+        }
+        | {"devices": devices, "relative_time": relative}
+        for row in printed.to_dict("records")
+        for devices, relative in ((1, 1.0), (2, 1 - row["number"] / 100))
+    ]
+
+
+def _ours(measured: Measured, frameworks: Frameworks) -> list[dict[str, Any]]:
+    timed = measured.cells[measured.cells["seconds"].notna()]
+    rows = []
+    for _, line in timed.groupby(LINE, sort=False):
+        alone = line.loc[line["devices"] == 1, "seconds"]
+        if len(alone) and line["devices"].nunique() > 1:
+            rows += [
+                {
+                    "source": "ours",
+                    "framework": row["framework"],
+                    "label": f"{frameworks[row['framework']].label}, {row['network']}, {row['platform']}",
+                    "network": row["network"],
+                    "platform": row["platform"],
+                    "devices": row["devices"],
+                    "relative_time": row["seconds"] / alone.iloc[0],
+                }
+                for row in line.sort_values("devices").to_dict("records")
+            ]
+    return rows
+
+
+def _lines(axes: Axes, data: pd.DataFrame, frameworks: Frameworks) -> None:
+    ends: dict[float, list[str]] = {}
+    for (source, label), line in data.groupby(["source", "label"], sort=False):
+        framework = frameworks[line["framework"].iloc[0]]
+        theirs = source == "paper"
+        axes.plot(
+            line["devices"],
+            line["relative_time"],
+            color=framework.colour,
+            marker=framework.marker,
+            linestyle="-" if theirs else "--",
+            markerfacecolor=framework.colour if theirs else "white",
+            zorder=3,
+        )
+        ends.setdefault(round(line["relative_time"].iloc[-1], 3), []).append(label)
+    for height, labels in ends.items():
+        _name(
+            axes,
+            data["devices"].max(),
+            height,
+            f"{' and '.join(labels)}: −{significant(100 * (1 - height), 2)} %",
+        )
+
+
+def _name(axes: Axes, x: float, height: float, text: str, colour: str = "#222222") -> None:
+    axes.annotate(
+        text,
+        (x, height),
+        xytext=(9, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=8.5,
+        color=colour,
+    )

@@ -1,0 +1,134 @@
+"""The table of the software: what ran here beside what the paper ran, framework by framework of one
+lineage.
+"""
+
+from typing import Any
+
+import pandas as pd
+
+from steptime.artefacts.inputs import Frameworks, Measured
+from steptime.render.tables import DASH, Entry, Page
+from steptime.render.words import raw_data, status_reason
+
+# Our property, its heading, and why a build may not have it.
+PROPERTIES = [
+    ("framework_version", "Version", "the framework did not start, so its version is not known"),
+    ("blas", "BLAS, oneDNN", "this build does not say which linear algebra library it uses"),
+    ("registers", "Registers", "no compiled library of this environment was seen to multiply"),
+    ("cuda", "CUDA", "this build is without CUDA"),
+    ("cudnn", "cuDNN", "this build is without cuDNN"),
+    ("python", "Python", "the framework did not start, so its Python is not known"),
+]
+COLUMNS = [
+    "lineage",
+    "environment",
+    "framework",
+    "property",
+    "ours",
+    "theirs_property",
+    "theirs",
+    "theirs_framework",
+    "status",
+    "reason",
+]
+
+
+def build(
+    measured: Measured,
+    printed: pd.DataFrame,
+    paper: dict[str, Any],
+    frameworks: Frameworks,
+    artefact: dict[str, Any],
+    page: Page,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tidy rows (COLUMNS, texts) and the layout; fills the page's notes and footnotes.
+
+    The artefact's entry in the paper's catalogue says under `compared` which printed column tells of the same as a
+    property of ours; printed columns that none of ours compares with stand alone.
+    """
+    theirs = {(row["framework"], row["column"]): row["value"] for row in printed.to_dict("records")}
+    by_lineage = {frameworks[name].lineage: name for name in printed["framework"].unique()}
+    alone = [
+        column
+        for column in printed["column"].unique()
+        if column not in artefact["compared"].values()
+    ]
+    pairs = [(*entry, artefact["compared"].get(entry[1])) for entry in PROPERTIES]
+    pairs += [("", "", "", column) for column in alone]
+    cells = measured.cells.drop_duplicates(["environment", "framework"])
+    ours = [(frameworks[cell["framework"]].lineage, cell) for cell in cells.to_dict("records")]
+    ours += [(lineage, None) for lineage in by_lineage if lineage not in {name for name, _ in ours}]
+    ours.sort(
+        key=lambda entry: (
+            frameworks.lineage(entry[0]).order,
+            entry[1]["environment"] if entry[1] else "",
+        )
+    )
+    data = pd.DataFrame(
+        [
+            _row(measured, cell, lineage, by_lineage.get(lineage), theirs, pair, frameworks)
+            for lineage, cell in ours
+            for pair in pairs
+        ],
+        columns=COLUMNS,
+    )
+    page.notes = [raw_data(measured), *page.notes]
+    return data, _layout(data, paper["short"], list(printed["column"].unique()))
+
+
+def _row(
+    measured: Measured,
+    cell: dict[str, Any] | None,
+    lineage: str,
+    their_framework: str | None,
+    theirs: dict[tuple[str, str], str],
+    pair: tuple[str, str, str, str | None],
+    frameworks: Frameworks,
+) -> dict[str, Any]:
+    key, heading, why_missing, their_column = pair
+    row = {
+        "lineage": frameworks.lineage(lineage).label,
+        "property": heading,
+        "theirs_property": their_column,
+        "theirs": theirs.get((their_framework, their_column)) if their_framework else None,
+        "theirs_framework": frameworks[their_framework].label if their_framework else None,
+        "status": "ok",
+        "reason": "",
+    }
+    if cell is None:
+        return row
+    row |= {"environment": cell["environment"], "framework": frameworks[cell["framework"]].label}
+    value = measured.software.get(cell["environment"], {}).get(key)
+    if value or not key:
+        return row | {"ours": value}
+    rows = measured.cells[measured.cells["environment"] == cell["environment"]]
+    failed = rows[rows["status"] == "install_failed"]
+    row["status"] = "install_failed" if len(failed) else "missing"
+    row["reason"] = (
+        status_reason("install_failed", failed["reason"].iloc[0]) if len(failed) else why_missing
+    )
+    return row
+
+
+def _layout(data: pd.DataFrame, short: str, printed_columns: list[str]) -> pd.DataFrame:
+    table: dict[tuple[str, str, str], dict[tuple[str, str], Entry]] = {}
+    for row in data.to_dict("records"):
+        measured = pd.notna(row["environment"])
+        key = (
+            row["lineage"],
+            row["framework"] if measured else "",
+            row["environment"] if measured else "",
+        )
+        entries = table.setdefault(key, {})
+        if measured and pd.notna(row["ours"]):
+            entries["Here", row["property"]] = Entry(row["ours"], kind="ours words")
+        elif measured and row["property"]:
+            entries["Here", row["property"]] = Entry(DASH, (row["reason"],), kind="ours words")
+        if pd.notna(row["theirs"]):
+            entries[short, "Framework"] = Entry(row["theirs_framework"], kind="words")
+            entries[short, row["theirs_property"]] = Entry(row["theirs"], kind="words")
+    columns = [("Here", heading) for _, heading, _ in PROPERTIES]
+    columns += [(short, heading) for heading in ["Framework", *printed_columns]]
+    index = pd.MultiIndex.from_tuples(table, names=["Lineage", "Framework here", "Environment"])
+    body = [[entries.get(column, Entry()) for column in columns] for entries in table.values()]
+    return pd.DataFrame(body, index=index, columns=pd.MultiIndex.from_tuples(columns), dtype=object)

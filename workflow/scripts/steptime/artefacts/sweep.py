@@ -1,0 +1,280 @@
+"""The figure of time per mini-batch against mini-batch size, one line per framework and platform."""
+
+import math
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
+
+from steptime.artefacts.inputs import Frameworks, Measured
+from steptime.render import figures
+from steptime.render.words import (
+    MARK_WORDS,
+    environment_label,
+    facts,
+    plural,
+    processes,
+    raw_data,
+    status_reason,
+)
+
+COLUMNS = [
+    "source",
+    "network",
+    "variant",
+    "framework",
+    "label",
+    "environment",
+    "adapter_mode",
+    "platform",
+    "device",
+    "devices",
+    "threads",
+    "batch",
+    "seconds",
+    "low",
+    "high",
+    "samples",
+    "repeats",
+    "status",
+    "reason",
+    "marks",
+]
+LINE = ["environment", "adapter_mode", "platform", "variant", "devices", "threads"]
+STYLES = ("-", "--", ":", "-.")
+WIDEST_WITH_PAPER = (
+    3000  # slowest / fastest time up to which the paper's numbers do not flatten our lines
+)
+
+
+def build(
+    measured: Measured,
+    printed: pd.DataFrame,
+    paper: dict[str, Any],
+    frameworks: Frameworks,
+    networks: dict[str, Any],
+    artefact: dict[str, Any],
+) -> tuple[pd.DataFrame, Figure]:
+    """The data behind the figure (COLUMNS; seconds per mini-batch) and the figure itself.
+
+    The paper gives its figure as a picture only, so its numbers are those of its table at one mini-batch
+    size, GPUs alone.
+    """
+    ours = _ours(measured, frameworks)
+    theirs = _theirs(printed, paper, frameworks, artefact["network"])
+    timed = ours[ours["seconds"].notna()]
+    everything = pd.concat(
+        [timed["seconds"], timed["low"], timed["high"], theirs["seconds"]]
+    ).astype(float)
+    with_paper = len(theirs) > 0 and everything.max() / everything.min() <= WIDEST_WITH_PAPER
+    with figures.canvas() as (drawing, axes):
+        shown = everything if with_paper else everything.iloc[: 3 * len(timed)]
+        figures.batch_axis(axes, sorted({*ours["batch"], *(theirs["batch"] if with_paper else [])}))
+        if len(shown):
+            figures.time_axis(axes, shown.min() / (1.6 if with_paper else 1), shown.max())
+        handles = _draw_ours(axes, timed, frameworks)
+        if with_paper:
+            handles += _draw_theirs(axes, theirs, paper, frameworks)
+        title = f"{networks[artefact['network']]['label']}: time per mini-batch"
+        figures.headings(axes, title, _platforms(measured, ours))
+        axes.legend(
+            handles=handles, loc="upper left", bbox_to_anchor=(1.02, 1.02), labelspacing=0.7
+        )
+        figures.notes_below(drawing, _notes(measured, ours, theirs, paper, artefact, with_paper))
+    data = pd.concat([ours, theirs], ignore_index=True) if len(theirs) else ours
+    return data.astype({"threads": "Int64", "samples": "Int64", "repeats": "Int64"}), drawing
+
+
+def _ours(measured: Measured, frameworks: Frameworks) -> pd.DataFrame:
+    cells = measured.cells
+    several = {name: cells[name].nunique() > 1 for name in ("platform", "threads", "devices")}
+    modes = cells.groupby("framework")["adapter_mode"].nunique().gt(1).to_dict()
+    labels = []
+    for cell in cells.to_dict("records"):
+        parts = [environment_label(frameworks, cell, modes[cell["framework"]]), cell["variant"]]
+        parts += [cell["platform"]] if several["platform"] else []
+        parts += (
+            [plural(cell["threads"], "thread")]
+            if several["threads"] and cell["device"] == "cpu"
+            else []
+        )
+        parts += [plural(cell["devices"], "device")] if several["devices"] else []
+        labels.append(", ".join(part for part in parts if part))
+    ours = cells.assign(source="ours", label=labels, marks=cells["marks"].str.join(", "))
+    return ours[COLUMNS]
+
+
+def _theirs(
+    printed: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks, network: str
+) -> pd.DataFrame:
+    rows = [
+        {
+            "source": "paper",
+            "network": network,
+            "variant": "",
+            "framework": row["framework"],
+            "label": f"{frameworks[row['framework']].label} {paper['versions'][row['framework']]}",
+            "platform": row["platform"],
+            "device": "gpu",
+            "devices": 1,
+            "batch": int(row["batch"]),
+            "seconds": row["number"],
+            "status": row["status"],
+            "reason": row["reason"],
+        }
+        for row in printed[printed["network"] == network].to_dict("records")
+        if paper["platforms"][row["platform"]]["device"] == "gpu"
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _draw_ours(axes: Axes, timed: pd.DataFrame, frameworks: Frameworks) -> list[Line2D]:
+    handles = []
+    drawn: dict[str, int] = {}
+    for _, line in timed.groupby(LINE, sort=False, dropna=False):
+        line = line.sort_values("batch")
+        framework = frameworks[line["framework"].iloc[0]]
+        # A framework keeps its colour and marker; its further lines (modes, variants, threads) differ in
+        # dashes and filling.
+        turn = drawn.get(framework.name, 0)
+        drawn[framework.name] = turn + 1
+        halves = [line["seconds"] - line["low"], line["high"] - line["seconds"]]
+        container = axes.errorbar(
+            line["batch"],
+            line["seconds"],
+            yerr=halves,
+            label=line["label"].iloc[0],
+            color=framework.colour,
+            marker=framework.marker,
+            linestyle=STYLES[turn % len(STYLES)],
+            markerfacecolor=framework.colour if turn == 0 else "white",
+            zorder=3,
+        )
+        handles.append(container)
+    return handles
+
+
+def _draw_theirs(
+    axes: Axes, theirs: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks
+) -> list[Line2D]:
+    names = list(theirs.loc[theirs["seconds"].notna(), "framework"].unique())
+    low, high = axes.get_xlim()
+    spacing = 0.035 * math.log2(high / low)
+    for place, name in enumerate(names):
+        rows = theirs[(theirs["framework"] == name) & theirs["seconds"].notna()]
+        # All stand at one mini-batch size: side by side they can be told apart.
+        x = rows["batch"].iloc[0] * 2 ** (spacing * (place - (len(names) - 1) / 2))
+        colour = frameworks[name].colour
+        axes.plot([x] * len(rows), rows["seconds"], color=colour, linewidth=0.8, zorder=2)
+        for row in rows.to_dict("records"):
+            marker = paper["platforms"][row["platform"]]["marker"]
+            look = {
+                "marker": marker,
+                "markersize": 4.5,
+                "markerfacecolor": "white",
+                "color": colour,
+            }
+            axes.plot(x, row["seconds"], **look, linestyle="", zorder=2)
+        axes.annotate(
+            row["label"].split(" ")[0],
+            (x, rows["seconds"].min()),
+            xytext=(0, -5),
+            textcoords="offset points",
+            rotation=90,
+            ha="center",
+            va="top",
+            fontsize=7,
+            color="#6A6A6A",
+            path_effects=[withStroke(linewidth=2.5, foreground="white")],
+        )
+    handles = [
+        Line2D(
+            [], [], linestyle="", label=f"\n{paper['short']}, mini-batch {theirs['batch'].iloc[0]}:"
+        )
+    ]
+    for platform in theirs["platform"].unique():
+        entry = paper["platforms"][platform]
+        handles.append(
+            Line2D(
+                [],
+                [],
+                marker=entry["marker"],
+                markersize=4.5,
+                markerfacecolor="white",
+                color=figures.GREY,
+                linestyle="",
+                label=entry["name"],
+            )
+        )
+    return handles
+
+
+def _notes(
+    measured: Measured,
+    ours: pd.DataFrame,
+    theirs: pd.DataFrame,
+    paper: dict[str, Any],
+    artefact: dict[str, Any],
+    with_paper: bool,
+) -> list[str]:
+    notes = []
+    failed = ours[ours["seconds"].isna()]
+    for reason, rows in (
+        failed.groupby(failed.apply(_reason, axis=1), sort=False) if len(failed) else []
+    ):
+        cells = "; ".join(
+            f"{label} at {', '.join(str(batch) for batch in sorted(cells['batch'].unique()))}"
+            for label, cells in rows.groupby("label", sort=False)
+        )
+        notes.append(f"Not drawn: {cells} ({reason}).")
+    for mark in dict.fromkeys(
+        mark for marks in ours["marks"] for mark in marks.split(", ") if mark
+    ):
+        labels = ours.loc[ours["marks"].str.contains(mark, regex=False), "label"].unique()
+        notes.append(f"{', '.join(labels)}: {MARK_WORDS.get(mark, mark)}.")
+    missing = theirs[theirs["seconds"].isna()]
+    notes += [f"Not printed: {reason}." for reason in missing["reason"].unique()]
+    figure_place, table_place = artefact["sources"]
+    if with_paper:
+        notes.append(
+            f"Outlined: {table_place} of {paper['short']}, at mini-batch {theirs['batch'].iloc[0]}, set side by "
+            f"side; their {figure_place} is a picture without numbers."
+        )
+    else:
+        notes.append(
+            f"{table_place} of {paper['short']} is left out: its numbers would flatten our lines."
+        )
+    lines = " ".join(
+        ["Median with its 95 % interval.", processes(measured.cells), *facts(measured)]
+    )
+    return [lines, *notes, raw_data(measured)]
+
+
+def _platforms(measured: Measured, ours: pd.DataFrame) -> list[str]:
+    """For each platform: its machine, its threads, and that it is no GPU, as the paper's figure shows."""
+    lines = []
+    for platform, machine in measured.platforms.items():
+        rows = ours[ours["platform"] == platform]
+        cpu = machine.get("cpu", {}).get("model", "")
+        on_gpu = (rows["device"] == "gpu").any()
+        gpus = " and ".join(dict.fromkeys(gpu["model"] for gpu in machine.get("gpus", [])))
+        parts = [platform, gpus if on_gpu else cpu]
+        if not on_gpu:
+            counts = sorted(rows["threads"].unique())
+            parts.append(
+                f"{', '.join(map(str, counts))} {'thread' if counts == [1] else 'threads'}"
+            )
+        text = "on " + ", ".join(part for part in parts if part)
+        if not on_gpu and not gpus:
+            text += ": this machine has no GPU; the paper's figure shows GPUs"
+        elif not on_gpu:
+            text += "; the paper's figure shows GPUs"
+        lines.append(text)
+    return lines
+
+
+def _reason(row: pd.Series) -> str:
+    return status_reason(row["status"], row["reason"])

@@ -1,0 +1,141 @@
+"""The picture of all frameworks: a tile for each network in each, coloured by how far it is from the fastest."""
+
+import math
+from typing import Any
+
+import pandas as pd
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from steptime.render import figures
+from steptime.render.words import MARK_WORDS, plural, significant, status_reason
+
+ROW_INCHES = 0.3
+COLOURS = colormaps["YlGnBu"]
+# Colours go by the logarithm of the ratio and end at this one: what is slower still is as dark.
+DARKEST = 30
+# From here on a time is in seconds, as it says then: five digits have no room.
+LONG_SECONDS = 10
+NOT_TIMED = "#ECECEC"
+# What stands beside the tiles, with its width in tiles.
+BESIDE = {"start": 0.8, "memory": 0.9, "registers": 2.2}
+SHORT = {
+    "unsupported": "unsupported",
+    "install_failed": "not installed",
+    "not_equivalent": "not equivalent",
+    "out_of_memory": "out of memory",
+}
+
+
+def draw(data: pd.DataFrame) -> tuple[pd.DataFrame, Figure]:
+    """The rows of `report.zoo`, as they are, and the figure."""
+    several = data["platform"].nunique() > 1
+    networks = list(dict.fromkeys(zip(data["network_label"], data["batch"], strict=True)))
+    labels = data["framework_label"] + (", " + data["platform"] if several else "")
+    runners = list(dict.fromkeys(labels))
+    with figures.canvas(height=1.5 + ROW_INCHES * len(runners)) as (drawing, axes):
+        for label, row in zip(labels, data.to_dict("records"), strict=True):
+            _tile(
+                axes,
+                networks.index((row["network_label"], row["batch"])),
+                runners.index(label),
+                row,
+            )
+        for height, label in enumerate(runners):
+            _beside(axes, len(networks), height, data[labels == label])
+        right = len(networks) + sum(BESIDE.values())
+        ticks = [at + 0.5 for at in range(len(networks))]
+        headings = [f"{label}\nbatch {batch}" for label, batch in networks]
+        at = len(networks)
+        for name, width in BESIDE.items():
+            ticks.append(at + width / 2)
+            headings.append(name)
+            at += width
+        axes.set_xticks(ticks, headings, fontsize=8)
+        axes.xaxis.tick_top()
+        axes.set_yticks([height + 0.5 for height in range(len(runners))], runners, fontsize=8)
+        axes.tick_params(length=0)
+        axes.grid(visible=False)
+        axes.set(xlim=(0, right), ylim=(len(runners), 0))
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+        places = data[["platform", "threads"]].drop_duplicates().to_dict("records")
+        where = ", ".join(
+            f"{place['platform']} with {plural(int(place['threads']), 'thread')}"
+            for place in places
+        )
+        title = f"Times slower than the fastest, and ms per mini-batch: {where}"
+        drawing.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+        figures.notes_below(drawing, _notes(data))
+    return data, drawing
+
+
+def _tile(axes: Axes, left: int, top: int, row: dict[str, Any]) -> None:
+    timed = pd.notna(row["seconds"])
+    shade = min(math.log(row["ratio"]) / math.log(DARKEST), 1) if timed else 0
+    colour = COLOURS(0.08 + 0.84 * shade) if timed else NOT_TIMED
+    axes.add_patch(Rectangle((left + 0.02, top + 0.04), 0.96, 0.92, color=colour, linewidth=0))
+    ink = "white" if shade > 0.55 else "#222222"
+    if not timed:
+        word = SHORT.get(row["status"], row["status"])
+        axes.text(
+            left + 0.5, top + 0.5, word, fontsize=6.5, color="#777777", ha="center", va="center"
+        )
+        return
+    weight = "bold" if row["ratio"] == 1 else "normal"
+    marked = "*" if row["marks"] else ""
+    ratio = f"{significant(row['ratio'], 2) if row['ratio'] > 1 else 1}×{marked}"
+    axes.text(
+        left + 0.05, top + 0.5, ratio, fontsize=7, color=ink, ha="left", va="center", weight=weight
+    )
+    long = row["seconds"] >= LONG_SECONDS
+    time = f"{significant(row['seconds'], 3)} s" if long else significant(1000 * row["seconds"], 3)
+    axes.text(left + 0.96, top + 0.52, time, fontsize=6, color=ink, ha="right", va="center")
+
+
+def _beside(axes: Axes, left: float, top: int, rows: pd.DataFrame) -> None:
+    timed = rows[rows["status"] == "ok"]
+    words = dict.fromkeys(BESIDE, "")
+    if len(timed):
+        words["start"] = f"{significant(timed['startup_seconds'].median(), 2)} s"
+        words["memory"] = f"{significant(timed['peak_memory_bytes'].max() / 2**30, 2)} GiB"
+        row = timed.iloc[0]
+        words["registers"] = f"{row['vector']}{' + at run time' if row['at_run_time'] else ''}"
+    for name, width in BESIDE.items():
+        axes.text(
+            left + width / 2,
+            top + 0.5,
+            words[name],
+            fontsize=7,
+            color="#444444",
+            ha="center",
+            va="center",
+        )
+        left += width
+
+
+def _notes(data: pd.DataFrame) -> list[str]:
+    notes = [
+        f"Colours go by the logarithm of the ratio and end at {DARKEST}. Start: seconds from import to the end of the "
+        "warm-up, median of the networks. Memory: the most of any network. Registers: the widest that the framework's "
+        "compiled libraries multiply in; at run time: some of them can make code for the processor while they run.",
+    ]
+    reasons: dict[str, list[str]] = {}
+    marked: dict[str, dict[str, list[str]]] = {}
+    for row in data.to_dict("records"):
+        label, network = row["framework_label"], row["network_label"]
+        if pd.isna(row["seconds"]):
+            reason = status_reason(row["status"], row["reason"]).rstrip(".")
+            reasons.setdefault(f"{label}: {reason}", []).append(network)
+        for mark in filter(None, row["marks"].split(", ")):
+            marked.setdefault(mark, {}).setdefault(label, []).append(network)
+    every = list(data["network_label"].unique())
+    for mark, labels in marked.items():
+        named = [
+            label if names == every else f"{label} ({', '.join(names)})"
+            for label, names in labels.items()
+        ]
+        notes.append(f"* {MARK_WORDS[mark]}: {'; '.join(named)}.")
+    return notes + [f"{reason} ({', '.join(networks)})." for reason, networks in reasons.items()]

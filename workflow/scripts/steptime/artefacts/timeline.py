@@ -1,0 +1,192 @@
+"""When every cell of a run was measured, as a figure and its data, and whether any two of one machine overlapped.
+
+python -m report.timeline --config '{"grid": "quick"}' --frameworks ... --networks ...
+    --figure-prefix results/figures/timeline
+"""
+
+import argparse
+import json
+import os
+from datetime import datetime
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from steptime.artefacts import common
+from steptime.artefacts.inputs import Frameworks
+from steptime.cells import shard
+from steptime.plan import configuration, grid
+from steptime.render import figures
+
+LANE_INCHES = 0.42
+LONGEST_PAUSE = 120.0  # seconds; a longer pause between two cells is drawn as long as this
+LONGEST_HEADING = 80  # letters
+NAMED = 5  # overlaps that the sentence names
+OVERLAP_COLOUR = "#CC0000"
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        prog="artefacts.timeline", description="Make the figure of when cells were measured."
+    )
+    parser.add_argument(
+        "--config", required=True, type=json.loads, help="Snakemake's configuration, as JSON"
+    )
+    common.run(_make, parser, "figure")
+
+
+def read_spans(paths: list[Path]) -> pd.DataFrame:
+    """One row for each shard, in the order of starts: cell, machine_id, environment, framework, adapter_mode, repeat,
+    status, started_at and ended_at (UTC; from the start of its job to the writing of its shard), seconds.
+
+    Raises ShardError, which names every shard that cannot be read or does not say when its cell ended.
+    """
+    rows, errors = [], []
+    for path in paths:
+        try:
+            table, footer = shard.read(path)
+            if "ended_at" not in footer:
+                raise shard.ShardError(
+                    f"The shard {path} does not say when its cell ended: {shard.again(path)}"
+                )
+        except shard.ShardError as error:
+            errors.append(str(error))
+            continue
+        row = table.slice(0, 1).to_pylist()[0]
+        names = (
+            "machine_id",
+            "environment",
+            "framework",
+            "adapter_mode",
+            "repeat",
+            "status",
+            "started_at",
+        )
+        ended = datetime.fromisoformat(footer["ended_at"])
+        rows.append({"cell": path.stem, **{name: row[name] for name in names}, "ended_at": ended})
+    if errors:
+        raise shard.ShardError("\n".join(errors))
+    spans = pd.DataFrame(rows).sort_values("started_at", kind="stable").reset_index(drop=True)
+    return spans.assign(seconds=(spans["ended_at"] - spans["started_at"]).dt.total_seconds())
+
+
+def overlaps(spans: pd.DataFrame) -> list[tuple[str, str]]:
+    """Every cell that began before another of its machine had ended, with the latest such one: (earlier, later)."""
+    found = []
+    for _, rows in spans.groupby("machine_id", sort=False):
+        last = None
+        for row in rows.sort_values("started_at").to_dict("records"):
+            if last is not None and row["started_at"] < last["ended_at"]:
+                found.append((last["cell"], row["cell"]))
+            if last is None or row["ended_at"] > last["ended_at"]:
+                last = row
+    return found
+
+
+def sentence(spans: pd.DataFrame) -> str:
+    """Whether cells overlapped, in one sentence."""
+    found, machines = overlaps(spans), spans["machine_id"].nunique()
+    where = "" if machines == 1 else f" of the same machine ({machines} machines)"
+    if not found:
+        return f"No two of {len(spans)} cells overlapped{where}."
+    named = "; ".join(f"{earlier} and {later}" for earlier, later in found[:NAMED])
+    more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    return (
+        f"{len(found)} of {len(spans)} cells began before another{where} had ended: {named}{more}."
+    )
+
+
+def draw(spans: pd.DataFrame, frameworks: Frameworks) -> tuple[pd.DataFrame, Figure]:
+    """The rows of `read_spans` with `overlaps_with`, and the figure: a lane for each environment and mode."""
+    first = pd.Series({later: earlier for earlier, later in overlaps(spans)}, dtype=object)
+    data = spans.assign(overlaps_with=spans["cell"].map(first))
+    lanes = (data["environment"] + " " + data["adapter_mode"]).rename("lane")
+    order = sorted(
+        lanes.unique(),
+        key=lambda lane: frameworks[data.loc[lanes == lane, "framework"].iloc[0]].order,
+    )
+    begins, cuts = _drawn_times(data)
+    involved = {cell for pair in overlaps(spans) for cell in pair}
+    with figures.canvas(height=1.5 + LANE_INCHES * len(order)) as (drawing, axes):
+        for begin, lane, row in zip(begins, lanes, data.to_dict("records"), strict=True):
+            wrong = row["cell"] in involved
+            axes.barh(
+                order.index(lane),
+                row["seconds"] / 60,
+                left=begin / 60,
+                height=0.62,
+                color=frameworks[row["framework"]].colour,
+                edgecolor=OVERLAP_COLOUR if wrong else "white",
+                linewidth=1.5 if wrong else 0.3,
+                zorder=4 if wrong else 3,
+            )
+        for cut in cuts:
+            axes.axvline(cut / 60, color=figures.GREY, linestyle=":", linewidth=0.9)
+        _lanes(axes, order)
+        verdict = sentence(spans)
+        above, below = ([verdict], []) if len(verdict) <= LONGEST_HEADING else ([], [verdict])
+        figures.headings(axes, "When each cell was measured", above)
+        figures.notes_below(
+            drawing, [*below, *_notes(data, cuts)], _handles(data, frameworks, bool(involved)), 4
+        )
+    return data, drawing
+
+
+def _make(options: argparse.Namespace) -> None:
+    plan = grid.expand(configuration.load(Path(), options.config), len(os.sched_getaffinity(0)))
+    spans = read_spans([Path("results/shards") / f"{key}.parquet" for key in plan.cells])
+    print(sentence(spans))
+    figures.write(options.figure_prefix, *draw(spans, Frameworks(options.frameworks)))
+
+
+def _drawn_times(data: pd.DataFrame) -> tuple[list[float], list[float]]:
+    """Seconds at which each cell is drawn to begin, long pauses shortened, and where such pauses are."""
+    begins, cuts, shift, busy_until = [], [], 0.0, None
+    for row in data.to_dict("records"):
+        if busy_until is None:
+            shift, busy_until = row["started_at"].timestamp(), row["ended_at"]
+        pause = (row["started_at"] - busy_until).total_seconds()
+        if pause > LONGEST_PAUSE:
+            shift += pause - LONGEST_PAUSE
+            cuts.append(row["started_at"].timestamp() - shift - LONGEST_PAUSE / 2)
+        begins.append(row["started_at"].timestamp() - shift)
+        busy_until = max(busy_until, row["ended_at"])
+    return begins, cuts
+
+
+def _lanes(axes: Axes, order: list[str]) -> None:
+    axes.set_yticks(range(len(order)), order)
+    axes.set_ylim(len(order) - 0.5, -0.5)
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel("minutes since the first cell began")
+
+
+def _handles(data: pd.DataFrame, frameworks: Frameworks, overlapped: bool) -> list[Patch]:
+    handles = [
+        Patch(color=frameworks[name].colour, label=frameworks[name].label)
+        for name in data["framework"].unique()
+    ]
+    wrong = Patch(facecolor="white", edgecolor=OVERLAP_COLOUR, linewidth=1.5, label="overlapped")
+    return [*handles, wrong] if overlapped else handles
+
+
+def _notes(data: pd.DataFrame, cuts: list[float]) -> list[str]:
+    began, ended = data["started_at"].min(), data["ended_at"].max()
+    notes = [
+        "A bar lasts from the start of a cell's job to the writing of its shard: import, build, warm-up and samples. "
+        f"From {began:%Y-%m-%d %H:%M:%S} to {ended:%Y-%m-%d %H:%M:%S} UTC.",
+    ]
+    if cuts:
+        notes.append(
+            f"Dotted: a pause of more than {LONGEST_PAUSE / 60:g} minutes, drawn shorter ({len(cuts)})."
+        )
+    return notes
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,325 @@
+"""The table of times, per mini-batch or of a whole training: networks x frameworks down, ours, the ratio and the
+paper's platforms across.
+"""
+
+from typing import Any
+
+import pandas as pd
+
+from steptime.artefacts.inputs import Frameworks, Measured
+from steptime.render.tables import DASH, Entry, Page
+from steptime.render.words import (
+    MARK_WORDS,
+    NOTHING_MEASURED,
+    environment_label,
+    facts,
+    plural,
+    processes,
+    raw_data,
+    seeds,
+    significant,
+    spread,
+    status_reason,
+    version_order,
+)
+
+OURS, PAPER = "ours", "paper"
+SEPARATOR = " | "
+COLUMNS = ["source", "network", "variant", "network_label", "batch", "lineage", "framework"]
+COLUMNS += [
+    "framework_label",
+    "environment",
+    "adapter_mode",
+    "platform",
+    "column_group",
+    "column",
+    "device",
+]
+COLUMNS += [
+    "devices",
+    "threads",
+    "ours",
+    "low",
+    "high",
+    "theirs",
+    "theirs_platform",
+    "ratio",
+    "unit",
+]
+COLUMNS += [
+    "samples",
+    "repeats",
+    "effective_threads",
+    "peak_memory_bytes",
+    "status",
+    "reason",
+    "marks",
+]
+COLUMNS += ["printed", "best", "footnote"]
+# The printed platform that ours is compared with, by the kind of device.
+COMPARED = {"cpu": "compared_with", "gpu": "compared_gpu"}
+
+
+def build(
+    measured: Measured,
+    printed: pd.DataFrame,
+    paper: dict[str, Any],
+    frameworks: Frameworks,
+    networks: dict[str, Any],
+    artefact: dict[str, Any],
+    page: Page,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tidy rows (COLUMNS; times in seconds of the artefact's `quantity`) and the layout; fills the page's notes
+    and footnotes.
+
+    A row of source 'ours' has the paper's number as `theirs` and `ratio` (ours / theirs) only where it is
+    like for like: same network, mini-batch and thread count, a framework of the same lineage, on the platform
+    `compared_with`.
+    """
+    rows = _our_rows(measured, printed, paper, frameworks, networks)
+    rows += _their_rows(printed, paper, frameworks, networks)
+    data = _in_order(pd.DataFrame(rows, columns=COLUMNS), paper, frameworks, networks)
+    data["best"] = _best(data)
+    data["footnote"] = [_footnote(row) for row in data.to_dict("records")]
+    page.facts = facts(measured)
+    page.notes = _notes(measured, paper, artefact) + page.notes
+    return data, _layout(data, paper, frameworks)
+
+
+def _our_rows(
+    measured: Measured,
+    printed: pd.DataFrame,
+    paper: dict[str, Any],
+    frameworks: Frameworks,
+    networks: dict[str, Any],
+) -> list[dict[str, Any]]:
+    reference = _reference(printed, paper, frameworks)
+    modes = measured.cells.groupby("framework")["adapter_mode"].nunique().gt(1).to_dict()
+    rows = []
+    for cell in measured.cells.to_dict("records"):
+        lineage, on_cpu = frameworks[cell["framework"]].lineage, cell["device"] == "cpu"
+        place = (cell["network"], lineage, cell["threads"] if on_cpu else None)
+        comparable = cell["devices"] in (0, 1) and not cell["variant"]
+        # A paper that prints no mini-batch size tells of whatever size its networks were trained with.
+        theirs = (
+            reference.get((*place, cell["batch"]), reference.get((*place, None)))
+            if comparable
+            else None
+        )
+        timed = cell["status"] == "ok" and pd.notna(cell["seconds"])
+        rows.append(
+            {column: cell[column] for column in COLUMNS if column in cell}
+            | {
+                "source": OURS,
+                "network_label": cell["variant"] or _label(cell["network"], networks, paper),
+                "lineage": lineage,
+                "framework_label": environment_label(frameworks, cell, modes[cell["framework"]]),
+                "column_group": f"Here: {cell['platform']}" + (", threads" if on_cpu else ""),
+                "column": str(cell["threads"]) if on_cpu else plural(cell["devices"], "device"),
+                "ours": cell["seconds"],
+                "theirs": theirs,
+                "theirs_platform": paper[COMPARED[cell["device"]]] if theirs else None,
+                "ratio": cell["seconds"] / theirs if timed and theirs else None,
+                "unit": "s",
+                "reason": cell["reason"]
+                if timed or cell["status"] != "ok"
+                else "no samples were recorded",
+                "marks": ", ".join(cell["marks"]),
+            }
+        )
+    return rows
+
+
+def _their_rows(
+    printed: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks, networks: dict[str, Any]
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "source": PAPER,
+            "network": row["network"],
+            "variant": "",
+            "network_label": _label(row["network"], networks, paper),
+            "batch": int(row["batch"]) if row["batch"] else None,
+            "lineage": frameworks[row["framework"]].lineage,
+            "framework": row["framework"],
+            "framework_label": _their_label(row["framework"], paper, frameworks),
+            "platform": row["platform"],
+            "column_group": paper["platforms"][row["platform"]]["group"],
+            "column": row["threads"] or paper["platforms"][row["platform"]]["name"],
+            "device": paper["platforms"][row["platform"]]["device"],
+            "devices": 1,
+            "threads": int(row["threads"]) if row["threads"] else None,
+            "theirs": row["number"],
+            "theirs_platform": row["platform"],
+            "unit": row["unit"],
+            "status": row["status"],
+            "reason": row["reason"],
+            "marks": "",
+            "printed": row["value"],
+        }
+        for row in printed.to_dict("records")
+    ]
+
+
+def _reference(
+    printed: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks
+) -> dict[tuple[str, str, int | None, int | None], float]:
+    """{(network, lineage, threads or None on a GPU, batch): printed seconds} of what ours is compared with."""
+    platforms = [paper[name] for name in COMPARED.values() if name in paper]
+    rows = printed[printed["platform"].isin(platforms) & printed["number"].notna()]
+    reference = {}
+    for row in rows.to_dict("records"):
+        batch = int(row["batch"]) if row["batch"] else None
+        threads = int(row["threads"]) if row["threads"] else None
+        key = (row["network"], frameworks[row["framework"]].lineage, threads, batch)
+        reference[key] = row["number"]
+    return reference
+
+
+def _their_label(name: str, paper: dict[str, Any], frameworks: Frameworks) -> str:
+    """The framework's label with the version that the paper names, if it names one."""
+    return f"{frameworks[name].label} {paper['versions'].get(name, '')}".strip()
+
+
+def _label(network: str, networks: dict[str, Any], paper: dict[str, Any]) -> str:
+    """The network's label in the catalogue, or in the paper's where no network here is it."""
+    return networks[network]["label"] if network in networks else paper["labels"][network]
+
+
+def _in_order(
+    data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks, networks: dict[str, Any]
+) -> pd.DataFrame:
+    order = [*paper["networks"], *[name for name in networks if name not in paper["networks"]]]
+    keys = pd.DataFrame(
+        {
+            "network": data["network"].map(order.index),
+            "variant": data["variant"],
+            "batch": data["batch"],
+            "lineage": data["lineage"].map(lambda name: frameworks.lineage(name).order),
+            "source": data["source"],
+            "environment": data["environment"].astype(object).fillna("").map(version_order),
+            "mode": data["adapter_mode"].astype(object).fillna(""),
+        }
+    )
+    sorted_data = data.loc[keys.sort_values(list(keys), kind="stable").index].reset_index(drop=True)
+    whole = ["batch", "devices", "threads", "samples", "repeats"]
+    return sorted_data.astype(dict.fromkeys(whole, "Int64"))
+
+
+def _best(data: pd.DataFrame) -> pd.Series:
+    """Whether a time is the shortest of its network and column, where there is more than one."""
+    time = data["ours"].where(data["source"] == OURS, data["theirs"]).astype(float)
+    place = [data[name] for name in ("source", "network", "variant", "platform")]
+    place += [data[name].fillna(0) for name in ("batch", "devices", "threads")]
+    grouped = time.groupby(place)
+    return (time == grouped.transform("min")) & (grouped.transform("count") > 1)
+
+
+def _footnote(row: dict[str, Any]) -> str:
+    """What a reader must be told of this time or this dash; several things are divided by SEPARATOR."""
+    ours = row["source"] == OURS
+    if pd.isna(row["ours"] if ours else row["theirs"]):
+        texts = [status_reason(row["status"], row["reason"]) if ours else row["reason"]]
+    else:
+        texts = [MARK_WORDS.get(mark, mark) for mark in row["marks"].split(", ") if mark]
+        texts += [row["reason"]] if row["reason"] else []
+    return SEPARATOR.join(text.rstrip(".") for text in texts)
+
+
+def _layout(data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -> pd.DataFrame:
+    short = paper["short"]
+    caveats = {
+        (entry["network"], entry["framework"]): entry["text"] for entry in paper.get("caveats", [])
+    }
+    table: dict[tuple[str, str, str], dict[tuple[str, str], Entry]] = {}
+    blocks = ["network_label", "batch", "lineage"]
+    for (label, batch, lineage), rows in data.groupby(blocks, sort=False, dropna=False):
+        network = label if pd.isna(batch) else f"{label}, batch {batch}"
+        ours, theirs = rows[rows["source"] == OURS], rows[rows["source"] == PAPER]
+        labels = list(ours["framework_label"].unique()) or [""]
+        for row in ours.to_dict("records"):
+            entries = table.setdefault((network, lineage, row["framework_label"]), {})
+            entries[row["column_group"], row["column"]] = _entry(row)
+            if pd.notna(row["ratio"]):
+                entries[_ratio_group(row["device"], paper), row["column"]] = Entry(
+                    significant(row["ratio"], 2), kind="ratio"
+                )
+        beside = table.setdefault((network, lineage, labels[0]), {})
+        for row in theirs.to_dict("records"):
+            caveat = caveats.get((row["network"], row["framework"]))
+            beside[short, "framework"] = Entry(
+                row["framework_label"], (caveat,) if caveat else (), kind="words"
+            )
+            beside[row["column_group"], row["column"]] = _entry(row)
+    columns = _columns(data, paper)
+    body = [[entries.get(column, Entry()) for column in columns] for entries in table.values()]
+    index = pd.MultiIndex.from_tuples(
+        [(network, frameworks.lineage(lineage).label, label) for network, lineage, label in table],
+        names=["Network", "Framework", "Measured here"],
+    )
+    return pd.DataFrame(body, index=index, columns=pd.MultiIndex.from_tuples(columns), dtype=object)
+
+
+def _ratio_group(device: str, paper: dict[str, Any]) -> str:
+    theirs = paper["platforms"][paper[COMPARED[device]]]["name"]
+    return f"Ours ÷ theirs on the {theirs}" + (", threads" if device == "cpu" else "")
+
+
+def _columns(data: pd.DataFrame, paper: dict[str, Any]) -> list[tuple[str, str]]:
+    """Ours by platform and rising threads, then the ratio, then the paper's in its own order."""
+    ours, theirs = data[data["source"] == OURS], data[data["source"] == PAPER]
+    places = ours[["column_group", "column", "devices", "threads"]].drop_duplicates()
+    places = places.sort_values(["column_group", "devices", "threads"])
+    shared = (
+        ours[ours["ratio"].notna()]
+        .drop_duplicates(["device", "column"])
+        .sort_values(["device", "threads"])
+    )
+    columns = list(zip(places["column_group"], places["column"], strict=True))
+    columns += [
+        (_ratio_group(row["device"], paper), row["column"]) for row in shared.to_dict("records")
+    ]
+    columns.append((paper["short"], "framework"))
+    printed = theirs[["column_group", "column", "threads"]].drop_duplicates().reset_index(drop=True)
+    # Every row has the paper's columns in the paper's order, so the first appearance is that order.
+    return columns + list(zip(printed["column_group"], printed["column"], strict=True))
+
+
+def _entry(row: dict[str, Any]) -> Entry:
+    footnotes = tuple(row["footnote"].split(SEPARATOR)) if row["footnote"] else ()
+    time = row["ours"] if row["source"] == OURS else row["theirs"]
+    if pd.isna(time):
+        return Entry(DASH, footnotes, kind=row["source"])
+    if row["source"] == PAPER:
+        return Entry(row["printed"], footnotes, bool(row["best"]), PAPER)
+    alone = row["samples"] == 1
+    text = (
+        significant(time)
+        if alone
+        else f"{significant(time)} {spread(time, row['low'], row['high'])}"
+    )
+    return Entry(text, footnotes, bool(row["best"]), OURS)
+
+
+def _notes(measured: Measured, paper: dict[str, Any], artefact: dict[str, Any]) -> list[str]:
+    reference = paper["platforms"][paper["compared_with"]]
+    machines = "; ".join(
+        f"{entry['name']}: {entry['machine']}" for entry in paper["platforms"].values()
+    )
+    theirs = f"{paper['short']} measured on {machines}."
+    if measured.cells.empty:
+        return [f"{artefact['quantity']}. {NOTHING_MEASURED}", theirs]
+    return [
+        (
+            f"{artefact['quantity']}, median ± the larger half of its 95 % interval; the shortest of a network "
+            "in each column is bold. A dash is a time that does not exist, for the reason in its footnote; an "
+            "empty place was not asked for here or does not stand in the paper."
+        ),
+        (
+            f"Ratios are ours divided by what {paper['short']} printed for the same thread count on their "
+            f"{reference['name']} ({reference['machine']}): another machine, another version of the framework."
+        ),
+        seeds(measured.cells) if "epoch" in measured.rows else processes(measured.cells),
+        raw_data(measured),
+        theirs,
+    ]

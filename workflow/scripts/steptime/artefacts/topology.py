@@ -1,0 +1,231 @@
+"""The figure of the machines that measured: memory, packages, caches, cores, devices, as the kernel tells of them."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
+
+from steptime.render import figures
+from steptime.render.words import gibibytes, plural
+
+COLUMNS = ["platform", "part", "number", "inside", "bytes", "cpus", "text"]
+WORDY = 8  # cores behind one last cache, up to which each is drawn with its own caches
+ROW_HEIGHT, CORE_HEIGHT, CELL_HEIGHT, GAP = 0.55, 1.25, 0.4, 0.14  # units are about 0.7 inches
+WIDTH, DEVICES_WIDTH = 10.0, 2.3
+FACES = {
+    "machine": "#FAFAF7",
+    "memory": "#DCE9F5",
+    "package": "#F1F1EC",
+    "cache": "#FFFFFF",
+    "core": "#FCE8C8",
+}
+
+
+def build(
+    topologies: dict[str, dict[str, Any]], artefact: dict[str, Any]
+) -> tuple[pd.DataFrame, Figure]:
+    """Every part that is drawn (COLUMNS; bytes, CPU numbers) and the figure, a panel for each platform."""
+    data = pd.DataFrame(
+        [row for name, found in topologies.items() for row in _parts(name, found)], columns=COLUMNS
+    )
+    heights = [_height(found) for found in topologies.values()]
+    with figures.canvas(len(topologies), 1, 0.72 * sum(heights) + 0.7) as (drawing, grid):
+        panels = list(np.atleast_1d(grid).flat)
+        for panel, (name, found), height in zip(panels, topologies.items(), heights, strict=True):
+            panel.set(xlim=(0, WIDTH), ylim=(0, height))
+            panel.axis("off")
+            _machine(panel, found, height)
+            title = f"{name}: {found['cpu']['model']}, {gibibytes(found['memory_bytes'])}"
+            title += ", a virtual machine" if found["cpu"]["virtual"] else ""
+            panel.set_title(title, fontsize=9.5)
+        drawing.suptitle(artefact["title"], x=0.015, ha="left", fontsize=11, fontweight="bold")
+        figures.notes_below(drawing, _notes(topologies, artefact))
+    return data, drawing
+
+
+def _parts(platform: str, found: dict[str, Any]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+
+    def add(
+        part: str,
+        number: int,
+        inside: str,
+        text: str,
+        size: int | None = None,
+        cpus: list[int] | None = None,
+    ) -> None:
+        listed = " ".join(map(str, cpus or []))
+        rows.append(
+            dict(zip(COLUMNS, (platform, part, number, inside, size, listed, text), strict=True))
+        )
+
+    for at, node in enumerate(found["nodes"]):
+        add("memory node", at, "machine", _memory(node, at), node["bytes"], node["cpus"])
+    for at, package in enumerate(found["packages"]):
+        add("package", at, "machine", plural(len(package["cores"]), "core"))
+        for number, cache in enumerate(package["caches"]):
+            add(
+                f"L{cache['level']} {cache['kind']}",
+                number,
+                f"package {at}",
+                _size(cache),
+                cache["bytes"],
+                cache["cpus"],
+            )
+        for number, cpus in enumerate(package["cores"]):
+            add("core", number, f"package {at}", plural(len(cpus), "hardware thread"), cpus=cpus)
+    for at, text in enumerate(_devices(found)):
+        add("device", at, "machine", text)
+    return rows
+
+
+def _groups(package: dict[str, Any]) -> list[tuple[str, list[list[int]]]]:
+    """The cores behind each last cache, with its text; all of them where the kernel tells of no cache."""
+    shared = [cache for cache in package["caches"] if cache["level"] >= 3]
+    if not shared:
+        return [("no last cache is told of", package["cores"])]
+    return [
+        (
+            f"L{cache['level']} {_size(cache)}",
+            [core for core in package["cores"] if core[0] in cache["cpus"]],
+        )
+        for cache in shared
+    ]
+
+
+def _columns(cores: list[list[int]]) -> int:
+    return len(cores) if len(cores) <= WORDY else 16
+
+
+def _group_height(cores: list[list[int]]) -> float:
+    if len(cores) <= WORDY:
+        return ROW_HEIGHT + CORE_HEIGHT + GAP
+    return ROW_HEIGHT + CELL_HEIGHT * -(-len(cores) // 16) + GAP
+
+
+def _package_height(package: dict[str, Any]) -> float:
+    return ROW_HEIGHT + sum(_group_height(cores) + GAP for _, cores in _groups(package))
+
+
+def _height(found: dict[str, Any]) -> float:
+    left = (
+        ROW_HEIGHT + 2 * GAP + sum(_package_height(package) + GAP for package in found["packages"])
+    )
+    return max(left, GAP + (0.62 + GAP) * len(_devices(found))) + GAP
+
+
+def _machine(axes: Axes, found: dict[str, Any], height: float) -> None:
+    right = WIDTH - DEVICES_WIDTH
+    _box(axes, 0, 0, WIDTH, height, "machine")
+    top = height - GAP
+    width = (right - 2 * GAP) / max(1, len(found["nodes"]))
+    for at, node in enumerate(found["nodes"]):
+        _box(
+            axes,
+            GAP + at * width,
+            top - ROW_HEIGHT,
+            width - (GAP if len(found["nodes"]) > 1 else 0),
+            ROW_HEIGHT,
+            "memory",
+        )
+        _write(axes, GAP + (at + 0.5) * width, top - ROW_HEIGHT / 2, _memory(node, at))
+    top -= ROW_HEIGHT + GAP
+    for at, package in enumerate(found["packages"]):
+        tall = _package_height(package)
+        _box(axes, GAP, top - tall, right - 2 * GAP, tall, "package")
+        text = f"package {at}: {plural(len(package['cores']), 'core')}"
+        _write(axes, 2 * GAP, top - ROW_HEIGHT / 2, text, "left")
+        inner = top - ROW_HEIGHT
+        for label, cores in _groups(package):
+            _group(axes, label, cores, package, (2 * GAP, inner, right - 4 * GAP))
+            inner -= _group_height(cores) + GAP
+        top -= tall + GAP
+    top = height - GAP
+    for text in _devices(found):
+        _box(axes, right + 2 * GAP, top - 0.62, DEVICES_WIDTH - 3 * GAP, 0.62, "cache")
+        axes.plot([right - GAP, right + 2 * GAP], [top - 0.31] * 2, color="#888888", linewidth=1.2)
+        _write(axes, right + GAP / 2 + DEVICES_WIDTH / 2, top - 0.31, text, size=7)
+        top -= 0.62 + GAP
+
+
+def _group(
+    axes: Axes,
+    label: str,
+    cores: list[list[int]],
+    package: dict[str, Any],
+    place: tuple[float, float, float],
+) -> None:
+    left, top, width = place
+    _box(axes, left, top - _group_height(cores), width, _group_height(cores), "cache")
+    _write(axes, left + GAP, top - ROW_HEIGHT / 2, label, "left")
+    columns = _columns(cores)
+    step = (width - GAP) / columns
+    tall = CORE_HEIGHT if len(cores) <= WORDY else CELL_HEIGHT
+    for at, cpus in enumerate(cores):
+        x, y = left + GAP + (at % columns) * step, top - ROW_HEIGHT - (at // columns + 1) * tall
+        _box(axes, x, y, step - GAP, tall - (0 if len(cores) <= WORDY else GAP / 2), "core")
+        listed = ", ".join(map(str, cpus))
+        own = [
+            f"L{c['level']}{c['kind'][0].lower() if c['level'] == 1 else ''} {_size(c)}"
+            for c in package["caches"]
+            if c["level"] < 3 and cpus[0] in c["cpus"]
+        ]
+        text = listed if len(cores) > WORDY else "\n".join([f"core, CPU {listed}", *own])
+        _write(
+            axes, x + (step - GAP) / 2, y + tall / 2, text, size=6.5 if len(cores) > WORDY else 7
+        )
+
+
+def _devices(found: dict[str, Any]) -> list[str]:
+    names = iter(gpu["model"] for gpu in found["gpus"])
+    texts = []
+    for device in found["devices"]:
+        kind = next(names, "GPU") if device["kind"] == "GPU" else device["kind"]
+        link = (
+            f"{device['speed'].removesuffix(' PCIe')} × {device['width']}"
+            if device["speed"] and device["width"]
+            else "link not told"
+        )
+        texts.append(f"{kind}\n{link}")
+    return texts
+
+
+def _memory(node: dict[str, Any], at: int) -> str:
+    return f"memory node {at}: {gibibytes(node['bytes'])}"
+
+
+def _size(cache: dict[str, Any]) -> str:
+    size = cache["bytes"]
+    return f"{size / 2**20:g} MiB" if size >= 2**20 else f"{size / 2**10:g} KiB"
+
+
+def _box(axes: Axes, x: float, y: float, width: float, height: float, kind: str) -> None:
+    shape = FancyBboxPatch(
+        (x, y),
+        width,
+        height,
+        "round,pad=0,rounding_size=0.06",
+        fc=FACES[kind],
+        ec="#666666",
+        lw=0.8,
+    )
+    axes.add_patch(shape)
+
+
+def _write(
+    axes: Axes, x: float, y: float, text: str, align: str = "center", size: float = 8
+) -> None:
+    axes.text(x, y, text, ha=align, va="center", fontsize=size, linespacing=1.25)
+
+
+def _notes(topologies: dict[str, dict[str, Any]], artefact: dict[str, Any]) -> list[str]:
+    notes = [f"{artefact['caption']}: {artefact['sources'][0]}."]
+    notes += [f"{name}: no GPU is seen." for name, found in topologies.items() if not found["gpus"]]
+    if any(found["cpu"]["virtual"] for found in topologies.values()):
+        notes.append(
+            "A virtual machine need not be told of the caches and memory nodes that its host has."
+        )
+    return notes

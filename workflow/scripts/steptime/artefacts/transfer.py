@@ -1,0 +1,149 @@
+"""The table of the transfer model: how long memory takes to fill several devices one after another, and what share of
+the time is left for calculation. Its inputs are data; its formulas are those of Wünsche 2018, section IV-B.
+"""
+
+from typing import Any
+
+import pandas as pd
+
+from steptime.artefacts.inputs import InputError
+from steptime.render.tables import DASH, Entry, Page
+
+COLUMNS = ["quantity", "key", "unit", "formula", "place", "value", "printed", "ratio"]
+INPUTS = ("bandwidth", "memory", "devices", "waited_for", "compute")
+FORMULAS = {
+    "transfer_one": "memory ÷ bandwidth",
+    "transfer_all": "devices × transfer to one",
+    "transfer_others": "devices waited for × transfer to one",
+    "idle": "transfer to those waited for − calculation",
+    "effective_share": "calculation ÷ transfer to those waited for",
+    "lost_share": "100 % − effective share",
+    "raid": "SSDs × read speed of one",
+}
+AS_PRINTED = "calculated"
+GIGA = 1e9
+
+
+def evaluate(
+    bandwidth: float, memory: float, devices: float, waited_for: float, compute: float
+) -> dict[str, float]:
+    """The results of the model; GB/s, GB and seconds in, seconds and percent out.
+
+    A device that calculates longer than it waits is never idle: its share is 100 %.
+    """
+    one = memory / bandwidth
+    others = waited_for * one
+    share = 100 * compute / max(others, compute)
+    return {
+        "transfer_one": one,
+        "transfer_all": devices * one,
+        "transfer_others": others,
+        "idle": max(0.0, others - compute),
+        "effective_share": share,
+        "lost_share": 100 - share,
+    }
+
+
+def build(
+    printed: pd.DataFrame, peaks: dict[str, dict[str, Any]], page: Page
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tidy rows (COLUMNS) and the layout: every quantity as printed, as calculated from the printed inputs, and
+    with the bandwidth that was measured on each platform in place of the paper's; fills the page's notes.
+    """
+    rows = printed.set_index("column")
+    missing = [name for name in INPUTS if name not in rows.index]
+    if missing:
+        raise InputError(
+            f"The transfer model needs a row with the column '{missing[0]}' in its printed numbers: add it."
+        )
+    theirs = rows["number"].to_dict()
+    given = {name: theirs[name] for name in INPUTS}
+    places = {AS_PRINTED: given} | {
+        platform: given | {"bandwidth": copied_per_second(peak) / GIGA}
+        for platform, peak in peaks.items()
+    }
+    raid = {"ssd": theirs["ssd"], "ssds": theirs["ssds"], "raid": theirs["ssd"] * theirs["ssds"]}
+    values = {place: inputs | evaluate(**inputs) for place, inputs in places.items()}
+    values[AS_PRINTED] |= raid
+    data = pd.DataFrame(
+        [
+            {
+                "quantity": row["row"],
+                "key": key,
+                "unit": row["unit"],
+                "formula": FORMULAS.get(key, ""),
+                "place": place,
+                "value": found[key],
+                "printed": row["number"],
+                "ratio": found[key] / row["number"],
+            }
+            for key, row in rows.to_dict("index").items()
+            for place, found in values.items()
+            if key in found
+        ],
+        columns=COLUMNS,
+    )
+    page.notes = [*_notes(peaks), *page.notes]
+    return data, _layout(data, rows, page.paper)
+
+
+def copied_per_second(peak: dict[str, Any]) -> float:
+    """Bytes per second that a platform copies in memory, at the thread count that copies most.
+
+    STREAM's copy counts each byte twice, as it is read and as it is written (McCalpin 1995); a transfer moves it once.
+    """
+    return max(known["streams"]["copy"] for known in peak["threads"].values()) / 2
+
+
+def _layout(data: pd.DataFrame, rows: pd.DataFrame, short: str) -> pd.DataFrame:
+    value = data.set_index(["key", "place"])["value"]
+    places = list(dict.fromkeys(data["place"]))
+    headings = [(short, "printed"), (short, "calculated"), ("Calculated ÷ printed", "")]
+    headings += [("Measured bandwidth", place) for place in places[1:]]
+    body = []
+    for key, row in rows.to_dict("index").items():
+        # What stands behind the first semicolon of a note is the reader's; before it, whether it is given or a result.
+        note = row["note"].partition("; ")[2]
+        result = key in FORMULAS
+        ratio = value[key, AS_PRINTED] / row["number"]
+        entries = [Entry(row["value"], (note,) if note else (), kind="paper")]
+        entries += [Entry(_text(value[key, AS_PRINTED]) if result else "", kind="ours")]
+        entries += [Entry(f"{ratio:.4f}" if result else "", kind="ratio")]
+        for place in places[1:]:
+            known = (key, place) in value.index
+            entries.append(
+                Entry(
+                    _text(value[key, place]) if known else DASH,
+                    () if known else (NOT_HERE,),
+                    kind="ours",
+                )
+            )
+        body.append(entries)
+    index = pd.MultiIndex.from_tuples(
+        [
+            (row["row"], row["unit"], FORMULAS.get(key, "given"))
+            for key, row in rows.to_dict("index").items()
+        ],
+        names=["Quantity", "Unit", "Formula"],
+    )
+    return pd.DataFrame(
+        body, index=index, columns=pd.MultiIndex.from_tuples(headings), dtype=object
+    )
+
+
+NOT_HERE = "it does not follow from the bandwidth that was measured"
+
+
+def _notes(peaks: dict[str, dict[str, Any]]) -> list[str]:
+    if not peaks:
+        return [
+            "No memory bandwidth is measured, since the grid has no platform that runs on a CPU."
+        ]
+    return [
+        "Measured bandwidth: bytes copied within the machine's own memory, from the rule `peak`, in place of the bus "
+        "of the paper; all else is the paper's. It is the most that a device in the same memory could be given."
+    ]
+
+
+def _text(value: float) -> str:
+    return f"{value:.6f}" if value < 2 else f"{value:.4g}"

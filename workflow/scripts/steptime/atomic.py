@@ -1,0 +1,26 @@
+"""Files that are there whole or not at all, whatever stops the program that writes them."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[BinaryIO]:
+    """A binary file to write that becomes `path` once all of it is on the disk: beside it, synchronised, then renamed.
+
+    Raises OSError (a full disk, say) and leaves what was at `path`. What a killed program leaves beside it is written
+    over by the next one.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.partial")
+    try:
+        with aside.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)

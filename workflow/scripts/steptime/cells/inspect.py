@@ -1,0 +1,187 @@
+"""Prints all that a shard knows: what came out, of what, how, on which machine, with which software.
+
+workflow/scripts/launch cells.inspect results/shards/local-cpu/torch-2.13.eager-fcn5-b64-t1-d1-r1.parquet
+"""
+
+import argparse
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.tree import Tree
+
+from steptime import machine
+from steptime.cells import shard
+from steptime.cells.train import STOPPED
+from steptime.machine import interference
+from worker.statistics import ENOUGH, median, median_interval
+
+# Columns by the heading under which they stand, with what they are; the rest of a row stands in the title.
+CELL = {
+    "environment": "environment",
+    "framework_version": "version of the framework",
+    "adapter_mode": "mode",
+    "network": "network",
+    "variant": "variant",
+    "dataset_label": "data set",
+    "dataset_sha256": "sums of its images",
+    "seed": "seed",
+    "target_accuracy": "accuracy asked for",
+    "most_epochs": "epochs at most",
+    "budget_seconds": "seconds after which no epoch begins",
+    "batch": "mini-batch",
+    "threads": "threads asked for",
+    "device": "device",
+    "repeat": "repeat",
+    "platform": "platform",
+    "parameters": "trainable parameters",
+    "flops_per_step": "floating-point operations of a step",
+    "proof_id": "proof that it is this network",
+}
+COURSE = {
+    "started_at": "started (UTC)",
+    "ended_at": "ended (UTC)",
+    "import_seconds": "seconds to import the framework",
+    "build_seconds": "seconds to build the network",
+    "warmup_steps": "steps of the warm-up",
+    "timed_region": "timed",
+    "wall_seconds": "seconds of the samples",
+    "cpu_seconds": "CPU seconds of the samples",
+    "effective_threads": "threads at work, in the mean",
+    "waiting_threads": "threads that waited for a CPU, in the mean",
+    "involuntary_switches": "times that the kernel took a CPU away",
+    "peak_memory_bytes": "most memory, bytes",
+    "peak_device_memory_bytes": "most memory of the device, bytes",
+    "device_utilisation": "utilisation of the device",
+    "energy_joules": "energy of the device, J",
+    "host_energy_joules": "energy of the processors, J",
+    "first_loss": "first loss",
+    "last_loss": "last loss",
+}
+OTHERS = {
+    "foreign_cpus": f"CPUs at work for others (at most {interference.MOST_FOREIGN_CPUS})",
+    "steal_share": f"share of time for other guests of the host (at most {interference.MOST_STEAL_SHARE})",
+    "frequency_ratio": f"clock rate after by that before (at least {interference.LEAST_FREQUENCY_RATIO})",
+}
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description="Print what a shard knows.")
+    parser.add_argument("shard", type=Path, nargs="?")
+    path = parser.parse_args().shard
+    if path is None:
+        sys.exit(
+            "Name a shard: `make inspect SHARD=results/shards/...`; they lie in results/shards/<platform>/, "
+            "those of trainings in results/training/<platform>/."
+        )
+    try:
+        table, footer = shard.read(path)
+    except shard.ShardError as error:
+        sys.exit(str(error))
+    Console(highlight=False, markup=False).print(tree(path, table.to_pylist(), footer))
+
+
+def tree(path: Path, rows: list[dict[str, Any]], footer: dict[str, Any]) -> Tree:
+    """The content of a shard as a tree for the terminal."""
+    trained = "epoch" in rows[0]
+    row = {
+        name: value for name, value in rows[0].items() if not (trained and name in shard.PER_EPOCH)
+    }
+    row["ended_at"] = footer.get("ended_at")
+    root = Tree(str(path))
+    if row["status"] != "ok":
+        root.add(f"{row['status']}: {row['reason']}")
+    if rows[0]["seconds"] is not None:
+        (_epochs if trained else _samples)(root, row, rows)
+    _columns(root.add("cell"), row, CELL)
+    _columns(root.add("course"), row, COURSE)
+    verdict = "too much: disturbed" if interference.disturbed(row) else "within the limits"
+    _columns(root.add(f"what else the machine did: {verdict}"), row, OTHERS)
+    if "resources" in footer:
+        _resources(root, footer["resources"])
+    described = footer["machine"]
+    branch = root.add(f"machine {row['machine_id']}: {machine.kind(described)}")
+    _add(branch, described)
+    software = dict(footer["software"])
+    packages = software.pop("packages")
+    branch = root.add("software")
+    _add(branch, software)
+    branch.add("packages: " + ", ".join(f"{name} {version}" for name, version in packages.items()))
+    _add(root.add("workflow"), footer["workflow"])
+    if "seeds" in footer:
+        _add(root.add("seeds"), footer["seeds"])
+    _add(root.add("how it was asked for"), footer["job"])
+    _add(root.add("what the worker said"), footer["worker"])
+    return root
+
+
+def _samples(root: Tree, row: dict[str, Any], samples: list[dict[str, Any]]) -> None:
+    seconds = [sample["seconds"] for sample in samples]
+    low, high = median_interval(seconds)
+    what = (
+        "its 95 % interval is"
+        if len(seconds) >= ENOUGH
+        else "too few samples for an interval, they lie in"
+    )
+    text = f"{median(seconds):.6g} s per mini-batch, the median; {what} {low:.6g} to {high:.6g} s"
+    branch = root.add(text if row["status"] == "ok" else f"not to be used: {text}")
+    branch.add(
+        f"{len(samples)} samples of {samples[0]['steps']} steps: "
+        + " ".join(f"{value:.6g}" for value in seconds)
+    )
+
+
+def _epochs(root: Tree, row: dict[str, Any], epochs: list[dict[str, Any]]) -> None:
+    seconds = sum(epoch["seconds"] for epoch in epochs)
+    text = f"{seconds:.6g} s of training, {100 * epochs[-1]['accuracy']:.2f} % of the test images right"
+    branch = root.add(
+        f"{text}: {STOPPED[row['stopped']]}" if row["status"] == "ok" else f"not to be used: {text}"
+    )
+    for epoch in epochs:
+        trained = f"{epoch['steps']} steps in {epoch['seconds']:.6g} s, of them {epoch['feed_seconds']:.3g} s to feed"
+        seen = f"{100 * epoch['accuracy']:.2f} % right, loss {epoch['test_loss']:.6g}, in {epoch['test_seconds']:.3g} s"
+        told = f"{trained}, {epoch['cpu_seconds']:.6g} CPU seconds, loss {epoch['loss']:.6g}"
+        branch.add(f"epoch {epoch['epoch']}: {told}; of the test images {seen}")
+
+
+def _resources(root: Tree, series: dict[str, Any]) -> None:
+    """Of what was noted again and again, the least and the most."""
+    branch = root.add(
+        f"resources: {len(series['rows'])} notes, every {series['interval_seconds']:g} s"
+    )
+    for name, values in zip(series["columns"], zip(*series["rows"], strict=True), strict=False):
+        known = [value for value in values if value is not None]
+        _add(branch, {name: f"{_text(min(known))} to {_text(max(known))}" if known else None})
+
+
+def _columns(branch: Tree, row: dict[str, Any], names: dict[str, str]) -> None:
+    _add(branch, {text: row[name] for name, text in names.items() if name in row})
+
+
+def _add(branch: Tree, content: dict[str, Any]) -> None:
+    """The names and values below a branch; an empty one says so where that tells something."""
+    for name, value in content.items():
+        if isinstance(value, dict):
+            _add(branch.add(name), value)
+        elif isinstance(value, list):
+            branch.add(f"{name}: {', '.join(map(str, value)) or 'none'}")
+        elif value is None:
+            branch.add(f"{name}: not known")
+        elif value != "":
+            branch.add(f"{name}: {_text(value)}")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="milliseconds")
+    # Parameters and bytes are read more easily so, seeds are not.
+    return f"{value:,}" if isinstance(value, int) and value >= 10**6 else str(value)
+
+
+if __name__ == "__main__":
+    main()

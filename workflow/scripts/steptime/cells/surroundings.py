@@ -1,0 +1,86 @@
+"""What a shard tells besides its cell: the machine, the workflow and the seeds, and whether they may be beside it."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from steptime import machine
+from steptime.machine import placement
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+def stranger(path: Path, here: dict[str, Any]) -> str | None:
+    """Why this machine cannot measure the cell of a shard beside what lies there, as a sentence; None where it can.
+
+    One shard of its platform tells, timed or trained: more than one kind of machine does not come about in this way.
+    """
+    from steptime.cells import shard
+
+    if placement.entry(path.parent.name).get("equal_machines"):
+        return None
+    beside = path.parent.parent.parent.glob(f"*/{path.parent.name}/*.parquet")
+    other = next((other for other in beside if other != path), None)
+    try:
+        there = machine.kind(shard.read(other)[1]["machine"]) if other else None
+    except shard.ShardError:
+        # The merge names it, with the command that helps.
+        return None
+    if there in (None, machine.kind(here)):
+        return None
+    folder = other.parent
+    return (
+        f"{folder} holds cells of another machine, {there}; this one is {machine.kind(here)}: move that folder to "
+        f"{folder.with_name('NAME')} and add NAME to config/platforms.yaml and to 'platforms' of the grid. "
+        "Nothing was measured."
+    )
+
+
+def workflow() -> dict[str, Any]:
+    """The workflow's commit, with "-dirty" when the checkout differs from it, and what differs.
+
+    None for both outside a git checkout. New files count, but for those that git is told to ignore.
+    """
+    try:
+        described, changed = (
+            subprocess.run(
+                ["git", *command], capture_output=True, text=True, check=True, cwd=ROOT
+            ).stdout
+            for command in (
+                ["rev-parse", "--show-prefix", "--short=12", "HEAD"],
+                ["status", "--porcelain"],
+            )
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return {"commit": None, "changed": None}
+    prefix, commit = described.splitlines()
+    # A checkout without git's folder, in the work tree of something else.
+    if prefix:
+        return {"commit": None, "changed": None}
+    files = [line[3:] for line in changed.splitlines()]
+    return {"commit": commit + ("-dirty" if files else ""), "changed": files}
+
+
+class Surroundings:
+    """What a shard tells besides the cell; looked at while the framework is imported, so that it costs no time."""
+
+    def __init__(self, shard: Path) -> None:
+        self.shard = shard
+        self.machine: dict[str, Any] = {}
+        self.workflow: dict[str, Any] = {}
+        self.seeds: dict[str, int] = {}
+
+    def look(self) -> None:
+        """Describes the machine and the workflow, and imports what writes the shard; the second time, nothing."""
+        if not self.machine:
+            self.machine, self.workflow = machine.describe(), workflow()
+            # pyarrow imports pandas when it makes its first array.
+            import pandas  # noqa: F401
+
+            from steptime.cells import shard  # noqa: F401
+            from worker import data
+
+            self.seeds = {"weights": data.SEED, "mini-batch": data.BATCH_SEED}
+            if refused := stranger(self.shard, self.machine):
+                sys.exit(refused)

@@ -1,0 +1,89 @@
+"""The published forms of image data sets, as arrays: images uint8 (count, channels, height, width), labels int64
+(count,).
+
+Each function takes the files of one split, as bytes by name, and raises ValueError with what is wrong with which file.
+"""
+
+import io
+import math
+import pickle
+from collections.abc import Callable
+
+import numpy as np
+
+Split = tuple[np.ndarray, np.ndarray]
+UNSIGNED_BYTES = 0x08
+CIFAR_SHAPE = (3, 32, 32)
+
+
+def idx(files: dict[str, bytes]) -> Split:
+    """MNIST's own form (LeCun, "The MNIST database of handwritten digits"): a file of images, then one of labels."""
+    images, labels = (_idx_array(name, content) for name, content in files.items())
+    if images.ndim != 3 or labels.ndim != 1 or len(images) != len(labels):
+        names = " and ".join(files)
+        raise ValueError(
+            f"{names} hold arrays of {_by(images.shape)} and {_by(labels.shape)}, not images and their labels"
+        )
+    return images[:, None], labels.astype(np.int64)
+
+
+def cifar_binary(files: dict[str, bytes]) -> Split:
+    """CIFAR-10's "binary version" (Krizhevsky 2009): records of a label and the planes red, green and blue."""
+    size = 1 + math.prod(CIFAR_SHAPE)
+    for name, content in files.items():
+        if not content or len(content) % size:
+            raise ValueError(
+                f"{name} has {len(content):,} bytes, which is no whole number of records of {size:,}"
+            )
+    records = np.frombuffer(b"".join(files.values()), np.uint8).reshape(-1, size)
+    return records[:, 1:].reshape(-1, *CIFAR_SHAPE).copy(), records[:, 0].astype(np.int64)
+
+
+def cifar_python(files: dict[str, bytes]) -> Split:
+    """CIFAR-10's "python version": pickled dictionaries, which are opened only after their sums were checked."""
+    batches = [pickle.loads(content, encoding="bytes") for content in files.values()]
+    images = np.concatenate([batch[b"data"] for batch in batches])
+    labels = np.concatenate([batch[b"labels"] for batch in batches])
+    return images.reshape(-1, *CIFAR_SHAPE), labels.astype(np.int64)
+
+
+def csv(files: dict[str, bytes]) -> Split:
+    """A line for each square image of one channel: its pixels by rows, 0 to 255, then its label."""
+    ((name, content),) = files.items()
+    try:
+        table = np.loadtxt(io.BytesIO(content), delimiter=",", ndmin=2)
+    except ValueError as error:
+        raise ValueError(f"{name} is not a table of numbers ({error})") from error
+    side = math.isqrt(table.shape[1] - 1)
+    if side * side != table.shape[1] - 1 or not np.isin(table, np.arange(256)).all():
+        raise ValueError(
+            f"{name} has {table.shape[1]} columns, which are not the pixels of a square image and a label"
+        )
+    return table[:, :-1].astype(np.uint8).reshape(-1, 1, side, side), table[:, -1].astype(np.int64)
+
+
+READERS: dict[str, Callable[[dict[str, bytes]], Split]] = {
+    "idx": idx,
+    "cifar_binary": cifar_binary,
+    "cifar_python": cifar_python,
+    "csv": csv,
+}
+
+
+def _idx_array(name: str, content: bytes) -> np.ndarray:
+    if len(content) < 4 or content[:3] != bytes([0, 0, UNSIGNED_BYTES]):
+        raise ValueError(f"{name} is not an IDX file of bytes")
+    dimensions = content[3]
+    shape = (
+        np.frombuffer(content, ">u4", dimensions, 4).tolist()
+        if len(content) >= 4 + 4 * dimensions
+        else [0]
+    )
+    values = content[4 + 4 * dimensions :]
+    if len(values) != math.prod(shape):
+        raise ValueError(f"{name} announces {_by(shape)} bytes and holds {len(values):,}")
+    return np.frombuffer(values, np.uint8).reshape(shape)
+
+
+def _by(shape: tuple[int, ...] | list[int]) -> str:
+    return " x ".join(map(str, shape))

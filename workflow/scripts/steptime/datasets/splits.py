@@ -1,0 +1,143 @@
+"""Reads the files of a data set, checks them, and writes one plain array file for each of its splits.
+
+    python -m datasets.splits --dataset mnist --train results/datasets/mnist/train.npz --test .../test.npz
+
+A file has `images` (uint8: count, channels, height, width), `labels` (int64: count), and as text `name`, `classes`,
+`source` and the `sha256` of both arrays' bytes: every worker reads it, whatever its Python. Where the files lie,
+STEPTIME_DATA says.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from steptime.atomic import atomic_write
+from steptime.datasets import DatasetError, files, formats
+
+# Where data sets lie, as JSON. Not a parameter of the rule: a folder of this machine changes no number.
+LOCATIONS = "STEPTIME_DATA"
+SUMS = {32: "md5", 40: "sha1", 64: "sha256"}
+HELD_OUT = 0.2
+SPLIT_SEED = 20181
+
+
+def main() -> None:
+    """Command line; a mistake in the data ends it with one sentence."""
+    parser = argparse.ArgumentParser(description="Write the splits of a data set as plain arrays.")
+    parser.add_argument("--dataset", required=True, help="its name in config/datasets.yaml")
+    for name in ("train", "test"):
+        parser.add_argument(f"--{name}", required=True, type=Path, help="the file to write")
+    options = parser.parse_args()
+    catalogue = yaml.safe_load(Path("config/datasets.yaml").read_text())
+    try:
+        prepare(
+            catalogue[options.dataset],
+            locations().get(options.dataset),
+            options.train,
+            options.test,
+        )
+    except DatasetError as error:
+        sys.exit(str(error))
+
+
+def publish(configured: dict[str, str]) -> None:
+    """Tells this process, and the programs that it starts, where the data sets lie."""
+    os.environ[LOCATIONS] = json.dumps(configured)
+
+
+def locations() -> dict[str, str]:
+    """Path or URL of each data set that the configuration names."""
+    return json.loads(os.environ.get(LOCATIONS, "{}"))
+
+
+def prepare(entry: dict[str, Any], location: str | None, train: Path, test: Path) -> None:
+    """Writes both splits of a data set, or neither. Raises DatasetError."""
+    if location is None and "package" not in entry:
+        raise DatasetError(
+            f"{entry['label']} is not there: write the folder, archive or URL of its files under 'data' in "
+            "config/config.yaml, as docs/training.md says."
+        )
+    version, contents, came_in = files.fetch(entry, location)
+    splits = _splits(entry, version, contents)
+    with ExitStack() as stack:
+        for path, split in ((train, "train"), (test, "test")):
+            images, labels = splits[split]
+            digest = hashlib.sha256(images.tobytes() + labels.tobytes()).hexdigest()
+            words = {
+                "name": entry["label"],
+                "classes": entry["classes"],
+                "source": came_in,
+                "sha256": digest,
+            }
+            np.savez(stack.enter_context(atomic_write(path)), images=images, labels=labels, **words)
+
+
+def _splits(
+    entry: dict[str, Any], version: dict[str, Any], contents: dict[str, bytes]
+) -> dict[str, formats.Split]:
+    pickled = version["format"] == "cifar_python"
+    if pickled:
+        # A pickle can run code: what it is must be known before it is opened.
+        _check_sums(entry, contents)
+    given = [split for split in ("train", "test", "all") if split in version]
+    try:
+        found = {
+            split: formats.READERS[version["format"]](
+                {name: contents[name] for name in version[split]}
+            )
+            for split in given
+        }
+    except ValueError as error:
+        raise DatasetError(f"{entry['label']}: {error}.") from error
+    for split, (images, labels) in found.items():
+        wanted = sum(entry["counts"].values()) if split == "all" else entry["counts"][split]
+        if images.shape != (wanted, *entry["shape"]):
+            raise DatasetError(
+                f"{entry['label']}: {', '.join(version[split])} hold {len(images):,} images of "
+                f"{_by(images.shape[1:])}, and {wanted:,} of {_by(entry['shape'])} are needed."
+            )
+        if labels.min() < 0 or labels.max() >= len(entry["classes"]):
+            raise DatasetError(
+                f"{entry['label']}: there are labels outside of 0 to {len(entry['classes']) - 1}."
+            )
+    if not pickled:
+        _check_sums(entry, contents)
+    return _hold_out(*found["all"]) if "all" in found else found
+
+
+def _check_sums(entry: dict[str, Any], contents: dict[str, bytes]) -> None:
+    for name, content in contents.items():
+        wanted = entry["sums"][name]
+        algorithm = SUMS[len(wanted)]
+        digest = hashlib.new(algorithm, content).hexdigest()
+        if digest != wanted:
+            raise DatasetError(
+                f"{entry['label']}: {name} is not the published file: its {algorithm} is {digest}, not {wanted}; "
+                "fetch it again."
+            )
+
+
+def _hold_out(images: np.ndarray, labels: np.ndarray) -> dict[str, formats.Split]:
+    """Splits what has no test images: HELD_OUT of each class, drawn by a fixed seed, in the order of the file."""
+    random = np.random.RandomState(SPLIT_SEED)
+    kept = np.ones(len(labels), bool)
+    for label in np.unique(labels):
+        own = random.permutation(np.flatnonzero(labels == label))
+        kept[own[: round(HELD_OUT * len(own))]] = False
+    return {"train": (images[kept], labels[kept]), "test": (images[~kept], labels[~kept])}
+
+
+def _by(shape: tuple[int, ...] | list[int]) -> str:
+    return " x ".join(map(str, shape))
+
+
+if __name__ == "__main__":
+    main()

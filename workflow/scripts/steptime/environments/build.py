@@ -1,0 +1,308 @@
+"""Makes the environment of a framework from its file of pins, and writes down what was installed.
+
+    python -m environments.build --spec envs/E.yaml --environment E --prepare "" --output E.json --log E.log
+
+An environment that cannot be made is a result: a manifest with the status `install_failed`, and exit code 0.
+Where a conda is in use (STEPTIME_DEPLOYMENT=conda), conda supplies the Python; uv installs the packages either
+way, so that pip's set-up, the choice of torch builds and the reasons of failures are the same with and
+without conda, and an environment that conda cannot make stops no other.
+"""
+
+import argparse
+import errno
+import fcntl
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+from steptime.atomic import atomic_write
+from steptime.environments import installer, interpreter, libraries, pins, prepare
+from steptime.environments.prepare import InstallError
+
+STAMP = ".steptime-digest"
+PREPARED = ".steptime-prepared"
+LIBRARIES = ".steptime-libraries"
+TOOK = ".steptime-seconds"
+# What conda and virtual environments bring along by themselves.
+ALWAYS_THERE = {"pip", "setuptools", "wheel"}
+# A file that pins setuptools has packages that only those old tools can build; these are there before them.
+BUILDS_WITH = ("setuptools", "wheel", "cython", "numpy")
+LONGEST = 600
+NO_SPACE = ("No space left on device", "Disk quota exceeded")
+
+
+class Builder:
+    """Makes one environment, with the preparing step `step` ('' for none); what the installers print goes to `log`."""
+
+    def __init__(self, wanted: pins.Pins, prefix: Path, log: TextIO, step: str = "") -> None:
+        self.wanted, self.prefix, self.log, self.step = wanted, prefix, log, step
+        self.digest = pins.digest(wanted, prepare.digest(step))
+        self.python = prefix / "bin/python"
+        self.variables = installer.environment_variables()
+        self.uv = installer.find_uv()
+
+    def stands(self) -> bool:
+        """Whether the environment is there, was made to its end, and from these pins."""
+        stamp = self.prefix / STAMP
+        made_of = stamp.read_text() if stamp.is_file() else None
+        return made_of == self.digest and interpreter.version_of(self.python) is not None
+
+    def build(self) -> None:
+        """Makes the environment from nothing. Raises InstallError, OSError."""
+        remove(self.prefix)
+        try:
+            if os.environ.get("STEPTIME_DEPLOYMENT") == "conda":
+                self._python_by_conda()
+            else:
+                self._python_by_uv()
+            self._packages()
+            self._prepare()
+        except (InstallError, OSError):
+            remove(self.prefix)
+            raise
+        # Last, so that what an interrupt leaves half made is made again.
+        (self.prefix / STAMP).write_text(self.digest)
+
+    def prepared(self) -> dict[str, str]:
+        """What the preparing step says of the environment that stands."""
+        said = self.prefix / PREPARED
+        return json.loads(said.read_text()) if said.is_file() else {}
+
+    def installed(self) -> dict[str, str]:
+        """The packages of the environment with their versions."""
+        listed = self.run(self.uv, "pip", "list", "--format", "json", "--python", self.python)
+        return {
+            pins.normalise(entry["name"]): entry["version"] for entry in json.loads(listed.stdout)
+        }
+
+    def libraries(self) -> libraries.Libraries:
+        """What the compiled libraries of the environment are made of; looked at once, since it takes seconds."""
+        seen = self.prefix / LIBRARIES
+        if not seen.is_file():
+            seen.write_text(json.dumps(libraries.inspect(self.prefix.resolve())))
+        return json.loads(seen.read_text())
+
+    def run(
+        self, *command: str | Path, cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs an installer; both its streams go to the log too. One that is not there returns 127, as in a shell."""
+        self.log.write(f"$ {' '.join(map(str, command))}\n")
+        self.log.flush()
+        try:
+            done = subprocess.run(
+                command,
+                cwd=cwd,
+                env=self.variables,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+            )
+        except FileNotFoundError:
+            done = subprocess.CompletedProcess(command, 127, "", f"{command[0]}: not found\n")
+        self.log.write(done.stdout + done.stderr)
+        self.log.flush()
+        return done
+
+    def _python_by_uv(self) -> None:
+        python = interpreter.find(
+            self.wanted.python, lambda *arguments: self.run(self.uv, *arguments)
+        )
+        if python is None:
+            raise InstallError(
+                f"no Python {self.wanted.python} was found: install it with pyenv, put it on PATH, or put "
+                "a conda there, which brings its own"
+            )
+        done = self.run(self.uv, "venv", "--no-project", "--python", python, self.prefix)
+        self._check(done, f"a virtual environment of Python {self.wanted.python} could not be made")
+
+    def _python_by_conda(self) -> None:
+        channels = [part for channel in self.wanted.channels for part in ("--channel", channel)]
+        specs = [f"python={self.wanted.python}", f"pip={self.wanted.pip}", *self.wanted.conda]
+        command = [
+            "conda",
+            "create",
+            "--yes",
+            "--quiet",
+            "--no-default-packages",
+            "--prefix",
+            self.prefix,
+        ]
+        done = self.run(*command, "--override-channels", *channels, *specs)
+        self._check(done, f"conda could not supply {' and '.join(specs)}")
+
+    def _packages(self) -> None:
+        advice = ""
+        if self._needs_cpu_torch():
+            self.variables["UV_TORCH_BACKEND"] = "cpu"
+            advice = "; torch comes from PyTorch's own index unless a folder named in PIP_FIND_LINKS has its wheel"
+        # Old packages contradict each other in what they ask for; the file's pins are what was seen to run.
+        overrides = self.prefix / ".steptime-pins.txt"
+        overrides.write_text(
+            "".join(f"{name}=={version}\n" for name, version in self.wanted.packages.items())
+        )
+        install = [self.uv, "pip", "install", "--python", self.python, "--overrides", overrides]
+        if "setuptools" in self.wanted.packages:
+            tools = [
+                each for each in self.wanted.requirements if each.partition("==")[0] in BUILDS_WITH
+            ]
+            self._check(
+                self.run(*install, *tools),
+                "the packages that build the others could not be installed",
+            )
+            install.append("--no-build-isolation")
+        done = self.run(*install, *self.wanted.requirements)
+        self._check(done, "its packages could not be installed", advice)
+        # Compiled once here, or every cell pays for it in its import where no bytecode is written then.
+        # A package may hold files that are not for this Python, so the exit code says nothing.
+        self.run(self.python, "-m", "compileall", "-q", "-j", "0", self.prefix / "lib")
+
+    def _prepare(self) -> None:
+        if self.step:
+            said = prepare.step(self.step)(self.prefix.absolute(), self.run)
+            (self.prefix / PREPARED).write_text(json.dumps(said))
+
+    def _needs_cpu_torch(self) -> bool:
+        """Whether uv must be told to take torch from PyTorch's own index of CPU builds.
+
+        The pins say which build is meant: without NVIDIA's packages among them it is the CPU build, on a
+        machine with a GPU too. The index of all packages has only the CUDA build under that version, with
+        gigabytes that are not pinned; it cannot be had with --no-deps, since it does not import without
+        them. A wheel in a local folder comes first. Before 1.13 the CUDA build needs no other package: it is
+        what the pins mean.
+        """
+        version = self.wanted.packages.get("torch")
+        if version is None or any(name.startswith("nvidia-") for name in self.wanted.packages):
+            return False
+        if tuple(map(int, version.split(".")[:2])) < (1, 13):
+            return False
+        folders = self.variables.get("UV_FIND_LINKS", "").split(",")
+        wheel = f"torch-{version}*.whl"
+        if any(any(Path(name.removeprefix("file://")).glob(wheel)) for name in folders if name):
+            return False
+        return not {"UV_TORCH_BACKEND", "UV_NO_INDEX"} & self.variables.keys()
+
+    def _check(
+        self, done: subprocess.CompletedProcess[str], failure: str, advice: str = ""
+    ) -> None:
+        if done.returncode != 0:
+            said = done.stderr or done.stdout
+            # Nothing that the framework is to blame for, so no result.
+            if any(text in said for text in NO_SPACE):
+                raise OSError(
+                    errno.ENOSPC,
+                    "the disk is full: free some space and run again",
+                    str(self.prefix),
+                )
+            raise InstallError(reason(said, failure) + advice)
+
+
+def reason(output: str, failure: str) -> str:
+    """One clause that says why an installer failed and what to do, from what it printed."""
+    # From the first error on, without uv's drawing of the chain of causes. Hints, addresses and paths are of
+    # this machine, and so is how long uv tried.
+    said = re.split(r"(?:^|\n)\s*(?:×|error:|\w*Error:)", output, maxsplit=1)[-1]
+    said = re.split(r"(?m)^\s*(?:hint|help):", said)[0].replace("│", " ")
+    said = re.sub(r"\s*cause:|\s*[├╰]─▶", ":", said)
+    said = re.sub(r"\S*(?:://|(?<![\w.])/)\S*", "...", said)
+    said = re.sub(r" in [\d.]+ ?m?s\b", "", " ".join(said.split())).rstrip(".")
+    return f"{failure} ({said[:LONGEST]})" if said else failure
+
+
+def remove(prefix: Path) -> None:
+    """Removes an environment, by way of another name: what is half removed is never taken for whole."""
+    if prefix.exists():
+        doomed = prefix.with_name(f".{prefix.name}.removed")
+        shutil.rmtree(doomed, ignore_errors=True)
+        prefix.rename(doomed)
+        shutil.rmtree(doomed, ignore_errors=True)
+
+
+def unpinned(installed: dict[str, str], wanted: pins.Pins) -> list[str]:
+    """Requirements for the packages that were installed though the file does not pin them."""
+    extra = installed.keys() - wanted.packages.keys() - ALWAYS_THERE
+    return [f"{name}=={installed[name].partition('+')[0]}" for name in sorted(extra)]
+
+
+def write(path: Path, manifest: dict[str, Any]) -> None:
+    """Writes a manifest, whole or not at all."""
+    with atomic_write(path) as file:
+        file.write(json.dumps(manifest, indent=1, sort_keys=True).encode() + b"\n")
+
+
+def make(environment: str, spec: Path, step: str, log: TextIO) -> dict[str, Any]:
+    """Makes an environment and returns its manifest. Raises PinsError, OSError."""
+    wanted = pins.load(spec, step)
+    prefix = interpreter.folder(environment)
+    prefix.parent.mkdir(parents=True, exist_ok=True)
+    builder = Builder(wanted, prefix, log, step)
+    manifest = {"schema": 1, "environment": environment, "digest": builder.digest}
+    manifest |= {"status": "ok", "reason": "", "python": None, "packages": {}}
+    start = time.monotonic()
+    try:
+        # Several checkouts may share the folder of the environments.
+        with prefix.with_name(f".{environment}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not builder.stands():
+                count = f"{len(wanted.packages)} package{'s'[: len(wanted.packages) != 1]}"
+                say(f"{environment}: making the environment, Python {wanted.python} with {count}")
+                builder.build()
+                (prefix / TOOK).write_text(f"{time.monotonic() - start:.0f}")
+                say(
+                    f"{environment}: the environment stands, after {time.monotonic() - start:.0f} s"
+                )
+    except InstallError as error:
+        log.write(f"took {time.monotonic() - start:.0f} s\n")
+        again = f"snakemake --force results/environments/{environment}.json"
+        say(f"{environment}: {error} (all that was printed: {log.name})")
+        return manifest | {
+            "status": "install_failed",
+            "reason": f"{error}; to try again: `{again}`",
+        }
+    installed = builder.installed()
+    if (prefix / TOOK).is_file():
+        log.write(f"took {(prefix / TOOK).read_text()} s\n")
+    if lines := unpinned(installed, wanted):
+        say(f"{environment}: {spec} does not pin {', '.join(lines)}: add them to its list 'pip:'")
+    manifest |= {"python": interpreter.version_of(builder.python), "packages": installed}
+    manifest["libraries"] = builder.libraries()
+    prepared = builder.prepared()
+    return manifest | {"prepared": prepared} if prepared else manifest
+
+
+def say(text: str) -> None:
+    """One line for the user."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        description="Make the environment of a framework from its file of pins."
+    )
+    parser.add_argument("--spec", required=True, type=Path, help="conda file with the pins")
+    parser.add_argument("--environment", required=True, help="name of the environment")
+    parser.add_argument("--prepare", required=True, help="the preparing step, '' for none")
+    parser.add_argument("--output", required=True, type=Path, help="manifest to write")
+    parser.add_argument("--log", required=True, type=Path, help="all that the installers print")
+    options = parser.parse_args()
+    try:
+        options.log.parent.mkdir(parents=True, exist_ok=True)
+        with options.log.open("w") as log:
+            write(options.output, make(options.environment, options.spec, options.prepare, log))
+    except pins.PinsError as error:
+        sys.exit(str(error))
+    except OSError as error:
+        sys.exit(f"{options.environment}: {error.filename or options.output}: {error.strerror}.")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

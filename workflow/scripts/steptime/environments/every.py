@@ -1,0 +1,187 @@
+"""Makes every environment of the catalogue, or those that are named, and prints what came out of each.
+
+    python -m environments.every --cores all
+    python -m environments.every --cores all theano-1.0 chainer-7.8
+
+Snakemake makes them, so that what stands is not made again; one that does not install stops no other.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from steptime.environments import interpreter, pins
+from steptime.plan import configuration
+
+# The grid that has all environments.
+GRID = "zoo"
+MANIFESTS, LOGS = Path("results/environments"), Path("logs/environments")
+POLL_SECONDS = 0.5
+# What environments.build prints when it begins with one.
+BEGUN = re.compile(r"(\S+): making the environment")
+TOOK = re.compile(r"^took (\d+) s$", re.MULTILINE)
+NARROWEST = 100
+
+
+def main() -> None:
+    """Command line; the exit status is 0 whenever each environment stands or has a reason."""
+    parser = argparse.ArgumentParser(description="Make the frameworks' environments.")
+    parser.add_argument("--cores", default="all", help="how many are made at a time")
+    parser.add_argument(
+        "names", nargs="*", help="environments of config/frameworks.yaml; none: all"
+    )
+    options = parser.parse_args()
+    try:
+        names = chosen(options.names)
+    except (configuration.ConfigurationError, pins.PinsError) as error:
+        sys.exit(str(error))
+    console = Console(stderr=True)
+    code, printed = make(names, options.cores, console)
+    rows = [describe(name) for name in names]
+    output = Console()
+    output.width = max(output.width, NARROWEST)
+    output.print(table(rows))
+    stand = sum(row["state"] == "ok" for row in rows)
+    output.print(f"{stand} of {len(rows)} environments stand.", highlight=False)
+    if code:
+        sys.exit(
+            "\n".join(
+                [*printed, f"Snakemake ended with {code}: the same command goes on from here."]
+            )
+        )
+
+
+def chosen(names: list[str]) -> list[str]:
+    """The named environments, or all of the catalogue. Raises ConfigurationError, PinsError for a mistake in any."""
+    loaded = configuration.load(Path(), {"grid": GRID})
+    names = names or loaded.grid["environments"]
+    for name in names:
+        pins.load(f"envs/{name}.yaml", loaded.entry_of(name).get("prepare", ""))
+    return list(dict.fromkeys(names))
+
+
+def make(names: list[str], cores: str, console: Console) -> tuple[int, list[str]]:
+    """Runs Snakemake, with a bar of the environments that are done; its exit code and what it printed."""
+    wanted = [str(manifest(name)) for name in names]
+    command = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        "--cores",
+        cores,
+        "--config",
+        f"grid={GRID}",
+        "--",
+        *wanted,
+    ]
+    begun: list[str] = []
+    printed: list[str] = []
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+    with (
+        Progress(*columns, console=console) as progress,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+        ) as running,
+    ):
+        bar = progress.add_task("Environments", total=len(names))
+
+        def read() -> None:
+            for line in running.stdout:
+                printed.append(line.rstrip())
+                if line.partition(":")[0] in names:
+                    progress.console.print(line.rstrip(), highlight=False, markup=False)
+                if match := BEGUN.match(line):
+                    begun.append(match[1])
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        while running.poll() is None:
+            time.sleep(POLL_SECONDS)
+            under_way = [name for name in begun if not manifest(name).exists()]
+            done = sum(manifest(name).exists() for name in names)
+            progress.update(bar, completed=done, description=", ".join(under_way) or "Environments")
+        reader.join()
+        progress.update(
+            bar,
+            completed=sum(manifest(name).exists() for name in names),
+            description="Environments",
+        )
+    return running.returncode, printed
+
+
+def manifest(name: str) -> Path:
+    """What is written down of an environment."""
+    return MANIFESTS / f"{name}.json"
+
+
+def describe(name: str) -> dict[str, Any]:
+    """The state of an environment, its Python, the seconds that it took to make, its bytes on the disk, its reason."""
+    if not manifest(name).exists():
+        return {"name": name, "state": "not made", "reason": f"see {LOGS / name}.log"}
+    content = json.loads(manifest(name).read_text())
+    log = LOGS / f"{name}.log"
+    took = TOOK.search(log.read_text(errors="replace")) if log.exists() else None
+    added = "; ".join(f"{part}: {what}" for part, what in content.get("prepared", {}).items())
+    return {
+        "name": name,
+        "state": content["status"],
+        "python": content["python"],
+        "seconds": int(took[1]) if took else None,
+        "bytes": size(interpreter.folder(name)),
+        "reason": content["reason"] or added,
+    }
+
+
+def size(folder: Path) -> int:
+    """Bytes that the files below a folder take on the disk; what uv has linked to its cache counts in full."""
+    found = (
+        os.lstat(os.path.join(root, name)) for root, _, names in os.walk(folder) for name in names
+    )
+    return sum(each.st_blocks * 512 for each in found)
+
+
+def table(rows: list[dict[str, Any]]) -> Table:
+    """The summary for the terminal."""
+    drawn = Table(header_style="bold", pad_edge=False)
+    for heading, justify in (
+        ("Environment", "left"),
+        ("State", "left"),
+        ("Python", "left"),
+        ("Seconds", "right"),
+    ):
+        drawn.add_column(heading, justify=justify, no_wrap=True)
+    drawn.add_column("MiB", justify="right", no_wrap=True)
+    drawn.add_column("Reason, and what is there besides packages", overflow="fold")
+    for row in rows:
+        seconds, used = row.get("seconds"), row.get("bytes")
+        drawn.add_row(
+            row["name"],
+            row["state"],
+            row.get("python") or "",
+            "" if seconds is None else str(seconds),
+            f"{used / 2**20:.0f}" if used else "",
+            row["reason"],
+            style="" if row["state"] == "ok" else "yellow",
+        )
+    return drawn
+
+
+if __name__ == "__main__":
+    main()

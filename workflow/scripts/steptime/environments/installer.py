@@ -1,0 +1,88 @@
+"""Runs uv as pip is set up on this machine: its wheel folders, indexes and certificates. Needs no package.
+
+python -m environments.installer pip install --python .venv/bin/python -r requirements.lock
+"""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+# pip's option, uv's variable for the same, and what stands between two values there.
+SETTINGS = {
+    "find-links": ("UV_FIND_LINKS", ","),
+    "index-url": ("UV_DEFAULT_INDEX", " "),
+    "extra-index-url": ("UV_INDEX", " "),
+    "no-index": ("UV_NO_INDEX", " "),
+    "trusted-host": ("UV_INSECURE_HOST", " "),
+    "cert": ("SSL_CERT_FILE", " "),
+}
+# Older names of the same settings, that uv still reads.
+ALIASES = {"UV_DEFAULT_INDEX": "UV_INDEX_URL", "UV_INDEX": "UV_EXTRA_INDEX_URL"}
+
+
+def main() -> None:
+    """Command line: everything is handed to uv."""
+    done = subprocess.run([find_uv(), *sys.argv[1:]], env=environment_variables())
+    sys.exit(done.returncode)
+
+
+def find_uv() -> str:
+    """Path of uv: that of this Python's packages, or one on PATH."""
+    beside = Path(sys.executable).with_name("uv")
+    found = str(beside) if beside.exists() else shutil.which("uv")
+    if found is None:
+        sys.exit(
+            "uv is not installed: install it beside Snakemake with `python -m pip install uv`."
+        )
+    return found
+
+
+def environment_variables() -> dict[str, str]:
+    """The variables to run uv with: the user's own, and pip's settings where the user has not set uv's."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PYTHONPATH", "PYTHONHOME")
+    }
+    variables = kept | {"PYTHONNOUSERSITE": "1", "UV_NO_PROGRESS": "1"}
+    variables.setdefault("UV_CACHE_DIR", str(Path(".cache/uv").absolute()))
+    return variables | translate(pip_settings(), variables)
+
+
+def pip_settings() -> dict[str, str]:
+    """pip's settings by option name; as in pip, a variable beats the section `install`, and that `global`."""
+    listed = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True
+    )
+    found: dict[str, dict[str, str]] = {}
+    for line in listed.stdout.splitlines():
+        name, _, quoted = line.partition("=")
+        section, _, option = name.rpartition(".")
+        found.setdefault(section, {})[option] = ast.literal_eval(quoted)
+    # pip may be missing beside a Snakemake that the user brought along; its variables still count.
+    named = {
+        option: os.environ.get("PIP_" + option.upper().replace("-", "_")) for option in SETTINGS
+    }
+    variables = {option: text for option, text in named.items() if text}
+    return found.get("global", {}) | found.get("install", {}) | variables
+
+
+def translate(settings: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:
+    """uv's variables for pip's settings, without those that `variables` has already."""
+    translated = {}
+    for option, (name, separator) in SETTINGS.items():
+        taken = name in variables or ALIASES.get(name) in variables
+        if settings.get(option) and not taken:
+            translated[name] = separator.join(settings[option].split())
+    if "UV_INDEX" in translated and "UV_INDEX_STRATEGY" not in variables:
+        # As pip does: a version that the first index lacks is looked for in the next.
+        translated["UV_INDEX_STRATEGY"] = "unsafe-best-match"
+    return translated
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Where Pythons are on this machine: those of the environments, and those to make environments with."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+# A pyenv shim of a version that is not active exits with an error, so a Python on PATH is asked before it is
+# believed.
+QUESTION = "import platform; print(platform.python_implementation(), platform.python_version())"
+
+
+def folder(environment: str) -> Path:
+    """The folder of an environment, below `.environments` or the folder that STEPTIME_ENVIRONMENTS names."""
+    return Path(os.environ.get("STEPTIME_ENVIRONMENTS", ".environments")) / environment
+
+
+def prefix_of(environment: str) -> Path:
+    """The absolute folder of an environment that stands; its interpreter is bin/python there.
+
+    Ends the program with one sentence when there is none, as in a checkout that was copied without them.
+    """
+    prefix = folder(environment).absolute()
+    if not (prefix / "bin/python").exists():
+        again = f"snakemake --force results/environments/{environment}.json"
+        sys.exit(f"The environment {environment} is not on this machine: build it with `{again}`.")
+    return prefix
+
+
+def find(wanted: str, run_uv: Callable[..., subprocess.CompletedProcess[str]]) -> Path | None:
+    """A CPython of the version `wanted` ("3.11" or "3.11.7"), or None.
+
+    Looked for in this order: the workflow's own Python, PATH, pyenv, what uv knows, and what uv may download.
+    """
+    for candidate in _candidates(wanted):
+        if version_of(candidate, wanted):
+            return candidate
+    for command in (["python", "find", "--no-python-downloads"], ["python", "install", "--no-bin"]):
+        done = run_uv(*command, wanted)
+        if done.returncode == 0:
+            found = run_uv("python", "find", "--no-python-downloads", wanted)
+            path = Path(found.stdout.strip().splitlines()[-1]) if found.stdout.strip() else None
+            if path and version_of(path, wanted):
+                return path
+    return None
+
+
+def version_of(python: Path, wanted: str = "") -> str | None:
+    """The full version of a CPython that runs and is of the version `wanted`; None for anything else."""
+    try:
+        done = subprocess.run(
+            [python, "-I", "-c", QUESTION], capture_output=True, text=True, timeout=30
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if done.returncode != 0 or not done.stdout.startswith("CPython "):
+        return None
+    version = done.stdout.split()[1]
+    return version if f"{version}.".startswith(f"{wanted}." if wanted else "") else None
+
+
+def _candidates(wanted: str) -> Iterator[Path]:
+    yield Path(getattr(sys, "_base_executable", sys.executable))
+    minor = ".".join(wanted.split(".")[:2])
+    for name in (f"python{minor}", "python3", "python"):
+        for directory in os.get_exec_path():
+            if path := shutil.which(name, path=directory):
+                yield Path(path)
+    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    # The newest patch first: 3.11.10 comes before 3.11.9.
+    found = versions.glob(f"{wanted}*/bin/python")
+    yield from sorted(found, key=lambda path: [len(path.parts[-3]), path.parts[-3]], reverse=True)

@@ -1,0 +1,174 @@
+"""Which vector instructions and which linear algebra are in the compiled libraries of an environment.
+
+Wheels are built for the processors of their time: the same network takes twice as long where multiplications go through
+128-bit registers. Read from the libraries themselves: the instructions that multiply packed floats are counted, and the
+linear algebra libraries are known by texts that only they hold. No library is loaded.
+"""
+
+import mmap
+import re
+import struct
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+Libraries = dict[str, dict[str, Any]]
+
+
+def _some(accepted: Callable[[int], int | bool]) -> bytes:
+    """A class of a regular expression: the bytes that are accepted."""
+    return b"[" + b"".join(b"\\x%02x" % value for value in range(256) if accepted(value)) + b"]"
+
+
+# Encodings of the multiplication of packed single-precision numbers, narrowest registers first: MULPS (128 bits),
+# VMULPS of 256 bits, FMA of 256 bits, either of 512 bits. Intel 64 and IA-32 Architectures Software Developer's Manual,
+# volume 2: sections 2.3 (VEX), 2.7 (EVEX) and the instructions' own pages.
+MULTIPLIES = {
+    "SSE": rb"\x0f\x59",
+    "AVX": rb"\xc5" + _some(lambda byte: byte & 0x07 == 0x04) + rb"\x59",
+    "AVX2": rb"\xc4"
+    + _some(lambda b: b & 0x1F == 0x02)
+    + _some(lambda b: b & 0x87 == 0x05)
+    + rb"[\x98\xa8\xb8]",
+    "AVX-512": rb"\x62"
+    + _some(lambda byte: byte & 0x0F in (0x01, 0x02))
+    + _some(lambda byte: byte & 0x87 in (0x04, 0x05))
+    + _some(lambda byte: byte & 0x60 == 0x40)
+    + rb"[\x59\x98\xa8\xb8]",
+}
+PATTERNS = {name: re.compile(pattern, re.DOTALL) for name, pattern in MULTIPLIES.items()}
+# With one of these before it, and perhaps a REX byte between, MULPS is of doubles or of scalars.
+OTHERS, REX = b"\x66\xf2\xf3", range(0x40, 0x50)
+# Texts that a library holds when this is in it, not when it only calls it.
+HOLDS = {
+    "OpenBLAS": (b"OPENBLAS_NUM_THREADS",),
+    "MKL": (b"Math Kernel Library", b"Intel MKL ERROR", b"Intel MKL FATAL ERROR"),
+    "ATLAS": (b"ATL_sgemm",),
+    "BLIS": (b"BLIS_NUM_THREADS",),
+    "oneDNN": (b"oneDNN v%d", b"DNNL v%d", b"dnnl_verbose", b"mkldnn_verbose"),
+    "Eigen": (b"5Eigen8internal",),
+    "LLVM": (b"LLVM ERROR",),
+}
+# These make code for the processor at hand while they run.
+AT_RUN_TIME = ("oneDNN", "LLVM")
+REFERENCE = "reference BLAS"
+# Parts of other instructions and data look like one of ours now and then.
+LEAST_SHARE = 0.01
+# Below this, a library does no arithmetic that matters.
+LEAST_MULTIPLIES = 500
+# A library with less than this share of the multiplications does not decide what its framework is.
+LEAST_PART = 0.05
+# What frameworks compute with only when they have no compiled code of their own.
+NUMPY = re.compile(r"(?:numpy|scipy)(?:\.libs|\.\w+)?/")
+
+
+def inspect(prefix: Path) -> Libraries:
+    """The libraries below `prefix` that do arithmetic, by path: those of packages relative to site-packages.
+
+    Each with `vector`, the widest kind of MULTIPLIES that it has in earnest, the counts of all as `multiplies`, and
+    what it `holds` of HOLDS.
+    """
+    found: Libraries = {}
+    for path in sorted(prefix.rglob("*.so*")):
+        name = name_of(path, prefix)
+        if name and path.is_file() and not path.is_symlink() and (about := _read(path)):
+            found[name] = about
+    return found
+
+
+def name_of(path: Path, prefix: Path) -> str:
+    """How a library below `prefix` is called here; '' for one of Python itself, of its home, or from elsewhere."""
+    if not path.is_relative_to(prefix):
+        return ""
+    parts = path.relative_to(prefix).parts
+    if parts[0] == "lib64":
+        parts = ("lib", *parts[1:])
+    if parts[0] == "lib" and len(parts) > 2 and parts[1].startswith("python"):
+        return "/".join(parts[3:]) if parts[2] == "site-packages" else ""
+    return "" if parts[0] in ("home", "bin", "conda-meta") else "/".join(parts)
+
+
+def used(libraries: Libraries, loaded: Collection[str]) -> Libraries:
+    """Those of `libraries` that a worker had loaded and that its framework computes with.
+
+    NumPy's count only for a framework that has none of its own, since every worker loads them.
+    """
+    there = {name: about for name, about in libraries.items() if name in loaded}
+    own = {name: about for name, about in there.items() if not NUMPY.match(name)}
+    return own if any(_total(about) >= LEAST_MULTIPLIES for about in own.values()) else there
+
+
+def summarise(libraries: Libraries) -> dict[str, Any]:
+    """`vector`, the widest registers that the libraries multiply with, `blas`, what linear algebra is in them, and
+    whether some of it makes code `at_run_time`. `vector` is '' where there are none.
+    """
+    total = sum(map(_total, libraries.values()))
+    deciding = [
+        about["vector"]
+        for about in libraries.values()
+        if total and _total(about) >= LEAST_PART * total
+    ]
+    kinds = list(MULTIPLIES)
+    holds = list(dict.fromkeys(each for about in libraries.values() for each in about["holds"]))
+    return {
+        "vector": max(deciding, key=kinds.index, default=""),
+        "blas": [each for each in holds if each != "LLVM"],
+        "at_run_time": any(each in AT_RUN_TIME for each in holds),
+    }
+
+
+def registers(known: Mapping[str, Any]) -> str:
+    """The widest registers of what `summarise` says, and whether code is made at run time; '' where not known."""
+    return ", ".join(filter(None, (known["vector"], "at run time" if known["at_run_time"] else "")))
+
+
+def _total(about: dict[str, Any]) -> int:
+    return sum(about["multiplies"].values())
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """What is told of one library; None for one that does no arithmetic, and for what is no x86-64 library."""
+    with path.open("rb") as file:
+        if file.read(4) != b"\x7fELF" or file.read(1) != b"\x02":
+            return None
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            if struct.unpack_from("<H", content, 18)[0] != 62:
+                return None
+            spans = list(_code(content))
+            counts = {
+                name: sum(
+                    name != "SSE" or _is_packed(content, at.start())
+                    for span in spans
+                    for at in pattern.finditer(content, *span)
+                )
+                for name, pattern in PATTERNS.items()
+            }
+            holds = [
+                name
+                for name, texts in HOLDS.items()
+                if any(content.find(text) >= 0 for text in texts)
+            ]
+    if not set(holds) & {"OpenBLAS", "MKL", "ATLAS", "BLIS"} and path.name.startswith(
+        ("libblas.", "libcblas.")
+    ):
+        holds.append(REFERENCE)
+    total = sum(counts.values())
+    if total < LEAST_MULTIPLIES and not holds:
+        return None
+    widest = [name for name, count in counts.items() if total and count >= LEAST_SHARE * total]
+    return {"vector": widest[-1] if widest else "SSE", "multiplies": counts, "holds": holds}
+
+
+def _is_packed(content: mmap.mmap, at: int) -> bool:
+    before, last = content[at - 2 : at]
+    return last not in OTHERS and not (last in REX and before in OTHERS)
+
+
+def _code(content: mmap.mmap) -> Iterator[tuple[int, int]]:
+    """Begin and end of the executable segments of an ELF file of 64 bits (elf(5))."""
+    (offset,) = struct.unpack_from("<Q", content, 32)
+    size, number = struct.unpack_from("<HH", content, 54)
+    for at in range(offset, offset + number * size, size):
+        kind, flags, begin, _, _, length = struct.unpack_from("<IIQQQQ", content, at)
+        if kind == 1 and flags & 1:
+            yield begin, begin + length

@@ -1,0 +1,76 @@
+"""Writes down what the package of a framework says of itself: its licence, its languages, how much of it is compiled.
+
+    python -m environments.metadata --manifest results/environments/E.json --package torch --output E.json
+
+The package is the one that installed the module that the adapter imports. The files are only read: no framework starts.
+"""
+
+import argparse
+import json
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+from typing import Any
+
+from steptime.environments import build, interpreter
+
+LANGUAGE, LICENCE = "Programming Language :: ", "License :: "
+COMPILED = (".so", ".dll", ".dylib", ".a")
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        description="Read what the package of a framework says of itself."
+    )
+    parser.add_argument("--manifest", required=True, type=Path, help="manifest of the environment")
+    parser.add_argument(
+        "--package", required=True, help="name under which the framework is imported"
+    )
+    parser.add_argument("--output", required=True, type=Path)
+    options = parser.parse_args()
+    environment = json.loads(options.manifest.read_text())["environment"]
+    found = find(interpreter.folder(environment), options.package)
+    build.write(options.output, {"environment": environment} | (describe(found) if found else {}))
+
+
+def find(prefix: Path, package: str) -> Distribution | None:
+    """The distribution below `prefix` that installed `package`, or None where no such package is installed."""
+    for found in distributions(path=map(str, prefix.glob("lib/python3*/site-packages"))):
+        if any(str(file) == f"{package}/__init__.py" for file in found.files or ()):
+            return found
+    return None
+
+
+def describe(found: Distribution) -> dict[str, Any]:
+    """`distribution`, `version`, `licence` ('' for none), `languages`, and bytes of `compiled` and `python` code."""
+    metadata = found.metadata
+    classifiers = metadata.get_all("Classifier") or []
+    licences = [entry.split(" :: ")[-1] for entry in classifiers if entry.startswith(LICENCE)]
+    languages = [
+        entry.removeprefix(LANGUAGE) for entry in classifiers if entry.startswith(LANGUAGE)
+    ]
+    plain = dict.fromkeys(language.partition(" :: ")[0] for language in languages)
+    sizes = {"compiled": 0, "python": 0}
+    for file in found.files or ():
+        kind = (
+            "python"
+            if file.suffix == ".py"
+            else "compiled"
+            if set(file.suffixes) & set(COMPILED)
+            else None
+        )
+        if kind:
+            sizes[kind] += file.size or 0
+    return {
+        "distribution": metadata["Name"],
+        "version": metadata["Version"],
+        "licence": metadata.get("License-Expression")
+        or metadata.get("License")
+        or "; ".join(licences),
+        "languages": [language for language in plain if language != "Other"],
+        **sizes,
+    }
+
+
+if __name__ == "__main__":
+    main()

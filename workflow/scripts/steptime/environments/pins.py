@@ -1,0 +1,146 @@
+"""Reads the conda file of an environment. Imported by the Snakefile, so it takes milliseconds to import."""
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+KEYS = ("name", "channels", "dependencies")
+PYTHON = re.compile(r"python={1,2}(\d+\.\d+(?:\.\d+)?)")
+PIP = re.compile(r"pip={1,2}(\d+(?:\.\d+)*)")
+CONDA = re.compile(r"[a-z0-9][a-z0-9._-]*={1,2}\d[A-Za-z0-9._]*")
+REQUIREMENT = re.compile(
+    r"([A-Za-z0-9][A-Za-z0-9._-]*)(\[[A-Za-z0-9._, -]+\])?==([A-Za-z0-9.!_+-]+)"
+)
+
+
+class PinsError(ValueError):
+    """A mistake in an environment's file; the text is the whole message for the user."""
+
+
+@dataclass(frozen=True)
+class Pins:
+    """What an environment is made of: versions are exact, names are normalised as package indexes do it.
+
+    `conda` are packages that only a conda installs; without one, the environment's preparing step gives a stand-in.
+    """
+
+    python: str
+    pip: str
+    channels: tuple[str, ...]
+    conda: tuple[str, ...]
+    packages: dict[str, str]
+    requirements: tuple[str, ...]
+
+
+def load(path: Path | str, step: str = "") -> Pins:
+    """The pins in the conda file `path` of an environment that `step` prepares ('' for none). Raises PinsError."""
+    try:
+        content = yaml.load(
+            Path(path).read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        )
+    except (OSError, UnicodeDecodeError) as error:
+        raise PinsError(
+            f"{path} cannot be read ({getattr(error, 'strerror', 'it is not text')})."
+        ) from error
+    except yaml.YAMLError as error:
+        raise PinsError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from error
+    pins = parse(content, str(path))
+    if pins.conda and not step:
+        raise PinsError(
+            f"{path}: '{pins.conda[0]}' cannot be used in 'dependencies', since it does not install without conda: "
+            "write every package in the list 'pip:', or a preparing step (`prepare` in config/frameworks.yaml) that "
+            "does without it."
+        )
+    return pins
+
+
+def parse(content: Any, where: str) -> Pins:
+    """The pins in a conda file's parsed content; `where` names the file in messages. Raises PinsError."""
+    if not isinstance(content, dict) or not isinstance(content.get("dependencies"), list):
+        raise PinsError(
+            f"{where} has no list 'dependencies': write python=..., pip=... and a list 'pip:' there."
+        )
+    for key in content:
+        if key not in KEYS:
+            raise PinsError(
+                f"{where}: there is no key '{key}' in an environment's file: write {', '.join(KEYS)}."
+            )
+    channels = content.get("channels", [])
+    if (
+        not isinstance(channels, list)
+        or not all(isinstance(channel, str) for channel in channels)
+        or not channels
+    ):
+        raise PinsError(
+            f"{where}: 'channels' must be a list of names: write channels: [conda-forge]."
+        )
+    found: dict[str, str] = {}
+    conda: list[str] = []
+    listed: list[Any] | None = None
+    for entry in content["dependencies"]:
+        if isinstance(entry, dict) and list(entry) == ["pip"] and isinstance(entry["pip"], list):
+            listed = entry["pip"]
+        elif match := PYTHON.fullmatch(str(entry)):
+            found["python"] = match[1]
+        elif match := PIP.fullmatch(str(entry)):
+            found["pip"] = match[1]
+        elif CONDA.fullmatch(str(entry)):
+            conda.append(str(entry))
+        else:
+            raise PinsError(
+                f"{where}: '{entry}' cannot be used in 'dependencies': write python=3.11, pip=25.3, and every other "
+                "package as name==version in the list 'pip:'."
+            )
+    for name, example in (("python", "python=3.11"), ("pip", "pip=25.3")):
+        if name not in found:
+            raise PinsError(
+                f"{where}: 'dependencies' does not pin {name}: write for instance {example}."
+            )
+    if not listed:
+        raise PinsError(
+            f"{where}: 'dependencies' has no list 'pip:': write name==version for each package there."
+        )
+    packages, requirements = _requirements(listed, where)
+    channels, conda = tuple(channels), tuple(sorted(conda))
+    return Pins(
+        **found, channels=channels, conda=conda, packages=packages, requirements=requirements
+    )
+
+
+def digest(pins: Pins, step: str = "") -> str:
+    """Digest of what is to be installed: blind to comments, order and layout, and to who installs it.
+
+    `step` is the digest of the code that prepares the environment, '' where nothing does.
+    """
+    content: dict[str, Any] = {"python": pins.python, "requirements": pins.requirements}
+    content |= {
+        name: value for name, value in {"conda": pins.conda, "prepare": step}.items() if value
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def normalise(name: str) -> str:
+    """A package's name as indexes compare it: lower case, with single hyphens (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _requirements(listed: list[Any], where: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    packages: dict[str, str] = {}
+    requirements = []
+    for entry in listed:
+        match = REQUIREMENT.fullmatch(str(entry))
+        if match is None:
+            raise PinsError(f"{where}: '{entry}' is not an exact pin: write it as name==version.")
+        name, extras, version = normalise(match[1]), match[2] or "", match[3]
+        if name in packages:
+            raise PinsError(
+                f"{where}: {name} is pinned twice, as {packages[name]} and {version}: remove one."
+            )
+        packages[name] = version
+        requirements.append(f"{name}{extras}=={version}")
+    return packages, tuple(sorted(requirements))

@@ -1,0 +1,157 @@
+"""What the machine is on which a cell runs, and which of its CPUs a cell gets. Small collectors, one per subject."""
+
+import hashlib
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+CPUS = Path("/sys/devices/system/cpu")
+
+
+def describe() -> dict[str, Any]:
+    """Everything a reader may want to know of the machine, as plain data. `load` is of this moment."""
+    return {
+        "cpu": cpu(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "os": operating_system(),
+        "kernel": platform.release(),
+        "glibc": "-".join(platform.libc_ver()),
+        "gpus": gpus(),
+        "slurm": slurm(),
+        "load": os.getloadavg()[0],
+    }
+
+
+def kind(description: dict[str, Any]) -> str:
+    """What two machines have in common whose rows may stand in one column, in words: CPU, memory and GPUs."""
+    cpu, memory = description["cpu"], round(description["memory_bytes"] / 2**30)
+    gpus = [gpu["model"] for gpu in description["gpus"]]
+    return ", ".join(
+        [f"{cpu['model']} with {cpu['logical_cores']} logical cores", f"{memory} GiB", *gpus]
+    )
+
+
+def identify(description: dict[str, Any]) -> str:
+    """A short digest of what makes a machine another one: its kind and, where it has one, its id."""
+    facts = [kind(description), read_text(Path("/etc/machine-id"))]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:12]
+
+
+def cpu() -> dict[str, Any]:
+    """Model, numbers of cores, instruction sets that decide float32 speed, frequency governor and limit."""
+    lines = (read_text(Path("/proc/cpuinfo")) or "").split("\n\n")[0].splitlines()
+    fields = {
+        key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)
+    }
+    flags = set(fields.get("flags", "").split())
+    governor = CPUS / "cpu0/cpufreq"
+    return {
+        "model": fields.get("model name") or platform.processor() or platform.machine(),
+        "physical_cores": psutil.cpu_count(logical=False),
+        "logical_cores": psutil.cpu_count(),
+        "instruction_sets": sorted(
+            flags & {"avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile"}
+        ),
+        "governor": read_text(governor / "scaling_governor"),
+        "most_khz": read_text(governor / "cpuinfo_max_freq"),
+        "virtual": "hypervisor" in flags,
+    }
+
+
+def operating_system() -> str:
+    """Name and version of the distribution."""
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]
+    except OSError:
+        return platform.system()
+
+
+def gpus() -> list[dict[str, Any]]:
+    """Model, memory in bytes and driver of every NVIDIA GPU that NVML sees; an empty list where there is no NVML."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return []
+    try:
+        driver = pynvml.nvmlSystemGetDriverVersion()
+        handles = [
+            pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())
+        ]
+        return [
+            {
+                "model": pynvml.nvmlDeviceGetName(handle),
+                "memory_bytes": pynvml.nvmlDeviceGetMemoryInfo(handle).total,
+                "driver": driver,
+            }
+            for handle in handles
+        ]
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def busy_gpus() -> list[int]:
+    """Numbers of the NVIDIA GPUs on which some program holds memory to compute; where there is no NVML, none."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return []
+    try:
+        handles = [
+            pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())
+        ]
+        return [
+            index
+            for index, handle in enumerate(handles)
+            if pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
+        ]
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def slurm() -> dict[str, str] | None:
+    """Job, node and GPUs that SLURM gave; None outside a job."""
+    names = {"job": "SLURM_JOB_ID", "node": "SLURMD_NODENAME", "gpus": "SLURM_STEP_GPUS"}
+    given = {key: os.environ[name] for key, name in names.items() if name in os.environ}
+    return given if "job" in given else None
+
+
+def cpus_for(threads: int) -> list[int]:
+    """The CPUs to pin a cell to: one of each core first, then their siblings; all when `threads` asks for more."""
+    allowed = sorted(os.sched_getaffinity(0))
+    return order_by_core({index: _siblings(index) for index in allowed})[:threads]
+
+
+def order_by_core(siblings: dict[int, tuple[int, ...]]) -> list[int]:
+    """CPU numbers such that no core comes twice before every core has come; `siblings` are those of one core."""
+    ranks = {index: sorted(group).index(index) for index, group in siblings.items()}
+    return sorted(siblings, key=lambda index: (ranks[index], index))
+
+
+def numbers(text: str) -> list[int]:
+    """The numbers of a kernel's list: '0-2,5' is [0, 1, 2, 5]."""
+    found: list[int] = []
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        found.extend(range(int(first), int(last or first) + 1))
+    return found
+
+
+def _siblings(index: int) -> tuple[int, ...]:
+    text = read_text(CPUS / f"cpu{index}/topology/thread_siblings_list")
+    return tuple(numbers(text or str(index)))
+
+
+def read_text(path: Path) -> str | None:
+    """The content of a file of the kernel's, or None where there is none."""
+    try:
+        return path.read_text().strip() or None
+    except OSError:
+        return None

@@ -1,0 +1,88 @@
+"""What else the machine did while samples were taken: other processes, other guests of its host, the clock's rate."""
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+TICKS = os.sysconf("SC_CLK_TCK")
+# Beyond these limits a cell is marked in every table: a tenth of a CPU at work for others, a hundredth of the machine's
+# time given to other guests, a tenth of the clock's rate lost. A thread that waits at a barrier for one that lost its
+# CPU loses as much itself. How often the kernel took a CPU away is no limit: thread pools that yield (TensorFlow's)
+# make thousands of switches a second on an idle machine.
+MOST_FOREIGN_CPUS = 0.1
+MOST_STEAL_SHARE = 0.01
+LEAST_FREQUENCY_RATIO = 0.9
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The kernel's counters at one moment: CPU seconds since boot over all CPUs, and a mean clock rate in MHz."""
+
+    busy_seconds: float
+    stolen_seconds: float
+    megahertz: float | None
+
+
+def disturbed(seen: Mapping[str, Any]) -> bool:
+    """Whether what `between` gave is beyond the limits; what is not known is within them."""
+
+    def known(name: str) -> float | None:
+        value = seen.get(name)
+        return None if value is None or math.isnan(value) else value
+
+    most = (("foreign_cpus", MOST_FOREIGN_CPUS), ("steal_share", MOST_STEAL_SHARE))
+    return any((known(name) or 0) > limit for name, limit in most) or (
+        (known("frequency_ratio") or 1) < LEAST_FREQUENCY_RATIO
+    )
+
+
+def snapshot(cpus: Iterable[int] | None = None) -> Snapshot:
+    """The machine now, with the clock rate of `cpus` or of all."""
+    return parse(Path("/proc/stat").read_text(), Path("/proc/cpuinfo").read_text(), cpus)
+
+
+def parse(stat: str, cpuinfo: str, cpus: Iterable[int] | None = None) -> Snapshot:
+    """A snapshot from the texts of /proc/stat (proc(5): user nice system idle iowait irq softirq steal) and cpuinfo."""
+    user, nice, system, _idle, _wait, irq, softirq, stolen = map(
+        int, stat.split("\n", 1)[0].split()[1:9]
+    )
+    known = _rates(cpuinfo)
+    rates = [known[cpu] for cpu in (known if cpus is None else cpus) if cpu in known]
+    return Snapshot(
+        (user + nice + system + irq + softirq) / TICKS,
+        stolen / TICKS,
+        sum(rates) / len(rates) if rates else None,
+    )
+
+
+def between(
+    before: Snapshot, after: Snapshot, wall_seconds: float, cpu_seconds: float, cpus: int
+) -> dict[str, float | None]:
+    """Interference over `wall_seconds` in which the worker itself used `cpu_seconds`, on a machine of `cpus` CPUs.
+
+    `foreign_cpus` is the number of CPUs that others kept busy, `steal_share` the share of all CPUs' time that a
+    hypervisor gave to other guests, `frequency_ratio` the clock rate after by the rate before.
+    """
+    busy = after.busy_seconds - before.busy_seconds
+    known = before.megahertz and after.megahertz
+    return {
+        "foreign_cpus": max(0.0, busy - cpu_seconds) / wall_seconds,
+        "steal_share": (after.stolen_seconds - before.stolen_seconds) / (wall_seconds * cpus),
+        "frequency_ratio": after.megahertz / before.megahertz if known else None,
+    }
+
+
+def _rates(cpuinfo: str) -> dict[int, float]:
+    """MHz of each CPU, where the text of /proc/cpuinfo tells."""
+    rates: dict[int, float] = {}
+    cpu = -1
+    for line in cpuinfo.splitlines():
+        key, _, value = (part.strip() for part in line.partition(":"))
+        if key == "processor":
+            cpu = int(value)
+        elif key == "cpu MHz":
+            rates[cpu] = float(value)
+    return rates

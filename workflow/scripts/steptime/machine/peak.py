@@ -1,0 +1,208 @@
+"""What this machine itself can do at each thread count: float32 operations and bytes of memory per second.
+
+    python -m measure.peak --threads 1 2 --output results/peaks/local-cpu.json
+    python -m measure.peak --threads 2      prints what this very process reaches
+
+The operations are those of matrix products with numpy's BLAS: one product on each thread at a time, which no
+synchronisation holds back, of the size in SIZES that goes fastest. The bytes are those of STREAM (McCalpin 1995,
+"Memory bandwidth and machine balance in current high performance computers"): bytes that a program reads and writes, of
+the fastest of copy, scale and add, on arrays of at least four times the last cache.
+
+Both are the best that a library call was seen to reach, not a data sheet's number: a framework whose own kernels are
+better, or an algorithm that needs fewer operations than are counted (Winograd's convolution), can come out above them.
+
+Each thread count is measured in a process of its own with a worker's clean environment: a variable of the shell's, such
+as OPENBLAS_CORETYPE, would halve what is measured, and does not reach the cells either. While something else is at work
+on the machine, a thread count is measured again, up to TRIES times; where it stays so, the peak says that it is low.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+from steptime import machine
+from steptime.atomic import atomic_write
+from steptime.machine import interference
+from steptime.plan.digests import SCRIPTS
+from steptime.supervisor.supervise import environment
+
+SIZES = (512, 1024, 2048)
+SECONDS = 0.6  # for each size of a product and each memory kernel
+PASS_OPERATIONS = 8e9  # of one thread between two looks at the clock, so that these cost nothing
+LEAST_BYTES = 2**28
+TRIES = 4
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description="Measure the peak of this machine.")
+    parser.add_argument("--threads", required=True, type=int, nargs="+", help="thread counts")
+    parser.add_argument(
+        "--output", type=Path, help="the file to write; without it, one thread count is printed"
+    )
+    options = parser.parse_args()
+    if options.output is None:
+        print(json.dumps(measure_here(options.threads[0])))
+        return
+    described = machine.describe()
+    content = {
+        "machine_id": machine.identify(described),
+        "cpu": described["cpu"],
+        "threads": {str(threads): measure(threads) for threads in options.threads},
+    }
+    with atomic_write(options.output) as file:
+        file.write(json.dumps(content, indent=1).encode() + b"\n")
+
+
+def measure(threads: int) -> dict[str, Any]:
+    """What `measure_once` returns, of the first try without interference or else of the fastest; `disturbed` says."""
+    tries: list[dict[str, Any]] = []
+    while len(tries) < TRIES and not (tries and not tries[-1]["disturbed"]):
+        tries.append(measure_once(threads))
+    quiet = [found for found in tries if not found["disturbed"]]
+    if not quiet:
+        print(
+            f"The peak of {threads} threads was measured {TRIES} times, each time while other programs had CPU time: "
+            "it is marked, and `make again` measures it once more.",
+            file=sys.stderr,
+        )
+    return max(quiet or tries, key=lambda found: found["flops_per_second"])
+
+
+def measure_once(threads: int) -> dict[str, Any]:
+    """What `measure_here` returns in a new process, in which the BLAS reads its variables afresh."""
+    command = [sys.executable, "-m", "steptime.machine.peak", "--threads", str(threads)]
+    done = subprocess.run(
+        command,
+        env=environment(ONE_THREAD, "cpu", str(SCRIPTS)),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        sys.exit(
+            f"The peak of {threads} threads could not be measured: exit code {done.returncode}."
+        )
+    return json.loads(done.stdout)
+
+
+def measure_here(threads: int) -> dict[str, Any]:
+    """What this process reaches with its threads on the CPUs that a cell of as many threads gets.
+
+    `flops_per_second` and `bytes_per_second`, with the size of the product, the memory kernel and the BLAS that
+    reached them, what every other size and kernel reached (`products`, `streams`), and the interference meanwhile.
+    """
+    cpus = machine.cpus_for(threads)
+    os.sched_setaffinity(0, cpus)
+    before, cpu, clock = interference.snapshot(cpus), time.process_time(), time.perf_counter()
+    flops = {size: product_speed(size, threads) for size in SIZES}
+    array_bytes = max(LEAST_BYTES, 4 * last_cache_bytes())
+    streams = {name: stream_speed(name, array_bytes, threads) for name in STREAMS}
+    wall, cpu = time.perf_counter() - clock, time.process_time() - cpu
+    seen = interference.between(before, interference.snapshot(cpus), wall, cpu, psutil.cpu_count())
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    size, stream = max(flops, key=flops.__getitem__), max(streams, key=streams.__getitem__)
+    return {
+        "flops_per_second": flops[size],
+        "product": size,
+        "products": flops,
+        "blas": f"{blas.get('name')} {blas.get('version')} of numpy {np.__version__}",
+        "bytes_per_second": streams[stream],
+        "stream": stream,
+        "streams": streams,
+        "array_bytes": array_bytes,
+        **seen,
+        "disturbed": interference.disturbed(seen),
+    }
+
+
+def product_speed(size: int, threads: int) -> float:
+    """Operations per second of float32 products of square matrices, 2 size^3 each, one on each thread at a time."""
+    operations = 2 * size**3
+    times = max(1, round(PASS_OPERATIONS / operations))
+
+    def prepare() -> Callable[[], None]:
+        one, other = (
+            np.random.default_rng(seed).random((size, size), np.float32) for seed in (1, 2)
+        )
+        result = np.empty_like(one)
+
+        def multiply() -> None:
+            for _ in range(times):
+                np.matmul(one, other, out=result)
+
+        return multiply
+
+    return threads * times * operations / shortest_pass(prepare, threads)
+
+
+def stream_speed(name: str, array_bytes: int, threads: int) -> float:
+    """Bytes read and written per second by a memory kernel on arrays of `array_bytes`, a share for each thread."""
+    touched, kernel = STREAMS[name]
+    length = array_bytes // 4 // threads
+
+    def prepare() -> Callable[[], None]:
+        # Made by the thread that works on them, so that they lie in its part of the memory.
+        source, target = np.ones(length, np.float32), np.zeros(length, np.float32)
+        return lambda: kernel(source, target)
+
+    return threads * touched * length * 4 / shortest_pass(prepare, threads)
+
+
+def shortest_pass(prepare: Callable[[], Callable[[], None]], threads: int) -> float:
+    """Seconds of the shortest pass within SECONDS; in a pass every thread does once what its `prepare` returned."""
+    stamps: list[float] = []
+    barrier = threading.Barrier(threads, action=lambda: stamps.append(time.perf_counter()))
+
+    def work_in_step() -> None:
+        try:
+            work = prepare()
+            while True:
+                barrier.wait()
+                # No thread can add a stamp before all have come here again, so all decide alike.
+                if len(stamps) > 3 and stamps[-1] - stamps[0] >= SECONDS:
+                    return
+                work()
+        except BaseException:
+            barrier.abort()
+            raise
+
+    with ThreadPoolExecutor(threads) as pool:
+        for done in [pool.submit(work_in_step) for _ in range(threads)]:
+            done.result()
+    return min(after - before for before, after in zip(stamps, stamps[1:], strict=False))
+
+
+def last_cache_bytes() -> int:
+    """Bytes of all last-level caches of the machine together; 0 where the kernel does not tell."""
+    caches: dict[str, int] = {}
+    for cpu in machine.CPUS.glob("cpu[0-9]*"):
+        folders = sorted(cpu.glob("cache/index[0-9]*"))
+        if folders:
+            shared = (folders[-1] / "shared_cpu_list").read_text()
+            caches[shared] = int((folders[-1] / "size").read_text().strip().rstrip("K")) * 1024
+    return sum(caches.values())
+
+
+# What STREAM counts for each element, in arrays read or written, and the kernel. None of them holds the GIL.
+STREAMS: dict[str, tuple[int, Callable[[np.ndarray, np.ndarray], Any]]] = {
+    "copy": (2, lambda source, target: np.copyto(target, source)),
+    "scale": (2, lambda source, target: np.multiply(source, np.float32(3), out=target)),
+    "add": (3, lambda source, target: np.add(source, target, out=target)),
+}
+
+
+if __name__ == "__main__":
+    main()

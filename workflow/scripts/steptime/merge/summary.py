@@ -1,0 +1,222 @@
+"""From samples to one row per cell: the median of its times, the interval of that median, and what a reader
+must be told.
+
+Samples that time different regions are never mixed.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from steptime.machine import interference
+from steptime.merge import MixedRowsError, intervals
+from worker.statistics import ENOUGH, median
+
+CELL = [
+    "platform",
+    "environment",
+    "adapter_mode",
+    "network",
+    "variant",
+    "device",
+    "devices",
+    "threads",
+    "batch",
+]
+FACTS = [
+    "framework",
+    "framework_version",
+    "machine_id",
+    "timed_region",
+    "parameters",
+    "flops_per_step",
+    "proof_id",
+    "started_at",
+]
+# What was measured besides the time, and what of it stands for the repeats of a cell: a single disturbed one is enough
+# for a mark, and for measuring it again.
+MEASURED: dict[str, Callable[[list[float]], float]] = {
+    "effective_threads": median,
+    "waiting_threads": median,
+    "foreign_cpus": max,
+    "steal_share": max,
+    "frequency_ratio": min,
+    "peak_memory_bytes": median,
+}
+COLUMNS = [
+    *CELL,
+    *FACTS,
+    "status",
+    "reason",
+    "seconds",
+    "low",
+    "high",
+    "samples",
+    "repeats",
+    "medians",
+    *MEASURED,
+    "marks",
+]
+OVERSUBSCRIBED = (
+    1.1  # effective threads per thread asked for, above which a cell did not keep to its threads
+)
+IDLE = 0.7  # effective threads per thread asked for, below which some of them did nothing, or were kept from it
+CROWDED = 0.5  # threads waiting for a CPU per thread asked for; TensorFlow's pools come to 0.2 on an idle machine
+
+
+Row = dict[str, Any]
+
+
+def summarise(frame: pd.DataFrame, logical_cores: Mapping[str, int] | None = None) -> pd.DataFrame:
+    """One row per cell, in the order in which the cells first appear; columns are COLUMNS.
+
+    `frame` has one row per sample (a row without samples for a cell that failed); `logical_cores` gives the
+    number of logical CPUs of each machine_id. Times are seconds per mini-batch. `status` is ok where any
+    repeat is ok, and `reason` then names the repeats that are not. `samples` counts the samples of the
+    repeats that are ok, `repeats` these repeats, `medians` has the median of each of them by its number. `low` and
+    `high` are the 95 % interval of `merge.intervals`: of several repeats that of processes, of one only that of its
+    samples. Raises MixedRowsError.
+    """
+    _refuse_regions(frame)
+    frame = frame.assign(
+        variant=frame["variant"].fillna(""), adapter_mode=frame["adapter_mode"].fillna("")
+    )
+    # Plain rows: a frame for each cell takes ten times as long, which is minutes for thousands of cells.
+    cells: dict[tuple[Any, ...], list[Row]] = {}
+    for row in _plain_rows(frame):
+        cells.setdefault(tuple(row[name] for name in CELL), []).append(row)
+    return pd.DataFrame(
+        [_summary(rows, logical_cores or {}) for rows in cells.values()], columns=COLUMNS
+    )
+
+
+def _refuse_regions(frame: pd.DataFrame) -> None:
+    """Raises MixedRowsError when samples time different regions."""
+    timed = frame[(frame["status"] == "ok") & frame["timed_region"].notna()]
+    regions = {
+        region_text(region): name for region, name in _pairs(timed, "timed_region", "environment")
+    }
+    if len(regions) > 1:
+        (one, first), (other, second) = sorted(regions.items())[:2]
+        raise MixedRowsError(
+            f"These rows time different regions and cannot stand in one table: {first} times '{one}', "
+            f"{second} times '{other}'; measure both with the same region."
+        )
+
+
+def region_text(region: Any) -> str:
+    """The timed region as words, 'forward, loss, backward', from a list or from a text with commas."""
+    return ", ".join(
+        part.strip() for part in (region.split(",") if isinstance(region, str) else region)
+    )
+
+
+def _oversubscribed(cell: Mapping[str, Any], logical: int | None) -> bool:
+    effective = cell["effective_threads"]
+    return (
+        cell["device"] == "cpu"
+        and pd.notna(effective)
+        and effective > OVERSUBSCRIBED * cell["threads"]
+    )
+
+
+def _above_cpus(cell: Mapping[str, Any], logical: int | None) -> bool:
+    return cell["device"] == "cpu" and logical is not None and cell["threads"] > logical
+
+
+def _idle(cell: Mapping[str, Any], logical: int | None) -> bool:
+    effective = cell["effective_threads"]
+    possible = min(cell["threads"], logical or cell["threads"])
+    return cell["device"] == "cpu" and pd.notna(effective) and effective < IDLE * possible
+
+
+def _disturbed(cell: Mapping[str, Any], logical: int | None) -> bool:
+    return interference.disturbed(cell)
+
+
+def _crowded(cell: Mapping[str, Any], logical: int | None) -> bool:
+    # A neighbour makes threads wait too, and is told by itself.
+    alone = not _disturbed(cell, logical) and not _above_cpus(cell, logical)
+    return (
+        cell["device"] == "cpu"
+        and alone
+        and (cell["waiting_threads"] or 0) > CROWDED * cell["threads"]
+    )
+
+
+def _few_samples(cell: Mapping[str, Any], logical: int | None) -> bool:
+    return cell["repeats"] == 1 and cell["samples"] < ENOUGH
+
+
+# Each mark of a cell that is ok, with the question that sets it, asked of the cell's row and its machine's
+# logical CPUs.
+MARKS: dict[str, Callable[[Mapping[str, Any], int | None], bool]] = {
+    "oversubscribed": _oversubscribed,
+    "more threads than CPUs": _above_cpus,
+    "crowded": _crowded,
+    "idle threads": _idle,
+    "disturbed": _disturbed,
+    "few samples": _few_samples,
+}
+
+
+def _plain_rows(frame: pd.DataFrame) -> Iterable[Row]:
+    """The rows that `_summary` reads, with None for what is missing."""
+    names = [*CELL, *FACTS, *MEASURED, "repeat", "status", "reason", "seconds"]
+    known = {
+        name: frame[name].astype(object).where(frame[name].notna(), None)
+        for name in names
+        if name in frame
+    }
+    return (dict(zip(known, values, strict=True)) for values in zip(*known.values(), strict=True))
+
+
+def _summary(rows: list[Row], logical_cores: Mapping[str, int]) -> Row:
+    row: Row = {name: rows[0][name] for name in CELL}
+    row |= {
+        fact: next((each[fact] for each in rows if each[fact] is not None), None)
+        for fact in FACTS
+        if fact in rows[0]
+    }
+    timed = [each for each in rows if each["status"] == "ok" and each["seconds"] is not None]
+    failed = _first_of_repeats(each for each in rows if each["status"] != "ok")
+    repeats: dict[int, list[float]] = {
+        int(first["repeat"]): [] for first in _first_of_repeats(timed)
+    }
+    for each in timed:
+        repeats[int(each["repeat"])].append(each["seconds"])
+    row.update(
+        seconds=None, low=None, high=None, samples=len(timed), repeats=len(repeats), marks=[]
+    )
+    row["medians"] = {number: median(repeats[number]) for number in sorted(repeats)}
+    for name, of_repeats in MEASURED.items():
+        values = [first[name] for first in _first_of_repeats(timed) if first.get(name) is not None]
+        row[name] = of_repeats(values) if values else None
+    if not repeats:
+        worst = (failed or rows)[0]
+        row["status"], row["reason"] = str(worst["status"]), worst["reason"] or ""
+        return row
+    row["status"], row["reason"] = "ok", ""
+    if failed:
+        named = "; ".join(f"{each['status']}: {each['reason'] or ''}" for each in failed)
+        row["reason"] = f"{len(failed)} of {len(_first_of_repeats(rows))} repeats failed ({named})"
+    row["seconds"], row["low"], row["high"] = (
+        intervals.of_repeats(list(row["medians"].values()))
+        if len(repeats) > 1
+        else intervals.of_process(*repeats.values())
+    )
+    logical = logical_cores.get(row.get("machine_id"))
+    row["marks"] = [mark for mark, applies in MARKS.items() if applies(row, logical)]
+    return row
+
+
+def _first_of_repeats(rows: Iterable[Row]) -> list[Row]:
+    firsts: dict[int, Row] = {}
+    for row in rows:
+        firsts.setdefault(row["repeat"], row)
+    return list(firsts.values())
+
+
+def _pairs(frame: pd.DataFrame, column: str, other: str) -> Iterable[tuple[Any, Any]]:
+    return zip(frame[column], frame[other], strict=True)

@@ -1,0 +1,123 @@
+"""Every cell of a run as one row of the report's table: its time beside the paper's, its share of the peak."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from steptime.artefacts import common
+from steptime.artefacts.inputs import Frameworks, Measured
+from steptime.merge.summary import CELL
+from steptime.page.explorer import Column, plain
+from steptime.render import tables
+from steptime.render.words import MARK_WORDS, STATUS_WORDS
+
+OURS = "ours"
+COLUMNS = (
+    Column("network_label", "Network", "text", True),
+    Column("framework_label", "Framework", "text", True),
+    Column("batch", "Mini-batch", "count", True),
+    Column("adapter_mode", "Mode", "text", True),
+    Column("platform", "Platform", "text", True),
+    Column("threads", "Threads", "count", True),
+    Column("devices", "Devices", "count", True),
+    # Beside the time, so that it is in sight why there is none.
+    Column("status", "Status", "text", True),
+    Column("seconds", "Ours (s)", "number"),
+    Column("interval", "95 % interval (s)", "interval"),
+    Column("theirs", "Theirs (s)", "number"),
+    Column("ratio", "Ours ÷ theirs", "number"),
+    Column("share_of_peak", "Share of peak", "share"),
+    Column("peak_memory_bytes", "Memory (MiB)", "mebibytes"),
+    Column("samples", "Samples", "count"),
+    Column("repeats", "Repeats", "count"),
+    Column("remarks", "Reason and remarks", "words"),
+)
+
+
+def gather(
+    measured: Iterable[Measured],
+    tables: Iterable[Path],
+    frameworks: Frameworks,
+    catalogue: dict[str, Any],
+) -> pd.DataFrame:
+    """One row per cell, with the names of COLUMNS; a cell that several artefacts share comes once.
+
+    `tables` are tables of artefacts as Parquet; those that compare ours with a paper's number give `theirs` and
+    `ratio`, those that hold ours against a peak give `share_of_peak`.
+    """
+    cells = pd.concat([part.cells for part in measured], ignore_index=True).drop_duplicates(CELL)
+    frames = [(pd.read_parquet(path), path) for path in tables]
+    cells = _with_printed(cells, frames)
+    cells = _with_peaks(cells, [frame for frame, _ in frames])
+    cells["network"] = cells["variant"].where(cells["variant"] != "", cells["network"])
+    cells = common.labelled(cells, frameworks, catalogue)
+    cells["interval"] = [
+        _interval(*times)
+        for times in zip(cells["seconds"], cells["low"], cells["high"], strict=True)
+    ]
+    told = cells[["reason", "marks", "theirs", "printed_in", "theirs_platform"]]
+    cells["remarks"] = [_remarks(cell) for cell in told.to_dict("records")]
+    cells["status"] = cells["status"].map(lambda status: STATUS_WORDS.get(status, status))
+    return cells
+
+
+def columns_of(cells: pd.DataFrame) -> list[Column]:
+    """COLUMNS less the number of devices where it is the same for all."""
+    return [
+        column for column in COLUMNS if column.name != "devices" or cells["devices"].nunique() > 1
+    ]
+
+
+def marks_of(cells: pd.DataFrame) -> dict[str, str]:
+    """What each mark that some of the cells have means."""
+    return {
+        mark: MARK_WORDS.get(mark, mark)
+        for mark in dict.fromkeys(mark for marks in cells["marks"] for mark in marks)
+    }
+
+
+def _with_printed(cells: pd.DataFrame, frames: list[tuple[pd.DataFrame, Path]]) -> pd.DataFrame:
+    """Adds `theirs`, `ratio` and `printed_in`: of the first table that compares the cell with a printed number."""
+    needed = {*CELL, "source", "theirs", "ratio", "theirs_platform"}
+    compared = [
+        frame[(frame["source"] == OURS) & frame["theirs"].notna()].assign(
+            printed_in=tables.read_page(path).paper, variant=lambda rows: rows["variant"].fillna("")
+        )
+        for frame, path in frames
+        if needed <= set(frame)
+    ]
+    if not compared:
+        return cells.assign(theirs=None, ratio=None, printed_in=None, theirs_platform=None)
+    beside = pd.concat(compared, ignore_index=True).drop_duplicates(CELL)
+    kept = [*CELL, "theirs", "ratio", "printed_in", "theirs_platform"]
+    # A cell's numbers of threads and devices may be of another integer type in a table, which a merge does not mind.
+    return cells.merge(beside[kept], on=CELL, how="left")
+
+
+def _with_peaks(cells: pd.DataFrame, frames: list[pd.DataFrame]) -> pd.DataFrame:
+    """Adds `share_of_peak`: operations of the cell's step per second of its median, by the peak of its threads."""
+    needed = ["platform", "threads", "peak_flops_per_second"]
+    known = [frame[needed].dropna() for frame in frames if set(needed) <= set(frame)]
+    if not known:
+        return cells.assign(share_of_peak=None)
+    peaks = pd.concat(known).drop_duplicates(["platform", "threads"])
+    cells = cells.merge(peaks, on=["platform", "threads"], how="left")
+    speed = pd.to_numeric(cells["flops_per_step"]) / pd.to_numeric(cells["seconds"])
+    on_cpu = cells["device"] == "cpu"
+    return cells.assign(share_of_peak=(speed / cells["peak_flops_per_second"]).where(on_cpu))
+
+
+def _interval(seconds: float | None, low: float | None, high: float | None) -> list[float] | None:
+    """[low, high, larger half as a share of the median], seconds, or None where nothing was timed."""
+    if pd.isna(seconds):
+        return None
+    return [plain(value) for value in (low, high, max(high - seconds, seconds - low) / seconds)]
+
+
+def _remarks(cell: dict[str, Any]) -> str:
+    texts = [cell["reason"], *cell["marks"]]
+    if pd.notna(cell["theirs"]):
+        texts.append(f"theirs: {cell['printed_in']}, {cell['theirs_platform']}")
+    return "; ".join(text.rstrip(".") for text in texts if text)

@@ -1,0 +1,74 @@
+"""Rows that a reader of the report filters and sorts: what page.js and the template need to know of them."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup
+
+DIGITS = 6  # of the numbers in the page; the files have them all
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table: the frame's column that it shows, its heading, how page.js writes its values ('text',
+    'words' for long text, 'count', 'number', 'share', 'mebibytes', 'interval'), and whether rows can be chosen by it.
+    """
+
+    name: str
+    title: str
+    kind: str
+    filtered: bool = False
+
+
+def build(rows: pd.DataFrame, columns: Sequence[Column], name: str, caption: str) -> dict[str, Any]:
+    """The table: its name and caption, the number of its rows, its filters and, as JSON, its columns and rows."""
+    return {
+        "name": name,
+        "caption": caption,
+        "count": len(rows),
+        "filters": filters(rows, columns),
+        "json": Markup(as_json(rows, columns)),
+    }
+
+
+def as_json(rows: pd.DataFrame, columns: Sequence[Column]) -> str:
+    """The columns' titles and kinds, and the rows as lists, as JSON that may stand in a script element."""
+    values = zip(
+        *([plain(value) for value in rows[column.name]] for column in columns), strict=True
+    )
+    described = [{"title": column.title, "kind": column.kind} for column in columns]
+    text = json.dumps(
+        {"columns": described, "rows": list(values)},
+        ensure_ascii=False,
+        allow_nan=False,
+        separators=(",", ":"),
+    )
+    return text.replace("<", "\\u003c")
+
+
+def filters(rows: pd.DataFrame, columns: Sequence[Column]) -> list[dict[str, Any]]:
+    """For each filter its title, the place of its column, and the values to choose from."""
+    found = []
+    for place, column in enumerate(columns):
+        if column.filtered:
+            values = [plain(value) for value in rows[column.name].unique()]
+            found.append(
+                {
+                    "title": column.title,
+                    "place": place,
+                    "values": sorted(values) if column.kind == "count" else values,
+                }
+            )
+    return found
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: whole numbers whole, others with DIGITS digits, what is missing as None."""
+    if isinstance(value, str | list) or value is None:
+        return value
+    if pd.isna(value):
+        return None
+    return int(value) if float(value).is_integer() else float(f"{value:.{DIGITS}g}")

@@ -1,0 +1,301 @@
+"""The report: one page with all tables, figures and cells of a run, which needs no network to make or to open.
+
+python -m report.page --job '{"grid": "quick", ...}' --merged results/merged/*.parquet
+    --papers resources/papers/*/paper.yaml --frameworks ... --networks ... --output results/report/index.html
+"""
+
+import argparse
+import base64
+import json
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from jinja2 import Environment, FileSystemLoader
+from markupsafe import Markup
+
+from steptime.artefacts import common
+from steptime.artefacts.inputs import Frameworks, InputError, Measured, read_measured, read_yaml
+from steptime.page import cells, embed, explorer
+from steptime.page.explorer import Column
+from steptime.render import tables as layouts
+from steptime.render.words import cores_text, gibibytes, machine_text
+
+HERE = Path(__file__).parent
+# What the report shows of each row of the table of findings.
+CLAIMS = (
+    Column("paper", "Paper", "text", True),
+    Column("section", "Section", "text"),
+    Column("claim", "Claim, in our words", "words"),
+    Column("theirs_verdict", "By their numbers", "text", True),
+    Column("theirs_numbers", "Their numbers", "text"),
+    Column("ours_verdict", "By ours", "text", True),
+    Column("ours_numbers", "Our numbers", "text"),
+    Column("reading", "How it is read", "words"),
+)
+# DataTables (MIT licence), with what it needs, as the wheel of itables carries it.
+LIBRARY = "html/dt_bundle.js"
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="artefacts.page", description="Make the report.")
+    parser.add_argument(
+        "--job", type=json.loads, required=True, help="the grid and its artefacts, JSON"
+    )
+    parser.add_argument(
+        "--merged", type=Path, nargs="*", default=[], help="merged rows of the artefacts, Parquet"
+    )
+    parser.add_argument(
+        "--papers", type=Path, nargs="*", default=[], help="the papers' catalogues, paper.yaml"
+    )
+    parser.add_argument("--output", type=Path, required=True, help="the page")
+    common.run(_make, parser)
+
+
+def build(
+    job: dict[str, Any],
+    measured: list[Measured],
+    papers: dict[str, dict[str, Any]],
+    frameworks: Frameworks,
+    catalogue: dict[str, Any],
+    output: Path,
+) -> str:
+    """The page. `job` has the grid's name, its sampling and limits, and its artefacts: each with name, about, paper (''
+    where it is the project's own), files, and missing: why it is not made, '' where it is. `papers` holds the content
+    of each paper.yaml. Links are relative to `output`.
+    """
+    artefacts = [_artefact(entry, output.parent) for entry in job["artefacts"]]
+    own = {entry["name"]: entry for entry in artefacts if not entry["paper"]}
+    findings = own.get("findings")
+    tables = [_parquet(entry) for entry in artefacts if entry["table"]]
+    templates = Environment(
+        loader=FileSystemLoader([HERE, HERE.parent / "render"]),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return templates.get_template("report.html.jinja").render(
+        grid=job["grid"],
+        sampling=job["sampling"],
+        limits=job["limits"],
+        artefacts=artefacts,
+        own=own,
+        papers=_sections(artefacts, papers),
+        cells=_explored_cells(measured, tables, frameworks, catalogue) if measured else None,
+        claims=_explored_claims(_parquet(findings), papers)
+        if findings and not findings["missing"]
+        else None,
+        catalogue=_catalogued(own.get("catalogue"), papers),
+        machines=_machines(measured),
+        software=_software(measured),
+        regions=list(dict.fromkeys(part.timed_region for part in measured if part.timed_region)),
+        dates=_span(measured),
+        commits=_values(measured, "workflow_commit"),
+        merged=[_link(part.source, output.parent) for part in measured],
+        library=base64.b64encode(_library().read_bytes()).decode(),
+        script=Markup((HERE / "page.js").read_text(encoding="utf-8")),
+    )
+
+
+def _make(options: argparse.Namespace) -> None:
+    papers = {path.parent.name: read_yaml(path) for path in options.papers}
+    measured = [read_measured(path) for path in options.merged]
+    frameworks, catalogue = Frameworks(options.frameworks), read_yaml(options.networks)
+    page = build(options.job, measured, papers, frameworks, catalogue, options.output)
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(page, encoding="utf-8")
+
+
+def _explored_cells(
+    measured: list[Measured], tables: list[Path], frameworks: Frameworks, catalogue: dict[str, Any]
+) -> dict[str, Any]:
+    rows = cells.gather(measured, tables, frameworks, catalogue)
+    states = rows["status"].value_counts().to_dict()
+    told = {"states": states, "marks": cells.marks_of(rows)}
+    return explorer.build(rows, cells.columns_of(rows), "cells", "All cells of the run") | told
+
+
+def _explored_claims(table: Path, papers: dict[str, dict[str, Any]]) -> dict[str, Any] | None:
+    """The claims of the findings to choose from, or None where the table tells of something else."""
+    rows = pd.read_parquet(table)
+    if not {column.name for column in CLAIMS} <= set(rows):
+        return None
+    rows["paper"] = [papers.get(name, {}).get("short", name) for name in rows["paper"]]
+    return explorer.build(rows, CLAIMS, "claims", "Claims of the papers")
+
+
+def _catalogued(entry: dict[str, Any] | None, papers: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """From the table `catalogue`, where it is made: the state of each artefact, and what of the papers is not made."""
+    if entry is None or entry["missing"]:
+        return {"states": {}, "not_made": []}
+    rows = pd.read_parquet(_parquet(entry))
+    shorts = {name: paper["short"] for name, paper in papers.items()}
+    rows["place"] = rows["paper"].map(lambda name: shorts.get(name, name)) + ", " + rows["sources"]
+    not_made = rows.loc[rows["why"].fillna("") != "", ["place", "title", "why"]]
+    return {
+        "states": dict(zip(rows["target"], rows["state"], strict=True)),
+        "not_made": not_made.to_dict("records"),
+    }
+
+
+def _artefact(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The entry with its title, links to its files and, where it is made, what of it stands in the page."""
+    shown = {
+        "title": entry["about"].rstrip("."),
+        "table": None,
+        "drawing": None,
+        "data": None,
+        "left_out": 0,
+        "facts": [],
+    }
+    if not entry["missing"]:
+        files = {
+            Path(file).suffix: Path(file) for file in entry["files"] if _kind(file) == "figures"
+        }
+        tables = {
+            Path(file).suffix: Path(file) for file in entry["files"] if _kind(file) == "tables"
+        }
+        if tables:
+            shown["table"] = embed.table(tables[".html"])
+            words = layouts.read_page(tables[".parquet"])
+            shown |= {"title": words.title, "facts": [words.caption, *words.facts]}
+        if files:
+            shown["drawing"] = embed.drawing(
+                files[".svg"], f"drawing-{entry['name']}", entry["about"]
+            )
+            shown["data"], shown["left_out"] = embed.data(files[".csv"], entry["about"].rstrip("."))
+    return entry | shown | {"links": [_link(file, folder) for file in entry["files"]]}
+
+
+def _kind(file: str) -> str:
+    return Path(file).parent.name
+
+
+def _parquet(entry: dict[str, Any]) -> Path:
+    """The rows of an artefact that is a table."""
+    return next(
+        Path(file)
+        for file in entry["files"]
+        if _kind(file) == "tables" and file.endswith(".parquet")
+    )
+
+
+def _link(file: str, folder: Path) -> dict[str, str]:
+    return {
+        "to": os.path.relpath(file, folder),
+        "file": file,
+        "kind": _kind(file),
+        "ending": Path(file).suffix[1:],
+    }
+
+
+def _sections(
+    artefacts: list[dict[str, Any]], papers: dict[str, dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The papers in the order of their artefacts, each with its words and its artefacts."""
+    names = dict.fromkeys(entry["paper"] for entry in artefacts if entry["paper"])
+    return [
+        {
+            "name": name,
+            "short": papers.get(name, {}).get("short", name),
+            "citation": papers.get(name, {}).get("citation", ""),
+            "artefacts": [entry for entry in artefacts if entry["paper"] == name],
+        }
+        for name in names
+    ]
+
+
+def _library() -> Path:
+    """The library's file. The package is not imported: that takes longer than the rest of the page."""
+    spec = find_spec("itables")
+    if spec is None:
+        raise InputError(
+            "The package itables is missing, whose table library the report uses: make adds it."
+        )
+    return Path(spec.submodule_search_locations[0]) / LIBRARY
+
+
+def _machines(measured: list[Measured]) -> dict[str, dict[str, Any]]:
+    """For each platform its machine in short, and all that is known of it in words."""
+    return {
+        platform: {
+            "short": machine_text(platform, machine).partition(": ")[2],
+            "facts": _described(machine),
+        }
+        for part in measured
+        for platform, machine in part.platforms.items()
+        if machine
+    }
+
+
+def _described(machine: dict[str, Any]) -> dict[str, str]:
+    cpu = machine.get("cpu", {})
+    rate = f"{int(cpu['most_khz']) / 1e6:.2f} GHz" if cpu.get("most_khz") else ""
+    words = {
+        "CPU": cpu.get("model", ""),
+        "Cores": cores_text(cpu),
+        "Instruction sets": ", ".join(cpu.get("instruction_sets", [])),
+        "Highest clock rate": rate,
+        "Frequency governor": cpu.get("governor") or "",
+        "Virtual machine": "yes" if cpu.get("virtual") else "no",
+        "Memory": gibibytes(machine.get("memory_bytes")),
+        "GPUs": "; ".join(
+            f"{gpu['model']}, driver {gpu['driver']}" for gpu in machine.get("gpus", [])
+        )
+        or "none",
+        "System": ", ".join(
+            filter(None, (machine.get("os"), machine.get("kernel"), machine.get("glibc")))
+        ),
+    }
+    return {name: text or "not told" for name, text in words.items()}
+
+
+def _software(measured: list[Measured]) -> dict[str, dict[str, str]]:
+    """What ran in each environment."""
+    names = {
+        "framework_version": "Version",
+        "python": "Python",
+        "blas": "Linear algebra",
+        "build": "Build",
+    }
+    settings: dict[str, dict[str, dict[str, str]]] = {}
+    for environment, facts in (entry for part in measured for entry in part.software.items()):
+        for place, declared in facts.get("settings", {}).items():
+            settings.setdefault(environment, {}).setdefault(place, {}).update(declared)
+    return {
+        environment: {title: str(facts.get(name) or "not told") for name, title in names.items()}
+        | {"Settings": _declared(settings.get(environment, {}))}
+        for part in measured
+        for environment, facts in part.software.items()
+    }
+
+
+def _declared(settings: dict[str, dict[str, str]]) -> str:
+    """What workers declare of themselves by platform and mode, in words; where it differs, of which it is."""
+    places: dict[str, list[str]] = {}
+    for place, found in settings.items():
+        places.setdefault(", ".join(f"{name} {value}" for name, value in found.items()), []).append(
+            place
+        )
+    places.pop("", None)
+    if len(places) < 2:
+        return "".join(places) or "not told"
+    return "; ".join(f"{text} ({'; '.join(names)})" for text, names in places.items())
+
+
+def _values(measured: list[Measured], column: str) -> list[str]:
+    return list(
+        dict.fromkeys(value for part in measured for value in part.rows[column].dropna().unique())
+    )
+
+
+def _span(measured: list[Measured]) -> str:
+    days = sorted(day for part in measured for day in part.dates.split(" to ") if day)
+    return "" if not days else days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
+
+
+if __name__ == "__main__":
+    main()

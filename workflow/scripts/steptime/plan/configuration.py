@@ -1,0 +1,209 @@
+"""Reads the configuration, checks it against its schemas, and says in one sentence what is wrong with it."""
+
+import difflib
+import string
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError, best_match
+
+CATALOGUES = ("frameworks", "networks", "artefacts", "datasets")
+# What is filled into the values of a framework's `variables`.
+FILLED = ("threads", "mode", "prefix")
+
+
+class ConfigurationError(Exception):
+    """A mistake in the configuration; the text is the whole message for the user."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The parsed and checked content of `config/`."""
+
+    frameworks: dict[str, Any]
+    networks: dict[str, Any]
+    platforms: dict[str, Any]
+    artefacts: dict[str, Any]
+    datasets: dict[str, Any]
+    grid: dict[str, Any]
+    grid_name: str
+    data: dict[str, str]
+
+    def dataset_of(self, whole: str) -> str | None:
+        """The data set that stands for `whole`: itself or a subset of it, whichever comes first of those that can be
+        had: the configuration says where their files lie, or a package brings them. None where none can.
+        """
+        for name, entry in self.datasets.items():
+            if whole in (name, entry.get("subset_of")) and (
+                name in self.data or "package" in entry
+            ):
+                return name
+        return None
+
+    def framework_of(self, environment: str) -> str:
+        """Name of the framework that has this environment."""
+        for name, framework in self.frameworks.items():
+            if environment in framework["environments"]:
+                return name
+        known = [
+            name for framework in self.frameworks.values() for name in framework["environments"]
+        ]
+        raise ConfigurationError(
+            unknown("environment", environment, known, "config/frameworks.yaml")
+        )
+
+    def entry_of(self, environment: str) -> dict[str, Any]:
+        """The entry of the environment's framework, with what differs in this environment in its place."""
+        entry = self.frameworks[self.framework_of(environment)]
+        return entry | entry.get("differing", {}).get(environment, {})
+
+
+def load(root: Path, config: dict[str, Any]) -> Configuration:
+    """The configuration below `root`, with `config` as Snakemake has merged it from config.yaml and the command line.
+
+    Raises ConfigurationError.
+    """
+    schemas = root / "config" / "schemas"
+    check(config, schemas / "config.yaml", "config/config.yaml or --config")
+    content = {
+        name: read(root / "config" / f"{name}.yaml", schemas / f"{name}.yaml")
+        for name in CATALOGUES
+    }
+    content["platforms"] = platforms(root, config)
+    grids = root / "config" / "grids"
+    chosen = Path(config["grid"])
+    path = chosen if chosen.suffix in (".yaml", ".yml") else grids / f"{config['grid']}.yaml"
+    if not path.is_file():
+        known = sorted(file.stem for file in grids.glob("*.yaml"))
+        raise ConfigurationError(
+            unknown("grid", config["grid"], known, "config/grids/, or the path of a .yaml file")
+        )
+    chosen_grid = read(path, schemas / "grid.yaml")
+    if chosen_grid["environments"] == "all":
+        every = content["frameworks"].values()
+        chosen_grid["environments"] = [
+            name for framework in every for name in framework["environments"]
+        ]
+    data = config.get("data", {})
+    for name in data:
+        if name not in content["datasets"]:
+            raise ConfigurationError(
+                unknown("data set", name, list(content["datasets"]), "config/datasets.yaml")
+            )
+    loaded = Configuration(grid=chosen_grid, grid_name=path.stem, data=data, **content)
+    for name, framework in loaded.frameworks.items():
+        for environment in framework.get("differing", {}):
+            if environment not in framework["environments"]:
+                where = f"the environments of {name} in config/frameworks.yaml, which 'differing' speaks of"
+                raise ConfigurationError(
+                    unknown("environment", environment, framework["environments"], where)
+                )
+        _check_variables(name, framework)
+    for environment in loaded.grid["environments"]:
+        entry, scripts = loaded.entry_of(environment), root / "workflow" / "scripts"
+        needs = [
+            root / "envs" / f"{environment}.yaml",
+            scripts / "worker" / "adapters" / f"{entry['adapter']}.py",
+        ]
+        needs += (
+            [scripts / "steptime" / "environments" / "prepare" / f"{entry['prepare']}.py"]
+            if "prepare" in entry
+            else []
+        )
+        for needed in needs:
+            if not needed.is_file():
+                missing = needed.relative_to(root)
+                raise ConfigurationError(
+                    f"The environment '{environment}' needs the file {missing}: write it."
+                )
+    return loaded
+
+
+def platforms(root: Path, config: dict[str, Any]) -> dict[str, Any]:
+    """The platforms of `config/`, and those of the user's own file, which take the place of the same names."""
+    paths = [
+        root / "config" / "platforms.yaml",
+        *([Path(config["platforms"])] if "platforms" in config else []),
+    ]
+    known: dict[str, Any] = {}
+    for path in paths:
+        known |= read(path, root / "config" / "schemas" / "platforms.yaml")
+    return known
+
+
+def read(path: Path, schema: Path) -> Any:
+    """The content of a YAML file that its schema accepts."""
+    try:
+        content = yaml.load(path.read_text(), Loader=_LOADER)
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from error
+    except yaml.YAMLError as error:
+        raise ConfigurationError(
+            f"{path} is not valid YAML: {' '.join(str(error).split())}."
+        ) from error
+    check(content, schema, str(path))
+    return content
+
+
+def check(content: Any, schema: Path, where: str) -> None:
+    """Raises ConfigurationError with one sentence when the schema does not accept the content."""
+    validator = Draft202012Validator(yaml.load(schema.read_text(), Loader=_LOADER))
+    error = best_match(validator.iter_errors(content))
+    if error is not None:
+        raise ConfigurationError(f"{where}: {_sentence(error)}")
+
+
+def unknown(kind: str, name: str, known: list[str], where: str) -> str:
+    """The sentence for a name that does not exist, with the nearest one that does."""
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(known)}."
+    return f"There is no {kind} '{name}' in {where}: {hint}"
+
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _check_variables(framework: str, entry: dict[str, Any]) -> None:
+    """Raises ConfigurationError for a variable of a framework that cannot be filled in."""
+    for part in (entry, *entry.get("differing", {}).values()):
+        for variable, value in part.get("variables", {}).items():
+            where = f"config/frameworks.yaml, {variable} of {framework}"
+            try:
+                fields = [
+                    field for _, field, _, _ in string.Formatter().parse(value) if field is not None
+                ]
+            except ValueError as error:
+                raise ConfigurationError(
+                    f"{where}: {error} in '{value}': write {{{{ or }}}} for a brace."
+                ) from error
+            for field in fields:
+                if field not in FILLED:
+                    raise ConfigurationError(
+                        f"{where}: '{{{field}}}' is not known: write {', '.join(f'{{{each}}}' for each in FILLED)}."
+                    )
+
+
+def _sentence(error: ValidationError) -> str:
+    place = ".".join(str(part) for part in error.absolute_path)
+    at = f"at '{place}', " if place else ""
+    if error.validator == "additionalProperties" and isinstance(
+        error.schema.get("properties"), dict
+    ):
+        allowed = list(error.schema["properties"])
+        extra = [key for key in error.instance if key not in allowed]
+        near = difflib.get_close_matches(str(extra[0]), allowed, 1)
+        hint = f"did you mean '{near[0]}'?" if near else f"write one of {', '.join(allowed)}."
+        return f"{at}there is no key '{extra[0]}': {hint}"
+    if error.validator == "required":
+        missing = [key for key in error.validator_value if key not in error.instance]
+        return f"{at}the key '{missing[0]}' is missing: write it."
+    if error.validator == "dependentRequired":
+        key, needed = next(iter(error.validator_value.items()))
+        missing = [name for name in needed if name not in error.instance]
+        return f"{at}the key '{missing[0]}' is missing: '{key}' needs it."
+    if error.validator == "enum":
+        return f"{at}'{error.instance}' is not possible: write one of {', '.join(map(str, error.validator_value))}."
+    return f"{at}{error.message}."

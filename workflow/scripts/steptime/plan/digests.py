@@ -1,0 +1,207 @@
+"""Digests of what decides a number, a verdict or a table: plain data, and the code that a program is made of.
+
+The code of a program is the closure of its imports, found here and never listed by hand. A digest sees what code does:
+comments, docstrings and layout leave it as it is, in every version of Python.
+"""
+
+import ast
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+SCRIPTS = Path(__file__).resolve().parents[2]
+
+
+class Layers(NamedTuple):
+    """All layer kinds, and those whose code is left out."""
+
+    kinds: frozenset[str]
+    unused: frozenset[str]
+
+
+def digest(content: Any) -> str:
+    """Digest of plain data, blind to the order of keys."""
+    return _short(hashlib.sha256(json.dumps(content, sort_keys=True).encode()))
+
+
+def program_digest(*names: str) -> str:
+    """Digest of the programs or modules of these names, such as `steptime.prove.network`, and all that they import."""
+    return code_digest(closure(*map(module_path, names)))
+
+
+def module_path(name: str) -> Path:
+    """The file of a module below `workflow/scripts`, by its dotted name."""
+    path = SCRIPTS.joinpath(*name.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def closure(*paths: Path) -> list[Path]:
+    """These Python files with all of the project that they import, directly or not, in order.
+
+    A file that is no Python counts where a file beside it names it in a string: a style sheet, a template, a program of
+    another language.
+    """
+    found: set[Path] = set()
+    waiting = list(paths)
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            waiting += _read_by(path, path.read_text(errors="replace"))
+    return sorted(found)
+
+
+def code_digest(
+    paths: Iterable[Path], kinds: Collection[str] = (), used: Collection[str] = ()
+) -> str:
+    """Digest of what these files do; of Python files, without what only layer kinds need that are not used.
+
+    `kinds` are all layer kinds. Left out are entries of dicts whose keys are layer kinds, where the key is not `used`,
+    and private definitions that nothing names then.
+    """
+    layers = Layers(frozenset(kinds), frozenset(kinds) - frozenset(used))
+    summary = hashlib.sha256()
+    for path in paths:
+        # Where a file lies decides what it is imported as.
+        summary.update(
+            f"{path.relative_to(SCRIPTS) if path.is_relative_to(SCRIPTS) else path.name}\n".encode()
+        )
+        if path.suffix == ".py":
+            summary.update(_python_facts(path.read_text(), layers))
+        else:
+            summary.update(path.read_bytes())
+    return _short(summary)
+
+
+def _short(summary: Any) -> str:
+    return summary.hexdigest()[:16]
+
+
+def _read_by(path: Path, text: str) -> list[Path]:
+    """The project's files that a file with this text imports or names."""
+    beside = {
+        file.name: file for file in path.parent.iterdir() if file.suffix not in (".py", ".pyc", "")
+    }
+    if path.suffix != ".py":
+        return [file for name, file in beside.items() if f'"{name}"' in text or f"'{name}'" in text]
+    imported, strings = _mentions(text)
+    files = []
+    for level, module in imported:
+        package = path.relative_to(SCRIPTS).parts[:-level] if level else ()
+        files += _files_of([*package, *module.split(".")])
+    return files + [beside[name] for name in sorted(strings & beside.keys())]
+
+
+@cache
+def _mentions(text: str) -> tuple[list[tuple[int, str]], set[str]]:
+    """Every (level, module) that a Python text imports, and every string in it."""
+    imported, strings = [], set()
+    for node in ast.walk(_tree(text)):
+        if isinstance(node, ast.Import):
+            imported += [(0, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            before = f"{node.module}." if node.module else ""
+            imported += [(node.level, before + alias.name) for alias in node.names]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            strings.add(node.value)
+    return imported, strings
+
+
+def _files_of(parts: list[str]) -> list[Path]:
+    """The files of the project that importing a module of this name runs: packages on the way, and its own."""
+    found = []
+    for end in range(1, len(parts) + 1):
+        path = SCRIPTS.joinpath(*parts[:end])
+        if (path / "__init__.py").is_file():
+            found.append(path / "__init__.py")
+        elif path.with_suffix(".py").is_file():
+            found.append(path.with_suffix(".py"))
+    return found
+
+
+@cache
+def _tree(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
+@cache
+def _python_facts(text: str, layers: Layers) -> bytes:
+    body = _reached(_tree(text).body, layers) if layers.unused else _tree(text).body
+    return "\n".join(_dump(node, layers) for node in body if not _is_docstring(node)).encode()
+
+
+def _dump(node: Any, layers: Layers) -> str:
+    """A node as text, without positions, docstrings and empty fields, which versions of Python differ in."""
+    if isinstance(node, list):
+        return f"[{','.join(_dump(item, layers) for item in node)}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    if isinstance(node, ast.Dict):
+        node = _without(node, layers)
+    fields = []
+    for name, value in ast.iter_fields(node):
+        if name == "body" and isinstance(value, list) and value and _is_docstring(value[0]):
+            value = value[1:]
+        if value is not None and value != [] and name not in ("ctx", "kind", "type_comment"):
+            fields.append(f"{name}={_dump(value, layers)}")
+    return f"{type(node).__name__}({','.join(fields)})"
+
+
+def _without(table: ast.Dict, layers: Layers) -> ast.Dict:
+    """A dict of layer kinds without those that are not used; any other dict as it is."""
+    keys = [key.value if isinstance(key, ast.Constant) else None for key in table.keys]
+    if not layers.unused.intersection(keys) or not layers.kinds.issuperset(keys):
+        return table
+    kept = [number for number, key in enumerate(keys) if key not in layers.unused]
+    return ast.Dict(
+        [table.keys[number] for number in kept], [table.values[number] for number in kept]
+    )
+
+
+def _reached(body: list[ast.stmt], layers: Layers) -> list[ast.stmt]:
+    """The statements of a module but for private definitions that nothing names once unused kinds are left out."""
+    private = {}
+    for node in body:
+        for name in _defines(node):
+            if name.startswith("_"):
+                private[name] = node
+    kept = [node for node in body if not any(private.get(name) is node for name in _defines(node))]
+    waiting = list(kept)
+    while waiting:
+        for name in _names(waiting.pop(), layers):
+            node = private.pop(name, None)
+            if node is not None and node not in kept:
+                kept.append(node)
+                waiting.append(node)
+    return [node for node in body if node in kept]
+
+
+def _defines(node: ast.stmt) -> list[str]:
+    """The names that a plain definition gives a value, none for any other statement."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Assign) and all(
+        isinstance(target, ast.Name) for target in node.targets
+    ):
+        return [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return []
+
+
+def _names(node: ast.AST, layers: Layers) -> Iterator[str]:
+    if isinstance(node, ast.Dict):
+        node = _without(node, layers)
+    if isinstance(node, ast.Name):
+        yield node.id
+    for child in ast.iter_child_nodes(node):
+        yield from _names(child, layers)
+
+
+def _is_docstring(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )

@@ -1,0 +1,329 @@
+"""The verdict on a framework's network: is it the specified one, and if not, what differs.
+
+A framework's numbers come from `worker.prove.collect`, ours from `prove.golden.expect`. The checks stand in
+the order in which they explain most: a missing layer changes every number after it, so names and shapes are
+looked at first.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from steptime import networks
+from steptime.prove import golden, training
+from steptime.prove.golden import Expected
+from worker import data
+from worker.prove import BATCH, CALLS, RECOVERY_RATE
+
+# What float32 may do. `parameters` is ||w - w*|| / ||w*|| of a tensor after a step at the specification's
+# rate. `update` and `later_update` are ||w - w*|| / ||w* - w0||, which see the step itself however small it
+# is beside the weight.
+TOLERANCES = {
+    "loss": 1e-5,
+    "cosine": 0.9999,
+    "update": 1e-3,
+    "parameters": 1e-4,
+    "later_loss": 1e-4,
+    "later_update": 1e-2,
+}
+# Half a unit in the last place of a float32, relative; and the gradient, beside the largest, that is only
+# such noise.
+ROUNDING = 2.0**-24
+FAINT = 1e-6
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The verdict: the `check` that failed ("" when none did) and what differs, in one sentence."""
+
+    passed: bool
+    check: str
+    reason: str
+    details: dict = field(default_factory=dict)
+
+
+def read(path: Path) -> dict:
+    """What `worker.prove.write` wrote."""
+    with np.load(path) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def judge(spec: dict, expected: Expected, measured: dict) -> Proof:
+    """Holds a framework's numbers against the golden run's; the first check that fails gives the reason."""
+    details = {
+        "parameters": int(measured["parameters"]),
+        "frozen_parameters": int(measured["frozen_parameters"]),
+    }
+    for name, check in (CHECKS | training.CHECKS).items():
+        reason = check(spec, expected, measured, details)
+        if reason:
+            return Proof(False, name, reason, details)
+    return Proof(True, "", "", details)
+
+
+def proof_id(
+    spec: dict, mode: str, device: str, environment_digest: str, worker_digest: str, proof: Proof
+) -> str:
+    """16 hexadecimal digits, the same whenever the same proof has the same outcome in the same environment.
+
+    Made of what was proven and how, and by which text of adapter and worker (`worker_digest`), not of
+    measured numbers: their last digits change from run to run.
+    """
+    facts = {
+        "spec": spec,
+        "mode": mode,
+        "device": device,
+        "environment": environment_digest,
+        "worker": worker_digest,
+        "tolerances": TOLERANCES,
+        "batch": BATCH,
+        "seed": data.SEED,
+        "calls": CALLS,
+        "recovery_rate": RECOVERY_RATE,
+        "failed_check": proof.check,
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _check_parameters(spec, expected, measured, details):
+    """Exact count, names and shapes; a framework may carry no more than a second bias for each LSTM."""
+    ours = {name: values.shape for name, values in expected.start.items()}
+    theirs = {
+        name.split("/", 1)[1]: values.shape
+        for name, values in measured.items()
+        if name.startswith("recovery/")
+    }
+    count = networks.count_parameters(spec)
+    missing = _layers(name for name in ours if name not in theirs)
+    extra = _layers(name for name in theirs if name not in ours)
+    problems = [f"the framework lacks {_join(missing)}"] if missing else []
+    problems += [f"the specification lacks {_join(extra)}"] if extra else []
+    # One for each layer: where a weight has another shape, its bias mostly has too.
+    misshaped = {
+        name.split("/")[0]: name
+        for name in reversed(ours)
+        if theirs.get(name, ours[name]) != ours[name]
+    }
+    problems += [
+        f"{name} has shape {ours[name]} in the specification and {theirs[name]} in the framework"
+        for name in reversed(misshaped.values())
+    ]
+    if problems:
+        details["structure"] = problems
+    if measured["parameters"] != count:
+        reason = (
+            f"the network has {count:,} trainable parameters in the specification "
+            f"and {int(measured['parameters']):,} in the framework"
+        )
+        return "; ".join([reason, *problems[:3]])
+    if problems:
+        return "the parameters differ: " + "; ".join(problems[:3])
+    spare = sum(4 * node["units"] for node in spec["nodes"] if node["op"] == "lstm")
+    if measured["frozen_parameters"] not in (0, spare):
+        return (
+            f"the framework carries {int(measured['frozen_parameters']):,} parameters that are not trained; "
+            f"only a second bias of each LSTM may be, {spare:,} here"
+        )
+    return None
+
+
+def _check_finite(spec, expected, measured, details):
+    """No NaN and no infinity in any loss or weight."""
+    steps = np.cumsum(CALLS)
+    details["losses"] = [float(loss) for loss in measured["losses"]]
+    for step, loss in zip(
+        [1, *steps], [measured["first_losses"][0], *measured["losses"]], strict=True
+    ):
+        if not np.isfinite(loss):
+            return f"the loss of step {step} is {loss}"
+    for name, values in measured.items():
+        if not np.isfinite(values).all():
+            return f"{name.split('/', 1)[-1]} is not finite after a training step"
+    return None
+
+
+def _check_updates(spec, expected, measured, details):
+    """Every parameter that has a gradient changes in the first step, in each way of running it."""
+    driven = _driven(expected)
+    for when in ("recovery", "after1"):
+        still = [
+            name
+            for name in driven
+            if np.array_equal(measured[f"{when}/{name}"], expected.start[name])
+        ]
+        if len(still) == len(driven):
+            return "the weights did not change in a training step"
+        if still and when == "recovery":
+            return (
+                f"the loss does not depend on {_join(_layers(still))}: {len(still)} of {len(expected.start)} "
+                "parameters did not change in a training step"
+            )
+    return None
+
+
+def _check_repeats(spec, expected, measured, details):
+    """Two trainers from the same start have the same first loss."""
+    one, other = measured["first_losses"]
+    if abs(one - other) > TOLERANCES["loss"] * abs(one):
+        return (
+            f"two builds from the same weights and data have different losses, {one:.6g} and {other:.6g}: "
+            "something random is in the network, such as dropout"
+        )
+    return None
+
+
+def _check_first_loss(spec, expected, measured, details):
+    loss, wanted = measured["first_losses"][0], expected.first.loss
+    details["loss_error"] = _relative(loss, wanted)
+    if details["loss_error"] <= TOLERANCES["loss"]:
+        return None
+    difference = (
+        f"the first loss is {loss:.6g} in the framework and {wanted:.6g} in the specification: "
+    )
+    return difference + _explain_loss(spec, expected, measured)
+
+
+def _explain_loss(spec, expected, measured):
+    """What the gradients tell of a network with the right parameters and the wrong loss."""
+    gradients = gradients_of(expected, measured)
+    bias = spec["nodes"][-1]["name"] + "/bias"
+    # The probabilities of a softmax and the labels both sum to one, so their difference sums to zero.
+    if bias in gradients and abs(gradients[bias].sum()) > 1e-3 * np.abs(gradients[bias]).sum():
+        return f"the gradient of {bias} is not that of a softmax cross-entropy"
+    # What follows is blind to the length of a weight in front of it, so its gradient stands upright on the
+    # weight (van Laarhoven 2017, section 2); with fixed statistics it does not.
+    for node in spec["nodes"]:
+        name = node["inputs"][0] + "/weight"
+        if node["op"] == "batch_norm" and name in gradients:
+            start = expected.start[name]
+            if (
+                abs(
+                    _cosine(start, gradients[name]) - _cosine(start, expected.first.gradients[name])
+                )
+                > 1e-2
+            ):
+                return f"{node['name']} does not use the mean and variance of the batch"
+    return "all shapes are right, so a layer without parameters differs (activation, padding, pooling, dropout)"
+
+
+def _check_gradients(spec, expected, measured, details):
+    found, true = gradients_of(expected, measured), expected.first.gradients
+    driven, largest = _driven(expected), max(map(np.linalg.norm, true.values()))
+    cosines = {name: _cosine(found[name], true[name]) for name in driven}
+    lengths = {name: np.linalg.norm(found[name]) / np.linalg.norm(true[name]) for name in driven}
+    errors = {
+        name: np.linalg.norm(found[name] - wanted)
+        / (np.linalg.norm(wanted) if name in driven else largest)
+        for name, wanted in true.items()
+    }
+    worst = min(cosines, key=cosines.get)
+    farthest = max(errors, key=errors.get)
+    details.update(worst_cosine=float(cosines[worst]), worst_cosine_of=worst)
+    details.update(worst_update=float(errors[farthest]), worst_update_of=farthest)
+    factor = float(np.median(list(lengths.values())))
+    if abs(factor - 1) > 1e-2 and all(
+        abs(length / factor - 1) < 0.1 for length in lengths.values()
+    ):
+        return (
+            f"every update is {factor:.4g} times the specification's: the learning rate differs, "
+            "or the loss is not the mean over all labels"
+        )
+    if cosines[worst] < TOLERANCES["cosine"]:
+        bad = sum(value < TOLERANCES["cosine"] for value in cosines.values())
+        return (
+            f"the gradient of {worst} differs (cosine {cosines[worst]:.4g}), and of {bad - 1} more of the "
+            f"{len(cosines)} parameters"
+        )
+    if errors[farthest] > TOLERANCES["update"]:
+        return f"the update of {farthest} differs by {errors[farthest]:.2g} of the length that it must have"
+    return None
+
+
+def _check_steps(spec, expected, measured, details):
+    """The weights at the end of each call, whose second has several steps, and the losses; these fall."""
+    driven, errors = _driven(expected), {}
+    calls = [
+        {name: measured[f"after{step}/{name}"].astype(np.float64) for name in expected.start}
+        for step in np.cumsum(CALLS)
+    ]
+    followed = golden.follow(spec, expected.start, calls)
+    for steps, step, reached, loss, (before, wanted) in zip(
+        CALLS, np.cumsum(CALLS), calls, measured["losses"], followed, strict=True
+    ):
+        near, strict = {}, {}
+        for name in expected.start:
+            size, distance = (
+                np.linalg.norm(wanted.updated[name]),
+                reached[name] - wanted.updated[name],
+            )
+            near[name] = np.linalg.norm(distance) / size
+            if name in driven:
+                unexplained = max(0.0, np.linalg.norm(distance) - steps * ROUNDING * size)
+                strict[name] = unexplained / np.linalg.norm(wanted.updated[name] - before[name])
+        worst, moved = max(near, key=near.get), max(strict, key=strict.get)
+        details.update(
+            {f"after{step}_parameters": float(near[worst]), f"after{step}_parameters_of": worst}
+        )
+        details.update(
+            {f"after{step}_update": float(strict[moved]), f"after{step}_update_of": moved}
+        )
+        when = "one step" if step == 1 else f"step {step}"
+        when = f"one step and then a call of {steps} steps" if steps > 1 else when
+        if strict[moved] > TOLERANCES["later_update"]:
+            return f"{moved} is wrong after {when}: off by {strict[moved]:.2g} of the way it should have gone"
+        if near[worst] > TOLERANCES["parameters"]:
+            return f"{worst} is wrong after {when}: off by {near[worst]:.2g} of its size"
+        errors[step] = _relative(loss, wanted.loss)
+        details["later_loss_error"] = max(errors.values())
+        if errors[step] > TOLERANCES["later_loss"]:
+            return f"the loss of step {step} is {loss:.6g} in the framework and {wanted.loss:.6g} in the specification"
+    first, last = measured["losses"][[0, -1]]
+    if not last < first:
+        return f"the loss does not fall: {first:.6g} in the first step, {last:.6g} in step {sum(CALLS)}"
+    return None
+
+
+CHECKS = {
+    "parameters": _check_parameters,
+    "finite": _check_finite,
+    "updates": _check_updates,
+    "repeats": _check_repeats,
+    "first_loss": _check_first_loss,
+    "gradients": _check_gradients,
+    "steps": _check_steps,
+}
+
+
+def gradients_of(expected: Expected, measured: dict) -> dict[str, np.ndarray]:
+    """The framework's own gradients, from the step that it took at `RECOVERY_RATE`."""
+    return {
+        name: (start.astype(np.float64) - measured[f"recovery/{name}"]) / RECOVERY_RATE
+        for name, start in expected.start.items()
+    }
+
+
+def _driven(expected):
+    """Parameters with a gradient to speak of; a bias in front of a batch normalisation, for one, has none."""
+    sizes = {name: np.linalg.norm(gradient) for name, gradient in expected.first.gradients.items()}
+    return [name for name, size in sizes.items() if size > FAINT * max(sizes.values())]
+
+
+def _cosine(one, other):
+    one, other = (np.asarray(values, np.float64).ravel() for values in (one, other))
+    return one @ other / (np.linalg.norm(one) * np.linalg.norm(other))
+
+
+def _relative(value, wanted):
+    return float(abs(value - wanted) / abs(wanted))
+
+
+def _layers(names):
+    """The layers of parameter names, each once."""
+    return list(dict.fromkeys(name.split("/")[0] for name in names))
+
+
+def _join(words):
+    return ", ".join(words[:4]) + (f" and {len(words) - 4} more" if len(words) > 4 else "")

@@ -1,0 +1,100 @@
+"""Proves that a framework trains the specified network: its narrow version, in the worker, against the golden run.
+
+    python -m prove.network --job JSON --networks config/networks.yaml --manifest results/environments/E.json \
+        --proof results/proofs/E.M-N.json --details results/proofs/E.M-N.details.json --log logs/proofs/...
+
+A proof that fails is a result: its file says so, and every cell of it becomes a row with that status and reason.
+"""
+
+import argparse
+import json
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import psutil
+import yaml
+
+from steptime import machine, networks
+from steptime.atomic import atomic_write
+from steptime.cells.measure import MEMORY_SHARE, fill
+from steptime.environments import interpreter
+from steptime.prove import compare, golden, training
+from steptime.supervisor.supervise import run_worker
+from worker.prove import BATCH
+
+# Theano compiles a narrow ResNet-50 for minutes where it has no cache and the machine is busy.
+LIMIT_SECONDS = 1800
+DEVICE = "cpu"
+THREADS = 1
+
+
+def main() -> None:
+    """Command line. Exits with 0 when a verdict was written."""
+    parser = argparse.ArgumentParser(description="Prove a network in an environment.")
+    parser.add_argument("--job", required=True, type=json.loads, help="what to prove, as JSON")
+    for name in ("networks", "manifest", "proof", "details", "log"):
+        parser.add_argument(f"--{name}", required=True, type=Path)
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    job, manifest = options.job, json.loads(options.manifest.read_text())
+    if manifest["status"] == "ok":
+        catalogue = yaml.load(options.networks.read_text(), Loader=yaml.CSafeLoader)
+        spec = networks.specify(job["network"], catalogue, narrow=True)
+        verdict, details = prove(job, spec, manifest["digest"], options.log)
+    else:
+        verdict, details = {"status": manifest["status"], "reason": manifest["reason"]}, {}
+    facts = {name: job[name] for name in ("environment", "mode", "network")}
+    facts["environment_digest"] = manifest["digest"]
+    # The details hold measured numbers, which differ from run to run: not in the file that decides what is timed again.
+    _write(options.details, facts | verdict | {"details": details})
+    _write(options.proof, facts | verdict)
+    if verdict["status"] != "ok":
+        title = f"{job['environment']} {job['mode']}, {job['network']}"
+        print(
+            f"    {title} is not timed: {verdict['status']}: {verdict['reason']}", file=sys.stderr
+        )
+
+
+def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> tuple[dict, dict]:
+    """The verdict {status, reason, proof_id} and the numbers behind it."""
+    prefix = interpreter.prefix_of(job["environment"])
+    with tempfile.TemporaryDirectory() as folder:
+        collected = Path(folder) / "collected.npz"
+        outcome = run_worker(
+            prefix,
+            {
+                "task": "prove",
+                "adapter": job["adapter"],
+                "spec": spec,
+                "masks": training.mask_networks(spec),
+                "mode": job["mode"],
+                "batch": BATCH,
+                "threads": THREADS,
+                "device": DEVICE,
+                "output": str(collected),
+            },
+            machine.cpus_for(THREADS),
+            fill(job["variables"], THREADS, job["mode"], prefix),
+            LIMIT_SECONDS,
+            int(psutil.virtual_memory().total * MEMORY_SHARE),
+            log,
+        )
+        if outcome.status != "ok":
+            return {"status": outcome.status, "reason": outcome.reason}, {}
+        measured = compare.read(collected)
+    proof = compare.judge(spec, golden.expect(spec), measured)
+    known = compare.proof_id(spec, job["mode"], DEVICE, digest, job["worker_digest"], proof)
+    status = "ok" if proof.passed else "not_equivalent"
+    return {"status": status, "reason": proof.reason, "proof_id": known}, proof.details
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    with atomic_write(path) as file:
+        file.write(json.dumps(content, indent=1, sort_keys=True).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Style and saving of every figure: one look, plain numbers on logarithmic axes, words below the axes, SVG
+and PNG.
+"""
+
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+from matplotlib import style
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+
+STYLE = Path(__file__).with_name("steptime.mplstyle")
+GREY = "#8A8A8A"
+NOTE_SIZE = 7.5
+NOTE_WIDTH = 118  # letters of a note's line that fit the figure's width at NOTE_SIZE
+LEGEND_INCHES = 0.2  # height of a legend's line
+
+
+@contextmanager
+def canvas(
+    rows: int = 1,
+    columns: int = 1,
+    height: float | None = None,
+    sharex: bool | str = True,
+    sharey: bool | str = True,
+    squeeze: bool = True,
+) -> Iterator[tuple[Figure, Axes]]:
+    """A figure in the house style with one axes, or an array of them that share theirs; drawing happens inside the
+    `with`. `height` is in inches, the rest as of matplotlib's `subplots`.
+    """
+    with style.context(STYLE):
+        drawing = Figure(layout="constrained")
+        if height is not None:
+            drawing.set_figheight(height)
+        yield (
+            drawing,
+            drawing.subplots(rows, columns, sharex=sharex, sharey=sharey, squeeze=squeeze),
+        )
+
+
+def headings(axes: Axes, title: str, lines: list[str]) -> None:
+    """A title, and below it smaller lines on where the numbers were measured."""
+    axes.set_title(title, pad=10 + 12 * len(lines))
+    words = axes.annotate(
+        "\n".join(lines),
+        (0, 1),
+        xycoords="axes fraction",
+        xytext=(0, 7),
+        textcoords="offset points",
+        fontsize=8.5,
+        color="#444444",
+    )
+    # The words may be wider than the axes; the title's distance already keeps their height free.
+    words.set_in_layout(False)
+
+
+def batch_axis(axes: Axes, batches: list[int]) -> None:
+    """A base-2 axis whose ticks are exactly these mini-batch sizes."""
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_locator(FixedLocator(batches))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    # A step of 2 to each side, so that a single mini-batch size stands in the middle and nothing touches the
+    # edge.
+    margin = 2 if len(batches) == 1 else 2**0.5
+    axes.set_xlim(min(batches) / margin, max(batches) * margin)
+    axes.set_xlabel("mini-batch size (samples)")
+
+
+def time_axis(axes: Axes, lowest: float, highest: float) -> None:
+    """An axis of seconds: from nought where the range is small, else logarithmic with plain numbers (0.02,
+    0.05, 0.1).
+    """
+    axes.set_ylabel("time per mini-batch (s)")
+    if highest / lowest < 4:
+        axes.set_ylim(0, highest * 1.12)
+        return
+    axes.set_yscale("log")
+    wide = highest / lowest > 300
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0), numticks=30))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_ylim(lowest / 1.4, highest * 1.4)
+
+
+def plain_logarithms(axis: Axis) -> None:
+    """Plain numbers (0.02, 0.05, 0.1) on a logarithmic axis."""
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=30))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def notes_below(
+    drawing: Figure, notes: list[str], handles: Sequence[Artist] = (), columns: int = 1
+) -> None:
+    """Sentences below the axes, wrapped to the figure's width, and above them a legend of `handles`; the figure grows
+    by what they need.
+    """
+    lines = [line for note in notes for line in textwrap.wrap(note, NOTE_WIDTH)]
+    legend = LEGEND_INCHES * math.ceil(len(handles) / columns) + 0.1 if handles else 0.0
+    height = len(lines) * NOTE_SIZE * 1.35 / 72 + 0.12 + legend
+    width, old = drawing.get_size_inches()
+    drawing.set_size_inches(width, old + height)
+    share = height / (old + height)
+    drawing.get_layout_engine().set(rect=(0, share, 1, 1 - share))
+    if handles:
+        keys = drawing.legend(
+            handles=handles, ncols=columns, loc="upper center", bbox_to_anchor=(0.5, share + 0.005)
+        )
+        keys.set_in_layout(False)
+    text = drawing.text(
+        0.015,
+        share - legend / (old + height) - 0.01,
+        "\n".join(lines),
+        fontsize=NOTE_SIZE,
+        color="#444444",
+        va="top",
+        linespacing=1.3,
+    )
+    text.set_in_layout(False)
+
+
+def write(prefix: Path, data: pd.DataFrame, drawing: Figure) -> None:
+    """Writes `<prefix>.svg`, `.png` and the data as `.csv`; no time stamp, so that the same data give the
+    same files.
+    """
+    prefix.parent.mkdir(parents=True, exist_ok=True)
+    data.to_csv(prefix.with_suffix(".csv"), index=False, lineterminator="\n")
+    with style.context(STYLE):
+        drawing.savefig(prefix.with_suffix(".svg"), metadata={"Date": None})
+        drawing.savefig(prefix.with_suffix(".png"))

@@ -1,0 +1,69 @@
+"""The last words of a run: the table, where the files are, how long it took.
+
+python -m report.summary --succeeded results/tables/shi2016_table4.html ...
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from steptime.supervisor import progress
+
+REPORT = Path("results/report/index.html")
+SHOWN = Path("results/tables/shi2016_table4.parquet")
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description="Print what a run has made.")
+    ended = parser.add_mutually_exclusive_group(required=True)
+    ended.add_argument("--succeeded", action="store_true")
+    ended.add_argument("--failed", dest="succeeded", action="store_false")
+    parser.add_argument("files", nargs="*", type=Path)
+    options = parser.parse_args()
+    made = [path for path in options.files if path.exists()]
+    if SHOWN in made:
+        subprocess.run(
+            [sys.executable, "-m", "steptime.render.terminal", "--table", str(SHOWN)], check=False
+        )
+    report = next((path for path in made if path == REPORT), None)
+    made = [path for path in made if path != REPORT]
+    if made:
+        print("\nFiles:")
+        for path, endings in sorted(_grouped(made).items()):
+            print(
+                f"  {path}.{{{','.join(sorted(endings))}}}"
+                if len(endings) > 1
+                else f"  {path}.{endings[0]}"
+            )
+    if report:
+        print(f"\nAll of it on one page, to open in a browser: {report}")
+    print(f"\n{_duration()}" + ("" if options.succeeded else _interrupted()))
+
+
+def _grouped(files: list[Path]) -> dict[Path, list[str]]:
+    """Endings by the path without ending."""
+    groups: dict[Path, list[str]] = {}
+    for path in files:
+        groups.setdefault(path.with_suffix(""), []).append(path.suffix[1:])
+    return groups
+
+
+def _duration() -> str:
+    run = json.loads((progress.RUN / "run.json").read_text())
+    finished = len((progress.RUN / "finished").read_text().split())
+    took = progress.duration(time.time() - run["began"])
+    if not run["cells"]:
+        return f"Done in {took}; no cell had to be measured."
+    return f"{finished} of {run['cells']} cells measured in {took}."
+
+
+def _interrupted() -> str:
+    return " The run did not end well; what was measured is kept, and the same command goes on from here."
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,307 @@
+"""Writes a table as Parquet, CSV, Markdown, HTML and LaTeX: one way for every table of every paper.
+
+A table is two frames: `data`, the tidy rows (Parquet, CSV), and `layout`, what a reader sees (Markdown,
+HTML, LaTeX), whose values are `Entry` objects or plain text and whose row and column indexes may have several
+levels.
+"""
+
+import html
+import json
+import re
+import string
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from jinja2 import Environment, FileSystemLoader
+from markupsafe import Markup
+
+from steptime.artefacts.inputs import DESCRIPTION
+
+DASH = "–"
+LINES_OF_A_PAGE = 40
+LETTERS_OF_A_LINE = 90
+# From which on a column of a longtable is not made wider, and what a narrow one gets for footnotes, in letters.
+WIDE, SPARE = 24, 2
+
+LATEX = str.maketrans(
+    {
+        **{letter: f"\\{letter}" for letter in "&%$#{}"},
+        # Names and paths have no space at which a line could end.
+        **{"_": r"\_\allowbreak{}", "/": r"/\allowbreak{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        **{
+            "–": "--",
+            "−": "$-$",
+            "±": r"$\pm$",
+            "÷": r"$\div$",
+            "×": r"$\times$",
+            "≤": r"$\leq$",
+            "τ": r"$\tau$",
+        },
+        **{"≥": r"$\geq$", "<": "$<$", ">": "$>$"},
+    }
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What stands in one place of a table: its text, the texts of its footnotes, and whether it is the best
+    of its kind.
+
+    `kind` holds classes of the page's style: 'ours', 'theirs', 'ratio', 'words' (text, set to the left).
+    """
+
+    text: str = ""
+    footnotes: tuple[str, ...] = ()
+    best: bool = False
+    kind: str = ""
+
+    def html(self, letters: Mapping[str, str], artefact: str) -> str:
+        """The entry as HTML; a footnote's letter is a link to the footnote of the artefact's table."""
+        text = html.escape(self.text)
+        marks = ",".join(
+            f'<a href="#note-{artefact}-{letters[note]}" title="{html.escape(note)}">{letters[note]}</a>'
+            for note in self.footnotes
+        )
+        return f"{text}<sup>{marks}</sup>" if marks else text
+
+    def markdown(self, letters: Mapping[str, str]) -> str:
+        """The entry as Markdown."""
+        text = self.text.replace("|", "\\|")
+        text = f"**{text}**" if self.best else text
+        return (
+            f"{text}<sup>{','.join(letters[note] for note in self.footnotes)}</sup>"
+            if self.footnotes
+            else text
+        )
+
+    def latex(self, letters: Mapping[str, str]) -> str:
+        """The entry as LaTeX."""
+        text = self.text.translate(LATEX)
+        text = rf"\textbf{{{text}}}" if self.best else text
+        marks = ",".join(letters[note] for note in self.footnotes)
+        return rf"{text}\textsuperscript{{{marks}}}" if marks else text
+
+    @property
+    def classes(self) -> str:
+        """Style classes of the entry."""
+        names = [self.kind, "best" if self.best else "", "dash" if self.text == DASH else ""]
+        return " ".join(name for name in names if name)
+
+
+@dataclass
+class Page:
+    """What stands around a table: its heading, its caption with facts on the measurement, and the notes
+    below it.
+    """
+
+    artefact: str
+    title: str
+    caption: str
+    paper: str
+    facts: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def write(prefix: Path, data: pd.DataFrame, layout: pd.DataFrame, page: Page) -> None:
+    """Writes `<prefix>.parquet`, `.csv`, `.md`, `.html` and `.tex`."""
+    prefix.parent.mkdir(parents=True, exist_ok=True)
+    layout = layout.map(lambda value: value if isinstance(value, Entry) else Entry(str(value)))
+    write_parquet(data, prefix.with_suffix(".parquet"), page)
+    data.to_csv(prefix.with_suffix(".csv"), index=False, lineterminator="\n")
+    prefix.with_suffix(".md").write_text(markdown(layout, page), encoding="utf-8")
+    prefix.with_suffix(".html").write_text(web_page(layout, page), encoding="utf-8")
+    prefix.with_suffix(".tex").write_text(latex(layout, page), encoding="utf-8")
+
+
+def write_parquet(data: pd.DataFrame, path: Path, page: Page) -> None:
+    """Writes the tidy rows, with the page's words as JSON in the metadata."""
+    table = pa.Table.from_pandas(data, preserve_index=False)
+    words = json.dumps(asdict(page)).encode()
+    pq.write_table(
+        table.replace_schema_metadata({**(table.schema.metadata or {}), DESCRIPTION: words}), path
+    )
+
+
+def read_page(path: Path) -> Page:
+    """The page's words as `write_parquet` stored them."""
+    return Page(**json.loads(pq.read_schema(path).metadata[DESCRIPTION]))
+
+
+def letters_of(texts: Iterable[str]) -> dict[str, str]:
+    """{footnote: letter} in the order of first appearance: a to z, then aa, ab ..."""
+    alphabet = string.ascii_lowercase
+    letters: dict[str, str] = {}
+    for text in texts:
+        if text not in letters:
+            high, low = divmod(len(letters), len(alphabet))
+            letters[text] = (alphabet[high - 1] if high else "") + alphabet[low]
+    return letters
+
+
+def markdown(layout: pd.DataFrame, page: Page) -> str:
+    """A layout of entries as a Markdown document; headings of several levels become one line, row headings
+    columns.
+    """
+    letters = _letters(layout)
+    flat = layout.map(lambda entry: entry.markdown(letters))
+    flat.columns = [_one_line(column) for column in flat.columns]
+    if any(flat.index.names):
+        headings = _sparse(layout.index)
+        headings.index = flat.index
+        flat = pd.concat([headings, flat], axis=1)
+    lines = [
+        f"## {page.paper}: {page.title}",
+        "",
+        page.caption,
+        "",
+        *[f"{fact}  " for fact in page.facts],
+        "",
+    ]
+    lines += [flat.to_markdown(index=False, disable_numparse=True), ""]
+    lines += [f"<sup>{letter}</sup> {text}.  " for text, letter in letters.items()]
+    lines += [""] if letters else []
+    lines += [f"- {note}" for note in page.notes]
+    return "\n".join(lines) + "\n"
+
+
+def web_page(layout: pd.DataFrame, page: Page) -> str:
+    """A layout of entries as one self-contained HTML page."""
+    letters = _letters(layout)
+    # pandas names cells by a random id where none is given, and the page would differ from run to run. By the
+    # artefact's name, so that several tables can stand on one page.
+    styler = (
+        layout.style.set_uuid(page.artefact)
+        .set_table_attributes('class="table"')
+        .set_caption(page.title)
+    )
+    styler = styler.format(lambda entry: entry.html(letters, page.artefact))
+    styler = styler.format_index(html.escape, axis="columns").format_index(
+        html.escape, axis="index"
+    )
+    styler = styler.set_td_classes(layout.map(lambda entry: entry.classes))
+    table = _with_scopes(styler.to_html(sparse_index=True, sparse_columns=True, doctype_html=False))
+    templates = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True
+    )
+    template = templates.get_template("page.html.jinja")
+    footnotes = {letter: text for text, letter in letters.items()}
+    return template.render(page=page, table=Markup(table), footnotes=footnotes)
+
+
+def _with_scopes(table: str) -> str:
+    """A table of pandas in which each heading says what it heads, as screen readers need; empty ones become cells."""
+    table = re.sub(r'<th class="(blank[^"]*)" >&nbsp;</th>', r'<td class="\1"></td>', table)
+    return re.sub(
+        r"<th ([^>]*)>", lambda match: f'<th scope="{_scope(match[1])}" {match[1]}>', table
+    )
+
+
+def _scope(attributes: str) -> str:
+    row, group = "row_heading" in attributes, re.search("(row|col)span", attributes)
+    return ("row" if row else "col") + ("group" if group else "")
+
+
+def latex(layout: pd.DataFrame, page: Page) -> str:
+    """A layout of entries as a LaTeX table with booktabs' rules, its caption above, footnotes and notes below.
+
+    What has more lines than a page is a longtable on pages that lie on their side. Where only table and notes together
+    have more, the notes follow as text: a float is not broken over pages.
+    """
+    letters = _letters(layout)
+    cells = layout.map(lambda entry: entry.latex(letters))
+    styler = cells.style.format_index(_escaped, axis="columns").format_index(_escaped, axis="index")
+    styler.index.names = [name and _escaped(name) for name in cells.index.names]
+    levels = cells.index.nlevels if any(cells.index.names) else 0
+    styler = styler if levels else styler.hide(axis="index")
+    form = {"hrules": True, "multirow_align": "naive", "multicol_align": "c"}
+    caption = _escaped(f"{page.paper}: {page.title}. {page.caption}")
+    notes = [rf"\textsuperscript{{{letter}}} {_escaped(text)}." for text, letter in letters.items()]
+    notes += [_escaped(note) for note in (*page.facts, *page.notes)]
+    small = [r"\par\medskip\footnotesize\raggedright", *[rf"{note}\par" for note in notes]]
+    packages = r"% Needs \usepackage{array,booktabs,graphicx,longtable,lscape}."
+    if len(layout) > LINES_OF_A_PAGE:
+        form |= {"environment": "longtable", "caption": caption, "label": f"tab:{page.artefact}"}
+        table = styler.to_latex(**form, column_format=_shared_width(layout, levels)).rstrip()
+        lines = [
+            packages,
+            r"\begin{landscape}",
+            r"\scriptsize\setlength{\tabcolsep}{2pt}",
+            table,
+            *small,
+        ]
+        return "\n".join([*lines, r"\end{landscape}"]) + "\n"
+    columns = "l" * levels + "".join(
+        _alignment(layout.iloc[:, at]) for at in range(layout.shape[1])
+    )
+    fitted = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
+    head = [
+        packages,
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{caption}}}",
+        rf"\label{{tab:{page.artefact}}}",
+    ]
+    table = styler.to_latex(**form, column_format=columns).rstrip() + "}"
+    lines = [*head, fitted, table, *small, r"\end{table}"]
+    if len(layout) + sum(1 + len(note) // LETTERS_OF_A_LINE for note in notes) > LINES_OF_A_PAGE:
+        lines = [*head, fitted, table, r"\end{table}", "{", *small, "}"]
+    return "\n".join(lines) + "\n"
+
+
+def _alignment(entries: pd.Series) -> str:
+    """Long words in a paragraph, words to the left, numbers to the right, as in the page."""
+    kinds = [entry.kind for entry in entries if entry.text]
+    if any("long" in kind for kind in kinds):
+        return r">{\raggedright\arraybackslash}p{4cm}"
+    return "l" if all("words" in kind for kind in kinds) else "r"
+
+
+def _shared_width(layout: pd.DataFrame, levels: int) -> str:
+    """Columns that fill a line together, each by its longest text: a longtable cannot be scaled to the page."""
+    headings = [
+        (name, layout.index.get_level_values(name), "l") for name in layout.index.names[:levels]
+    ]
+    bodies = [layout.iloc[:, at] for at in range(layout.shape[1])]
+    bodies = [
+        (_one_line(body.name), [entry.text for entry in body], _alignment(body)) for body in bodies
+    ]
+    widths, sides = [], []
+    for name, texts, alignment in (*headings, *bodies):
+        words = [*map(str, texts), *name.split()]
+        widths.append(SPARE + min(WIDE, max(map(len, words))))
+        sides.append("left" if alignment == "r" else "right")
+    return "".join(
+        rf">{{\ragged{side}\arraybackslash}}p{{\dimexpr {width / sum(widths):.4f}\linewidth-2\tabcolsep\relax}}"
+        for side, width in zip(sides, widths, strict=True)
+    )
+
+
+def _escaped(text: str) -> str:
+    return str(text).translate(LATEX)
+
+
+def _letters(layout: pd.DataFrame) -> dict[str, str]:
+    return letters_of(
+        note for row in layout.itertuples(index=False) for entry in row for note in entry.footnotes
+    )
+
+
+def _sparse(index: pd.Index) -> pd.DataFrame:
+    """Row headings as columns, empty where the row above says the same."""
+    frame = index.to_frame(index=False).astype(str)
+    repeated = pd.Series(True, index=frame.index)
+    for name in frame:
+        repeated &= frame[name] == frame[name].shift()
+        frame[name] = frame[name].mask(repeated, "")
+    return frame
+
+
+def _one_line(column: object) -> str:
+    return " ".join(part for part in column if part) if isinstance(column, tuple) else str(column)

@@ -1,0 +1,207 @@
+"""How numbers, machines and software are written in every table and figure."""
+
+import math
+import re
+from typing import Any
+
+import pandas as pd
+
+from steptime.artefacts.inputs import Frameworks, Measured
+
+STATUS_WORDS = {
+    "ok": "ok",
+    "unsupported": "not supported",
+    "install_failed": "does not install",
+    "not_equivalent": "not the same training step",
+    "out_of_memory": "out of memory",
+    "timeout": "over the time limit",
+    "crashed": "crashed",
+    "diverged": "diverged",
+    "not_reached": "accuracy not reached",
+}
+
+NOTHING_MEASURED = "Nothing of it is measured here yet: it joins when the grid has cells for it."
+
+MARK_WORDS = {
+    "oversubscribed": "used more CPU than it was given: over 1.1 effective threads for each one asked for",
+    "more threads than CPUs": "more threads than the machine has CPUs",
+    "crowded": "more threads at work than it was given CPUs: over 0.5 for each one asked for waited for a CPU",
+    "idle threads": "used less CPU than it was given: under 0.7 effective threads for each one asked for",
+    "disturbed": "measured while other programs, or other guests of the host, had CPU time, or the clock slowed down: "
+    "`make again` measures such cells once more",
+    "without AVX": "the framework's own compiled code multiplies in 128-bit registers: it was built without AVX",
+    "reference BLAS": "matrix products by the reference BLAS, which is made for no processor in particular",
+    "few samples": "fewer than 6 samples of one process, so the interval is not one of 95 %",
+}
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """A positive number to `digits` significant digits, never in scientific notation."""
+    if value == 0:
+        return "0"
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    # Rounding may carry into a new digit (0.9996), which then needs one decimal less.
+    rounded = round(value, decimals)
+    decimals = digits - 1 - math.floor(math.log10(abs(rounded)))
+    return f"{rounded:.{max(decimals, 0)}f}"
+
+
+def spread(median: float, low: float, high: float) -> str:
+    """The larger half of an interval as a share of its median: '±0.6 %'."""
+    share = 100 * max(high - median, median - low) / median
+    return f"±{share:.1f} %" if share < 9.95 else f"±{share:.0f} %"
+
+
+def count(value: int) -> str:
+    """A whole number with its thousands set apart."""
+    return f"{value:,}"
+
+
+def gibibytes(value: float | None) -> str:
+    """Bytes as GiB, '' where not known."""
+    return "" if not value else f"{value / 2**30:.0f} GiB"
+
+
+def status_reason(status: str, reason: str) -> str:
+    """What stands in the footnote of a dash."""
+    words = STATUS_WORDS.get(status, status)
+    return f"{words}: {reason}" if reason else words
+
+
+def environment_label(frameworks: Frameworks, cell: dict[str, Any], modes: bool) -> str:
+    """The framework's label and version, and the mode where a framework runs in more than one: 'PyTorch
+    2.13.0, eager'.
+    """
+    version = cell["framework_version"]
+    if not isinstance(version, str):
+        version = cell["environment"].partition("-")[2]
+    label = f"{frameworks[cell['framework']].label} {version}".strip()
+    return f"{label}, {cell['adapter_mode']}" if modes and cell["adapter_mode"] else label
+
+
+def mark_notes(rows: pd.DataFrame) -> list[str]:
+    """One sentence for each mark of a figure's rows (network_label, framework_label, threads, marks)."""
+    notes = []
+    for mark in dict.fromkeys(
+        mark for marks in rows["marks"] for mark in marks.split(", ") if mark
+    ):
+        marked = rows[rows["marks"].str.split(", ").apply(lambda marks, mark=mark: mark in marks)]
+        names = "; ".join(
+            f"{framework}, {network} at {', '.join(map(str, sorted(cells['threads'].unique())))}"
+            for (framework, network), cells in marked.groupby(
+                ["framework_label", "network_label"], sort=False
+            )
+        )
+        notes.append(f"Marked (at threads): {names} ({MARK_WORDS[mark]}).")
+    return notes
+
+
+def machine_text(platform: str, machine: dict[str, Any]) -> str:
+    """One line on a platform's machine: 'local-cpu: AMD EPYC, 2 cores, 24 GiB, Debian 12'."""
+    if not machine:
+        return platform
+    cpu = machine.get("cpu", {})
+    parts = [cpu.get("model", ""), cores_text(cpu), gibibytes(machine.get("memory_bytes"))]
+    parts += [
+        f"{gpu['model']} {gibibytes(gpu.get('memory_bytes'))}".strip()
+        for gpu in machine.get("gpus", [])
+    ]
+    parts.append(machine.get("os", ""))
+    return f"{platform}: {', '.join(part for part in parts if part)}"
+
+
+def cores_text(cpu: dict[str, Any]) -> str:
+    """Physical cores, and logical ones where they are more."""
+    physical, logical = cpu.get("physical_cores"), cpu.get("logical_cores")
+    if not physical and not logical:
+        return ""
+    if not physical or physical == logical:
+        return plural(logical, "core")
+    return f"{plural(physical, 'core')} ({logical} logical)"
+
+
+def plural(number: int, word: str) -> str:
+    """'1 thread', '2 threads'."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def facts(measured: Measured) -> list[str]:
+    """What stands beside a caption of measured numbers: the machines, what is timed, when; [] where none is."""
+    if measured.cells.empty:
+        return []
+    lines = [
+        f"Measured on {machine_text(platform, machine)}."
+        for platform, machine in measured.platforms.items()
+    ]
+    several = measured.cells.groupby("platform", sort=False)["machine_id"].nunique()
+    lines += [
+        f"{platform} is {number} machines of this kind."
+        for platform, number in several.items()
+        if number > 1
+    ]
+    software = measured.cells.drop_duplicates("environment")
+    names = [
+        f"{cell['environment']} ({cell['framework_version']})"
+        if isinstance(cell["framework_version"], str)
+        else cell["environment"]
+        for cell in software.to_dict("records")
+    ]
+    lines.append(f"Environments: {', '.join(names)}.")
+    lines += [
+        f"{environment} is not made of packages alone: {prepared_text(software['prepared'])}."
+        for environment, software in measured.software.items()
+        if software.get("prepared")
+    ]
+    if measured.timed_region:
+        lines.append(f"Timed: {measured.timed_region}.")
+    if measured.dates:
+        lines.append(f"Date (UTC): {measured.dates}.")
+    return lines
+
+
+def version_order(environment: str) -> str:
+    """What sorts environments by version: 'tensorflow-1.2' before 'tensorflow-1.15'."""
+    return re.sub(r"\d+", lambda digits: digits[0].zfill(6), environment)
+
+
+def prepared_text(prepared: dict[str, str]) -> str:
+    """What the preparing step of an environment has added, or put in the place of a real part."""
+    return "; ".join(f"{part} ({what})" for part, what in prepared.items())
+
+
+def processes(cells: pd.DataFrame) -> str:
+    """What the intervals of these cells know, by the number of processes that measured them."""
+    repeats = cells.loc[cells["status"] == "ok", "repeats"]
+    alone = int((repeats == 1).sum())
+    if not len(repeats) or alone == len(repeats):
+        return (
+            "Each cell was measured by one process: its interval is that of this process's samples, and does not know "
+            "how much a second process, or another hour, would differ (`repeats` in the grid)."
+        )
+    most = repeats.max()
+    number = f"{'up to ' if repeats.min() < most else ''}{most}"
+    text = (
+        f"Measured by {number} processes for each cell, in interleaved trials: medians of the processes' medians, "
+        "intervals that hold the differences between processes (Student's, of logarithms)."
+    )
+    if alone:
+        text += f" The interval of {plural(alone, 'cell')} with one process does not know these differences."
+    return text
+
+
+def seeds(cells: pd.DataFrame) -> str:
+    """What the intervals of trainings know, by the number of seeds."""
+    most = cells["repeats"].max()
+    if most < 2:
+        return "One training by one seed each, which has no interval: another seed takes another number of epochs."
+    return (
+        f"Trainings by up to {most} seeds each, a process of its own for each; the interval is Student's over the "
+        "seeds that reached the accuracy, of logarithms."
+    )
+
+
+def raw_data(measured: Measured) -> str:
+    """Where the rows behind an artefact lie."""
+    if "epoch" in measured.rows:
+        return f"All epochs: {measured.source}; one file for each training: results/training/."
+    return f"All samples: {measured.source}; one file for each cell: results/shards/."

@@ -1,0 +1,83 @@
+"""What a worker uses while it trains, second by second: CPU time, memory, and where there are any GPUs and energy
+counters.
+"""
+
+import time
+from typing import Any
+
+import psutil
+
+from steptime.machine import energy, gpu, processes
+
+INTERVAL_SECONDS = 1.0
+COLUMNS = (
+    "seconds",
+    "cpu_seconds",
+    "resident_bytes",
+    "device_share",
+    "device_bytes",
+    "host_joules",
+)
+
+
+class Watch:
+    """Notes one row of COLUMNS every INTERVAL_SECONDS or a little later; `devices` must be looked at before it.
+
+    `seconds` counts from the watch's making, `cpu_seconds` is of all threads of the worker since its start, to the
+    kernel's tick of 10 ms, and `host_joules` is that of the whole machine. What cannot be read is None.
+    """
+
+    def __init__(
+        self, devices: gpu.Watch | None = None, interval: float = INTERVAL_SECONDS
+    ) -> None:
+        self.devices, self.interval = devices, interval
+        self.counter = energy.Counter()
+        self.made = time.monotonic()
+        self.due = self.made
+        self.own_seconds = 0.0
+        self.rows: list[tuple[float | None, ...]] = []
+        self.span: list[float] = []
+        self.joules: list[float | None] = []
+
+    def begin(self) -> None:
+        """Training begins."""
+        self.span.append(time.monotonic() - self.made)
+        self.joules.append(self.counter.read())
+
+    def end(self) -> None:
+        """Training has ended."""
+        self.begin()
+
+    def look(self, pid: int) -> None:
+        """Notes a row when one is due."""
+        now = time.monotonic()
+        if now < self.due:
+            return
+        self.due = now + self.interval
+        before = time.thread_time()
+        try:
+            used = [psutil.Process(member).cpu_times() for member in processes.family(pid)]
+        except psutil.NoSuchProcess:
+            return
+        shares = self.devices.shares[-1:] if self.devices else []
+        device = (shares[0] if shares else None, self.devices.used if self.devices else None)
+        cpu, (resident, _) = sum(times.user + times.system for times in used), processes.memory(pid)
+        self.rows.append((now - self.made, cpu, resident, *device, self.counter.read()))
+        self.own_seconds += time.thread_time() - before
+
+    def host_joules(self) -> float | None:
+        """Energy of the machine's processors while the worker trained."""
+        known = len(self.joules) == 2 and None not in self.joules
+        return self.joules[1] - self.joules[0] if known else None
+
+    def series(self) -> dict[str, Any]:
+        """All that was noted, as plain data: `columns`, `rows`, `span` of the training, `interval_seconds`,
+        `own_seconds`.
+        """
+        return {
+            "columns": COLUMNS,
+            "rows": self.rows,
+            "span": self.span,
+            "interval_seconds": self.interval,
+            "own_seconds": self.own_seconds,
+        }

@@ -1,0 +1,286 @@
+"""Runs a worker process, watches it, and says how it ended. The framework can do no harm to what calls this."""
+
+import ctypes
+import errno
+import json
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import psutil
+
+from steptime.machine import interference, processes
+
+POLL_SECONDS = 0.5
+LEAST_FREE_BYTES = 2**20
+WORKER = Path(__file__).resolve().parents[2] / "worker"
+# What a worker inherits. Thread knobs, Python's own variables and the like must come from the cell alone.
+INHERITED = ("PATH", "USER", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
+PR_SET_PDEATHSIG = 1
+# The events between which a worker does what it is measured by.
+BEGINNINGS = ("warmup", "began")
+ENDS = ("sampled", "trained")
+
+
+class Watch(Protocol):
+    """What looks at a machine while a worker is at work."""
+
+    def begin(self) -> None:
+        """The worker begins what it is measured by."""
+
+    def end(self) -> None:
+        """It has ended that."""
+
+    def look(self, pid: int) -> None:
+        """Called every half second or so, and after each event, from the worker's start on."""
+
+
+@dataclass
+class Outcome:
+    """What a worker said, by event, and how it ended."""
+
+    status: str = "ok"
+    reason: str = ""
+    events: dict[str, dict[str, Any]] = field(default_factory=dict)
+    samples: list[tuple[int, float]] = field(default_factory=list)
+    epochs: list[dict[str, Any]] = field(default_factory=list)
+    peak_memory_bytes: int | None = None
+    snapshots: list[interference.Snapshot] = field(default_factory=list)
+    libraries: list[str] = field(default_factory=list)
+
+
+def run_worker(
+    prefix: Path,
+    job: dict[str, Any],
+    cpus: list[int],
+    variables: dict[str, str],
+    limit_seconds: float,
+    limit_bytes: int,
+    log: Path,
+    meanwhile: Callable[[], None] = lambda: None,
+    watches: Sequence[Watch] = (),
+) -> Outcome:
+    """Runs `job` in the environment in the folder `prefix` on `cpus` and returns its outcome, whatever happens to it.
+
+    `meanwhile` is called once the worker has started: slow imports of this process hide behind the framework's own.
+    `watches` look at what it uses. The worker is killed after `limit_seconds`, when its resident
+    memory passes `limit_bytes`, and when this process dies.
+    Raises OSError where it failed for want of space on the disk, which says nothing of the framework.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    reading, writing = os.pipe()
+    kills_before = _kernel_kills()
+    outcome = Outcome()
+    with (
+        log.open("w") as output,
+        tempfile.TemporaryFile("w+") as stdin,
+        tempfile.TemporaryDirectory(prefix="steptime-") as scratch,
+        os.fdopen(reading, "rb") as pipe,
+    ):
+        json.dump(job, stdin)
+        stdin.seek(0)
+        try:
+            worker = subprocess.Popen(
+                [str(prefix / "bin/python"), "-m", "worker", str(writing)],
+                stdin=stdin,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                pass_fds=[writing],
+                env=environment(
+                    variables | own_folders(prefix, scratch), job["device"], worker_path(scratch)
+                ),
+                start_new_session=True,
+                preexec_fn=lambda: _prepare(cpus),
+            )
+        except OSError as error:
+            os.close(writing)
+            outcome.status, outcome.reason = (
+                "crashed",
+                f"the environment's Python does not start: {error}",
+            )
+            return outcome
+        os.close(writing)
+        try:
+            meanwhile()
+            _watch(worker, pipe, outcome, cpus, limit_seconds, limit_bytes, watches)
+        finally:
+            _kill(worker)
+    if outcome.status == "ok" and "done" not in outcome.events:
+        outcome.status, outcome.reason = _how_it_ended(
+            worker.returncode, _kernel_kills() > kills_before, log
+        )
+    if outcome.status == "crashed":
+        _refuse_full_disk(outcome.reason, log)
+    reported = outcome.events.get("done", {}).get("peak_memory_bytes")
+    outcome.peak_memory_bytes = max(
+        filter(None, (outcome.peak_memory_bytes, reported)), default=None
+    )
+    return outcome
+
+
+def own_folders(prefix: Path, scratch: str) -> dict[str, str]:
+    """The variables of a worker that name folders of its own.
+
+    Settings and caches of the framework stay in the environment's folder `prefix`; what is left in `scratch` goes.
+    """
+    home = prefix / "home"
+    home.mkdir(exist_ok=True)
+    return {"HOME": str(home), "TMPDIR": scratch}
+
+
+def worker_path(scratch: str) -> str:
+    """A folder with the worker's package alone: nothing else may hide a package of a foreign interpreter."""
+    folder = Path(scratch) / "path"
+    folder.mkdir()
+    (folder / WORKER.name).symlink_to(WORKER)
+    return str(folder)
+
+
+def environment(variables: dict[str, str], device: str, path: str) -> dict[str, str]:
+    """Environment variables of a worker: a few inherited ones, Python's isolation, its `path`, the cell's own."""
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    own = {
+        "PYTHONPATH": path,
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
+    }
+    hidden = {"CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else {}
+    return inherited | own | hidden | variables
+
+
+def _watch(
+    worker: subprocess.Popen[bytes],
+    pipe: Any,
+    outcome: Outcome,
+    cpus: list[int],
+    limit_seconds: float,
+    limit_bytes: int,
+    watches: Sequence[Watch],
+) -> None:
+    deadline = time.monotonic() + limit_seconds
+    process = psutil.Process(worker.pid)
+    selector = selectors.DefaultSelector()
+    selector.register(pipe, selectors.EVENT_READ)
+    os.set_blocking(pipe.fileno(), False)
+    rest = b""
+    while True:
+        if selector.select(POLL_SECONDS):
+            chunk = pipe.read(65536)
+            if chunk == b"":
+                break
+            *lines, rest = (rest + (chunk or b"")).split(b"\n")
+            for line in lines:
+                _note(json.loads(line), outcome, cpus, worker.pid, watches)
+        for watch in watches:
+            watch.look(worker.pid)
+        resident, peak = processes.memory(worker.pid)
+        outcome.peak_memory_bytes = max(
+            filter(None, (outcome.peak_memory_bytes, peak)), default=None
+        )
+        if resident > limit_bytes:
+            outcome.status = "out_of_memory"
+            outcome.reason = (
+                f"the worker held {resident / 2**30:.1f} GiB, "
+                f"above the limit of {limit_bytes / 2**30:.1f} GiB"
+            )
+            return
+        if time.monotonic() > deadline:
+            outcome.status = "timeout"
+            outcome.reason = f"not done after {limit_seconds:g} s, the limit of the grid ({_last_stage(outcome)})"
+            return
+    # The pipe is closed by the end of the process, or by a framework that closes what it does not know.
+    while worker.poll() is None and process.is_running() and time.monotonic() <= deadline:
+        time.sleep(0.01)
+
+
+def _note(
+    event: dict[str, Any], outcome: Outcome, cpus: list[int], pid: int, watches: Sequence[Watch]
+) -> None:
+    name = event.pop("event")
+    if name == "sample":
+        outcome.samples.append((event["steps"], event["seconds"]))
+    elif name == "epoch":
+        outcome.epochs.append(event)
+    elif name == "failed":
+        outcome.status, outcome.reason = event["status"], event["reason"]
+    else:
+        outcome.events[name] = event
+        # Not while samples are taken; some are loaded by the first step.
+        if name == "ready" or name in ENDS:
+            outcome.libraries = sorted({*outcome.libraries, *processes.libraries(pid)})
+        if name in BEGINNINGS + ENDS:
+            outcome.snapshots.append(interference.parse(**event.pop("kernel"), cpus=cpus))
+            for watch in watches:
+                watch.begin() if name in BEGINNINGS else watch.end()
+
+
+def _last_stage(outcome: Outcome) -> str:
+    if outcome.samples:
+        return f"{len(outcome.samples)} samples taken"
+    if outcome.epochs:
+        return f"{len(outcome.epochs)} epochs trained"
+    stages = {
+        "began": "in the first epoch",
+        "warmup": "before the first sample",
+        "ready": "in the warm-up",
+    }
+    return next(
+        (text for event, text in stages.items() if event in outcome.events),
+        "before the network was built",
+    )
+
+
+def _how_it_ended(code: int, by_kernel: bool, log: Path) -> tuple[str, str]:
+    """Status and reason of a worker that ended without a word."""
+    if code == -signal.SIGKILL and by_kernel:
+        return "out_of_memory", "the kernel killed the worker because the machine ran out of memory"
+    if code < 0:
+        name = signal.Signals(-code).name
+        return "crashed", f"the worker was ended by {name} ({signal.strsignal(-code)})"
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    last = f": {lines[-1][:200]}" if lines else ""
+    return "crashed", f"the worker ended with exit code {code} before it was done{last}"
+
+
+def _refuse_full_disk(reason: str, log: Path) -> None:
+    folders = (log.parent, Path(tempfile.gettempdir()))
+    said = os.strerror(errno.ENOSPC)
+    if (
+        said in reason
+        and min(shutil.disk_usage(folder).free for folder in folders) < LEAST_FREE_BYTES
+    ):
+        raise OSError(errno.ENOSPC, said, str(log))
+
+
+def _prepare(cpus: list[int]) -> None:
+    """Runs in the child before Python: affinity, death with the parent, first choice of the kernel's OOM killer."""
+    os.sched_setaffinity(0, cpus)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def _kill(worker: subprocess.Popen[bytes]) -> None:
+    """Ends the worker and everything that it started."""
+    try:
+        os.killpg(worker.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    worker.wait()
+
+
+def _kernel_kills() -> int:
+    """How many processes the kernel has killed for want of memory since boot."""
+    try:
+        lines = Path("/proc/vmstat").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
