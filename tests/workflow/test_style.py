@@ -1,4 +1,4 @@
-"""The project's own style: Snakemake's linter, snakefmt, ruff, and Python 3.6 for what runs in old environments."""
+"""The project's own style: linters, formatters, spelling, and Python 3.6 for what runs in old environments."""
 
 import ast
 import re
@@ -27,6 +27,7 @@ RULES = [
         ["snakefmt", "--check", *RULES],
         ["ruff", "check", "."],
         ["ruff", "format", "--check", "."],
+        ["codespell"],
     ],
     ids=lambda command: " ".join(command[:2]),
 )
