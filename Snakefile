@@ -11,6 +11,7 @@ configfile: "config/config.yaml"
 report: "workflow/report/workflow.rst"
 
 
+include: "workflow/rules/engine.smk"
 include: "workflow/rules/common.smk"
 include: "workflow/rules/platforms.smk"
 

@@ -29,8 +29,7 @@ NEEDED = (
 )
 if all(map(find_spec, NEEDED)):
     os.environ.setdefault("STEPTIME_PYTHON", sys.executable)
-METHODS = {method.name.lower() for method in workflow.deployment_settings.deployment_method}
-os.environ.update(STEPTIME_DEPLOYMENT="conda" if "conda" in METHODS else "venv")
+os.environ.update(STEPTIME_DEPLOYMENT="conda" if "conda" in deployment_methods() else "venv")
 
 try:
     CONFIGURATION = configuration.load(ROOT, config)
@@ -40,7 +39,9 @@ except configuration.ConfigurationError as error:
     # Not a WorkflowError: it would wrap the sentence in lines about this file.
     sys.exit(str(error))
 
-if workflow.is_main_process:
+hide_chatter()
+
+if is_main_process():
     adopt.adopt([*PLAN.cells.values(), *TRAININGS.values()])
 
 # The artefact whose cells stand for the grid where an artefact tells of all networks: each at one mini-batch size.
@@ -201,7 +202,7 @@ def every_artefact():
     """The files of every artefact that the grid has all for."""
     return [
         file
-        for entry in workflow.rules
+        for entry in all_rules()
         if paper_of(entry) and not lacks(entry)
         for file in entry.output
     ]
@@ -222,7 +223,7 @@ def lacks(entry):
 def targets_of_papers(wildcards):
     """The papers' artefacts by name, each with its state and the number of its cells in the grid, as JSON."""
     targets = {}
-    for entry in workflow.rules:
+    for entry in all_rules():
         if paper_of(entry):
             merged = [
                 Path(str(path)).stem
@@ -250,13 +251,13 @@ def result_kind(file):
 
 def every_shown_file(wildcards):
     """The tables and figures that `rule all` asks for, which the report shows."""
-    return [str(file) for file in workflow.get_rule("all").input if result_kind(file)]
+    return [file for file in inputs_of_rule("all") if result_kind(file)]
 
 
 def report_job(wildcards, input):
     """All that the report is made of besides the numbers, as JSON: the grid's policy, and every artefact with its files."""
     artefacts = []
-    for entry in workflow.rules:
+    for entry in all_rules():
         files = [str(file) for file in entry.output if result_kind(file)]
         unread = lacks(entry) == "data set not configured"
         why = (
@@ -283,40 +284,28 @@ def mark_for_reports():
         ("figures", ".svg"): "figure",
         ("report", ".html"): "page",
     }
-    for entry in workflow.rules:
+    for entry in all_rules():
         for file in entry.output:
             caption = captions.get((Path(file).parent.name, Path(file).suffix))
             if caption:
-                mark = report(
-                    str(file),
+                mark_for_report(
+                    file,
                     caption=workflow.current_basedir.join(f"workflow/report/{caption}.rst"),
                     category=paper_of(entry) or "steptime",
                     labels={"name": entry.name, "kind": caption, "what": entry.docstring},
                 )
-                file.set_flags(file.flags | mark.flags)
 
 
 def begin_run():
     """Notes how many cells this run will measure, for the progress that each of them prints."""
-    progress.begin(
-        sum(
-            job.rule.name in ("measure_cell", "train_network")
-            for job in workflow.dag.needrun_jobs()
-        )
-    )
-    # On this machine, Snakemake's limit on starts per second must be off: each round of its scheduler sets a timer that
-    # sets off a round of its own, so that after some dozens of jobs it takes 6 % of a CPU from the cell that is timed.
-    if workflow.local_exec:
-        workflow.scheduler.job_rate_limiter = None
+    progress.begin(sum(job.rule.name in ("measure_cell", "train_network") for job in jobs_to_run()))
+    start_jobs_at_once()
 
 
 def end_run(succeeded):
     """Prints what the run has made: the table, where the files are, how long it took."""
     files = [
-        file
-        for job in workflow.dag.jobs
-        for file in job.output
-        if re.match(r"results/(tables|figures|report)/", file)
+        file for file in outputs_of_jobs() if re.match(r"results/(tables|figures|report)/", file)
     ]
     status = "--succeeded" if succeeded else "--failed"
     shell("workflow/scripts/launch render.summary {status} {files:q}")

@@ -8,10 +8,7 @@ placement.publish(CONFIGURATION.platforms)
 
 # Cells go to a cluster where jobs are counted and no host is shared out: profiles/default limits the host, profiles/slurm
 # the jobs. Snakemake itself tells its executor only after this file was read.
-ON_CLUSTER = (
-    workflow.resource_settings.nodes is not None
-    and "host" not in workflow.resource_settings.resources
-)
+ON_CLUSTER = counts_jobs()
 
 # What SLURM has as an option of its own; the keys are those of `cluster` in config/platforms.yaml.
 OPTIONS = {
@@ -28,7 +25,7 @@ START_MINUTES = 10
 def elsewhere(platform):
     """Why this run cannot measure cells of a platform; None where it can."""
     needs = CONFIGURATION.platforms[platform]
-    if not workflow.is_main_process:
+    if not is_main_process():
         return None
     if ON_CLUSTER:
         return None if "cluster" in needs else "its entry in the file of platforms has no 'cluster'"

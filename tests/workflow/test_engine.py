@@ -1,0 +1,107 @@
+"""What the rules ask of Snakemake beyond what it documents, each in a run of the version that is installed.
+
+A failure here says which function of workflow/rules/engine.smk a new version of Snakemake broke.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+WORKFLOW = f"""
+import json
+from pathlib import Path
+from snakemake.io import is_flagged
+
+include: "{ROOT}/workflow/rules/engine.smk"
+
+ASKED = {{}}
+
+def ask(name, function, *arguments):
+    try:
+        ASKED[name] = function(*arguments)
+    except Exception as error:
+        ASKED[name] = repr(error)
+
+rule all:
+    input: "second.txt"
+
+rule first:
+    output: "first.html"
+    shell: "touch {{output}}"
+
+rule second:
+    input: "first.html"
+    output: "second.txt"
+    shell: "touch {{output}}"
+
+ask("methods", lambda: sorted(deployment_methods()))
+ask("main", is_main_process)
+ask("counts", counts_jobs)
+ask("rules", lambda: [entry.name for entry in all_rules()])
+ask("inputs", inputs_of_rule, "all")
+ask("mark", lambda: mark_for_report(rules.first.output[0], category="a category"))
+ask("marked", lambda: [is_flagged(made.output[0], "report") for made in (rules.first, rules.second)])
+ask("chatter", hide_chatter)
+
+onstart:
+    ask("jobs", lambda: sorted(job.rule.name for job in jobs_to_run()))
+    ask("outputs", lambda: sorted(map(str, outputs_of_jobs())))
+    ask("limited", lambda: workflow.scheduler.job_rate_limiter is not None)
+    ask("unlimit", start_jobs_at_once)
+    ask("limited afterwards", lambda: workflow.scheduler.job_rate_limiter is not None)
+    Path("asked.json").write_text(json.dumps(ASKED))
+"""
+
+
+def run(folder, *arguments):
+    (folder / "Snakefile").write_text(WORKFLOW)
+    snakemake = Path(sys.executable).with_name("snakemake")
+    done = subprocess.run(
+        [snakemake, "--cores", "1", *arguments], cwd=folder, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads((folder / "asked.json").read_text()), done.stderr
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """What the functions gave in a run on this machine that is quiet about its progress, and what it printed."""
+    return run(tmp_path_factory.mktemp("engine"), "--quiet", "progress")
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("methods", []),
+        ("main", True),
+        ("counts", False),
+        ("rules", ["all", "first", "second"]),
+        ("inputs", ["second.txt"]),
+        ("mark", None),
+        ("marked", [True, False]),
+        ("jobs", ["all", "first", "second"]),
+        ("outputs", ["first.html", "second.txt"]),
+        ("limited", True),
+        ("unlimit", None),
+        ("limited afterwards", False),
+        ("chatter", None),
+    ],
+)
+def test_snakemake_still_answers(here, name, expected):
+    assert here[0][name] == expected
+
+
+def test_chatter_is_hidden_and_the_rest_is_not(here):
+    assert "Select jobs" not in here[1] and "Execute " not in here[1]
+    assert "rule first:" in here[1]
+
+
+def test_jobs_that_are_counted_are_seen_and_chatter_is_shown_to_who_asks_for_it(tmp_path):
+    """This is how Snakemake words it today: another wording would come back unseen."""
+    answers, printed = run(tmp_path, "--jobs", "2", "--quiet", "host")
+    assert answers["counts"] is True
+    assert "Select jobs to execute" in printed and "Execute 1 jobs" in printed
