@@ -1,0 +1,45 @@
+"""A cell and its path say the same."""
+
+from dataclasses import replace
+
+import pytest
+
+from steptime.plan.cell import IDENTITY, Cell, axes_of, key_of
+
+CELL = Cell(
+    platform="local-cpu",
+    environment="torch-2.13",
+    framework="torch",
+    mode="eager",
+    precision="float32",
+    task="step",
+    network="fcn5-table2",
+    dataset="",
+    batch=64,
+    threads=2,
+    device="cpu",
+    devices=1,
+    exchange="",
+    repeat=3,
+)
+TRAINING = replace(CELL, task="training", network="mnist-cntk", dataset="digits")
+PARALLEL = replace(CELL, device="gpu", devices=4, exchange="async", precision="tf32")
+
+
+@pytest.mark.parametrize("cell", [CELL, TRAINING, PARALLEL])
+def test_a_key_says_all_axes_again(cell):
+    told = {
+        name: value for name, value in cell.facts().items() if name not in ("framework", "device")
+    }
+    assert axes_of(cell.key) == told
+
+
+def test_a_row_has_the_key_of_its_cell():
+    row = TRAINING.facts() | {"network": "mnist", "variant": "mnist-cntk"}
+    assert key_of(row) == TRAINING.key
+    assert set(IDENTITY) <= row.keys()
+
+
+def test_what_is_no_key_is_told():
+    with pytest.raises(ValueError, match="'local-cpu/fcn5' is not the key of a cell"):
+        axes_of("local-cpu/fcn5")

@@ -1,0 +1,100 @@
+"""A cell: one point of the grid, which is one measurement and one shard. Its axes, its key, and the columns that tell
+cells apart, each in this one place.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+# Where shards lie below the results.
+FOLDER = "cells"
+# The columns by which a row is of one cell or another; the repeats of a cell have all of them in common. A cell's
+# `network` is in rows `network` and `variant`, '' for the network itself.
+IDENTITY = [
+    "platform",
+    "environment",
+    "mode",
+    "precision",
+    "task",
+    "network",
+    "variant",
+    "dataset",
+    "device",
+    "devices",
+    "exchange",
+    "threads",
+    "batch",
+]
+
+
+def without(*names: str) -> list[str]:
+    """The columns of IDENTITY but these."""
+    return [name for name in IDENTITY if name not in names]
+
+
+# What cells have in common that are compared: all but who does the work.
+PLACE = without("environment", "mode")
+# What cells have in common that lie on one line over the size of the mini-batch.
+LINE = without("batch")
+
+_KEY = re.compile(
+    r"(?P<platform>[^/]+)/(?P<task>[^/]+)/(?P<environment>[^/]+)\.(?P<mode>[^./]+)\.(?P<precision>[^.-]+)"
+    r"-(?P<network>[^/]+?)(-on-(?P<dataset>[^/]+))?"
+    r"-b(?P<batch>\d+)-t(?P<threads>\d+)-d(?P<devices>\d+)(?P<exchange>[a-z]*)-r(?P<repeat>\d+)"
+)
+_NUMBERS = ("batch", "threads", "devices", "repeat")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One point of the grid. `dataset` is '' but for a training, `exchange` is '' on one device."""
+
+    platform: str
+    environment: str
+    framework: str
+    mode: str
+    precision: str
+    task: str
+    network: str
+    dataset: str
+    batch: int
+    threads: int
+    device: str
+    devices: int
+    exchange: str
+    repeat: int
+
+    @property
+    def key(self) -> str:
+        """What `key_of` says."""
+        return key_of(asdict(self))
+
+    def facts(self) -> dict[str, Any]:
+        """The fields as a plain dict."""
+        return asdict(self)
+
+
+def key_of(axes: Mapping[str, Any]) -> str:
+    """The key of a cell from its axes or from a row of its shard: the shard's path below FOLDER, without its ending."""
+    network = axes.get("variant") or axes["network"]
+    subject = f"{network}-on-{axes['dataset']}" if axes["dataset"] else network
+    return (
+        f"{axes['platform']}/{axes['task']}/{axes['environment']}.{axes['mode']}.{axes['precision']}"
+        f"-{subject}-b{axes['batch']}-t{axes['threads']}-d{axes['devices']}{axes['exchange']}"
+        f"-r{axes['repeat']}"
+    )
+
+
+def axes_of(key: str) -> dict[str, Any]:
+    """The axes that a key names: all but framework and device. Raises ValueError for what is no key."""
+    found = _KEY.fullmatch(key)
+    if found is None:
+        raise ValueError(f"'{key}' is not the key of a cell")
+    axes = {name: value or "" for name, value in found.groupdict().items()}
+    return axes | {name: int(axes[name]) for name in _NUMBERS}
+
+
+def shard_path(key: str, results: str = "results") -> str:
+    """Path of the shard of a cell below a folder of results."""
+    return f"{results}/{FOLDER}/{key}.parquet"
