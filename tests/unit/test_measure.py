@@ -1,6 +1,5 @@
 """Pieces of the supervisor that need no framework."""
 
-import functools
 import os
 import subprocess
 import sys
@@ -11,7 +10,7 @@ import pytest
 from steptime import machine
 from steptime.cells import measure, surroundings
 from steptime.machine import interference, processes
-from steptime.supervisor import progress, supervise
+from steptime.supervisor import progress
 from worker import __main__ as worker_main
 
 
@@ -30,17 +29,6 @@ def test_a_machine_is_known_again_whatever_its_load_and_kernel():
     assert machine.identify(later) == machine.identify(described)
     other = described | {"cpu": described["cpu"] | {"model": "another CPU"}}
     assert machine.identify(other) != machine.identify(described)
-
-
-def test_a_worker_inherits_no_thread_knob_and_no_python_path(monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    monkeypatch.setenv("MKL_NUM_THREADS", "64")
-    monkeypatch.setenv("PYTHONPATH", "elsewhere")
-    found = supervise.environment({"OMP_NUM_THREADS": "2"}, "cpu", "alone")
-    assert found["OMP_NUM_THREADS"] == "2"
-    assert "MKL_NUM_THREADS" not in found
-    assert found["PYTHONPATH"] == "alone"
-    assert (found["PYTHONNOUSERSITE"], found["CUDA_VISIBLE_DEVICES"]) == ("1", "")
 
 
 def test_what_a_framework_does_in_a_process_below_the_worker_is_counted():
@@ -88,49 +76,6 @@ def test_the_first_copy_of_a_large_weight_is_not_taken_for_work_that_is_left():
         SlowReader().late([256])
 
 
-WRITES_TO_A_FULL_DISK = """
-import json, os, sys
-pipe = os.fdopen(int(sys.argv[-1]), "w")
-try:
-    open("/dev/full", "w").write("x" * 10**6)
-except OSError as error:
-    print(json.dumps({"event": "failed", "status": "crashed", "reason": "OSError: {}".format(error)}), file=pipe)
-"""
-
-
-LITTERS = """
-import json, os, sys, tempfile
-from pathlib import Path
-tempfile.mkstemp()
-Path.home().joinpath("settings").touch()
-print(json.dumps({"event": "done", "left": tempfile.gettempdir()}), file=os.fdopen(int(sys.argv[-1]), "w"), flush=True)
-os._exit(0)
-"""
-
-
-def stand_in(folder, text):
-    """The folder of an environment whose Python runs `text`, whatever it is asked for."""
-    python = folder / "environment/bin/python"
-    python.parent.mkdir(parents=True)
-    python.write_text(f"#!{sys.executable}\n{text}")
-    python.chmod(0o755)
-    return folder / "environment"
-
-
-def test_what_a_worker_leaves_behind_is_removed_and_its_settings_stay_with_its_environment(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    prefix = stand_in(tmp_path, LITTERS)
-    outcome = supervise.run_worker(
-        prefix, {"device": "cpu"}, [0], {}, 20, 2**40, tmp_path / "cell.log"
-    )
-    assert outcome.status == "ok", outcome
-    left = outcome.events["done"]["left"]
-    assert "steptime-" in left and not os.path.exists(left)
-    assert (prefix / "home/settings").exists() and not (tmp_path / "settings").exists()
-
-
 def test_variables_are_filled_in(tmp_path):
     variables = {
         "OMP_NUM_THREADS": "{threads}",
@@ -143,28 +88,6 @@ def test_variables_are_filled_in(tmp_path):
         "KERAS_BACKEND": "theano",
         "THEANORC": f"{tmp_path}/theanorc",
     }
-
-
-@pytest.mark.parametrize(("least", "is_result"), [(0, True), (2**80, False)])
-def test_a_worker_that_found_the_disk_full_is_no_result(tmp_path, monkeypatch, least, is_result):
-    """Unless there is space: then it is some other file system, and what the framework does there is its own affair."""
-    monkeypatch.setattr(supervise, "LEAST_FREE_BYTES", least)
-    prefix = stand_in(tmp_path, WRITES_TO_A_FULL_DISK)
-    run = functools.partial(
-        supervise.run_worker,
-        prefix,
-        {"device": "cpu"},
-        [0],
-        {},
-        20,
-        2**40,
-        tmp_path / "logs/cell.log",
-    )
-    if is_result:
-        assert "No space left on device" in run().reason
-    else:
-        with pytest.raises(OSError, match="No space left on device"):
-            run()
 
 
 def test_interference_is_what_others_used():

@@ -24,6 +24,7 @@ from typing import Any, TextIO
 from steptime.atomic import atomic_write
 from steptime.environments import installer, interpreter, libraries, pins, prepare
 from steptime.environments.prepare import InstallError
+from steptime.plain import plain
 
 STAMP = ".steptime-digest"
 PREPARED = ".steptime-prepared"
@@ -207,6 +208,7 @@ def reason(output: str, failure: str) -> str:
     """One clause that says why an installer failed and what to do, from what it printed."""
     # From the first error on, without uv's drawing of the chain of causes. Hints, addresses and paths are of
     # this machine, and so is how long uv tried.
+    output = "\n".join(map(plain, output.splitlines()))
     said = re.split(r"(?:^|\n)\s*(?:×|error:|\w*Error:)", output, maxsplit=1)[-1]
     said = re.split(r"(?m)^\s*(?:hint|help):", said)[0].replace("│", " ")
     said = re.sub(r"\s*cause:|\s*[├╰]─▶", ":", said)

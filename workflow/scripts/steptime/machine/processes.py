@@ -1,7 +1,40 @@
 """What the kernel tells of a worker and the programs below it: some frameworks are programs that Python speaks to."""
 
+import ctypes
 import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
 from pathlib import Path
+
+PR_SET_CHILD_SUBREAPER = 36
+# What does not end in this time sleeps in the kernel, where nothing reaches it.
+ENDING_SECONDS = 5.0
+
+
+def adopt_orphans() -> set[int]:
+    """Makes this process the parent of what its children leave behind; returns the children that it has now."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+    return set(_children(os.getpid()))
+
+
+def end(child: subprocess.Popen[bytes], others: set[int]) -> None:
+    """Ends a child and all that it started, in whatever session, after `adopt_orphans` returned the `others`."""
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+    deadline = time.monotonic() + ENDING_SECONDS
+    # Who is killed may have started one more, and who is left of its children comes to this process.
+    while left := set(_children(os.getpid())) - others:
+        for pid in (member for orphan in left for member in family(orphan)):
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        ended = [pid for pid in left if os.waitpid(pid, os.WNOHANG)[0]]
+        if not ended and time.monotonic() > deadline:
+            break
+        time.sleep(0 if ended else 0.002)
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 0)
 
 
 def family(pid: int) -> list[int]:
@@ -9,8 +42,7 @@ def family(pid: int) -> list[int]:
     found, left = [], [pid]
     while left:
         found.append(left.pop())
-        for task in _listed(f"/proc/{found[-1]}/task"):
-            left += map(int, _text(f"/proc/{found[-1]}/task/{task}/children").split())
+        left += _children(found[-1])
     return found
 
 
@@ -37,6 +69,13 @@ def libraries(pid: int) -> list[str]:
             if ".so" in Path(path).name and path.startswith(os.sep):
                 mapped.add(path)
     return sorted(mapped)
+
+
+def _children(pid: int) -> list[int]:
+    tasks = _listed(f"/proc/{pid}/task")
+    return [
+        int(child) for task in tasks for child in _text(f"/proc/{pid}/task/{task}/children").split()
+    ]
 
 
 def _listed(folder: str) -> list[str]:

@@ -61,7 +61,12 @@ class Watch:
             return
         shares = self.devices.shares[-1:] if self.devices else []
         device = (shares[0] if shares else None, self.devices.used if self.devices else None)
-        cpu, (resident, _) = sum(times.user + times.system for times in used), processes.memory(pid)
+        # Of the children that have ended too.
+        cpu = sum(sum(times[:4]) for times in used)
+        resident, _ = processes.memory(pid)
+        if not resident:
+            # It has just ended.
+            return
         self.rows.append((now - self.made, cpu, resident, *device, self.counter.read()))
         self.own_seconds += time.thread_time() - before
 

@@ -11,20 +11,26 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-import psutil
-
 from steptime.machine import interference, processes
+from steptime.plain import plain, plain_values
 
 POLL_SECONDS = 0.5
 LEAST_FREE_BYTES = 2**20
+OOM_SCORE = Path("/proc/self/oom_score_adj")
 WORKER = Path(__file__).resolve().parents[2] / "worker"
 # What a worker inherits. Thread knobs, Python's own variables and the like must come from the cell alone.
-INHERITED = ("PATH", "USER", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
+# LD_LIBRARY_PATH of the user's shell would bring in another OpenMP; where drivers of GPUs lie, it is needed.
+INHERITED = ("PATH", "USER", "LANG", "LC_ALL")
+INHERITED_WITH_GPUS = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
 PR_SET_PDEATHSIG = 1
+# After its last word a worker ends by itself; what still holds its pipe then is not waited for.
+ENDING_SECONDS = 2.0
+LAST_WORDS = ("done", "failed")
 # The events between which a worker does what it is measured by.
 BEGINNINGS = ("warmup", "began")
 ENDS = ("sampled", "trained")
@@ -40,7 +46,7 @@ class Watch(Protocol):
         """It has ended that."""
 
     def look(self, pid: int) -> None:
-        """Called every half second or so, and after each event, from the worker's start on."""
+        """Called every half second or so, and after each event but the last, from the worker's start on."""
 
 
 @dataclass
@@ -100,19 +106,17 @@ def run_worker(
                 start_new_session=True,
                 preexec_fn=lambda: _prepare(cpus),
             )
-        except OSError as error:
+        except (OSError, subprocess.SubprocessError) as error:
             os.close(writing)
-            outcome.status, outcome.reason = (
-                "crashed",
-                f"the environment's Python does not start: {error}",
-            )
+            outcome.status, outcome.reason = "crashed", _why_not_started(error, cpus)
             return outcome
         os.close(writing)
+        others = processes.adopt_orphans() - {worker.pid}
         try:
             meanwhile()
             _watch(worker, pipe, outcome, cpus, limit_seconds, limit_bytes, watches)
         finally:
-            _kill(worker)
+            processes.end(worker, others)
     if outcome.status == "ok" and "done" not in outcome.events:
         outcome.status, outcome.reason = _how_it_ended(
             worker.returncode, _kernel_kills() > kills_before, log
@@ -146,7 +150,8 @@ def worker_path(scratch: str) -> str:
 
 def environment(variables: dict[str, str], device: str, path: str) -> dict[str, str]:
     """Environment variables of a worker: a few inherited ones, Python's isolation, its `path`, the cell's own."""
-    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    names = INHERITED + (INHERITED_WITH_GPUS if device == "gpu" else ())
+    inherited = {name: os.environ[name] for name in names if name in os.environ}
     own = {
         "PYTHONPATH": path,
         "PYTHONNOUSERSITE": "1",
@@ -167,7 +172,6 @@ def _watch(
     watches: Sequence[Watch],
 ) -> None:
     deadline = time.monotonic() + limit_seconds
-    process = psutil.Process(worker.pid)
     selector = selectors.DefaultSelector()
     selector.register(pipe, selectors.EVENT_READ)
     os.set_blocking(pipe.fileno(), False)
@@ -178,8 +182,11 @@ def _watch(
             if chunk == b"":
                 break
             *lines, rest = (rest + (chunk or b"")).split(b"\n")
-            for line in lines:
-                _note(json.loads(line), outcome, cpus, worker.pid, watches)
+            for name, event in filter(None, map(_event, lines)):
+                _note(name, event, outcome, cpus, worker.pid, watches)
+                if name in LAST_WORDS:
+                    _await_end(worker)
+                    return
         for watch in watches:
             watch.look(worker.pid)
         resident, peak = processes.memory(worker.pid)
@@ -198,14 +205,41 @@ def _watch(
             outcome.reason = f"not done after {limit_seconds:g} s, the limit of the grid ({_last_stage(outcome)})"
             return
     # The pipe is closed by the end of the process, or by a framework that closes what it does not know.
-    while worker.poll() is None and process.is_running() and time.monotonic() <= deadline:
-        time.sleep(0.01)
+    if not _await_end(worker):
+        outcome.status, outcome.reason = "crashed", "the worker closed its pipe before it was done"
+
+
+def _await_end(worker: subprocess.Popen[bytes]) -> bool:
+    """Whether a worker that has nothing more to say ends by itself."""
+    try:
+        worker.wait(ENDING_SECONDS)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _event(line: bytes) -> tuple[str, dict[str, Any]] | None:
+    """Name and fields of the event in a line of the pipe; None for what a library has written there.
+
+    What a library leaves without an end of line stands before the next event.
+    """
+    try:
+        event = json.loads(line[max(line.find(b"{"), 0) :])
+        # Texts of the kernel's, whose lines count.
+        kernel = {"kernel": event.pop("kernel")} if "kernel" in event else {}
+        return event.pop("event"), plain_values(event) | kernel
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        return None
 
 
 def _note(
-    event: dict[str, Any], outcome: Outcome, cpus: list[int], pid: int, watches: Sequence[Watch]
+    name: str,
+    event: dict[str, Any],
+    outcome: Outcome,
+    cpus: list[int],
+    pid: int,
+    watches: Sequence[Watch],
 ) -> None:
-    name = event.pop("event")
     if name == "sample":
         outcome.samples.append((event["steps"], event["seconds"]))
     elif name == "epoch":
@@ -221,6 +255,12 @@ def _note(
             outcome.snapshots.append(interference.parse(**event.pop("kernel"), cpus=cpus))
             for watch in watches:
                 watch.begin() if name in BEGINNINGS else watch.end()
+
+
+def _why_not_started(error: Exception, cpus: list[int]) -> str:
+    if isinstance(error, OSError):
+        return f"the environment's Python does not start: {error}"
+    return f"the worker cannot be pinned to CPU {', '.join(map(str, cpus))}"
 
 
 def _last_stage(outcome: Outcome) -> str:
@@ -244,9 +284,10 @@ def _how_it_ended(code: int, by_kernel: bool, log: Path) -> tuple[str, str]:
     if code == -signal.SIGKILL and by_kernel:
         return "out_of_memory", "the kernel killed the worker because the machine ran out of memory"
     if code < 0:
-        name = signal.Signals(-code).name
+        known = {each.value: each.name for each in signal.Signals}
+        name = known.get(-code, f"signal {-code}")
         return "crashed", f"the worker was ended by {name} ({signal.strsignal(-code)})"
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    lines = list(filter(None, map(plain, log.read_text(errors="replace").splitlines())))
     last = f": {lines[-1][:200]}" if lines else ""
     return "crashed", f"the worker ended with exit code {code} before it was done{last}"
 
@@ -265,16 +306,9 @@ def _prepare(cpus: list[int]) -> None:
     """Runs in the child before Python: affinity, death with the parent, first choice of the kernel's OOM killer."""
     os.sched_setaffinity(0, cpus)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    Path("/proc/self/oom_score_adj").write_text("1000")
-
-
-def _kill(worker: subprocess.Popen[bytes]) -> None:
-    """Ends the worker and everything that it started."""
-    try:
-        os.killpg(worker.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    worker.wait()
+    # Some containers have a /proc that is read alone.
+    with suppress(OSError):
+        OOM_SCORE.write_text("1000")
 
 
 def _kernel_kills() -> int:

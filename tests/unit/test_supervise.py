@@ -1,0 +1,199 @@
+"""The supervisor with workers that end in odd ways, each a stand-in that a script plays."""
+
+import functools
+import os
+import signal
+import sys
+import time
+
+import psutil
+import pytest
+
+from steptime import plain
+from steptime.environments import build
+from steptime.supervisor import supervise
+
+
+def test_a_worker_inherits_no_thread_knob_and_no_python_path(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("MKL_NUM_THREADS", "64")
+    monkeypatch.setenv("PYTHONPATH", "elsewhere")
+    found = supervise.environment({"OMP_NUM_THREADS": "2"}, "cpu", "alone")
+    assert found["OMP_NUM_THREADS"] == "2"
+    assert "MKL_NUM_THREADS" not in found
+    assert found["PYTHONPATH"] == "alone"
+    assert (found["PYTHONNOUSERSITE"], found["CUDA_VISIBLE_DEVICES"]) == ("1", "")
+
+
+WRITES_TO_A_FULL_DISK = """
+import json, os, sys
+pipe = os.fdopen(int(sys.argv[-1]), "w")
+try:
+    open("/dev/full", "w").write("x" * 10**6)
+except OSError as error:
+    print(json.dumps({"event": "failed", "status": "crashed", "reason": "OSError: {}".format(error)}), file=pipe)
+"""
+
+
+LITTERS = """
+import json, os, sys, tempfile
+from pathlib import Path
+tempfile.mkstemp()
+Path.home().joinpath("settings").touch()
+print(json.dumps({"event": "done", "left": tempfile.gettempdir()}), file=os.fdopen(int(sys.argv[-1]), "w"), flush=True)
+os._exit(0)
+"""
+
+
+def stand_in(folder, text):
+    """The folder of an environment whose Python runs `text`, whatever it is asked for."""
+    python = folder / "environment/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f"#!{sys.executable}\n{text}")
+    python.chmod(0o755)
+    return folder / "environment"
+
+
+def test_what_a_worker_leaves_behind_is_removed_and_its_settings_stay_with_its_environment(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    prefix = stand_in(tmp_path, LITTERS)
+    outcome = supervise.run_worker(
+        prefix, {"device": "cpu"}, [0], {}, 20, 2**40, tmp_path / "cell.log"
+    )
+    assert outcome.status == "ok", outcome
+    left = outcome.events["done"]["left"]
+    assert "steptime-" in left and not os.path.exists(left)
+    assert (prefix / "home/settings").exists() and not (tmp_path / "settings").exists()
+
+
+def run(tmp_path, text, *, seconds=20.0, cpus=(0,)):
+    """The outcome of a worker that runs `text`, in which `tell(event, ...)` speaks to the supervisor."""
+    prefix = stand_in(tmp_path, SPEAKS + text)
+    job, log = {"device": "cpu"}, tmp_path / "logs/cell.log"
+    return supervise.run_worker(prefix, job, list(cpus), {}, seconds, 2**40, log)
+
+
+SPEAKS = """
+import json, os, signal, sys, time
+pipe = int(sys.argv[-1])
+def tell(event, **fields):
+    os.write(pipe, json.dumps(dict(fields, event=event)).encode() + b"\\n")
+"""
+
+
+@pytest.mark.parametrize(("least", "is_result"), [(0, True), (2**80, False)])
+def test_a_worker_that_found_the_disk_full_is_no_result(tmp_path, monkeypatch, least, is_result):
+    """Unless there is space: then it is some other file system, and what the framework does there is its own affair."""
+    monkeypatch.setattr(supervise, "LEAST_FREE_BYTES", least)
+    prefix = stand_in(tmp_path, WRITES_TO_A_FULL_DISK)
+    run = functools.partial(
+        supervise.run_worker,
+        prefix,
+        {"device": "cpu"},
+        [0],
+        {},
+        20,
+        2**40,
+        tmp_path / "logs/cell.log",
+    )
+    if is_result:
+        assert "No space left on device" in run().reason
+    else:
+        with pytest.raises(OSError, match="No space left on device"):
+            run()
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [(40, "ended by signal 40"), (signal.SIGSEGV, "ended by SIGSEGV (Segmentation fault)")],
+)
+def test_any_signal_that_ends_a_worker_is_a_reason(tmp_path, number, reason):
+    outcome = run(tmp_path, f"os.kill(os.getpid(), {int(number)})")
+    assert outcome.status == "crashed" and reason in outcome.reason, outcome
+
+
+def test_what_a_library_writes_to_the_pipe_costs_no_sample(tmp_path):
+    outcome = run(
+        tmp_path,
+        r"""
+os.write(pipe, b'a line\n\xff\xfe\n42\n[]\n{"no": 1}\n' + b"[" * 100000 + b"\nno end of line: ")
+tell("sample", steps=1, seconds=0.5)
+tell("done")
+""",
+    )
+    assert (outcome.status, outcome.samples) == ("ok", [(1, 0.5)]), outcome
+
+
+def test_words_of_a_framework_become_plain_text(tmp_path):
+    """Undecodable bytes of a path, colours of a terminal, a change of the direction of writing."""
+    outcome = run(
+        tmp_path,
+        r"""
+tell("ready", versions={"blas": "a\x1b[31m b"})
+tell("failed", status="crashed", reason="cannot read \x1b[1m/data/x\udce9\x1b[0m\u202e\n\x00now")
+""",
+    )
+    assert outcome.reason == r"cannot read /data/x\xe9 now"
+    assert outcome.events["ready"]["versions"]["blas"] == "a b"
+    assert plain.plain("\x1b]8;;file:x\x07link\x1b]8;;\x07 \x1b(B±é語") == "link ±é語"
+
+
+def test_the_last_line_of_a_log_and_an_installers_words_become_plain_text(tmp_path):
+    outcome = run(tmp_path, r"""print("\x1b[31mno driver\x1b[0m", flush=True); os._exit(3)""")
+    assert outcome.reason.endswith("before it was done: no driver")
+    assert build.reason("\x1b[31merror:\x1b[0m no wheel\x1b[K", "failed") == "failed (no wheel)"
+
+
+@pytest.mark.parametrize("session", ["", "os.setsid()", "os.setsid(); os.fork() and os._exit(0)"])
+def test_done_is_done_and_nothing_is_left_of_the_worker(tmp_path, session):
+    """A child that goes on holds the pipe open, in a session of its own or as a daemon."""
+    began = time.monotonic()
+    outcome = run(
+        tmp_path,
+        f"""
+if os.fork() == 0:
+    {session or "pass"}
+    tell("began", kernel={{"stat": "cpu " + "1 " * 8, "cpuinfo": ""}}, pid=os.getpid())
+    time.sleep(60)
+time.sleep(0.5)
+tell("done")
+""",
+    )
+    assert outcome.status == "ok", outcome
+    assert time.monotonic() - began < 10
+    assert not psutil.pid_exists(outcome.events["began"]["pid"])
+
+
+def test_who_was_there_before_the_worker_is_left_alone(tmp_path):
+    with psutil.Popen(["sleep", "60"]) as other:
+        run(tmp_path, "tell('done')")
+        assert other.is_running() and other.status() != psutil.STATUS_ZOMBIE
+        other.kill()
+
+
+def test_a_worker_that_closes_its_pipe_is_not_waited_for(tmp_path):
+    began = time.monotonic()
+    outcome = run(tmp_path, "os.close(pipe); time.sleep(60)")
+    assert outcome.reason == "the worker closed its pipe before it was done"
+    assert time.monotonic() - began < 10
+
+
+def test_a_worker_runs_where_its_first_choice_for_the_killer_cannot_be_said(tmp_path, monkeypatch):
+    """As in hardened containers, where /proc is read alone."""
+    monkeypatch.setattr(supervise, "OOM_SCORE", tmp_path / "none/oom_score_adj")
+    assert run(tmp_path, "tell('done')").status == "ok"
+
+
+def test_a_worker_that_cannot_be_pinned_is_a_row(tmp_path):
+    outcome = run(tmp_path, "tell('done')", cpus=[100_000])
+    assert outcome.status == "crashed" and "pinned to CPU 100000" in outcome.reason
+
+
+def test_libraries_of_the_users_shell_reach_cells_on_gpus_alone(monkeypatch):
+    monkeypatch.setenv("LD_LIBRARY_PATH", "elsewhere")
+    assert "LD_LIBRARY_PATH" not in supervise.environment({}, "cpu", "alone")
+    assert supervise.environment({}, "gpu", "alone")["LD_LIBRARY_PATH"] == "elsewhere"
+    own = supervise.environment({"LD_LIBRARY_PATH": "own"}, "cpu", "alone")
+    assert own["LD_LIBRARY_PATH"] == "own"

@@ -1,0 +1,38 @@
+"""Words of a framework or an installer as plain text, which no terminal, XML parser or file chokes on."""
+
+import re
+import unicodedata
+from typing import Any
+
+# Sequences of a terminal: CSI (colours), OSC (titles, links) up to BEL or ESC \, and the short ones (ECMA-48).
+SEQUENCES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
+SPACES = {"Cc", "Zl", "Zp"}
+
+
+def plain(text: str) -> str:
+    """The text in one line without terminal sequences, control and format characters; an undecodable byte is \\xNN."""
+    if text.isascii() and text.isprintable():
+        return text
+    kept = (_character(each) for each in SEQUENCES.sub("", text))
+    return " ".join("".join(kept).split())
+
+
+def plain_values(value: Any) -> Any:
+    """Data of JSON with every text in it plain, the names too."""
+    if isinstance(value, str):
+        return plain(value)
+    if isinstance(value, list):
+        return [plain_values(each) for each in value]
+    if isinstance(value, dict):
+        return {plain(name): plain_values(each) for name, each in value.items()}
+    return value
+
+
+def _character(each: str) -> str:
+    category = unicodedata.category(each)
+    if category in SPACES:
+        return " "
+    if category == "Cs":
+        # How Python stands for a byte that is no UTF-8 (PEP 383).
+        return f"\\x{ord(each) & 0xFF:02x}"
+    return "" if category.startswith("C") else each
