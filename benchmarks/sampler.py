@@ -110,13 +110,17 @@ def train(
     supervise.run_worker(
         prefix,
         {
-            "task": "train",
+            "task": "training",
             "adapter": framework["adapter"],
             "spec": spec,
             "mode": training.adapter_mode,
+            "precision": "float32",
             "batch": training.batch,
             "threads": threads,
             "device": training.device,
+            "rank": 0,
+            "ranks": 1,
+            "exchange": "",
             "parameters": networks.count_parameters(spec),
             "plan": {
                 "seed": training.seed,

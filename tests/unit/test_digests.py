@@ -74,7 +74,7 @@ def test_what_a_program_imports_and_names_belongs_to_its_code():
     assert found >= {
         "steptime/prove/golden.py",
         "steptime/prove/optimisers.py",
-        "worker/prove.py",
+        "worker/tasks/proof.py",
         "worker/openblas.py",
     }
     assert found >= {
@@ -84,6 +84,13 @@ def test_what_a_program_imports_and_names_belongs_to_its_code():
     }
     tables = {path.name for path in digests.closure(digests.module_path("steptime.render.tables"))}
     assert tables >= {"page.html.jinja", "style.css"}
+
+
+def test_a_proof_and_a_training_are_no_part_of_what_times_a_step():
+    names = ("worker.__main__", "worker.tasks.step", "worker.adapters.torch")
+    found = {path.stem for path in digests.closure(*map(digests.module_path, names))}
+    assert found >= {"timing", "building", "contract", "torch_settings"}
+    assert not found & {"proof", "training", "mxnet"}
 
 
 @pytest.mark.parametrize("version", ["3.12", "3.13"])

@@ -10,7 +10,7 @@ from steptime import networks
 from steptime.prove import golden
 from steptime.prove.compare import TOLERANCES
 from worker import data
-from worker.prove import BATCH
+from worker.tasks.proof import BATCH
 
 CATALOGUE = yaml.safe_load((Path(__file__).parents[2] / "config/networks.yaml").read_text())
 

@@ -11,7 +11,9 @@ from steptime import machine
 from steptime.cells import measure, surroundings
 from steptime.machine import interference, processes
 from steptime.supervisor import progress
-from worker import __main__ as worker_main
+from worker import usage
+from worker.contract import NotEquivalent
+from worker.tasks import step
 
 
 def test_a_cell_gets_one_cpu_of_each_core_before_it_gets_siblings():
@@ -39,16 +41,16 @@ def test_what_a_framework_does_in_a_process_below_the_worker_is_counted():
     ) as below:
         own, cpu, waited = (
             time.process_time(),
-            worker_main._cpu_seconds(),
-            worker_main._waited_seconds(),
+            usage.cpu_seconds(),
+            usage.waited_seconds(),
         )
         below.stdout.readline()
-        spent = worker_main._cpu_seconds() - cpu
+        spent = usage.cpu_seconds() - cpu
         assert spent > 0.4 + time.process_time() - own
-        assert worker_main._peak_memory() > processes.memory(below.pid)[1] > 2**22
-        assert worker_main._waited_seconds() >= waited
+        assert usage.peak_memory() > processes.memory(below.pid)[1] > 2**22
+        assert usage.waited_seconds() >= waited
         below.stdin.close()
-    assert worker_main._family() == ["self"]
+    assert usage._family() == ["self"]
 
 
 class SlowReader:
@@ -64,13 +66,13 @@ class SlowReader:
 
     def late(self, shape):
         spec = {"parameters": [{"name": "embedding/weight", "shape": shape}]}
-        return worker_main._late_seconds(self, self.run, spec, lambda: self.now, 1, 0.1)
+        return step.late_seconds(self, self.run, spec, lambda: self.now, 1, 0.1)
 
 
 def test_the_first_copy_of_a_large_weight_is_not_taken_for_work_that_is_left():
     assert SlowReader().late([10_000, 256]) == pytest.approx(0.007)
     with pytest.raises(
-        worker_main.NotEquivalent,
+        NotEquivalent,
         match="1 steps return after 0.1 s, but their work takes 0.007 s more",
     ):
         SlowReader().late([256])

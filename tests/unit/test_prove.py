@@ -11,7 +11,7 @@ import pytest
 
 from steptime import networks
 from steptime.prove import compare, golden
-from worker import prove
+from worker.tasks import proof as prove
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 planted = importlib.import_module("defects.planted")

@@ -14,8 +14,9 @@ from steptime import networks
 from steptime.plan import configuration, trainings
 from steptime.prove import compare, golden
 from steptime.prove import training as judged
-from worker import prove, training
-from worker.adapters import Unsupported
+from worker.contract import Unsupported
+from worker.tasks import proof as prove
+from worker.tasks import training
 from worker.timing import Diverged
 
 ROOT = Path(__file__).parents[2]

@@ -98,14 +98,17 @@ def code_for(network, *modules):
     return digests.code_digest(files, networks.LAYER_KINDS, used)
 
 
-def worker_digest(adapter, network):
-    """Digest of the code that runs in a worker with this adapter: an edit of it makes other numbers."""
-    return code_for(network, "worker.__main__", f"worker.adapters.{adapter}")
+def worker_digest(adapter, network, *tasks):
+    """Digest of the code that runs in a worker with this adapter for these tasks: an edit of it makes other numbers."""
+    names = ["worker.__main__", "worker.building", f"worker.adapters.{adapter}"]
+    return code_for(network, *names, *(f"worker.tasks.{task}" for task in tasks))
 
 
 def proof_digest(network):
-    """Digest of the code that judges a proof: an edit of it may give another verdict."""
-    return code_for(network, "steptime.prove.compare", "steptime.prove.golden")
+    """Digest of the code that collects what a proof needs and judges it: an edit of it may give another verdict."""
+    return code_for(
+        network, "worker.tasks.proof", "steptime.prove.compare", "steptime.prove.golden"
+    )
 
 
 def preparing_step(environment):
@@ -120,13 +123,13 @@ def environment_digest(environment):
 
 
 @cache
-def framework_facts(environment, network):
-    """The adapter of an environment, the variables that its worker gets, and the digest of its code for a network."""
+def framework_facts(environment, network, *tasks):
+    """The adapter of an environment, the variables that its worker gets, and the digest of its code for these tasks."""
     framework = CONFIGURATION.entry_of(environment)
     return {
         "adapter": framework["adapter"],
         "variables": framework.get("variables", {}),
-        "worker_digest": worker_digest(framework["adapter"], network),
+        "worker_digest": worker_digest(framework["adapter"], network, *tasks),
     }
 
 
@@ -141,7 +144,7 @@ def cell_key(wildcards):
 def measuring_job(wildcards):
     """All that decides the number of a cell, as JSON: the cell, its framework's settings and how it is sampled."""
     cell = PLAN.cells[cell_key(wildcards)]
-    facts = framework_facts(cell.environment, cell.network) | {
+    facts = framework_facts(cell.environment, cell.network, "step") | {
         "cell": cell.facts(),
         "network_digest": network_digest(cell.network),
         "sampling": CONFIGURATION.grid["sampling"],
@@ -157,7 +160,7 @@ def training_job(wildcards):
         f"-b{wildcards.batch}-t{wildcards.threads}-d{wildcards.devices}-r{wildcards.repeat}"
     ]
     facts = trainings.job_of(CONFIGURATION, training) | framework_facts(
-        training.environment, training.network
+        training.environment, training.network, "training"
     )
     facts["network_digest"] = network_digest(training.network)
     return json.dumps(facts, sort_keys=True)

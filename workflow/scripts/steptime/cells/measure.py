@@ -33,7 +33,7 @@ MEMORY_SHARE = 0.9
 def main() -> None:
     """Command line. Exits with 0 when a shard was written, whatever its status."""
     attempt = Attempt(parse("Measure one cell and write its shard."))
-    outcome = attempt.run({"task": "measure", "sampling": attempt.job["sampling"]})
+    outcome = attempt.run({"task": "step", "sampling": attempt.job["sampling"]})
     clocks = attempt.devices.clocks() if attempt.devices else None
     footer = {"seeds": attempt.surroundings.seeds, "device_clocks": clocks}
     facts = attempt.columns(outcome, TIMED_REGION) | column_values(outcome)
@@ -162,9 +162,13 @@ class Attempt:
                 "adapter": self.job["adapter"],
                 "spec": self.spec,
                 "mode": cell["adapter_mode"],
+                "precision": "float32",
                 "batch": cell["batch"],
                 "threads": cell["threads"],
                 "device": cell["device"],
+                "rank": 0,
+                "ranks": 1,
+                "exchange": "",
                 "parameters": networks.count_parameters(self.spec),
                 **asked,
             },

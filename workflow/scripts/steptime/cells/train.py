@@ -36,7 +36,7 @@ def main() -> None:
         sys.exit(str(error))
     images = {"train": str(options.train.absolute()), "test": str(options.test.absolute())}
     used = resources.Watch(attempt.devices)
-    outcome = attempt.run({"task": "train", "plan": attempt.job["plan"], "images": images}, used)
+    outcome = attempt.run({"task": "training", "plan": attempt.job["plan"], "images": images}, used)
     facts = attempt.columns(outcome, TIMED_REGION) | column_values(
         attempt.job, attempt.spec, outcome
     )

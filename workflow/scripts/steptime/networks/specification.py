@@ -7,7 +7,7 @@
 
 A network that is trained on real images has besides `dataset`, the name of the whole data set, and `epochs`, how many
 at most; its optimiser may have `after_epochs`, [[epochs, learning rate from then on] ...], and `decay` (see
-`worker.training`).
+`worker.tasks.training`).
 
 A node is `{"name", "op", "inputs", "in_shape", "shape", ...}`; `inputs` names earlier nodes or "input", and the shapes
 are those of one sample, channels first: (features,), (channels, height, width) or (steps, features). The last node

@@ -1,6 +1,6 @@
 """The verdict on a framework's network: is it the specified one, and if not, what differs.
 
-A framework's numbers come from `worker.prove.collect`, ours from `prove.golden.expect`. The checks stand in
+A framework's numbers come from `worker.tasks.proof.collect`, ours from `prove.golden.expect`. The checks stand in
 the order in which they explain most: a missing layer changes every number after it, so names and shapes are
 looked at first.
 """
@@ -16,7 +16,7 @@ from steptime import networks
 from steptime.prove import golden, training
 from steptime.prove.golden import Expected
 from worker import data
-from worker.prove import BATCH, CALLS, RECOVERY_RATE
+from worker.tasks.proof import BATCH, CALLS, RECOVERY_RATE
 
 # What float32 may do. `parameters` is ||w - w*|| / ||w*|| of a tensor after a step at the specification's
 # rate. `update` and `later_update` are ||w - w*|| / ||w* - w0||, which see the step itself however small it
@@ -46,7 +46,7 @@ class Proof:
 
 
 def read(path: Path) -> dict:
-    """What `worker.prove.write` wrote."""
+    """What `worker.tasks.proof.write` wrote."""
     with np.load(path) as archive:
         return {name: archive[name] for name in archive.files}
 

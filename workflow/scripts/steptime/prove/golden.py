@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from steptime.networks import BATCH_NORM_EPSILON
 from steptime.prove import optimisers
 from worker import data
-from worker.prove import BATCH, CALLS, RECOVERY_RATE, at_rate
+from worker.tasks.proof import BATCH, CALLS, RECOVERY_RATE, at_rate
 
 Arrays = dict[str, np.ndarray]
 Backward = Callable[[np.ndarray], tuple[list, Arrays]]

@@ -23,7 +23,7 @@ from steptime.cells.measure import MEMORY_SHARE, fill
 from steptime.environments import interpreter
 from steptime.prove import compare, golden, training
 from steptime.supervisor.supervise import run_worker
-from worker.prove import BATCH
+from worker.tasks.proof import BATCH
 
 # Theano compiles a narrow ResNet-50 for minutes where it has no cache and the machine is busy.
 LIMIT_SECONDS = 1800
@@ -66,14 +66,19 @@ def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> 
         outcome = run_worker(
             prefix,
             {
-                "task": "prove",
+                "task": "proof",
                 "adapter": job["adapter"],
                 "spec": spec,
-                "masks": training.mask_networks(spec),
                 "mode": job["mode"],
+                "precision": "float32",
                 "batch": BATCH,
                 "threads": THREADS,
                 "device": DEVICE,
+                "rank": 0,
+                "ranks": 1,
+                "exchange": "",
+                "parameters": networks.count_parameters(spec),
+                "masks": training.mask_networks(spec),
                 "output": str(collected),
             },
             machine.cpus_for(THREADS),

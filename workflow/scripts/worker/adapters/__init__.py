@@ -58,6 +58,6 @@ The layer "dropout"
 Modules and this file are plain Python that 3.6 can import: standard library, numpy and the framework.
 """
 
+from ..contract import Unsupported
 
-class Unsupported(Exception):
-    """The framework cannot do what the specification asks for; the text is the reason, in one sentence."""
+__all__ = ["Unsupported"]

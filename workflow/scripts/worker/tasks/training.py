@@ -1,5 +1,14 @@
 """Training on real images: epochs of shuffled mini-batches, and the accuracy on the test images after each.
 
+Besides `ready`, events are
+
+    began    kernel: what the kernel counts of the whole machine, when training begins
+    epoch    what `train` says of an epoch
+    trained  stopped (by what), kernel
+    done     peak_memory_bytes; of the training: cpu_seconds, wall_seconds, waited_seconds, involuntary_switches
+
+The job has plan (see `train`) and images, the paths of both splits.
+
 All times are seconds of a monotonic clock. In the timed region of an epoch lies all that training does with images
 that lie in the host's memory as bytes: drawing a mini-batch and turning it to float32 from 0 to 1 (`feed`), what the
 framework does to have it (`copy`), and the steps. What is left over by the last full mini-batch is left out of its
@@ -11,11 +20,39 @@ import math
 
 import numpy as np
 
-from .timing import Diverged
+from .. import building
+from ..contract import Unsupported
+from ..timing import Diverged
+from ..usage import Usage, cpu_seconds, kernel_counters, peak_memory
 
 WHITE = 255.0
 # More than any training has, so that no two epochs of any two seeds are in the same order.
 EPOCHS = 10000
+
+
+def run(job, emit):
+    """Trains until the plan says that it is enough."""
+    spec = dict(job["spec"], seed=job["plan"]["seed"])
+    splits = {name: read(path) for name, path in job["images"].items()}
+    trainer = building.build(job, spec, emit)
+    require(trainer)
+    emit("began", kernel=kernel_counters())
+    usage = Usage(building.clock)
+    stopped = train(
+        *(trainer, spec["optimiser"], splits, job["batch"], job["plan"]),
+        *(building.clock, cpu_seconds, emit),
+    )
+    used = usage.so_far()
+    emit("trained", stopped=stopped, kernel=kernel_counters())
+    emit("done", peak_memory_bytes=peak_memory(), **used)
+
+
+def require(trainer):
+    """Raises Unsupported where the trainer cannot be fed other mini-batches than the first."""
+    if not hasattr(trainer, "train"):
+        raise Unsupported(
+            "the adapter trains on one mini-batch that does not change: its trainers have no 'train'"
+        )
 
 
 def read(path):

@@ -3,13 +3,13 @@
 Two trainers are built from the same start. The first takes one step at `RECOVERY_RATE`; its gradient is read
 off the weights, so that it is the gradient of the very step that is timed. The second takes ten steps at the
 specification's own rate, in calls of `CALLS` steps. Judged by `prove.compare`. Plain Python that 3.6 can
-import: standard library and numpy.
+import: standard library and numpy. The job has masks (see `collect`) and output, the file to write.
 """
 
 import numpy as np
 
-from . import data, training
-from .adapters import Unsupported
+from .. import building, data
+from . import training
 
 # Batch normalisation needs several samples where the last maps are 2 x 2; more samples only add work.
 BATCH = 8
@@ -39,19 +39,14 @@ def without_dropout(spec):
     )
 
 
-def require(adapter, spec):
-    """Raises Unsupported where the adapter does not have the specification's optimiser."""
-    name = spec["optimiser"]["name"]
-    if name not in getattr(adapter, "OPTIMISERS", ("sgd",)):
-        raise Unsupported("the adapter has no optimiser '{}'".format(name))
-
-
-def require_training(trainer):
-    """Raises Unsupported where the trainer cannot be fed other mini-batches than the first."""
-    if not hasattr(trainer, "train"):
-        raise Unsupported(
-            "the adapter trains on one mini-batch that does not change: its trainers have no 'train'"
-        )
+def run(job, emit):
+    """Writes what was collected to the job's `output`."""
+    adapter = building.load(job)
+    collected = collect(
+        adapter, job["spec"], job["masks"], job["batch"], job["mode"], job["threads"], job["device"]
+    )
+    write(job["output"], collected)
+    emit("done")
 
 
 def collect(adapter, spec, masks, batch, mode, threads, device):
@@ -63,7 +58,7 @@ def collect(adapter, spec, masks, batch, mode, threads, device):
     the end of each call. Dropout is off. Of a network that is trained on real images also what `_collect_training`
     says, and `masks/<name>` of each specification of `masks`, by name: what its dropout drops.
     """
-    require(adapter, spec)
+    building.require(adapter, spec)
 
     def build(spec):
         inputs, labels = data.synthetic_batch(spec, batch)
@@ -109,7 +104,7 @@ def _collect_training(collected, build, spec, batch):
     of and weights after a call of `train` with `fed_batches`, without dropout.
     """
     trainer = build(dict(spec, seed=data.SEED))
-    require_training(trainer)
+    training.require(trainer)
     inputs, _ = data.synthetic_batch(spec, batch)
     collected["scores"] = np.array(trainer.scores(inputs), np.float32)
     del trainer

@@ -1,0 +1,95 @@
+"""Times training steps on one mini-batch that does not change.
+
+Besides `ready`, events are
+
+    warmup   steps, per_block, first_loss, first_seconds, seconds, steady, kernel
+    sample   steps, seconds (per mini-batch)
+    sampled  kernel: what the kernel counts of the whole machine, from which interference is seen
+    done     last_loss, late_seconds, peak_memory_bytes; of the samples: cpu_seconds, wall_seconds, waited_seconds
+             (of all threads, for a CPU), involuntary_switches
+
+The job has sampling: {budget_seconds, precision, least_samples}. Plain Python that 3.6 can import.
+"""
+
+import functools
+import operator
+
+from .. import building, timing
+from ..contract import NotEquivalent
+from ..statistics import median
+from ..usage import Usage, kernel_counters, peak_memory
+
+# What may be left to do when a block has returned: less is noise of two readings of a weight.
+LATE_SECONDS = 0.005
+LATE_SHARE = 0.05
+FRESH_BYTES_PER_SECOND = 1e9
+
+
+def run(job, emit):
+    """Warms up, takes samples, and shows that the loss fell and that no work was left behind them."""
+    clock, spec, sampling = building.clock, job["spec"], job["sampling"]
+    trainer = building.build(job, spec, emit)
+
+    def run_steps(steps):
+        loss = trainer.run(steps)
+        # A number that is computed when it is looked at would be computed outside of the timed region.
+        if not isinstance(loss, float):
+            raise NotEquivalent("the loss is a {} and not yet a number".format(type(loss).__name__))
+        return loss
+
+    warm = timing.warm_up(run_steps, clock, sampling["budget_seconds"])
+    emit("warmup", kernel=kernel_counters(), **warm)
+    usage = Usage(clock)
+    blocks = []
+
+    def note(steps, seconds):
+        blocks.append(steps * seconds)
+        emit("sample", steps=steps, seconds=seconds)
+
+    last_loss = timing.sample(
+        run_steps,
+        clock,
+        warm["per_block"],
+        sampling["budget_seconds"],
+        sampling["precision"],
+        sampling["least_samples"],
+        note,
+    )
+    used = usage.so_far()
+    emit("sampled", kernel=kernel_counters())
+    if not last_loss < warm["first_loss"]:
+        raise timing.Diverged(
+            "the loss did not fall: {:.6g}, then {:.6g}".format(warm["first_loss"], last_loss)
+        )
+    late = late_seconds(trainer, run_steps, spec, clock, warm["per_block"], median(blocks))
+    emit(
+        "done",
+        last_loss=last_loss,
+        late_seconds=late,
+        peak_memory_bytes=peak_memory(),
+        **used,
+    )
+
+
+def late_seconds(trainer, run, spec, clock, per_block, block_seconds):
+    """What `timing.late_seconds` says, by the smallest parameter of the first layer: the last one to be updated.
+
+    Raises NotEquivalent where work is left that would make the samples too short: another region is timed then than
+    the one that the row says, which ends with `sync`. Less than a twentieth of a block is left alone, and what a first
+    copy into fresh memory may take: that of an embedding of 10 MB took JAX 5 to 7 ms.
+    """
+    sizes = {
+        entry["name"]: functools.reduce(operator.mul, entry["shape"])
+        for entry in spec["parameters"]
+    }
+    first = spec["parameters"][0]["name"].split("/")[0]
+    name = min((name for name in sizes if name.split("/")[0] == first), key=sizes.get)
+    limit = max(LATE_SECONDS, LATE_SHARE * block_seconds, 4 * sizes[name] / FRESH_BYTES_PER_SECOND)
+    late = timing.late_seconds(run, lambda: trainer.weights([name]), clock, per_block, limit)
+    if late > limit:
+        raise NotEquivalent(
+            "a synchronisation is missing: {} steps return after {:.3g} s, but their work takes {:.3g} s more".format(
+                per_block, block_seconds, late
+            )
+        )
+    return late
