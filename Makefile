@@ -7,7 +7,7 @@ GRID ?=
 ONLY ?=
 PYTHON ?=
 
-.PHONY: run test test-zoo report environments again inspect pack merge clean help venv
+.PHONY: run test test-zoo docs report environments again inspect pack merge clean help venv
 
 CHOSEN = $(if $(GRID),--config grid=$(GRID) --)
 OWN = $(if $(PLATFORMS),--platforms $(PLATFORMS))
@@ -20,6 +20,9 @@ test: venv  ## run the tests
 
 test-zoo: venv  ## prove every environment of the catalogue on every network and time a tiny one: an hour or more
 	@STEPTIME_ZOO=all .venv/bin/python -m pytest -q -rs tests/workflow/test_every_environment.py
+
+docs: venv  ## make the site of docs/: site/index.html
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet
 
 report: venv  ## make the report, results/report/index.html, and what it shows
 	@.venv/bin/snakemake --cores $(CORES) $(CHOSEN) write_report

@@ -1,4 +1,4 @@
-"""The known ways of training another network (docs/networks.md) and some more, each planted in an adapter."""
+"""The known ways of training another network (docs/reference/networks.md) and some more, each planted in an adapter."""
 
 import copy
 from pathlib import Path

@@ -10,7 +10,7 @@ from worker import data
 
 CATALOGUE = yaml.safe_load((Path(__file__).parents[2] / "config" / "networks.yaml").read_text())
 
-# Counted by hand from the layers that the papers' authors used (docs/networks.md).
+# Counted by hand from the layers that the papers' authors used (docs/reference/networks.md).
 PARAMETERS = {
     "fcn5": 117_997_696,
     "fcn8": 130_586_752,

@@ -63,7 +63,7 @@ def prepare(entry: dict[str, Any], location: str | None, train: Path, test: Path
     if location is None and "package" not in entry:
         raise DatasetError(
             f"{entry['label']} is not there: write the folder, archive or URL of its files under 'data' in "
-            "config/config.yaml, as docs/training.md says."
+            "config/config.yaml, as docs/reference/training.md says."
         )
     version, contents, came_in = files.fetch(entry, location)
     splits = _splits(entry, version, contents)
