@@ -27,6 +27,8 @@ LETTERS_OF_A_LINE = 90
 # From which on a column of a longtable is not made wider, and what a narrow one gets for footnotes, in letters.
 WIDE, SPARE = 24, 2
 
+# What would end a cell of a table or begin HTML.
+MARKDOWN = str.maketrans({letter: f"\\{letter}" for letter in "\\|<"})
 LATEX = str.maketrans(
     {
         **{letter: f"\\{letter}" for letter in "&%$#{}"},
@@ -73,7 +75,7 @@ class Entry:
 
     def markdown(self, letters: Mapping[str, str]) -> str:
         """The entry as Markdown."""
-        text = self.text.replace("|", "\\|")
+        text = self.text.translate(MARKDOWN)
         text = f"**{text}**" if self.best else text
         return (
             f"{text}<sup>{','.join(letters[note] for note in self.footnotes)}</sup>"
@@ -151,23 +153,25 @@ def markdown(layout: pd.DataFrame, page: Page) -> str:
     """
     letters = _letters(layout)
     flat = layout.map(lambda entry: entry.markdown(letters))
-    flat.columns = [_one_line(column) for column in flat.columns]
+    flat.columns = [_one_line(column).translate(MARKDOWN) for column in flat.columns]
     if any(flat.index.names):
-        headings = _sparse(layout.index)
+        headings = _sparse(layout.index).map(lambda text: text.translate(MARKDOWN))
         headings.index = flat.index
         flat = pd.concat([headings, flat], axis=1)
     lines = [
-        f"## {page.paper}: {page.title}",
+        f"## {page.paper}: {page.title}".translate(MARKDOWN),
         "",
-        page.caption,
+        page.caption.translate(MARKDOWN),
         "",
-        *[f"{fact}  " for fact in page.facts],
+        *[f"{fact}  ".translate(MARKDOWN) for fact in page.facts],
         "",
     ]
     lines += [flat.to_markdown(index=False, disable_numparse=True), ""]
-    lines += [f"<sup>{letter}</sup> {text}.  " for text, letter in letters.items()]
+    lines += [
+        f"<sup>{letter}</sup> {text.translate(MARKDOWN)}.  " for text, letter in letters.items()
+    ]
     lines += [""] if letters else []
-    lines += [f"- {note}" for note in page.notes]
+    lines += [f"- {note}".translate(MARKDOWN) for note in page.notes]
     return "\n".join(lines) + "\n"
 
 

@@ -1,0 +1,29 @@
+"""Words of a framework in tables and figures: they stand there as they are, whatever they hold."""
+
+import pandas as pd
+
+from steptime.render import figures, tables
+
+WORDS = "cannot read $HOME/.cache/{x_ nor $CACHE | <script>alert(1)</script> \\\\| end"
+
+
+def test_dollars_are_no_formula_in_a_figure(tmp_path):
+    with figures.canvas() as (drawing, axes):
+        axes.plot([1, 2], label=WORDS)
+        axes.set_xticks([0], [WORDS])
+        axes.legend()
+        figures.headings(axes, WORDS, [WORDS])
+        figures.notes_below(drawing, [WORDS])
+    figures.write(tmp_path / "figure", pd.DataFrame(), drawing)
+    text = (tmp_path / "figure.svg").read_text()
+    assert text.count("$HOME/.cache/{x_ nor $CACHE") == 5
+
+
+def test_a_markdown_table_keeps_its_columns_and_holds_no_html():
+    index = pd.MultiIndex.from_tuples([(WORDS, "b")], names=["row", "other"])
+    layout = pd.DataFrame({WORDS: [tables.Entry(WORDS, (WORDS,))]}, index=index)
+    page = tables.Page("a", WORDS, WORDS, WORDS, [WORDS], [WORDS])
+    lines = tables.markdown(layout, page).splitlines()
+    assert not any("<script" in line.replace("\\<", "") for line in lines)
+    cells = [line.replace("\\\\", "").replace("\\|", "") for line in lines if line.startswith("|")]
+    assert [line.count("|") for line in cells] == [4, 4, 4]
