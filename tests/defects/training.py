@@ -15,7 +15,7 @@ class Trainer(stand_in.Trainer):
         super().__init__(spec, weights, inputs, labels)
         self.random = np.random.RandomState(spec.get("seed", 0))
         self.state = {}
-        self.operations = golden.OPERATIONS | {"dropout": self.dropout}
+        self.operations = stand_in.RIGHT | {"dropout": self.dropout}
 
     def step(self):
         return self.learn(self.inputs, self.labels, self.spec["optimiser"]["learning_rate"])
@@ -26,12 +26,8 @@ class Trainer(stand_in.Trainer):
 
     def learn(self, inputs, labels, rate):
         spec = dict(self.spec, optimiser=dict(self.spec["optimiser"], learning_rate=rate))
-        rightful = golden.OPERATIONS
-        golden.OPERATIONS = self.operations
-        try:
+        with stand_in.computing(self.operations):
             taken = golden.train_step(spec, self.values, inputs, labels, self.state)
-        finally:
-            golden.OPERATIONS = rightful
         self.update(taken)
         return float(np.float32(taken.loss))
 
@@ -99,12 +95,8 @@ class DroppingScores(Trainer):
     """Judges with dropout."""
 
     def scores(self, inputs):
-        rightful = golden.OPERATIONS
-        golden.OPERATIONS = self.operations
-        try:
+        with stand_in.computing(self.operations):
             return super().scores(inputs)
-        finally:
-            golden.OPERATIONS = rightful
 
 
 class Unscaled(Trainer):

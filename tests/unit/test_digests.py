@@ -1,15 +1,20 @@
 """What a digest of code sees, and what it leaves out."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
+from steptime import networks
 from steptime.environments import interpreter
 from steptime.plan import digests
 
+CATALOGUE = yaml.safe_load((Path(__file__).parents[2] / "config/networks.yaml").read_text())
+PROVEN = ("fcn5", "resnet50", "lstm32", "mnist")
 KINDS = ("dense", "conv", "attention")
 ADAPTER = """
 LAYERS = {{"dense": _dense{entry}}}
@@ -73,8 +78,9 @@ def test_what_a_program_imports_and_names_belongs_to_its_code():
     }
     assert found >= {
         "steptime/prove/golden.py",
-        "steptime/prove/optimisers.py",
         "worker/tasks/proof.py",
+        "steptime/networks/optimisers/sgd.py",
+        "steptime/networks/layers/lstm.py",
         "worker/openblas.py",
     }
     assert found >= {
@@ -91,6 +97,79 @@ def test_a_proof_and_a_training_are_no_part_of_what_times_a_step():
     found = {path.stem for path in digests.closure(*map(digests.module_path, names))}
     assert found >= {"timing", "building", "contract", "torch_settings"}
     assert not found & {"proof", "training", "mxnet"}
+
+
+@pytest.fixture
+def code_of(tmp_path, monkeypatch):
+    """A copy of the scripts, and the digests of what is timed and proven of a network there."""
+    copied = tmp_path / "scripts"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(digests.SCRIPTS, copied, ignore=ignored)
+    monkeypatch.setattr(digests, "SCRIPTS", copied)
+
+    def code_of(network):
+        folder = copied / "steptime/networks"
+        records = {path.stem for path in folder.glob("*/*.py") if path.stem != "__init__"}
+        used = networks.used_records(networks.specify(network, CATALOGUE))
+        programs = [
+            ("worker.__main__", "worker.tasks.step", "worker.adapters.torch"),
+            ("worker.tasks.proof", "steptime.prove.compare", "steptime.prove.golden"),
+        ]
+        return [
+            digests.code_digest(
+                digests.closure(*map(digests.module_path, program), unused=records - used),
+                records,
+                used,
+            )
+            for program in programs
+        ]
+
+    return copied, code_of
+
+
+def changed_by(code_of, path, before, after):
+    """The networks of which something is timed, and those of which something is proven again after an edit."""
+    scripts, digests_of = code_of
+    old = {name: digests_of(name) for name in PROVEN}
+    text = (scripts / path).read_text() if (scripts / path).exists() else ""
+    assert before in text
+    (scripts / path).write_text(text.replace(before, after, 1) if before else after)
+    new = {name: digests_of(name) for name in PROVEN}
+    return tuple({name for name in PROVEN if old[name][kind] != new[name][kind]} for kind in (0, 1))
+
+
+RECORDS = "steptime/networks"
+RELU = '    "relu": lambda'
+NEW = """from steptime.networks.layers import LayerKind
+from steptime.networks.squashing import tanh
+
+LAYER = LayerKind(tanh)
+"""
+
+
+def test_a_new_record_times_and_proves_nothing_again(code_of):
+    """Its file, what it alone imports, and its line in an adapter."""
+    assert changed_by(code_of, f"{RECORDS}/squashing.py", "", "def tanh(): pass") == (set(), set())
+    assert changed_by(code_of, f"{RECORDS}/layers/tanh.py", "", NEW) == (set(), set())
+    line = '    "tanh": lambda node, in_place: nn.Tanh(),\n'
+    adapter = "worker/adapters/torch.py"
+    assert changed_by(code_of, adapter, RELU, line + RELU) == (set(), set())
+    new = "from steptime.networks.optimisers import Optimiser\n"
+    assert changed_by(code_of, f"{RECORDS}/optimisers/adam.py", "", new) == (set(), set())
+
+
+@pytest.mark.parametrize(
+    "path, before, after, proven",
+    [
+        ("layers/conv.py", "** 2", "** 3", {"resnet50", "mnist"}),
+        ("windows.py", "< 1", "< 2", {"resnet50", "mnist"}),
+        ("layers/sigmoid.py", "0.5", "0.6", {"fcn5", "lstm32"}),
+        ("optimisers/adadelta.py", "gradient**2", "gradient**3", {"mnist"}),
+        ("losses/softmax_cross_entropy.py", "labels.size", "1", set(PROVEN)),
+    ],
+)
+def test_an_edit_of_a_record_proves_again_what_uses_it(code_of, path, before, after, proven):
+    assert changed_by(code_of, f"{RECORDS}/{path}", before, after) == (set(), proven)
 
 
 @pytest.mark.parametrize("version", ["3.12", "3.13"])

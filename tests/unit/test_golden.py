@@ -28,7 +28,7 @@ def slope(spec, weights, name, place, step, inputs, labels):
     for signed in (step, -step):
         moved = dict(weights, **{name: weights[name].copy()})
         moved[name][place] += signed
-        losses.append(golden.cross_entropy(golden.forward(spec, moved, inputs)[0], labels)[0])
+        losses.append(golden.loss_of(spec)(golden.forward(spec, moved, inputs)[0], labels)[0])
     return (losses[0] - losses[1]) / (2 * step)
 
 

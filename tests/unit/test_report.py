@@ -6,7 +6,6 @@ from examples import CATALOGUE, FRAMEWORKS, PEAK, measured
 
 from steptime import networks
 from steptime.artefacts import efficiency, forest, proofs, ratios, roofline
-from steptime.artefacts.traffic import bytes_per_step
 from steptime.render import tables
 
 
@@ -25,7 +24,7 @@ def test_bytes_of_dense_layers_counted_by_hand():
     first = 5 * (3 * 4 + 4) + 2 * 2 * 3 + 2 * 2 * 4
     second = 6 * (4 * 5 + 5) + 3 * 2 * 4 + 2 * 2 * 5
     loss = 2 * 2 * 5
-    assert bytes_per_step(spec, batch=2) == 4 * (first + second + loss)
+    assert networks.bytes_per_step(spec, batch=2) == 4 * (first + second + loss)
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
@@ -36,7 +35,7 @@ def test_bytes_are_at_least_those_of_reading_the_weights_twice_and_writing_them(
         for entry in spec["parameters"]
         if not entry["name"].startswith("embedding")
     )
-    assert bytes_per_step(spec, 1) >= 4 * 5 * weights
+    assert networks.bytes_per_step(spec, 1) >= 4 * 5 * weights
 
 
 def test_share_of_peak_is_that_of_the_same_thread_count(tmp_path):

@@ -92,10 +92,12 @@ def network_digest(network):
 
 @cache
 def code_for(network, *modules):
-    """Digest of modules and all that they import, without what only layers need that the network has not."""
-    files = digests.closure(*map(digests.module_path, modules))
-    used = {node["op"] for node in networks.specify(network, CONFIGURATION.networks)["nodes"]}
-    return digests.code_digest(files, networks.LAYER_KINDS, used)
+    """Digest of modules and all that they import, without what only layers, losses and optimisers need that the network
+    has not.
+    """
+    used = networks.used_records(networks.specify(network, CONFIGURATION.networks))
+    files = digests.closure(*map(digests.module_path, modules), unused=networks.RECORDS - used)
+    return digests.code_digest(files, networks.RECORDS, used)
 
 
 def worker_digest(adapter, network, *tasks):

@@ -79,7 +79,7 @@ rule efficiency:
             *FIGURE_CODE,
             f"{REPORT}/efficiency.py",
             f"{REPORT}/roofline.py",
-            f"{REPORT}/traffic.py",
+            "workflow/scripts/steptime/networks/counts.py",
             "workflow/scripts/steptime/networks/specification.py",
         ],
     output:
@@ -174,8 +174,8 @@ rule zoo:
             f"{REPORT}/efficiency.py",
             f"{REPORT}/startup.py",
             f"{REPORT}/tiles.py",
-            f"{REPORT}/traffic.py",
             f"{REPORT}/zoo.py",
+            "workflow/scripts/steptime/networks/counts.py",
             "workflow/scripts/steptime/networks/specification.py",
         ],
     output:

@@ -14,7 +14,6 @@ import pandas as pd
 from steptime import networks
 from steptime.artefacts import common, roofline
 from steptime.artefacts.inputs import Frameworks, InputError, Measured, read_measured, read_yaml
-from steptime.artefacts.traffic import bytes_per_step
 from steptime.render import figures, tables
 from steptime.render.tables import Entry
 from steptime.render.words import (
@@ -130,7 +129,10 @@ def _read_peak(path: Path) -> dict[str, Any]:
 
 
 def _row(cell: dict[str, Any], spec: dict[str, Any], peaks: dict[str, Any]) -> dict[str, Any]:
-    flops, moved = networks.flops_per_step(spec, cell["batch"]), bytes_per_step(spec, cell["batch"])
+    flops, moved = (
+        networks.flops_per_step(spec, cell["batch"]),
+        networks.bytes_per_step(spec, cell["batch"]),
+    )
     peak, no_peak = _peak_of(cell, peaks)
     timed = cell["status"] == "ok" and pd.notna(cell["seconds"])
     speed = flops / cell["seconds"] if timed else None

@@ -1,23 +1,25 @@
 """Networks: the neutral specification that adapters build and proofs are held against."""
 
-from steptime.networks.specification import (
-    LAYER_KINDS,
+from steptime.networks.counts import (
+    bytes_per_step,
     count_layers,
     count_parameters,
+    count_spare_parameters,
     flops_per_step,
-    resolve,
-    specify,
 )
-from worker.specification import BATCH_NORM_EPSILON, count_classes, count_labels
+from steptime.networks.specification import RECORDS, resolve, specify, used_records
+from worker.specification import count_classes, count_labels
 
 __all__ = [
-    "BATCH_NORM_EPSILON",
-    "LAYER_KINDS",
+    "RECORDS",
+    "bytes_per_step",
     "count_classes",
     "count_labels",
     "count_layers",
     "count_parameters",
+    "count_spare_parameters",
     "flops_per_step",
     "resolve",
     "specify",
+    "used_records",
 ]

@@ -11,57 +11,65 @@ at most; its optimiser may have `after_epochs`, [[epochs, learning rate from the
 
 A node is `{"name", "op", "inputs", "in_shape", "shape", ...}`; `inputs` names earlier nodes or "input", and the shapes
 are those of one sample, channels first: (features,), (channels, height, width) or (steps, features). The last node
-gives the logits. A parameter is `{"name": "<node>/<role>", "shape", "bound", "centre"}` in the neutral layout:
+gives the logits. A parameter is `{"name": "<node>/<role>", "shape", "bound", "centre"}` in the neutral layout that the
+record of its kind tells of (`steptime.networks.layers`). The loss is the mean over all labels of the batch.
 
-    dense       weight (in, units), bias (units)
-    conv        weight (out, in, kernel, kernel), bias (out) where `bias` is true
-    batch_norm  gamma (channels), beta (channels); batch statistics, epsilon 1e-5
-    embedding   weight (vocabulary, units)
-    lstm        input (in, 4 units), recurrent (units, 4 units), bias (4 units); gates in the order i, f, g, o
-
-`dropout` sets each value to 0 with probability `rate`, on its own, and divides the others by 1 - rate; while a network
-is judged it does nothing. `flatten` is channels first: (c, h, w) becomes c*h*w. A `dense` on (steps, features) works
-on each step. The loss is the mean over all labels of the batch.
+The language of layers is told in docs/reference/networks.md.
 """
 
-import math
+from collections import ChainMap
+from typing import Any
 
-# The last gammas of a residual branch start at a tenth of its shortcut. At equal parts, gradients grow some 30 times
-# over fifty layers and float32 noise turns signs in front of ReLUs: no two frameworks agree then (compare Goyal et al.
-# 2017, section 5.1, who start the same gammas at zero).
-BRANCH_GAMMA = 0.1
-BIAS_BOUND = 0.02
+from steptime.networks import optimisers
+from steptime.networks.layers import LAYERS, Shape
+from steptime.networks.losses import LOSSES
+from steptime.networks.records import write_instead
+
 LEARNING_RATE = 0.01
+LOSS = "softmax_cross_entropy"
+# What a proof reads gradients off, whatever a network is trained with.
+PROVEN_WITH = "sgd"
+# What may stand in a list of layers besides layers.
+BLOCKS = ("repeat", "residual")
+INPUT = "input"
+
+# Every name by which code belongs to some networks and not to others.
+RECORDS = frozenset([*LAYERS, *LOSSES, *optimisers.OPTIMISERS])
 
 
-def specify(name, catalogue, narrow=False):
+def specify(name: str, catalogue: dict[str, Any], narrow: bool = False) -> dict[str, Any]:
     """Specification of the network `name` of the catalogue (the parsed `config/networks.yaml`).
 
-    With `narrow`, the small version of the same structure. Raises ValueError, in one sentence, for a layer or a size
-    that is not known.
+    With `narrow`, the small version of the same structure. Raises ValueError, in one sentence, for whatever does not
+    exist or does not fit.
     """
     entry = resolve(name, catalogue)
     sizes = dict(entry["sizes"], **(entry["narrow"] if narrow else {}))
-    number = _lookup(name, sizes)
-    source = dict(entry["input"], shape=[number(value) for value in entry["input"]["shape"]])
-    if "vocabulary" in source:
-        source["vocabulary"] = number(source["vocabulary"])
-    builder = _Builder(name, source, number)
-    builder.add_all(entry["layers"])
     plain = {"name": "sgd", "learning_rate": entry.get("learning_rate", LEARNING_RATE)}
     training = {key: entry[key] for key in ("dataset", "epochs") if key in entry}
+    loss, optimiser = entry.get("loss", LOSS), entry.get("optimiser", plain)
+    try:
+        builder = _Builder(entry["input"], sizes)
+        builder.add_all(entry["layers"])
+        if loss not in LOSSES:
+            raise ValueError(f"there is no loss '{loss}'; {write_instead(loss, LOSSES)}")
+        optimisers.check(optimiser)
+    except ValueError as error:
+        raise ValueError(f"network {name}: {error}") from error
     return {
         "network": name,
-        "input": source,
+        "input": builder.source,
         "nodes": builder.nodes,
-        "parameters": [parameter for node in builder.nodes for parameter in _parameters(node)],
-        "loss": "softmax_cross_entropy",
-        "optimiser": entry.get("optimiser", plain),
+        "parameters": [
+            parameter for node in builder.nodes for parameter in LAYERS[node["op"]].parameters(node)
+        ],
+        "loss": loss,
+        "optimiser": optimiser,
         **training,
     }
 
 
-def resolve(name, catalogue):
+def resolve(name: str, catalogue: dict[str, Any]) -> dict[str, Any]:
     """The entry of `name` with everything that a variant takes from its network filled in."""
     entry = catalogue[name]
     if "variant_of" not in entry:
@@ -72,238 +80,134 @@ def resolve(name, catalogue):
     return merged
 
 
-def count_parameters(spec):
-    """Number of trainable parameters of a specification, exactly."""
-    return sum(_product(parameter["shape"]) for parameter in spec["parameters"])
-
-
-def count_layers(spec):
-    """Number of layers that multiply by weights: dense, convolution (shortcuts left out) and LSTM layers."""
-    return sum(
-        node["op"] in ("dense", "conv", "lstm") and not node.get("shortcut", False)
-        for node in spec["nodes"]
-    )
-
-
-def flops_per_step(spec, batch):
-    """Floating-point operations of one training step: 2 for each multiply-add of the matrix products.
-
-    Forward, gradient of the weights and gradient of the input cost the same number each (Goodfellow et al., Deep
-    Learning, 2016, section 6.5; the convention of Kaplan et al. 2020, "6 N"); the gradient of the network's own input
-    is not computed. Element-wise work, pooling, normalisation and the embedding's look-up are left out.
-    """
-    total = 0
-    for node in spec["nodes"]:
-        products = _multiply_adds(node)
-        passes = 2 if node["inputs"] == ["input"] else 3
-        # The recurrent product of an LSTM needs its input gradient even in the first layer.
-        if node["op"] == "lstm" and passes == 2:
-            products += node["shape"][0] * node["units"] * 4 * node["units"] / 2
-        total += 2 * products * passes
-    return int(round(total * batch))
+def used_records(spec: dict[str, Any]) -> set[str]:
+    """Those of `RECORDS` that a network is built, trained and proven with."""
+    return {node["op"] for node in spec["nodes"]} | {
+        spec["loss"],
+        spec["optimiser"]["name"],
+        PROVEN_WITH,
+    }
 
 
 class _Builder:
-    """Turns layers into nodes, keeping the shape and the name of what came last."""
+    """Turns layers into nodes, keeping what came last, and what has which shape and which name."""
 
-    def __init__(self, network, source, number):
-        self.network = network
-        self.number = number
-        self.nodes = []
-        self.shapes = {"input": list(source["shape"])}
-        self.last = "input"
-        self.counts = {}
+    def __init__(self, source: dict[str, Any], sizes: dict[str, int]) -> None:
+        self.sizes: ChainMap[str, int] = ChainMap(sizes)
+        self.source = dict(source, shape=[self.number(value) for value in source["shape"]])
+        if "vocabulary" in source:
+            self.source["vocabulary"] = self.number(source["vocabulary"])
+        self.nodes: list[dict[str, Any]] = []
+        self.shapes: dict[str, Shape] = {INPUT: list(self.source["shape"])}
+        # Nodes by the names that layers are given.
+        self.named = {INPUT: INPUT}
+        self.last = INPUT
+        self.counts: dict[str, int] = {}
 
-    def add_all(self, layers):
-        for layer in layers:
-            if isinstance(layer, str):
-                self.add(layer)
-            elif "repeat" in layer:
-                for _ in range(self.number(layer["repeat"])):
-                    self.add_all(layer["layers"])
-            else:
-                ((op, options),) = layer.items()
-                options = {key: self.number(value) for key, value in options.items()}
-                if op == "bottlenecks":
-                    self.add_bottlenecks(**options)
-                else:
-                    self.add(op, **options)
-
-    def add(self, op, inputs=None, **options):
-        if op not in _SHAPES:
-            raise ValueError(
-                "network {}: there is no layer '{}'; write one of {}, bottlenecks".format(
-                    self.network, op, ", ".join(sorted(_SHAPES))
-                )
-            )
-        self.counts[op] = self.counts.get(op, 0) + 1
-        inputs = inputs or [self.last]
-        node = dict(
-            _DEFAULTS.get(op, {}),
-            name=f"{op}{self.counts[op]}",
-            op=op,
-            inputs=inputs,
-            in_shape=self.shapes[inputs[0]],
-            **options,
-        )
-        try:
-            node["shape"] = _SHAPES[op](node)
-        except (KeyError, IndexError, ValueError) as error:
-            raise ValueError(
-                f"network {self.network}: layer '{node['name']}' does not fit what stands before it, of shape "
-                f"{node['in_shape']} ({error})"
-            ) from error
-        self.nodes.append(node)
-        self.shapes[node["name"]] = node["shape"]
-        self.last = node["name"]
-        return self.last
-
-    def add_bottlenecks(self, width, blocks, stride):
-        """Residual blocks 1x1, 3x3 (with the stride), 1x1 to four times the width (He et al. 2015, "v1.5")."""
-        for block in range(blocks):
-            entered = self.last
-            step = stride if block == 0 else 1
-            self.add("conv", channels=width, kernel=1, bias=False)
-            self.add("batch_norm")
-            self.add("relu")
-            self.add("conv", channels=width, kernel=3, stride=step, padding=1, bias=False)
-            self.add("batch_norm")
-            self.add("relu")
-            self.add("conv", channels=4 * width, kernel=1, bias=False)
-            main = self.add("batch_norm", ends_branch=True)
-            if block == 0:
-                self.add(
-                    "conv",
-                    [entered],
-                    channels=4 * width,
-                    kernel=1,
-                    stride=step,
-                    bias=False,
-                    shortcut=True,
-                )
-                entered = self.add("batch_norm")
-            self.add("add", [main, entered])
-            self.add("relu")
-
-
-def _lookup(name, sizes):
-    def number(value):
+    def number(self, value: Any) -> Any:
+        """The number that a word stands for; anything else as it is."""
         if not isinstance(value, str):
             return value
-        if value not in sizes:
+        if value not in self.sizes:
             raise ValueError(
-                "network {}: the size '{}' is not defined; write one of {} or a number".format(
-                    name, value, ", ".join(sorted(sizes))
-                )
+                f"the size '{value}' is not defined; write one of {', '.join(sorted(self.sizes))} or a number"
             )
-        return sizes[value]
+        return self.sizes[value]
 
-    return number
+    def add_all(self, layers: list[Any]) -> None:
+        for layer in layers:
+            if isinstance(layer, str):
+                self.add_layer(layer, {})
+            elif "repeat" in layer:
+                self.repeat(layer["repeat"], layer["layers"])
+            elif "residual" in layer:
+                self.add_residual(layer["residual"])
+            else:
+                ((kind, options),) = layer.items()
+                self.add_layer(kind, options)
 
+    def repeat(self, rounds: int | str | list[dict[str, Any]], layers: list[Any]) -> None:
+        """The layers so many times, or once with each set of sizes of a list."""
+        outer = self.sizes
+        if not isinstance(rounds, list):
+            rounds = [{}] * self.number(rounds)
+        for sizes in rounds:
+            self.sizes = outer.new_child({key: self.number(sizes[key]) for key in sizes})
+            self.add_all(layers)
+            self.sizes = outer
 
-def _slid(extent, node):
-    size = (extent + 2 * node["padding"] - node["kernel"]) // node["stride"] + 1
-    if size < 1:
-        raise ValueError("a window of {} on {}".format(node["kernel"], extent))
-    return size
+    def add_residual(self, block: dict[str, Any]) -> None:
+        """Adds what the layers make of an input to what the shortcut makes of it: the input itself where there is none.
 
+        Layers of the shortcut are no layers of their own in a paper's count, and a kind may start otherwise at the end
+        of a branch.
+        """
+        _check_keys("a residual", block, ("layers",), ("shortcut",))
+        entered = self.last
+        self.add_all(block["layers"])
+        main, before = self.last, len(self.nodes)
+        if "ends_branch" in LAYERS[self.nodes[-1]["op"]].flags:
+            self.nodes[-1]["ends_branch"] = True
+        self.last = entered
+        self.add_all(block.get("shortcut", []))
+        for node in self.nodes[before:]:
+            if LAYERS[node["op"]].counted:
+                node["shortcut"] = True
+        self.add_node("add", [main, self.last], {})
 
-def _windowed(channels, node):
-    _, height, width = node["in_shape"]
-    return [channels, _slid(height, node), _slid(width, node)]
+    def add_layer(self, kind: str, options: dict[str, Any]) -> None:
+        """A layer as it is written, which may say its inputs, and by which name others take its output."""
+        if kind not in LAYERS:
+            raise ValueError(
+                f"there is no layer '{kind}'; {write_instead(kind, [*LAYERS, *BLOCKS])}"
+            )
+        values = {key: options[key] for key in options if key not in ("inputs", "name")}
+        inputs = [self.node_named(kind, name) for name in options.get("inputs", [])] or [self.last]
+        self.add_node(kind, inputs, {key: self.number(value) for key, value in values.items()})
+        if "name" in options:
+            self.named[options["name"]] = self.last
 
+    def node_named(self, kind: str, name: str) -> str:
+        if name not in self.named:
+            raise ValueError(
+                f"a layer '{kind}' takes the input '{name}', but no layer before it has this `name`; "
+                f"{write_instead(name, self.named)}"
+            )
+        return self.named[name]
 
-def _same(node):
-    return list(node["in_shape"])
-
-
-_DEFAULTS = {
-    "dense": {"bias": True},
-    "conv": {"stride": 1, "padding": 0, "bias": True},
-    "max_pool": {"padding": 0},
-}
-
-_SHAPES = {
-    "dense": lambda node: node["in_shape"][:-1] + [node["units"]],
-    "conv": lambda node: _windowed(node["channels"], node),
-    "max_pool": lambda node: _windowed(node["in_shape"][0], node),
-    "global_average_pool": lambda node: [node["in_shape"][0]],
-    "flatten": lambda node: [_product(node["in_shape"])],
-    "batch_norm": _same,
-    "relu": _same,
-    "sigmoid": _same,
-    "dropout": _same,
-    "add": _same,
-    "embedding": lambda node: node["in_shape"] + [node["units"]],
-    "lstm": lambda node: [node["in_shape"][0], node["units"]],
-}
-
-
-# Every kind of layer that a network can have.
-LAYER_KINDS = frozenset(_SHAPES)
-
-
-def _parameters(node):
-    """Parameters of a node, with the bounds of their uniform start values.
-
-    Weights start uniform with variance 1/fan-in (LeCun et al. 1998, "Efficient BackProp"), those of convolutions in
-    +-1/sqrt(fan-in), the default of torch.nn: wider ones (He et al. 2015) make AlexNet at full size, which has nothing
-    that normalises, diverge at the learning rate of 0.01. No start value is a special one such as 0, so that the proof
-    sees a parameter in the wrong place.
-    """
-    op = node["op"]
-
-    def parameter(role, shape, bound, centre=0.0):
-        return {
-            "name": "{}/{}".format(node["name"], role),
-            "shape": shape,
-            "bound": bound,
-            "centre": centre,
-        }
-
-    if op == "dense":
-        features, units = node["in_shape"][-1], node["units"]
-        entries = [parameter("weight", [features, units], math.sqrt(3 / features))]
-        return entries + ([parameter("bias", [units], BIAS_BOUND)] if node["bias"] else [])
-    if op == "conv":
-        channels, kernel = node["in_shape"][0], node["kernel"]
-        shape = [node["channels"], channels, kernel, kernel]
-        entries = [parameter("weight", shape, 1 / math.sqrt(channels * kernel * kernel))]
-        return entries + (
-            [parameter("bias", [node["channels"]], BIAS_BOUND)] if node["bias"] else []
+    def add_node(self, op: str, inputs: list[str], options: dict[str, Any]) -> None:
+        kind = LAYERS[op]
+        self.counts[op] = self.counts.get(op, 0) + 1
+        name = f"{op}{self.counts[op]}"
+        _check_keys(
+            f"layer '{name}'", options, kind.needs, (*kind.defaults, *kind.flags, "inputs", "name")
         )
-    if op == "batch_norm":
-        channels = node["in_shape"][0]
-        centre = BRANCH_GAMMA if node.get("ends_branch") else 1.0
-        return [
-            parameter("gamma", [channels], 0.1 * centre, centre=centre),
-            parameter("beta", [channels], 0.1),
-        ]
-    if op == "embedding":
-        return [parameter("weight", [node["vocabulary"], node["units"]], math.sqrt(3))]
-    if op == "lstm":
-        features, units = node["in_shape"][-1], node["units"]
-        return [
-            parameter("input", [features, 4 * units], math.sqrt(3 / features)),
-            parameter("recurrent", [units, 4 * units], math.sqrt(3 / units)),
-            parameter("bias", [4 * units], BIAS_BOUND),
-        ]
-    return []
+        if len(inputs) != kind.inputs:
+            many = f"{kind.inputs} input{'s' * (kind.inputs > 1)}"
+            raise ValueError(
+                f"layer '{name}' takes {many} and has {len(inputs)}; write {op}: {{inputs: [...]}} "
+                "with as many names of earlier layers"
+            )
+        sources = [self.shapes[each] for each in inputs]
+        node = dict(kind.defaults, name=name, op=op, inputs=inputs, in_shape=sources[0], **options)
+        try:
+            node["shape"] = kind.shape(node, *sources)
+        except ValueError as error:
+            raise ValueError(
+                f"layer '{name}' does not fit what stands before it, of shape {sources[0]} ({error})"
+            ) from error
+        self.nodes.append(node)
+        self.shapes[name] = node["shape"]
+        self.last = name
 
 
-def _multiply_adds(node):
-    if node["op"] == "dense":
-        return _product(node["in_shape"]) * node["units"]
-    if node["op"] == "conv":
-        return _product(node["shape"]) * node["in_shape"][0] * node["kernel"] ** 2
-    if node["op"] == "lstm":
-        steps, features = node["in_shape"]
-        return steps * (features + node["units"]) * 4 * node["units"]
-    return 0
-
-
-def _product(shape):
-    total = 1
-    for extent in shape:
-        total *= extent
-    return total
+def _check_keys(
+    owner: str, options: dict[str, Any], needs: tuple[str, ...], others: tuple[str, ...]
+) -> None:
+    """Raises ValueError for a key that its owner has not, with the nearest that it has, and for one that it lacks."""
+    for key in options:
+        if key not in needs + others:
+            raise ValueError(f"{owner} has no '{key}'; {write_instead(key, needs + others)}")
+    for key in needs:
+        if key not in options:
+            raise ValueError(f"{owner} lacks '{key}'; write {key}: with its value")

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 SCRIPTS = Path(__file__).resolve().parents[2]
 
 
-class Layers(NamedTuple):
-    """All layer kinds, and those whose code is left out."""
+class Records(NamedTuple):
+    """The names of all records (layer kinds, losses, optimisers), and those whose code is left out."""
 
     kinds: frozenset[str]
     unused: frozenset[str]
@@ -38,11 +38,12 @@ def module_path(name: str) -> Path:
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
-def closure(*paths: Path) -> list[Path]:
+def closure(*paths: Path, unused: Collection[str] = ()) -> list[Path]:
     """These Python files with all of the project that they import, directly or not, in order.
 
     A file that is no Python counts where a file beside it names it in a string: a style sheet, a template, a program of
-    another language.
+    another language. A package that names its `__path__` finds its modules by listing them: all of them count, but for
+    those of `unused` names that nothing imports besides.
     """
     found: set[Path] = set()
     waiting = list(paths)
@@ -50,19 +51,19 @@ def closure(*paths: Path) -> list[Path]:
         path = waiting.pop()
         if path not in found:
             found.add(path)
-            waiting += _read_by(path, path.read_text(errors="replace"))
+            waiting += _read_by(path, path.read_text(errors="replace"), unused)
     return sorted(found)
 
 
 def code_digest(
     paths: Iterable[Path], kinds: Collection[str] = (), used: Collection[str] = ()
 ) -> str:
-    """Digest of what these files do; of Python files, without what only layer kinds need that are not used.
+    """Digest of what these files do; of Python files, without what only records need that are not used.
 
-    `kinds` are all layer kinds. Left out are entries of dicts whose keys are layer kinds, where the key is not `used`,
-    and private definitions that nothing names then.
+    `kinds` are the names of all records. Left out are entries of dicts whose keys are such names, where the key is not
+    `used`, and private definitions that nothing names then.
     """
-    layers = Layers(frozenset(kinds), frozenset(kinds) - frozenset(used))
+    records = Records(frozenset(kinds), frozenset(kinds) - frozenset(used))
     summary = hashlib.sha256()
     for path in paths:
         # Where a file lies decides what it is imported as.
@@ -70,7 +71,7 @@ def code_digest(
             f"{path.relative_to(SCRIPTS) if path.is_relative_to(SCRIPTS) else path.name}\n".encode()
         )
         if path.suffix == ".py":
-            summary.update(_python_facts(path.read_text(), layers))
+            summary.update(_python_facts(path.read_text(), records))
         else:
             summary.update(path.read_bytes())
     return _short(summary)
@@ -80,25 +81,27 @@ def _short(summary: Any) -> str:
     return summary.hexdigest()[:16]
 
 
-def _read_by(path: Path, text: str) -> list[Path]:
+def _read_by(path: Path, text: str, unused: Collection[str]) -> list[Path]:
     """The project's files that a file with this text imports or names."""
     beside = {
         file.name: file for file in path.parent.iterdir() if file.suffix not in (".py", ".pyc", "")
     }
     if path.suffix != ".py":
         return [file for name, file in beside.items() if f'"{name}"' in text or f"'{name}'" in text]
-    imported, strings = _mentions(text)
+    imported, strings, lists_itself = _mentions(text)
     files = []
     for level, module in imported:
         package = path.relative_to(SCRIPTS).parts[:-level] if level else ()
         files += _files_of([*package, *module.split(".")])
+    if lists_itself:
+        files += [file for file in path.parent.glob("*.py") if file.stem not in unused]
     return files + [beside[name] for name in sorted(strings & beside.keys())]
 
 
 @cache
-def _mentions(text: str) -> tuple[list[tuple[int, str]], set[str]]:
-    """Every (level, module) that a Python text imports, and every string in it."""
-    imported, strings = [], set()
+def _mentions(text: str) -> tuple[list[tuple[int, str]], set[str], bool]:
+    """Every (level, module) that a Python text imports, every string in it, and whether it names its `__path__`."""
+    imported, strings, lists_itself = [], set(), False
     for node in ast.walk(_tree(text)):
         if isinstance(node, ast.Import):
             imported += [(0, alias.name) for alias in node.names]
@@ -107,7 +110,9 @@ def _mentions(text: str) -> tuple[list[tuple[int, str]], set[str]]:
             imported += [(node.level, before + alias.name) for alias in node.names]
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             strings.add(node.value)
-    return imported, strings
+        elif isinstance(node, ast.Name) and node.id == "__path__":
+            lists_itself = True
+    return imported, strings, lists_itself
 
 
 def _files_of(parts: list[str]) -> list[Path]:
@@ -128,40 +133,40 @@ def _tree(text: str) -> ast.Module:
 
 
 @cache
-def _python_facts(text: str, layers: Layers) -> bytes:
-    body = _reached(_tree(text).body, layers) if layers.unused else _tree(text).body
-    return "\n".join(_dump(node, layers) for node in body if not _is_docstring(node)).encode()
+def _python_facts(text: str, records: Records) -> bytes:
+    body = _reached(_tree(text).body, records) if records.unused else _tree(text).body
+    return "\n".join(_dump(node, records) for node in body if not _is_docstring(node)).encode()
 
 
-def _dump(node: Any, layers: Layers) -> str:
+def _dump(node: Any, records: Records) -> str:
     """A node as text, without positions, docstrings and empty fields, which versions of Python differ in."""
     if isinstance(node, list):
-        return f"[{','.join(_dump(item, layers) for item in node)}]"
+        return f"[{','.join(_dump(item, records) for item in node)}]"
     if not isinstance(node, ast.AST):
         return repr(node)
     if isinstance(node, ast.Dict):
-        node = _without(node, layers)
+        node = _without(node, records)
     fields = []
     for name, value in ast.iter_fields(node):
         if name == "body" and isinstance(value, list) and value and _is_docstring(value[0]):
             value = value[1:]
         if value is not None and value != [] and name not in ("ctx", "kind", "type_comment"):
-            fields.append(f"{name}={_dump(value, layers)}")
+            fields.append(f"{name}={_dump(value, records)}")
     return f"{type(node).__name__}({','.join(fields)})"
 
 
-def _without(table: ast.Dict, layers: Layers) -> ast.Dict:
-    """A dict of layer kinds without those that are not used; any other dict as it is."""
+def _without(table: ast.Dict, records: Records) -> ast.Dict:
+    """A dict of records without those that are not used; any other dict as it is."""
     keys = [key.value if isinstance(key, ast.Constant) else None for key in table.keys]
-    if not layers.unused.intersection(keys) or not layers.kinds.issuperset(keys):
+    if not records.unused.intersection(keys) or not records.kinds.issuperset(keys):
         return table
-    kept = [number for number, key in enumerate(keys) if key not in layers.unused]
+    kept = [number for number, key in enumerate(keys) if key not in records.unused]
     return ast.Dict(
         [table.keys[number] for number in kept], [table.values[number] for number in kept]
     )
 
 
-def _reached(body: list[ast.stmt], layers: Layers) -> list[ast.stmt]:
+def _reached(body: list[ast.stmt], records: Records) -> list[ast.stmt]:
     """The statements of a module but for private definitions that nothing names once unused kinds are left out."""
     private = {}
     for node in body:
@@ -171,7 +176,7 @@ def _reached(body: list[ast.stmt], layers: Layers) -> list[ast.stmt]:
     kept = [node for node in body if not any(private.get(name) is node for name in _defines(node))]
     waiting = list(kept)
     while waiting:
-        for name in _names(waiting.pop(), layers):
+        for name in _names(waiting.pop(), records):
             node = private.pop(name, None)
             if node is not None and node not in kept:
                 kept.append(node)
@@ -190,13 +195,13 @@ def _defines(node: ast.stmt) -> list[str]:
     return []
 
 
-def _names(node: ast.AST, layers: Layers) -> Iterator[str]:
+def _names(node: ast.AST, records: Records) -> Iterator[str]:
     if isinstance(node, ast.Dict):
-        node = _without(node, layers)
+        node = _without(node, records)
     if isinstance(node, ast.Name):
         yield node.id
     for child in ast.iter_child_nodes(node):
-        yield from _names(child, layers)
+        yield from _names(child, records)
 
 
 def _is_docstring(node: ast.AST) -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from steptime import networks
+from steptime.networks.layers import LAYERS
 from steptime.prove import golden, training
 from steptime.prove.golden import Expected
 from worker import data
@@ -121,7 +122,7 @@ def _check_parameters(spec, expected, measured, details):
         return "; ".join([reason, *problems[:3]])
     if problems:
         return "the parameters differ: " + "; ".join(problems[:3])
-    spare = sum(4 * node["units"] for node in spec["nodes"] if node["op"] == "lstm")
+    spare = networks.count_spare_parameters(spec)
     if measured["frozen_parameters"] not in (0, spare):
         return (
             f"the framework carries {int(measured['frozen_parameters']):,} parameters that are not trained; "
@@ -197,7 +198,8 @@ def _explain_loss(spec, expected, measured):
     # weight (van Laarhoven 2017, section 2); with fixed statistics it does not.
     for node in spec["nodes"]:
         name = node["inputs"][0] + "/weight"
-        if node["op"] == "batch_norm" and name in gradients:
+        taken = LAYERS[node["op"]].normalises_by
+        if taken and name in gradients:
             start = expected.start[name]
             if (
                 abs(
@@ -205,7 +207,7 @@ def _explain_loss(spec, expected, measured):
                 )
                 > 1e-2
             ):
-                return f"{node['name']} does not use the mean and variance of the batch"
+                return f"{node['name']} does not use {taken}"
     return "all shapes are right, so a layer without parameters differs (activation, padding, pooling, dropout)"
 
 

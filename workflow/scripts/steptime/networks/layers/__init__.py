@@ -1,0 +1,77 @@
+"""Layer kinds: everything about a kind of layer stands in one record, in the module of its name in this folder."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from steptime.networks.records import Records
+
+Node = dict[str, Any]
+Shape = list[int]
+Arrays = dict[str, np.ndarray]
+Backward = Callable[[np.ndarray], tuple[list, Arrays]]
+
+# Biases start in +-0.02, not at 0, so that a proof sees one in the wrong place.
+BIAS_BOUND = 0.02
+
+
+def same_shape(node: Node, source: Shape) -> Shape:
+    """The shape of what changes each value on its own."""
+    return list(source)
+
+
+def parameter(node: Node, role: str, shape: Shape, bound: float, centre: float = 0.0) -> Node:
+    """A trainable parameter of a node, which starts uniform in centre +- bound.
+
+    Weights start with variance 1/fan-in (LeCun et al. 1998, "Efficient BackProp"). No start value is a special one such
+    as 0, so that the proof sees a parameter in the wrong place.
+    """
+    return {"name": f"{node['name']}/{role}", "shape": shape, "bound": bound, "centre": centre}
+
+
+def moved_once(node: Node, batch: int, weights: int) -> int:
+    """Numbers that move when a step reads and writes each array of a layer once (see `networks.bytes_per_step`)."""
+    back = node["inputs"] != ["input"]
+    source, result = batch * math.prod(node["in_shape"]), batch * math.prod(node["shape"])
+    return (5 + back) * weights + (1 + back + bool(weights)) * source + 2 * result
+
+
+def moved_by_fused(node: Node, batch: int, weights: int) -> int:
+    """Numbers that move for what a good implementation computes where its input is made or read: its weights alone."""
+    return 5 * weights
+
+
+@dataclass(frozen=True)
+class LayerKind:
+    """What a kind of layer is. Shapes and counts are of one sample; `node` is that of `networks.specification`."""
+
+    # (node, {role: array}, input arrays, batch first) -> the output, and a function from the gradient of the output to
+    # (gradients of the inputs, {role: gradient}). In float64, from the mathematics of the layer.
+    forward: Callable[..., tuple[np.ndarray, Backward]]
+    # Keys that a layer must have, those with a default, and those that only say that something is so.
+    needs: tuple[str, ...] = ()
+    defaults: dict[str, Any] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+    # How many inputs it takes.
+    inputs: int = 1
+    # (node, shapes of the inputs) -> shape of the output; raises ValueError where they do not fit.
+    shape: Callable[..., Shape] = same_shape
+    # (node) -> its trainable parameters, each made by `parameter`.
+    parameters: Callable[[Node], list[Node]] = lambda node: []
+    # Numbers that a framework may carry besides and not train.
+    spare_parameters: Callable[[Node], int] = lambda node: 0
+    # Whether it multiplies by weights: a paper's number of layers counts those.
+    counted: bool = False
+    # Multiply-adds forward, and those of them whose input has a gradient even where it is the network's first layer.
+    multiply_adds: Callable[[Node], int] = lambda node: 0
+    inner_multiply_adds: Callable[[Node], int] = lambda node: 0
+    # (node, mini-batch, number of its weights) -> numbers that a step reads from and writes to memory.
+    numbers_moved: Callable[[Node, int, int], int] = moved_once
+    # What it normalises by, in words: its output is blind to the length of a weight in front of it.
+    normalises_by: str = ""
+
+
+LAYERS = Records(__name__, __path__, "LAYER")

@@ -1,0 +1,20 @@
+"""The mean of each map of an image."""
+
+import numpy as np
+
+from steptime.networks.layers import LayerKind
+
+
+def shape(node, source):
+    channels, _, _ = source
+    return [channels]
+
+
+def forward(node, own, x):
+    def backward(dy):
+        return [np.broadcast_to(dy[:, :, None, None], x.shape) / x[0, 0].size], {}
+
+    return x.mean((2, 3)), backward
+
+
+LAYER = LayerKind(forward, shape=shape)

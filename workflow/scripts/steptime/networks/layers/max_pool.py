@@ -1,0 +1,26 @@
+"""The largest value of each window of an image; padding never is the largest."""
+
+import numpy as np
+
+from steptime.networks.layers import LayerKind
+from steptime.networks.windows import fold, pad, windowed_shape, windows
+
+
+def shape(node, source):
+    return windowed_shape(node, source[0], source)
+
+
+def forward(node, own, x):
+    padded = pad(x, node, -np.inf)
+    seen = windows(padded, node)
+    seen = seen.reshape(*seen.shape[:4], -1)
+    chosen = seen.argmax(-1)
+
+    def backward(dy):
+        pieces = dy[..., None] * (np.arange(seen.shape[-1]) == chosen[..., None])
+        return [fold(pieces, padded.shape, node)], {}
+
+    return seen.max(-1), backward
+
+
+LAYER = LayerKind(forward, needs=("kernel", "stride"), defaults={"padding": 0}, shape=shape)
