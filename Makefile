@@ -9,8 +9,18 @@ PYTHON ?=
 
 .PHONY: run test test-zoo docs report environments again inspect pack merge clean help venv
 
-CHOSEN = $(if $(GRID),--config grid=$(GRID) --)
-OWN = $(if $(PLATFORMS),--platforms $(PLATFORMS))
+quoted = '$(subst ','\'',$(1))'
+CHOSEN = $(if $(GRID),--config $(call quoted,grid=$(GRID)) --)
+OWN = $(if $(PLATFORMS),--platforms $(call quoted,$(PLATFORMS)))
+
+# What a user's shell has for other programs: packages of another Python, a locale that cannot say "±".
+unexport PYTHONPATH PYTHONHOME PYTHONINSPECT PYTHONOPTIMIZE PYTHONWARNINGS
+export PYTHONUTF8 := 1
+# Snakemake keeps a cache there; some containers have a HOME that nobody may write to.
+CACHE := $(shell cache="$${XDG_CACHE_HOME:-$$HOME/.cache}"; mkdir -p "$$cache" 2>&1 && test -w "$$cache" || echo none)
+ifneq ($(CACHE),)
+export XDG_CACHE_HOME := $(CURDIR)/.cache
+endif
 
 run: venv  ## set everything up, then: .venv/bin/snakemake --cores $(CORES) $(CHOSEN) $(TARGET)
 	@.venv/bin/snakemake --cores $(CORES) $(CHOSEN) $(TARGET)
@@ -31,18 +41,20 @@ environments: venv  ## make all frameworks' environments, or some: make environm
 	@workflow/scripts/launch environments.every --cores $(CORES) $(ONLY)
 
 again: venv  ## measure once more the cells that were measured while something else was at work
-	@cells=$$(workflow/scripts/launch cells.disturbed $(if $(GRID),--grid $(GRID))) && \
-		.venv/bin/snakemake --cores $(CORES) --force $(CHOSEN) $$cells
-	@.venv/bin/snakemake --cores $(CORES) $(CHOSEN) $(TARGET)
+	@cells=$$(workflow/scripts/launch cells.disturbed $(if $(GRID),--grid $(call quoted,$(GRID)))) && \
+		if [ -n "$$cells" ]; then \
+			.venv/bin/snakemake --cores $(CORES) --force $(CHOSEN) $$cells && \
+			.venv/bin/snakemake --cores $(CORES) $(CHOSEN) $(TARGET); \
+		fi
 
 inspect: venv  ## print all that a shard knows: make inspect SHARD=results/shards/...
-	@workflow/scripts/launch cells.inspect $(SHARD)
+	@workflow/scripts/launch cells.inspect $(call quoted,$(SHARD))
 
 pack: venv  ## put all results into one file, to carry to another machine: make pack TO=results.tar.gz
-	@workflow/scripts/launch cells.carry pack --to $(or $(TO),results.tar.gz) $(OWN)
+	@workflow/scripts/launch cells.carry pack --to $(call quoted,$(or $(TO),results.tar.gz)) $(OWN)
 
 merge: venv  ## take the results of another machine: make merge FROM=results.tar.gz (or another results folder)
-	@workflow/scripts/launch cells.carry take --from $(or $(FROM),$(error Name what to take: make merge FROM=results.tar.gz)) $(OWN)
+	@workflow/scripts/launch cells.carry take --from $(call quoted,$(or $(FROM),$(error Name what to take: make merge FROM=results.tar.gz))) $(OWN)
 
 clean:  ## remove .venv, the frameworks' environments and caches; results and logs stay
 	rm -rf .venv .environments .cache .pytest_cache .ruff_cache
@@ -53,4 +65,4 @@ help:  ## say what can be made
 	@echo '  CORES=16 TARGET=shi2016_table4 GRID=paper says how many cores, which table or figure, which grid; PYTHON=python3.12 which Python.'
 
 venv:
-	@PYTHON="$(PYTHON)" sh workflow/scripts/steptime/environments/bootstrap.sh
+	@PYTHON=$(call quoted,$(PYTHON)) sh workflow/scripts/steptime/environments/bootstrap.sh

@@ -21,7 +21,7 @@ RESULTS = Path("results")
 
 
 def main() -> None:
-    """Prints one path a line; exits with 1 when there is none."""
+    """Prints one path a line, and a sentence beside them when there is none."""
     parser = argparse.ArgumentParser(
         description="Print what was measured while something else was at work."
     )
@@ -41,10 +41,12 @@ def main() -> None:
     except (configuration.ConfigurationError, shard.ShardError) as error:
         sys.exit(str(error))
     if not paths:
-        sys.exit(
-            "Nothing was measured under disturbance on this machine: there is nothing to measure again."
+        print(
+            "Nothing was measured under disturbance on this machine: there is nothing to measure again.",
+            file=sys.stderr,
         )
-    print("\n".join(map(str, paths)))
+    for path in paths:
+        print(path)
 
 
 def planned(plan: grid.Plan) -> list[Path]:

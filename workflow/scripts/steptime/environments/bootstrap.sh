@@ -1,7 +1,10 @@
 #!/bin/sh
 # Makes .venv from requirements.lock, with the first Python that is new enough; PYTHON=... names another. Does nothing when
 # it stands already. What an interrupt leaves half made lacks the stamp, and is made again.
-cd "$(dirname "$0")/../../.." || exit 1
+CDPATH= cd "$(dirname "$0")/../../../.." || exit 1
+# Of the user's shell: another Python's packages and folders.
+unset PYTHONPATH PYTHONHOME PYTHONINSPECT PIP_TARGET PIP_PREFIX PIP_ROOT PIP_DRY_RUN
+export PIP_USER=0
 stamp=.venv/.steptime-lock
 # With the folder, since the commands in .venv/bin do not survive a move.
 made_of="$(cksum <requirements.lock) $PWD"
@@ -24,7 +27,8 @@ if command -v flock >/dev/null; then
     stands && exit 0
 fi
 
-for python in ${PYTHON:-python3 python python3.13 python3.12 python3.11} ""; do
+if [ -n "$PYTHON" ]; then set -- "$PYTHON"; else set -- python3 python python3.13 python3.12 python3.11; fi
+for python in "$@" ""; do
     [ -n "$python" ] || break
     "$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && break
 done

@@ -1,0 +1,103 @@
+"""What a user's shell may hold when `make` is called there: variables for other programs, odd names, no home."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HOSTILE = {
+    "PYTHONHOME": "nowhere",
+    "PYTHONINSPECT": "1",
+    "PYTHONOPTIMIZE": "2",
+    "PYTHONWARNINGS": "error",
+    "HOME": "/proc",
+    "LC_ALL": "C",
+    "PYTHONUTF8": "0",
+    "PYTHONCOERCECLOCALE": "0",
+    "CDPATH": "/",
+}
+
+
+@pytest.fixture(scope="module")
+def made(new_checkout):
+    """A checkout whose .venv stands, with the packages of the Python that runs the tests."""
+    checkout = new_checkout("faults")
+    tools = checkout.root / ".venv/bin"
+    tools.mkdir(parents=True)
+    for name in ("python", "snakemake"):
+        there = Path(sys.executable).with_name(name)
+        (tools / name).write_text(f'#!/bin/sh\nexec "{there}" "$@"\n')
+        (tools / name).chmod(0o755)
+    listed = (checkout.root / "requirements.lock").read_bytes()
+    sums = subprocess.run(["cksum"], input=listed, capture_output=True, check=True).stdout.decode()
+    (tools.parent / ".steptime-lock").write_text(f"{sums.strip()} {checkout.root}\n")
+    return checkout
+
+
+def make(checkout, *arguments, **variables):
+    kept = {
+        name: value
+        for name, value in checkout.environment().items()
+        if name not in ("XDG_CACHE_HOME", "MAKEFLAGS", "MAKELEVEL")
+    }
+    return subprocess.run(
+        ["make", *arguments],
+        cwd=checkout.root,
+        env=kept | {"STEPTIME_PYTHON": sys.executable} | variables,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+
+
+def test_variables_of_the_shell_do_not_reach_snakemake_and_the_programs(made, tmp_path):
+    """Another Python's packages, an ASCII locale, a home that nobody may write to."""
+    for name in ("yaml", "numpy"):
+        (tmp_path / f"{name}.py").write_text("raise ImportError('of another Python')")
+    variables = HOSTILE | {"PYTHONPATH": str(tmp_path)}
+    listed = make(made, "CORES=1 --list-rules", "GRID=faults", **variables)
+    assert listed.returncode == 0 and "measure_cell" in listed.stdout, listed.stdout
+    assert (made.root / ".cache/snakemake").is_dir()
+    again = make(made, "again", "GRID=faults", **variables)
+    assert again.returncode == 0 and "nothing to measure again" in again.stdout, again.stdout
+    shown = [made.root / "workflow/scripts/launch", "render.terminal_probe"]
+    (made.root / "workflow/scripts/steptime/render/terminal_probe.py").write_text("print('±')")
+    printed = subprocess.run(shown, env=os.environ | variables, capture_output=True)
+    assert printed.stdout == "±\n".encode(), printed.stderr
+
+
+def test_names_with_spaces_and_quotes_reach_a_program_whole(made):
+    source = 'of o\'Brien "$(x)" & co.tar.gz'
+    done = make(made, "merge", "FROM=" + source.replace("$", "$$"))
+    assert done.returncode != 0 and source in done.stdout, done.stdout
+    grid = made.root / "config/grids/my own grid.yaml"
+    grid.write_text((made.root / "config/grids/faults.yaml").read_text())
+    listed = make(made, "CORES=1 --list-rules", "GRID=my own grid")
+    assert listed.returncode == 0, listed.stdout
+
+
+def test_pip_set_up_for_another_folder_does_not_lead_the_packages_there(made, tmp_path):
+    """The steps of bootstrap.sh with stand-ins for the tools; what pip would have been told is kept."""
+    root = made.root
+    python = tmp_path / "a python"
+    seen = tmp_path / "seen"
+    python.write_text(
+        "#!/bin/sh\n"
+        f'env >>"{seen}"\n'
+        'case "$*" in "-m venv .venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python;; esac\n'
+    )
+    python.chmod(0o755)
+    (root / ".venv").rename(root / "kept")
+    try:
+        wishes = {"PIP_USER": "1", "PIP_TARGET": "t", "PIP_PREFIX": "p", "PYTHONPATH": "q"}
+        done = make(made, "venv", f"PYTHON={python}", **wishes)
+    finally:
+        subprocess.run(["rm", "-rf", root / ".venv"], check=True)
+        (root / "kept").rename(root / ".venv")
+    assert done.returncode == 0, done.stdout
+    lines = set(seen.read_text().splitlines())
+    assert "PIP_USER=0" in lines
+    assert not [line for line in lines if line.startswith(("PIP_TARGET", "PIP_PREFIX"))]
+    assert not lines & {"PYTHONPATH=q", "PIP_USER=1"}
