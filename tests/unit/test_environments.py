@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -312,3 +313,19 @@ def test_a_python_that_does_not_run_is_passed_over(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "_base_executable", str(shim), raising=False)
     found = interpreter.find(HERE, lambda *_: subprocess.CompletedProcess([], 1, ""))
     assert found != shim and (found is None or interpreter.version_of(found, HERE))
+
+
+def test_a_venv_that_stands_is_found_at_the_top_of_the_checkout(tmp_path):
+    script = Path("workflow/scripts/steptime/environments/bootstrap.sh")
+    python = tmp_path / ".venv/bin/python"
+    for folder in (python.parent, (tmp_path / script).parent):
+        folder.mkdir(parents=True)
+    shutil.copy(ROOT / script, tmp_path / script)
+    (tmp_path / "requirements.lock").write_text("uv==1\n")
+    python.write_text("#!/bin/sh\n")
+    python.chmod(0o755)
+    stamp = 'echo "$(cksum <requirements.lock) $PWD" >.venv/.steptime-lock'
+    subprocess.run(["sh", "-c", stamp], cwd=tmp_path, check=True)
+    done = subprocess.run(["sh", script], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert not (tmp_path / "workflow/.cache").exists()

@@ -1,6 +1,6 @@
 """Runs uv as pip is set up on this machine: its wheel folders, indexes and certificates. Needs no package.
 
-python -m environments.installer pip install --python .venv/bin/python -r requirements.lock
+python -m steptime.environments.installer pip install --python .venv/bin/python -r requirements.lock
 """
 
 import ast
