@@ -130,10 +130,11 @@ def new_checkout(tmp_path_factory):
             text=True,
         )
         for name in filter(None, listed.stdout.split("\0")):
-            if (ROOT / name).is_file() and not name.startswith("tests/"):
+            if (ROOT / name).exists() and not name.startswith("tests/"):
                 target = root / name
                 target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, target)
+                # A link to a folder stays one.
+                shutil.copy2(ROOT / name, target, follow_symlinks=False)
         if case:
             shutil.copytree(ROOT / "tests/cases" / case, root, dirs_exist_ok=True)
             for extra in root.glob("config/*.yaml.more"):

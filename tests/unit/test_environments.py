@@ -55,7 +55,7 @@ def checkout(tmp_path, monkeypatch):
 
 def command(root: Path) -> list[str]:
     """The command line that makes the environment tiny-1."""
-    options = {"spec": "envs/tiny-1.yaml", "environment": "tiny-1", "prepare": ""}
+    options = {"spec": str(root / "envs/tiny-1.yaml"), "environment": "tiny-1", "prepare": ""}
     options |= {"output": "tiny-1.json", "log": "logs/tiny-1.log"}
     named = [text for name, value in options.items() for text in (f"--{name}", value)]
     return [str(ROOT / "workflow/scripts/launch"), "environments.build", *named]
@@ -103,7 +103,9 @@ def test_a_mistake_in_a_file_is_one_sentence_and_no_result(checkout, text, said)
     (checkout / "envs/tiny-1.yaml").write_text(text)
     manifest, seen = make(checkout, expected=1)
     assert not manifest
-    assert seen.startswith("envs/tiny-1.yaml") and said in seen and seen.count("\n") == 1
+    assert (
+        seen.startswith(f"{checkout}/envs/tiny-1.yaml") and said in seen and seen.count("\n") == 1
+    )
 
 
 def test_an_environment_is_made_once_and_its_manifest_tells_nothing_of_the_checkout(checkout):

@@ -26,9 +26,6 @@ def ask(name, function, *arguments):
     except Exception as error:
         ASKED[name] = repr(error)
 
-rule all:
-    input: "second.txt"
-
 rule first:
     output: "first.html"
     shell: "touch {{output}}"
@@ -38,6 +35,11 @@ rule second:
     output: "second.txt"
     shell: "touch {{output}}"
 
+rule all:
+    input: "second.txt"
+
+make_by_default("all")
+
 ask("methods", lambda: sorted(deployment_methods()))
 ask("main", is_main_process)
 ask("counts", counts_jobs)
@@ -46,9 +48,12 @@ ask("inputs", inputs_of_rule, "all")
 ask("mark", lambda: mark_for_report(rules.first.output[0], category="a category"))
 ask("marked", lambda: [is_flagged(made.output[0], "report") for made in (rules.first, rules.second)])
 ask("chatter", hide_chatter)
+ask("shared out", share_out_host)
+ask("weights", lambda: [workflow.global_resources["host"].value, rules.first.rule.resources["host"].value])
+ask("at start", at_start, lambda: ASKED.update(begun=True))
 
 onstart:
-    ask("jobs", lambda: sorted(job.rule.name for job in jobs_to_run()))
+    ask("jobs", lambda: count_jobs_to_run("first", "second"))
     ask("outputs", lambda: sorted(map(str, outputs_of_jobs())))
     ask("limited", lambda: workflow.scheduler.job_rate_limiter is not None)
     ask("unlimit", start_jobs_at_once)
@@ -79,16 +84,20 @@ def here(tmp_path_factory):
         ("methods", []),
         ("main", True),
         ("counts", False),
-        ("rules", ["all", "first", "second"]),
+        ("rules", ["first", "second", "all"]),
         ("inputs", ["second.txt"]),
         ("mark", None),
         ("marked", [True, False]),
-        ("jobs", ["all", "first", "second"]),
+        ("jobs", 2),
         ("outputs", ["first.html", "second.txt"]),
         ("limited", True),
         ("unlimit", None),
         ("limited afterwards", False),
         ("chatter", None),
+        ("shared out", None),
+        ("weights", [100, 10]),
+        ("at start", None),
+        ("begun", True),
     ],
 )
 def test_snakemake_still_answers(here, name, expected):

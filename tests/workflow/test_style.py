@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 TOOLS = Path(sys.executable).parent
 RULES = [
     "Snakefile",
+    "workflow/Snakefile",
     *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "workflow/rules").rglob("*.smk")),
 ]
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-ROOT = Path(workflow.basedir)
 SCRIPTS = ROOT / "workflow" / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
@@ -29,7 +28,10 @@ NEEDED = (
 )
 if all(map(find_spec, NEEDED)):
     os.environ.setdefault("STEPTIME_PYTHON", sys.executable)
-os.environ.update(STEPTIME_DEPLOYMENT="conda" if "conda" in deployment_methods() else "venv")
+os.environ.update(
+    STEPTIME_LAUNCH=str(SCRIPTS / "launch"),
+    STEPTIME_DEPLOYMENT="conda" if "conda" in deployment_methods() else "venv",
+)
 
 try:
     CONFIGURATION = configuration.load(ROOT, config)
@@ -40,6 +42,7 @@ except configuration.ConfigurationError as error:
     sys.exit(str(error))
 
 hide_chatter()
+share_out_host()
 
 if is_main_process():
     adopt.adopt([*PLAN.cells.values(), *TRAININGS.values()])
@@ -121,7 +124,7 @@ def preparing_step(environment):
 def environment_digest(environment):
     """Digest of the pins of an environment and of the step that prepares it."""
     step = preparing_step(environment)
-    return pins.digest(pins.load(f"envs/{environment}.yaml", step), prepare.digest(step))
+    return pins.digest(pins.load(ROOT / f"envs/{environment}.yaml", step), prepare.digest(step))
 
 
 @cache
@@ -295,7 +298,7 @@ def mark_for_reports():
             if caption:
                 mark_for_report(
                     file,
-                    caption=workflow.current_basedir.join(f"workflow/report/{caption}.rst"),
+                    caption=str(ROOT / f"workflow/report/{caption}.rst"),
                     category=paper_of(entry) or "steptime",
                     labels={"name": entry.name, "kind": caption, "what": entry.docstring},
                 )
@@ -303,7 +306,7 @@ def mark_for_reports():
 
 def begin_run():
     """Notes how many cells this run will measure, for the progress that each of them prints."""
-    progress.begin(sum(job.rule.name in ("measure_cell", "train_network") for job in jobs_to_run()))
+    progress.begin(count_jobs_to_run("measure_cell", "train_network"))
     start_jobs_at_once()
 
 
@@ -313,4 +316,4 @@ def end_run(succeeded):
         file for file in outputs_of_jobs() if re.match(r"results/(tables|figures|report)/", file)
     ]
     status = "--succeeded" if succeeded else "--failed"
-    shell("workflow/scripts/launch render.summary {status} {files:q}")
+    shell('"$STEPTIME_LAUNCH" render.summary {status} {files:q}')

@@ -23,5 +23,5 @@ rule prepare_dataset:
         entry=lambda wildcards: digests.digest(CONFIGURATION.datasets[wildcards.dataset]),
         code=digests.program_digest("steptime.datasets.splits"),
     shell:
-        "workflow/scripts/launch datasets.splits --dataset {wildcards.dataset}"
+        '"$STEPTIME_LAUNCH" datasets.splits --dataset {wildcards.dataset}'
         " --train {output.train} --test {output.test} 2>&1 | tee {log} >&2"

@@ -1,6 +1,22 @@
 # What Snakemake does not promise to keep: its private names stand here and nowhere else. tests/workflow/test_engine.py
 # asks each of these functions in a run of its own, so that a new version of Snakemake says which of them it broke.
 
+import sys
+from pathlib import Path
+
+# The project's folder: found by this file, not by the folder that is worked in. The programs need it on this disk, and
+# Snakemake takes a module from elsewhere file by file, rules only.
+ROOT = Path(workflow.current_basedir.get_path_or_uri(secret_free=True)).absolute().parents[1]
+if not (ROOT / "workflow/scripts").is_dir():
+    sys.exit(
+        f"steptime is not on this disk ({ROOT}): clone it, and name its workflow/Snakefile here."
+    )
+
+
+def here_or_there(name):
+    """A file of the working folder, as of a user who deploys the workflow there, or else the project's own."""
+    return name if Path(name).exists() else str(ROOT / name)
+
 
 def deployment_methods():
     """How this run gets software, in lower case, such as {'conda'}; empty where environments are our own."""
@@ -19,13 +35,19 @@ def counts_jobs():
 
 
 def all_rules():
-    """Every rule that has been read so far."""
-    return list(workflow.rules)
+    """Every rule of this workflow that has been read so far, without those of another that has it as a module."""
+    return [entry for entry in workflow.rules if entry.module_globals is globals()]
 
 
-def jobs_to_run():
-    """The jobs that this run has to do, once they are known."""
-    return list(workflow.dag.needrun_jobs())
+def rule_of(name):
+    """A rule of this workflow by the name that it has here; a module's rules may be called otherwise outside."""
+    return getattr(rules, name).rule
+
+
+def count_jobs_to_run(*names):
+    """How many jobs of these rules the run has to do, once that is known."""
+    wanted = [rule_of(name) for name in names]
+    return sum(job.rule in wanted for job in workflow.dag.needrun_jobs())
 
 
 def outputs_of_jobs():
@@ -35,12 +57,50 @@ def outputs_of_jobs():
 
 def inputs_of_rule(name):
     """The input files of a rule."""
-    return list(map(str, workflow.get_rule(name).input))
+    return list(map(str, rule_of(name).input))
 
 
 def mark_for_report(file, **mark):
     """Shows an output file of a rule in `snakemake --report`, with the arguments of Snakemake's own `report`."""
     file.set_flags(file.flags | report(str(file), **mark).flags)
+
+
+def make_by_default(name):
+    """Makes a rule the one that is run when none is named; that of an included file is forgotten after it was read."""
+    workflow.default_target = rule_of(name).name
+
+
+def at_start(begin):
+    """Has `begin` called before the first job.
+
+    Of a module Snakemake leaves `onstart` out, and its programs would lack what the run must tell them.
+    """
+
+    def with_beginning(handler):
+        def both(log):
+            begin()
+            handler(log)
+
+        return both
+
+    register = workflow.onstart
+    workflow._onstart = with_beginning(workflow._onstart)
+    workflow.onstart = lambda handler: register(with_beginning(handler))
+
+
+def share_out_host():
+    """Gives the host to one cell at a time where no profile does, as where this workflow is a module of another.
+
+    A cell weighs 100, as much as there is, and every other job 10.
+    """
+    if counts_jobs() or not is_main_process():
+        return
+    if "host" not in workflow.resource_settings.resources:
+        workflow.register_resource("host", 100)
+    defaults = workflow.resource_settings._parsed_default_resources
+    for resources in (defaults, *(entry.resources for entry in workflow.rules)):
+        if "host" not in resources:
+            resources["host"] = 10
 
 
 def start_jobs_at_once():

@@ -3,7 +3,7 @@
 # Read here too, so that a mistake in a file of pins is one sentence.
 try:
     for environment in grid_environments():
-        pins.load(f"envs/{environment}.yaml", preparing_step(environment))
+        pins.load(ROOT / f"envs/{environment}.yaml", preparing_step(environment))
 except pins.PinsError as error:
     raise WorkflowError(str(error)) from None
 
@@ -35,7 +35,7 @@ rule build_environment:
         prepare=lambda wildcards: preparing_step(wildcards.environment),
         digest=lambda wildcards: environment_digest(wildcards.environment),
     shell:
-        "workflow/scripts/launch environments.build --spec {params.spec}"
+        '"$STEPTIME_LAUNCH" environments.build --spec {params.spec}'
         " --environment {wildcards.environment} --prepare={params.prepare}"
         " --output {output.manifest} --log {log}"
 
@@ -44,7 +44,6 @@ rule read_metadata:
     """Read what the package of a framework says of itself."""
     input:
         manifest="results/environments/{environment}.json",
-        code="workflow/scripts/steptime/environments/metadata.py",
     output:
         "results/metadata/{environment}.json",
     log:
@@ -53,6 +52,7 @@ rule read_metadata:
         "../../envs/workflow.yaml"
     params:
         package=lambda wildcards: CONFIGURATION.framework_of(wildcards.environment),
+        code=digests.program_digest("steptime.environments.metadata"),
     shell:
-        "workflow/scripts/launch environments.metadata --manifest {input.manifest} --package {params.package}"
+        '"$STEPTIME_LAUNCH" environments.metadata --manifest {input.manifest} --package {params.package}'
         " --output {output} 2>&1 | tee {log} >&2"

@@ -19,5 +19,5 @@ rule measure_cell:
     params:
         job=measuring_job,
     shell:
-        "workflow/scripts/launch cells.measure --job {params.job:q} --networks config/networks.yaml"
+        '"$STEPTIME_LAUNCH" cells.measure --job {params.job:q} --networks config/networks.yaml'
         " --manifest {input.manifest} --proof {input.proof} --shard {output.shard} --log {log}"

@@ -19,7 +19,7 @@ rule merge_shards:
         # The grid names the shards again inside the program: thousands of paths do not fit on a command line.
         config=json.dumps(config, sort_keys=True),
     shell:
-        "workflow/scripts/launch merge.shards --artefact {wildcards.artefact} --config {params.config:q}"
+        '"$STEPTIME_LAUNCH" merge.shards --artefact {wildcards.artefact} --config {params.config:q}'
         " --output {output} 2>&1 | tee {log} >&2"
 
 

@@ -21,5 +21,5 @@ rule prove_network:
     params:
         job=proving_job,
     shell:
-        "workflow/scripts/launch prove.network --job {params.job:q} --networks config/networks.yaml"
+        '"$STEPTIME_LAUNCH" prove.network --job {params.job:q} --networks config/networks.yaml'
         " --manifest {input.manifest} --proof {output.proof} --details {output.details} --log {log}"

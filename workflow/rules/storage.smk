@@ -45,7 +45,7 @@ rule share_platform:
     conda:
         "../../envs/workflow.yaml"
     shell:
-        "workflow/scripts/launch cells.carry pack --platform {wildcards.platform} --to {output} {OWN_PLATFORMS}"
+        '"$STEPTIME_LAUNCH" cells.carry pack --platform {wildcards.platform} --to {output} {OWN_PLATFORMS}'
         " 2>&1 | tee {log} >&2"
 
 
@@ -71,4 +71,4 @@ rule fetch_platform:
         # One after another: two platforms may bring the same proof.
         host=100,
     shell:
-        "workflow/scripts/launch cells.carry take --from {input} {OWN_PLATFORMS} 2>&1 | tee {log} >&2"
+        '"$STEPTIME_LAUNCH" cells.carry take --from {input} {OWN_PLATFORMS} 2>&1 | tee {log} >&2'

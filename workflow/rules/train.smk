@@ -24,7 +24,7 @@ rule train_network:
     params:
         job=training_job,
     shell:
-        "workflow/scripts/launch cells.train --job {params.job:q} --networks config/networks.yaml"
+        '"$STEPTIME_LAUNCH" cells.train --job {params.job:q} --networks config/networks.yaml'
         " --manifest {input.manifest} --proof {input.proof} --train {input.train} --test {input.test}"
         " --shard {output.shard} --log {log}"
 
@@ -44,4 +44,4 @@ rule merge_trainings:
     params:
         config=json.dumps(config, sort_keys=True),
     shell:
-        "workflow/scripts/launch merge.trainings --config {params.config:q} --output {output} 2>&1 | tee {log} >&2"
+        '"$STEPTIME_LAUNCH" merge.trainings --config {params.config:q} --output {output} 2>&1 | tee {log} >&2'

@@ -7,11 +7,11 @@ python -m report.startup --artefact shi2016_table4 --config '{"grid": "quick"}' 
 import argparse
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from steptime import project
 from steptime.artefacts import bars, common
 from steptime.artefacts.inputs import Frameworks, read_yaml
 from steptime.machine import interference
@@ -108,7 +108,9 @@ def build(
 
 
 def _make(options: argparse.Namespace) -> None:
-    plan = grid.expand(configuration.load(Path(), options.config), len(os.sched_getaffinity(0)))
+    plan = grid.expand(
+        configuration.load(project.ROOT, options.config), len(os.sched_getaffinity(0))
+    )
     starts = read_starts(plan.artefacts[options.artefact])
     frameworks, catalogue = Frameworks(options.frameworks), read_yaml(options.networks)
     data, layout, page = build(starts, frameworks, catalogue)

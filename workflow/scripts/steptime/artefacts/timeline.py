@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from steptime import project
 from steptime.artefacts import common
 from steptime.artefacts.inputs import Frameworks
 from steptime.cells import shard
@@ -137,7 +138,9 @@ def draw(spans: pd.DataFrame, frameworks: Frameworks) -> tuple[pd.DataFrame, Fig
 
 
 def _make(options: argparse.Namespace) -> None:
-    plan = grid.expand(configuration.load(Path(), options.config), len(os.sched_getaffinity(0)))
+    plan = grid.expand(
+        configuration.load(project.ROOT, options.config), len(os.sched_getaffinity(0))
+    )
     spans = read_spans([Path("results/shards") / f"{key}.parquet" for key in plan.cells])
     print(sentence(spans))
     figures.write(options.figure_prefix, *draw(spans, Frameworks(options.frameworks)))

@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 
+from steptime import project
 from steptime.artefacts import common, efficiency, startup, tiles
 from steptime.artefacts.inputs import (
     ARITHMETIC,
@@ -126,7 +127,9 @@ def build(
 
 
 def _make(options: argparse.Namespace) -> None:
-    plan = grid.expand(configuration.load(Path(), options.config), len(os.sched_getaffinity(0)))
+    plan = grid.expand(
+        configuration.load(project.ROOT, options.config), len(os.sched_getaffinity(0))
+    )
     starts = startup.read_starts(plan.artefacts[options.artefact])
     measured = read_measured(options.merged)
     peaks = {path.stem: read_json(path) for path in options.peaks}

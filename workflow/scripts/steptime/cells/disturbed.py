@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from steptime import machine
+from steptime import machine, project
 from steptime.cells import shard
 from steptime.machine import interference
 from steptime.plan import configuration, grid
@@ -28,10 +28,10 @@ def main() -> None:
     parser.add_argument("--grid", help="the grid, if it is not the one of config/config.yaml")
     chosen = parser.parse_args().grid
     try:
-        config = yaml.safe_load(Path("config/config.yaml").read_text()) | (
+        config = yaml.safe_load(project.path("config/config.yaml").read_text()) | (
             {"grid": chosen} if chosen else {}
         )
-        loaded, cores = configuration.load(Path(), config), len(os.sched_getaffinity(0))
+        loaded, cores = configuration.load(project.ROOT, config), len(os.sched_getaffinity(0))
         here = machine.identify(machine.describe())
         paths = planned(grid.expand(loaded, cores))
         paths += [

@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 import yaml
 
-from steptime import machine, networks
+from steptime import machine, networks, project
 from steptime.cells import software
 from steptime.cells.surroundings import Surroundings
 from steptime.environments import interpreter
@@ -110,7 +110,8 @@ def parse(description: str, **others: str) -> argparse.Namespace:
         "shard": "the Parquet file to write",
         "log": "what the framework prints",
     }.items():
-        parser.add_argument(f"--{name}", required=True, type=Path, help=text)
+        kind = project.path if name == "networks" else Path
+        parser.add_argument(f"--{name}", required=True, type=kind, help=text)
     return parser.parse_args()
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from steptime import project
 from steptime.atomic import atomic_write
 from steptime.datasets import DatasetError, files, formats
 
@@ -36,7 +37,7 @@ def main() -> None:
     for name in ("train", "test"):
         parser.add_argument(f"--{name}", required=True, type=Path, help="the file to write")
     options = parser.parse_args()
-    catalogue = yaml.safe_load(Path("config/datasets.yaml").read_text())
+    catalogue = yaml.safe_load(project.path("config/datasets.yaml").read_text())
     try:
         prepare(
             catalogue[options.dataset],

@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
+from steptime import project
 from steptime.atomic import atomic_write
 from steptime.environments import installer, interpreter, libraries, pins, prepare
 from steptime.environments.prepare import InstallError
@@ -288,7 +289,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description="Make the environment of a framework from its file of pins."
     )
-    parser.add_argument("--spec", required=True, type=Path, help="conda file with the pins")
+    parser.add_argument("--spec", required=True, type=project.path, help="conda file with the pins")
     parser.add_argument("--environment", required=True, help="name of the environment")
     parser.add_argument("--prepare", required=True, help="the preparing step, '' for none")
     parser.add_argument("--output", required=True, type=Path, help="manifest to write")

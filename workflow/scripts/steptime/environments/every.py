@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from steptime import project
 from steptime.environments import interpreter, pins
 from steptime.plan import configuration
 
@@ -64,10 +65,10 @@ def main() -> None:
 
 def chosen(names: list[str]) -> list[str]:
     """The named environments, or all of the catalogue. Raises ConfigurationError, PinsError for a mistake in any."""
-    loaded = configuration.load(Path(), {"grid": GRID})
+    loaded = configuration.load(project.ROOT, {"grid": GRID})
     names = names or loaded.grid["environments"]
     for name in names:
-        pins.load(f"envs/{name}.yaml", loaded.entry_of(name).get("prepare", ""))
+        pins.load(project.path(f"envs/{name}.yaml"), loaded.entry_of(name).get("prepare", ""))
     return list(dict.fromkeys(names))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from steptime import machine
+from steptime import machine, project
 from steptime.cells import shard
 from steptime.machine import placement
 from steptime.merge import MixedRowsError
@@ -39,7 +39,9 @@ def main() -> None:
     # What is read stays until the end, and to look for garbage among it takes a fifth of the time.
     gc.disable()
     try:
-        plan = grid.expand(configuration.load(Path(), options.config), len(os.sched_getaffinity(0)))
+        plan = grid.expand(
+            configuration.load(project.ROOT, options.config), len(os.sched_getaffinity(0))
+        )
         merged = merge(plan.artefacts[options.artefact])
     except (configuration.ConfigurationError, shard.ShardError, MixedRowsError) as error:
         print(error, file=sys.stderr)

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from steptime import machine
+from steptime import machine, project
 from steptime.atomic import atomic_write
 from steptime.cells import shard
 from steptime.cells.shard import FOOTER, ShardError
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--output", required=True, type=Path)
     options = parser.parse_args()
     try:
-        loaded = configuration.load(Path(), options.config)
+        loaded = configuration.load(project.ROOT, options.config)
         merged = merge(
             list(trainings.expand(loaded, len(os.sched_getaffinity(0)))), trainings.missing(loaded)
         )

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import yaml
 
-from steptime import machine, networks
+from steptime import machine, networks, project
 from steptime.atomic import atomic_write
 from steptime.cells.measure import MEMORY_SHARE, fill
 from steptime.environments import interpreter
@@ -36,7 +36,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Prove a network in an environment.")
     parser.add_argument("--job", required=True, type=json.loads, help="what to prove, as JSON")
     for name in ("networks", "manifest", "proof", "details", "log"):
-        parser.add_argument(f"--{name}", required=True, type=Path)
+        kind = project.path if name == "networks" else Path
+        parser.add_argument(f"--{name}", required=True, type=kind)
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     job, manifest = options.job, json.loads(options.manifest.read_text())
