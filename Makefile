@@ -7,7 +7,7 @@ GRID ?=
 ONLY ?=
 PYTHON ?=
 
-.PHONY: run test test-zoo docs report environments again inspect pack merge clean help venv
+.PHONY: run test test-zoo docs report environments again reference inspect pack merge clean help venv
 
 quoted = '$(subst ','\'',$(1))'
 CHOSEN = $(if $(GRID),--config $(call quoted,grid=$(GRID)) --)
@@ -46,6 +46,9 @@ again: venv  ## measure once more the cells that were measured while something e
 			.venv/bin/snakemake --cores $(CORES) --force $(CHOSEN) $$cells && \
 			.venv/bin/snakemake --cores $(CORES) $(CHOSEN) $(TARGET); \
 		fi
+
+reference: venv  ## write docs/reference/configuration.md anew from config/schemas/
+	@workflow/scripts/launch plan.reference > docs/reference/configuration.md
 
 inspect: venv  ## print all that a shard knows: make inspect SHARD=results/shards/...
 	@workflow/scripts/launch cells.inspect $(call quoted,$(SHARD))

@@ -133,7 +133,7 @@ def framework_facts(environment, network, *tasks):
     framework = CONFIGURATION.entry_of(environment)
     return {
         "adapter": framework["adapter"],
-        "variables": framework.get("variables", {}),
+        "variables": framework["variables"],
         "worker_digest": worker_digest(framework["adapter"], network, *tasks),
     }
 

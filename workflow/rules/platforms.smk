@@ -88,7 +88,7 @@ def asked_of_slurm(seconds=CONFIGURATION.grid["limits"]["seconds"]):
         # the supervisor could not take one of each.
         "cpus_per_task": from_cluster(lambda needs: needs["cores"]),
         "slurm_extra": from_cluster(
-            lambda needs: f"--exclusive {needs['cluster'].get('extra', '')}".strip()
+            lambda needs: f"--exclusive {needs['cluster']['extra']}".strip()
         ),
         "runtime": from_cluster(lambda needs: math.ceil(seconds / 60) + START_MINUTES),
     }

@@ -1,5 +1,6 @@
 """Reads the configuration, checks it against its schemas, and says in one sentence what is wrong with it."""
 
+import copy
 import difflib
 import string
 from dataclasses import dataclass
@@ -58,7 +59,7 @@ class Configuration:
     def entry_of(self, environment: str) -> dict[str, Any]:
         """The entry of the environment's framework, with what differs in this environment in its place."""
         entry = self.frameworks[self.framework_of(environment)]
-        return entry | entry.get("differing", {}).get(environment, {})
+        return entry | entry["differing"].get(environment, {})
 
 
 def load(root: Path, config: dict[str, Any]) -> Configuration:
@@ -87,7 +88,7 @@ def load(root: Path, config: dict[str, Any]) -> Configuration:
         chosen_grid["environments"] = [
             name for framework in every for name in framework["environments"]
         ]
-    data = config.get("data", {})
+    data = config["data"]
     for name in data:
         if name not in content["datasets"]:
             raise ConfigurationError(
@@ -95,7 +96,7 @@ def load(root: Path, config: dict[str, Any]) -> Configuration:
             )
     loaded = Configuration(grid=chosen_grid, grid_name=path.stem, data=data, **content)
     for name, framework in loaded.frameworks.items():
-        for environment in framework.get("differing", {}):
+        for environment in framework["differing"]:
             if environment not in framework["environments"]:
                 where = f"the environments of {name} in config/frameworks.yaml, which 'differing' speaks of"
                 raise ConfigurationError(
@@ -149,11 +150,41 @@ def read(path: Path, schema: Path) -> Any:
 
 
 def check(content: Any, schema: Path, where: str) -> None:
-    """Raises ConfigurationError with one sentence when the schema does not accept the content."""
-    validator = Draft202012Validator(yaml.load(schema.read_text(), Loader=_LOADER))
-    error = best_match(validator.iter_errors(content))
+    """Fills in, in place, what holds where the content says nothing.
+
+    Raises ConfigurationError with one sentence when the schema does not accept the content.
+    """
+    accepted = yaml.load(schema.read_text(), Loader=_LOADER)
+    error = best_match(Draft202012Validator(accepted).iter_errors(content))
     if error is not None:
         raise ConfigurationError(f"{where}: {_sentence(error)}")
+    fill(content, accepted, accepted.get("$defs", {}))
+
+
+def fill(content: Any, schema: dict[str, Any], named: dict[str, Any]) -> None:
+    """Adds to content that a schema accepts, in place, the schema's `default` of each key that is left out.
+
+    `named` are the schemas that others refer to.
+    """
+    schema = resolved(schema, named)
+    if isinstance(content, dict):
+        known = schema.get("properties", {})
+        for key, part in known.items():
+            if "default" in part:
+                content.setdefault(key, copy.deepcopy(part["default"]))
+        for key, value in content.items():
+            part = known.get(key, schema.get("additionalProperties"))
+            if isinstance(part, dict):
+                fill(value, part, named)
+    elif isinstance(content, list) and "items" in schema:
+        for value in content:
+            fill(value, schema["items"], named)
+
+
+def resolved(schema: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
+    """A schema with the one that it refers to, and with what it says itself, such as its description."""
+    name = schema.get("$ref", "").rpartition("/")[2]
+    return named[name] | schema if name else schema
 
 
 def unknown(kind: str, name: str, known: list[str], where: str) -> str:
@@ -168,7 +199,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 def _check_variables(framework: str, entry: dict[str, Any]) -> None:
     """Raises ConfigurationError for a variable of a framework that cannot be filled in."""
-    for part in (entry, *entry.get("differing", {}).values()):
+    for part in (entry, *entry["differing"].values()):
         for variable, value in part.get("variables", {}).items():
             where = f"config/frameworks.yaml, {variable} of {framework}"
             try:
