@@ -60,7 +60,7 @@ def test_what_a_worker_leaves_behind_is_removed_and_its_settings_stay_with_its_e
     monkeypatch.setenv("HOME", str(tmp_path))
     prefix = stand_in(tmp_path, LITTERS)
     outcome = supervise.run_worker(
-        prefix, {"device": "cpu"}, [0], {}, 20, 2**40, tmp_path / "cell.log"
+        prefix, {"task": "step", "device": "cpu"}, [0], {}, 20, 2**40, tmp_path / "cell.log"
     )
     assert outcome.status == "ok", outcome
     left = outcome.events["done"]["left"]
@@ -71,7 +71,7 @@ def test_what_a_worker_leaves_behind_is_removed_and_its_settings_stay_with_its_e
 def run(tmp_path, text, *, seconds=20.0, cpus=(0,)):
     """The outcome of a worker that runs `text`, in which `tell(event, ...)` speaks to the supervisor."""
     prefix = stand_in(tmp_path, SPEAKS + text)
-    job, log = {"device": "cpu"}, tmp_path / "logs/cell.log"
+    job, log = {"task": "step", "device": "cpu"}, tmp_path / "logs/cell.log"
     return supervise.run_worker(prefix, job, list(cpus), {}, seconds, 2**40, log)
 
 
@@ -91,7 +91,7 @@ def test_a_worker_that_found_the_disk_full_is_no_result(tmp_path, monkeypatch, l
     run = functools.partial(
         supervise.run_worker,
         prefix,
-        {"device": "cpu"},
+        {"task": "step", "device": "cpu"},
         [0],
         {},
         20,

@@ -1,8 +1,14 @@
-"""Ctrl-C at the terminal in mid-cell, and the same command again."""
+"""Ctrl-C at the terminal in mid-cell, a closed terminal, two runs at once, and the same command again."""
 
+import os
 import signal
 import subprocess
 import time
+
+import psutil
+import pytest
+
+from steptime.cells import shard
 
 TABLE = ("--config", "grid=faults", "--", "shi2016_table4")
 GOOD, HANGING = (f"standin-1.0.{mode}-tiny-b16-t1-d1-r1" for mode in ("good", "hangs"))
@@ -40,3 +46,52 @@ def test_an_interrupted_cell_is_the_only_one_to_be_measured_again(new_checkout):
     )
     assert set(checkout.shards()) == {GOOD, HANGING}
     assert checkout.times()[GOOD] == measured[GOOD]
+
+
+def chosen(checkout, modes, seconds):
+    """Only these modes of the stand-in, with another limit."""
+    grid = checkout.root / "config/grids/faults.yaml"
+    text = (
+        grid.read_text().replace(", broken-1.0", "").replace("seconds: 4,", f"seconds: {seconds},")
+    )
+    before, _, after = text.partition("standin: [")
+    grid.write_text(f"{before}standin: [{modes}]{after.partition(']')[2]}")
+
+
+@pytest.mark.parametrize("number, group", [(signal.SIGKILL, False), (signal.SIGHUP, True)])
+def test_a_killed_run_takes_its_cell_with_it_and_the_same_command_goes_on(
+    new_checkout, number, group
+):
+    """Snakemake alone is killed, or the terminal is closed."""
+    checkout = new_checkout("faults")
+    chosen(checkout, "hangs", 60)
+    running = checkout.start(*TABLE)
+    assert any("standin-1.0 hangs, tiny" in line for line in running.stdout)
+    time.sleep(1)
+    below = psutil.Process(running.pid).children(recursive=True)
+    (os.killpg if group else os.kill)(running.pid, number)
+    running.wait()
+    _, left = psutil.wait_procs(below, timeout=10)
+    assert not left and not checkout.shards() and not checkout.leftovers()
+    chosen(checkout, "hangs", 2)
+    again = checkout.snakemake(*TABLE)
+    assert again.returncode == 0, again.stdout
+    assert "had left this folder locked: it is open again" in again.stdout
+    assert set(checkout.shards()) == {HANGING}
+
+
+def test_cells_of_two_runs_are_never_side_by_side(new_checkout):
+    checkouts = [new_checkout("faults"), new_checkout("faults")]
+    for checkout in checkouts:
+        chosen(checkout, "good, nan", 60)
+    runs = [checkout.start(*TABLE) for checkout in checkouts]
+    printed = "".join(run.communicate(timeout=300)[0] for run in runs)
+    assert "waits for its turn: another run measures on this machine" in printed
+    spans = []
+    for checkout in checkouts:
+        for path in checkout.shards().values():
+            row, _, footer = shard.read_parts(path)
+            spans.append((row["started_at"].isoformat(), footer["ended_at"]))
+    assert len(spans) == 4
+    spans.sort()
+    assert all(one[1] <= other[0] for one, other in zip(spans, spans[1:], strict=False)), spans

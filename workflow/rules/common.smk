@@ -17,7 +17,7 @@ from steptime import networks
 from steptime.cells import adopt
 from steptime.environments import pins, prepare
 from steptime.plan import configuration, digests, grid, trainings
-from steptime.supervisor import progress
+from steptime.supervisor import holding, progress
 
 # Planning makes millions of objects that all stay; to look for garbage among them took a fifth of its time.
 gc.set_threshold(200_000, 50, 100)
@@ -45,6 +45,9 @@ hide_chatter()
 share_out_host()
 
 if is_main_process():
+    # Held until this process ends; the cells end with it.
+    HELD = holding.hold()
+    os.environ["STEPTIME_RUN"] = str(os.getpid())
     adopt.adopt([*PLAN.cells.values(), *TRAININGS.values()])
 
 # The artefact whose cells stand for the grid where an artefact tells of all networks: each at one mini-batch size.

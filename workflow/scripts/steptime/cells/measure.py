@@ -212,7 +212,7 @@ class Attempt:
             "environment_digest": self.manifest["digest"],
             "machine_id": machine.identify(self.surroundings.machine),
             "workflow_commit": self.surroundings.workflow["commit"],
-            "started_at": self.began,
+            "started_at": outcome.span[0] if outcome.span else self.began,
         }
         return cell | disturbed | facts | (self.devices.columns() if self.devices else {})
 
@@ -232,7 +232,9 @@ class Attempt:
             "workflow": self.surroundings.workflow,
             "job": self.job,
             "worker": outcome.events,
-            "ended_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "ended_at": (outcome.span[1] if outcome.span else datetime.now(UTC)).isoformat(
+                timespec="milliseconds"
+            ),
         }
         try:
             write(self.options.shard, facts, rows, footer)

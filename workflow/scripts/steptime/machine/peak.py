@@ -34,6 +34,7 @@ import psutil
 from steptime import machine
 from steptime.atomic import atomic_write
 from steptime.machine import interference
+from steptime.machine.alone import alone
 from steptime.plan.digests import SCRIPTS
 from steptime.supervisor.supervise import environment
 
@@ -69,8 +70,9 @@ def main() -> None:
 def measure(threads: int) -> dict[str, Any]:
     """What `measure_once` returns, of the first try without interference or else of the fastest; `disturbed` says."""
     tries: list[dict[str, Any]] = []
-    while len(tries) < TRIES and not (tries and not tries[-1]["disturbed"]):
-        tries.append(measure_once(threads))
+    with alone():
+        while len(tries) < TRIES and not (tries and not tries[-1]["disturbed"]):
+            tries.append(measure_once(threads))
     quiet = [found for found in tries if not found["disturbed"]]
     if not quiet:
         print(

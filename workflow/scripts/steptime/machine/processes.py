@@ -13,6 +13,16 @@ PR_SET_CHILD_SUBREAPER = 36
 ENDING_SECONDS = 5.0
 
 
+def ancestors() -> list[int]:
+    """The processes above this one, the nearest first."""
+    found = [os.getppid()]
+    while found[-1] > 1:
+        # The name in parentheses may hold anything; the state and the parent come after it.
+        fields = _text(f"/proc/{found[-1]}/stat").rpartition(")")[2].split()
+        found.append(int(fields[1]) if len(fields) > 1 else 0)
+    return found
+
+
 def adopt_orphans() -> set[int]:
     """Makes this process the parent of what its children leave behind; returns the children that it has now."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)

@@ -8,15 +8,18 @@ import selectors
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
 from steptime.machine import interference, processes
+from steptime.machine.alone import alone
 from steptime.plain import plain, plain_values
 
 POLL_SECONDS = 0.5
@@ -31,6 +34,10 @@ PR_SET_PDEATHSIG = 1
 # After its last word a worker ends by itself; what still holds its pipe then is not waited for.
 ENDING_SECONDS = 2.0
 LAST_WORDS = ("done", "failed")
+# Snakemake's process, as common.smk tells it; None where it is not above this one, as on a cluster.
+RUN = next(
+    (pid for pid in processes.ancestors() if str(pid) == os.environ.get("STEPTIME_RUN")), None
+)
 # The events between which a worker does what it is measured by.
 BEGINNINGS = ("warmup", "began")
 ENDS = ("sampled", "trained")
@@ -61,6 +68,8 @@ class Outcome:
     peak_memory_bytes: int | None = None
     snapshots: list[interference.Snapshot] = field(default_factory=list)
     libraries: list[str] = field(default_factory=list)
+    # From when to when it had the machine; None where it was not run.
+    span: tuple[datetime, datetime] | None = None
 
 
 def run_worker(
@@ -79,8 +88,30 @@ def run_worker(
     `meanwhile` is called once the worker has started: slow imports of this process hide behind the framework's own.
     `watches` look at what it uses. The worker is killed after `limit_seconds`, when its resident
     memory passes `limit_bytes`, and when this process dies.
-    Raises OSError where it failed for want of space on the disk, which says nothing of the framework.
+    Raises OSError where it failed for want of space on the disk, which says nothing of the framework. Waits until no
+    other run measures on this machine; what is not measured (`proof`) may be beside its like.
     """
+    with alone(beside=job["task"] == "proof"):
+        _end_with_the_run()
+        began = datetime.now(UTC)
+        outcome = _run_worker(
+            prefix, job, cpus, variables, limit_seconds, limit_bytes, log, meanwhile, watches
+        )
+        outcome.span = (began, datetime.now(UTC))
+        return outcome
+
+
+def _run_worker(
+    prefix: Path,
+    job: dict[str, Any],
+    cpus: list[int],
+    variables: dict[str, str],
+    limit_seconds: float,
+    limit_bytes: int,
+    log: Path,
+    meanwhile: Callable[[], None],
+    watches: Sequence[Watch],
+) -> Outcome:
     log.parent.mkdir(parents=True, exist_ok=True)
     reading, writing = os.pipe()
     kills_before = _kernel_kills()
@@ -187,6 +218,7 @@ def _watch(
                 if name in LAST_WORDS:
                     _await_end(worker)
                     return
+        _end_with_the_run()
         for watch in watches:
             watch.look(worker.pid)
         resident, peak = processes.memory(worker.pid)
@@ -207,6 +239,12 @@ def _watch(
     # The pipe is closed by the end of the process, or by a framework that closes what it does not know.
     if not _await_end(worker):
         outcome.status, outcome.reason = "crashed", "the worker closed its pipe before it was done"
+
+
+def _end_with_the_run() -> None:
+    """Ends this process where Snakemake has ended: its cell would go on beside those of the next run."""
+    if RUN and RUN not in processes.ancestors():
+        sys.exit("The run has ended, and so does this cell: nothing of it is kept.")
 
 
 def _await_end(worker: subprocess.Popen[bytes]) -> bool:

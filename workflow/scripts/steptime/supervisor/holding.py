@@ -1,0 +1,51 @@
+"""Whether a run is at work in a folder: a lock of the kernel's that ends with its process, as Snakemake's does not.
+
+A closed terminal, a power cut or `kill -9` leaves Snakemake's lock, and the same command would be refused for ever.
+"""
+
+import fcntl
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+FOLDER = Path(".snakemake")
+
+
+def hold(folder: Path = FOLDER) -> int | None:
+    """Holds the folder of a run until this process ends, and opens what a run that was killed has left locked.
+
+    Returns the file that is locked; None where the file system knows no such locks.
+    """
+    try:
+        (folder / "steptime").mkdir(parents=True, exist_ok=True)
+        file = os.open(folder / "steptime" / "held", os.O_RDWR | os.O_CREAT, 0o666)
+        with suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _open_left_locks(folder / "locks", file)
+        fcntl.flock(file, fcntl.LOCK_SH)
+    except OSError:
+        return None
+    return file
+
+
+def _open_left_locks(locks: Path, file: int) -> None:
+    """Nobody holds the folder, so its locks are of nobody; but another host may not tell this one what it holds."""
+    here, last = os.uname().nodename, os.read(file, 256).decode(errors="replace")
+    left = list(locks.glob("*"))
+    if left and last != here:
+        _say(
+            f"A run on {last or 'some machine'} has locked this folder. If it is at work no more, open it with "
+            "`snakemake --unlock`."
+        )
+        return
+    for lock in left:
+        lock.unlink(missing_ok=True)
+    if left:
+        _say("A run that was killed had left this folder locked: it is open again.")
+    os.ftruncate(file, 0)
+    os.pwrite(file, here.encode(), 0)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
