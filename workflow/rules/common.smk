@@ -47,7 +47,7 @@ share_out_host()
 if is_main_process():
     # Held until this process ends; the cells end with it.
     HELD = holding.hold()
-    os.environ["STEPTIME_RUN"] = str(os.getpid())
+    os.environ.update(STEPTIME_RUN=str(os.getpid()))
     adopt.adopt([*PLAN.cells.values(), *TRAININGS.values()])
 
 # The artefact whose cells stand for the grid where an artefact tells of all networks: each at one mini-batch size.
