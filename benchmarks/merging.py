@@ -23,7 +23,7 @@ from steptime.cells import shard  # noqa: E402
 from steptime.plan import configuration, grid  # noqa: E402
 
 COUNTS = [int(text) for text in sys.argv[1:]] or [2_500, 5_000, 10_000]
-ARTEFACT = "shi2016_table4"
+ARTEFACT = "steptime_times"
 PACKAGES = {f"package-{number}": "1.0" for number in range(60)}
 
 

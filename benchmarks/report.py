@@ -23,9 +23,11 @@ sys.path[:0] = [str(ROOT / "workflow" / "scripts"), str(ROOT / "tests")]
 
 import browser  # noqa: E402
 
-from steptime.artefacts.inputs import Frameworks, read_measured, read_yaml  # noqa: E402
 from steptime.cells import shard  # noqa: E402
+from steptime.merge.measured import read_measured  # noqa: E402
 from steptime.page import page  # noqa: E402
+from steptime.reading import read_yaml  # noqa: E402
+from steptime.render.frameworks import Frameworks  # noqa: E402
 
 CELLS = 20_000
 SAMPLES = 6

@@ -8,7 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from steptime.artefacts.inputs import Frameworks, read_measured
+from steptime.merge.measured import read_measured
+from steptime.render.frameworks import Frameworks
+from steptime.render.tables import Page
 
 ROOT = Path(__file__).parents[1]
 CATALOGUE = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
@@ -49,6 +51,11 @@ PEAK = {
         for threads in (1, 2)
     },
 }
+
+
+def words():
+    """A page for a table to write its facts and notes into."""
+    return Page("a_b", "Title", "Caption.", "A paper")
 
 
 def measured(tmp_path, *cells):

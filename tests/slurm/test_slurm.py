@@ -40,7 +40,7 @@ class Run:
             *arguments,
             *config,
             "--",
-            "shi2016_table4",
+            "steptime_times",
         )
         self.checkout = checkout
         self.output = (checkout.root / f"{time.monotonic_ns()}.txt").open("w")
@@ -183,7 +183,7 @@ def test_no_two_cells_share_a_node(runs):
 
 
 def test_the_table_has_a_column_of_each_platform(runs):
-    table = (runs["five"].checkout.root / "results/tables/shi2016_table4.md").read_text()
+    table = (runs["five"].checkout.root / "results/tables/steptime_times.md").read_text()
     for platform in PLACES:
         assert f"Here: {platform}" in table, table
 

@@ -12,20 +12,21 @@ from steptime.artefacts import (
     agreement,
     evidence,
     findings,
-    grouped,
     hardware,
     principles,
-    properties,
     scaling,
-    scatter,
     times,
+    trainings,
     transfer,
 )
 from steptime.artefacts import topology as drawn
-from steptime.artefacts.inputs import Frameworks, Measured, read_printed, read_yaml
+from steptime.artefacts.inputs import read_printed
 from steptime.environments import metadata
 from steptime.machine import topology
+from steptime.merge.measured import Measured
+from steptime.reading import read_yaml
 from steptime.render import tables
+from steptime.render.frameworks import Frameworks
 
 ROOT = Path(__file__).parents[2]
 PAPERS = ROOT / "resources" / "papers"
@@ -119,7 +120,7 @@ def test_what_a_framework_can_do_is_what_was_read(tmp_path):
     paper = read_yaml(PAPERS / "shatnawi2018/paper.yaml")
     printed = read_printed(PAPERS / "shatnawi2018/table2.csv")
     table = pd.DataFrame([found], index=["torch-2.13"])
-    data, layout = properties.build(
+    data, layout = abilities.build(
         table, printed, paper, FRAMEWORKS, paper["artefacts"]["table2"], page()
     )
     assert (data["source"] == "paper").sum() == 24
@@ -152,7 +153,7 @@ def test_whole_trainings_join_their_table_and_bars_when_they_are_measured():
         assert (data["source"] == "ours").sum() == joined and (
             data["source"] == "paper"
         ).sum() == 42
-        bars, _ = grouped.build(found, printed, paper, FRAMEWORKS, artefacts["fig3"])
+        bars, _ = trainings.draw(found, printed, paper, FRAMEWORKS, artefacts["fig3"])
         assert (bars["source"] == "ours").sum() == joined and (
             bars["source"] == "paper"
         ).sum() == 18
@@ -288,12 +289,12 @@ def test_every_artefact_is_made_whatever_failed(tmp_path, timed):
     printed = read_printed(PAPERS / "dai2019/table1.csv")
     made = [hardware.build(found, {}, printed, FRAMEWORKS, paper["artefacts"]["table1"], page())]
     made.append(principles.build(found, [], paper["artefacts"]["principles"]["principles"], page()))
-    papers = evidence.read_papers(PAPERS)
-    made.append(agreement.build(papers, found, FRAMEWORKS, NETWORKS)[:2])
-    made.append(findings.build(papers, [found], FRAMEWORKS, NETWORKS)[:2])
+    papers = evidence.read_papers(list(PAPERS.glob("*/*")))
+    made.append(agreement.build(papers, found, FRAMEWORKS, NETWORKS, page()))
+    made.append(findings.build(papers, [found], FRAMEWORKS, NETWORKS, page()))
     for number, (data, layout) in enumerate(made):
         tables.write(tmp_path / str(number), data, layout, page())
         assert len(data) and (tmp_path / f"{number}.tex").stat().st_size
     both = agreement.points(*[evidence.their_times(papers[0], FRAMEWORKS, NETWORKS)] * 2)
     for drawn_points in (both, both.iloc[:0]):
-        scatter.draw(drawn_points.assign(paper="a", short="A"), FRAMEWORKS, NETWORKS, found)
+        agreement.draw(drawn_points.assign(paper="a", short="A"), FRAMEWORKS, NETWORKS, found)

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from examples import CATALOGUE, CELL, FRAMEWORKS
+from examples import CATALOGUE, CELL, FRAMEWORKS, words
 
-from steptime.artefacts import bars, startup, timeline
+from steptime.artefacts import startup, timeline
 from steptime.cells import shard
 
 MACHINE = {"cpu": {"model": "A CPU", "logical_cores": 2}, "memory_bytes": 2**34, "gpus": []}
@@ -41,14 +41,14 @@ def test_startup_takes_the_first_step_apart_from_the_warm_up_and_keeps_what_fail
         for n, first in enumerate((3.0, 5.0, 4.0), 1)
     ]
     keys.append(write_shard(None, network="alexnet", status="timeout", reason="not done after 9 s"))
-    data, layout, _ = startup.build(startup.read_starts(keys), FRAMEWORKS, CATALOGUE)
+    data, layout = startup.build(startup.starts(keys), FRAMEWORKS, CATALOGUE, words())
     first = data.iloc[0]
     assert [first[name] for name in startup.PARTS] == [2.0, 0.25, 4.0, 1.0]
     assert (first["total_seconds"], first["repeats"]) == (7.25, 3)
     assert all("`make again`" in entry.footnotes[0] for entry in layout.iloc[0][:5])
     texts = [entry.text for entry in layout.iloc[1]]
     assert texts[:2] == ["2.00", "0.250"] and set(texts[2:]) == {"–"}
-    _, drawing = bars.draw(data, startup.PARTS)
+    _, drawing = startup.draw(data, startup.PARTS)
     assert "over the time limit" in drawing.texts[-1].get_text()
 
 
@@ -73,7 +73,7 @@ def test_cells_of_one_machine_that_overlap_are_named(tmp_path):
         write_span(tmp_path, 500, 510),
     ]
     elsewhere = write_span(tmp_path, 5, 15, machine_id="m2")
-    spans = timeline.read_spans([*apart, elsewhere])
+    spans = timeline.spans_of([*apart, elsewhere])
     assert (
         timeline.sentence(spans) == "No two of 4 cells overlapped of the same machine (2 machines)."
     )
@@ -83,7 +83,7 @@ def test_cells_of_one_machine_that_overlap_are_named(tmp_path):
         write_span(tmp_path, 13, 14),
         write_span(tmp_path, 30, 35),
     ]
-    spans = timeline.read_spans([*apart, *within])
+    spans = timeline.spans_of([*apart, *within])
     assert timeline.overlaps(spans) == [
         ("10-20-m1", "12-40-m1"),
         ("12-40-m1", "13-14-m1"),
@@ -104,4 +104,4 @@ def test_a_shard_that_does_not_say_when_it_ended_is_named(tmp_path, monkeypatch)
     with pytest.raises(
         shard.ShardError, match=f"{path} does not say when its cell ended: measure its cell again"
     ):
-        timeline.read_spans([path])
+        timeline.spans_of([path])

@@ -9,10 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from examples import words
 
 from steptime.artefacts import agreement, catalogue, evidence, findings
 from steptime.artefacts.expressions import ExpressionError, Scope, evaluate
-from steptime.artefacts.inputs import Frameworks, InputError, read_measured
+from steptime.merge.measured import read_measured
+from steptime.reading import InputError
+from steptime.render.frameworks import Frameworks
 
 ROOT = Path(__file__).parents[2]
 PAPERS = ROOT / "resources/papers"
@@ -47,13 +50,12 @@ KNOWN = {
 
 @functools.cache
 def read():
-    return evidence.read_papers(PAPERS)
+    return evidence.read_papers(list(PAPERS.glob("*/*")))
 
 
 def checked(papers=None, measured=()):
-    return findings.build(papers or read(), list(measured), FRAMEWORKS, CATALOGUE)[0].set_index(
-        "id"
-    )
+    made = papers or read(), list(measured), FRAMEWORKS, CATALOGUE
+    return findings.build(*made, words())[0].set_index("id")
 
 
 @functools.cache
@@ -204,7 +206,7 @@ def test_a_mistake_in_a_finding_is_one_sentence(tmp_path, change, says):
     wrong = {"id": "wrong", "section": "1", "claim": "Wrong."} | change
     (tmp_path / "shi2016/findings.yaml").write_text(yaml.safe_dump([wrong]))
     with pytest.raises(InputError, match="findings.yaml, wrong: ") as raised:
-        checked(evidence.read_papers(tmp_path))
+        checked(evidence.read_papers(list(tmp_path.glob("*/*"))))
     assert says in str(raised.value) and "\n" not in str(raised.value)
 
 
@@ -217,8 +219,8 @@ def test_orders_agree_as_far_as_the_frameworks_are_the_same(tmp_path):
         for sample in range(6)
     ]
     cells += [cell("torch", "alexnet", 1, 1.0), cell("tensorflow", "alexnet", 1, 2.0)]
-    data, layout, _ = agreement.build(
-        read(), measured(tmp_path / "merged.parquet", *cells), FRAMEWORKS, CATALOGUE
+    data, layout = agreement.build(
+        read(), measured(tmp_path / "merged.parquet", *cells), FRAMEWORKS, CATALOGUE, words()
     )
     found = data[data["paper"] == "shi2016"].set_index("network")
     # Theirs, shortest over machines and threads: Caffe, Torch, CNTK, TensorFlow.
@@ -236,7 +238,7 @@ def test_the_catalogue_says_what_is_not_made_and_why():
         for paper in read()
         for name in paper.catalogue["artefacts"]
     }
-    data, layout, _ = catalogue.build(read(), targets, "quick")
+    data, layout = catalogue.build(read(), targets, "quick", words())
     missing = data[data["state"] == catalogue.NOT_MADE]
     assert len(data) == len(layout) and 0 < len(missing) < len(data)
     assert (missing["why"] != "").all() and (data.drop(missing.index)["target"] != "").all()

@@ -6,7 +6,7 @@ import re
 
 import pandas as pd
 import pytest
-from examples import CATALOGUE, FRAMEWORKS, PEAK, ROOT, measured
+from examples import CATALOGUE, FRAMEWORKS, PEAK, ROOT, measured, words
 
 from steptime.artefacts import catalogue, efficiency
 from steptime.artefacts.evidence import read_papers
@@ -46,8 +46,10 @@ def test_a_cell_stands_once_with_its_share_of_the_peak_of_its_threads_and_its_re
         },
     )
     table = tmp_path / "tables/efficiency"
-    tables.write(table, *efficiency.build(read, {"local-cpu": PEAK}, FRAMEWORKS, CATALOGUE))
-    found = cells.gather([read, read], [table.with_suffix(".parquet")], FRAMEWORKS, CATALOGUE)
+    made = efficiency.build(read, {"local-cpu": PEAK}, FRAMEWORKS, CATALOGUE, words())
+    tables.write(table, *made, words())
+    shares = [table.with_suffix(".parquet")]
+    found = cells.gather([read, read], [], shares, FRAMEWORKS, CATALOGUE)
     assert found["threads"].tolist() == [1, 2, 4, 1]
     assert found["share_of_peak"].tolist()[:2] == pytest.approx([2e10 / 1e11, 2e10 / 0.5 / 2e11])
     assert found["share_of_peak"].isna().tolist() == [False, False, True, True]
@@ -65,7 +67,7 @@ def test_a_cell_stands_once_with_its_share_of_the_peak_of_its_threads_and_its_re
 
 def test_devices_are_a_column_where_they_differ(tmp_path):
     read = measured(tmp_path, {"seconds": 1.0}, {"seconds": 1.0, "devices": 2})
-    both = cells.gather([read], [], FRAMEWORKS, CATALOGUE)
+    both = cells.gather([read], [], [], FRAMEWORKS, CATALOGUE)
     assert {"title": "Devices", "place": 6, "values": [1, 2]} in explorer.filters(
         both, cells.columns_of(both)
     )
@@ -75,6 +77,7 @@ def test_devices_are_a_column_where_they_differ(tmp_path):
 def test_what_is_not_made_is_named_with_its_reason_and_an_empty_run_has_a_page(tmp_path):
     missing = {
         "name": "shi2016_fig1d",
+        "kind": "sweep",
         "about": "Figure 1(d).",
         "paper": "shi2016",
         "missing": "the grid mine has no cell.",
@@ -88,14 +91,23 @@ def test_what_is_not_made_is_named_with_its_reason_and_an_empty_run_has_a_page(t
 
 
 def test_the_catalogue_says_what_of_the_papers_is_not_made_and_why(tmp_path):
-    papers = [paper for paper in read_papers(ROOT / "resources/papers") if paper.name == "dai2019"]
+    papers = read_papers(list(ROOT.glob("resources/papers/dai2019/*")))
     names = papers[0].catalogue["artefacts"]
     targets = {f"dai2019_{name}": {"cells": 0, "state": "printed numbers only"} for name in names}
-    tables.write(tmp_path / "tables/catalogue", *catalogue.build(papers, targets, "mine"))
+    made = catalogue.build(papers, targets, "mine", words())
+    tables.write(tmp_path / "tables/catalogue", *made, words())
     files = [str(tmp_path / f"tables/catalogue.{ending}") for ending in ("parquet", "html")]
-    entry = {"name": "catalogue", "about": "All.", "paper": "", "missing": "", "files": files}
+    entry = {
+        "name": "steptime_catalogue",
+        "kind": "catalogue",
+        "about": "All.",
+        "paper": "",
+        "missing": "",
+        "files": files,
+    }
     other = {
         "name": "dai2019_table2",
+        "kind": "abilities",
         "about": "Table II.",
         "paper": "dai2019",
         "missing": "",

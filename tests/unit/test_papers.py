@@ -2,7 +2,6 @@
 
 import json
 import re
-from argparse import Namespace
 from pathlib import Path
 
 import pandas as pd
@@ -10,14 +9,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from steptime.artefacts import command, dai2019, kinds, shatnawi2018, shi2016, wuensche2018
-from steptime.artefacts.inputs import InputError, read_measured, read_yaml
-from steptime.render import figures, tables
+from steptime.artefacts import make as program
+from steptime.artefacts.inputs import Inputs
+from steptime.merge.measured import read_measured
+from steptime.reading import InputError, read_yaml
+from steptime.render import tables
 from steptime.render.words import significant, spread
 
 ROOT = Path(__file__).parents[2]
 PAPERS = ROOT / "resources" / "papers"
 SHI2016 = PAPERS / "shi2016"
+ENTRIES = read_yaml(SHI2016 / "paper.yaml")["artefacts"]
 MACHINES = {
     "m1": {
         "cpu": {"model": "A CPU", "physical_cores": 2, "logical_cores": 2},
@@ -73,7 +75,7 @@ def rows_of(environment, framework, version, network, threads, batch, outcome):
 def inputs(tmp_path):
     """A function that gives the inputs of an artefact, made of CELLS or of others."""
 
-    def make(artefact, printed, cells=CELLS):
+    def make(artefact, cells=CELLS):
         table = pa.Table.from_pandas(
             pd.DataFrame([row for cell in cells for row in rows_of(*cell)])
         )
@@ -81,14 +83,16 @@ def inputs(tmp_path):
         pq.write_table(
             table.replace_schema_metadata({b"steptime": words}), tmp_path / "merged.parquet"
         )
-        arguments = Namespace(
-            merged=tmp_path / "merged.parquet",
-            printed=SHI2016 / f"{printed}.csv",
-            paper=SHI2016 / "paper.yaml",
-            frameworks=ROOT / "resources" / "papers" / "frameworks.yaml",
-            networks=ROOT / "config" / "networks.yaml",
-        )
-        return command.Inputs(artefact, "shi2016", arguments)
+        printed = ENTRIES[artefact].get("printed", artefact)
+        files = {
+            "cells": tmp_path / "merged.parquet",
+            "printed": SHI2016 / f"{printed}.csv",
+            "catalogue": SHI2016 / "paper.yaml",
+            "frameworks": ROOT / "resources" / "papers" / "frameworks.yaml",
+            "networks": ROOT / "config" / "networks.yaml",
+        }
+        files = {word: [str(path)] for word, path in files.items()}
+        return Inputs(f"shi2016_{artefact}", files, {})
 
     return make
 
@@ -100,7 +104,7 @@ def test_every_framework_has_a_colour_and_marker_of_its_own():
 
 
 def test_table4_sets_like_beside_like_only(inputs):
-    data, layout = kinds.times_table(inputs("table4", "table4"))
+    data, layout = inputs("table4").table
     ours = data[(data["source"] == "ours") & (data["variant"] == "")]
     ours = ours.set_index(["environment", "network", "threads", "batch"])
     assert ours.loc[("torch-2.13", "fcn5", 1, 64), "theirs"] == 1.227
@@ -115,8 +119,8 @@ def test_table4_sets_like_beside_like_only(inputs):
 
 
 def test_every_dash_of_table4_has_a_footnote(inputs, tmp_path):
-    made = inputs("table4", "table4")
-    data, layout = kinds.times_table(made)
+    made = inputs("table4")
+    data, layout = made.table
     entries = [entry for row in layout.itertuples(index=False) for entry in row]
     assert sum(entry.text == tables.DASH for entry in entries) == 16 + 2
     assert all(entry.footnotes for entry in entries if entry.text == tables.DASH)
@@ -131,7 +135,7 @@ def test_every_dash_of_table4_has_a_footnote(inputs, tmp_path):
 
 
 def test_table4_names_the_best_and_the_marked(inputs):
-    data, _ = kinds.times_table(inputs("table4", "table4"))
+    data, _ = inputs("table4").table
     ours = data[(data["source"] == "ours") & (data["variant"] == "")]
     ours = ours.set_index(["environment", "network", "threads", "batch"])
     assert ours.loc[("torch-2.13", "fcn5", 1, 64), "best"]
@@ -144,33 +148,33 @@ def test_table4_names_the_best_and_the_marked(inputs):
     )
 
 
-@pytest.mark.parametrize("artefact", [*shi2016.TABLES, "fig1a", "fig1d"])
+@pytest.mark.parametrize(
+    "artefact", [name for name in ENTRIES if name.startswith("table") or name in ("fig1a", "fig1d")]
+)
 @pytest.mark.parametrize(
     "cells", [CELLS, CELLS[:1], CELLS[-2:]], ids=["some failed", "one cell", "all failed"]
 )
 def test_artefacts_are_complete_whatever_failed(inputs, tmp_path, artefact, cells):
-    made = inputs(artefact, artefact if artefact in shi2016.TABLES else "table4", cells)
-    if artefact in shi2016.TABLES:
-        data, layout = shi2016.TABLES[artefact](made)
-        tables.write(tmp_path / "out", data, layout, made.page)
-        assert tables.read_page(tmp_path / "out.parquet").artefact == f"shi2016_{artefact}"
+    made = inputs(artefact, cells)
+    made.write(tmp_path)
+    (path,) = tmp_path.glob(f"*/shi2016_{artefact}.csv")
+    if path.parent.name == "tables":
+        assert tables.read_page(path.with_suffix(".parquet")).artefact == f"shi2016_{artefact}"
+        assert len(pd.read_csv(path)) == len(made.table[0])
     else:
-        data, drawing = shi2016.FIGURES[artefact](made)
-        figures.write(tmp_path / "out", data, drawing)
-        assert (tmp_path / "out.svg").stat().st_size > 0
-    assert len(pd.read_csv(tmp_path / "out.csv")) == len(data)
+        assert path.with_suffix(".svg").stat().st_size > 0 and len(pd.read_csv(path))
 
 
 def test_the_figure_names_what_it_could_not_draw(inputs, tmp_path):
-    data, drawing = shi2016.FIGURES["fig1d"](inputs("fig1d", "table4", CELLS[-1:]))
-    figures.write(tmp_path / "out", data, drawing)
-    words = " ".join(re.findall(r">([^<>]+)</text>", (tmp_path / "out.svg").read_text()))
+    inputs("fig1d", CELLS[-1:]).write(tmp_path)
+    drawing = (tmp_path / "figures/shi2016_fig1d.svg").read_text()
+    words = " ".join(re.findall(r">([^<>]+)</text>", drawing))
     assert "PyTorch 2.13.0 at 16 (out of memory: killed at 23 GiB)" in words
     assert "this machine has no GPU; the paper's figure shows GPUs" in words.replace("&apos;", "'")
 
 
 def test_every_difference_of_table2_is_explained(inputs):
-    data, _ = kinds.networks_table(inputs("table2", "table2"))
+    data, _ = inputs("table2").table
     different = data[data["same"].eq(False)]
     assert (different["note"] != "").all()
     parameters = data[data["quantity"] == "Parameters"].set_index("network")
@@ -198,12 +202,27 @@ def test_numbers_are_written_for_readers():
     assert spread(2.0, 1.9, 2.02) == "±5.0 %"
 
 
+def test_what_an_entry_does_not_ask_for_is_named_with_the_file_to_mend(inputs):
+    made = inputs("table4")
+    with pytest.raises(
+        InputError, match="shi2016_table4 is made of 'peaks': write it into 'needs'"
+    ):
+        made.peaks  # noqa: B018
+
+
+def test_a_mistake_of_an_artefact_is_one_sentence(monkeypatch):
+    data = {"catalogue": ["nowhere/paper.yaml"]}
+    job = json.dumps({"artefact": "nowhere_table", "facts": {}, "data": data})
+    monkeypatch.setattr("sys.argv", ["make", "--job", job, "--files", "{}"])
+    with pytest.raises(SystemExit, match="nowhere/paper.yaml cannot be read: No such file"):
+        program.main()
+
+
 @pytest.mark.parametrize(
-    "module", [shi2016, shatnawi2018, wuensche2018, dai2019], ids=lambda module: module.__name__
+    "paper", sorted(PAPERS.glob("*/paper.yaml")), ids=lambda path: path.parent.name
 )
-def test_the_catalogue_names_each_artefact_that_the_module_makes(module):
-    catalogue = read_yaml(PAPERS / module.__name__.rpartition(".")[2] / "paper.yaml")
-    assert set(catalogue["artefacts"]) == {*module.TABLES, *getattr(module, "FIGURES", {})}
+def test_nothing_is_both_made_and_not_made(paper):
+    catalogue = read_yaml(paper)
     assert not set(catalogue["artefacts"]) & set(catalogue.get("not_made", {}))
 
 

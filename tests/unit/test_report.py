@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from examples import CATALOGUE, FRAMEWORKS, PEAK, measured
+from examples import CATALOGUE, FRAMEWORKS, PEAK, measured, words
 
 from steptime import networks
-from steptime.artefacts import efficiency, forest, proofs, ratios, roofline
+from steptime.artefacts import efficiency, proofs, ratios
 from steptime.render import tables
 
 
@@ -40,7 +40,7 @@ def test_bytes_are_at_least_those_of_reading_the_weights_twice_and_writing_them(
 
 def test_share_of_peak_is_that_of_the_same_thread_count(tmp_path):
     read = measured(tmp_path, {"threads": 1, "seconds": 1.0}, {"threads": 2, "seconds": 0.5})
-    data, _, _ = efficiency.build(read, {"local-cpu": PEAK}, FRAMEWORKS, CATALOGUE)
+    data = efficiency.shares(read, {"local-cpu": PEAK}, FRAMEWORKS, CATALOGUE)
     flops = networks.flops_per_step(networks.specify("fcn5", CATALOGUE), 64)
     assert data["share_of_peak"].tolist() == pytest.approx([flops / 1e11, flops / 0.5 / 2e11])
 
@@ -68,16 +68,17 @@ def test_share_of_peak_is_that_of_the_same_thread_count(tmp_path):
 )
 def test_a_share_that_cannot_be_told_says_why(tmp_path, cell, known, says):
     read = measured(tmp_path, cell)
-    data, layout, page = efficiency.build(read, known, FRAMEWORKS, CATALOGUE)
+    page = words()
+    data, layout = efficiency.build(read, known, FRAMEWORKS, CATALOGUE, page)
     shares = layout[[column for column in layout.columns if "share" in column[0]]].iloc[0, 0]
     assert shares.text == "–" and shares.footnotes[0].startswith(says)
-    _, drawing = roofline.draw(data, known, FRAMEWORKS, read)
+    _, drawing = efficiency.draw(data, known, FRAMEWORKS, read)
     assert any(says in text.get_text().replace("\n", " ") for text in drawing.texts)
 
 
 def test_a_variant_has_operations_of_its_own(tmp_path):
     read = measured(tmp_path, {"seconds": 1.0}, {"seconds": 1.0, "variant": "fcn5-table2"})
-    data, _, _ = efficiency.build(read, {"local-cpu": PEAK}, FRAMEWORKS, CATALOGUE)
+    data = efficiency.shares(read, {"local-cpu": PEAK}, FRAMEWORKS, CATALOGUE)
     assert data["network"].tolist() == ["fcn5", "fcn5-table2"]
     assert data["flops_per_step"].nunique() == 2
 
@@ -95,7 +96,7 @@ def test_a_ratio_is_of_repeats_side_by_side_and_says_where_no_difference_is_show
         *repeated("mxnet-1.9", 1.5, 3.1, 6.1),
         *repeated("jax-1.0", None),
     )
-    data, layout, _ = ratios.build(read, FRAMEWORKS, CATALOGUE)
+    data, layout = ratios.build(read, FRAMEWORKS, CATALOGUE, words())
     found = data.set_index("framework")
     assert found["verdict"].fillna("").to_dict() == {
         "torch": "no difference shown",
@@ -109,18 +110,19 @@ def test_a_ratio_is_of_repeats_side_by_side_and_says_where_no_difference_is_show
     assert found.loc["torch", "low"] < 1 < found.loc["torch", "high"]
     texts = dict(zip(data["framework"], layout.iloc[:, 0], strict=True))
     assert texts["torch"].text.endswith("no difference shown") and texts["jax"].footnotes
-    forest.draw(data, FRAMEWORKS, read)
+    ratios.draw(data, FRAMEWORKS, read)
 
 
 def test_one_process_of_each_decides_nothing(tmp_path):
     read = measured(tmp_path, *repeated("torch-2.13", 1.0), *repeated("mxnet-1.9", 5.0))
-    data, layout, page = ratios.build(read, FRAMEWORKS, CATALOGUE)
+    page = words()
+    data, layout = ratios.build(read, FRAMEWORKS, CATALOGUE, page)
     assert data["verdict"].tolist() == ["fastest", "not known"]
     assert layout.iloc[1, 0].text == "5.00" and "`repeats`" in layout.iloc[1, 0].footnotes[0]
     assert any("one process" in note for note in page.notes)
     assert any(
         "interval not known" in text.get_text()
-        for text in forest.draw(data, FRAMEWORKS, read)[1].axes[0].texts
+        for text in ratios.draw(data, FRAMEWORKS, read)[1].axes[0].texts
     )
 
 
@@ -153,7 +155,8 @@ def test_every_empty_place_of_the_proofs_has_its_reason():
         ),
         proof("lstm32", status="install_failed", reason="no wheel", proof_id=None, details={}),
     ]
-    data, layout, page = proofs.build(found, {"torch-2.13": "torch"}, FRAMEWORKS, CATALOGUE)
+    page = words()
+    data, layout = proofs.build(found, {"torch-2.13": "torch"}, FRAMEWORKS, CATALOGUE, page)
     assert data["one_minus_cosine"].iloc[0] == 0
     assert page.facts == [
         "1 of 3 proofs passed (1 not the same training step; 1 does not install)."
@@ -172,7 +175,8 @@ def test_a_disturbed_cell_and_a_disturbed_peak_are_marked_wherever_they_are_show
     )
     threads = {"1": PEAK["threads"]["1"] | {"disturbed": True}}
     known = {"local-cpu": PEAK | {"threads": threads}}
-    data, layout, page = efficiency.build(read, known, FRAMEWORKS, CATALOGUE)
+    page = words()
+    data, layout = efficiency.build(read, known, FRAMEWORKS, CATALOGUE, page)
     first, second = (
         layout[[column for column in layout.columns if "share" in column[0]]].iloc[at, 0]
         for at in (0, 1)
@@ -181,11 +185,11 @@ def test_a_disturbed_cell_and_a_disturbed_peak_are_marked_wherever_they_are_show
     assert "peak that was measured while other programs" in second.footnotes[0]
     assert any("so it may be too low" in fact for fact in page.facts)
     assert data["marks"].tolist() == ["disturbed", ""]
-    _, drawing = roofline.draw(data, known, FRAMEWORKS, read)
-    words = " ".join(text.get_text().replace("\n", " ") for text in drawing.texts)
+    _, drawing = efficiency.draw(data, known, FRAMEWORKS, read)
+    said = " ".join(text.get_text().replace("\n", " ") for text in drawing.texts)
     assert (
-        "PyTorch 2.13.0, FCN-5 at 1 (measured while other programs" in words
-        and "it may be too low" in words
+        "PyTorch 2.13.0, FCN-5 at 1 (measured while other programs" in said
+        and "it may be too low" in said
     )
 
 
@@ -193,7 +197,6 @@ def test_two_machines_of_one_kind_in_a_column_are_told(tmp_path):
     read = measured(
         tmp_path, {"seconds": 1.0}, {"seconds": 1.0, "network": "fcn8", "machine_id": "m2"}
     )
-    assert (
-        "local-cpu is 2 machines of this kind."
-        in efficiency.build(read, {}, FRAMEWORKS, CATALOGUE)[2].facts
-    )
+    page = words()
+    efficiency.build(read, {}, FRAMEWORKS, CATALOGUE, page)
+    assert "local-cpu is 2 machines of this kind." in page.facts

@@ -4,8 +4,9 @@ import pandas as pd
 import pytest
 import test_report as made
 
-from steptime.artefacts import history, inputs, startup, tiles, zoo
-from steptime.artefacts.inputs import InputError
+from steptime.artefacts import history, startup, zoo
+from steptime.merge import measured as merged
+from steptime.reading import InputError
 
 FAST = {"vector": "AVX2", "blas": ["OpenBLAS", "oneDNN"], "at_run_time": True}
 SLOW = {"vector": "SSE", "blas": ["Eigen", "reference BLAS"], "at_run_time": False}
@@ -38,15 +39,15 @@ def read(tmp_path):
         "tensorflow-1.2.graph": SLOW,
         "tensorflow-1.15.graph": FAST,
     }
-    plain = read.cells.drop(columns=inputs.ARITHMETIC)
-    return inputs.replace(read, cells=inputs._with_arithmetic(plain, arithmetic))
+    plain = read.cells.drop(columns=merged.ARITHMETIC)
+    return merged.replace(read, cells=merged._with_arithmetic(plain, arithmetic))
 
 
 def test_every_framework_has_its_time_or_its_reason(read):
     starts = read.cells.assign(marks="", warmup_seconds=3.0, warmup_steps=4, steady=True)
     starts = starts.assign(**dict.fromkeys(startup.PARTS, 1.0))
-    data, layout, _ = zoo.build(
-        read, {"local-cpu": made.PEAK}, starts, made.FRAMEWORKS, made.CATALOGUE
+    data, layout = zoo.build(
+        read, {"local-cpu": made.PEAK}, starts, made.FRAMEWORKS, made.CATALOGUE, made.words()
     )
     frameworks = list(dict.fromkeys(layout.index.get_level_values("Framework")))
     assert frameworks == [
@@ -73,13 +74,13 @@ def test_every_framework_has_its_time_or_its_reason(read):
         registers["TensorFlow 1.2.0"] == "SSE"
         and registers["PyTorch 2.13.0"] == "AVX2, at run time"
     )
-    _, drawing = tiles.draw(data)
+    _, drawing = zoo.draw(data)
     words = [text.get_text() for text in drawing.axes[0].texts]
     assert {"unsupported", "8.0×*", "4000"} <= set(words)
 
 
 def test_versions_are_in_order_and_held_against_the_newest(read):
-    data, _, _ = history.build(read, made.FRAMEWORKS, made.CATALOGUE)
+    data, _ = history.build(read, made.FRAMEWORKS, made.CATALOGUE, made.words())
     assert data["version"].tolist() == ["0.12", "1.2", "1.15"]
     assert data["ratio"].isna().tolist() == [True, False, False] and data["ratio"].tolist()[1:] == [
         4,
@@ -93,11 +94,13 @@ def test_versions_are_in_order_and_held_against_the_newest(read):
 
 def test_one_version_is_no_history(tmp_path):
     with pytest.raises(InputError, match="No framework of this grid has two versions"):
-        history.build(made.measured(tmp_path, {"seconds": 1.0}), made.FRAMEWORKS, made.CATALOGUE)
+        history.build(
+            made.measured(tmp_path, {"seconds": 1.0}), made.FRAMEWORKS, made.CATALOGUE, made.words()
+        )
 
 
 def test_what_has_no_time_is_not_marked_for_its_build():
     cells = pd.DataFrame(
         [{"environment": "a", "adapter_mode": "m", "status": "crashed", "marks": []}]
     )
-    assert inputs._with_arithmetic(cells, {"a.m": SLOW})["marks"].tolist() == [[]]
+    assert merged._with_arithmetic(cells, {"a.m": SLOW})["marks"].tolist() == [[]]

@@ -85,7 +85,7 @@ def test_more_threads_than_cpus_are_planned_as_asked(checkout):
     text = (checkout.root / "config/grids/ci.yaml").read_text()
     (checkout.root / "mine.yaml").write_text(text.replace("table: [all]", "table: [64]"))
     done = checkout.snakemake(
-        "--dry-run", "--quiet", "host", "--config", "grid=mine.yaml", "--", "shi2016_table4"
+        "--dry-run", "--quiet", "host", "--config", "grid=mine.yaml", "--", "steptime_times"
     )
     assert done.returncode == 0
     assert "-t64-" in done.stdout

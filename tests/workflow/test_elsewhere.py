@@ -13,7 +13,7 @@ threads: {table: [1], figure: [1]}
 sampling: {budget_seconds: 0.5, precision: 0.05, least_samples: 5}
 limits: {seconds: 30}
 """
-TARGET = "results/merged/shi2016_table4.parquet"
+TARGET = "results/tables/steptime_times.md"
 MODULE = """
 import json
 
@@ -24,7 +24,7 @@ module steptime:
 use rule * from steptime as st_*
 
 rule say:
-    input: "results/merged/shi2016_table4.parquet"
+    input: "results/tables/steptime_times.md"
     output: "said.txt"
     shell: "echo done > {output}"
 """

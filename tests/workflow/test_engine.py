@@ -14,7 +14,6 @@ ROOT = Path(__file__).parents[2]
 WORKFLOW = f"""
 import json
 from pathlib import Path
-from snakemake.io import is_flagged
 
 include: "{ROOT}/workflow/rules/engine.smk"
 
@@ -43,10 +42,8 @@ make_by_default("all")
 ask("methods", lambda: sorted(deployment_methods()))
 ask("main", is_main_process)
 ask("counts", counts_jobs)
-ask("rules", lambda: [entry.name for entry in all_rules()])
-ask("inputs", inputs_of_rule, "all")
-ask("mark", lambda: mark_for_report(rules.first.output[0], category="a category"))
-ask("marked", lambda: [is_flagged(made.output[0], "report") for made in (rules.first, rules.second)])
+ask("describe", describe_rule, "first", "Says what it makes.")
+ask("described", lambda: rules.first.rule.docstring)
 ask("chatter", hide_chatter)
 ask("shared out", share_out_host)
 ask("weights", lambda: [workflow.global_resources["host"].value, rules.first.rule.resources["host"].value])
@@ -84,10 +81,8 @@ def here(tmp_path_factory):
         ("methods", []),
         ("main", True),
         ("counts", False),
-        ("rules", ["first", "second", "all"]),
-        ("inputs", ["second.txt"]),
-        ("mark", None),
-        ("marked", [True, False]),
+        ("describe", None),
+        ("described", "Says what it makes."),
         ("jobs", 2),
         ("outputs", ["first.html", "second.txt"]),
         ("limited", True),

@@ -13,7 +13,7 @@ import pytest
 from steptime.cells import shard
 from steptime.environments import installer
 
-GRID = ("--config", "grid=faults", "--", "shi2016_table4")
+GRID = ("--config", "grid=faults", "--", "steptime_times")
 # Answers what Snakemake and environments/build.py ask of conda; it knows nothing of channels and their packages.
 STAND_IN = """#!/bin/sh
 case "$1 $2" in
@@ -74,7 +74,7 @@ def test_an_environment_that_conda_cannot_make_stops_no_other(
     assert found["standin-1.0"]["status"] == "ok"
     assert found["broken-1.0"]["status"] == "install_failed"
     assert "conda could not supply python=3.11" in found["broken-1.0"]["reason"]
-    table = (good_only.root / "results/tables/shi2016_table4.md").read_text()
+    table = (good_only.root / "results/tables/steptime_times.md").read_text()
     assert (
         "does not install: conda could not supply python=3.11" in table and "standin 1.0" in table
     )

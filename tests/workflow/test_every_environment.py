@@ -55,7 +55,7 @@ def run(new_checkout):
         f"results/proofs/{runner}-{network}.json" for runner in runners for network in NETWORKS
     ]
     done = checkout.snakemake(
-        "--config", "grid=tiny", "--", "zoo", *proofs, seconds=7200 if ALL else 1500
+        "--config", "grid=tiny", "--", "steptime_zoo", *proofs, seconds=7200 if ALL else 1500
     )
     assert done.returncode == 0, done.stdout
     return checkout
@@ -83,14 +83,18 @@ def test_an_environment_proves_itself_and_is_timed(run, environment):
             ).read_text()
         )
         assert proof["status"] in HONEST, f"{network}: {proof['reason']}"
-    table = pd.read_parquet(run.root / "results/tables/zoo.parquet").set_index("environment")
+    table = pd.read_parquet(run.root / "results/tables/steptime_zoo.parquet").set_index(
+        "environment"
+    )
     row = table.loc[environment]
     assert row["status"] in (HONEST if ALL else HONEST[:1]), row["reason"]
     assert row["status"] != "ok" or row["vector"], "no library of it multiplies"
 
 
 def test_environments_are_told_apart_by_their_build(run):
-    table = pd.read_parquet(run.root / "results/tables/zoo.parquet").set_index("environment")
+    table = pd.read_parquet(run.root / "results/tables/steptime_zoo.parquet").set_index(
+        "environment"
+    )
     assert table.index.is_unique and len(table) == len(ENVIRONMENTS)
     for environment in table.index.intersection(["tensorflow-1.2", "tensorflow-0.12"]):
         installed(run, environment)

@@ -14,7 +14,7 @@ import pytest
 
 from steptime.cells import shard
 
-TABLE = ("--config", "grid=faults", "--", "shi2016_table4")
+TABLE = ("--config", "grid=faults", "--", "steptime_times")
 GOOD, HANGING = (f"standin-1.0.{mode}-tiny-b16-t1-d1-r1" for mode in ("good", "hangs"))
 
 EXPECTED = {
@@ -90,7 +90,7 @@ def test_after_it_exactly_the_lost_cell_is_measured(faulty):
 def test_the_run_goes_on_and_the_table_is_complete(faulty):
     checkout, done = faulty
     assert done.returncode == 0, done.stdout
-    table = (checkout.root / "results/tables/shi2016_table4.md").read_text()
+    table = (checkout.root / "results/tables/steptime_times.md").read_text()
     for words in (
         "over the time limit: not done after 4 s",
         "crashed: the worker was ended by SIGSEGV",
@@ -115,7 +115,7 @@ def test_a_fault_is_a_row_with_status_and_reason(faulty, cell):
 
 def test_threads_that_nobody_asked_for_are_marked(faulty):
     checkout, _ = faulty
-    table = pd.read_parquet(checkout.root / "results/tables/shi2016_table4.parquet")
+    table = pd.read_parquet(checkout.root / "results/tables/steptime_times.parquet")
     marks = {
         row["adapter_mode"]: set(row["marks"].split(", "))
         for row in table.to_dict("records")
@@ -157,10 +157,10 @@ def test_a_truncated_shard_is_named_with_the_command_that_helps(faulty):
     name = path.relative_to(checkout.root)
     assert f"measure its cell again with `rm {name} && snakemake {name}`" in done.stdout
     path.unlink()
-    done = checkout.snakemake(*TABLE[:3], str(name), "shi2016_table4")
+    done = checkout.snakemake(*TABLE[:3], str(name), "steptime_times")
     assert done.returncode == 0, done.stdout
     shard.read(path)
-    table = checkout.root / "results/tables/shi2016_table4.md"
+    table = checkout.root / "results/tables/steptime_times.md"
     assert table.stat().st_mtime_ns > path.stat().st_mtime_ns
 
 
@@ -224,7 +224,7 @@ def test_a_full_file_system(small_disk):
         shutil.rmtree(results / made)
     check_a_full_disk(
         small_disk,
-        "shi2016_table4",
+        "steptime_times",
         fill=lambda: ballast.append(fill_up(results)),
         free=lambda: ballast[0].unlink(),
     )
@@ -243,7 +243,7 @@ def test_a_limit_on_files(faulty, tmp_path):
     merge = [
         "merge.shards",
         "--artefact",
-        "shi2016_table4",
+        "steptime_times",
         "--config",
         '{"grid": "faults"}',
         "--output",
@@ -268,5 +268,5 @@ def test_results_of_another_machine_make_tables_without_measuring(faulty, new_ch
     assert done.returncode == 0, done.stdout
     assert "cell 1 of" not in done.stdout and not (here.root / "logs/shards").exists()
     assert {name: path.read_bytes() for name, path in here.shards().items()} == content
-    table = pd.read_parquet(here.root / "results/tables/shi2016_table4.parquet")
+    table = pd.read_parquet(here.root / "results/tables/steptime_times.parquet")
     assert (table["source"] == "ours").sum() == len(content)

@@ -10,7 +10,7 @@ import pytest
 
 from steptime.cells import shard
 
-TABLE = ("--config", "grid=faults", "--", "shi2016_table4")
+TABLE = ("--config", "grid=faults", "--", "steptime_times")
 GOOD, HANGING = (f"standin-1.0.{mode}-tiny-b16-t1-d1-r1" for mode in ("good", "hangs"))
 
 
@@ -42,7 +42,7 @@ def test_an_interrupted_cell_is_the_only_one_to_be_measured_again(new_checkout):
     assert not checkout.leftovers()
     grid.write_text(grid.read_text().replace("seconds: 60", "seconds: 2"))
     checkout.snakemake(
-        "--config", "grid=faults", "--rerun-triggers", "mtime", "--", "shi2016_table4"
+        "--config", "grid=faults", "--rerun-triggers", "mtime", "--", "steptime_times"
     )
     assert set(checkout.shards()) == {GOOD, HANGING}
     assert checkout.times()[GOOD] == measured[GOOD]

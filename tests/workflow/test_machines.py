@@ -35,7 +35,7 @@ def configured(checkout, platforms, **needs):
 def machines(new_checkout):
     """A checkout for each platform, in which its cells were measured."""
     checkouts = {name: configured(new_checkout("slurm"), [name]) for name in CORES}
-    runs = [checkout.start(*CONFIG, "--", "shi2016_table4") for checkout in checkouts.values()]
+    runs = [checkout.start(*CONFIG, "--", "steptime_times") for checkout in checkouts.values()]
     for run in runs:
         printed, _ = run.communicate(timeout=300)
         assert run.returncode == 0, printed
@@ -50,9 +50,9 @@ def elsewhere(new_checkout):
 
 def table_of(checkout):
     """Its Table 4, for which nothing is measured: rows of ours, and the Markdown."""
-    done = checkout.snakemake(*CONFIG, "--", "shi2016_table4")
+    done = checkout.snakemake(*CONFIG, "--", "steptime_times")
     assert done.returncode == 0 and "cell 1 of" not in done.stdout, done.stdout
-    table = checkout.root / "results/tables/shi2016_table4"
+    table = checkout.root / "results/tables/steptime_times"
     rows = pd.read_parquet(table.with_suffix(".parquet"))
     return rows[rows["source"] == "ours"], table.with_suffix(".md").read_text()
 
@@ -72,7 +72,7 @@ def carry(checkout, *arguments):
 def test_what_three_machines_packed_is_one_table_with_a_column_of_each(
     machines, elsewhere, tmp_path
 ):
-    refused = elsewhere.snakemake(*CONFIG, "--", "shi2016_table4").stdout
+    refused = elsewhere.snakemake(*CONFIG, "--", "steptime_times").stdout
     assert (
         "2 shards of the platform 'desktop' are missing" in refused
         and "`make merge FROM=" in refused
@@ -88,7 +88,7 @@ def test_what_three_machines_packed_is_one_table_with_a_column_of_each(
     }
     assert all(f"Here: {name}" in text for name in CORES), text
     for name, checkout in machines.items():
-        own = pd.read_parquet(checkout.root / "results/tables/shi2016_table4.parquet")
+        own = pd.read_parquet(checkout.root / "results/tables/steptime_times.parquet")
         own = own[own["source"] == "ours"].set_index("environment")["ours"].to_dict()
         assert rows[rows["platform"] == name].set_index("environment")["ours"].to_dict() == own
 

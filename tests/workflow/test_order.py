@@ -13,7 +13,7 @@ def order(new_checkout):
     text = grid.read_text().replace(", broken-1.0", "")
     modes = text[text.index("{standin") : text.index("}")]
     grid.write_text(text.replace(modes, "{standin: [good, quiet, nan]") + "repeats: 3\n")
-    done = checkout.snakemake("--config", "grid=faults", "--", "shi2016_table4")
+    done = checkout.snakemake("--config", "grid=faults", "--", "steptime_times")
     assert done.returncode == 0, done.stdout
     rows = [shard.read(path)[0].slice(0, 1).to_pylist()[0] for path in checkout.shards().values()]
     return [

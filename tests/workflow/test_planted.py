@@ -14,9 +14,9 @@ from steptime.cells import shard
 @pytest.fixture(scope="module")
 def planted(new_checkout):
     checkout = new_checkout("threads")
-    done = checkout.snakemake("--config", "grid=threads", "--", "shi2016_table4")
+    done = checkout.snakemake("--config", "grid=threads", "--", "steptime_times")
     assert done.returncode == 0, done.stdout
-    table = pd.read_parquet(checkout.root / "results/tables/shi2016_table4.parquet")
+    table = pd.read_parquet(checkout.root / "results/tables/steptime_times.parquet")
     ours = table[table["source"] == "ours"].set_index("adapter_mode")
     return checkout, ours
 
@@ -27,7 +27,7 @@ def test_a_thread_variable_that_stays_at_one_is_marked(planted):
     assert "idle threads" in ours.loc["graph", "marks"]
     assert (
         "used less CPU than it was given"
-        in (checkout.root / "results/tables/shi2016_table4.md").read_text()
+        in (checkout.root / "results/tables/steptime_times.md").read_text()
     )
     (path,) = (path for name, path in checkout.shards().items() if ".graph-" in name)
     assert shard.read(path)[1]["worker"]["ready"]["threads"] == 1
@@ -37,7 +37,7 @@ def test_an_adapter_that_does_not_wait_for_mxnet_s_engine_has_no_time(planted):
     checkout, ours = planted
     assert ours.loc["early", "status"] == "not_equivalent" and pd.isna(ours.loc["early", "ours"])
     words = "not the same training step: a synchronisation is missing: "
-    assert words in (checkout.root / "results/tables/shi2016_table4.md").read_text()
+    assert words in (checkout.root / "results/tables/steptime_times.md").read_text()
 
 
 def test_a_busy_neighbour_is_marked_wherever_the_cell_is_shown(new_checkout):
@@ -48,7 +48,7 @@ def test_a_busy_neighbour_is_marked_wherever_the_cell_is_shown(new_checkout):
         .replace("[standin-1.0, broken-1.0]", "[standin-1.0]")
         .replace(grid.read_text().partition("{standin: ")[2].partition("}")[0], "[good]")
     )
-    targets = ("shi2016_table4", "shi2016_fig1a", "startup", "ratios")
+    targets = ("steptime_times", "standin2026_fig1", "steptime_startup", "steptime_ratios")
     neighbour = subprocess.Popen(
         [sys.executable, "-c", "while True: pass"],
         preexec_fn=lambda: os.sched_setaffinity(0, machine.cpus_for(1)),
@@ -61,10 +61,10 @@ def test_a_busy_neighbour_is_marked_wherever_the_cell_is_shown(new_checkout):
     assert done.returncode == 0, done.stdout
     assert "(disturbed: something else was at work)" in done.stdout
     for shown in (
-        "tables/shi2016_table4",
-        "figures/shi2016_fig1a",
-        "tables/startup",
-        "tables/ratios",
+        "tables/steptime_times",
+        "figures/standin2026_fig1",
+        "tables/steptime_startup",
+        "tables/steptime_ratios",
     ):
         rows = pd.read_csv(checkout.root / f"results/{shown}.csv")
         rows = rows[rows["environment"] == "standin-1.0"]

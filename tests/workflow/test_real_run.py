@@ -96,9 +96,9 @@ def test_threads_are_real(cells):
 
 
 def test_no_two_cells_overlap(whole_run):
-    spans = timeline.read_spans(list(whole_run[0].shards().values()))
+    spans = timeline.spans_of(list(whole_run[0].shards().values()))
     assert timeline.sentence(spans) == "No two of 21 cells overlapped."
-    assert len(pd.read_csv(whole_run[0].root / "results/figures/timeline.csv")) == 21
+    assert len(pd.read_csv(whole_run[0].root / "results/figures/steptime_timeline.csv")) == 21
     # The parts of a cell that the worker itself timed lie within its span.
     parts = [
         shard.read(path)[0].slice(0, 1).to_pylist()[0] for path in whole_run[0].shards().values()

@@ -55,7 +55,7 @@ def test_the_page_needs_nothing_from_outside_and_its_links_lead_somewhere(report
     assert not re.findall(r'(?:src|href)="(?:https?:)?//[^"]*', text)
     links = set(re.findall(r'href="([^"]+)"', text))
     inside = {link[1:] for link in links if link.startswith("#")}
-    assert {"shi2016_table4", "shi2016_fig1a", "proofs", "section-findings"} <= inside
+    assert {"shi2016_table4", "shi2016_fig1a", "steptime_proofs", "section-findings"} <= inside
     identifiers = re.findall(r'\bid="([^"]+)"', text)
     assert inside <= set(identifiers) and len(identifiers) == len(set(identifiers))
     files = {report.parent / unquote(link) for link in links if not link.startswith(("#", "data:"))}

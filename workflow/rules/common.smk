@@ -50,18 +50,10 @@ if is_main_process():
     os.environ.update(STEPTIME_RUN=str(os.getpid()))
     adopt.adopt([*PLAN.cells.values(), *TRAININGS.values()])
 
-# The artefact whose cells stand for the grid where an artefact tells of all networks: each at one mini-batch size.
-REPORTED = "shi2016_table4"
-REPORTED_CELLS = [PLAN.cells[key] for key in PLAN.artefacts.get(REPORTED, [])]
-
-# What papers' tables and figures of whole trainings are made of.
-TRAINED = "results/training/all.parquet"
-
-# The proof of every network in every environment and mode that the grid has cells of.
-PROVEN = dict.fromkeys(
-    f"{cell.environment}.{cell.adapter_mode}-{cell.network}" for cell in PLAN.cells.values()
-)
-
+# The tables of times: the first of them that a run makes is printed at its end.
+TIMES = [
+    name for name, artefact in CONFIGURATION.catalogue.items() if artefact.entry["kind"] == "times"
+]
 
 # One machine measures cells in the order of the plan, when everything is built and proven: of the jobs that are ready, the
 # one of the highest priority starts first.
@@ -203,110 +195,6 @@ def shards_of(wildcards):
     return shards_at_hand(keys)
 
 
-def paper_of(entry):
-    """The paper that a rule makes an artefact of, '' where it is none's."""
-    paper = entry.name.partition("_")[0]
-    return paper if (ROOT / "resources" / "papers" / paper).is_dir() else ""
-
-
-def every_artefact():
-    """The files of every artefact that the grid has all for."""
-    return [
-        file
-        for entry in all_rules()
-        if paper_of(entry) and not lacks(entry)
-        for file in entry.output
-    ]
-
-
-def lacks(entry):
-    """What a rule reads that this configuration has not, as a state of its artefact; '' where it has all."""
-    for path in map(str, entry.input):
-        merged = re.fullmatch(r"results/merged/(.+)\.parquet", path)
-        images = re.fullmatch(r"results/datasets/(.+)/\w+\.npz", path)
-        if (merged and merged[1] not in PLAN.artefacts) or (path == TRAINED and not TRAININGS):
-            return "no cells in this grid"
-        if images and not CONFIGURATION.dataset_of(images[1]):
-            return "data set not configured"
-    return ""
-
-
-def targets_of_papers(wildcards):
-    """The papers' artefacts by name, each with its state and the number of its cells in the grid, as JSON."""
-    targets = {}
-    for entry in all_rules():
-        if paper_of(entry):
-            merged = [
-                Path(str(path)).stem
-                for path in entry.input
-                if str(path).startswith("results/merged/")
-            ]
-            # The rule may have rows of ours, but the grid has none for it.
-            rows = [
-                getattr(entry.input, name)
-                for name in ("merged", "trained")
-                if hasattr(entry.input, name)
-            ]
-            state = lacks(entry) or ("made" if all(rows) else "printed numbers only")
-            cells = sum(len(PLAN.artefacts[name]) for name in merged if name in PLAN.artefacts)
-            cells += len(TRAININGS) if TRAINED in entry.input else 0
-            targets[entry.name] = {"state": state, "cells": cells}
-    return json.dumps(targets)
-
-
-def result_kind(file):
-    """'tables' or 'figures' where a file is of an artefact, '' elsewhere."""
-    found = re.match(r"results/(tables|figures)/", str(file))
-    return found[1] if found else ""
-
-
-def every_shown_file(wildcards):
-    """The tables and figures that `rule all` asks for, which the report shows."""
-    return [file for file in inputs_of_rule("all") if result_kind(file)]
-
-
-def report_job(wildcards, input):
-    """All that the report is made of besides the numbers, as JSON: the grid's policy, and every artefact with its files."""
-    artefacts = []
-    for entry in all_rules():
-        files = [str(file) for file in entry.output if result_kind(file)]
-        unread = lacks(entry) == "data set not configured"
-        why = (
-            "its data set is not configured."
-            if unread
-            else f"the grid {CONFIGURATION.grid_name} has no cell of it."
-        )
-        missing = why if set(files) - set(input.shown) else ""
-        facts = {
-            "name": entry.name,
-            "about": entry.docstring,
-            "paper": paper_of(entry),
-            "files": files,
-        }
-        artefacts += [facts | {"missing": missing}] if files else []
-    policy = {name: CONFIGURATION.grid[name] for name in ("sampling", "limits")}
-    return json.dumps({"grid": CONFIGURATION.grid_name, **policy, "artefacts": artefacts})
-
-
-def mark_for_reports():
-    """Marks what a reader opens of every artefact for `snakemake --report`, in whichever file its rule stands."""
-    captions = {
-        ("tables", ".html"): "table",
-        ("figures", ".svg"): "figure",
-        ("report", ".html"): "page",
-    }
-    for entry in all_rules():
-        for file in entry.output:
-            caption = captions.get((Path(file).parent.name, Path(file).suffix))
-            if caption:
-                mark_for_report(
-                    file,
-                    caption=str(ROOT / f"workflow/report/{caption}.rst"),
-                    category=paper_of(entry) or "steptime",
-                    labels={"name": entry.name, "kind": caption, "what": entry.docstring},
-                )
-
-
 def begin_run():
     """Notes how many cells this run will measure, for the progress that each of them prints."""
     progress.begin(count_jobs_to_run("measure_cell", "train_network"))
@@ -318,5 +206,7 @@ def end_run(succeeded):
     files = [
         file for file in outputs_of_jobs() if re.match(r"results/(tables|figures|report)/", file)
     ]
+    # Of the tables of times, the first of the catalogue that was made.
+    shown = next((name for name in TIMES if f"results/tables/{name}.parquet" in files), "")
     status = "--succeeded" if succeeded else "--failed"
-    shell('"$STEPTIME_LAUNCH" render.summary {status} {files:q}')
+    shell('"$STEPTIME_LAUNCH" render.summary {status} --shown={shown:q} {files:q}')

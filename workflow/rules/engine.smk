@@ -34,11 +34,6 @@ def counts_jobs():
     return limits.nodes is not None and "host" not in limits.resources
 
 
-def all_rules():
-    """Every rule of this workflow that has been read so far, without those of another that has it as a module."""
-    return [entry for entry in workflow.rules if entry.module_globals is globals()]
-
-
 def rule_of(name):
     """A rule of this workflow by the name that it has here; a module's rules may be called otherwise outside."""
     return getattr(rules, name).rule
@@ -53,16 +48,6 @@ def count_jobs_to_run(*names):
 def outputs_of_jobs():
     """The files of all jobs that are part of this run, whether or not they had to be done."""
     return [file for job in workflow.dag.jobs for file in job.output]
-
-
-def inputs_of_rule(name):
-    """The input files of a rule."""
-    return list(map(str, rule_of(name).input))
-
-
-def mark_for_report(file, **mark):
-    """Shows an output file of a rule in `snakemake --report`, with the arguments of Snakemake's own `report`."""
-    file.set_flags(file.flags | report(str(file), **mark).flags)
 
 
 def make_by_default(name):
@@ -101,6 +86,11 @@ def share_out_host():
     for resources in (defaults, *(entry.resources for entry in workflow.rules)):
         if "host" not in resources:
             resources["host"] = 10
+
+
+def describe_rule(name, words):
+    """Sets the docstring of a rule, which `--list-target-rules` shows; a rule of a loop can have none of its own."""
+    rule_of(name).docstring = words
 
 
 def start_jobs_at_once():

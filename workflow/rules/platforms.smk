@@ -46,10 +46,6 @@ def within_reach(folder, platforms):
     ]
 
 
-# There is a peak for platforms whose cells run on CPUs.
-PEAKS = within_reach("peaks", (cell.platform for cell in REPORTED_CELLS if cell.device == "cpu"))
-
-
 def files_at_hand(paths):
     """The files of cells, given by their keys, of which those that this run cannot measure must be there already."""
     for platform, reason in ELSEWHERE.items():

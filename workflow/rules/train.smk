@@ -5,6 +5,10 @@ localrules:
     merge_trainings,
 
 
+# What tables and figures of whole trainings are made of.
+TRAINED = "results/training/all.parquet"
+
+
 rule train_network:
     """Train one network on real images until its accuracy, alone on its host, and write down every epoch."""
     input:

@@ -1,23 +1,23 @@
-"""Whether ours agrees with what the papers printed: the order of the frameworks, and how slow each network is.
+"""Whether ours agrees with what the papers printed: the order of the frameworks, and how slow each network is."""
 
-python -m report.agreement --merged results/merged/shi2016_table4.parquet --papers resources/papers --frameworks ... \
-    --networks ... --table-prefix results/tables/agreement --figure-prefix results/figures/agreement
-"""
-
-import argparse
 from collections.abc import Callable
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 from scipy.stats import kendalltau
 
-from steptime.artefacts import common, scatter
+from steptime.artefacts import common
 from steptime.artefacts.evidence import Paper, our_times, read_papers, their_times
-from steptime.artefacts.inputs import Frameworks, Measured, read_measured, read_yaml
+from steptime.artefacts.inputs import Inputs
+from steptime.merge.measured import Measured
 from steptime.render import figures, tables
+from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Entry
 from steptime.render.words import facts, plural, raw_data
 
@@ -38,20 +38,34 @@ SEED = 20160901
 EVERY = "every network"
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(
-        prog="artefacts.agreement", description="Hold our order against the papers'."
-    )
-    parser.add_argument("--merged", type=Path, required=True, help="merged rows, Parquet")
-    parser.add_argument("--papers", type=Path, required=True, help="the folder of the papers' data")
-    common.run(_make, parser, "table", "figure")
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows and the layout."""
+    papers = read_papers(inputs.paths("papers"))
+    return build(papers, inputs.measured, inputs.frameworks, inputs.networks, inputs.page)
+
+
+def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
+    """The rows that are drawn and the drawing."""
+    drawn = []
+    for paper in read_papers(inputs.paths("papers")):
+        theirs = their_times(paper, inputs.frameworks, inputs.networks)
+        ours = our_times([inputs.measured], theirs, inputs.frameworks, inputs.networks)
+        names = {"paper": paper.name, "short": paper.catalogue["short"]}
+        drawn.append(points(theirs, ours).assign(**names))
+    both = pd.concat(drawn, ignore_index=True)
+    return draw(both, inputs.frameworks, inputs.networks, inputs.measured)
 
 
 def build(
-    papers: list[Paper], measured: Measured, frameworks: Frameworks, catalogue: dict[str, Any]
-) -> tuple[pd.DataFrame, pd.DataFrame, tables.Page]:
-    """The tidy rows (COLUMNS), the layout and the page: a row for each paper, kind of device and common network.
+    papers: list[Paper],
+    measured: Measured,
+    frameworks: Frameworks,
+    catalogue: dict[str, Any],
+    page: tables.Page,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tidy rows (COLUMNS) and the layout; fills the page's facts and notes.
+
+    There is a row for each paper, kind of device and common network.
 
     A framework's place in an order is its shortest time over platforms and thread counts. Kendall's tau is that of the
     two orders; its 95 % interval is a bootstrap of our samples. The row of every network correlates all times of the
@@ -82,12 +96,6 @@ def build(
                     | _of_all(found, points(*both))
                 )
     data = pd.DataFrame(rows, columns=COLUMNS)
-    page = common.page(
-        "agreement",
-        "Whether ours agrees with the papers",
-        "The order of the frameworks, fastest first, as the papers printed it and as it was measured here, for each "
-        "network and kind of device that both have.",
-    )
     page.facts = facts(measured)
     page.notes = [
         "A framework's place is its shortest time over platforms and thread counts; PyTorch stands for Torch. τ is "
@@ -98,7 +106,7 @@ def build(
         "Machines and versions are others, and mini-batches where the grid says so: agreement is asked, not expected.",
         raw_data(measured),
     ]
-    return data, _layout(data, {paper.name: paper for paper in papers}, frameworks, catalogue), page
+    return data, _layout(data, {paper.name: paper for paper in papers}, frameworks, catalogue)
 
 
 def points(theirs: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
@@ -269,20 +277,146 @@ def _number(value: float) -> str:
     return f"{value:.2f}".replace("-", "−")
 
 
-def _make(options: argparse.Namespace) -> None:
-    papers, measured = read_papers(options.papers), read_measured(options.merged)
-    frameworks, catalogue = Frameworks(options.frameworks), read_yaml(options.networks)
-    tables.write(options.table_prefix, *build(papers, measured, frameworks, catalogue))
-    drawn = []
-    for paper in papers:
-        theirs = their_times(paper, frameworks, catalogue)
-        both = points(theirs, our_times([measured], theirs, frameworks, catalogue))
-        drawn.append(both.assign(paper=paper.name, short=paper.catalogue["short"]))
-    figures.write(
-        options.figure_prefix,
-        *scatter.draw(pd.concat(drawn, ignore_index=True), frameworks, catalogue, measured),
+GREY = "#8A8A8A"
+POINTS_PER_INCH, LETTER = 72, 4.3  # a letter of the names is about so many points wide
+HALO = [withStroke(linewidth=2.5, foreground="white")]
+RATIOS = ((1, "ours = theirs"), (10, "10 times as fast"), (100, "100 times as fast"))
+NOTHING = "no time was measured here for a network, framework and thread count that a paper printed"
+
+
+def draw(
+    both: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any], measured: Measured
+) -> tuple[pd.DataFrame, Figure]:
+    """The points and the figure. `both` has network, framework (a lineage), threads, device, theirs and ours (seconds),
+    paper and short; the points of one network and framework are joined in the order of their threads.
+    """
+    with figures.canvas(height=5.4) as (drawing, axes):
+        if len(both):
+            _frame(axes, both)
+            _points(axes, both, frameworks, catalogue)
+        figures.headings(
+            axes,
+            "Our times against the papers'",
+            ["points of one network and framework are joined"],
+        )
+        axes.set_xlabel("time per mini-batch as printed (s)")
+        axes.set_ylabel("time per mini-batch here (s)")
+        notes = [
+            "Filled: CPU, outlined: GPU. PyTorch here stands for Torch. The paper's shortest time where several of its "
+            "machines have one.",
+            *_other_batches(both, catalogue),
+            *facts(measured),
+        ]
+        notes = notes if len(both) else [f"Nothing is drawn: {NOTHING}.", *facts(measured)]
+        figures.notes_below(
+            drawing, [" ".join(notes), raw_data(measured)], _handles(both, frameworks), 3
+        )
+    return both, drawing
+
+
+def _frame(axes: Axes, both: pd.DataFrame) -> None:
+    limits = [both["theirs"].min() / 1.8, both["theirs"].max() * 1.8]
+    heights = [both["ours"].min() / 1.8, both["ours"].max() * 1.8]
+    axes.set(xscale="log", yscale="log", xlim=limits, ylim=heights)
+    figures.plain_logarithms(axes.xaxis)
+    figures.plain_logarithms(axes.yaxis)
+    for ratio, name in RATIOS:
+        ends = [max(limits[0], heights[0] * ratio), min(limits[1], heights[1] * ratio)]
+        if ends[0] >= ends[1]:
+            continue
+        axes.plot(
+            ends, [end / ratio for end in ends], color=GREY, linewidth=1, linestyle=":", zorder=1
+        )
+        axes.annotate(
+            name,
+            (ends[1], ends[1] / ratio),
+            xytext=(-4, -4),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            fontsize=7.5,
+            color="#6A6A6A",
+            path_effects=HALO,
+        )
+
+
+def _points(
+    axes: Axes, both: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any]
+) -> None:
+    for (_, _, name, device), line in both.groupby(
+        ["paper", "network", "framework", "device"], sort=False
+    ):
+        line = line.sort_values("threads")
+        framework = frameworks.lineage(name)
+        axes.plot(
+            line["theirs"],
+            line["ours"],
+            color=framework.colour,
+            marker=framework.marker,
+            markerfacecolor=framework.colour if device == "cpu" else "white",
+            linewidth=1,
+            zorder=3,
+        )
+    ends = (
+        both.sort_values("threads")
+        .groupby(["paper", "network", "framework", "device"], sort=False)
+        .last()
     )
+    first = both["paper"].iloc[0]
+    names = [
+        catalogue[network]["label"] + ("" if paper == first else f" ({end['short']})")
+        for (paper, network, _, _), end in ends.iterrows()
+    ]
+    _labels(axes, ends[["theirs", "ours"]].to_numpy(), names)
 
 
-if __name__ == "__main__":
-    main()
+def _labels(axes: Axes, ends: np.ndarray, names: list[str]) -> None:
+    """Names beside their points, each at the first of the places around it where it touches no name and no point."""
+    pixels = axes.transData.transform(ends) * POINTS_PER_INCH / axes.figure.dpi
+    taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in pixels]
+    for (x, y), end, name in zip(pixels, ends, names, strict=True):
+        boxes = []
+        width = LETTER * len(name)
+        for right, up in ((1, 3), (1, -10), (-1, 3), (-1, -10), (0, 9), (0, -16)):
+            left = x + (6 if right > 0 else -6 - width if right < 0 else -width / 2)
+            boxes.append(((left, y + up, left + width, y + up + 8), left - x, up))
+        free = [box for box in boxes if not any(_touch(box[0], other) for other in taken)]
+        box, shift, up = free[0] if free else boxes[0]
+        taken.append(box)
+        words = {
+            "textcoords": "offset points",
+            "fontsize": 7.5,
+            "color": "#333333",
+            "path_effects": HALO,
+            "zorder": 4,
+        }
+        axes.annotate(name, end, xytext=(shift, up), **words)
+
+
+def _touch(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def _other_batches(both: pd.DataFrame, catalogue: dict[str, Any]) -> list[str]:
+    """A sentence on the networks whose mini-batch here is another than the paper's."""
+    other = both[both["theirs_batch"] != both["ours_batch"]].drop_duplicates("network")
+    names = [
+        f"{catalogue[row['network']]['label']} {row['ours_batch']} for {row['theirs_batch']}"
+        for row in other.to_dict("records")
+    ]
+    return [f"Other mini-batches here than printed: {', '.join(names)}."] if names else []
+
+
+def _handles(both: pd.DataFrame, frameworks: Frameworks) -> list[Line2D]:
+    found = [frameworks.lineage(name) for name in both["framework"].unique()]
+    return [
+        Line2D(
+            [],
+            [],
+            color=framework.colour,
+            marker=framework.marker,
+            linewidth=1,
+            label=framework.label,
+        )
+        for framework in sorted(found, key=lambda framework: framework.order)
+    ]

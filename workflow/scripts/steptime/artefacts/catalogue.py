@@ -1,18 +1,11 @@
-"""The catalogue: every table and figure of the papers, by name, with its state in this grid.
+"""The catalogue: every table and figure of the papers, by name, with its state in this grid."""
 
-python -m report.catalogue --targets '{"shi2016_table4": {"cells": 36, "state": "made"}}' --grid quick \
-    --papers resources/papers --frameworks ... --networks ... --output-prefix results/tables/catalogue
-"""
-
-import argparse
-import json
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from steptime.artefacts import common
 from steptime.artefacts.evidence import Paper, read_papers
+from steptime.artefacts.inputs import Inputs
 from steptime.render import tables
 from steptime.render.tables import Entry
 
@@ -26,39 +19,22 @@ MADE, PRINTED, NO_CELLS, NOT_MADE = (
 NO_DATA = "data set not configured"
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(
-        prog="artefacts.catalogue", description="List every table and figure of the papers."
-    )
-    parser.add_argument(
-        "--targets", type=json.loads, required=True, help="the papers' artefacts by name, JSON"
-    )
-    parser.add_argument("--grid", required=True, help="name of the grid")
-    parser.add_argument("--papers", type=Path, required=True, help="the folder of the papers' data")
-    parser.add_argument(
-        "--output-prefix",
-        type=Path,
-        required=True,
-        help="path of the outputs without their endings",
-    )
-    common.run(_make, parser)
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows and the layout."""
+    asked = inputs.facts["targets"]
+    papers = read_papers(inputs.paths("papers"))
+    return build(papers, asked["targets"], asked["grid"], inputs.page)
 
 
 def build(
-    papers: list[Paper], targets: dict[str, dict[str, Any]], grid: str
-) -> tuple[pd.DataFrame, pd.DataFrame, tables.Page]:
-    """The tidy rows (COLUMNS), the layout and the page.
+    papers: list[Paper], targets: dict[str, dict[str, Any]], grid: str, page: tables.Page
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tidy rows (COLUMNS) and the layout; fills the page's facts and notes.
 
     `targets` has, for each rule of a paper, the number of `cells` of the grid that it is made of, and `state`.
     """
     rows = [row for paper in papers for row in _of_paper(paper, targets)]
     data = pd.DataFrame(rows, columns=COLUMNS).astype({"cells": "Int64"})
-    page = common.page(
-        "catalogue",
-        "Every table and figure of the papers",
-        "What the papers print, the name under which it is asked for, and whether this grid makes it.",
-    )
     counts = data["state"].value_counts()
     said = ", ".join(
         f"{counts[state]} {state}"
@@ -71,7 +47,7 @@ def build(
         "Printed numbers only: nothing of it is measured here yet, and ours joins when the grid has cells for it.",
         "Data set not configured: it shows images whose files must be named under data in config/config.yaml.",
     ]
-    return data, _layout(data, {paper.name: paper for paper in papers}), page
+    return data, _layout(data, {paper.name: paper for paper in papers})
 
 
 def _of_paper(paper: Paper, targets: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
@@ -119,13 +95,3 @@ def _layout(data: pd.DataFrame, papers: dict[str, Paper]) -> pd.DataFrame:
     )
     columns = ["What it shows", "Name", "State", "Cells", "Why not"]
     return pd.DataFrame(body, index=index, columns=columns, dtype=object)
-
-
-def _make(options: argparse.Namespace) -> None:
-    tables.write(
-        options.output_prefix, *build(read_papers(options.papers), options.targets, options.grid)
-    )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,49 +1,12 @@
-"""What the artefacts that belong to no paper share: how rows are named and ordered, and the command line's errors."""
+"""How rows are named and ordered in the tables and figures of all networks."""
 
-import argparse
-import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from steptime.artefacts.inputs import Frameworks, InputError
-from steptime.cells.shard import ShardError
-from steptime.merge import MixedRowsError
-from steptime.plan.configuration import ConfigurationError
-from steptime.render.tables import DASH, Entry, Page
+from steptime.render.frameworks import Frameworks
+from steptime.render.tables import DASH, Entry
 from steptime.render.words import environment_label, version_order
-
-PROJECT = "steptime"
-
-
-def run(
-    make: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser, *made: str
-) -> None:
-    """Parses the command line and makes the artefact; a mistake in the inputs ends in one sentence, exit status 1.
-
-    `made` are the kinds that the command line says a place for: "table", "figure".
-    """
-    for kind in made:
-        parser.add_argument(
-            f"--{kind}-prefix", type=Path, required=True, help=f"path of the {kind} without endings"
-        )
-    parser.add_argument(
-        "--frameworks", type=Path, required=True, help="labels and colours of frameworks, YAML"
-    )
-    parser.add_argument(
-        "--networks", type=Path, required=True, help="the catalogue of networks, YAML"
-    )
-    try:
-        make(parser.parse_args())
-    except (ConfigurationError, InputError, MixedRowsError, ShardError) as error:
-        sys.exit(str(error))
-
-
-def page(artefact: str, title: str, caption: str) -> Page:
-    """The words around a table of the project itself."""
-    return Page(artefact, title, caption, PROJECT)
 
 
 def labelled(rows: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any]) -> pd.DataFrame:

@@ -1,11 +1,16 @@
-"""The table of epochs: how many of them, and how many seconds, each framework takes to an accuracy, over several
-seeds.
-"""
+"""Epochs and seconds to an accuracy over several seeds: as a table, and as a figure against the time."""
+
+from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import PercentFormatter
 
-from steptime.artefacts.inputs import Frameworks
-from steptime.artefacts.trained import CELL, Trained
+from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.trainings import CELL, Trained, read
+from steptime.render import figures
+from steptime.render.frameworks import Frameworks
 from steptime.render.tables import DASH, Entry, Page
 from steptime.render.words import environment_label, facts, plural, significant, status_reason
 from worker.statistics import median
@@ -29,6 +34,16 @@ SPREAD = [
     "host_joules",
     "peak_memory_bytes",
 ]
+
+
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows and the layout."""
+    return build(read(inputs.paths("trainings")[0]), inputs.frameworks, inputs.page)
+
+
+def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
+    """The rows that are drawn and the drawing."""
+    return draw(read(inputs.paths("trainings")[0]), inputs.frameworks, inputs.entry)
 
 
 def build(
@@ -129,3 +144,94 @@ def _entry(row, name, text):
         return Entry(DASH, (status_reason(row["status"], row["reason"]),))
     alone = text(least) == text(most)
     return Entry(text(value) if alone else f"{text(value)} ({text(least)} to {text(most)})")
+
+
+CURVE_COLUMNS = [
+    "label",
+    "environment",
+    "adapter_mode",
+    "platform",
+    "threads",
+    "seed",
+    "epoch",
+    "elapsed",
+    "accuracy",
+]
+PANEL_INCHES = 2.6
+
+
+def draw(
+    trained: Trained, frameworks: Frameworks, artefact: dict[str, Any]
+) -> tuple[pd.DataFrame, Figure]:
+    """The data behind the figure (CURVE_COLUMNS; seconds of training until the end of an epoch) and the figure.
+
+    Of several numbers of threads, the largest of each platform is drawn; the data have all.
+    """
+    data = trained.epochs.reindex(
+        columns=[*CURVE_COLUMNS, "framework", "target_accuracy", "device"]
+    )
+    most = data.groupby("platform")["threads"].transform("max")
+    drawn = data[data["threads"] == most]
+    labels = list(dict.fromkeys(trained.runs["label"]))
+    look = {"sharex": False, "squeeze": False}
+    with figures.canvas(len(labels), 1, 1.6 + PANEL_INCHES * len(labels), **look) as (
+        drawing,
+        grid,
+    ):
+        for axes, label in zip(grid[:, 0], labels, strict=True):
+            own = drawn[drawn["label"] == label]
+            for (framework, _, _), line in own.groupby(
+                ["framework", "environment", "seed"], sort=False
+            ):
+                shown = frameworks[framework]
+                axes.plot(
+                    line["elapsed"],
+                    line["accuracy"],
+                    marker=shown.marker,
+                    color=shown.colour,
+                    markersize=4,
+                )
+            axes.axhline(
+                own["target_accuracy"].max(), color=figures.GREY, linewidth=1, linestyle="--"
+            )
+            axes.set_title(label, fontsize=9)
+            axes.set_xlim(left=0)
+            axes.set_ylabel("accuracy on test images")
+            axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+        grid[-1, 0].set_xlabel("seconds of training, without judging")
+        drawing.suptitle(artefact["title"], x=0.012, ha="left", fontweight="bold", fontsize=11)
+        figures.notes_below(drawing, _notes(trained, drawn), _keys(drawn, frameworks), 4)
+    return data[CURVE_COLUMNS], drawing
+
+
+def _keys(drawn: pd.DataFrame, frameworks: Frameworks) -> list[Line2D]:
+    named = drawn.drop_duplicates("environment")[["framework", "environment"]].to_dict("records")
+    return [
+        Line2D(
+            [],
+            [],
+            color=frameworks[row["framework"]].colour,
+            marker=frameworks[row["framework"]].marker,
+            label=row["environment"],
+        )
+        for row in named
+    ] + [
+        Line2D([], [], color=figures.GREY, linewidth=1, linestyle="--", label="accuracy asked for")
+    ]
+
+
+def _notes(trained: Trained, drawn: pd.DataFrame) -> list[str]:
+    threads = "; ".join(
+        f"{platform}: {plural(int(count), 'thread')}"
+        for platform, count in drawn.groupby("platform")["threads"].max().items()
+    )
+    failed = trained.runs[trained.runs["epochs"] == 0]
+    missing = [
+        f"Not drawn: {row['environment']}, {row['label']} ({status_reason(row['status'], row['reason'])})."
+        for row in failed.drop_duplicates(["environment", "label"]).to_dict("records")
+    ]
+    return [
+        f"A line for each seed, a mark for each epoch; {threads}.",
+        *missing,
+        " ".join(facts(trained.times)),
+    ]

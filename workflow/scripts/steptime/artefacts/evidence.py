@@ -1,5 +1,6 @@
 """What papers are held against: their data, and their times and ours in one shape."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -7,8 +8,11 @@ from typing import Any
 import pandas as pd
 
 from steptime.artefacts.expressions import PLACE
-from steptime.artefacts.inputs import Frameworks, Measured, read_printed, read_yaml
+from steptime.artefacts.inputs import read_printed
+from steptime.merge.measured import Measured
 from steptime.merge.summary import CELL
+from steptime.reading import read_yaml
+from steptime.render.frameworks import Frameworks
 
 
 @dataclass
@@ -28,21 +32,29 @@ class Paper:
         }
 
 
-def read_papers(folder: Path) -> list[Paper]:
-    """Every paper of the folder, in the order of their years. Raises InputError."""
+def read_papers(files: Collection[Path]) -> list[Paper]:
+    """The papers whose catalogue is among the files, in the order of their years. Raises InputError."""
     found = [
         Paper(
-            path.name,
-            read_yaml(path / "paper.yaml"),
+            path.parent.name,
+            read_yaml(path),
             pd.concat(
-                [read_printed(file).assign(file=file.stem) for file in sorted(path.glob("*.csv"))]
+                [
+                    read_printed(file).assign(file=file.stem)
+                    for file in sorted(files)
+                    if file.parent == path.parent and file.suffix == ".csv"
+                ]
             ),
-            read_yaml(path / "findings.yaml"),
+            _findings(path.with_name("findings.yaml"), files),
         )
-        for path in folder.iterdir()
-        if path.is_dir()
+        for path in files
+        if path.name == "paper.yaml"
     ]
     return sorted(found, key=lambda paper: (paper.name[-4:], paper.name))
+
+
+def _findings(path: Path, files: Collection[Path]) -> list[dict[str, Any]]:
+    return read_yaml(path) if path in files else []
 
 
 def their_times(paper: Paper, frameworks: Frameworks, catalogue: dict[str, Any]) -> pd.DataFrame:

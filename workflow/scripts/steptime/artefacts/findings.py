@@ -1,17 +1,10 @@
-"""The table of findings: what the papers claim in words, checked against their own numbers and against ours.
+"""The table of findings: what the papers claim in words, checked against their own numbers and against ours."""
 
-python -m report.findings --merged results/merged/shi2016_*.parquet --papers resources/papers --frameworks ... \
-    --networks ... --output-prefix results/tables/findings
-"""
-
-import argparse
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from steptime.artefacts import common
 from steptime.artefacts.evidence import Paper, our_times, read_papers, their_times
 from steptime.artefacts.expressions import (
     ExpressionError,
@@ -21,8 +14,11 @@ from steptime.artefacts.expressions import (
     evaluate,
     names_in,
 )
-from steptime.artefacts.inputs import Frameworks, InputError, Measured, read_measured, read_yaml
+from steptime.artefacts.inputs import Inputs
+from steptime.merge.measured import Measured
+from steptime.reading import InputError
 from steptime.render import tables
+from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Entry
 from steptime.render.words import facts, plural, significant
 
@@ -67,26 +63,23 @@ class Check:
         }
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(
-        prog="artefacts.findings", description="Check what the papers claim."
-    )
-    parser.add_argument("--merged", type=Path, nargs="*", default=[], help="merged rows, Parquet")
-    parser.add_argument("--papers", type=Path, required=True, help="the folder of the papers' data")
-    parser.add_argument(
-        "--output-prefix",
-        type=Path,
-        required=True,
-        help="path of the outputs without their endings",
-    )
-    common.run(_make, parser)
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows and the layout."""
+    papers = read_papers(inputs.paths("papers"))
+    return build(papers, inputs.every_measured, inputs.frameworks, inputs.networks, inputs.page)
 
 
 def build(
-    papers: list[Paper], measured: list[Measured], frameworks: Frameworks, catalogue: dict[str, Any]
-) -> tuple[pd.DataFrame, pd.DataFrame, tables.Page]:
-    """The tidy rows (COLUMNS), the layout and the page. Raises InputError for a calculation that is not one."""
+    papers: list[Paper],
+    measured: list[Measured],
+    frameworks: Frameworks,
+    catalogue: dict[str, Any],
+    page: tables.Page,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tidy rows (COLUMNS) and the layout; fills the page's facts and notes.
+
+    Raises InputError for a calculation that is not one.
+    """
     printed = pd.concat([paper.printed for paper in papers], ignore_index=True)
     by_name = {paper.name: paper for paper in papers}
     scopes = {
@@ -99,7 +92,8 @@ def build(
             about = by_name[finding.get("paper", paper.name)]
             rows.append(_row(paper, finding, about, *scopes[about.name], frameworks))
     data = pd.DataFrame(rows, columns=COLUMNS)
-    return data, _layout(data, by_name), _page(data, measured, by_name)
+    _say(page, data, measured, by_name)
+    return data, _layout(data, by_name)
 
 
 def check(finding: dict[str, Any], scope: Scope) -> Check:
@@ -114,13 +108,6 @@ def check(finding: dict[str, Any], scope: Scope) -> Check:
         within &= BOUNDS[name][1](values, bound)
     verdict = HOLDS if HOW_MANY[finding.get("of", "every")](within) else FAILS
     return Check(verdict, _words(values, within), values)
-
-
-def _make(options: argparse.Namespace) -> None:
-    papers = read_papers(options.papers)
-    measured = [read_measured(path) for path in options.merged]
-    frameworks, catalogue = Frameworks(options.frameworks), read_yaml(options.networks)
-    tables.write(options.output_prefix, *build(papers, measured, frameworks, catalogue))
 
 
 def _check_keys(paper: Paper, finding: dict[str, Any]) -> None:
@@ -248,13 +235,10 @@ def _layout(data: pd.DataFrame, papers: dict[str, Paper]) -> pd.DataFrame:
     return pd.DataFrame(body, index=index, columns=pd.MultiIndex.from_tuples(columns), dtype=object)
 
 
-def _page(data: pd.DataFrame, measured: list[Measured], papers: dict[str, Paper]) -> tables.Page:
-    page = common.page(
-        "findings",
-        "What the papers claim, checked",
-        "Each claim of the papers' text that has a number or an order, as a calculation over the numbers that the same "
-        "paper prints, and over what was measured here.",
-    )
+def _say(
+    page: tables.Page, data: pd.DataFrame, measured: list[Measured], papers: dict[str, Paper]
+) -> None:
+    """Adds the counts of verdicts and how claims are read."""
     for side, name in (("theirs", "the papers' own numbers"), ("ours", "ours")):
         counts = data[f"{side}_verdict"].value_counts()
         said = ", ".join(
@@ -273,12 +257,7 @@ def _page(data: pd.DataFrame, measured: list[Measured], papers: dict[str, Paper]
             for name, paper in papers.items()
         ],
     ]
-    return page
 
 
 def _of(verdict: str) -> str:
     return {HOLDS: "hold", FAILS: "do not hold", UNKNOWN: "cannot be checked"}[verdict]
-
-
-if __name__ == "__main__":
-    main()

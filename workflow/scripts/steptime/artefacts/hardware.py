@@ -4,13 +4,21 @@ from typing import Any
 
 import pandas as pd
 
-from steptime.artefacts.inputs import Frameworks, Measured
+from steptime.artefacts.inputs import Inputs
+from steptime.merge.measured import Measured
+from steptime.render.frameworks import Frameworks
 from steptime.render.tables import DASH, Entry, Page
 from steptime.render.words import environment_label, facts, plural, raw_data, significant
 
 COLUMNS = ["source", "metric", "place", "value", "number", "unit", "note"]
 OURS, PAPER = "ours", "paper"
 NOT_TIMED = "no cell was timed on it"
+
+
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows and the layout."""
+    made = inputs.measured, inputs.peaks, inputs.printed, inputs.frameworks
+    return build(*made, inputs.entry, inputs.page)
 
 
 def build(

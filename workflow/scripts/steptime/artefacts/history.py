@@ -1,11 +1,5 @@
-"""The same network through the versions of each framework, as a table and a figure.
+"""The same network through the versions of each framework, as a table and a figure."""
 
-python -m report.history --merged results/merged/shi2016_table4.parquet --frameworks ... --networks ...
-    --table-prefix results/tables/history --figure-prefix results/figures/history
-"""
-
-import argparse
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -14,8 +8,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from steptime.artefacts import common
-from steptime.artefacts.inputs import Frameworks, InputError, Measured, read_measured, read_yaml
+from steptime.artefacts.inputs import Inputs
+from steptime.merge.measured import Measured
+from steptime.reading import InputError
 from steptime.render import figures, tables
+from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Entry
 from steptime.render.words import (
     MARK_WORDS,
@@ -62,25 +59,20 @@ PANEL_INCHES = 2.5
 BUILT_WITHOUT = "without AVX"
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(
-        prog="artefacts.history", description="Make the table and figure of versions."
-    )
-    parser.add_argument("--merged", type=Path, required=True, help="merged rows, Parquet")
-    parser.add_argument(
-        "--table-prefix", type=Path, required=True, help="path of the table without its endings"
-    )
-    parser.add_argument(
-        "--figure-prefix", type=Path, required=True, help="path of the figure without its endings"
-    )
-    common.run(_make, parser)
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows and the layout."""
+    return build(inputs.measured, inputs.frameworks, inputs.networks, inputs.page)
+
+
+def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
+    """The rows that are drawn and the drawing."""
+    return draw(inputs.table[0], inputs.networks)
 
 
 def build(
-    measured: Measured, frameworks: Frameworks, catalogue: dict[str, Any]
-) -> tuple[pd.DataFrame, pd.DataFrame, tables.Page]:
-    """The tidy rows (COLUMNS; seconds per mini-batch), the layout and the page.
+    measured: Measured, frameworks: Frameworks, catalogue: dict[str, Any], page: tables.Page
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tidy rows (COLUMNS; seconds per mini-batch) and the layout; fills the page's facts and notes.
 
     A series is a framework of which at least two environments have cells, in one mode where an environment has several;
     `place` counts its versions from 0, and `ratio` is the time divided by that of the newest version that has one.
@@ -119,23 +111,9 @@ def build(
     newest = timed.groupby(like)["seconds"].last().rename("newest_seconds")
     data = data.merge(newest, on=like, how="left")
     data["ratio"] = data["seconds"].astype(float) / data["newest_seconds"].astype(float)
-    page = common.page(
-        "history",
-        "One network through the versions of a framework",
-        "Time per mini-batch of the same network in each version of a framework, on the same machine; below it, that "
-        "time divided by the newest version's.",
-    )
     page.facts = facts(measured)
     page.notes = [processes(measured.cells), raw_data(measured)]
-    return data.reindex(columns=COLUMNS), _layout(data), page
-
-
-def _make(options: argparse.Namespace) -> None:
-    measured = read_measured(options.merged)
-    catalogue = read_yaml(options.networks)
-    data, layout, page = build(measured, Frameworks(options.frameworks), catalogue)
-    tables.write(options.table_prefix, data, layout, page)
-    figures.write(options.figure_prefix, *draw(data, catalogue))
+    return data.reindex(columns=COLUMNS), _layout(data)
 
 
 def _layout(data: pd.DataFrame) -> pd.DataFrame:
@@ -266,7 +244,3 @@ def _notes(data: pd.DataFrame) -> list[str]:
             row["network_label"]
         )
     return notes + [f"{reason} ({', '.join(networks)})." for reason, networks in reasons.items()]
-
-
-if __name__ == "__main__":
-    main()

@@ -1,153 +1,140 @@
-"""Reads what an artefact is made of: the merged rows, the printed numbers, the paper's catalogue."""
+"""What an artefact is made of, by the words of its entry in a catalogue, and how it is written."""
 
-import json
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+import importlib
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
-import yaml
 
-from steptime.environments.libraries import REFERENCE
-from steptime.merge.summary import COLUMNS, region_text, summarise
+from steptime import project
+from steptime.merge.measured import Measured, read_measured
+from steptime.reading import InputError, read_json, read_yaml
+from steptime.render import figures, tables
+from steptime.render.frameworks import Frameworks
 
-DESCRIPTION = b"steptime"
-# What is known of the compiled libraries of a cell, beside the columns of `merge.summary`.
-ARITHMETIC = ["vector", "blas", "at_run_time"]
-UNKNOWN_COLOURS = ("#333333", "#777777", "#AA4499", "#44AA99")
+# Words whose files are the project's own.
+OWN = ("catalogue", "frameworks", "networks", "printed", "papers")
 
 
-class InputError(Exception):
-    """An input that cannot be used; the text is the whole message for the user."""
+class Inputs:
+    """What an artefact may read; a file is read when it is first asked for."""
 
+    def __init__(self, name: str, files: dict[str, list[str]], facts: dict[str, Any]) -> None:
+        """`files` are paths by the words of the artefact's `needs` and `joins`, `facts` what no file holds.
 
-@dataclass(frozen=True)
-class Measured:
-    """What was measured here for one artefact.
+        A relative path of OWN is of the project, another of the folder that is worked in.
+        """
+        self.name = name
+        self.facts = facts
+        self._files = files
 
-    `rows` is one row per sample, `cells` one row per cell (see `merge.summary`, and for ARITHMETIC
-    `environments.libraries.summarise`), `machines` and `software` describe each machine_id and each environment,
-    `source` is the path of the merged file.
-    """
+    def paths(self, word: str) -> list[Path]:
+        """The files behind a word of the entry's needs. Raises InputError where the entry does not ask for them."""
+        if word not in self._files:
+            raise InputError(
+                f"{self.name} is made of '{word}': write it into 'needs' of its entry in "
+                f"{self._files['catalogue'][0]}."
+            )
+        return [project.path(path) if word in OWN else Path(path) for path in self._files[word]]
 
-    rows: pd.DataFrame
-    cells: pd.DataFrame
-    machines: dict[str, dict[str, Any]]
-    software: dict[str, dict[str, Any]]
-    source: str
+    def has(self, word: str) -> bool:
+        """Whether there is anything behind a word of the entry's needs or joins."""
+        return bool(self._files.get(word))
 
-    @classmethod
-    def nothing(cls) -> "Measured":
-        """For an artefact that the grid has no cells of."""
-        rows, cells = (
-            pd.DataFrame(columns=["network", "started_at"]),
-            pd.DataFrame(columns=[*COLUMNS, *ARITHMETIC]),
-        )
-        return cls(rows, cells, {}, {}, "")
-
-    def of(self, networks: Collection[str]) -> "Measured":
-        """What was measured of these networks and their variants."""
-        rows, cells = (frame[frame["network"].isin(networks)] for frame in (self.rows, self.cells))
-        return replace(self, rows=rows, cells=cells)
+    @cached_property
+    def catalogue(self) -> dict[str, Any]:
+        """The catalogue that the artefact stands in: of a paper, `paper.yaml`."""
+        return read_yaml(self.paths("catalogue")[0])
 
     @property
-    def platforms(self) -> dict[str, dict[str, Any]]:
-        """The machine of every platform, {} where no row of the platform says which it is."""
-        known = self.cells.groupby("platform", sort=False)["machine_id"].first()
-        return {platform: self.machines.get(machine, {}) for platform, machine in known.items()}
+    def key(self) -> str:
+        """The artefact's name within its catalogue."""
+        return self.name.removeprefix(f"{self.paths('catalogue')[0].parent.name}_")
 
     @property
-    def timed_region(self) -> str:
-        """The timed region in words, or '' where nothing was timed."""
-        regions = self.cells.loc[self.cells["status"] == "ok", "timed_region"].dropna()
-        return region_text(regions.iloc[0]) if len(regions) else ""
+    def entry(self) -> dict[str, Any]:
+        """The artefact's entry in its catalogue."""
+        return self.catalogue["artefacts"][self.key]
 
-    @property
-    def dates(self) -> str:
-        """The day, or the first and last day, of the measurements (UTC)."""
-        started = pd.to_datetime(self.rows["started_at"].dropna(), utc=True, format="mixed")
-        days = sorted({moment.date().isoformat() for moment in started})
-        return "" if not days else days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    @cached_property
+    def measured(self) -> Measured:
+        """What was measured here of the artefact's cells; nothing where the grid has none and they only join."""
+        asked = "cells" in self.entry.get("joins", [])
+        if asked and not self.has("cells"):
+            return Measured.nothing()
+        return read_measured(self.paths("cells")[0])
 
+    @cached_property
+    def every_measured(self) -> list[Measured]:
+        """What was measured here of all cells, file by file of merged rows."""
+        return [read_measured(path) for path in self.paths("every_cell")]
 
-@dataclass(frozen=True)
-class Framework:
-    """How a framework is named and drawn; `order` is its place among the others."""
+    @cached_property
+    def proofs(self) -> list[dict[str, Any]]:
+        """The proofs that frameworks train the same networks, as `prove.network` wrote their details."""
+        return [read_json(path) for path in self.paths("proofs")]
 
-    name: str
-    label: str
-    lineage: str
-    colour: str
-    marker: str
-    order: int
+    @cached_property
+    def packages(self) -> list[dict[str, Any]]:
+        """What the frameworks' packages say of themselves, one for each environment."""
+        return [read_json(path) for path in self.paths("metadata")]
 
+    @cached_property
+    def peaks(self) -> dict[str, dict[str, Any]]:
+        """What each platform's machine itself reaches, as `machine.peak` wrote it."""
+        return {path.stem: read_json(path) for path in self.paths("peaks")}
 
-class Frameworks:
-    """The frameworks of `resources/papers/frameworks.yaml`; one that is not there gets its own name and a
-    plain colour.
-    """
+    @cached_property
+    def topologies(self) -> dict[str, dict[str, Any]]:
+        """How each platform's machine is built, as `machine.topology` wrote it."""
+        return {path.stem: read_json(path) for path in self.paths("topologies")}
 
-    def __init__(self, path: Path) -> None:
-        self._known = {
-            name: Framework(name=name, order=order, **entry)
-            for order, (name, entry) in enumerate(read_yaml(path).items())
-        }
+    @cached_property
+    def printed(self) -> pd.DataFrame:
+        """What the paper printed; no rows where the entry does not ask for it."""
+        if not self.has("printed"):
+            return pd.DataFrame(columns=["network", "framework", "platform", "number"])
+        return read_printed(self.paths("printed")[0])
 
-    def __getitem__(self, name: str) -> Framework:
-        if name not in self._known:
-            order = len(self._known)
-            colour = UNKNOWN_COLOURS[order % len(UNKNOWN_COLOURS)]
-            self._known[name] = Framework(name, name, name, colour, "o", order)
-        return self._known[name]
+    @cached_property
+    def frameworks(self) -> Frameworks:
+        """How frameworks are named and drawn."""
+        return Frameworks(self.paths("frameworks")[0])
 
-    def lineage(self, lineage: str) -> Framework:
-        """The first framework of a lineage, which gives it its label and its place."""
-        return next(framework for framework in self._known.values() if framework.lineage == lineage)
+    @cached_property
+    def networks(self) -> dict[str, Any]:
+        """The catalogue of networks."""
+        return read_yaml(self.paths("networks")[0])
 
+    @cached_property
+    def page(self) -> tables.Page:
+        """The words around a table, with the sources as its last note; a kind adds its own notes before them."""
+        short = self.catalogue["short"]
+        title, sources = self.entry["title"], self.entry.get("sources", [])
+        notes = list(self.catalogue.get("readings", {}).get(self.key, []))
+        if sources:
+            title = f"{title} ({sources[0]})"
+            places = f"{self.catalogue['citation'].strip()}: {', '.join(sources)}"
+            printed = self._files.get("printed", [""])[0]
+            notes.append(f"Printed numbers: {places}; as data in {printed}." if printed else places)
+        return tables.Page(self.name, title, self.entry.get("caption", ""), short, notes=notes)
 
-def read_measured(path: Path) -> Measured:
-    """The merged rows of one artefact with their description. Raises InputError and
-    merge.summary.MixedRowsError.
-    """
-    try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(
-            f"{path} cannot be read ({error}); remove it and run snakemake again."
-        ) from error
-    metadata = table.schema.metadata or {}
-    if DESCRIPTION not in metadata:
-        raise InputError(
-            f"{path} does not describe its machines and software; remove it and run snakemake again."
-        )
-    description = json.loads(metadata[DESCRIPTION])
-    rows = table.to_pandas()
-    machines = description.get("machines", {})
-    logical = {
-        name: machine.get("cpu", {}).get("logical_cores") for name, machine in machines.items()
-    }
-    cells = _with_arithmetic(summarise(rows, logical), description.get("arithmetic", {}))
-    return Measured(rows, cells, machines, description.get("software", {}), str(path))
+    @cached_property
+    def table(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """The tidy rows and the layout of the table, whether or not it is written; fills `page`."""
+        return self._kind.table(self)
 
+    @cached_property
+    def _kind(self) -> Any:
+        return importlib.import_module(f"steptime.artefacts.{self.entry['kind']}")
 
-def _with_arithmetic(cells: pd.DataFrame, arithmetic: dict[str, dict[str, Any]]) -> pd.DataFrame:
-    """Adds ARITHMETIC, empty where nothing is known, and marks what makes the old slower than the new by itself."""
-    found = [
-        arithmetic.get(f"{cell.environment}.{cell.adapter_mode}", {}) for cell in cells.itertuples()
-    ]
-    for cell, known in zip(cells.itertuples(), found, strict=True):
-        if cell.status == "ok" and known.get("vector") == "SSE" and not known["at_run_time"]:
-            cell.marks.append("without AVX")
-        if cell.status == "ok" and REFERENCE in known.get("blas", []):
-            cell.marks.append(REFERENCE)
-    return cells.assign(
-        vector=[known.get("vector", "") for known in found],
-        blas=[", ".join(known.get("blas", [])) for known in found],
-        at_run_time=[known.get("at_run_time", False) for known in found],
-    )
+    def write(self, results: Path = Path("results")) -> None:
+        """Writes what the entry says is made: results/tables/<name>.* and results/figures/<name>.*."""
+        if "table" in self.entry["makes"]:
+            tables.write(results / "tables" / self.name, *self.table, self.page)
+        if "figure" in self.entry["makes"]:
+            figures.write(results / "figures" / self.name, *self._kind.figure(self))
 
 
 def read_printed(path: Path) -> pd.DataFrame:
@@ -159,23 +146,3 @@ def read_printed(path: Path) -> pd.DataFrame:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}.") from error
     return printed.assign(number=pd.to_numeric(printed["value"], errors="coerce"))
-
-
-def read_json(path: Path) -> Any:
-    """The content of a JSON file that a rule of the workflow wrote."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path} cannot be read ({error}); remove it and run snakemake again."
-        ) from error
-
-
-def read_yaml(path: Path) -> dict[str, Any]:
-    """The content of a YAML file."""
-    try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.") from error
-    except yaml.YAMLError as error:
-        raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from error

@@ -4,7 +4,8 @@ from typing import Any
 
 import pandas as pd
 
-from steptime.artefacts.inputs import Measured
+from steptime.artefacts.inputs import Inputs
+from steptime.merge.measured import Measured
 from steptime.render.tables import DASH, Entry, Page
 from steptime.render.words import cores_text, gibibytes, raw_data
 
@@ -12,6 +13,11 @@ COLUMNS = ["source", "platform", "unit", "cores", "memory", "os", "note"]
 HEADINGS = {"cores": "Cores", "memory": "Memory", "os": "Operating system"}
 NOT_FOUND = "not found on the machine"
 GPU_CORES = "the driver does not say how many cores a GPU has"
+
+
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows and the layout."""
+    return build(inputs.measured, inputs.printed, inputs.catalogue, inputs.page)
 
 
 def build(

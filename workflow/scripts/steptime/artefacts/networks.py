@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from steptime import networks as specifications
+from steptime.artefacts.inputs import Inputs
 from steptime.render.tables import DASH, Entry, Page
 from steptime.render.words import count, significant
 
@@ -25,6 +26,11 @@ COLUMNS = [
 QUANTITIES = {"Input": "values", "Output": "values", "Layers": "layers", "Parameters": "parameters"}
 OPERATIONS = "Operations per step"
 MILLION = 1_000_000
+
+
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows and the layout."""
+    return build(inputs.networks, inputs.printed, inputs.catalogue, inputs.page)
 
 
 def build(

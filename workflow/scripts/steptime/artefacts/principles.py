@@ -6,11 +6,17 @@ from typing import Any
 
 import pandas as pd
 
-from steptime.artefacts.inputs import Measured
+from steptime.artefacts.inputs import Inputs
+from steptime.merge.measured import Measured
 from steptime.render.tables import Entry, Page
 from steptime.render.words import facts, plural, raw_data, significant
 
 COLUMNS = ["principle", "asks", "here", "figure", "number", "shown_by", "not_done"]
+
+
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows and the layout."""
+    return build(inputs.measured, inputs.proofs, inputs.entry["principles"], inputs.page)
 
 
 def build(

@@ -1,20 +1,15 @@
-"""The table of proofs: how near every environment and mode came to the golden run of every network.
+"""The table of proofs: how near every environment and mode came to the golden run of every network."""
 
-python -m report.proofs --proofs results/proofs/*.details.json --frameworks ... --networks ... --output-prefix ...
-"""
-
-import argparse
-import json
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from steptime import networks
 from steptime.artefacts import common
-from steptime.artefacts.inputs import Frameworks, read_json, read_yaml
+from steptime.artefacts.inputs import Inputs
 from steptime.prove.compare import TOLERANCES
 from steptime.render import tables
+from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Entry
 from steptime.render.words import STATUS_WORDS, count, status_reason
 
@@ -45,24 +40,11 @@ COLUMNS = [
 ]
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(
-        prog="artefacts.proofs", description="Make the table of proofs."
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows and the layout."""
+    return build(
+        inputs.proofs, inputs.facts["owners"], inputs.frameworks, inputs.networks, inputs.page
     )
-    parser.add_argument(
-        "--proofs", type=Path, nargs="+", required=True, help="details of the proofs, JSON"
-    )
-    parser.add_argument(
-        "--owners", type=json.loads, required=True, help="framework of each environment, JSON"
-    )
-    parser.add_argument(
-        "--output-prefix",
-        type=Path,
-        required=True,
-        help="path of the outputs without their endings",
-    )
-    common.run(_make, parser)
 
 
 def build(
@@ -70,18 +52,16 @@ def build(
     owners: dict[str, str],
     frameworks: Frameworks,
     catalogue: dict[str, Any],
-) -> tuple[pd.DataFrame, pd.DataFrame, tables.Page]:
-    """The tidy rows (COLUMNS; errors are relative), the layout and the page; `owners`: environments' frameworks."""
+    page: tables.Page,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tidy rows (COLUMNS; errors are relative) and the layout; fills the page's facts and notes.
+
+    `owners` has the framework of each environment.
+    """
     rows = pd.DataFrame([_row(proof, owners, catalogue) for proof in proofs])
     data = common.labelled(rows, frameworks, catalogue).reindex(columns=COLUMNS)
     data = data.astype(
         dict.fromkeys(["full_parameters", "parameters", "frozen_parameters"], "Int64")
-    )
-    page = common.page(
-        "proofs",
-        "Proofs that every framework trains the same network",
-        "Each network's narrow version, trained in float32 from the same weights on the same data, held against a run "
-        "in float64 that shares no code with any framework. A cell is timed only where its proof has passed.",
     )
     counts = data["status"].value_counts()
     others = "; ".join(
@@ -99,13 +79,7 @@ def build(
         "each cell is timed. Frozen ones are a framework's second bias of each LSTM, which is not trained.",
         "The proof_id stands in every row that was timed under the proof. Whole proofs: results/proofs/.",
     ]
-    return data, _layout(data), page
-
-
-def _make(options: argparse.Namespace) -> None:
-    proofs = [read_json(path) for path in options.proofs]
-    frameworks, catalogue = Frameworks(options.frameworks), read_yaml(options.networks)
-    tables.write(options.output_prefix, *build(proofs, options.owners, frameworks, catalogue))
+    return data, _layout(data)
 
 
 def _row(
@@ -171,7 +145,3 @@ def _entries(row: dict[str, Any]) -> list[Entry]:
         verdict,
         Entry(row["proof_id"], kind="words") if known else common.dash(reason),
     ]
-
-
-if __name__ == "__main__":
-    main()

@@ -7,9 +7,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from steptime.artefacts.inputs import Frameworks
-from steptime.artefacts.trained import Trained
+from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.trainings import Trained, read
 from steptime.render import figures
+from steptime.render.frameworks import Frameworks
 from steptime.render.words import facts, plural
 
 COLUMNS = [
@@ -33,6 +34,11 @@ ROWS = {
     "host_watts": "power of the\nprocessors (W)",
 }
 ROW_INCHES = 1.9
+
+
+def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
+    """The rows that are drawn and the drawing."""
+    return build(read(inputs.paths("trainings")[0]), inputs.frameworks, inputs.entry)
 
 
 def build(

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from steptime.artefacts.inputs import Inputs
 from steptime.render import figures
 
 COLUMNS = ["data_set", "sha256", "class", "place", "image"]
@@ -13,6 +14,12 @@ EACH = 10
 GAP = 3  # pixels between images
 SEED = 2018
 INCHES = 6.4
+
+
+def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
+    """The rows that are drawn and the drawing."""
+    with np.load(inputs.paths("images")[0]) as file:
+        return build(dict(file), inputs.entry, inputs.catalogue["short"])
 
 
 def build(

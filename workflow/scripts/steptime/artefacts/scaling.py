@@ -6,8 +6,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from steptime.artefacts.inputs import Frameworks, Measured
+from steptime.artefacts.inputs import Inputs
+from steptime.merge.measured import Measured
 from steptime.render import figures
+from steptime.render.frameworks import Frameworks
 from steptime.render.words import facts, raw_data, significant
 
 COLUMNS = ["source", "framework", "label", "network", "platform", "devices", "relative_time"]
@@ -16,6 +18,12 @@ NOT_HERE = (
     "Here no cell with more than one device is measured, so no line of ours stands beside theirs."
 )
 GREY = "#6A6A6A"
+
+
+def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
+    """The rows that are drawn and the drawing."""
+    made = inputs.measured, inputs.printed, inputs.catalogue, inputs.frameworks
+    return build(*made, inputs.entry)
 
 
 def build(

@@ -6,7 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from steptime.artefacts.inputs import Frameworks, Measured
+from steptime.artefacts.inputs import Inputs
+from steptime.merge.measured import Measured
+from steptime.render.frameworks import Frameworks
 from steptime.render.tables import DASH, Entry, Page
 from steptime.render.words import raw_data, status_reason
 
@@ -31,6 +33,12 @@ COLUMNS = [
     "status",
     "reason",
 ]
+
+
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows and the layout."""
+    made = inputs.measured, inputs.printed, inputs.catalogue, inputs.frameworks
+    return build(*made, inputs.entry, inputs.page)
 
 
 def build(

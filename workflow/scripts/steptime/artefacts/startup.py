@@ -1,25 +1,22 @@
-"""What a user waits for before the first useful step: import, build, first step, warm-up; as a table and a figure.
+"""What a user waits for before the first useful step: import, build, first step, warm-up; as a table and a figure."""
 
-python -m report.startup --artefact shi2016_table4 --config '{"grid": "quick"}' --frameworks ... --networks ...
-    --table-prefix results/tables/startup --figure-prefix results/figures/startup
-"""
-
-import argparse
-import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from steptime import project
-from steptime.artefacts import bars, common
-from steptime.artefacts.inputs import Frameworks, read_yaml
+from steptime.artefacts import common
+from steptime.artefacts.inputs import Inputs
 from steptime.machine import interference
 from steptime.merge import shards
 from steptime.plan import configuration, grid
 from steptime.render import figures, tables
+from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Entry
-from steptime.render.words import MARK_WORDS, plural, significant, status_reason
+from steptime.render.words import MARK_WORDS, mark_notes, plural, significant, status_reason
 
 # The parts of a start, in the order in which they pass, with what they are called.
 PARTS = {
@@ -55,43 +52,37 @@ COLUMNS = [
 ]
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(
-        prog="artefacts.startup", description="Make the table and figure of starting up."
-    )
-    parser.add_argument("--artefact", required=True, help="the artefact whose shards are read")
-    parser.add_argument(
-        "--config", required=True, type=json.loads, help="Snakemake's configuration, as JSON"
-    )
-    common.run(_make, parser, "table", "figure")
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows and the layout."""
+    return build(read_starts(inputs), inputs.frameworks, inputs.networks, inputs.page)
 
 
-def read_starts(keys: list[str]) -> pd.DataFrame:
-    """One row for each cell: its columns and its PARTS, in seconds, where the worker came so far.
+def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
+    """The rows that are drawn and the drawing."""
+    return draw(inputs.table[0], PARTS)
+
+
+def read_starts(inputs: Inputs) -> pd.DataFrame:
+    """One row for each cell of the artefact: its columns and its PARTS, in seconds, where the worker came so far.
 
     Raises ShardError and MixedRowsError as `merge.shards.read` does.
     """
+    known = configuration.load(project.ROOT, inputs.facts["configuration"])
+    plan = grid.expand(known, len(os.sched_getaffinity(0)))
+    return starts(plan.artefacts[known.catalogue[inputs.name].made_of])
+
+
+def starts(keys: list[str]) -> pd.DataFrame:
+    """What `read_starts` gives, of the cells of these keys."""
     found = shards.read(keys)
     return pd.DataFrame(_start(row, footer["worker"].get("warmup", {})) for row, _, footer in found)
 
 
 def build(
-    starts: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any]
-) -> tuple[pd.DataFrame, pd.DataFrame, tables.Page]:
-    """The tidy rows (COLUMNS; seconds, medians over repeats), the layout and the page."""
-    cells = pd.DataFrame(
-        [_middle(rows) for _, rows in starts.groupby(CELL, sort=False, dropna=False)]
-    )
-    data = common.labelled(cells, frameworks, catalogue)
-    data = data.reindex(columns=COLUMNS).astype({"warmup_steps": "Int64"})
-    page = common.page(
-        "startup",
-        "What a start costs",
-        "Seconds that pass in a new process before its steps are as fast as they get: importing the framework, "
-        "building the network from its start values, the first step (tracing, compiling, first allocation) and the "
-        "rest of the warm-up.",
-    )
+    starts: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any], page: tables.Page
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tidy rows (COLUMNS; seconds, medians over repeats) and the layout; fills the page's facts and notes."""
+    data = medians(starts, frameworks, catalogue)
     most = data["repeats"].max()
     page.facts = [
         "Each cell was started once." if most == 1 else f"Medians of up to {most} starts of a cell."
@@ -104,18 +95,18 @@ def build(
         "framework's need.",
         "One file for each cell: results/shards/.",
     ]
-    return data, _layout(data), page
+    return data, _layout(data)
 
 
-def _make(options: argparse.Namespace) -> None:
-    plan = grid.expand(
-        configuration.load(project.ROOT, options.config), len(os.sched_getaffinity(0))
+def medians(
+    starts: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any]
+) -> pd.DataFrame:
+    """The tidy rows (COLUMNS): one for each cell, medians over its repeats."""
+    cells = pd.DataFrame(
+        [_middle(rows) for _, rows in starts.groupby(CELL, sort=False, dropna=False)]
     )
-    starts = read_starts(plan.artefacts[options.artefact])
-    frameworks, catalogue = Frameworks(options.frameworks), read_yaml(options.networks)
-    data, layout, page = build(starts, frameworks, catalogue)
-    tables.write(options.table_prefix, data, layout, page)
-    figures.write(options.figure_prefix, *bars.draw(data, PARTS))
+    data = common.labelled(cells, frameworks, catalogue)
+    return data.reindex(columns=COLUMNS).astype({"warmup_steps": "Int64"})
 
 
 def _start(row: dict[str, Any], warmup: dict[str, Any]) -> dict[str, Any]:
@@ -195,5 +186,73 @@ def _seconds(value: float | None, reason: str, remarks: tuple[str, ...]) -> Entr
     return Entry(significant(value, 2 if value < 0.1 else 3), remarks, kind="ours")
 
 
-if __name__ == "__main__":
-    main()
+# Of Okabe and Ito (Color Universal Design, 2008), told apart by lightness too; frameworks' colours mean frameworks.
+COLOURS = ("#4D4D4D", "#009E73", "#E69F00", "#D9D9D9")
+BAR_INCHES = 0.175
+GAP = 0.9  # bars between two networks
+
+
+def draw(data: pd.DataFrame, parts: Mapping[str, str]) -> tuple[pd.DataFrame, Figure]:
+    """The rows that are drawn, those of each platform's highest thread count, and the figure; `parts` names columns."""
+    highest = data.groupby("platform")["threads"].transform("max")
+    drawn = data[data["threads"] == highest].reset_index(drop=True)
+    several = drawn["platform"].nunique() > 1
+    places, at = [], 0.0
+    for network in (
+        drawn["network_label"].ne(drawn["network_label"].shift()).cumsum().diff().fillna(0)
+    ):
+        at += 1 + GAP * network
+        places.append(at)
+    with figures.canvas(height=1.3 + BAR_INCHES * (at + 1)) as (drawing, axes):
+        left = pd.Series(0.0, index=drawn.index)
+        for colour, (column, label) in zip(COLOURS, parts.items(), strict=True):
+            seconds = pd.to_numeric(drawn[column]).fillna(0)
+            axes.barh(places, seconds, left=left, height=0.78, color=colour, label=label, zorder=3)
+            left += seconds
+        for place, total, row in zip(places, left, drawn.to_dict("records"), strict=True):
+            text = (
+                f"{significant(total)} s" if pd.notna(row["total_seconds"]) else f" {row['status']}"
+            )
+            axes.annotate(
+                text,
+                (total, place),
+                xytext=(3, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=7.5,
+                color="#444444",
+            )
+        axes.set_yticks(
+            places, [_label(row, several) for row in drawn.to_dict("records")], fontsize=8
+        )
+        axes.set_ylim(at + 0.7, places[0] - 0.7)
+        axes.set_xlim(0, max(left.max(), 1e-9) * 1.1)
+        axes.grid(visible=False, axis="y")
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlabel("seconds from the import to the end of the warm-up")
+        figures.headings(axes, "What a start costs", _where(drawn))
+        figures.notes_below(drawing, _notes(drawn), axes.containers, len(parts))
+    return drawn, drawing
+
+
+def _label(row: dict, several: bool) -> str:
+    parts = [row["network_label"], row["framework_label"], *([row["platform"]] if several else [])]
+    return ", ".join(parts)
+
+
+def _where(drawn: pd.DataFrame) -> list[str]:
+    return [
+        f"on {platform}, {plural(int(rows['threads'].iloc[0]), 'thread')}"
+        for platform, rows in drawn.groupby("platform", sort=False)
+    ]
+
+
+def _notes(drawn: pd.DataFrame) -> list[str]:
+    notes = [
+        "The first step traces, compiles and allocates, and is a step too. The rest of the warm-up lasts at least half "
+        "a second or two steps. Medians where a cell was measured more than once."
+    ]
+    for row in drawn[drawn["total_seconds"].isna()].to_dict("records"):
+        reason = status_reason(row["status"], row["reason"]).rstrip(".")
+        notes.append(f"{row['network_label']}, {row['framework_label']}: {reason}.")
+    return notes + mark_notes(drawn)

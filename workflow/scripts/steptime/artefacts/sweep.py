@@ -9,8 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
-from steptime.artefacts.inputs import Frameworks, Measured
+from steptime.artefacts.inputs import Inputs
+from steptime.merge.measured import Measured
 from steptime.render import figures
+from steptime.render.frameworks import Frameworks
 from steptime.render.words import (
     MARK_WORDS,
     environment_label,
@@ -48,6 +50,12 @@ STYLES = ("-", "--", ":", "-.")
 WIDEST_WITH_PAPER = (
     3000  # slowest / fastest time up to which the paper's numbers do not flatten our lines
 )
+
+
+def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
+    """The rows that are drawn and the drawing."""
+    made = inputs.measured, inputs.printed, inputs.catalogue, inputs.frameworks, inputs.networks
+    return build(*made, inputs.entry)
 
 
 def build(

@@ -1,11 +1,5 @@
-"""When every cell of a run was measured, as a figure and its data, and whether any two of one machine overlapped.
+"""When every cell of a run was measured, as a figure and its data, and whether any two of one machine overlapped."""
 
-python -m report.timeline --config '{"grid": "quick"}' --frameworks ... --networks ...
-    --figure-prefix results/figures/timeline
-"""
-
-import argparse
-import json
 import os
 from datetime import datetime
 from pathlib import Path
@@ -16,11 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from steptime import project
-from steptime.artefacts import common
-from steptime.artefacts.inputs import Frameworks
+from steptime.artefacts.inputs import Inputs
 from steptime.cells import shard
 from steptime.plan import configuration, grid
 from steptime.render import figures
+from steptime.render.frameworks import Frameworks
 
 LANE_INCHES = 0.42
 LONGEST_PAUSE = 120.0  # seconds; a longer pause between two cells is drawn as long as this
@@ -29,18 +23,21 @@ NAMED = 5  # overlaps that the sentence names
 OVERLAP_COLOUR = "#CC0000"
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(
-        prog="artefacts.timeline", description="Make the figure of when cells were measured."
-    )
-    parser.add_argument(
-        "--config", required=True, type=json.loads, help="Snakemake's configuration, as JSON"
-    )
-    common.run(_make, parser, "figure")
+def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
+    """The rows that are drawn and the drawing."""
+    spans = read_spans(inputs)
+    print(sentence(spans))
+    return draw(spans, inputs.frameworks)
 
 
-def read_spans(paths: list[Path]) -> pd.DataFrame:
+def read_spans(inputs: Inputs) -> pd.DataFrame:
+    """What `spans_of` gives, of every cell of the grid."""
+    known = configuration.load(project.ROOT, inputs.facts["configuration"])
+    plan = grid.expand(known, len(os.sched_getaffinity(0)))
+    return spans_of([Path("results/shards") / f"{key}.parquet" for key in plan.cells])
+
+
+def spans_of(paths: list[Path]) -> pd.DataFrame:
     """One row for each shard, in the order of starts: cell, machine_id, environment, framework, adapter_mode, repeat,
     status, started_at and ended_at (UTC; from the start of its job to the writing of its shard), seconds.
 
@@ -137,15 +134,6 @@ def draw(spans: pd.DataFrame, frameworks: Frameworks) -> tuple[pd.DataFrame, Fig
     return data, drawing
 
 
-def _make(options: argparse.Namespace) -> None:
-    plan = grid.expand(
-        configuration.load(project.ROOT, options.config), len(os.sched_getaffinity(0))
-    )
-    spans = read_spans([Path("results/shards") / f"{key}.parquet" for key in plan.cells])
-    print(sentence(spans))
-    figures.write(options.figure_prefix, *draw(spans, Frameworks(options.frameworks)))
-
-
 def _drawn_times(data: pd.DataFrame) -> tuple[list[float], list[float]]:
     """Seconds at which each cell is drawn to begin, long pauses shortened, and where such pauses are."""
     begins, cuts, shift, busy_until = [], [], 0.0, None
@@ -189,7 +177,3 @@ def _notes(data: pd.DataFrame, cuts: list[float]) -> list[str]:
             f"Dotted: a pause of more than {LONGEST_PAUSE / 60:g} minutes, drawn shorter ({len(cuts)})."
         )
     return notes
-
-
-if __name__ == "__main__":
-    main()

@@ -6,7 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from steptime.artefacts.inputs import Frameworks, Measured
+from steptime.artefacts.inputs import Inputs
+from steptime.merge.measured import Measured
+from steptime.render.frameworks import Frameworks
 from steptime.render.tables import DASH, Entry, Page
 from steptime.render.words import (
     MARK_WORDS,
@@ -58,6 +60,12 @@ COLUMNS += [
 COLUMNS += ["printed", "best", "footnote"]
 # The printed platform that ours is compared with, by the kind of device.
 COMPARED = {"cpu": "compared_with", "gpu": "compared_gpu"}
+
+
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows and the layout."""
+    made = inputs.measured, inputs.printed, inputs.catalogue, inputs.frameworks, inputs.networks
+    return build(*made, inputs.entry, inputs.page)
 
 
 def build(
@@ -189,7 +197,8 @@ def _label(network: str, networks: dict[str, Any], paper: dict[str, Any]) -> str
 def _in_order(
     data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks, networks: dict[str, Any]
 ) -> pd.DataFrame:
-    order = [*paper["networks"], *[name for name in networks if name not in paper["networks"]]]
+    theirs = paper.get("networks", [])
+    order = [*theirs, *[name for name in networks if name not in theirs]]
     keys = pd.DataFrame(
         {
             "network": data["network"].map(order.index),
@@ -279,7 +288,7 @@ def _columns(data: pd.DataFrame, paper: dict[str, Any]) -> list[tuple[str, str]]
     columns += [
         (_ratio_group(row["device"], paper), row["column"]) for row in shared.to_dict("records")
     ]
-    columns.append((paper["short"], "framework"))
+    columns += [(paper["short"], "framework")] if len(theirs) else []
     printed = theirs[["column_group", "column", "threads"]].drop_duplicates().reset_index(drop=True)
     # Every row has the paper's columns in the paper's order, so the first appearance is that order.
     return columns + list(zip(printed["column_group"], printed["column"], strict=True))
@@ -302,24 +311,33 @@ def _entry(row: dict[str, Any]) -> Entry:
 
 
 def _notes(measured: Measured, paper: dict[str, Any], artefact: dict[str, Any]) -> list[str]:
-    reference = paper["platforms"][paper["compared_with"]]
-    machines = "; ".join(
-        f"{entry['name']}: {entry['machine']}" for entry in paper["platforms"].values()
-    )
-    theirs = f"{paper['short']} measured on {machines}."
+    theirs = _notes_on_theirs(paper)
     if measured.cells.empty:
-        return [f"{artefact['quantity']}. {NOTHING_MEASURED}", theirs]
+        return [f"{artefact['quantity']}. {NOTHING_MEASURED}", *theirs[1:]]
+    beside = " or does not stand in the paper" if theirs else ""
     return [
         (
             f"{artefact['quantity']}, median ± the larger half of its 95 % interval; the shortest of a network "
             "in each column is bold. A dash is a time that does not exist, for the reason in its footnote; an "
-            "empty place was not asked for here or does not stand in the paper."
+            f"empty place was not asked for here{beside}."
         ),
-        (
-            f"Ratios are ours divided by what {paper['short']} printed for the same thread count on their "
-            f"{reference['name']} ({reference['machine']}): another machine, another version of the framework."
-        ),
+        *theirs[:1],
         seeds(measured.cells) if "epoch" in measured.rows else processes(measured.cells),
         raw_data(measured),
-        theirs,
+        *theirs[1:],
+    ]
+
+
+def _notes_on_theirs(paper: dict[str, Any]) -> list[str]:
+    """What ratios are and where the paper measured; nothing for the project's own table."""
+    if "compared_with" not in paper:
+        return []
+    reference = paper["platforms"][paper["compared_with"]]
+    machines = "; ".join(
+        f"{entry['name']}: {entry['machine']}" for entry in paper["platforms"].values()
+    )
+    return [
+        f"Ratios are ours divided by what {paper['short']} printed for the same thread count on their "
+        f"{reference['name']} ({reference['machine']}): another machine, another version of the framework.",
+        f"{paper['short']} measured on {machines}.",
     ]

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
+from steptime.artefacts.inputs import Inputs
 from steptime.render import figures
 from steptime.render.words import gibibytes, plural
 
@@ -22,6 +23,11 @@ FACES = {
     "cache": "#FFFFFF",
     "core": "#FCE8C8",
 }
+
+
+def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
+    """The rows that are drawn and the drawing."""
+    return build(inputs.topologies, inputs.entry)
 
 
 def build(

@@ -6,7 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from steptime.artefacts.inputs import InputError
+from steptime.artefacts.inputs import Inputs
+from steptime.reading import InputError
 from steptime.render.tables import DASH, Entry, Page
 
 COLUMNS = ["quantity", "key", "unit", "formula", "place", "value", "printed", "ratio"]
@@ -42,6 +43,11 @@ def evaluate(
         "effective_share": share,
         "lost_share": 100 - share,
     }
+
+
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows and the layout."""
+    return build(inputs.printed, inputs.peaks, inputs.page)
 
 
 def build(

@@ -1,32 +1,21 @@
-"""Every framework beside every network: time, share of the peak, start, memory or the reason, as a table and a picture.
+"""Every framework beside every network, as a table and a picture: time, share of the peak, start, memory."""
 
-python -m report.zoo --artefact shi2016_table4 --config '{"grid": "zoo"}' --merged results/merged/shi2016_table4.parquet
-    --peaks results/peaks/local-cpu.json --frameworks ... --networks ...
-    --table-prefix results/tables/zoo --figure-prefix results/figures/zoo
-"""
-
-import argparse
-import json
-import os
+import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
-from steptime import project
-from steptime.artefacts import common, efficiency, startup, tiles
-from steptime.artefacts.inputs import (
-    ARITHMETIC,
-    Frameworks,
-    Measured,
-    read_json,
-    read_measured,
-    read_yaml,
-)
+from steptime.artefacts import common, efficiency, startup
+from steptime.artefacts.inputs import Inputs
 from steptime.environments.libraries import registers
-from steptime.plan import configuration, grid
+from steptime.merge.measured import ARITHMETIC, Measured
 from steptime.render import figures, tables
+from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Entry
 from steptime.render.words import (
     MARK_WORDS,
@@ -37,6 +26,7 @@ from steptime.render.words import (
     raw_data,
     significant,
     spread,
+    status_reason,
 )
 
 KEY = ["network", "environment", "adapter_mode", "platform", "devices", "threads", "batch"]
@@ -59,28 +49,16 @@ COLUMNS = [
 ]
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(
-        prog="artefacts.zoo", description="Make the table and picture of all frameworks."
-    )
-    parser.add_argument("--artefact", required=True, help="the artefact whose shards are read")
-    parser.add_argument(
-        "--config", required=True, type=json.loads, help="Snakemake's configuration, as JSON"
-    )
-    parser.add_argument(
-        "--merged", type=Path, required=True, help="merged rows of the artefact, Parquet"
-    )
-    parser.add_argument(
-        "--peaks", type=Path, nargs="*", default=[], help="the peak of each platform, JSON"
-    )
-    parser.add_argument(
-        "--table-prefix", type=Path, required=True, help="path of the table without its endings"
-    )
-    parser.add_argument(
-        "--figure-prefix", type=Path, required=True, help="path of the figure without its endings"
-    )
-    common.run(_make, parser)
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows and the layout."""
+    starts = startup.read_starts(inputs)
+    made = inputs.measured, inputs.peaks, starts, inputs.frameworks, inputs.networks
+    return build(*made, inputs.page)
+
+
+def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
+    """The rows that are drawn and the drawing."""
+    return draw(inputs.table[0])
 
 
 def build(
@@ -89,13 +67,14 @@ def build(
     starts: pd.DataFrame,
     frameworks: Frameworks,
     catalogue: dict[str, Any],
-) -> tuple[pd.DataFrame, pd.DataFrame, tables.Page]:
-    """The tidy rows (COLUMNS; seconds, bytes), those of each platform's highest thread count, the layout and the page.
+    page: tables.Page,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tidy rows (COLUMNS; seconds, bytes) and the layout; fills the page's facts and notes.
 
-    `starts` is what `report.startup.read_starts` returns.
+    Rows are of each platform's highest thread count; `starts` is what `startup.read_starts` returns.
     """
-    shares, _, _ = efficiency.build(measured, peaks, frameworks, catalogue)
-    begun, _, _ = startup.build(starts, frameworks, catalogue)
+    shares = efficiency.shares(measured, peaks, frameworks, catalogue)
+    begun = startup.medians(starts, frameworks, catalogue)
     cells = measured.cells.assign(
         network=[common.whole_name(cell) for cell in measured.cells.to_dict("records")]
     )
@@ -106,13 +85,6 @@ def build(
     place = data.groupby(["network", "batch", "platform", "devices", "threads"])["seconds"]
     data = data.assign(ratio=data["seconds"].astype(float) / place.transform("min").astype(float))
     data = data.reindex(columns=COLUMNS).reset_index(drop=True)
-    page = common.page(
-        "zoo",
-        "Every framework, every network",
-        "One training step of each network in each framework on the same machine: its time, that time divided by the "
-        "fastest's, the share of the machine's measured peak, what a start costs and what memory it takes; or why "
-        "there is no time.",
-    )
     page.facts = facts(measured)
     page.notes = [
         "Registers: the widest that the framework's compiled libraries multiply in, counted in those that the process "
@@ -123,21 +95,7 @@ def build(
         processes(measured.cells),
         raw_data(measured),
     ]
-    return data, _layout(data), page
-
-
-def _make(options: argparse.Namespace) -> None:
-    plan = grid.expand(
-        configuration.load(project.ROOT, options.config), len(os.sched_getaffinity(0))
-    )
-    starts = startup.read_starts(plan.artefacts[options.artefact])
-    measured = read_measured(options.merged)
-    peaks = {path.stem: read_json(path) for path in options.peaks}
-    data, layout, page = build(
-        measured, peaks, starts, Frameworks(options.frameworks), read_yaml(options.networks)
-    )
-    tables.write(options.table_prefix, data, layout, page)
-    figures.write(options.figure_prefix, *tiles.draw(data))
+    return data, _layout(data)
 
 
 def _time(row: dict[str, Any]) -> Entry:
@@ -207,5 +165,130 @@ def _column(row: dict[str, Any]) -> str:
     return f"{row['network_label']}, batch {row['batch']}"
 
 
-if __name__ == "__main__":
-    main()
+ROW_INCHES = 0.3
+COLOURS = colormaps["YlGnBu"]
+# Colours go by the logarithm of the ratio and end at this one: what is slower still is as dark.
+DARKEST = 30
+# From here on a time is in seconds, as it says then: five digits have no room.
+LONG_SECONDS = 10
+NOT_TIMED = "#ECECEC"
+# What stands beside the tiles, with its width in tiles.
+BESIDE = {"start": 0.8, "memory": 0.9, "registers": 2.2}
+SHORT = {
+    "unsupported": "unsupported",
+    "install_failed": "not installed",
+    "not_equivalent": "not equivalent",
+    "out_of_memory": "out of memory",
+}
+
+
+def draw(data: pd.DataFrame) -> tuple[pd.DataFrame, Figure]:
+    """The rows of `report.zoo`, as they are, and the figure."""
+    several = data["platform"].nunique() > 1
+    networks = list(dict.fromkeys(zip(data["network_label"], data["batch"], strict=True)))
+    labels = data["framework_label"] + (", " + data["platform"] if several else "")
+    runners = list(dict.fromkeys(labels))
+    with figures.canvas(height=1.5 + ROW_INCHES * len(runners)) as (drawing, axes):
+        for label, row in zip(labels, data.to_dict("records"), strict=True):
+            _tile(
+                axes,
+                networks.index((row["network_label"], row["batch"])),
+                runners.index(label),
+                row,
+            )
+        for height, label in enumerate(runners):
+            _beside(axes, len(networks), height, data[labels == label])
+        right = len(networks) + sum(BESIDE.values())
+        ticks = [at + 0.5 for at in range(len(networks))]
+        headings = [f"{label}\nbatch {batch}" for label, batch in networks]
+        at = len(networks)
+        for name, width in BESIDE.items():
+            ticks.append(at + width / 2)
+            headings.append(name)
+            at += width
+        axes.set_xticks(ticks, headings, fontsize=8)
+        axes.xaxis.tick_top()
+        axes.set_yticks([height + 0.5 for height in range(len(runners))], runners, fontsize=8)
+        axes.tick_params(length=0)
+        axes.grid(visible=False)
+        axes.set(xlim=(0, right), ylim=(len(runners), 0))
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+        places = data[["platform", "threads"]].drop_duplicates().to_dict("records")
+        where = ", ".join(
+            f"{place['platform']} with {plural(int(place['threads']), 'thread')}"
+            for place in places
+        )
+        title = f"Times slower than the fastest, and ms per mini-batch: {where}"
+        drawing.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+        figures.notes_below(drawing, _notes(data))
+    return data, drawing
+
+
+def _tile(axes: Axes, left: int, top: int, row: dict[str, Any]) -> None:
+    timed = pd.notna(row["seconds"])
+    shade = min(math.log(row["ratio"]) / math.log(DARKEST), 1) if timed else 0
+    colour = COLOURS(0.08 + 0.84 * shade) if timed else NOT_TIMED
+    axes.add_patch(Rectangle((left + 0.02, top + 0.04), 0.96, 0.92, color=colour, linewidth=0))
+    ink = "white" if shade > 0.55 else "#222222"
+    if not timed:
+        word = SHORT.get(row["status"], row["status"])
+        axes.text(
+            left + 0.5, top + 0.5, word, fontsize=6.5, color="#777777", ha="center", va="center"
+        )
+        return
+    weight = "bold" if row["ratio"] == 1 else "normal"
+    marked = "*" if row["marks"] else ""
+    ratio = f"{significant(row['ratio'], 2) if row['ratio'] > 1 else 1}×{marked}"
+    axes.text(
+        left + 0.05, top + 0.5, ratio, fontsize=7, color=ink, ha="left", va="center", weight=weight
+    )
+    long = row["seconds"] >= LONG_SECONDS
+    time = f"{significant(row['seconds'], 3)} s" if long else significant(1000 * row["seconds"], 3)
+    axes.text(left + 0.96, top + 0.52, time, fontsize=6, color=ink, ha="right", va="center")
+
+
+def _beside(axes: Axes, left: float, top: int, rows: pd.DataFrame) -> None:
+    timed = rows[rows["status"] == "ok"]
+    words = dict.fromkeys(BESIDE, "")
+    if len(timed):
+        words["start"] = f"{significant(timed['startup_seconds'].median(), 2)} s"
+        words["memory"] = f"{significant(timed['peak_memory_bytes'].max() / 2**30, 2)} GiB"
+        row = timed.iloc[0]
+        words["registers"] = f"{row['vector']}{' + at run time' if row['at_run_time'] else ''}"
+    for name, width in BESIDE.items():
+        axes.text(
+            left + width / 2,
+            top + 0.5,
+            words[name],
+            fontsize=7,
+            color="#444444",
+            ha="center",
+            va="center",
+        )
+        left += width
+
+
+def _notes(data: pd.DataFrame) -> list[str]:
+    notes = [
+        f"Colours go by the logarithm of the ratio and end at {DARKEST}. Start: seconds from import to the end of the "
+        "warm-up, median of the networks. Memory: the most of any network. Registers: the widest that the framework's "
+        "compiled libraries multiply in; at run time: some of them can make code for the processor while they run.",
+    ]
+    reasons: dict[str, list[str]] = {}
+    marked: dict[str, dict[str, list[str]]] = {}
+    for row in data.to_dict("records"):
+        label, network = row["framework_label"], row["network_label"]
+        if pd.isna(row["seconds"]):
+            reason = status_reason(row["status"], row["reason"]).rstrip(".")
+            reasons.setdefault(f"{label}: {reason}", []).append(network)
+        for mark in filter(None, row["marks"].split(", ")):
+            marked.setdefault(mark, {}).setdefault(label, []).append(network)
+    every = list(data["network_label"].unique())
+    for mark, labels in marked.items():
+        named = [
+            label if names == every else f"{label} ({', '.join(names)})"
+            for label, names in labels.items()
+        ]
+        notes.append(f"* {MARK_WORDS[mark]}: {'; '.join(named)}.")
+    return notes + [f"{reason} ({', '.join(networks)})." for reason, networks in reasons.items()]

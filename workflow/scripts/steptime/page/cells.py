@@ -7,10 +7,11 @@ from typing import Any
 import pandas as pd
 
 from steptime.artefacts import common
-from steptime.artefacts.inputs import Frameworks, Measured
+from steptime.merge.measured import Measured
 from steptime.merge.summary import CELL
 from steptime.page.explorer import Column, plain
 from steptime.render import tables
+from steptime.render.frameworks import Frameworks
 from steptime.render.words import MARK_WORDS, STATUS_WORDS
 
 OURS = "ours"
@@ -38,19 +39,18 @@ COLUMNS = (
 
 def gather(
     measured: Iterable[Measured],
-    tables: Iterable[Path],
+    compared: Iterable[Path],
+    shares: Iterable[Path],
     frameworks: Frameworks,
     catalogue: dict[str, Any],
 ) -> pd.DataFrame:
     """One row per cell, with the names of COLUMNS; a cell that several artefacts share comes once.
 
-    `tables` are tables of artefacts as Parquet; those that compare ours with a paper's number give `theirs` and
-    `ratio`, those that hold ours against a peak give `share_of_peak`.
+    `compared` are tables of times as Parquet, which give `theirs` and `ratio`; `shares` hold ours against a peak.
     """
     cells = pd.concat([part.cells for part in measured], ignore_index=True).drop_duplicates(CELL)
-    frames = [(pd.read_parquet(path), path) for path in tables]
-    cells = _with_printed(cells, frames)
-    cells = _with_peaks(cells, [frame for frame, _ in frames])
+    cells = _with_printed(cells, compared)
+    cells = _with_peaks(cells, shares)
     cells["network"] = cells["variant"].where(cells["variant"] != "", cells["network"])
     cells = common.labelled(cells, frameworks, catalogue)
     cells["interval"] = [
@@ -78,15 +78,15 @@ def marks_of(cells: pd.DataFrame) -> dict[str, str]:
     }
 
 
-def _with_printed(cells: pd.DataFrame, frames: list[tuple[pd.DataFrame, Path]]) -> pd.DataFrame:
+def _with_printed(cells: pd.DataFrame, paths: Iterable[Path]) -> pd.DataFrame:
     """Adds `theirs`, `ratio` and `printed_in`: of the first table that compares the cell with a printed number."""
-    needed = {*CELL, "source", "theirs", "ratio", "theirs_platform"}
+    frames = [(pd.read_parquet(path), tables.read_page(path).paper) for path in paths]
     compared = [
         frame[(frame["source"] == OURS) & frame["theirs"].notna()].assign(
-            printed_in=tables.read_page(path).paper, variant=lambda rows: rows["variant"].fillna("")
+            printed_in=paper, variant=lambda rows: rows["variant"].fillna("")
         )
-        for frame, path in frames
-        if needed <= set(frame)
+        for frame, paper in frames
+        if frame["theirs"].notna().any()
     ]
     if not compared:
         return cells.assign(theirs=None, ratio=None, printed_in=None, theirs_platform=None)
@@ -96,10 +96,10 @@ def _with_printed(cells: pd.DataFrame, frames: list[tuple[pd.DataFrame, Path]]) 
     return cells.merge(beside[kept], on=CELL, how="left")
 
 
-def _with_peaks(cells: pd.DataFrame, frames: list[pd.DataFrame]) -> pd.DataFrame:
+def _with_peaks(cells: pd.DataFrame, paths: Iterable[Path]) -> pd.DataFrame:
     """Adds `share_of_peak`: operations of the cell's step per second of its median, by the peak of its threads."""
     needed = ["platform", "threads", "peak_flops_per_second"]
-    known = [frame[needed].dropna() for frame in frames if set(needed) <= set(frame)]
+    known = [pd.read_parquet(path)[needed].dropna() for path in paths]
     if not known:
         return cells.assign(share_of_peak=None)
     peaks = pd.concat(known).drop_duplicates(["platform", "threads"])

@@ -8,6 +8,7 @@ import argparse
 import base64
 import json
 import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,15 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
-from steptime.artefacts import common
-from steptime.artefacts.inputs import Frameworks, InputError, Measured, read_measured, read_yaml
+from steptime import project
+from steptime.merge import MixedRowsError
+from steptime.merge.measured import Measured, read_measured
 from steptime.page import cells, embed, explorer
 from steptime.page.explorer import Column
+from steptime.plan.artefacts import PAPERS
+from steptime.reading import InputError, read_yaml
 from steptime.render import tables as layouts
+from steptime.render.frameworks import Frameworks
 from steptime.render.words import cores_text, gibibytes, machine_text
 
 HERE = Path(__file__).parent
@@ -48,11 +53,11 @@ def main() -> None:
     parser.add_argument(
         "--merged", type=Path, nargs="*", default=[], help="merged rows of the artefacts, Parquet"
     )
-    parser.add_argument(
-        "--papers", type=Path, nargs="*", default=[], help="the papers' catalogues, paper.yaml"
-    )
     parser.add_argument("--output", type=Path, required=True, help="the page")
-    common.run(_make, parser)
+    try:
+        _make(parser.parse_args())
+    except (InputError, MixedRowsError) as error:
+        sys.exit(str(error))
 
 
 def build(
@@ -63,14 +68,18 @@ def build(
     catalogue: dict[str, Any],
     output: Path,
 ) -> str:
-    """The page. `job` has the grid's name, its sampling and limits, and its artefacts: each with name, about, paper (''
-    where it is the project's own), files, and missing: why it is not made, '' where it is. `papers` holds the content
+    """The page. `job` has the grid's name, its sampling and limits, and its artefacts: each with name, kind, about,
+    paper, files, and missing: why it is not made, '' where it is. `papers` holds the content
     of each paper.yaml. Links are relative to `output`.
     """
     artefacts = [_artefact(entry, output.parent) for entry in job["artefacts"]]
-    own = {entry["name"]: entry for entry in artefacts if not entry["paper"]}
+    own = {entry["kind"]: entry for entry in artefacts if not entry["paper"]}
     findings = own.get("findings")
-    tables = [_parquet(entry) for entry in artefacts if entry["table"]]
+    made = [entry for entry in artefacts if entry["table"]]
+    compared, shares = (
+        [_parquet(entry) for entry in made if entry["kind"] == kind]
+        for kind in ("times", "efficiency")
+    )
     templates = Environment(
         loader=FileSystemLoader([HERE, HERE.parent / "render"]),
         autoescape=True,
@@ -84,7 +93,9 @@ def build(
         artefacts=artefacts,
         own=own,
         papers=_sections(artefacts, papers),
-        cells=_explored_cells(measured, tables, frameworks, catalogue) if measured else None,
+        cells=_explored_cells(measured, compared, shares, frameworks, catalogue)
+        if measured
+        else None,
         claims=_explored_claims(_parquet(findings), papers)
         if findings and not findings["missing"]
         else None,
@@ -101,28 +112,32 @@ def build(
 
 
 def _make(options: argparse.Namespace) -> None:
-    papers = {path.parent.name: read_yaml(path) for path in options.papers}
+    files = sorted(project.ROOT.glob(PAPERS))
+    papers = {path.parent.name: read_yaml(path) for path in files}
     measured = [read_measured(path) for path in options.merged]
-    frameworks, catalogue = Frameworks(options.frameworks), read_yaml(options.networks)
+    frameworks = Frameworks(project.path("resources/papers/frameworks.yaml"))
+    catalogue = read_yaml(project.path("config/networks.yaml"))
     page = build(options.job, measured, papers, frameworks, catalogue, options.output)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(page, encoding="utf-8")
 
 
 def _explored_cells(
-    measured: list[Measured], tables: list[Path], frameworks: Frameworks, catalogue: dict[str, Any]
+    measured: list[Measured],
+    compared: list[Path],
+    shares: list[Path],
+    frameworks: Frameworks,
+    catalogue: dict[str, Any],
 ) -> dict[str, Any]:
-    rows = cells.gather(measured, tables, frameworks, catalogue)
+    rows = cells.gather(measured, compared, shares, frameworks, catalogue)
     states = rows["status"].value_counts().to_dict()
     told = {"states": states, "marks": cells.marks_of(rows)}
     return explorer.build(rows, cells.columns_of(rows), "cells", "All cells of the run") | told
 
 
-def _explored_claims(table: Path, papers: dict[str, dict[str, Any]]) -> dict[str, Any] | None:
-    """The claims of the findings to choose from, or None where the table tells of something else."""
+def _explored_claims(table: Path, papers: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The claims of the findings to choose from."""
     rows = pd.read_parquet(table)
-    if not {column.name for column in CLAIMS} <= set(rows):
-        return None
     rows["paper"] = [papers.get(name, {}).get("short", name) for name in rows["paper"]]
     return explorer.build(rows, CLAIMS, "claims", "Claims of the papers")
 

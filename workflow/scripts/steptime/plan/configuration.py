@@ -11,7 +11,10 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
-CATALOGUES = ("frameworks", "networks", "artefacts", "datasets")
+from steptime.plan import artefacts
+from steptime.plan.artefacts import Artefact
+
+CATALOGUES = ("frameworks", "networks", "datasets")
 # What is filled into the values of a framework's `variables`.
 FILLED = ("threads", "mode", "prefix")
 
@@ -27,6 +30,8 @@ class Configuration:
     frameworks: dict[str, Any]
     networks: dict[str, Any]
     platforms: dict[str, Any]
+    # Every artefact, and which cells those that have cells of their own are made of.
+    catalogue: dict[str, Artefact]
     artefacts: dict[str, Any]
     datasets: dict[str, Any]
     grid: dict[str, Any]
@@ -74,6 +79,8 @@ def load(root: Path, config: dict[str, Any]) -> Configuration:
         for name in CATALOGUES
     }
     content["platforms"] = platforms(root, config)
+    content["catalogue"] = _catalogue(root)
+    content["artefacts"] = artefacts.selections(content["catalogue"], content["networks"])
     grids = root / "config" / "grids"
     chosen = Path(config["grid"])
     path = chosen if chosen.suffix in (".yaml", ".yml") else grids / f"{config['grid']}.yaml"
@@ -123,6 +130,35 @@ def load(root: Path, config: dict[str, Any]) -> Configuration:
     return loaded
 
 
+def _catalogue(root: Path) -> dict[str, Artefact]:
+    """Every artefact of every catalogue. Raises ConfigurationError for a kind or cells that are not there."""
+    known: dict[str, Artefact] = {}
+    for file in artefacts.files(root):
+        content = read(root / file, root / "config" / "schemas" / "catalogue.yaml")
+        known |= artefacts.artefacts(file, content)
+    own = [
+        name for name, artefact in known.items() if isinstance(artefact.entry.get("cells"), dict)
+    ]
+    kinds = artefacts.kinds()
+    for name, artefact in known.items():
+        kind, where = artefact.entry["kind"], f"steptime/artefacts, for {name} of {artefact.file}"
+        if kind not in kinds:
+            raise ConfigurationError(unknown("kind", kind, list(kinds), where))
+        for part in artefact.entry["makes"]:
+            if part not in kinds[kind]:
+                raise ConfigurationError(
+                    unknown("way to make a", part, kinds[kind], f"the kind '{kind}', {where}")
+                )
+        if {"cells"} & {*artefact.entry["needs"], *artefact.entry.get("joins", [])}:
+            if artefact.made_of not in own:
+                raise ConfigurationError(
+                    unknown(
+                        "artefact", artefact.made_of, own, f"the catalogues that has cells, {where}"
+                    )
+                )
+    return known
+
+
 def platforms(root: Path, config: dict[str, Any]) -> dict[str, Any]:
     """The platforms of `config/`, and those of the user's own file, which take the place of the same names."""
     paths = [
@@ -147,6 +183,11 @@ def read(path: Path, schema: Path) -> Any:
         ) from error
     check(content, schema, str(path))
     return content
+
+
+def parse(text: str) -> Any:
+    """The content of a text in YAML."""
+    return yaml.load(text, Loader=_LOADER)
 
 
 def check(content: Any, schema: Path, where: str) -> None:

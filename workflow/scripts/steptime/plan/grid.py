@@ -88,7 +88,7 @@ def expand(configuration: Configuration, cores: int) -> Plan:
     if not cells:
         raise ConfigurationError(
             f"The grid '{configuration.grid_name}' has no cell: none of its networks "
-            f"({', '.join(grid['networks'])}) stands in an artefact of config/artefacts.yaml; add one that does."
+            f"({', '.join(grid['networks'])}) is one that an artefact is made of; add one that is."
         )
     place = _running_order(configuration)
     return Plan(dict(sorted(cells.items(), key=lambda item: place(item[1]))), artefacts)
@@ -228,7 +228,7 @@ def _check_names(configuration: Configuration) -> None:
         for network in selection["networks"] if selection["networks"] != "all" else []:
             if network not in configuration.networks:
                 raise ConfigurationError(
-                    f"config/artefacts.yaml, {artefact}: "
+                    f"{configuration.catalogue[artefact].file}, {artefact}: "
                     + unknown("network", network, networks, where)
                 )
     for platform in grid["platforms"]:

@@ -17,7 +17,7 @@ from steptime.networks.layers import LAYERS
 from steptime.prove import golden, training
 from steptime.prove.golden import Expected
 from worker import data
-from worker.tasks.proof import BATCH, CALLS, RECOVERY_RATE
+from worker.tasks.proof import CALLS, RECOVERY_RATE
 
 # What float32 may do. `parameters` is ||w - w*|| / ||w*|| of a tensor after a step at the specification's
 # rate. `update` and `later_update` are ||w - w*|| / ||w* - w0||, which see the step itself however small it
@@ -70,8 +70,9 @@ def proof_id(
 ) -> str:
     """16 hexadecimal digits, the same whenever the same proof has the same outcome in the same environment.
 
-    Made of what was proven and how, and by which text of adapter and worker (`worker_digest`), not of
-    measured numbers: their last digits change from run to run.
+    Made of what was proven and by which code of adapter and worker (`worker_digest`). How it was judged is no part of
+    it: a stricter proof with the same verdict times no cell again. Nor are measured numbers, whose last digits change
+    from run to run.
     """
     facts = {
         "spec": spec,
@@ -79,11 +80,7 @@ def proof_id(
         "device": device,
         "environment": environment_digest,
         "worker": worker_digest,
-        "tolerances": TOLERANCES,
-        "batch": BATCH,
         "seed": data.SEED,
-        "calls": CALLS,
-        "recovery_rate": RECOVERY_RATE,
         "failed_check": proof.check,
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]

@@ -13,7 +13,6 @@ from pathlib import Path
 from steptime.supervisor import progress
 
 REPORT = Path("results/report/index.html")
-SHOWN = Path("results/tables/shi2016_table4.parquet")
 
 
 def main() -> None:
@@ -22,12 +21,14 @@ def main() -> None:
     ended = parser.add_mutually_exclusive_group(required=True)
     ended.add_argument("--succeeded", action="store_true")
     ended.add_argument("--failed", dest="succeeded", action="store_false")
+    parser.add_argument("--shown", default="", help="the table of times to print, by its name")
     parser.add_argument("files", nargs="*", type=Path)
     options = parser.parse_args()
     made = [path for path in options.files if path.exists()]
-    if SHOWN in made:
+    shown = Path(f"results/tables/{options.shown}.parquet")
+    if shown in made:
         subprocess.run(
-            [sys.executable, "-m", "steptime.render.terminal", "--table", str(SHOWN)], check=False
+            [sys.executable, "-m", "steptime.render.terminal", "--table", str(shown)], check=False
         )
     report = next((path for path in made if path == REPORT), None)
     made = [path for path in made if path != REPORT]

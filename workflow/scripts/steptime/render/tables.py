@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
-from steptime.artefacts.inputs import DESCRIPTION
+DESCRIPTION = b"steptime"
 
 DASH = "–"
 LINES_OF_A_PAGE = 40

@@ -6,7 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from steptime.artefacts.inputs import Frameworks, Measured
+from steptime.merge.measured import Measured
+from steptime.render.frameworks import Frameworks
 
 STATUS_WORDS = {
     "ok": "ok",

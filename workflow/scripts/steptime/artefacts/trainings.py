@@ -1,14 +1,142 @@
-"""The figure of times as bars: a group for each thread count or network, a bar for each framework."""
+"""Whole trainings: their times to an accuracy beside a paper's, as a table and as bars."""
 
+import json
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from steptime.artefacts.inputs import Frameworks, Measured
+from steptime.artefacts import times
+from steptime.artefacts.inputs import Inputs
+from steptime.merge.measured import DESCRIPTION, Measured
+from steptime.merge.summary import summarise
+from steptime.reading import InputError
 from steptime.render import figures
-from steptime.render.words import NOTHING_MEASURED, facts, raw_data, significant, status_reason
+from steptime.render.frameworks import Frameworks
+from steptime.render.words import (
+    NOTHING_MEASURED,
+    facts,
+    plural,
+    raw_data,
+    significant,
+    status_reason,
+)
+
+# One training: what tells it from its other seeds is `repeat`.
+CELL = [
+    "platform",
+    "environment",
+    "framework",
+    "adapter_mode",
+    "network",
+    "variant",
+    "dataset_label",
+    "device",
+    "devices",
+    "threads",
+    "batch",
+]
+NOT_REACHED = "not_reached"
+WHY = {"epochs": "all its epochs were trained", "seconds": "its time was over"}
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The trainings of a grid.
+
+    `times` is what `Measured` is for cells: seconds until the accuracy, over the seeds that reached it. `runs` has one
+    row for each training (CELL, repeat, seed, status, reason, `epochs`, `seconds`, `accuracy`: the last epoch's ...),
+    `epochs` one for each epoch, with `elapsed`, the seconds of training until its end. `resources` is what the
+    supervisor noted, by `key`. `label` names network, variant and data set, and a subset always as one.
+    """
+
+    times: Measured
+    runs: pd.DataFrame
+    epochs: pd.DataFrame
+    resources: dict[str, dict[str, Any]]
+    missing: list[str]
+
+    @classmethod
+    def nothing(cls) -> "Trained":
+        """For a grid without trainings."""
+        return cls(Measured.nothing(), pd.DataFrame(), pd.DataFrame(), {}, [])
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must be told of data sets that were not there."""
+        return [
+            f"Not trained here: networks of {label}, of which no files are named under 'data' in config/config.yaml."
+            for label in self.missing
+        ]
+
+
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows and the layout."""
+    trained = _joined(inputs)
+    inputs.page.notes[:0] = trained.notes
+    made = trained.times, inputs.printed, inputs.catalogue, inputs.frameworks, inputs.networks
+    return times.build(*made, inputs.entry, inputs.page)
+
+
+def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
+    """The rows that are drawn and the drawing."""
+    made = _joined(inputs).times, inputs.printed, inputs.catalogue, inputs.frameworks
+    return draw(*made, inputs.entry)
+
+
+def read(path: Path) -> Trained:
+    """The trainings that `train.merge` put together. Raises InputError."""
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(
+            f"{path} cannot be read ({error}); remove it and run snakemake again."
+        ) from error
+    known = json.loads((table.schema.metadata or {}).get(DESCRIPTION, b"{}"))
+    rows = table.to_pandas()
+    rows["label"] = [label_of(row) for row in rows.to_dict("records")]
+    rows["elapsed"] = rows.groupby("key")["seconds"].cumsum()
+    runs = pd.DataFrame([_run(group) for _, group in rows.groupby("key", sort=False)])
+    logical = {
+        name: entry.get("cpu", {}).get("logical_cores") for name, entry in known["machines"].items()
+    }
+    # The name of what was trained on stands where a table has a variant, so that a subset is never taken for the whole.
+    usual = (runs["variant"] == "") & (runs["dataset"] == runs["whole_dataset"])
+    named = runs.assign(variant=runs["label"].where(~usual, ""))
+    cells = summarise(named, logical)
+    # Of a training, the mini-batch belongs to the network.
+    cells["batch"] = None
+    # A training is one number, and not a sample of many.
+    cells["marks"] = [[mark for mark in marks if mark != "few samples"] for marks in cells["marks"]]
+    times = Measured(rows, cells, known["machines"], known["software"], str(path))
+    return Trained(times, runs, rows[rows["epoch"].notna()], known["resources"], known["missing"])
+
+
+def _joined(inputs: Inputs) -> Trained:
+    return read(inputs.paths("trainings")[0]) if inputs.has("trainings") else Trained.nothing()
+
+
+def label_of(row: dict[str, Any]) -> str:
+    """What was trained on, and where it was a variant of the data set's network, which."""
+    return f"{row['variant']} on {row['dataset_label']}" if row["variant"] else row["dataset_label"]
+
+
+def _run(epochs: pd.DataFrame) -> dict[str, Any]:
+    row = epochs.iloc[-1].to_dict()
+    row |= {"epochs": int(epochs["epoch"].count()), "seconds": epochs["seconds"].sum()}
+    if row["status"] == "ok" and row["stopped"] != "accuracy":
+        row["status"] = NOT_REACHED
+        row["reason"] = (
+            f"{100 * row['accuracy']:.2f} % after {plural(row['epochs'], 'epoch')} and {row['seconds']:.3g} s, when "
+            f"{WHY[row['stopped']]}; {100 * row['target_accuracy']:g} % are asked for"
+        )
+    return row
+
 
 COLUMNS = [
     "source",
@@ -30,7 +158,7 @@ LEGEND_LETTERS = 110  # of a legend's line that fit the figure's width
 KEY_LETTERS = 6  # as wide as a key and the space around it
 
 
-def build(
+def draw(
     measured: Measured,
     printed: pd.DataFrame,
     paper: dict[str, Any],

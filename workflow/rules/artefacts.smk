@@ -1,0 +1,60 @@
+# Tables and figures: a rule for each entry of the catalogues (resources/), under its own name. What its code is follows
+# from the imports of its kind's module.
+
+
+for name, artefact in CATALOGUE.items():
+
+    rule:
+        name:
+            name
+        input:
+            **inputs_of(artefact),
+        output:
+            **outputs_of(artefact),
+        log:
+            f"logs/artefacts/{name}.log",
+        localrule: True
+        conda:
+            "../../envs/workflow.yaml"
+        params:
+            job=lambda wildcards, artefact=artefact: facts_of(artefact),
+            data=lambda wildcards, artefact=artefact: data_digest(artefact),
+            code=lambda wildcards, kind=artefact.entry["kind"]: kind_digest(kind),
+            # Made of the inputs, so that Snakemake does not hold it against what was made before.
+            files=lambda wildcards, input: json.dumps(
+                {
+                    word: [files] if isinstance(files, str) else files
+                    for word, files in input.items()
+                }
+            ),
+        shell:
+            '"$STEPTIME_LAUNCH" artefacts.make --job {params.job:q} --files {params.files:q} 2>&1 | tee {log} >&2'
+
+    describe_rule(name, artefact.entry["says"])
+
+
+rule write_report:
+    """The report: one page with every table, figure and cell of the run, to open in a browser."""
+    input:
+        shown=plain_outputs(MADE),
+        merged=merged(EVERY_CELL),
+    output:
+        report(
+            "results/report/index.html",
+            caption=str(ROOT / "workflow/report/page.rst"),
+            category="steptime",
+        ),
+    log:
+        "logs/report/index.log",
+    localrule: True
+    conda:
+        "../../envs/workflow.yaml"
+    params:
+        job=report_job,
+        data=lambda wildcards: digests.digest(
+            list(map(file_digest, [*PAPER_FILES, *sum(WORDS.values(), [])]))
+        ),
+        code=lambda wildcards: digests.program_digest("steptime.page.page"),
+    shell:
+        '"$STEPTIME_LAUNCH" page.page --job {params.job:q} --merged {input.merged} --output {output}'
+        " 2>&1 | tee {log} >&2"

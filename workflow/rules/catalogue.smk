@@ -1,0 +1,205 @@
+# What the catalogues of tables and figures (resources/) say of this grid: what each entry is made of, and whether this
+# grid has it. Functions only.
+
+CATALOGUE = CONFIGURATION.catalogue
+OWN_OUTPUTS = {"table": ("parquet", "csv", "md", "html", "tex"), "figure": ("svg", "png", "csv")}
+# What a reader opens of each, for `snakemake --report`.
+OPENED = {"table": "html", "figure": "svg"}
+
+# The proof of every network in every environment and mode that the grid has cells of.
+PROVEN = dict.fromkeys(
+    f"{cell.environment}.{cell.adapter_mode}-{cell.network}" for cell in PLAN.cells.values()
+)
+# There is a peak for platforms whose cells run on CPUs.
+PEAKS = within_reach(
+    "peaks", (cell.platform for cell in PLAN.cells.values() if cell.device == "cpu")
+)
+TOPOLOGIES = within_reach("topology", (cell.platform for cell in PLAN.cells.values()))
+# Merged rows that hold each cell of the grid; what lies within another artefact's cells is left out.
+KEYS = {name: set(keys) for name, keys in PLAN.artefacts.items()}
+EVERY_CELL = [
+    name for name, keys in KEYS.items() if not any(keys < other for other in KEYS.values())
+]
+
+
+def merged(names):
+    """The files of merged rows."""
+    return [f"results/merged/{name}.parquet" for name in names]
+
+
+def trained_for(entry):
+    """Whether the grid trains a network that an entry shows, or a variant of it, on its kind of device."""
+    bases = {
+        (
+            CONFIGURATION.networks[training.network].get("variant_of", training.network),
+            training.device,
+        )
+        for training in TRAININGS.values()
+    }
+    return any(
+        network in entry.get("networks", [network]) and entry.get("device", device) == device
+        for network, device in bases
+    )
+
+
+# The files of results/ that stand behind the words of `needs` and `joins`.
+FILES = {
+    "cells": lambda artefact: merged([artefact.made_of]),
+    "every_cell": lambda artefact: merged(EVERY_CELL),
+    "proofs": lambda artefact: [f"results/proofs/{name}.details.json" for name in PROVEN],
+    "metadata": lambda artefact: [f"results/metadata/{name}.json" for name in grid_environments()],
+    "peaks": lambda artefact: [f"results/peaks/{name}.json" for name in PEAKS],
+    "topologies": lambda artefact: [f"results/topology/{name}.json" for name in TOPOLOGIES],
+    "trainings": lambda artefact: [TRAINED],
+    # Of a data set that nobody has, the whole one: its rule says so.
+    "images": lambda artefact: [
+        f"results/datasets/{CONFIGURATION.dataset_of(artefact.entry['images']) or artefact.entry['images']}/train.npz"
+    ],
+}
+# The project's own files behind such words; a program finds them wherever it is run.
+DATA = {
+    "printed": lambda artefact: [
+        str(Path(artefact.file).with_name(artefact.entry.get("printed", artefact.key) + ".csv"))
+    ],
+    "papers": lambda artefact: PAPER_FILES,
+}
+PAPER_FILES = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("resources/papers/*/*"))
+WORDS = {"frameworks": ["resources/papers/frameworks.yaml"], "networks": ["config/networks.yaml"]}
+# What a program is told where its entry needs it and no file holds it.
+FACTS = {
+    "owners": lambda: {name: CONFIGURATION.framework_of(name) for name in grid_environments()},
+    "targets": lambda: targets_of_papers() | {"grid": CONFIGURATION.grid_name},
+    "configuration": lambda: dict(config),
+}
+NO_CELLS, NO_DATA, ONE_VERSION = (
+    "no cells in this grid",
+    "data set not configured",
+    "no framework in two versions",
+)
+LACKING = {
+    "cells": lambda artefact: "" if artefact.made_of in PLAN.artefacts else NO_CELLS,
+    "trainings": lambda artefact: "" if trained_for(artefact.entry) else NO_CELLS,
+    "images": lambda artefact: (
+        "" if CONFIGURATION.dataset_of(artefact.entry["images"]) else NO_DATA
+    ),
+    "versions": lambda artefact: (
+        "" if len(grid_environments()) > len(set(FACTS["owners"]().values())) else ONE_VERSION
+    ),
+}
+
+
+def lacks(artefact, words="needs"):
+    """Why this grid has not all that an artefact needs, or joins; '' where it has."""
+    known = (LACKING[word](artefact) for word in artefact.entry.get(words, []) if word in LACKING)
+    return next(filter(None, known), "")
+
+
+def inputs_of(artefact):
+    """The files of results/ that an artefact is made of, by the words of its entry."""
+    joined = [word for word in artefact.entry.get("joins", []) if not LACKING[word](artefact)]
+    return {
+        word: FILES[word](artefact) for word in [*artefact.entry["needs"], *joined] if word in FILES
+    }
+
+
+def data_of(artefact):
+    """The project's own files that an artefact is made of, by the words of its entry."""
+    own = {word: DATA[word](artefact) for word in artefact.entry["needs"] if word in DATA}
+    return own | WORDS | {"catalogue": [artefact.file]}
+
+
+@cache
+def file_digest(path):
+    """Digest of one of the project's own files, as its reader sees it: a comment in it makes nothing again."""
+    file = ROOT / path
+    if not file.is_file():
+        raise WorkflowError(f"There is no file {path}, which an artefact needs: write it.")
+    text = file.read_text(encoding="utf-8")
+    return digests.digest(configuration.parse(text) if file.suffix == ".yaml" else text)
+
+
+@cache
+def words_digest(file, key):
+    """Digest of a catalogue as it matters for one of its entries: without the others."""
+    catalogue = configuration.parse((ROOT / file).read_text(encoding="utf-8"))
+    return digests.digest(catalogue | {"artefacts": catalogue["artefacts"][key]})
+
+
+def data_digest(artefact):
+    """Digest of what an artefact reads of the project's own files."""
+    files = [
+        path for word, paths in data_of(artefact).items() if word != "catalogue" for path in paths
+    ]
+    return digests.digest([words_digest(artefact.file, artefact.key), *map(file_digest, files)])
+
+
+def outputs_of(artefact):
+    """The files of an artefact; what a reader opens is marked for Snakemake's own report."""
+    files = {}
+    for part in artefact.entry["makes"]:
+        for ending in OWN_OUTPUTS[part]:
+            file = f"results/{part}s/{artefact.name}.{ending}"
+            if ending == OPENED[part]:
+                labels = {"name": artefact.name, "kind": part, "what": artefact.entry["says"]}
+                file = report(
+                    file,
+                    caption=str(ROOT / f"workflow/report/{part}.rst"),
+                    category=artefact.owner,
+                    labels=labels,
+                )
+            files[f"{part}_{ending}"] = file
+    return files
+
+
+def plain_outputs(artefacts):
+    """Paths of their files: marked ones would stand in Snakemake's own report as if another rule had made them."""
+    return [str(file) for artefact in artefacts for file in outputs_of(artefact).values()]
+
+
+def facts_of(artefact):
+    """All that a program is told of an artefact besides its files, as JSON."""
+    facts = {word: FACTS[word]() for word in artefact.entry["needs"] if word in FACTS}
+    told = {"artefact": artefact.name, "facts": facts, "data": data_of(artefact)}
+    return json.dumps(told, sort_keys=True)
+
+
+@cache
+def kind_digest(kind):
+    """Digest of the code that makes artefacts of a kind."""
+    return digests.program_digest("steptime.artefacts.make", f"steptime.artefacts.{kind}")
+
+
+def targets_of_papers():
+    """The papers' artefacts by name, each with its state and the number of its cells in the grid."""
+    targets = {}
+    for name, artefact in CATALOGUE.items():
+        if artefact.is_of_paper:
+            words = {*artefact.entry["needs"], *artefact.entry.get("joins", [])}
+            cells = len(PLAN.artefacts.get(artefact.made_of, [])) if "cells" in words else 0
+            cells += len(TRAININGS) if "trainings" in words and trained_for(artefact.entry) else 0
+            state = lacks(artefact) or (
+                "printed numbers only" if lacks(artefact, "joins") else "made"
+            )
+            targets[name] = {"state": state, "cells": cells}
+    return {"targets": targets}
+
+
+def report_job(wildcards):
+    """All that the report is made of besides the numbers, as JSON: the grid's policy, and every artefact with its files."""
+    artefacts = [
+        {
+            "name": name,
+            "about": artefact.entry["says"],
+            "paper": artefact.owner if artefact.is_of_paper else "",
+            "kind": artefact.entry["kind"],
+            "files": plain_outputs([artefact]),
+            "missing": f"{lacks(artefact)}." if lacks(artefact) else "",
+        }
+        for name, artefact in CATALOGUE.items()
+    ]
+    policy = {name: CONFIGURATION.grid[name] for name in ("sampling", "limits")}
+    return json.dumps({"grid": CONFIGURATION.grid_name, **policy, "artefacts": artefacts})
+
+
+# What `rule all` asks for.
+MADE = [artefact for artefact in CATALOGUE.values() if not lacks(artefact)]

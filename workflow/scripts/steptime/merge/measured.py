@@ -1,0 +1,110 @@
+"""What was measured here, as tables and figures read it: merged rows, their cells, machines and software."""
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from steptime.environments.libraries import REFERENCE
+from steptime.merge.summary import COLUMNS, region_text, summarise
+from steptime.reading import InputError
+
+DESCRIPTION = b"steptime"
+# What is known of the compiled libraries of a cell, beside the columns of `merge.summary`.
+ARITHMETIC = ["vector", "blas", "at_run_time"]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured here for one artefact.
+
+    `rows` is one row per sample, `cells` one row per cell (see `merge.summary`, and for ARITHMETIC
+    `environments.libraries.summarise`), `machines` and `software` describe each machine_id and each environment,
+    `source` is the path of the merged file.
+    """
+
+    rows: pd.DataFrame
+    cells: pd.DataFrame
+    machines: dict[str, dict[str, Any]]
+    software: dict[str, dict[str, Any]]
+    source: str
+
+    @classmethod
+    def nothing(cls) -> "Measured":
+        """For an artefact that the grid has no cells of."""
+        rows, cells = (
+            pd.DataFrame(columns=["network", "started_at"]),
+            pd.DataFrame(columns=[*COLUMNS, *ARITHMETIC]),
+        )
+        return cls(rows, cells, {}, {}, "")
+
+    def of(self, networks: Collection[str]) -> "Measured":
+        """What was measured of these networks and their variants."""
+        rows, cells = (frame[frame["network"].isin(networks)] for frame in (self.rows, self.cells))
+        return replace(self, rows=rows, cells=cells)
+
+    @property
+    def platforms(self) -> dict[str, dict[str, Any]]:
+        """The machine of every platform, {} where no row of the platform says which it is."""
+        known = self.cells.groupby("platform", sort=False)["machine_id"].first()
+        return {platform: self.machines.get(machine, {}) for platform, machine in known.items()}
+
+    @property
+    def timed_region(self) -> str:
+        """The timed region in words, or '' where nothing was timed."""
+        regions = self.cells.loc[self.cells["status"] == "ok", "timed_region"].dropna()
+        return region_text(regions.iloc[0]) if len(regions) else ""
+
+    @property
+    def dates(self) -> str:
+        """The day, or the first and last day, of the measurements (UTC)."""
+        started = pd.to_datetime(self.rows["started_at"].dropna(), utc=True, format="mixed")
+        days = sorted({moment.date().isoformat() for moment in started})
+        return "" if not days else days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+
+
+def read_measured(path: Path) -> Measured:
+    """The merged rows of one artefact with their description. Raises InputError and
+    merge.summary.MixedRowsError.
+    """
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(
+            f"{path} cannot be read ({error}); remove it and run snakemake again."
+        ) from error
+    metadata = table.schema.metadata or {}
+    if DESCRIPTION not in metadata:
+        raise InputError(
+            f"{path} does not describe its machines and software; remove it and run snakemake again."
+        )
+    description = json.loads(metadata[DESCRIPTION])
+    rows = table.to_pandas()
+    machines = description.get("machines", {})
+    logical = {
+        name: machine.get("cpu", {}).get("logical_cores") for name, machine in machines.items()
+    }
+    cells = _with_arithmetic(summarise(rows, logical), description.get("arithmetic", {}))
+    return Measured(rows, cells, machines, description.get("software", {}), str(path))
+
+
+def _with_arithmetic(cells: pd.DataFrame, arithmetic: dict[str, dict[str, Any]]) -> pd.DataFrame:
+    """Adds ARITHMETIC, empty where nothing is known, and marks what makes the old slower than the new by itself."""
+    found = [
+        arithmetic.get(f"{cell.environment}.{cell.adapter_mode}", {}) for cell in cells.itertuples()
+    ]
+    for cell, known in zip(cells.itertuples(), found, strict=True):
+        if cell.status == "ok" and known.get("vector") == "SSE" and not known["at_run_time"]:
+            cell.marks.append("without AVX")
+        if cell.status == "ok" and REFERENCE in known.get("blas", []):
+            cell.marks.append(REFERENCE)
+    return cells.assign(
+        vector=[known.get("vector", "") for known in found],
+        blas=[", ".join(known.get("blas", [])) for known in found],
+        at_run_time=[known.get("at_run_time", False) for known in found],
+    )

@@ -1,0 +1,79 @@
+"""Reads which tables and figures there are: the catalogue of each paper, and the project's own.
+
+An artefact is an entry of a catalogue: its kind, what it needs, the cells of the grid that it is made of, its words.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+KINDS = Path(__file__).resolve().parents[1] / "artefacts"
+OWN = "resources/steptime/catalogue.yaml"
+PAPERS = "resources/papers/*/paper.yaml"
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """A table, a figure or both; `owner` is a paper or the project, `file` the catalogue that it stands in."""
+
+    name: str
+    owner: str
+    file: str
+    entry: dict[str, Any]
+
+    @property
+    def key(self) -> str:
+        """Its name within its catalogue."""
+        return self.name.removeprefix(f"{self.owner}_")
+
+    @property
+    def is_of_paper(self) -> bool:
+        """Whether a paper printed it, or something of it."""
+        return self.file != OWN
+
+    @property
+    def made_of(self) -> str:
+        """The artefact whose cells this one is made of: itself, or another one."""
+        cells = self.entry.get("cells")
+        return cells if isinstance(cells, str) else self.name
+
+
+def files(root: Path) -> list[str]:
+    """The catalogues below `root`: the project's own, then the papers' by name."""
+    return [OWN, *sorted(str(path.relative_to(root)) for path in root.glob(PAPERS))]
+
+
+def artefacts(file: str, catalogue: dict[str, Any]) -> dict[str, Artefact]:
+    """The artefacts of a catalogue by the names under which they are asked for."""
+    owner = Path(file).parent.name
+    return {
+        f"{owner}_{name}": Artefact(f"{owner}_{name}", owner, file, entry)
+        for name, entry in catalogue["artefacts"].items()
+    }
+
+
+def kinds() -> dict[str, list[str]]:
+    """What each kind of artefact can make, by the functions of its module, which is not imported."""
+    found = {
+        path.stem: re.findall(r"^def (table|figure)\(", path.read_text(), re.MULTILINE)
+        for path in sorted(KINDS.glob("*.py"))
+    }
+    return {name: made for name, made in found.items() if made}
+
+
+def selections(known: dict[str, Artefact], networks: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Which cells each artefact that has cells of its own is made of; networks are named with their variants."""
+    found = {}
+    for name, artefact in known.items():
+        cells = artefact.entry.get("cells")
+        if isinstance(cells, dict):
+            found[name] = cells | {"networks": _with_variants(cells["networks"], networks)}
+    return found
+
+
+def _with_variants(chosen: list[str] | str, networks: dict[str, Any]) -> list[str] | str:
+    if chosen == "all":
+        return chosen
+    variants = [name for name, entry in networks.items() if entry.get("variant_of") in chosen]
+    return list(dict.fromkeys([*chosen, *variants]))

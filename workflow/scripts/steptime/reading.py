@@ -1,0 +1,31 @@
+"""Reads files that a rule or a person wrote; what cannot be used is said in one sentence."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+class InputError(Exception):
+    """An input that cannot be used; the text is the whole message for the user."""
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file that a rule of the workflow wrote."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path} cannot be read ({error}); remove it and run snakemake again."
+        ) from error
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The content of a YAML file."""
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from error
+    except yaml.YAMLError as error:
+        raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from error

@@ -1,0 +1,43 @@
+"""How frameworks are named and drawn, and in which order they stand."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from steptime.reading import read_yaml
+
+UNKNOWN_COLOURS = ("#333333", "#777777", "#AA4499", "#44AA99")
+
+
+@dataclass(frozen=True)
+class Framework:
+    """How a framework is named and drawn; `order` is its place among the others."""
+
+    name: str
+    label: str
+    lineage: str
+    colour: str
+    marker: str
+    order: int
+
+
+class Frameworks:
+    """The frameworks of `resources/papers/frameworks.yaml`; one that is not there gets its own name and a
+    plain colour.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._known = {
+            name: Framework(name=name, order=order, **entry)
+            for order, (name, entry) in enumerate(read_yaml(path).items())
+        }
+
+    def __getitem__(self, name: str) -> Framework:
+        if name not in self._known:
+            order = len(self._known)
+            colour = UNKNOWN_COLOURS[order % len(UNKNOWN_COLOURS)]
+            self._known[name] = Framework(name, name, name, colour, "o", order)
+        return self._known[name]
+
+    def lineage(self, lineage: str) -> Framework:
+        """The first framework of a lineage, which gives it its label and its place."""
+        return next(framework for framework in self._known.values() if framework.lineage == lineage)
