@@ -42,6 +42,35 @@ def test_a_mistake_in_a_grid(checkout, old, new, sentence):
     assert "Traceback" not in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("- sigmoid", "- sigmoyd", "network fcn5: there is no layer 'sigmoyd'; write 'sigmoid'."),
+        ("{units: hidden}", "{unit: hidden}", "layer 'dense1' has no 'unit'; write 'units'."),
+        (
+            "hidden: 16",
+            "hiden: 16",
+            "the key 'hiden' of 'narrow' is none of 'sizes'; write 'hidden'.",
+        ),
+        ("hidden: 2048", "hidden: many", "at 'fcn5.sizes.hidden', 'many' is not of type 'integer'"),
+        (
+            "label: FCN-5",
+            "lable: FCN-5\n  label: FCN-5",
+            "at 'fcn5', there is no key 'lable': did you mean 'label'?",
+        ),
+    ],
+)
+def test_a_mistake_in_a_network(checkout, old, new, sentence):
+    path = checkout.root / "config/networks.yaml"
+    text = path.read_text()
+    path.write_text(text.replace(old, new, 1))
+    done = checkout.snakemake("--dry-run")
+    path.write_text(text)
+    assert old in text and done.returncode != 0
+    assert sentence in done.stdout
+    assert "Traceback" not in done.stdout
+
+
 def test_an_unknown_key_on_the_command_line(checkout):
     done = checkout.snakemake("--dry-run", "--config", "gird=paper")
     assert done.returncode != 0

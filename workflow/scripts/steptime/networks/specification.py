@@ -49,6 +49,10 @@ def specify(name: str, catalogue: dict[str, Any], narrow: bool = False) -> dict[
     training = {key: entry[key] for key in ("dataset", "epochs") if key in entry}
     loss, optimiser = entry.get("loss", LOSS), entry.get("optimiser", plain)
     try:
+        for key in entry["narrow"]:
+            if key not in entry["sizes"]:
+                instead = write_instead(key, entry["sizes"])
+                raise ValueError(f"the key '{key}' of 'narrow' is none of 'sizes'; {instead}")
         builder = _Builder(entry["input"], sizes)
         builder.add_all(entry["layers"])
         if loss not in LOSSES:

@@ -195,9 +195,11 @@ def _check_sizes(configuration: Configuration) -> None:
     """Every network of the grid can be specified, and has the number of parameters that its entry promises."""
     for network in _networks(configuration):
         try:
-            count = specifications.count_parameters(
-                specifications.specify(network, configuration.networks)
+            spec, _ = (
+                specifications.specify(network, configuration.networks, narrow)
+                for narrow in (False, True)
             )
+            count = specifications.count_parameters(spec)
         except ValueError as error:
             raise ConfigurationError(f"config/networks.yaml: {error}.") from error
         promised = specifications.resolve(network, configuration.networks)["parameters"]
