@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -74,6 +75,24 @@ def test_every_target_of_make_that_the_documents_name_is_there():
     code = re.compile(r"(?:`| {4})make ([a-z][a-z-]*)")
     named = {name for path in DOCUMENTS for name in code.findall(path.read_text())}
     assert named and named - made == set()
+
+
+def test_every_table_and_figure_that_the_documents_name_is_there():
+    catalogues = [
+        *ROOT.glob("resources/papers/*/paper.yaml"),
+        ROOT / "resources/steptime/catalogue.yaml",
+    ]
+    made = {
+        f"{path.parent.name}_{name}"
+        for path in catalogues
+        for name in yaml.safe_load(path.read_text())["artefacts"]
+    }
+    owners = "|".join({name.partition("_")[0] for name in made})
+    named = {
+        name for path in DOCUMENTS for name in re.findall(rf"\b(?:{owners})_\w+", path.read_text())
+    }
+    # What the guides add.
+    assert named - made == {"steptime_lstms", "steptime_outcomes"}
 
 
 def test_the_site_has_no_dead_link(tmp_path):
