@@ -351,8 +351,7 @@ def _points(
         axes.plot(
             line["theirs"],
             line["ours"],
-            color=framework.colour,
-            marker=framework.marker,
+            **framework.look,
             markerfacecolor=framework.colour if device == "cpu" else "white",
             linewidth=1,
             zorder=3,
@@ -410,13 +409,6 @@ def _other_batches(both: pd.DataFrame, catalogue: dict[str, Any]) -> list[str]:
 def _handles(both: pd.DataFrame, frameworks: Frameworks) -> list[Line2D]:
     found = [frameworks.lineage(name) for name in both["framework"].unique()]
     return [
-        Line2D(
-            [],
-            [],
-            color=framework.colour,
-            marker=framework.marker,
-            linewidth=1,
-            label=framework.label,
-        )
+        figures.key(framework.label, **framework.look, linewidth=1)
         for framework in sorted(found, key=lambda framework: framework.order)
     ]

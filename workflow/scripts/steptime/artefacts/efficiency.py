@@ -262,13 +262,7 @@ def draw(
 
 
 def _title(drawing: Figure, panel: Axes) -> None:
-    drawing.suptitle(
-        "Speed of a training step below what the machine can do",
-        x=0.015,
-        ha="left",
-        fontsize=11,
-        fontweight="bold",
-    )
+    figures.title(drawing, "Speed of a training step below what the machine can do")
     panel.set_ylabel("speed (GFLOP/s)")
 
 
@@ -302,8 +296,7 @@ def _panel(
             row["intensity"],
             row["flops_per_second"] / 1e9,
             linestyle="",
-            marker=framework.marker,
-            color=framework.colour,
+            **framework.look,
             fillstyle=_fill(row, drawn),
             markerfacecoloralt="white",
             markersize=6,
@@ -388,7 +381,7 @@ def _notes(data: pd.DataFrame, measured: Measured) -> list[str]:
             f"{label} {', '.join(map(str, sorted(rows['batch'].unique())))}"
             for label, rows in data.groupby("network_label", sort=False)
         )
-        + ".",
+        + "."
     ]
     missing = data[data["share_of_peak"].isna()]
     for reason, rows in (

@@ -187,8 +187,7 @@ def draw(
                 axes.plot(
                     line["elapsed"],
                     line["accuracy"],
-                    marker=shown.marker,
-                    color=shown.colour,
+                    **shown.look,
                     markersize=4,
                 )
             axes.axhline(
@@ -199,7 +198,7 @@ def draw(
             axes.set_ylabel("accuracy on test images")
             axes.yaxis.set_major_formatter(PercentFormatter(1.0))
         grid[-1, 0].set_xlabel("seconds of training, without judging")
-        drawing.suptitle(artefact["title"], x=0.012, ha="left", fontweight="bold", fontsize=11)
+        figures.title(drawing, artefact["title"])
         figures.notes_below(drawing, _notes(trained, drawn), _keys(drawn, frameworks), 4)
     return data[CURVE_COLUMNS], drawing
 
@@ -207,17 +206,8 @@ def draw(
 def _keys(drawn: pd.DataFrame, frameworks: Frameworks) -> list[Line2D]:
     named = drawn.drop_duplicates("environment")[["framework", "environment"]].to_dict("records")
     return [
-        Line2D(
-            [],
-            [],
-            color=frameworks[row["framework"]].colour,
-            marker=frameworks[row["framework"]].marker,
-            label=row["environment"],
-        )
-        for row in named
-    ] + [
-        Line2D([], [], color=figures.GREY, linewidth=1, linestyle="--", label="accuracy asked for")
-    ]
+        figures.key(row["environment"], **frameworks[row["framework"]].look) for row in named
+    ] + [figures.key("accuracy asked for", color=figures.GREY, linewidth=1, linestyle="--")]
 
 
 def _notes(trained: Trained, drawn: pd.DataFrame) -> list[str]:

@@ -5,7 +5,6 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
@@ -178,19 +177,13 @@ def draw(data: pd.DataFrame, catalogue: dict[str, Any]) -> tuple[pd.DataFrame, F
             ax.set_ylabel("time ÷ newest version's")
         threads = ", ".join(plural(int(count), "thread") for count in data["threads"].unique())
         title = f"The same networks through the versions of a framework, {threads}"
-        drawing.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+        figures.title(drawing, title)
         handles = [
-            Line2D([], [], color=colour, marker=marker, label=label)
+            figures.key(label, color=colour, marker=marker)
             for label, (colour, marker) in looks.items()
         ]
-        hollow = Line2D(
-            [],
-            [],
-            color="#444444",
-            marker="o",
-            markerfacecolor="white",
-            linestyle="",
-            label=BUILT_WITHOUT,
+        hollow = figures.key(
+            BUILT_WITHOUT, color="#444444", marker="o", markerfacecolor="white", linestyle=""
         )
         figures.notes_below(drawing, _notes(data), [*handles, hollow], 4)
     return data, drawing

@@ -225,8 +225,7 @@ def _line(axes: Axes, height: float, row: dict[str, Any], frameworks: Frameworks
             row["ratio"],
             height,
             xerr=[[row["ratio"] - row["low"]], [row["high"] - row["ratio"]]] if known else None,
-            color=framework.colour,
-            marker=framework.marker,
+            **framework.look,
             markersize=5,
             markerfacecolor=framework.colour if shown else "white",
             linewidth=1.2,
@@ -268,20 +267,13 @@ def _label(row: dict[str, Any], several: bool, first: bool) -> str:
 
 def _handles(data: pd.DataFrame, frameworks: Frameworks) -> list[Line2D]:
     handles = [
-        Line2D(
-            [],
-            [],
-            linestyle="",
-            marker=framework.marker,
-            color=framework.colour,
-            label=framework.label,
-        )
+        figures.key(framework.label, linestyle="", **framework.look)
         for framework in map(frameworks.__getitem__, data["framework"].unique())
     ]
     hollow = {"linestyle": "", "marker": "o", "color": "#444444", "markerfacecolor": "white"}
     return [
         *handles,
-        Line2D([], [], label="hollow: no difference from the fastest is shown", **hollow),
+        figures.key("hollow: no difference from the fastest is shown", **hollow),
     ]
 
 

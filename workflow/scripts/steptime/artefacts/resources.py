@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from steptime.artefacts.inputs import Inputs
 from steptime.artefacts.trainings import Trained, read
@@ -81,12 +80,12 @@ def build(
                 axes.set_ylabel(ROWS[name] if across == 0 else "")
             grid[0, across].set_title(label, fontsize=9)
             grid[-1, across].set_xlabel("seconds since the start")
-        drawing.suptitle(artefact["title"], x=0.012, ha="left", fontweight="bold", fontsize=11)
+        figures.title(drawing, artefact["title"])
         named = drawn.drop_duplicates("environment")[["framework", "environment"]].to_dict(
             "records"
         )
         handles = [
-            Line2D([], [], color=frameworks[row["framework"]].colour, label=row["environment"])
+            figures.key(row["environment"], color=frameworks[row["framework"]].colour)
             for row in named
         ]
         figures.notes_below(drawing, _notes(trained, drawn), handles, 4)

@@ -107,8 +107,7 @@ def _lines(axes: Axes, data: pd.DataFrame, frameworks: Frameworks) -> None:
         axes.plot(
             line["devices"],
             line["relative_time"],
-            color=framework.colour,
-            marker=framework.marker,
+            **framework.look,
             linestyle="-" if theirs else "--",
             markerfacecolor=framework.colour if theirs else "white",
             zorder=3,

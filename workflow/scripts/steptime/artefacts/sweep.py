@@ -155,8 +155,7 @@ def _draw_ours(axes: Axes, timed: pd.DataFrame, frameworks: Frameworks) -> list[
             line["seconds"],
             yerr=halves,
             label=line["label"].iloc[0],
-            color=framework.colour,
-            marker=framework.marker,
+            **framework.look,
             linestyle=STYLES[turn % len(STYLES)],
             markerfacecolor=framework.colour if turn == 0 else "white",
             zorder=3,
@@ -199,22 +198,18 @@ def _draw_theirs(
             path_effects=[withStroke(linewidth=2.5, foreground="white")],
         )
     handles = [
-        Line2D(
-            [], [], linestyle="", label=f"\n{paper['short']}, mini-batch {theirs['batch'].iloc[0]}:"
-        )
+        figures.key(f"\n{paper['short']}, mini-batch {theirs['batch'].iloc[0]}:", linestyle="")
     ]
     for platform in theirs["platform"].unique():
         entry = paper["platforms"][platform]
         handles.append(
-            Line2D(
-                [],
-                [],
+            figures.key(
+                entry["name"],
                 marker=entry["marker"],
                 markersize=4.5,
                 markerfacecolor="white",
                 color=figures.GREY,
                 linestyle="",
-                label=entry["name"],
             )
         )
     return handles

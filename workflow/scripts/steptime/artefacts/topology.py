@@ -47,7 +47,7 @@ def build(
             title = f"{name}: {found['cpu']['model']}, {gibibytes(found['memory_bytes'])}"
             title += ", a virtual machine" if found["cpu"]["virtual"] else ""
             panel.set_title(title, fontsize=9.5)
-        drawing.suptitle(artefact["title"], x=0.015, ha="left", fontsize=11, fontweight="bold")
+        figures.title(drawing, artefact["title"])
         figures.notes_below(drawing, _notes(topologies, artefact))
     return data, drawing
 

@@ -220,7 +220,7 @@ def draw(data: pd.DataFrame) -> tuple[pd.DataFrame, Figure]:
             for place in places
         )
         title = f"Times slower than the fastest, and ms per mini-batch: {where}"
-        drawing.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+        figures.title(drawing, title)
         figures.notes_below(drawing, _notes(data))
     return data, drawing
 
@@ -273,7 +273,7 @@ def _notes(data: pd.DataFrame) -> list[str]:
     notes = [
         f"Colours go by the logarithm of the ratio and end at {DARKEST}. Start: seconds from import to the end of the "
         "warm-up, median of the networks. Memory: the most of any network. Registers: the widest that the framework's "
-        "compiled libraries multiply in; at run time: some of them can make code for the processor while they run.",
+        "compiled libraries multiply in; at run time: some of them can make code for the processor while they run."
     ]
     reasons: dict[str, list[str]] = {}
     marked: dict[str, dict[str, list[str]]] = {}

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from matplotlib import style
@@ -14,6 +15,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
 STYLE = Path(__file__).with_name("steptime.mplstyle")
@@ -125,6 +127,16 @@ def notes_below(
         linespacing=1.3,
     )
     text.set_in_layout(False)
+
+
+def key(label: str, **look: Any) -> Line2D:
+    """A legend's key; `look` is what Matplotlib's `plot` takes."""
+    return Line2D([], [], label=label, **look)
+
+
+def title(drawing: Figure, text: str) -> None:
+    """A heading above all panels of a figure."""
+    drawing.suptitle(text, x=0.012, ha="left", fontsize=11, fontweight="bold")
 
 
 def write(prefix: Path, data: pd.DataFrame, drawing: Figure) -> None:

@@ -19,6 +19,11 @@ class Framework:
     marker: str
     order: int
 
+    @property
+    def look(self) -> dict[str, str]:
+        """Its colour and marker, as Matplotlib's `plot` takes them."""
+        return {"color": self.colour, "marker": self.marker}
+
 
 class Frameworks:
     """The frameworks of `resources/papers/frameworks.yaml`; one that is not there gets its own name and a
