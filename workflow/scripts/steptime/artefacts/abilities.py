@@ -8,7 +8,7 @@ import pandas as pd
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
 from steptime.render.frameworks import Frameworks
-from steptime.render.tables import DASH, Entry, Page
+from steptime.render.tables import DASH, OURS, PAPER, Entry, Page
 from steptime.render.words import plural, significant, status_reason
 
 BUSY = 1.2  # effective threads from which a cell used more than one
@@ -145,7 +145,6 @@ def _none(reason: str) -> Ability:
 
 
 COLUMNS = ["source", "lineage", "framework", "label", "environment", "property", "value", "note"]
-OURS, PAPER = "ours", "paper"
 LONG = 24  # letters from which a value is broken into lines
 
 

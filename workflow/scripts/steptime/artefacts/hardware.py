@@ -7,11 +7,10 @@ import pandas as pd
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
 from steptime.render.frameworks import Frameworks
-from steptime.render.tables import DASH, Entry, Page
+from steptime.render.tables import DASH, OURS, PAPER, Entry, Page
 from steptime.render.words import environment_label, facts, plural, raw_data, significant
 
 COLUMNS = ["source", "metric", "place", "value", "number", "unit", "note"]
-OURS, PAPER = "ours", "paper"
 NOT_TIMED = "no cell was timed on it"
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
 from steptime.render.frameworks import Frameworks
-from steptime.render.tables import DASH, Entry, Page
+from steptime.render.tables import DASH, OURS, PAPER, SEPARATOR, Entry, Page
 from steptime.render.words import (
     MARK_WORDS,
     NOTHING_MEASURED,
@@ -25,8 +25,6 @@ from steptime.render.words import (
     version_order,
 )
 
-OURS, PAPER = "ours", "paper"
-SEPARATOR = " | "
 COLUMNS = ["source", "network", "variant", "network_label", "batch", "lineage", "framework"]
 COLUMNS += [
     "framework_label",

@@ -14,7 +14,6 @@ from steptime.render import tables
 from steptime.render.frameworks import Frameworks
 from steptime.render.words import MARK_WORDS, STATUS_WORDS
 
-OURS = "ours"
 COLUMNS = (
     Column("network_label", "Network", "text", True),
     Column("framework_label", "Framework", "text", True),
@@ -82,7 +81,7 @@ def _with_printed(cells: pd.DataFrame, paths: Iterable[Path]) -> pd.DataFrame:
     """Adds `theirs`, `ratio` and `printed_in`: of the first table that compares the cell with a printed number."""
     frames = [(pd.read_parquet(path), tables.read_page(path).paper) for path in paths]
     compared = [
-        frame[(frame["source"] == OURS) & frame["theirs"].notna()].assign(
+        frame[(frame["source"] == tables.OURS) & frame["theirs"].notna()].assign(
             printed_in=paper, variant=lambda rows: rows["variant"].fillna("")
         )
         for frame, paper in frames

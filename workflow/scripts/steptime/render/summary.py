@@ -1,12 +1,10 @@
 """The last words of a run: the table, where the files are, how long it took.
 
-python -m report.summary --succeeded results/tables/shi2016_table4.html ...
+launch render.summary --succeeded --shown=steptime_times results/tables/steptime_times.html ...
 """
 
 import argparse
 import json
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -27,9 +25,10 @@ def main() -> None:
     made = [path for path in options.files if path.exists()]
     shown = Path(f"results/tables/{options.shown}.parquet")
     if shown in made:
-        subprocess.run(
-            [sys.executable, "-m", "steptime.render.terminal", "--table", str(shown)], check=False
-        )
+        # Only where it is needed: it takes a second.
+        from steptime.render import terminal
+
+        terminal.show(shown)
     report = next((path for path in made if path == REPORT), None)
     made = [path for path in made if path != REPORT]
     if made:

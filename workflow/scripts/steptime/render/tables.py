@@ -22,6 +22,9 @@ from markupsafe import Markup
 DESCRIPTION = b"steptime"
 
 DASH = "–"
+# Whose numbers a row has, and what divides the footnotes of one place.
+OURS, PAPER = "ours", "paper"
+SEPARATOR = " | "
 LINES_OF_A_PAGE = 40
 LETTERS_OF_A_LINE = 90
 # From which on a column of a longtable is not made wider, and what a narrow one gets for footnotes, in letters.

@@ -1,9 +1,5 @@
-"""Prints a table of times in the terminal: `python -m papers.show --table
-results/tables/shi2016_table4.parquet`.
-"""
+"""Prints a table of times in the terminal."""
 
-import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +9,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from steptime.artefacts.times import OURS, PAPER, SEPARATOR
-from steptime.render.tables import DASH, letters_of, read_page
+from steptime.render.tables import DASH, OURS, PAPER, SEPARATOR, letters_of, read_page
 from steptime.render.words import significant, spread
 
 NARROWEST, WIDEST = 100, 120
 
 
-def show(path: Path, console: Console) -> None:
+def show(path: Path) -> None:
     """Prints ours, network by network, and below each framework what the paper printed for the same thread
     count.
     """
+    console = Console()
+    console.width = min(max(console.width, NARROWEST), WIDEST)
     data, page = pd.read_parquet(path), read_page(path)
     ours = data[data["source"] == OURS]
     places = ours[["column_group", "column", "platform", "threads", "devices"]].drop_duplicates()
@@ -95,21 +92,3 @@ def _theirs(cells: pd.DataFrame, ours: pd.DataFrame, place: dict[str, Any]) -> T
     # Beside several modes of ours, one ratio would not say of which it is; the table's other forms have each.
     ratio = f" ({significant(ratios.iloc[0], 2)})" if len(ratios) == 1 else ""
     return Text(f"{here['printed'].iloc[0]}{ratio}", style="dim", justify="right")
-
-
-def main() -> None:
-    """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="render.terminal", description="Prints a table of times in the terminal."
-    )
-    parser.add_argument("--table", type=Path, required=True, help="the table, Parquet")
-    table = parser.parse_args().table
-    if not table.is_file():
-        sys.exit(f"There is no table {table}: make it with snakemake {table.stem}.")
-    console = Console()
-    console.width = min(max(console.width, NARROWEST), WIDEST)
-    show(table, console)
-
-
-if __name__ == "__main__":
-    main()
