@@ -8,6 +8,7 @@ import numpy as np
 from steptime.networks.layers import LAYERS
 from steptime.prove import golden
 from worker import data
+from worker.tasks import proof
 
 RIGHT = {kind: layer.forward for kind, layer in LAYERS.items()}
 
@@ -27,7 +28,8 @@ class Trainer:
     """Trains a specification as an adapter's trainer does; a defect overrides what it breaks."""
 
     operations = RIGHT
-    frozen_parameters = 0
+    threads = 1
+    settings: dict[str, str] = {}
 
     def __init__(self, spec, weights, inputs, labels):
         self.spec, self.inputs, self.labels = spec, inputs, labels
@@ -52,13 +54,31 @@ class Trainer:
         return self.values
 
 
+def job(spec, masks=None):
+    """The job of a worker that collects what a proof of the specification needs."""
+    return {
+        "task": "proof",
+        "spec": spec,
+        "masks": masks or {},
+        "mode": "eager",
+        "precision": "float32",
+        "batch": proof.BATCH,
+        "threads": 1,
+        "device": "cpu",
+        "rank": 0,
+        "ranks": 1,
+        "exchange": "",
+    }
+
+
 def adapter(trainer=Trainer, mutate=None, feed=None):
     """An adapter that trains `mutate(spec)` by `trainer` on `feed(inputs, labels)`.
 
     Parameters that the mutated network shares with the given one, in name and shape, start as given.
     """
 
-    def build(spec, weights, inputs, labels, mode, threads, device):
+    def build(job):
+        spec, weights, inputs, labels = job.spec, job.weights, job.inputs, job.labels
         if mutate:
             rate = spec["optimiser"]["learning_rate"]
             spec = dict(mutate(spec), optimiser={"name": "sgd", "learning_rate": rate})

@@ -42,13 +42,9 @@ class Trainer(stand_in.Trainer):
         return (self.random.random_sample(shape) >= rate) / (1 - rate)
 
 
-def adapter(trainer=Trainer, optimisers=("sgd", "adadelta", "rmsprop")):
+def adapter(trainer=Trainer):
     """An adapter whose trainers are of this class."""
-
-    def build(spec, weights, inputs, labels, mode, threads, device):
-        return trainer(spec, weights, inputs, labels)
-
-    return SimpleNamespace(build=build, OPTIMISERS=optimisers)
+    return SimpleNamespace(build=lambda job: trainer(job.spec, job.weights, job.inputs, job.labels))
 
 
 class Unfed(Trainer):

@@ -81,7 +81,7 @@ def test_what_a_program_imports_and_names_belongs_to_its_code():
         "worker/tasks/proof.py",
         "steptime/networks/optimisers/sgd.py",
         "steptime/networks/layers/lstm.py",
-        "worker/openblas.py",
+        "worker/specification.py",
     }
     assert found >= {
         "worker/adapters/torch7.lua",

@@ -15,6 +15,7 @@ from worker.tasks import proof as prove
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 planted = importlib.import_module("defects.planted")
+stand_in = importlib.import_module("defects.stand_in")
 CATALOGUE, PLANTED, Trainer, adapter = (
     planted.CATALOGUE,
     planted.PLANTED,
@@ -31,7 +32,7 @@ def expected(network):
 
 def proof_of(network, tried, path):
     spec, wanted = expected(network)
-    prove.write(path, prove.collect(tried, spec, {}, prove.BATCH, "eager", 1, "cpu"))
+    prove.write(path, prove.collect(tried, stand_in.job(spec)))
     return compare.judge(spec, wanted, compare.read(path))
 
 
@@ -75,9 +76,7 @@ def test_each_step_is_held_against_one_from_the_framework_s_own_weights(tmp_path
 
 def test_gradient_is_recovered_from_the_timed_step():
     spec, wanted = expected("fcn8")
-    found = compare.gradients_of(
-        wanted, prove.collect(adapter(), spec, {}, prove.BATCH, "eager", 1, "cpu")
-    )
+    found = compare.gradients_of(wanted, prove.collect(adapter(), stand_in.job(spec)))
     for name, gradient in wanted.first.gradients.items():
         assert np.linalg.norm(found[name] - gradient) < 1e-6 * np.linalg.norm(gradient), name
 

@@ -14,7 +14,6 @@ from steptime import networks
 from steptime.plan import configuration, trainings
 from steptime.prove import compare, golden
 from steptime.prove import training as judged
-from worker.contract import Unsupported
 from worker.tasks import proof as prove
 from worker.tasks import training
 from worker.timing import Diverged
@@ -29,7 +28,7 @@ def verdict(name, adapter):
     return compare.judge(
         spec,
         golden.expect(spec),
-        prove.collect(adapter, spec, judged.mask_networks(spec), prove.BATCH, "", 1, "cpu"),
+        prove.collect(adapter, stand_in.job(spec, judged.mask_networks(spec))),
     )
 
 
@@ -74,19 +73,6 @@ def test_a_defect_of_training_is_refused(name, defect, check, words):
     proof = verdict(name, planted.adapter(defect))
     assert (proof.passed, proof.check) == (False, check), proof.reason
     assert words in proof.reason
-
-
-def test_an_adapter_that_cannot_train_is_unsupported():
-    spec = networks.specify("mnist", CATALOGUE, narrow=True)
-    with pytest.raises(Unsupported, match="no optimiser 'adadelta'"):
-        prove.collect(
-            stand_in.adapter(), spec, judged.mask_networks(spec), prove.BATCH, "", 1, "cpu"
-        )
-    plain = dict(spec, optimiser={"name": "sgd", "learning_rate": 0.01})
-    with pytest.raises(Unsupported, match="have no 'train'"):
-        prove.collect(
-            stand_in.adapter(), plain, judged.mask_networks(plain), prove.BATCH, "", 1, "cpu"
-        )
 
 
 def test_learning_rates_follow_cntk_s_schedule_and_keras_s_decay():

@@ -23,7 +23,7 @@ import sys
 import time
 import traceback
 
-from . import contract, timing
+from . import building, contract, timing
 
 TELL_SECONDS = 0.5
 OUT_OF_MEMORY = (
@@ -49,7 +49,9 @@ def main():
 
     job = json.load(sys.stdin)
     try:
-        importlib.import_module("worker.tasks." + job["task"]).run(job, emit)
+        # The framework before numpy, which a task imports: it may want to load libraries of its own.
+        loaded = building.load(job)
+        importlib.import_module("worker.tasks." + job["task"]).run(loaded, job, emit)
     except Exception as error:
         traceback.print_exc()
         status, reason = classify(error)

@@ -3,60 +3,72 @@
 Plain Python that 3.6 can import: standard library, numpy and the framework.
 """
 
+import collections
 import importlib
 import sys
 import time
 
-from . import timing
-from .contract import NotEquivalent, Unsupported
+from . import contract, kernels, timing
 
 CLOCK = "perf_counter"
 clock = getattr(time, CLOCK)
 
+# The adapter's module, its settings that were chosen before it was imported, and the seconds that this took.
+Loaded = collections.namedtuple("Loaded", ["adapter", "chosen", "seconds"])
+
 
 def load(job):
-    """The adapter of a job. Raises Unsupported where it lacks what the job asks for."""
-    adapter = importlib.import_module("worker.adapters." + job["adapter"])
-    require(adapter, job["spec"])
-    return adapter
+    """The adapter of a job, ready to build.
 
-
-def require(adapter, spec):
-    """Raises Unsupported where the adapter does not have the specification's optimiser."""
-    name = spec["optimiser"]["name"]
-    if name not in getattr(adapter, "OPTIMISERS", ("sgd",)):
-        raise Unsupported("the adapter has no optimiser '{}'".format(name))
-
-
-def build(job, spec, emit):
-    """The trainer of a job's network `spec`, on the synthetic batch."""
+    Raises Unsupported where it lacks what the job asks for, before its framework is imported.
+    """
+    has = contract.declared(job["adapter"])
+    contract.require(job["adapter"], has, job)
     start = clock()
-    adapter = load(job)
-    imported = clock()
-    # Numpy after the framework, which may want another one's libraries.
+    library = contract.of_mode(has["KERNELS"], job["mode"])
+    chosen = {"kernels": kernels.choose(library)} if library else {}
+    adapter = importlib.import_module("worker.adapters." + job["adapter"])
+    contract.complete(adapter, "the adapter " + job["adapter"], contract.OFFERED)
+    return Loaded(adapter, chosen, clock() - start)
+
+
+def make(adapter, job, spec, weights, inputs, labels):
+    """A trainer of `spec` by a module, from start values and a batch in the neutral layout."""
+    from .layout import Layout
+
+    wanted = contract.of_mode(getattr(adapter, "LAYOUT", {}), job["mode"])
+    layout = Layout(spec, wanted)
+    inputs, labels = layout.inputs(inputs), layout.labels(labels)
+    trainer = adapter.build(contract.Job(job, spec, layout, weights, inputs, labels))
+    besides = contract.BESIDES.get(contract.task_of(job), ())
+    contract.complete(trainer, "its trainer", contract.TRAINED + besides)
+    return trainer
+
+
+def build(loaded, job, spec, emit):
+    """The trainer of a job's network `spec`, on the synthetic batch."""
     from . import data
 
+    start = clock()
     weights = data.initial_weights(spec, spec.get("seed", data.SEED))
     inputs, labels = data.synthetic_batch(spec, job["batch"])
     prepared = clock()
-    trainer = adapter.build(
-        spec, weights, inputs, labels, job["mode"], job["threads"], job["device"]
-    )
+    trainer = make(loaded.adapter, job, spec, weights, inputs, labels)
     del weights, inputs, labels
     emit(
         "ready",
-        versions=dict(adapter.versions(), python=sys.version.split()[0]),
-        import_seconds=imported - start,
-        prepare_seconds=prepared - imported,
+        versions=dict(loaded.adapter.versions(), python=sys.version.split()[0]),
+        import_seconds=loaded.seconds,
+        prepare_seconds=prepared - start,
         build_seconds=clock() - prepared,
         parameters=int(trainer.parameters),
-        frozen_parameters=int(trainer.frozen_parameters),
+        frozen_parameters=int(getattr(trainer, "frozen_parameters", 0)),
         threads=int(trainer.threads),
-        settings=trainer.settings,
+        settings=dict(trainer.settings, **loaded.chosen),
         clock=timing.clock_facts(CLOCK),
     )
     if trainer.parameters != job["parameters"]:
-        raise NotEquivalent(
+        raise contract.NotEquivalent(
             "the network has {:,} trainable parameters in the specification and {:,} in the framework".format(
                 job["parameters"], trainer.parameters
             )

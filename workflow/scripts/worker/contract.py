@@ -1,4 +1,99 @@
-"""What the worker and an adapter agree on."""
+"""What the worker and an adapter agree on.
+
+An adapter is the framework's own idiomatic, fastest way to train a specification (see
+`steptime.networks.specification`). It knows layers and never a network's name. A module
+`adapters/<name>.py` declares what it has, as plain data that the worker reads without importing the
+framework; what it leaves out stands in `DEFAULTS` (without `LAYERS`, its `build` must refuse what it lacks):
+
+`MODES`       the ways in which it can run ("eager", "graph", "compiled" ...)
+`LAYERS`      the layer kinds that it has: a dict from each kind to what builds it, or a tuple
+`LOSSES`, `OPTIMISERS`, `PRECISIONS`, `DEVICES`, `EXCHANGES`
+              the names of those that it has
+`TASKS`       "step"; "training" where its trainers have `train` and `scores`
+`LAYOUT`      how it wants its arrays (`worker.layout`)
+`KERNELS`     the library that must be told which code to take before the framework loads it (`worker.kernels`)
+`REASONS`     {what is missing: why, in one sentence}; the sentence becomes the row's reason
+
+`LAYOUT` and `KERNELS` may be dicts of one entry for each mode. A module may take over what another one
+declares: `LAYERS = torch.LAYERS`. Besides, it offers:
+
+`versions()` -> dict
+    What a reader must know of the software, as strings: "framework_version", and where they are known "blas", "cuda",
+    "cudnn", "build".
+
+`build(job)` -> trainer
+    Builds the network of a `Job` with its start values, sets the framework's thread knobs (the environment variables of
+    `config/frameworks.yaml` are already set), and puts the batch into the memory of the device. Raises `Unsupported`
+    for what the framework cannot do and no declaration can say.
+
+A trainer offers:
+
+`parameters`
+    Number of trainable parameters, counted from the framework's own list.
+`threads`
+    Number of threads that the framework says it uses.
+`settings`
+    dict of strings: what was chosen of the framework's performance knobs (memory format, compiler ...).
+`run(steps)` -> float
+    Trains `steps` steps on the batch - forward, loss, backward, update of every parameter - waits until the last update
+    is done, and returns the loss of the last step (computed before its update).
+`weights(names=None)` -> dict
+    The parameters, or those of these names, as float32 arrays in the neutral layout, under the specification's names.
+    A few names are read in little time: after the samples, this shows whether `run` had waited for its last update.
+`frozen_parameters` (0 where it is missing)
+    Number of parameters that the framework carries and holds at zero (a redundant second LSTM bias), counted too.
+
+For the task "training" also:
+
+`train(batches)` -> float
+    Trains one step on each (inputs, labels, learning_rate) of an iterable: arrays in the neutral layout, of the shapes
+    that `build` got, which it must have copied when it asks for the next. Waits until the last update is done and
+    returns the mean of the losses.
+`scores(inputs)` -> array
+    What the last layer gives for inputs in the neutral layout, float32 (batch, classes), with dropout off.
+
+Optimisers, at learning rate r, with the gradient g, and a, d and v that begin at 0:
+
+- "sgd": w = w - r g.
+- "adadelta" (rho, epsilon): a = rho a + (1 - rho) g^2; s = g sqrt(d + epsilon) / sqrt(a + epsilon);
+  d = rho d + (1 - rho) s^2; w = w - r s (Zeiler 2012, with Keras's learning rate).
+- "rmsprop" (rho, epsilon): v = rho v + (1 - rho) g^2; w = w - r g / (sqrt(v) + epsilon), as in Keras 2.0.
+
+The layer "dropout": its masks are drawn anew in every step of `run` and `train`, from `job.seed` on. A `rate` of 0
+leaves the numbers as they are: without dropout, networks are proven to be the same.
+
+Plain Python that 3.6 can import: standard library.
+"""
+
+import ast
+import os
+
+DEFAULTS = {
+    "MODES": (),
+    "LAYERS": None,
+    "LOSSES": ("softmax_cross_entropy",),
+    "OPTIMISERS": ("sgd",),
+    "PRECISIONS": ("float32",),
+    "DEVICES": ("cpu",),
+    "EXCHANGES": ("",),
+    "TASKS": ("step",),
+    "LAYOUT": {},
+    "KERNELS": "",
+    "REASONS": {},
+}
+# The axis of a job that each declaration has the words of.
+AXES = {
+    "MODES": "mode",
+    "DEVICES": "device",
+    "PRECISIONS": "precision",
+    "EXCHANGES": "exchange",
+    "TASKS": "task",
+}
+OFFERED = ("versions", "build")
+TRAINED = ("parameters", "threads", "settings", "run", "weights")
+# Of a trainer, for tasks.
+BESIDES = {"training": ("train", "scores")}
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "adapters")
 
 
 class Unsupported(Exception):
@@ -7,3 +102,97 @@ class Unsupported(Exception):
 
 class NotEquivalent(Exception):
     """The framework built or trained another network; the text is the difference."""
+
+
+class Job(object):
+    """What an adapter builds a trainer from.
+
+    `spec` is the specification; `inputs` and `labels` are the batch, in the adapter's `layout`; `mode`, `precision`,
+    `threads`, `device`, `rank`, `ranks` and `exchange` say how it is to run; `seed` is that of dropout.
+    """
+
+    def __init__(self, asked, spec, layout, weights, inputs, labels):
+        self.spec, self.layout, self.weights = spec, layout, weights
+        self.inputs, self.labels = inputs, labels
+        self.mode, self.precision = asked["mode"], asked["precision"]
+        self.threads, self.device = asked["threads"], asked["device"]
+        self.rank, self.ranks, self.exchange = asked["rank"], asked["ranks"], asked["exchange"]
+        self.seed = spec.get("seed", 0)
+        self.learning_rate = spec["optimiser"]["learning_rate"]
+
+    def take(self, name):
+        """The start value of a parameter in the adapter's layout, which may be a view of memory that is free then.
+
+        Taken out, so that few large ones are held twice.
+        """
+        return self.layout.enter(name, self.weights.pop(name))
+
+    def own(self, node):
+        """{role: name} of the parameters of a node, in the specification's order."""
+        names = [name for name in self.layout.names if name.split("/")[0] == node["name"]]
+        return {name.split("/")[1]: name for name in names}
+
+
+def declared(adapter):
+    """What an adapter declares, by name, read from its text: the framework need not be there.
+
+    Raises Unsupported where there is no adapter of this name.
+    """
+    try:
+        with open(os.path.join(FOLDER, adapter + ".py"), "rb") as text:
+            tree = ast.parse(text.read())
+    except OSError:
+        raise Unsupported("there is no adapter '{}'".format(adapter))
+    found = dict(DEFAULTS)
+    for node in tree.body:
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            if isinstance(target, ast.Name) and target.id in DEFAULTS:
+                found[target.id] = _plain(node.value)
+    return found
+
+
+def require(adapter, has, job):
+    """Raises Unsupported, with one sentence, where what an adapter declares lacks what a job asks for."""
+    spec = job["spec"]
+    axes = dict(job, task=task_of(job))
+    asked = [(name, axis, axes[axis]) for name, axis in sorted(AXES.items())]
+    asked.append(("LOSSES", "loss", spec.get("loss", DEFAULTS["LOSSES"][0])))
+    asked.append(("OPTIMISERS", "optimiser", spec["optimiser"]["name"]))
+    if has["LAYERS"] is not None:
+        asked += [("LAYERS", "layer", node["op"]) for node in spec["nodes"]]
+    for name, axis, wanted in asked:
+        if wanted not in has[name]:
+            missing = "the adapter {} has no {} '{}'; it has {}"
+            listed = ", ".join(has[name]) or "none"
+            raise Unsupported(
+                has["REASONS"].get(wanted) or missing.format(adapter, axis, wanted, listed)
+            )
+
+
+def task_of(job):
+    """The task that a job is about: a network of real images is proven to train on what it is fed."""
+    if job["task"] != "proof":
+        return job["task"]
+    return "training" if "dataset" in job["spec"] else "step"
+
+
+def complete(made, what, wanted):
+    """Raises NotImplementedError where `made`, which is an adapter's `what`, lacks something that it must have."""
+    missing = ", ".join(repr(name) for name in wanted if not hasattr(made, name))
+    if missing:
+        raise NotImplementedError("{} has no {}".format(what, missing))
+
+
+def of_mode(value, mode):
+    """A declaration's value in a mode."""
+    return value[mode] if isinstance(value, dict) and mode in value else value
+
+
+def _plain(node):
+    if isinstance(node, ast.Attribute):
+        return declared(node.value.id)[node.attr]
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        # Names, and what builds them.
+        return tuple(ast.literal_eval(key) for key in node.keys)

@@ -5,7 +5,7 @@ Plain Python that 3.6 can import: PyTorch.
 
 import torch
 
-from . import mkl
+from . import kernels
 
 # Before 2.0: with an MKL that must be told, and gradients that do not lie in memory as their weights do.
 OLD = not hasattr(torch, "compile")
@@ -21,7 +21,7 @@ def configure_cpu():
     matmul = getattr(getattr(torch.backends, "mkldnn", None), "matmul", None)
     if OLD:
         # MKL looks when it is first asked for something, which is later.
-        return {"matmul": "PyTorch's choice", "kernels": mkl.find_kernels()}
+        return {"matmul": "PyTorch's choice", "kernels": kernels.choose("mkl")}
     if not hasattr(matmul, "fp32_precision"):
         return {"matmul": "PyTorch's choice"}
     matmul.fp32_precision = "bf16"

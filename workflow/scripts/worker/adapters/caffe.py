@@ -3,23 +3,24 @@
 What was chosen here, and by which measured ratios: docs/adapters/caffe.md.
 """
 
-import ctypes
 import os
 import tempfile
 
-from .. import openblas, specification
-from . import Unsupported
+import caffe
+import numpy as np
+from caffe.proto import caffe_pb2
 
-KERNELS = openblas.find_kernels(lambda: ctypes.CDLL("libblas.so.3"))
-
-import caffe  # noqa: E402
-import numpy as np  # noqa: E402
-from caffe.proto import caffe_pb2  # noqa: E402
+from .. import kernels, specification
 
 MODES = ("graph",)
-
-# Caffe's order of an LSTM's gates is i, f, o, g; that of the specification i, f, g, o. Each is the other's inverse.
-_GATES = [0, 1, 3, 2]
+LAYOUT = {
+    "sequences": "steps first",
+    "dense": "units first",
+    "lstm": "units first",
+    "gates": "ifog",
+}
+KERNELS = "openblas:libblas.so.3"
+REASONS = {"gpu": "this package of Caffe is built without CUDA"}
 
 # Where a parameter of the specification lives: the ending of the layer's name and the place among the layer's blobs.
 _HOMES = {
@@ -33,35 +34,30 @@ _HOMES = {
 
 def versions():
     """Versions of Caffe and of the BLAS that it has loaded."""
-    return {"framework_version": caffe.__version__, "blas": openblas.describe()}
+    return {"framework_version": caffe.__version__, "blas": kernels.describe_openblas()}
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
-    """See the contract in `adapters/__init__.py`. The BLAS reads its thread number from the environment."""
-    if device != "cpu":
-        raise Unsupported("this package of Caffe is built without CUDA")
-    for node in spec["nodes"]:
-        if node["op"] not in _LAYERS:
-            raise Unsupported("the Caffe adapter has no layer '{}'".format(node["op"]))
+def build(job):
+    """A trainer of the specification. The BLAS reads its thread number from the environment."""
     caffe.set_mode_cpu()
-    if spec["input"]["kind"] in ("tokens", "one_hot"):
-        # Caffe's recurrent layers want the steps first.
-        inputs, labels = inputs.swapaxes(0, 1), labels.T
-    return _Trainer(spec, weights, inputs, labels)
+    return _Trainer(job)
 
 
 class _Trainer(object):
-    def __init__(self, spec, weights, inputs, labels):
-        self.net = _load(_describe(spec, inputs.shape, labels.shape))
-        self.net.blobs["input"].data[...] = inputs
-        self.net.blobs["labels"].data[...] = labels
+    def __init__(self, job):
+        self.layout = job.layout
+        self.net = _load(_describe(job.spec, job.inputs.shape, job.labels.shape))
+        self.net.blobs["input"].data[...] = job.inputs
+        self.net.blobs["labels"].data[...] = job.labels
         if "continued" in self.net.blobs:
             self.net.blobs["continued"].data[0] = 0
             self.net.blobs["continued"].data[1:] = 1
-        self.kinds = {node["name"]: node["op"] for node in spec["nodes"]}
-        self.homes = {entry["name"]: self._home(entry["name"]) for entry in spec["parameters"]}
-        for name, blob in self.homes.items():
-            blob.data[...] = _turned(self.kinds[name.split("/")[0]], weights.pop(name))
+        self.homes = {}
+        for node in job.spec["nodes"]:
+            for role, name in job.own(node).items():
+                ending, place = _HOMES[node["op"]][role]
+                self.homes[name] = self.net.params[node["name"] + ending][place]
+                self.homes[name].data[...] = job.take(name)
         # A layer BatchNorm holds only statistics.
         kinds = dict(zip(self.net._layer_names, [layer.type for layer in self.net.layers]))
         trained = [
@@ -72,11 +68,9 @@ class _Trainer(object):
         ]
         self.updates = [(blob.data, blob.diff) for blob in trained]
         self.parameters = sum(blob.count for blob in trained)
-        self.frozen_parameters = 0
-        self.threads = openblas.count_threads()
+        self.threads = kernels.count_threads()
         self.settings = {
             "update": "w -= g, with the learning rate as the weight of the loss",
-            "kernels": KERNELS,
         }
 
     def run(self, steps):
@@ -90,19 +84,11 @@ class _Trainer(object):
 
     def weights(self, names=None):
         names = self.homes if names is None else names
-        return {
-            name: _turned(self.kinds[name.split("/")[0]], self.homes[name].data, back=True)
-            for name in names
-        }
+        return {name: self.layout.leave(name, self.homes[name].data) for name in names}
 
     @property
     def last(self):
         return len(self.net.layers) - 1
-
-    def _home(self, name):
-        layer, role = name.split("/")
-        ending, place = _HOMES[self.kinds[layer]][role]
-        return self.net.params[layer + ending][place]
 
 
 def _describe(spec, input_shape, label_shape):
@@ -118,7 +104,7 @@ def _describe(spec, input_shape, label_shape):
         sources = [blobs[source] for source in node["inputs"]]
         in_place = readers.count(node["inputs"][0]) == 1 and node["op"] in ("relu", "sigmoid")
         blobs[node["name"]] = sources[0] if in_place else node["name"]
-        _LAYERS[node["op"]](net, node, sources, blobs[node["name"]])
+        LAYERS[node["op"]](net, node, sources, blobs[node["name"]])
     loss = _add(net, "SoftmaxWithLoss", [blobs[node["name"]], "labels"], "loss")
     loss.softmax_param.axis = len(label_shape)
     loss.loss_weight.append(spec["optimiser"]["learning_rate"])
@@ -198,7 +184,7 @@ def _lstm(net, node, sources, top):
     _add(net, "LSTM", sources + ["continued"], top, node["name"], recurrent_param=options)
 
 
-_LAYERS = {
+LAYERS = {
     "dense": _dense,
     "conv": _conv,
     "max_pool": _max_pool,
@@ -211,13 +197,3 @@ _LAYERS = {
     "embedding": _embedding,
     "lstm": _lstm,
 }
-
-
-def _turned(kind, value, back=False):
-    """From the neutral layout to Caffe's, or back: matrices are (units, in) there."""
-    if kind not in ("dense", "lstm"):
-        return value
-    value = value.T if back else value
-    if kind == "lstm":
-        value = value.reshape(-1, 4, value.shape[-1] // 4)[:, _GATES].reshape(value.shape)
-    return value if back else value.T

@@ -5,35 +5,33 @@ What was chosen here: docs/adapters/caffe2.md.
 
 import logging
 
-from .. import mkl
+import numpy as np
+import torch
+from caffe2.python import brew, core, model_helper, recurrent, rnn_cell, workspace
 
-KERNELS = mkl.find_kernels()
-
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-from caffe2.python import brew, core, model_helper, recurrent, rnn_cell, workspace  # noqa: E402
-
-from .. import specification  # noqa: E402
-from . import Unsupported  # noqa: E402
+from .. import specification
+from ..contract import Unsupported
 
 MODES = ("graph",)
+LAYOUT = {
+    "sequences": "steps first",
+    "dense": "units first",
+    "lstm": "units first",
+    "gates": "ifog",
+}
+KERNELS = "mkl"
+REASONS = {"gpu": "the Caffe2 adapter speaks to CPUs only"}
 
-# What Caffe2 appends to a layer's name to name the blobs of its parameters, and whether it keeps them transposed.
+# What Caffe2 appends to a layer's name to name the blobs of its parameters.
 _HOMES = {
-    "dense": {"weight": ("_w", True), "bias": ("_b", False)},
-    "conv": {"weight": ("_w", False), "bias": ("_b", False)},
-    "batch_norm": {"gamma": ("_s", False), "beta": ("_b", False)},
-    "embedding": {"weight": ("_w", False)},
-    "lstm": {
-        "input": ("/i2h_w", True),
-        "recurrent": ("/gates_t_w", True),
-        "bias": ("/i2h_b", False),
-    },
+    "dense": {"weight": "_w", "bias": "_b"},
+    "conv": {"weight": "_w", "bias": "_b"},
+    "batch_norm": {"gamma": "_s", "beta": "_b"},
+    "embedding": {"weight": "_w"},
+    "lstm": {"input": "/i2h_w", "recurrent": "/gates_t_w", "bias": "/i2h_b"},
 }
 # The first bias of an LSTM is added to the product with its input. The second, which is redundant, stays at zero.
 _SPARE = "/gates_t_b"
-# Caffe2's order of the gates is i, f, o, g: to change two places leads there and back.
-_GATES = (0, 1, 3, 2)
 
 
 def versions():
@@ -45,60 +43,47 @@ def versions():
     }
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
+def build(job):
     """A trainer of the specification, whose blobs take the place of all that the process had."""
-    if device != "cpu":
-        raise Unsupported("the Caffe2 adapter speaks to CPUs only")
-    for node in spec["nodes"]:
-        if node["op"] not in _LAYERS:
-            raise Unsupported("the Caffe2 adapter has no layer '{}'".format(node["op"]))
     logging.getLogger("caffe2").setLevel(logging.ERROR)
     workspace.GlobalInit(
-        ["caffe2", "--caffe2_log_level=2", "--caffe2_omp_num_threads={}".format(threads)]
+        ["caffe2", "--caffe2_log_level=2", "--caffe2_omp_num_threads={}".format(job.threads)]
     )
     workspace.ResetWorkspace()
     # Without start values of its own: of a hundred million those take seconds.
     model = model_helper.ModelHelper(name="network", arg_scope={"order": "NCHW"}, init_params=False)
-    if spec["input"]["kind"] in ("tokens", "one_hot"):
-        # As its LSTM wants it: the steps first.
-        inputs, labels = inputs.swapaxes(0, 1), labels.T
-    workspace.FeedBlob("input", np.ascontiguousarray(inputs))
-    workspace.FeedBlob("labels", np.ascontiguousarray(labels))
-    loss = _add_network(model, spec["nodes"], labels.shape)
-    return _Trainer(model, loss, spec, weights, threads)
+    workspace.FeedBlob("input", job.inputs)
+    workspace.FeedBlob("labels", job.labels)
+    return _Trainer(model, _add_network(model, job.spec["nodes"], job.labels.shape), job)
 
 
 class _Trainer(object):
-    def __init__(self, model, loss, spec, weights, threads):
-        self.threads, self._loss, self._net = threads, loss, model.net
-        self.settings = {"net": "simple", "kernels": KERNELS}
+    def __init__(self, model, loss, job):
+        self.threads, self._loss, self._net, self._layout = job.threads, loss, model.net, job.layout
+        self.settings = {"net": "simple"}
         self._homes = {
-            "{}/{}".format(node["name"], role): (node["op"], node["name"] + ending, transposed)
-            for node in spec["nodes"]
-            for role, (ending, transposed) in _HOMES.get(node["op"], {}).items()
-            if role != "bias" or node.get("bias", True)
+            name: node["name"] + _HOMES[node["op"]][role]
+            for node in job.spec["nodes"]
+            for role, name in job.own(node).items()
         }
         gradients = model.AddGradientOperators([loss])
-        _add_updates(model.net, gradients, [blob for _, blob, _ in self._homes.values()])
+        _add_updates(model.net, gradients, self._homes.values())
         for operator in model.net.Proto().op:
             # Its executor would start a thread for each core and more.
             if operator.type.startswith("RecurrentNetwork"):
-                recurrent.set_rnn_executor_config(operator, num_threads=threads)
+                recurrent.set_rnn_executor_config(operator, num_threads=job.threads)
         # One operator after the other: each has all threads.
         model.net.Proto().type = "simple"
         workspace.RunNetOnce(model.param_init_net)
         workspace.FeedBlob("one", np.ones(1, np.float32))
-        workspace.FeedBlob(
-            "minus_rate", np.full(1, -spec["optimiser"]["learning_rate"], np.float32)
-        )
-        for name in list(weights):
-            op, blob, transposed = self._homes[name]
-            workspace.FeedBlob(blob, _enter(op, weights.pop(name), transposed))
-        spare = [node["name"] + _SPARE for node in spec["nodes"] if node["op"] == "lstm"]
+        workspace.FeedBlob("minus_rate", np.full(1, -job.learning_rate, np.float32))
+        for name, blob in self._homes.items():
+            workspace.FeedBlob(blob, np.ascontiguousarray(job.take(name)))
+        spare = [node["name"] + _SPARE for node in job.spec["nodes"] if node["op"] == "lstm"]
         for blob in spare:
             workspace.FeedBlob(blob, np.zeros_like(workspace.FetchBlob(blob)))
         workspace.CreateNet(model.net)
-        self.parameters = sum(workspace.FetchBlob(blob).size for _, blob, _ in self._homes.values())
+        self.parameters = sum(workspace.FetchBlob(blob).size for blob in self._homes.values())
         self.frozen_parameters = sum(workspace.FetchBlob(blob).size for blob in spare)
 
     def run(self, steps):
@@ -106,11 +91,11 @@ class _Trainer(object):
         return float(workspace.FetchBlob(self._loss))
 
     def weights(self, names=None):
-        found = {}
-        for name in self._homes if names is None else names:
-            op, blob, transposed = self._homes[name]
-            found[name] = _leave(op, workspace.FetchBlob(blob), transposed)
-        return found
+        wanted = self._homes if names is None else names
+        return {
+            name: self._layout.leave(name, workspace.FetchBlob(self._homes[name]))
+            for name in wanted
+        }
 
 
 def _add_network(model, nodes, labels_shape):
@@ -120,7 +105,7 @@ def _add_network(model, nodes, labels_shape):
         if node["op"] == "lstm":
             start = np.zeros((1, labels_shape[1], node["units"]), np.float32)
             workspace.FeedBlob(node["name"] + "/start", start)
-        values[node["name"]] = _LAYERS[node["op"]](
+        values[node["name"]] = LAYERS[node["op"]](
             model, node, *[values[source] for source in node["inputs"]]
         )
     _, loss = model.net.SoftmaxWithLoss(
@@ -139,22 +124,6 @@ def _add_updates(net, gradients, blobs):
             )
         else:
             net.WeightedSum([blob, "one", gradient, "minus_rate"], blob)
-
-
-def _enter(op, value, transposed):
-    value = _swap_gates(value) if op == "lstm" else value
-    return np.ascontiguousarray(value.T if transposed else value)
-
-
-def _leave(op, value, transposed):
-    value = value.T if transposed else value
-    return np.array(_swap_gates(value) if op == "lstm" else value, order="C")
-
-
-def _swap_gates(value):
-    """An LSTM's parameter (..., 4 units) with its gates in the other order."""
-    gates = np.split(value, 4, -1)
-    return np.concatenate([gates[place] for place in _GATES], -1)
 
 
 def _dense(model, node, value):
@@ -190,7 +159,7 @@ def _lstm(model, node, value):
     return rnn_cell.LSTM(model, value, None, start, *sizes, scope=name, outputs_with_grads=(0,))[0]
 
 
-_LAYERS = {
+LAYERS = {
     "dense": _dense,
     "conv": _conv,
     "max_pool": _max_pool,

@@ -3,18 +3,17 @@
 What was chosen here, and by which measured ratios: docs/adapters/chainer.md.
 """
 
-import importlib
+import chainer
+import numpy as np
+from chainer import functions
 
-from .. import openblas, specification
-from . import Unsupported
-
-KERNELS = openblas.find_kernels(lambda: importlib.import_module("numpy"))
-
-import chainer  # noqa: E402
-import numpy as np  # noqa: E402
-from chainer import functions  # noqa: E402
+from .. import kernels, specification
 
 MODES = ("ideep", "numpy")
+# So that each step of a recurrence is one block of memory.
+LAYOUT = {"sequences": "steps first", "dense": "units first"}
+KERNELS = "openblas:numpy"
+REASONS = {"gpu": "this adapter trains Chainer on the CPU only; on a GPU, Chainer 7 needs CuPy"}
 
 # Chainer's LSTM keeps the four gates of a unit side by side, in the order g, i, f, o; the specification has i, f, g, o.
 _GATES = [2, 0, 1, 3]
@@ -22,37 +21,29 @@ _GATES = [2, 0, 1, 3]
 
 def versions():
     """Versions of Chainer and of the BLAS below NumPy."""
-    return {"framework_version": chainer.__version__, "blas": openblas.describe()}
+    return {"framework_version": chainer.__version__, "blas": kernels.describe_openblas()}
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
-    """See the contract in `adapters/__init__.py`. The BLAS reads its thread number from the environment."""
-    if device != "cpu":
-        raise Unsupported(
-            "this adapter trains Chainer on the CPU only; on a GPU, Chainer 7 needs CuPy"
-        )
-    for node in spec["nodes"]:
-        if node["op"] not in _LAYERS:
-            raise Unsupported("the Chainer adapter has no layer '{}'".format(node["op"]))
+def build(job):
+    """A trainer of the specification. The BLAS reads its thread number from the environment."""
     # The performance guide of Chainer: checks of types cost time in each call.
     chainer.config.type_check = False
-    chainer.config.use_ideep = {"ideep": "auto", "numpy": "never"}[mode]
-    if spec["input"]["kind"] in ("tokens", "one_hot"):
-        # The steps first, so that each step of a recurrence is one block of memory.
-        inputs, labels = np.ascontiguousarray(inputs.swapaxes(0, 1)), labels.T
-    return _Trainer(spec, weights, inputs, np.ascontiguousarray(labels.reshape(-1)))
+    chainer.config.use_ideep = {"ideep": "auto", "numpy": "never"}[job.mode]
+    return _Trainer(job)
 
 
 class _Trainer(object):
-    def __init__(self, spec, weights, inputs, labels):
-        self.spec, self.inputs, self.labels = spec, inputs, labels
-        self.kinds = {node["name"]: node["op"] for node in spec["nodes"]}
-        self.shapes = {entry["name"]: entry["shape"] for entry in spec["parameters"]}
-        self.trained = {
-            name: chainer.Parameter(self._enter(name, weights.pop(name))) for name in self.shapes
-        }
-        self.averages = {}
-        for node in spec["nodes"]:
+    def __init__(self, job):
+        self.spec, self.layout = job.spec, job.layout
+        self.inputs, self.labels = job.inputs, job.labels.reshape(-1)
+        self.trained, self.averages, self.lstms = {}, {}, set()
+        for node in job.spec["nodes"]:
+            for name in job.own(node).values():
+                value = job.take(name)
+                if node["op"] == "lstm":
+                    self.lstms.add(name)
+                    value = _beside(value)
+                self.trained[name] = chainer.Parameter(np.ascontiguousarray(value))
             if node["op"] == "batch_norm":
                 channels = node["shape"][0]
                 self.averages[node["name"]] = (
@@ -60,14 +51,12 @@ class _Trainer(object):
                     np.ones(channels, np.float32),
                 )
         # The backward pass starts from the learning rate, so that the gradients come out as SGD's steps.
-        self.head = np.array(spec["optimiser"]["learning_rate"], np.float32)
+        self.head = np.array(job.learning_rate, np.float32)
         self.parameters = sum(value.size for value in self.trained.values())
-        self.frozen_parameters = 0
-        self.threads = openblas.count_threads()
+        self.threads = kernels.count_threads()
         self.settings = {
             "update": "w -= g, with the backward pass started from the learning rate",
             "type_check": "off",
-            "kernels": KERNELS,
         }
 
     def run(self, steps):
@@ -82,13 +71,18 @@ class _Trainer(object):
 
     def weights(self, names=None):
         names = self.trained if names is None else names
-        return {name: self._leave(name, self.trained[name].array) for name in names}
+        found = {}
+        for name in names:
+            value = self.trained[name].array
+            value = _apart(value) if name in self.lstms else value
+            found[name] = self.layout.leave(name, value)
+        return found
 
     def _loss(self):
         values = {"input": self.inputs}
         for node in self.spec["nodes"]:
             arguments = [values[name] for name in node["inputs"]]
-            values[node["name"]] = _LAYERS[node["op"]](self, node, *arguments)
+            values[node["name"]] = LAYERS[node["op"]](self, node, *arguments)
         logits = values[node["name"]]
         return functions.softmax_cross_entropy(logits.reshape(-1, logits.shape[-1]), self.labels)
 
@@ -96,22 +90,17 @@ class _Trainer(object):
         """The parameter of a node; None where it has none of that role."""
         return self.trained.get(node["name"] + "/" + role)
 
-    def _enter(self, name, value):
-        """From the neutral layout to Chainer's: a dense matrix is (units, in) there."""
-        kind = self.kinds[name.split("/")[0]]
-        if kind == "lstm":
-            value = np.moveaxis(
-                value.reshape(-1, 4, value.shape[-1] // 4)[:, _GATES], 1, 2
-            ).reshape(value.shape)
-        return np.ascontiguousarray(value.T) if kind in ("dense", "lstm") else value
 
-    def _leave(self, name, value):
-        kind, shape = self.kinds[name.split("/")[0]], self.shapes[name]
-        value = value.T if kind in ("dense", "lstm") else value
-        if kind == "lstm":
-            gates = np.moveaxis(value.reshape(-1, shape[-1] // 4, 4), 2, 1)
-            value = gates[:, np.argsort(_GATES)].reshape(shape)
-        return value
+def _beside(value):
+    """A parameter of an LSTM with the four gates of a unit side by side, and matrices (units, in)."""
+    gates = value.reshape(-1, 4, value.shape[-1] // 4)[:, _GATES]
+    return np.moveaxis(gates, 1, 2).reshape(value.shape).T
+
+
+def _apart(value):
+    """The way back."""
+    gates = np.moveaxis(value.T.reshape(-1, value.shape[0] // 4, 4), 2, 1)
+    return gates[:, np.argsort(_GATES)].reshape(value.T.shape)
 
 
 def _dense(trainer, node, x):
@@ -163,7 +152,7 @@ def _lstm(trainer, node, x):
     return functions.stack(outputs)
 
 
-_LAYERS = {
+LAYERS = {
     "dense": _dense,
     "conv": _conv,
     "max_pool": _max_pool,

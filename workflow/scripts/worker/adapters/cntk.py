@@ -5,18 +5,16 @@ What was chosen here, and by which measured ratios: docs/adapters/cntk.md.
 
 import os
 
-from .. import mkl
+import cntk
+import numpy as np
+from cntk.internal.sanitize import sanitize_batch
 
-KERNELS = mkl.find_kernels()
-
-import cntk  # noqa: E402
-import numpy as np  # noqa: E402
-from cntk.internal.sanitize import sanitize_batch  # noqa: E402
-
-from .. import specification  # noqa: E402
-from . import Unsupported  # noqa: E402
+from .. import specification
+from ..contract import Unsupported
 
 MODES = ("graph",)
+KERNELS = "mkl"
+REASONS = {"gpu": "this package of CNTK is the one for CPUs"}
 
 
 def versions():
@@ -26,22 +24,18 @@ def versions():
     return {"framework_version": cntk.__version__, "blas": " ".join(blas)}
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
-    """See the contract in `adapters/__init__.py`."""
-    if mode not in MODES:
-        raise Unsupported("the CNTK adapter has no mode '{}'; it has graph".format(mode))
-    if device != "cpu":
-        raise Unsupported("this package of CNTK is the one for CPUs")
+def build(job):
+    """A trainer of the specification."""
     cntk.device.try_set_default_device(cntk.device.cpu())
-    cntk.cntk_py.set_max_num_cputhreads(threads)
-    return _Trainer(spec, weights, inputs, labels)
+    cntk.cntk_py.set_max_num_cputhreads(job.threads)
+    return _Trainer(job)
 
 
 class _Trainer(object):
-    frozen_parameters = 0
-    settings = {"kernels": KERNELS, "labels": "sparse", "layout": "channels first"}
+    settings = {"labels": "sparse", "layout": "channels first"}
 
-    def __init__(self, spec, weights, inputs, labels):
+    def __init__(self, job):
+        spec, inputs, labels = job.spec, job.inputs, job.labels
         self._own = {}
         classes = specification.count_classes(spec)
         if spec["input"]["kind"] in ("tokens", "one_hot"):
@@ -56,10 +50,10 @@ class _Trainer(object):
             answers = cntk.input_variable(classes, is_sparse=True)
             placed = sanitize_batch(batch, inputs)
         self._data = {batch: placed, answers: cntk.Value.one_hot(labels.tolist(), classes)}
-        logits = self._connect(spec["nodes"], weights, batch)
+        logits = self._connect(job, batch)
         loss = cntk.cross_entropy_with_softmax(logits, answers)
         # CNTK adds up the gradients of all labels, and takes the rate for one of them.
-        rate = spec["optimiser"]["learning_rate"] / labels.size
+        rate = job.learning_rate / labels.size
         learner = cntk.sgd(logits.parameters, cntk.learning_parameter_schedule_per_sample(rate))
         self._trainer = cntk.Trainer(logits, (loss, None), [learner])
         self.parameters = sum(int(np.prod(parameter.shape)) for parameter in logits.parameters)
@@ -74,20 +68,16 @@ class _Trainer(object):
     def weights(self, names=None):
         return {name: self._own[name].value for name in (self._own if names is None else names)}
 
-    def _connect(self, nodes, weights, batch):
+    def _connect(self, job, batch):
         values = {"input": batch}
-        for node in nodes:
-            if node["op"] not in _OPERATIONS:
-                raise Unsupported("the CNTK adapter has no layer '{}'".format(node["op"]))
+        for node in job.spec["nodes"]:
             own = {}
-            for name in [name for name in weights if name.split("/")[0] == node["name"]]:
-                own[name.split("/")[1]] = self._own[name] = cntk.parameter(
-                    init=weights.pop(name), name=name
-                )
-            values[node["name"]] = _OPERATIONS[node["op"]](
+            for role, name in job.own(node).items():
+                own[role] = self._own[name] = cntk.parameter(init=job.take(name), name=name)
+            values[node["name"]] = LAYERS[node["op"]](
                 node, own, *[values[name] for name in node["inputs"]]
             )
-        return values[nodes[-1]["name"]]
+        return values[node["name"]]
 
 
 def _dense(node, own, value):
@@ -157,7 +147,7 @@ def _lstm(node, own, value):
     return cntk.layers.Recurrence(step)(cntk.times(value, own["input"]) + own["bias"])
 
 
-_OPERATIONS = {
+LAYERS = {
     "dense": _dense,
     "conv": _conv,
     "max_pool": _max_pool,

@@ -9,12 +9,16 @@ import dynet
 import numpy as np
 
 from .. import specification
-from . import Unsupported
 
 MODES = ("eager",)
+LAYOUT = {
+    "sequences": "steps first",
+    "dense": "units first",
+    "lstm": "units first",
+    "gates": "ifog",
+}
+REASONS = {"gpu": "the packages of DyNet are built without CUDA"}
 
-# DyNet's order of an LSTM's gates is i, f, o, g; that of the specification i, f, g, o. Each is the other's inverse.
-_GATES = [0, 1, 3, 2]
 _LOWEST = -3e38
 
 
@@ -23,44 +27,29 @@ def versions():
     return {"framework_version": dynet.__version__, "blas": "Eigen, compiled into DyNet"}
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
-    """See the contract in `adapters/__init__.py`. There is no thread number to set: DyNet computes on one thread."""
-    if device != "cpu":
-        raise Unsupported("the packages of DyNet are built without CUDA")
-    for node in spec["nodes"]:
-        if node["op"] not in _LAYERS:
-            raise Unsupported("the DyNet adapter has no layer '{}'".format(node["op"]))
-    return _Trainer(spec, weights, inputs, labels)
+def build(job):
+    """A trainer of the specification. There is no thread number to set: DyNet computes on one thread."""
+    return _Trainer(job)
 
 
 class _Trainer(object):
     threads = 1
-    frozen_parameters = 0
 
-    def __init__(self, spec, weights, inputs, labels):
+    def __init__(self, job):
+        spec, self.layout = job.spec, job.layout
         self.collection = dynet.ParameterCollection()
-        self.kinds = {node["name"]: node["op"] for node in spec["nodes"]}
-        self.trained = {}
-        for name in [entry["name"] for entry in spec["parameters"]]:
-            kind = "lookup_parameters" if self._is_table(name) else "parameters"
-            make = getattr(self.collection, kind + "_from_numpy")
-            self.trained[name] = make(self._turned(name, weights.pop(name)))
-        self.labels = [int(label) for label in labels.T.reshape(-1)]
-        self._place(spec["input"]["kind"], inputs, spec["nodes"][0].get("padding"))
-        self.plan = []
+        self.trained, self.plan = {}, []
         for node in spec["nodes"]:
-            own = {
-                name.split("/")[1]: value for name, value in self.trained.items() if _of(node, name)
-            }
+            kind = "lookup_parameters" if node["op"] == "embedding" else "parameters"
+            make, own = getattr(self.collection, kind + "_from_numpy"), {}
+            for role, name in job.own(node).items():
+                own[role] = self.trained[name] = make(_turned(job.take(name)))
             # The border of the batch is there already.
-            self.plan.append(
-                (
-                    _LAYERS[node["op"]],
-                    dict(node, padding=0) if "input" in node["inputs"] else node,
-                    own,
-                )
-            )
-        self.trainer = dynet.SimpleSGDTrainer(self.collection, spec["optimiser"]["learning_rate"])
+            bare = dict(node, padding=0) if "input" in node["inputs"] else node
+            self.plan.append((LAYERS[node["op"]], bare, own))
+        self.labels = [int(label) for label in job.labels.reshape(-1)]
+        self._place(spec["input"]["kind"], job.inputs, spec["nodes"][0].get("padding"))
+        self.trainer = dynet.SimpleSGDTrainer(self.collection, job.learning_rate)
         self.trainer.set_clip_threshold(0)
         self.parameters = self.collection.parameter_count()
         self.settings = {
@@ -80,7 +69,7 @@ class _Trainer(object):
     def weights(self, names=None):
         names = self.trained if names is None else names
         return {
-            name: self._turned(name, self.trained[name].as_array(), back=True) for name in names
+            name: self.layout.leave(name, _turned(self.trained[name].as_array())) for name in names
         }
 
     def _loss(self):
@@ -93,8 +82,7 @@ class _Trainer(object):
         """Puts the batch into DyNet's memory, as rows of a table: its inputs are converted from Python in each step."""
         self.batch, self.steps = len(inputs), None
         if kind in ("tokens", "one_hot"):
-            inputs = inputs.swapaxes(0, 1)
-            self.steps = len(inputs)
+            self.steps, self.batch = inputs.shape[:2]
             self.tokens = inputs.tolist() if kind == "tokens" else None
         if border:
             inputs = np.pad(
@@ -119,21 +107,10 @@ class _Trainer(object):
             for start in starts
         ]
 
-    def _is_table(self, name):
-        return self.kinds[name.split("/")[0]] == "embedding"
 
-    def _turned(self, name, value, back=False):
-        """From the neutral layout to DyNet's, or back."""
-        if self._is_table(name):
-            return value
-        value = value.T if back else value
-        if self.kinds[name.split("/")[0]] == "lstm":
-            value = value.reshape(-1, 4, value.shape[-1] // 4)[:, _GATES].reshape(value.shape)
-        return value if back else value.T
-
-
-def _of(node, name):
-    return name.split("/")[0] == node["name"]
+def _turned(value):
+    """A kernel from the neutral layout to DyNet's, or back."""
+    return value.T if value.ndim == 4 else value
 
 
 def _dense(node, own, x):
@@ -209,7 +186,7 @@ def _lstm(node, own, x):
     return outputs
 
 
-_LAYERS = {
+LAYERS = {
     "dense": _dense,
     "conv": _conv,
     "max_pool": _max_pool,

@@ -12,6 +12,9 @@ from fastai.optimizer import SGD
 from . import torch
 
 MODES = ("eager",)
+LAYERS = torch.LAYERS
+DEVICES = torch.DEVICES
+LAYOUT = torch.LAYOUT
 
 
 def versions():
@@ -24,10 +27,9 @@ def versions():
     )
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
+def build(job):
     """A trainer of the specification: PyTorch's network, batch and settings in a Learner of fastai."""
-    below = torch.build(spec, weights, inputs, labels, "eager", threads, device)
-    return _Trainer(below, spec["optimiser"]["learning_rate"])
+    return _Trainer(torch.build(job), job.learning_rate)
 
 
 class _Trainer(object):

@@ -12,10 +12,12 @@ import numpy as np
 from jax import lax
 from jax import numpy as jnp
 
-from .. import channels_last, specification
-from . import Unsupported
+from .. import specification
+from ..contract import Unsupported
 
 MODES = ("compiled",)
+DEVICES = ("cpu", "gpu")
+LAYOUT = {"images": "channels last", "sequences": "steps first"}
 
 
 def versions():
@@ -23,33 +25,29 @@ def versions():
     return {"framework_version": jax.__version__, "build": "jaxlib {}".format(jaxlib.__version__)}
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
-    """A trainer of the specification, with the batch and the start values in the memory of `device`."""
-    for node in spec["nodes"]:
-        if node["op"] not in _OPERATIONS:
-            raise Unsupported("the JAX adapter has no layer '{}'".format(node["op"]))
+def build(job):
+    """A trainer of the specification, with the batch and the start values in the memory of the device."""
     try:
-        place = jax.devices(device)[0]
+        place = jax.devices(job.device)[0]
     except RuntimeError:
-        raise Unsupported("JAX {} finds no device of the kind '{}'".format(jax.__version__, device))
-    homes = channels_last.homes(spec)
+        raise Unsupported(
+            "JAX {} finds no device of the kind '{}'".format(jax.__version__, job.device)
+        )
     # device_put may borrow numpy's memory, which must not be given away with the parameters.
     parameters = {
-        name: jax.device_put(jnp.array(home.enter(weights.pop(name)), device=place), place)
-        for name, home in homes.items()
+        name: jax.device_put(jnp.array(job.take(name), device=place), place)
+        for name in job.layout.names
     }
-    batch = jax.device_put(_place_inputs(spec["input"]["kind"], inputs), place)
-    answers = jax.device_put(np.ascontiguousarray(labels.T).reshape(-1), place)
-    return _Trainer(spec, homes, parameters, batch, answers)
+    batch = jax.device_put(job.inputs, place)
+    answers = jax.device_put(job.labels.reshape(-1), place)
+    return _Trainer(job, parameters, batch, answers)
 
 
 class _Trainer(object):
-    frozen_parameters = 0
-
-    def __init__(self, spec, homes, parameters, inputs, labels):
-        self._homes, self._values = homes, parameters
+    def __init__(self, job, parameters, inputs, labels):
+        self._layout, self._values = job.layout, parameters
         self._inputs, self._labels = inputs, labels
-        step_size, nodes = spec["optimiser"]["learning_rate"], spec["nodes"]
+        step_size, nodes = job.learning_rate, job.spec["nodes"]
 
         def train(values, batch, answers):
             loss, gradients = jax.value_and_grad(functools.partial(_loss, nodes))(
@@ -74,7 +72,7 @@ class _Trainer(object):
         wanted = self._values if names is None else names
         # A copy: the next step writes over what is looked at.
         return {
-            name: np.array(self._homes[name].leave(np.asarray(self._values[name])))
+            name: np.array(self._layout.leave(name, np.asarray(self._values[name])))
             for name in wanted
         }
 
@@ -87,19 +85,13 @@ def _loss(nodes, parameters, inputs, labels):
             for name, value in parameters.items()
             if name.split("/")[0] == node["name"]
         }
-        values[node["name"]] = _OPERATIONS[node["op"]](
+        values[node["name"]] = LAYERS[node["op"]](
             node, own, *[values[name] for name in node["inputs"]]
         )
     logits = values[nodes[-1]["name"]]
     logits = logits.reshape(-1, logits.shape[-1])
     chosen = jnp.take_along_axis(logits, labels[:, None], 1)[:, 0]
     return jnp.mean(jax.nn.logsumexp(logits, 1) - chosen)
-
-
-def _place_inputs(kind, inputs):
-    """Images channels last, sequences time first."""
-    axes = {"image": (0, 2, 3, 1), "tokens": (1, 0), "one_hot": (1, 0, 2)}.get(kind)
-    return np.ascontiguousarray(inputs.transpose(axes) if axes else inputs)
 
 
 def _dense(node, own, value):
@@ -153,7 +145,7 @@ def _lstm(node, own, value):
     return lax.scan(step, (start, start), products)[1]
 
 
-_OPERATIONS = {
+LAYERS = {
     "dense": _dense,
     "conv": _conv,
     "max_pool": _max_pool,

@@ -4,24 +4,23 @@ What was chosen here, and by which measured ratios: docs/adapters/keras2.md.
 """
 
 import ctypes
-import os
 
-from .. import mkl, openblas
+import keras
+import numpy as np
+from keras import backend, layers, models
 
-# By its name in the environment: Keras loads libraries when it is imported.
-if os.environ.get("KERAS_BACKEND") == "theano":
-    KERNELS = openblas.find_kernels(lambda: __import__("numpy"))
-else:
-    KERNELS = mkl.find_kernels()
-
-import keras  # noqa: E402
-import numpy as np  # noqa: E402
-from keras import backend, layers, models  # noqa: E402
-
-from .. import channels_last, specification  # noqa: E402
-from . import Unsupported  # noqa: E402
+from .. import kernels, specification
+from ..contract import Unsupported
 
 MODES = ("tensorflow", "theano", "cntk")
+# Kernels are channels last with every backend, images with TensorFlow alone.
+LAYOUT = {
+    "tensorflow": {"images": "channels last"},
+    "theano": {"kernels": "channels last"},
+    "cntk": {"kernels": "channels last"},
+}
+KERNELS = {"tensorflow": "", "theano": "openblas:numpy", "cntk": "mkl"}
+REASONS = {"gpu": "the backends of this Keras are built for CPUs"}
 
 # The order of the parameters in Keras's layers; what follows in a layer is not trained, a last bias may be missing.
 _ROLES = {
@@ -40,25 +39,23 @@ def versions():
         "framework_version": keras.__version__,
         "build": "{} {}".format(engine.__name__, engine.__version__),
     }
-    return dict(found, blas=openblas.describe()) if backend.backend() == "theano" else found
+    return dict(found, blas=kernels.describe_openblas()) if backend.backend() == "theano" else found
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
-    """See the contract in `adapters/__init__.py`. Keras reads the name of its backend from the environment."""
-    if mode not in MODES or mode != backend.backend():
+def build(job):
+    """A trainer of the specification. Keras reads the name of its backend from the environment."""
+    mode, spec, known = job.mode, job.spec, job.threads
+    if mode != backend.backend():
         raise Unsupported(
             "Keras was started with the backend {} and not {}".format(backend.backend(), mode)
         )
-    if device != "cpu":
-        raise Unsupported("the backends of this Keras are built for CPUs")
     if mode == "tensorflow":
         import tensorflow as tf
 
         settings = tf.ConfigProto(
-            intra_op_parallelism_threads=threads, inter_op_parallelism_threads=1
+            intra_op_parallelism_threads=known, inter_op_parallelism_threads=1
         )
         backend.set_session(tf.Session(config=settings))
-    known = threads
     if mode == "theano":
         import theano
 
@@ -72,46 +69,37 @@ def build(spec, weights, inputs, labels, mode, threads, device):
             )
         import cntk
 
-        cntk.cntk_py.set_max_num_cputhreads(threads)
+        cntk.cntk_py.set_max_num_cputhreads(known)
     # Where there is no image too: on Theano, channels first is where Keras looks for the features of a sequence.
     last = mode == "tensorflow" or spec["input"]["kind"] != "image"
     backend.set_image_data_format("channels_last" if last else "channels_first")
     # Known while the graph is made, it needs no branch for another phase.
     backend.set_learning_phase(1)
-    return _Trainer(spec, weights, inputs, labels, mode, known)
+    return _Trainer(job, known)
 
 
 class _Trainer(object):
-    frozen_parameters = 0
-
-    def __init__(self, spec, weights, inputs, labels, mode, threads):
-        self._layers, self._variables, self._homes = {}, {}, _homes(spec)
+    def __init__(self, job, threads):
+        mode = job.mode
+        self._layers, self._variables, self._layout = {}, {}, job.layout
         self.threads = threads
         self.settings = {"layout": backend.image_data_format().replace("_", " ")}
-        if mode != "tensorflow":
-            self.settings["kernels"] = KERNELS
-        if spec["input"]["kind"] == "image" and backend.image_data_format() == "channels_last":
-            inputs = inputs.transpose(0, 2, 3, 1)
-        first, given = _place(inputs, mode)
+        first, given = _place(job.inputs, mode)
         values = {"input": first}
-        for node in spec["nodes"]:
-            if node["op"] not in _LAYERS:
-                raise Unsupported("the adapter of Keras 2.0 has no layer '{}'".format(node["op"]))
+        for node in job.spec["nodes"]:
             value = [values[name] for name in node["inputs"]]
-            for layer in _LAYERS[node["op"]](node, mode):
+            for layer in LAYERS[node["op"]](node, mode):
                 value = [layer(value if len(value) > 1 else value[0])]
             values[node["name"]] = value[0]
             self._layers[node["name"]] = layer
         model = models.Model(first, value[0])
-        answers, given_answers = _place(labels[..., None], mode)
+        answers, given_answers = _place(job.labels[..., None], mode)
         loss = backend.mean(_losses(answers, value[0], mode))
-        updates = _sgd(mode, spec["optimiser"]["learning_rate"]).get_updates(
-            model.trainable_weights, {}, loss
-        )
+        updates = _sgd(mode, job.learning_rate).get_updates(model.trainable_weights, {}, loss)
         handed = [first, answers] if given else []
         self._train = backend.function(handed, [loss], model.updates + updates)
         self._given = given + given_answers
-        self._load(spec["nodes"], weights)
+        self._load(job)
         self.parameters = sum(int(np.prod(backend.int_shape(w))) for w in model.trainable_weights)
 
     def run(self, steps):
@@ -123,41 +111,22 @@ class _Trainer(object):
     def weights(self, names=None):
         wanted = self._variables if names is None else names
         return {
-            name: self._homes[name].leave(backend.get_value(self._variables[name]))
+            name: self._layout.leave(name, _turned(backend.get_value(self._variables[name])))
             for name in wanted
         }
 
-    def _load(self, nodes, weights):
-        for node in nodes:
+    def _load(self, job):
+        for node in job.spec["nodes"]:
             names = ["{}/{}".format(node["name"], role) for role in _ROLES.get(node["op"], ())]
             for name, variable in zip(names, self._layers[node["name"]].weights):
                 self._variables[name] = variable
-                backend.set_value(variable, self._homes[name].enter(weights.pop(name)))
+                backend.set_value(variable, np.ascontiguousarray(_turned(job.take(name))))
 
 
-def _homes(spec):
-    """Where Keras keeps each parameter: kernels are channels last with every backend, images with TensorFlow alone."""
-    homes = channels_last.homes(spec)
-    if backend.image_data_format() == "channels_first":
-        shapes = {parameter["name"]: parameter["shape"] for parameter in spec["parameters"]}
-        operators = {node["name"]: node["op"] for node in spec["nodes"]}
-        for name in homes:
-            node, role = name.split("/")
-            convolves = backend.backend() == "theano" and len(shapes[name]) == 4
-            homes[name] = (_Turned if convolves else channels_last.Home)(
-                operators[node], role, shapes[name], None
-            )
-    return homes
-
-
-class _Turned(channels_last.Home):
-    """Of a kernel with Keras on Theano, which convolves, and so reads it from its end."""
-
-    def enter(self, value):
-        return np.ascontiguousarray(super(_Turned, self).enter(value)[::-1, ::-1])
-
-    def leave(self, value):
-        return super(_Turned, self).leave(value[::-1, ::-1])
+def _turned(value):
+    """A kernel from its end with Keras on Theano, which convolves; everything else as it is."""
+    convolves = backend.backend() == "theano" and value.ndim == 4
+    return value[::-1, ::-1] if convolves else value
 
 
 def _sgd(mode, rate):
@@ -235,7 +204,7 @@ def _lstm(node, mode):
     ]
 
 
-_LAYERS = {
+LAYERS = {
     "dense": lambda node, mode: [
         layers.Dense(node["units"], use_bias=node["bias"], kernel_initializer="zeros")
     ],

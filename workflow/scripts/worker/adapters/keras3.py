@@ -9,10 +9,12 @@ import keras
 import numpy as np
 from keras import layers
 
-from .. import channels_last, specification
-from . import Unsupported
+from .. import specification
+from ..contract import Unsupported
 
 MODES = ("tensorflow", "torch", "jax")
+LAYOUT = {"images": "channels last"}
+REASONS = {"gpu": "the adapter of Keras 3 speaks to CPUs only"}
 
 # Keras's names for the parameters of a layer: those of its arguments, and of the attributes that hold them.
 _NAMES = {
@@ -33,35 +35,23 @@ def versions():
     }
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
+def build(job):
     """A trainer of the specification. Keras reads its backend from the environment, when it is imported."""
-    if mode != keras.backend.backend():
+    if job.mode != keras.backend.backend():
         raise Unsupported(
-            "Keras was started on {} and not on {}".format(keras.backend.backend(), mode)
+            "Keras was started on {} and not on {}".format(keras.backend.backend(), job.mode)
         )
-    if device != "cpu":
-        raise Unsupported("the adapter of Keras 3 speaks to CPUs only")
-    known = _limit_threads(mode, threads)
-    homes = channels_last.homes(spec)
-    start = {name: homes[name].enter(weights.pop(name)) for name in list(weights)}
-    model, variables = _make_model(spec, start, len(inputs))
-    if spec["input"]["kind"] == "image":
-        inputs = np.ascontiguousarray(inputs.transpose(0, 2, 3, 1))
-    return _Trainer(spec, model, variables, homes, inputs, labels, known)
+    return _Trainer(job, _limit_threads(job.mode, job.threads), *_make_model(job))
 
 
 class _Trainer(object):
-    frozen_parameters = 0
-
-    def __init__(self, spec, model, variables, homes, inputs, labels, threads):
+    def __init__(self, job, threads, model, variables):
         self.threads = threads
-        self._model, self._variables, self._homes = model, variables, homes
-        self._inputs, self._labels = (
-            keras.ops.convert_to_tensor(inputs),
-            keras.ops.convert_to_tensor(labels.flatten()),
-        )
+        self._model, self._variables, self._layout = model, variables, job.layout
+        self._inputs = keras.ops.convert_to_tensor(job.inputs)
+        self._labels = keras.ops.convert_to_tensor(job.labels.flatten())
         model.compile(
-            optimizer=keras.optimizers.SGD(spec["optimiser"]["learning_rate"]),
+            optimizer=keras.optimizers.SGD(job.learning_rate),
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         )
         self.parameters = sum(
@@ -85,7 +75,7 @@ class _Trainer(object):
         wanted = self._variables if names is None else names
         return {
             name: np.array(
-                self._homes[name].leave(keras.ops.convert_to_numpy(self._variables[name]))
+                self._layout.leave(name, keras.ops.convert_to_numpy(self._variables[name]))
             )
             for name in wanted
         }
@@ -108,15 +98,12 @@ def _limit_threads(mode, threads):
     return int(os.environ["NPROC"])
 
 
-def _make_model(spec, start, batch):
+def _make_model(job):
     """The model, and {parameter: variable of Keras}."""
-    kind, shape = spec["input"]["kind"], spec["input"]["shape"]
-    shape = shape[1:] + shape[:1] if kind == "image" else shape
-    source = keras.Input(shape, batch, "int32" if kind == "tokens" else "float32")
+    start = {name: job.take(name) for name in job.layout.names}
+    source = keras.Input(job.inputs.shape[1:], len(job.inputs), str(job.inputs.dtype))
     values, made = {"input": source}, {}
-    for node in spec["nodes"]:
-        if node["op"] not in _LAYERS:
-            raise Unsupported("the adapter of Keras 3 has no layer '{}'".format(node["op"]))
+    for node in job.spec["nodes"]:
         names = {
             "{}/{}".format(node["name"], role): keras_name
             for role, keras_name in _NAMES.get(node["op"], {}).items()
@@ -127,7 +114,7 @@ def _make_model(spec, start, batch):
             keras_name.replace("_kernel", "") + "_initializer": value
             for keras_name, value in own.items()
         }
-        layer = _LAYERS[node["op"]](node, own)
+        layer = LAYERS[node["op"]](node, own)
         values[node["name"]] = layer(*[values[name] for name in node["inputs"]])
         made[node["name"]] = (layer, names)
     variables = {
@@ -136,7 +123,7 @@ def _make_model(spec, start, batch):
         for name, keras_name in names.items()
         if name in start
     }
-    logits = values[spec["nodes"][-1]["name"]]
+    logits = values[node["name"]]
     # PyTorch wants the classes second: on (batch, steps, classes) its loss works on memory with gaps.
     return keras.Model(source, keras.ops.reshape(logits, (-1, logits.shape[-1]))), variables
 
@@ -170,7 +157,7 @@ class _Padded(object):
         return getattr(self._layer, name)
 
 
-_LAYERS = {
+LAYERS = {
     "dense": lambda node, own: layers.Dense(node["units"], use_bias=node["bias"], **own),
     "conv": _conv,
     "max_pool": _max_pool,

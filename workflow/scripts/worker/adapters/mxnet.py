@@ -10,10 +10,14 @@ import mxnet as mx
 import numpy as np
 
 from .. import specification
-from . import Unsupported
+from ..contract import Unsupported
 
 MODES = ("graph", "eager")
 OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+DEVICES = ("cpu", "gpu")
+TASKS = ("step", "training")
+# As RNN takes sequences, or each layer would turn them around and back.
+LAYOUT = {"sequences": "steps first", "dense": "units first", "lstm": "units first"}
 
 
 def versions():
@@ -30,38 +34,32 @@ def versions():
     return found
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
-    """See the contract in `adapters/__init__.py`. MXNet reads its thread numbers from the environment, at import."""
-    if device == "gpu" and not mx.context.num_gpus():
+def build(job):
+    """A trainer of the specification. MXNet reads its thread numbers from the environment, at import."""
+    if job.device == "gpu" and not mx.context.num_gpus():
         raise Unsupported("this build of MXNet sees no GPU")
-    for node in spec["nodes"]:
-        if node["op"] not in _LAYERS:
-            raise Unsupported("the MXNet adapter has no layer '{}'".format(node["op"]))
-    mx.random.seed(spec.get("seed", 0))
-    context = mx.gpu(0) if device == "gpu" else mx.cpu()
+    mx.random.seed(job.seed)
+    context = mx.gpu(0) if job.device == "gpu" else mx.cpu()
     with context:
-        return {"graph": _Graph, "eager": _Eager}[mode](spec, weights, inputs, labels, context)
+        return {"graph": _Graph, "eager": _Eager}[job.mode](job, context)
 
 
 class _Trainer(object):
     """What both modes share: the arrays, the update and the way back to the neutral layout."""
 
-    def __init__(self, spec, weights, inputs, labels, context):
-        self.spec = spec
-        self.context = context
+    def __init__(self, job, context):
+        spec = self.spec = job.spec
+        self.layout, self.context = job.layout, context
         self.trained, self.states = {}, {}
         for node in spec["nodes"]:
-            self._add_arrays(node, weights, len(inputs))
-        if spec["input"]["kind"] in ("tokens", "one_hot"):
-            # As RNN takes them: the steps first, or each layer would turn them around and back.
-            inputs, labels = inputs.swapaxes(0, 1), labels.T
-        self.data = {"input": _array(inputs), "labels": _array(labels)}
+            self._add_arrays(node, job)
+        self.data = {"input": _array(job.inputs), "labels": _array(job.labels)}
         # Written by each backward pass before it is read, so it need not be filled.
         self.gradients = {name: mx.nd.empty(value.shape) for name, value in self.trained.items()}
         self.optimiser = _optimiser(spec["optimiser"])
         # SGD's backward pass starts from the learning rate, so that the gradients come out as its steps. To subtract
         # them is vectorised; MXNet's own sgd_update and multi_sgd_update are not and take 2.5 and 6 times as long.
-        self.head = mx.nd.full((1,), 1.0 if self.optimiser else spec["optimiser"]["learning_rate"])
+        self.head = mx.nd.full((1,), 1.0 if self.optimiser else job.learning_rate)
         self.updates = [
             (_trainable(node, self.trained[name]), _trainable(node, self.gradients[name]))
             for node in spec["nodes"]
@@ -98,8 +96,8 @@ class _Trainer(object):
         with self.context:
             mean = mx.nd.zeros((1,))
             for steps, (inputs, labels, rate) in enumerate(batches, 1):
-                _array(inputs, self.data["input"])
-                _array(labels, self.data["labels"])
+                _array(self.layout.inputs(inputs), self.data["input"])
+                _array(self.layout.labels(labels), self.data["labels"])
                 if self.optimiser:
                     self.optimiser.optimizer.set_learning_rate(rate)
                 else:
@@ -111,7 +109,8 @@ class _Trainer(object):
 
     def scores(self, inputs):
         with self.context:
-            arrays = dict(self.trained, input=_array(inputs), **self.states)
+            inputs = _array(self.layout.inputs(inputs))
+            arrays = dict(self.trained, input=inputs, **self.states)
             return _logits(mx.nd, self.spec, arrays.__getitem__).asnumpy()
 
     def weights(self, names=None):
@@ -124,15 +123,19 @@ class _Trainer(object):
                 if names is None or lstm or name in names
             ]
             own = {name: self.trained[name].asnumpy() for name in kept}
-            neutral.update(_unpacked(self.spec, node, own) if lstm else _turned(node, own))
+            own = _unpacked(self.spec, node, own) if lstm else own
+            for name, values in own.items():
+                neutral[name] = _in_one_piece(self.layout.leave(name, values))
         return neutral if names is None else {name: neutral[name] for name in names}
 
-    def _add_arrays(self, node, weights, batch):
-        """Arrays of one layer. Takes them out of `weights`, so that few large ones are held twice."""
-        own = {name: weights.pop(name) for name in _names(node, weights)}
-        own = _packed(node, own) if node["op"] == "lstm" else _turned(node, own)
+    def _add_arrays(self, node, job):
+        """Arrays of one layer."""
+        own = {name: _in_one_piece(job.take(name)) for name in job.own(node).values()}
+        own = _packed(node, own) if node["op"] == "lstm" else own
         self.trained.update((name, _array(values)) for name, values in own.items())
         if node["op"] == "lstm":
+            # Sequences have the steps first.
+            batch = job.inputs.shape[1]
             self.states[node["name"] + "/start"] = mx.nd.zeros((1, batch, node["units"]))
         if node["op"] == "batch_norm":
             self.states[node["name"] + "/mean"] = mx.nd.zeros((node["shape"][0],))
@@ -191,7 +194,7 @@ def _logits(operators, spec, variable):
         def own(role, node=node):
             return variable(node["name"] + "/" + role)
 
-        values[node["name"]] = _LAYERS[node["op"]](
+        values[node["name"]] = LAYERS[node["op"]](
             operators, node, own, *[values[name] for name in node["inputs"]]
         )
     return values[spec["nodes"][-1]["name"]]
@@ -246,7 +249,7 @@ def _lstm(operators, node, own, x):
     return operators.RNN(*arrays, state_size=node["units"], num_layers=1, mode="lstm")
 
 
-_LAYERS = {
+LAYERS = {
     "dense": _dense,
     "conv": _conv,
     "max_pool": lambda operators, node, own, x: operators.Pooling(
@@ -287,7 +290,7 @@ def _trainable(node, array):
 def _packed(node, arrays):
     """An LSTM's one vector: both matrices as (4 units, in), gates i, f, g, o; the bias; a second, redundant bias."""
     parts = [
-        arrays["{}/{}".format(node["name"], role)].T.ravel()
+        arrays["{}/{}".format(node["name"], role)].ravel()
         for role in ("input", "recurrent", "bias")
     ]
     return {node["name"] + "/packed": np.concatenate(parts + [np.zeros_like(parts[-1])])}
@@ -298,17 +301,8 @@ def _unpacked(spec, node, arrays):
     rest, neutral = arrays[node["name"] + "/packed"], {}
     for name in _names(node, shapes):
         part, rest = np.split(rest, [int(np.prod(shapes[name]))])
-        neutral[name] = part.reshape(shapes[name][::-1]).T.copy()
+        neutral[name] = part
     return neutral
-
-
-def _turned(node, arrays):
-    """From the neutral layout to MXNet's and back: the matrix of a dense layer is (units, in) there."""
-    if node["op"] != "dense":
-        return arrays
-    return {
-        name: _transposed(values) if values.ndim == 2 else values for name, values in arrays.items()
-    }
 
 
 def _array(values, target=None):
@@ -321,12 +315,14 @@ def _array(values, target=None):
     return own.copyto(mx.context.current_context() if target is None else target)
 
 
-def _transposed(values, rows=64):
-    """A transposed copy, by blocks of rows: about four times as fast as at once for a long matrix."""
-    turned = np.empty(values.shape[::-1], values.dtype)
-    for start in range(0, len(values), rows):
-        turned[:, start : start + rows] = values[start : start + rows].T
-    return turned
+def _in_one_piece(values, rows=64):
+    """A transposed matrix by blocks of rows: about four times as fast as at once for a long one."""
+    if values.ndim != 2 or values.flags.c_contiguous:
+        return values
+    copied, turned = np.empty(values.shape, values.dtype), values.T
+    for start in range(0, len(turned), rows):
+        copied[:, start : start + rows] = turned[start : start + rows].T
+    return copied
 
 
 def _library():

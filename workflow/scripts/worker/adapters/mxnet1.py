@@ -5,17 +5,14 @@ What was chosen here, and by which measured ratios: docs/adapters/mxnet1.md.
 
 import ctypes
 
-from .. import openblas
+import mxnet as mx
 
-KERNELS = openblas.find_kernels(lambda: __import__("mxnet"))
-
-import mxnet as mx  # noqa: E402
-import numpy as np  # noqa: E402
-
-from .. import specification  # noqa: E402
-from . import Unsupported  # noqa: E402
+from .. import specification
 
 MODES = ("graph",)
+LAYOUT = {"sequences": "steps first", "dense": "units first", "lstm": "units first"}
+KERNELS = "openblas:mxnet"
+REASONS = {"gpu": "this build of MXNet is the one for CPUs"}
 
 
 def versions():
@@ -23,32 +20,20 @@ def versions():
     return {"framework_version": mx.__version__}
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
-    """See the contract in `adapters/__init__.py`. MXNet reads its thread numbers from the environment, at import."""
-    if mode not in MODES:
-        raise Unsupported("the adapter of MXNet 1.0 has no mode '{}'; it has graph".format(mode))
-    if device != "cpu":
-        raise Unsupported("this build of MXNet is the one for CPUs")
-    for node in spec["nodes"]:
-        if node["op"] not in _LAYERS:
-            raise Unsupported("the adapter of MXNet 1.0 has no layer '{}'".format(node["op"]))
-    return _Trainer(spec, weights, inputs, labels)
+def build(job):
+    """A trainer of the specification. MXNet reads its thread numbers from the environment, at import."""
+    return _Trainer(job)
 
 
 class _Trainer(object):
-    frozen_parameters = 0
-    settings = {
-        "kernels": KERNELS,
-        "update": "w -= g, with the backward pass started from the learning rate",
-    }
+    settings = {"update": "w -= g, with the backward pass started from the learning rate"}
 
-    def __init__(self, spec, weights, inputs, labels):
-        if spec["input"]["kind"] in ("tokens", "one_hot"):
-            inputs, labels = inputs.swapaxes(0, 1), labels.T
-        arrays = {"input": _array(inputs), "labels": _array(labels.ravel())}
-        self._trained = {name: _array(_turned(name, weights.pop(name))) for name in list(weights)}
+    def __init__(self, job):
+        self._layout = job.layout
+        arrays = {"input": _array(job.inputs), "labels": _array(job.labels.ravel())}
+        self._trained = {name: _array(job.take(name)) for name in job.layout.names}
         arrays.update(self._trained)
-        loss, states = _loss(spec)
+        loss, states = _loss(job.spec)
         arrays.update((name, mx.nd.full(shape, value)) for name, (shape, value) in states.items())
         # Written by each backward pass before it is read, so it need not be filled.
         gradients = {name: mx.nd.empty(value.shape) for name, value in self._trained.items()}
@@ -63,7 +48,7 @@ class _Trainer(object):
             aux_states={name: arrays[name] for name in loss.list_auxiliary_states()},
         )
         # The gradients come out as SGD's steps: to subtract them is vectorised, sgd_update is not.
-        self._head = mx.nd.full((1,), spec["optimiser"]["learning_rate"])
+        self._head = mx.nd.full((1,), job.learning_rate)
         self.parameters = sum(value.size for value in self._trained.values())
         self.threads = ctypes.CDLL(mx.libinfo.find_lib_path()[0]).omp_get_max_threads()
 
@@ -80,7 +65,7 @@ class _Trainer(object):
 
     def weights(self, names=None):
         wanted = self._trained if names is None else names
-        return {name: _turned(name, self._trained[name].asnumpy()) for name in wanted}
+        return {name: self._layout.leave(name, self._trained[name].asnumpy()) for name in wanted}
 
 
 def _loss(spec):
@@ -94,7 +79,7 @@ def _loss(spec):
                 states[name] = (shape, value)
             return mx.sym.Variable(name)
 
-        values[node["name"]] = _LAYERS[node["op"]](
+        values[node["name"]] = LAYERS[node["op"]](
             node, own, *[values[name] for name in node["inputs"]]
         )
     logits = mx.sym.reshape(values[node["name"]], shape=(-1, node["shape"][-1]))
@@ -144,7 +129,7 @@ def _lstm(node, own, x):
     return mx.sym.concat(*outputs, dim=0)
 
 
-_LAYERS = {
+LAYERS = {
     "dense": _dense,
     "conv": _conv,
     "max_pool": lambda node, own, x: mx.sym.Pooling(x, pool_type="max", **_window(node)),
@@ -169,12 +154,6 @@ def _window(node):
         "stride": (node["stride"],) * 2,
         "pad": (node["padding"],) * 2,
     }
-
-
-def _turned(name, values):
-    """From the neutral layout to MXNet's and back: matrices are (out, in) there, but for an embedding's."""
-    turned = values.ndim == 2 and not name.startswith("embedding")
-    return np.ascontiguousarray(values.T) if turned else values
 
 
 def _array(values):

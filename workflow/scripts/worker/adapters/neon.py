@@ -4,77 +4,70 @@ neon's arrays have the batch last: images are (channels x height x width, batch)
 What was chosen here, and why: docs/adapters/neon.md.
 """
 
-import importlib
 import itertools
 import logging
 
-from .. import openblas, specification
-from . import Unsupported
+import neon
+import numpy as np
+from neon import layers
+from neon.backends import gen_backend
+from neon.initializers import Constant
+from neon.models import Model
+from neon.optimizers.optimizer import get_param_list
+from neon.transforms import CrossEntropyMulti, Logistic, Rectlin, Softmax, Tanh
 
-KERNELS = openblas.find_kernels(lambda: importlib.import_module("numpy"))
-
-import neon  # noqa: E402
-import numpy as np  # noqa: E402
-from neon import layers  # noqa: E402
-from neon.backends import gen_backend  # noqa: E402
-from neon.initializers import Constant  # noqa: E402
-from neon.models import Model  # noqa: E402
-from neon.optimizers.optimizer import get_param_list  # noqa: E402
-from neon.transforms import CrossEntropyMulti, Logistic, Rectlin, Softmax, Tanh  # noqa: E402
+from .. import kernels, specification
 
 MODES = ("graph",)
-
-# neon's order of an LSTM's gates is i, f, o, g; that of the specification i, f, g, o. Each is the other's inverse.
-_GATES = [0, 1, 3, 2]
+LAYOUT = {"dense": "units first", "lstm": "units first", "gates": "ifog"}
+KERNELS = "openblas:numpy"
+REASONS = {
+    "gpu": "neon's GPU backend needs Maxwell assembler kernels that are not part of this environment"
+}
 
 
 def versions():
     """Versions of neon and of the BLAS below NumPy."""
-    return {"framework_version": neon.__version__, "blas": openblas.describe()}
+    return {"framework_version": neon.__version__, "blas": kernels.describe_openblas()}
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
-    """See the contract in `adapters/__init__.py`. The BLAS reads its thread number from the environment."""
-    if device != "cpu":
-        raise Unsupported(
-            "neon's GPU backend needs Maxwell assembler kernels that are not part of this environment"
-        )
-    for node in spec["nodes"]:
-        if node["op"] not in _LAYERS:
-            raise Unsupported("the neon adapter has no layer '{}'".format(node["op"]))
+def build(job):
+    """A trainer of the specification. The BLAS reads its thread number from the environment."""
     logging.disable(logging.WARNING)
-    backend = gen_backend(backend="cpu", batch_size=len(inputs), rng_seed=0, datatype=np.float32)
-    return _Trainer(spec, weights, inputs, labels, backend)
+    count = len(job.inputs)
+    backend = gen_backend(backend="cpu", batch_size=count, rng_seed=0, datatype=np.float32)
+    return _Trainer(job, backend)
 
 
 class _Trainer(object):
-    frozen_parameters = 0
-
-    def __init__(self, spec, weights, inputs, labels, backend):
+    def __init__(self, job, backend):
+        spec, inputs, labels = job.spec, job.inputs, job.labels
+        self.layout, plan = job.layout, _plan(spec["nodes"])
         steps = specification.count_labels(spec)
-        self.nodes, plan = {node["name"]: node for node in spec["nodes"]}, _plan(spec["nodes"])
         self.model = Model(plan[0])
         # The errors come out as SGD's steps: the optimiser's own way takes five passes over memory for each parameter.
-        scale = spec["optimiser"]["learning_rate"] / (steps * len(inputs))
+        scale = job.learning_rate / (steps * len(inputs))
         self.cost = layers.GeneralizedCost(CrossEntropyMulti(scale=scale))
         shape = spec["input"]["shape"]
         shape = tuple(shape[::-1]) if spec["input"]["kind"] == "one_hot" else tuple(shape)
         self.model.initialize(shape if len(shape) > 1 else shape[0], self.cost)
         self.homes = {entry["name"]: plan[1][entry["name"]]() for entry in spec["parameters"]}
         for name, home in self.homes.items():
-            home.set(self._turned(name, weights.pop(name)).reshape(home.shape))
-        self.shapes = {entry["name"]: entry["shape"] for entry in spec["parameters"]}
+            value = job.take(name)
+            # Kernels are (in x height x width, out).
+            value = value.reshape(len(value), -1).T if value.ndim == 4 else value
+            home.set(value.reshape(home.shape))
+        self.kernels = {entry["name"] for entry in spec["parameters"] if len(entry["shape"]) == 4}
         self.updates = [pair for pair, _ in get_param_list(self.model.layers_to_optimize)]
         self.inputs = backend.array(_batch_last(spec["input"]["kind"], inputs))
         answers = np.zeros((specification.count_classes(spec), labels.size), np.float32)
         answers[labels.T.reshape(-1), np.arange(labels.size)] = 1.0
         self.answers = backend.array(answers)
         self.parameters = sum(value.size for value, _ in self.updates)
-        self.threads = openblas.count_threads()
+        self.threads = kernels.count_threads()
         self.settings = {
             "backend": "cpu",
             "update": "w -= g, with the learning rate as the scale of the errors",
-            "kernels": KERNELS,
         }
 
     def run(self, steps):
@@ -88,20 +81,11 @@ class _Trainer(object):
 
     def weights(self, names=None):
         names = self.homes if names is None else names
-        return {name: self._turned(name, self.homes[name].get(), back=True) for name in names}
-
-    def _turned(self, name, value, back=False):
-        """From the neutral layout to neon's: dense matrices are (units, in), kernels (in x height x width, out)."""
-        node, kind = self.nodes[name.split("/")[0]], self.nodes[name.split("/")[0]]["op"]
-        if kind == "conv" and value.ndim > 1:
-            return value.T.reshape(self.shapes[name]) if back else value.reshape(len(value), -1).T
-        if kind == "lstm":
-            rows = value if not back else value.T
-            rows = rows.reshape(-1, 4, node["units"])[:, _GATES].reshape(-1, 4 * node["units"])
-            return rows.reshape(self.shapes[name]) if back else rows.T
-        if kind == "dense" and not name.endswith("/bias"):
-            return value.T
-        return value.reshape(self.shapes[name]) if back else value
+        found = {}
+        for name in names:
+            value = self.homes[name].get()
+            found[name] = self.layout.leave(name, value.T if name in self.kernels else value)
+        return found
 
 
 def _plan(nodes):
@@ -115,7 +99,7 @@ def _plan(nodes):
             paths = [path[common:] or [layers.SkipNode()] for path in [first] + others]
             chains[node["name"]] = first[:common] + [layers.MergeSum(paths)]
         else:
-            made, own = _LAYERS[node["op"]](node)
+            made, own = LAYERS[node["op"]](node)
             places.update({node["name"] + "/" + role: place for role, place in own.items()})
             chains[node["name"]] = first + made
     return chains[node["name"]] + [layers.Activation(Softmax())], places
@@ -174,7 +158,7 @@ def _lstm(node):
     }
 
 
-_LAYERS = {
+LAYERS = {
     "dense": _dense,
     "conv": _conv,
     "max_pool": _max_pool,

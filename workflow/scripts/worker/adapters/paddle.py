@@ -5,31 +5,26 @@ What was chosen here: docs/adapters/paddle.md.
 
 import os
 
-from .. import mkl
+import numpy as np
+import paddle
+from paddle import nn
+from paddle.nn import functional
 
-KERNELS = mkl.find_kernels()
-
-import numpy as np  # noqa: E402
-import paddle  # noqa: E402
-from paddle import nn  # noqa: E402
-from paddle.nn import functional  # noqa: E402
-
-from .. import specification  # noqa: E402
-from . import Unsupported  # noqa: E402
+from .. import specification
 
 MODES = ("eager",)
+# As its LSTM works inside.
+LAYOUT = {"sequences": "steps first", "lstm": "units first"}
+KERNELS = "mkl"
+REASONS = {"gpu": "this build of PaddlePaddle is for CPUs only"}
 
-# Where a parameter of the specification lives in the layer, and whether Paddle keeps it transposed.
+# Where a parameter of the specification lives in the layer.
 _HOMES = {
-    "dense": {"weight": ("weight", False), "bias": ("bias", False)},
-    "conv": {"weight": ("weight", False), "bias": ("bias", False)},
-    "batch_norm": {"gamma": ("weight", False), "beta": ("bias", False)},
-    "embedding": {"weight": ("weight", False)},
-    "lstm": {
-        "input": ("weight_ih_l0", True),
-        "recurrent": ("weight_hh_l0", True),
-        "bias": ("bias_ih_l0", False),
-    },
+    "dense": {"weight": "weight", "bias": "bias"},
+    "conv": {"weight": "weight", "bias": "bias"},
+    "batch_norm": {"gamma": "weight", "beta": "bias"},
+    "embedding": {"weight": "weight"},
+    "lstm": {"input": "weight_ih_l0", "recurrent": "weight_hh_l0", "bias": "bias_ih_l0"},
 }
 
 
@@ -38,44 +33,30 @@ def versions():
     return {"framework_version": paddle.__version__}
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
+def build(job):
     """A trainer of the specification, with the batch and the start values in memory."""
-    if device != "cpu":
-        raise Unsupported("this build of PaddlePaddle is for CPUs only")
     paddle.set_device("cpu")
-    network = _Network(spec["nodes"])
-    network.load(weights)
-    if spec["input"]["kind"] in ("tokens", "one_hot"):
-        # As its LSTM works inside: the steps first.
-        inputs, labels = inputs.swapaxes(0, 1), labels.T
-    inputs = paddle.to_tensor(np.ascontiguousarray(inputs))
-    labels = paddle.to_tensor(labels.flatten().astype(np.int64))
-    return _Trainer(network, inputs, labels, spec["optimiser"]["learning_rate"])
+    return _Trainer(_Network(job), job)
 
 
 class _Network(nn.Layer):
     """The nodes of a specification as layers, called in their order."""
 
-    def __init__(self, nodes):
+    def __init__(self, job):
         super().__init__()
-        self.plan, self.homes = [], []
+        self.plan, self.homes = [], {}
         # Their own start values would be random; a hundred million of those take seconds.
         nn.initializer.set_global_initializer(
             nn.initializer.Constant(0.0), nn.initializer.Constant(0.0)
         )
-        for node in nodes:
-            name, op = node["name"], node["op"]
-            if op not in _LAYERS:
-                raise Unsupported("the Paddle adapter has no layer '{}'".format(op))
-            layer = _LAYERS[op](node)
+        for node in job.spec["nodes"]:
+            layer = LAYERS[node["op"]](node)
             if isinstance(layer, nn.Layer):
-                self.add_sublayer(name, layer)
-            self.plan.append((name, layer, node["inputs"]))
-            for role, (attribute, transposed) in sorted(_HOMES.get(op, {}).items()):
-                if role != "bias" or node.get("bias", True):
-                    self.homes.append(
-                        ("{}/{}".format(name, role), getattr(layer, attribute), transposed)
-                    )
+                self.add_sublayer(node["name"], layer)
+            self.plan.append((node["name"], layer, node["inputs"]))
+            for role, name in sorted(job.own(node).items()):
+                self.homes[name] = getattr(layer, _HOMES[node["op"]][role])
+                self.homes[name].set_value(np.ascontiguousarray(job.take(name)))
 
     def forward(self, batch):
         values = {"input": batch}
@@ -83,20 +64,16 @@ class _Network(nn.Layer):
             values[name] = layer(*[values[source] for source in sources])
         return values[name]
 
-    def load(self, weights):
-        for name, parameter, transposed in self.homes:
-            value = weights.pop(name)
-            parameter.set_value(np.ascontiguousarray(value.T) if transposed else value)
-
 
 class _Trainer(object):
-    def __init__(self, network, inputs, labels, learning_rate):
-        self._network, self._inputs, self._labels = network, inputs, labels
+    def __init__(self, network, job):
+        self._network, self._layout, self.settings = network, job.layout, {}
+        self._inputs = paddle.to_tensor(job.inputs)
+        self._labels = paddle.to_tensor(job.labels.flatten().astype(np.int64))
         # Paddle does not tell; this is where it reads it from.
         self.threads = int(os.environ["OMP_NUM_THREADS"])
-        self.settings = {"kernels": KERNELS}
-        trained = [parameter for _, parameter, _ in network.homes]
-        self._optimiser = paddle.optimizer.SGD(learning_rate, parameters=trained)
+        trained = list(network.homes.values())
+        self._optimiser = paddle.optimizer.SGD(job.learning_rate, parameters=trained)
         self.parameters = sum(value.size for value in trained)
         # Statistics of batch normalisation are parameters too there, but have no gradient.
         learnt = [value for value in network.parameters() if not value.stop_gradient]
@@ -112,12 +89,11 @@ class _Trainer(object):
         return float(loss)
 
     def weights(self, names=None):
-        found = {}
-        for name, parameter, transposed in self._network.homes:
-            if names is None or name in names:
-                value = parameter.numpy()
-                found[name] = np.array(value.T if transposed else value, order="C")
-        return found
+        homes = self._network.homes
+        return {
+            name: np.array(self._layout.leave(name, homes[name].numpy()))
+            for name in (homes if names is None else names)
+        }
 
 
 class _LSTM(nn.LSTM):
@@ -133,7 +109,7 @@ class _LSTM(nn.LSTM):
         return super().forward(values)[0]
 
 
-_LAYERS = {
+LAYERS = {
     "dense": lambda node: nn.Linear(
         node["in_shape"][-1], node["units"], bias_attr=None if node["bias"] else False
     ),

@@ -5,18 +5,17 @@ What was chosen here: docs/adapters/paddle.md.
 
 import os
 
-from .. import mkl
+import numpy as np
+import paddle
+from paddle import fluid
 
-KERNELS = mkl.find_kernels()
-
-import numpy as np  # noqa: E402
-import paddle  # noqa: E402
-from paddle import fluid  # noqa: E402
-
-from .. import specification  # noqa: E402
-from . import Unsupported  # noqa: E402
+from .. import specification
 
 MODES = ("graph",)
+# So that a step of all samples lies in one piece.
+LAYOUT = {"sequences": "steps first"}
+KERNELS = "mkl"
+REASONS = {"gpu": "this build of PaddlePaddle is for CPUs only"}
 
 
 def versions():
@@ -24,43 +23,33 @@ def versions():
     return {"framework_version": paddle.__version__}
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
+def build(job):
     """A trainer of the specification, with the batch and the start values in the memory of a scope of its own."""
-    if device != "cpu":
-        raise Unsupported("this build of PaddlePaddle is for CPUs only")
-    for node in spec["nodes"]:
-        if node["op"] not in _LAYERS:
-            raise Unsupported("the adapter of PaddlePaddle 1 has no layer '{}'".format(node["op"]))
-    if spec["input"]["kind"] in ("tokens", "one_hot"):
-        # So that a step of all samples lies in one piece.
-        inputs, labels = inputs.swapaxes(0, 1), labels.T
-    if spec["input"]["kind"] == "tokens":
-        inputs = inputs.astype(np.int64)
-    return _Trainer(spec, weights, inputs, labels.reshape(-1, 1).astype(np.int64))
+    inputs = job.inputs
+    inputs = inputs.astype(np.int64) if job.spec["input"]["kind"] == "tokens" else inputs
+    return _Trainer(job, inputs, job.labels.reshape(-1, 1).astype(np.int64))
 
 
 class _Trainer(object):
-    frozen_parameters = 0
-
-    def __init__(self, spec, weights, inputs, labels):
+    def __init__(self, job, inputs, labels):
         # Paddle does not tell; this is where it reads it from.
         self.threads = int(os.environ["OMP_NUM_THREADS"])
-        self.settings = {"kernels": KERNELS}
-        if _has(spec, "lstm"):
-            self.settings["lstm"] = "from primitives, unrolled"
+        unrolled = any(node["op"] == "lstm" for node in job.spec["nodes"])
+        self.settings = {"lstm": "from primitives, unrolled"} if unrolled else {}
         self._program, start = fluid.Program(), fluid.Program()
         with fluid.program_guard(self._program, start):
-            self._loss = _add_network(self._program.global_block(), spec["nodes"], inputs, labels)
-            fluid.optimizer.SGD(spec["optimiser"]["learning_rate"]).minimize(self._loss)
+            block = self._program.global_block()
+            self._loss = _add_network(block, job.spec["nodes"], inputs, labels)
+            fluid.optimizer.SGD(job.learning_rate).minimize(self._loss)
         self._place, self._scope = fluid.CPUPlace(), fluid.core.Scope()
         self._executor = fluid.Executor(self._place)
         self._executor.run(start, scope=self._scope)
         # In the scope for good, so that no step is fed.
         self._set("input", inputs)
         self._set("labels", labels)
-        self._names = list(weights)
+        self._names = job.layout.names
         for name in self._names:
-            self._set(name, weights.pop(name))
+            self._set(name, job.take(name))
         parameters = self._program.global_block().all_parameters()
         self.parameters = sum(
             int(np.prod(parameter.shape)) for parameter in parameters if parameter.trainable
@@ -82,15 +71,11 @@ class _Trainer(object):
         self._scope.var(name).get_tensor().set(np.ascontiguousarray(value), self._place)
 
 
-def _has(spec, op):
-    return any(node["op"] == op for node in spec["nodes"])
-
-
 def _add_network(block, nodes, inputs, labels):
     """Adds the layers and the loss to the program that is being written, and returns the loss."""
     values = {"input": _batch(block, "input", inputs)}
     for node in nodes:
-        values[node["name"]] = _LAYERS[node["op"]](
+        values[node["name"]] = LAYERS[node["op"]](
             node, *[values[source] for source in node["inputs"]]
         )
     logits = values[nodes[-1]["name"]]
@@ -158,7 +143,7 @@ def _lstm(node, value):
     return fluid.layers.stack(outputs, 0)
 
 
-_LAYERS = {
+LAYERS = {
     "dense": _dense,
     "conv": _conv,
     "max_pool": lambda node, value: fluid.layers.pool2d(

@@ -10,9 +10,11 @@ import plaidml
 from plaidml import op, tile
 
 from .. import specification
-from . import Unsupported
 
 MODES = ("graph",)
+# So that each step of a recurrence is one block of memory.
+LAYOUT = {"sequences": "steps first"}
+REASONS = {"gpu": "this environment of PlaidML is for its CPU device only"}
 
 _FIRST = {
     "data_format": op.ConvolutionDataFormat.CHANNELS_FIRST,
@@ -28,27 +30,18 @@ def versions():
     }
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
-    """See the contract in `adapters/__init__.py`. PlaidML takes every CPU that the process may run on."""
-    if device != "cpu":
-        raise Unsupported("this environment of PlaidML is for its CPU device only")
-    for node in spec["nodes"]:
-        if node["op"] not in _LAYERS:
-            raise Unsupported("the PlaidML adapter has no layer '{}'".format(node["op"]))
-    if spec["input"]["kind"] in ("tokens", "one_hot"):
-        # The steps first, so that each step of a recurrence is one block of memory.
-        inputs, labels = inputs.swapaxes(0, 1), labels.T
-    return _Trainer(spec, weights, inputs, labels.reshape(-1))
+def build(job):
+    """A trainer of the specification. PlaidML takes every CPU that the process may run on."""
+    return _Trainer(job)
 
 
 class _Trainer(object):
-    frozen_parameters = 0
-
-    def __init__(self, spec, weights, inputs, labels):
+    def __init__(self, job):
+        spec, inputs, labels = job.spec, job.inputs, job.labels.reshape(-1)
         self.context = plaidml.Context()
         self.device = plaidml.Device(self.context, plaidml.devices(self.context, limit=100)[0])
         self.shapes = {entry["name"]: entry["shape"] for entry in spec["parameters"]}
-        self.tensors = {name: self._tensor(weights.pop(name)) for name in self.shapes}
+        self.tensors = {name: self._tensor(job.take(name)) for name in self.shapes}
         trained = {name: _value(tensor, self.shapes[name]) for name, tensor in self.tensors.items()}
         answers = np.zeros((len(labels), specification.count_classes(spec)), np.float32)
         answers[np.arange(len(labels)), labels] = 1.0
@@ -56,20 +49,14 @@ class _Trainer(object):
         self.kept = [self._tensor(inputs), self._tensor(answers)]
         values = {"input": _value(self.kept[0], inputs.shape)}
         for node in spec["nodes"]:
-            own = {
-                name.split("/")[1]: value
-                for name, value in trained.items()
-                if name.split("/")[0] == node["name"]
-            }
-            values[node["name"]] = _LAYERS[node["op"]](
+            own = {role: trained[name] for role, name in job.own(node).items()}
+            values[node["name"]] = LAYERS[node["op"]](
                 node, own, *[values[name] for name in node["inputs"]]
             )
         likelihoods = op.log_softmax(values[node["name"]])
         loss = -op.summation(likelihoods * _value(self.kept[1], answers.shape)) / float(len(labels))
         names, values = list(trained), list(trained.values())
-        steps = [
-            spec["optimiser"]["learning_rate"] * gradient for gradient in op.gradients(loss, values)
-        ]
+        steps = [job.learning_rate * gradient for gradient in op.gradients(loss, values)]
         outputs = dict(zip(["step{}".format(place) for place in range(len(names))], steps))
         self.loss = plaidml.Tensor(self.device, plaidml.Shape(self.context, plaidml.DType.FLOAT32))
         held = {
@@ -189,7 +176,7 @@ def _part(x, axis, start, length):
     return op.slice_tensor(x, axes=[axis], starts=[start], ends=[start + length])
 
 
-_LAYERS = {
+LAYERS = {
     "dense": _dense,
     "conv": _conv,
     "max_pool": _max_pool,

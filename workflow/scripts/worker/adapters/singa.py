@@ -3,76 +3,53 @@
 What its wheel cannot do as it comes is mended in `singa_repair`. What was chosen, and why: docs/adapters/singa.md.
 """
 
-import importlib
+import numpy as np
+import singa
+from singa import autograd, device, tensor
+from singa import singa_wrap as core
 
-from .. import openblas
-from . import Unsupported
-
-KERNELS = openblas.find_kernels(lambda: importlib.import_module("singa"))
-
-import numpy as np  # noqa: E402
-import singa  # noqa: E402
-from singa import autograd, device, tensor  # noqa: E402
-from singa import singa_wrap as core  # noqa: E402
-
-from .. import singa_repair  # noqa: E402
+from .. import kernels, singa_repair
 
 MODES = ("eager",)
-
-# The sigmoid gates side by side, i, f, o, then g; the specification has i, f, g, o. Each order is the other's inverse.
-_GATES = [0, 1, 3, 2]
+# The sigmoid gates side by side.
+LAYOUT = {"sequences": "steps first", "gates": "ifog"}
+KERNELS = "openblas:singa"
+REASONS = {"gpu": "the wheel of SINGA is built without CUDA"}
 
 
 def versions():
     """Versions of SINGA and of the BLAS in its wheel."""
     return {
         "framework_version": singa.__version__,
-        "blas": openblas.describe() + "; oneDNN for images",
+        "blas": kernels.describe_openblas() + "; oneDNN for images",
     }
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
-    """See the contract in `adapters/__init__.py`. oneDNN reads its thread number from the environment."""
-    if device != "cpu":
-        raise Unsupported("the wheel of SINGA is built without CUDA")
-    for node in spec["nodes"]:
-        if node["op"] not in _LAYERS:
-            raise Unsupported("the SINGA adapter has no layer '{}'".format(node["op"]))
+def build(job):
+    """A trainer of the specification. oneDNN reads its thread number from the environment."""
     autograd.training = True
-    if spec["input"]["kind"] in ("tokens", "one_hot"):
-        # Sequences are matrices of (steps x batch, features).
-        inputs, labels = inputs.swapaxes(0, 1), labels.T
-    if spec["input"]["kind"] == "tokens":
+    inputs, kind = job.inputs, job.spec["input"]["kind"]
+    if kind == "tokens":
         # There is no look-up with a right gradient, so words are rows of an identity matrix, as in SINGA's examples.
-        inputs = np.eye(spec["input"]["vocabulary"], dtype=np.float32)[inputs]
-    if spec["input"]["kind"] != "image":
-        inputs = inputs.reshape(-1, inputs.shape[-1])
-    return _Trainer(spec, weights, inputs, labels.reshape(-1))
+        inputs = np.eye(job.spec["input"]["vocabulary"], dtype=np.float32)[inputs]
+    # Sequences are matrices of (steps x batch, features).
+    return _Trainer(job, inputs if kind == "image" else inputs.reshape(-1, inputs.shape[-1]))
 
 
 class _Trainer(object):
-    frozen_parameters = 0
-
-    def __init__(self, spec, weights, inputs, labels):
-        self.spec = spec
-        self.kinds = {node["name"]: node["op"] for node in spec["nodes"]}
-        names = [entry["name"] for entry in spec["parameters"]]
-        self.shapes = {entry["name"]: entry["shape"] for entry in spec["parameters"]}
-        self.trained = {
-            name: _tensor(self._turned(name, weights.pop(name)), trained=True) for name in names
-        }
-        self.inputs, self.labels = (
-            _tensor(inputs),
-            _tensor(labels.astype(np.float32)).data.AsType(core.kInt),
-        )
-        self.layers = [_LAYERS[node["op"]](self, node) for node in spec["nodes"]]
-        self.rate = spec["optimiser"]["learning_rate"]
+    def __init__(self, job, inputs):
+        self.spec, self.layout = job.spec, job.layout
+        self.trained = {name: _tensor(job.take(name), trained=True) for name in job.layout.names}
+        self.inputs = _tensor(inputs)
+        labels = job.labels.reshape(-1).astype(np.float32)
+        self.labels = _tensor(labels).data.AsType(core.kInt)
+        self.layers = [LAYERS[node["op"]](self, node) for node in job.spec["nodes"]]
+        self.rate = job.learning_rate
         self.parameters = sum(value.size() for value in self.trained.values())
-        self.threads = openblas.count_threads()
+        self.threads = kernels.count_threads()
         self.settings = {
             "embedding": "product with one-hot rows",
             "lstm": "an operator made of SINGA's primitives",
-            "kernels": KERNELS,
             "repaired": "arrays of NumPy and lists of tensors, which the wheel cannot pass, go by their addresses",
         }
 
@@ -91,9 +68,7 @@ class _Trainer(object):
     def weights(self, names=None):
         names = self.trained if names is None else names
         return {
-            name: self._turned(
-                name, singa_repair.view(self.trained[name].data).reshape(self.shapes[name])
-            )
+            name: self.layout.leave(name, singa_repair.view(self.trained[name].data))
             for name in names
         }
 
@@ -101,12 +76,6 @@ class _Trainer(object):
         """The parameters of a node that have one of these roles, in their order."""
         names = [node["name"] + "/" + role for role in roles]
         return [self.trained[name] for name in names if name in self.trained]
-
-    def _turned(self, name, value):
-        """From the neutral order of gates to that of `_Lstm`, or back; everything else is kept as it is."""
-        if self.kinds[name.split("/")[0]] != "lstm":
-            return value
-        return value.reshape(-1, 4, value.shape[-1] // 4)[:, _GATES].reshape(value.shape)
 
 
 def _tensor(values, trained=False):
@@ -290,7 +259,7 @@ def _lstm(trainer, node):
     return lambda x: _Lstm(steps, node["units"])(_Dense()(x, *entry)[0], *recurrent)[0]
 
 
-_LAYERS = {
+LAYERS = {
     "dense": _dense,
     "conv": _conv,
     "max_pool": _max_pool,

@@ -4,14 +4,16 @@ A step is one `tf.function` (`graph`), one compiled by XLA (`xla`), or one opera
 What was chosen here, and by which measured ratios: docs/adapters/tensorflow.md.
 """
 
-import numpy as np
 import tensorflow as tf
 
-from .. import channels_last, specification
-from . import Unsupported
+from .. import specification
+from ..contract import Unsupported
 
 MODES = ("graph", "xla", "eager")
 OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+DEVICES = ("cpu", "gpu")
+TASKS = ("step", "training")
+LAYOUT = {"images": "channels last", "sequences": "steps first"}
 
 
 def versions():
@@ -25,37 +27,30 @@ def versions():
     return dict(found, framework_version=tf.__version__, build=tf.version.COMPILER_VERSION)
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
-    """A trainer of the specification, with the batch and the start values in the memory of `device`."""
-    if mode not in MODES:
-        raise Unsupported(
-            "the TensorFlow adapter has no mode '{}'; it has {}".format(mode, ", ".join(MODES))
-        )
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
+def build(job):
+    """A trainer of the specification, with the batch and the start values in the memory of the device."""
+    tf.config.threading.set_intra_op_parallelism_threads(job.threads)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    compiler = {"xla": "XLA", "graph": "Grappler"}.get(mode, "none")
+    compiler = {"xla": "XLA", "graph": "Grappler"}.get(job.mode, "none")
     settings = {"layout": "channels last, time first", "compiler": compiler}
-    if device == "gpu":
+    if job.device == "gpu":
         settings.update(_configure_gpu())
-    with tf.device("/GPU:0" if device == "gpu" else "/CPU:0"):
-        tf.random.set_seed(spec.get("seed", 0))
-        network = _Network(spec, weights)
-        return _Trainer(network, spec, inputs, labels, mode, device, settings)
+    place = "/GPU:0" if job.device == "gpu" else "/CPU:0"
+    with tf.device(place):
+        tf.random.set_seed(job.seed)
+        return _Trainer(_Network(job), job, place, settings)
 
 
 class _Network(object):
     """The nodes of a specification as operations on variables."""
 
-    def __init__(self, spec, weights):
-        self.variables, self._plan, self._homes = {}, [], channels_last.homes(spec)
-        for node in spec["nodes"]:
-            if node["op"] not in _OPERATIONS:
-                raise Unsupported("the TensorFlow adapter has no layer '{}'".format(node["op"]))
+    def __init__(self, job):
+        self.variables, self._plan, self._layout = {}, [], job.layout
+        for node in job.spec["nodes"]:
             own = {}
-            for name in [name for name in weights if name.split("/")[0] == node["name"]]:
-                value = self._homes[name].enter(weights.pop(name))
-                own[name.split("/")[1]] = self.variables[name] = tf.Variable(value)
-            self._plan.append((_OPERATIONS[node["op"]], node, own))
+            for role, name in job.own(node).items():
+                own[role] = self.variables[name] = tf.Variable(job.take(name))
+            self._plan.append((LAYERS[node["op"]], node, own))
 
     def logits(self, inputs, judging=False):
         """Scores (labels, classes), of sequences in the order step, sample; no dropout to judge by."""
@@ -69,23 +64,21 @@ class _Network(object):
 
     def weights(self, names=None):
         wanted = self.variables if names is None else names
-        return {name: self._homes[name].leave(self.variables[name].numpy()) for name in wanted}
+        return {name: self._layout.leave(name, self.variables[name].numpy()) for name in wanted}
 
 
 class _Trainer(object):
-    frozen_parameters = 0
-
-    def __init__(self, network, spec, inputs, labels, mode, device, settings):
-        self._network, self._mode, self._optimiser = network, mode, spec["optimiser"]
-        self._kind, self._place = spec["input"]["kind"], "/GPU:0" if device == "gpu" else "/CPU:0"
-        self._inputs, self._labels = self._placed(inputs), _placed_labels(labels)
-        self._waits, self._variables = device == "gpu", list(network.variables.values())
+    def __init__(self, network, job, place, settings):
+        self._network, self._mode, self._optimiser = network, job.mode, job.spec["optimiser"]
+        self._layout, self._place = job.layout, place
+        self._inputs, self._labels = tf.constant(job.inputs), tf.constant(job.labels.reshape(-1))
+        self._waits, self._variables = job.device == "gpu", list(network.variables.values())
         plain = self._optimiser["name"] == "sgd"
         self._averages = [
             [] if plain else [tf.Variable(tf.zeros_like(v)) for _ in range(2)]
             for v in self._variables
         ]
-        rate = self._optimiser["learning_rate"]
+        rate = job.learning_rate
         self._step = self._compiled(lambda: self._train(self._inputs, self._labels, rate))
         self._fed_step = self._judged = None
         self.weights, self.settings = network.weights, settings
@@ -104,7 +97,8 @@ class _Trainer(object):
         total, steps = 0.0, 0
         with tf.device(self._place):
             for inputs, labels, rate in batches:
-                fed = self._placed(inputs), _placed_labels(labels), tf.constant(rate, tf.float32)
+                answers = tf.constant(self._layout.labels(labels).reshape(-1))
+                fed = self._placed(inputs), answers, tf.constant(rate, tf.float32)
                 self._fed_step = self._fed_step or self._compiled(self._train, *fed)
                 total, steps = total + self._fed_step(*fed), steps + 1
             if self._waits:
@@ -120,7 +114,7 @@ class _Trainer(object):
             return self._judged(fed).numpy()
 
     def _placed(self, inputs):
-        return tf.constant(_place_inputs(self._kind, inputs))
+        return tf.constant(self._layout.inputs(inputs))
 
     def _compiled(self, function, *arguments):
         if self._mode == "eager":
@@ -161,16 +155,6 @@ def _rmsprop(optimiser, variable, gradient, averages, rate):
 
 
 _UPDATES = {"sgd": _descend, "adadelta": _adadelta, "rmsprop": _rmsprop}
-
-
-def _placed_labels(labels):
-    return tf.constant(np.ascontiguousarray(labels.T).reshape(-1))
-
-
-def _place_inputs(kind, inputs):
-    """Images channels last, sequences time first."""
-    axes = {"image": (0, 2, 3, 1), "tokens": (1, 0), "one_hot": (1, 0, 2)}.get(kind)
-    return np.ascontiguousarray(inputs.transpose(axes) if axes else inputs)
 
 
 def _configure_gpu():
@@ -286,7 +270,7 @@ def _recur(products, weight):
     return outputs, gradient
 
 
-_OPERATIONS = {
+LAYERS = {
     "dense": _dense,
     "conv": _conv,
     "max_pool": _max_pool,

@@ -3,14 +3,15 @@
 What was chosen here, and by which measured ratios: docs/adapters/tensorflow1.md.
 """
 
-import numpy as np
 import tensorflow as tf
 from tensorflow.python.ops import gen_nn_ops
 
-from .. import channels_last, specification
-from . import Unsupported
+from .. import specification
+from ..contract import Unsupported
 
 MODES = ("graph",)
+LAYOUT = {"images": "channels last", "sequences": "steps first"}
+REASONS = {"gpu": "the adapter of TensorFlow before 2.0 is for CPUs"}
 
 # Before 1.0, tf.split and tf.concat took their axis first, and tf.split_v was the one to come.
 _AXIS_FIRST = hasattr(tf, "split_v")
@@ -24,42 +25,33 @@ def versions():
     return found
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
-    """See the contract in `adapters/__init__.py`."""
-    if mode not in MODES:
-        raise Unsupported(
-            "TensorFlow {} has no mode '{}'; it has graph".format(tf.__version__, mode)
-        )
-    if device != "cpu":
-        raise Unsupported("the adapter of TensorFlow before 2.0 is for CPUs")
-    settings = tf.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=1)
+def build(job):
+    """A trainer whose graph and session are its own."""
+    settings = tf.ConfigProto(
+        intra_op_parallelism_threads=job.threads, inter_op_parallelism_threads=1
+    )
     graph = tf.Graph()
     with graph.as_default():
         session = tf.Session(graph=graph, config=settings)
-        return _Trainer(session, spec, weights, inputs, labels, threads)
+        return _Trainer(session, job)
 
 
 class _Trainer(object):
-    frozen_parameters = 0
     settings = {"layout": "channels last, time first", "loop": "while_loop"}
 
-    def __init__(self, session, spec, weights, inputs, labels, threads):
-        self._session, self._homes, self._variables, self._starts = (
-            session,
-            channels_last.homes(spec),
-            {},
-            {},
-        )
-        batch = self._variable(_place_inputs(spec["input"]["kind"], inputs), trainable=False)
-        answers = self._variable(np.ascontiguousarray(labels.T).reshape(-1), trainable=False)
-        logits = self._connect(spec["nodes"], weights, batch)
+    def __init__(self, session, job):
+        self._session, self._layout = session, job.layout
+        self._variables, self._starts = {}, {}
+        batch = self._variable(job.inputs, trainable=False)
+        answers = self._variable(job.labels.reshape(-1), trainable=False)
+        logits = self._connect(job, batch)
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(logits=logits, labels=answers)
         self._loss = tf.reduce_mean(losses)
-        optimizer = tf.train.GradientDescentOptimizer(spec["optimiser"]["learning_rate"])
+        optimizer = tf.train.GradientDescentOptimizer(job.learning_rate)
         self._fetched = [self._loss, optimizer.minimize(self._loss)]
         session.run(tf.global_variables_initializer(), self._starts)
         del self._starts
-        self.threads = threads
+        self.threads = job.threads
         self.parameters = sum(
             variable.get_shape().num_elements() for variable in tf.trainable_variables()
         )
@@ -73,28 +65,22 @@ class _Trainer(object):
     def weights(self, names=None):
         wanted = sorted(self._variables) if names is None else names
         values = self._session.run([self._variables[name] for name in wanted])
-        return {name: self._homes[name].leave(value) for name, value in zip(wanted, values)}
+        return {name: self._layout.leave(name, value) for name, value in zip(wanted, values)}
 
-    def _connect(self, nodes, weights, batch):
+    def _connect(self, job, batch):
         """Scores of all labels, (labels, classes); of sequences in the order step, sample."""
+        nodes = job.spec["nodes"]
         values, operators = {"input": batch}, {node["name"]: node["op"] for node in nodes}
         for node in nodes:
             op = node["op"]
-            if op not in _OPERATIONS:
-                raise Unsupported(
-                    "the adapter of TensorFlow before 2.0 has no layer '{}'".format(op)
-                )
             if op == "max_pool" and node["padding"] and operators.get(node["inputs"][0]) != "relu":
                 raise Unsupported(
                     "this adapter pads a pool with zeros, which is right behind a ReLU alone"
                 )
             own = {}
-            for name in [name for name in weights if name.split("/")[0] == node["name"]]:
-                value = self._homes[name].enter(weights.pop(name))
-                own[name.split("/")[1]] = self._variables[name] = self._variable(value)
-            values[node["name"]] = _OPERATIONS[op](
-                node, own, *[values[name] for name in node["inputs"]]
-            )
+            for role, name in job.own(node).items():
+                own[role] = self._variables[name] = self._variable(job.take(name))
+            values[node["name"]] = LAYERS[op](node, own, *[values[name] for name in node["inputs"]])
         return _rows(values[nodes[-1]["name"]])
 
     def _variable(self, value, trainable=True):
@@ -102,12 +88,6 @@ class _Trainer(object):
         start = tf.placeholder(value.dtype, value.shape)
         self._starts[start] = value
         return tf.Variable(start, trainable=trainable)
-
-
-def _place_inputs(kind, inputs):
-    """Images channels last, sequences time first."""
-    axes = {"image": (0, 2, 3, 1), "tokens": (1, 0), "one_hot": (1, 0, 2)}.get(kind)
-    return np.ascontiguousarray(inputs.transpose(axes) if axes else inputs)
 
 
 def _shape(value):
@@ -179,7 +159,7 @@ def _unstack(value):
     return array.unstack(value) if hasattr(array, "unstack") else array.unpack(value)
 
 
-_OPERATIONS = {
+LAYERS = {
     "dense": _dense,
     "conv": _conv,
     "max_pool": _max_pool,

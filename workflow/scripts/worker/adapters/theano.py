@@ -5,21 +5,20 @@ What was chosen here, and by which measured ratios: docs/adapters/theano.md.
 
 import ctypes
 
-from .. import openblas
+import numpy as np
+import theano
+from theano import tensor
+from theano.tensor import nnet
+from theano.tensor.nnet import bn
+from theano.tensor.signal.pool import pool_2d
 
-KERNELS = openblas.find_kernels(lambda: __import__("numpy"))
-
-import numpy as np  # noqa: E402
-import theano  # noqa: E402
-from theano import tensor  # noqa: E402
-from theano.tensor import nnet  # noqa: E402
-from theano.tensor.nnet import bn  # noqa: E402
-from theano.tensor.signal.pool import pool_2d  # noqa: E402
-
-from .. import specification  # noqa: E402
-from . import Unsupported  # noqa: E402
+from .. import kernels, specification
+from ..contract import Unsupported
 
 MODES = ("graph",)
+LAYOUT = {"sequences": "steps first"}
+KERNELS = "openblas:numpy"
+REASONS = {"gpu": "the GPU part of Theano (libgpuarray) is in no package here"}
 
 
 def versions():
@@ -28,49 +27,37 @@ def versions():
     return {
         "framework_version": theano.__version__,
         "build": "{} {}".format(config.cxx, theano.gof.cmodule.gcc_version()),
-        "blas": openblas.describe(),
+        "blas": kernels.describe_openblas(),
     }
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
-    """See the contract in `adapters/__init__.py`. Theano reads its thread numbers from the environment."""
-    if mode not in MODES:
-        raise Unsupported("the Theano adapter has no mode '{}'; it has graph".format(mode))
-    if device != "cpu":
-        raise Unsupported("the GPU part of Theano (libgpuarray) is in no package here")
+def build(job):
+    """A trainer of the specification. Theano reads its thread numbers from the environment."""
     if not theano.config.cxx:
         raise Unsupported("Theano finds no C++ compiler: it needs g++ when it runs")
-    return _Trainer(spec, weights, inputs, labels)
+    return _Trainer(job)
 
 
 class _Trainer(object):
-    frozen_parameters = 0
-    settings = {"kernels": KERNELS, "layout": "channels first, time first", "loop": "scan"}
+    settings = {"layout": "channels first, time first", "loop": "scan"}
 
-    def __init__(self, spec, weights, inputs, labels):
+    def __init__(self, job):
         self._shared = {}
         # A result that is read in place of a whole parameter, so that only its own rows get a gradient.
         self._read = {}
-        kind = spec["input"]["kind"]
-        if kind in ("tokens", "one_hot"):
-            inputs, labels = inputs.swapaxes(0, 1), labels.T
-        values = {"input": _share("input", inputs)}
-        for node in spec["nodes"]:
-            if node["op"] not in _OPERATIONS:
-                raise Unsupported("the Theano adapter has no layer '{}'".format(node["op"]))
+        values = {"input": _share("input", job.inputs)}
+        for node in job.spec["nodes"]:
             own = {}
-            for name in [name for name in weights if name.split("/")[0] == node["name"]]:
-                own[name.split("/")[1]] = self._shared[name] = _share(name, weights.pop(name))
-            value = _OPERATIONS[node["op"]](node, own, *[values[name] for name in node["inputs"]])
+            for role, name in job.own(node).items():
+                own[role] = self._shared[name] = _share(name, job.take(name))
+            value = LAYERS[node["op"]](node, own, *[values[name] for name in node["inputs"]])
             values[node["name"]] = value
             if node["op"] == "embedding":
                 self._read[node["name"] + "/weight"] = value.owner.inputs[0]
-        answers = _share("labels", labels.flatten())
+        answers = _share("labels", job.labels.flatten())
         likelihoods = nnet.softmax(_rows(value))
         loss = nnet.categorical_crossentropy(likelihoods, answers).mean()
-        self._train = theano.function(
-            [], loss, updates=self._updates(loss, spec["optimiser"]["learning_rate"])
-        )
+        self._train = theano.function([], loss, updates=self._updates(loss, job.learning_rate))
         self.parameters = sum(
             shared.get_value(borrow=True).size for shared in self._shared.values()
         )
@@ -165,7 +152,7 @@ def _lstm(node, own, value):
     return outputs
 
 
-_OPERATIONS = {
+LAYERS = {
     "dense": _dense,
     "conv": _conv,
     "max_pool": _max_pool,

@@ -11,10 +11,14 @@ from torch import nn
 from torch.nn import functional
 
 from .. import torch_settings
-from . import Unsupported
+from ..contract import Unsupported
 
 MODES = ("eager", "compiled")
 OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+DEVICES = ("cpu", "gpu")
+TASKS = ("step", "training")
+# As nn.LSTM works inside: so that it need not transpose.
+LAYOUT = {"sequences": "steps first"}
 
 # Backward through these layers does not need their own result, so the next layer may write over it.
 _MAY_BE_OVERWRITTEN = ("dense", "conv", "batch_norm", "add")
@@ -50,27 +54,24 @@ def versions():
     return found
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
-    """A trainer of the specification, with the batch and the start values in the memory of `device`."""
-    _check(mode, device)
-    torch.set_num_threads(threads)
+def build(job):
+    """A trainer of the specification, with the batch and the start values in the memory of the device."""
+    _check(job.mode, job.device)
+    torch.set_num_threads(job.threads)
     # PyTorch refuses to be told a second time in one process.
     if hasattr(torch, "set_num_interop_threads") and torch.get_num_interop_threads() != 1:
         torch.set_num_interop_threads(1)
-    settings = (
-        torch_settings.configure_cuda() if device == "gpu" else torch_settings.configure_cpu()
-    )
+    on_gpu = job.device == "gpu"
+    settings = torch_settings.configure_cuda() if on_gpu else torch_settings.configure_cpu()
 
-    torch.manual_seed(spec.get("seed", 0))
-    network = _Network(spec["nodes"])
-    network.load(weights)
-    kind = spec["input"]["kind"]
-    if kind == "image" and device == "cpu" and hasattr(torch, "channels_last"):
+    torch.manual_seed(job.seed)
+    network = _Network(job.spec["nodes"])
+    network.load(job)
+    if job.spec["input"]["kind"] == "image" and not on_gpu and hasattr(torch, "channels_last"):
         network.to(memory_format=torch.channels_last)
         settings["memory_format"] = "channels_last"
-    place = torch.device("cuda" if device == "gpu" else "cpu")
-    trainer = _Trainer(network.to(place), kind, inputs, labels, spec["optimiser"], settings)
-    if mode == "compiled":
+    trainer = _Trainer(network.to(torch.device("cuda" if on_gpu else "cpu")), job, settings)
+    if job.mode == "compiled":
         trainer.compile()
     return trainer
 
@@ -86,12 +87,10 @@ class _Network(nn.Module):
         last_reader = {source: node["name"] for node in nodes for source in node["inputs"]}
         for node in nodes:
             name, op, sources = node["name"], node["op"], node["inputs"]
-            if op not in _MODULES:
-                raise Unsupported("the PyTorch adapter has no layer '{}'".format(op))
             in_place = (
                 operators.get(sources[0]) in _MAY_BE_OVERWRITTEN and readers.count(sources[0]) == 1
             )
-            module = _MODULES[op](node, in_place)
+            module = LAYERS[op](node, in_place)
             self.add_module(name, module)
             # A result is let go when its last reader has it, so that its memory is there for the next one.
             done = [source for source in set(sources) if last_reader[source] == name]
@@ -109,9 +108,9 @@ class _Network(nn.Module):
             values[name] = value
         return value
 
-    def load(self, weights):
+    def load(self, job):
         for name, module, attribute, transposed in self.homes:
-            value = torch.from_numpy(weights.pop(name))
+            value = torch.from_numpy(job.take(name))
             # Numpy's memory starts 16 bytes behind a cache line, which costs up to 8 % of a step.
             value = value if value.data_ptr() % 64 == 0 else value.clone()
             value = value.t() if transposed else value
@@ -122,15 +121,13 @@ class _Network(nn.Module):
 
 
 class _Trainer:
-    def __init__(self, network, kind, inputs, labels, optimiser, settings):
-        self.network, self._kind, self.settings = network, kind, settings
+    def __init__(self, network, job, settings):
+        self.network, self._layout, self.settings = network, job.layout, settings
         self.threads = torch.get_num_threads()
         self._trained = [value for value in network.parameters() if value.requires_grad]
-        self._learning_rate, self._optimiser = (
-            optimiser["learning_rate"],
-            _optimiser(self._trained, optimiser),
-        )
-        self.inputs, self.labels = self._placed(inputs), self._placed_labels(labels)
+        self._learning_rate = job.learning_rate
+        self._optimiser = _optimiser(self._trained, job.spec["optimiser"])
+        self.inputs, self.labels = self._placed(job.inputs), self._placed_labels(job.labels)
         self._loss = self._forward
         self._end = torch.cuda.Event() if self.inputs.is_cuda else None
         self.parameters = sum(value.numel() for value in self._trained)
@@ -156,6 +153,7 @@ class _Trainer:
         total, steps = 0.0, 0
         for inputs, labels, rate in batches:
             self._learning_rate = rate
+            inputs, labels = self._layout.inputs(inputs), self._layout.labels(labels)
             loss = self._loss(self._placed(inputs), self._placed_labels(labels))
             loss.backward()
             self._update()
@@ -172,7 +170,7 @@ class _Trainer:
     def scores(self, inputs):
         self.network.eval()
         with torch.no_grad():
-            found = self.network(self._placed(inputs)).cpu().numpy()
+            found = self.network(self._placed(self._layout.inputs(inputs))).cpu().numpy()
         self.network.train()
         return found
 
@@ -190,17 +188,13 @@ class _Trainer:
         return functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels)
 
     def _placed(self, inputs):
-        if self._kind in ("tokens", "one_hot"):
-            # As nn.LSTM works inside: the steps first, so that it need not transpose.
-            inputs = np.ascontiguousarray(inputs.swapaxes(0, 1))
         inputs = torch.from_numpy(inputs)
-        inputs = inputs.long() if self._kind == "tokens" else inputs
+        inputs = inputs if inputs.is_floating_point() else inputs.long()
         if "memory_format" in self.settings:
             inputs = inputs.contiguous(memory_format=torch.channels_last)
         return inputs.to(self._trained[0].device)
 
     def _placed_labels(self, labels):
-        labels = labels.T if self._kind in ("tokens", "one_hot") else labels
         return torch.from_numpy(labels.flatten()).long().to(self._trained[0].device)
 
     def _update(self):
@@ -263,7 +257,7 @@ class _Call(nn.Module):
         self.forward = function
 
 
-_MODULES = {
+LAYERS = {
     "dense": lambda node, _: _Linear(node["in_shape"][-1], node["units"], bias=node["bias"]),
     "conv": lambda node, _: _Conv2d(
         *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]],

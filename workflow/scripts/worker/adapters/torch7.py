@@ -4,24 +4,32 @@ The program is `torch7.lua` beside this file; it gets arrays in Torch7's layout 
 chosen, and why: docs/adapters/torch7.md.
 """
 
-import ctypes
 import os
 import signal
 import subprocess
 import sys
 
-from .. import openblas, specification
-from . import Unsupported
+import numpy as np
 
-KERNELS = openblas.find_kernels(lambda: ctypes.CDLL("libopenblas.so.0"))
-
-import numpy as np  # noqa: E402
+from .. import specification
 
 MODES = ("eager",)
-
-LAYERS = "dense conv max_pool global_average_pool flatten batch_norm relu sigmoid add embedding lstm".split()
-# The order of an LSTM's gates is i, f, o, g there; that of the specification i, f, g, o. Each is the other's inverse.
-_GATES = [0, 1, 3, 2]
+LAYERS = (
+    "dense",
+    "conv",
+    "max_pool",
+    "global_average_pool",
+    "flatten",
+    "batch_norm",
+    "relu",
+    "sigmoid",
+    "add",
+    "embedding",
+    "lstm",
+)
+LAYOUT = {"sequences": "steps first", "dense": "units first", "gates": "ifog"}
+KERNELS = "openblas:libopenblas.so.0"
+REASONS = {"gpu": "Torch7 is built without cutorch here, which needs a CUDA of its time"}
 _SAID = {}
 
 
@@ -30,44 +38,36 @@ def versions():
     return dict(_SAID)
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
-    """See the contract in `adapters/__init__.py`."""
-    if device != "cpu":
-        raise Unsupported("Torch7 is built without cutorch here, which needs a CUDA of its time")
-    for node in spec["nodes"]:
-        if node["op"] not in LAYERS:
-            raise Unsupported("the Torch7 adapter has no layer '{}'".format(node["op"]))
-    return _Trainer(spec, weights, inputs, labels, threads)
+def build(job):
+    """A trainer of the specification, in a process of its own."""
+    return _Trainer(job)
 
 
 class _Trainer(object):
-    frozen_parameters = 0
-
-    def __init__(self, spec, weights, inputs, labels, threads):
-        self.kinds = {node["name"]: node["op"] for node in spec["nodes"]}
+    def __init__(self, job):
+        spec, inputs, self.layout = job.spec, job.inputs, job.layout
         self.shapes = {entry["name"]: entry["shape"] for entry in spec["parameters"]}
-        if spec["input"]["kind"] in ("tokens", "one_hot"):
-            inputs = inputs.swapaxes(0, 1)
-            inputs = inputs.reshape((-1,) + inputs.shape[2:])
         words = spec["input"]["kind"] == "tokens"
+        if words or spec["input"]["kind"] == "one_hot":
+            inputs = inputs.reshape((-1,) + inputs.shape[2:])
         home = os.path.join(sys.prefix, "torch7")
         self._start(home)
         table = {
             "nodes": spec["nodes"],
             "parameters": list(self.shapes),
-            "rate": spec["optimiser"]["learning_rate"],
+            "rate": job.learning_rate,
             "epsilon": specification.BATCH_NORM_EPSILON,
-            "threads": threads,
+            "threads": job.threads,
             "words": words,
             "shape": list(inputs.shape),
-            "labels": labels.size,
+            "labels": job.labels.size,
         }
         self._tell(_lua(table).encode() + b"\n")
         # Words and classes are counted from one.
         self._tell_array(inputs + 1 if words else inputs, np.int32 if words else np.float32)
-        self._tell_array(labels.T + 1, np.int32)
+        self._tell_array(job.labels + 1, np.int32)
         for name in self.shapes:
-            self._tell_array(self._turned(name, weights.pop(name)), np.float32)
+            self._tell_array(job.take(name), np.float32)
         parameters, self_threads, blas, kernel, luajit = self._answer().split("\t")
         self.parameters, self.threads = int(parameters), int(self_threads)
         with open(os.path.join(home, "commit")) as commit:
@@ -76,9 +76,8 @@ class _Trainer(object):
         self.settings = {
             "update": "each gradient goes to its weights at once, times the learning rate",
             "convolution": "unfolded, one product for each image",
-            "kernels": KERNELS,
         }
-        if "lstm" in self.kinds.values():
+        if any(node["op"] == "lstm" for node in spec["nodes"]):
             self.settings["lstm"] = "from primitives, one product for all gates"
 
     def run(self, steps):
@@ -93,7 +92,7 @@ class _Trainer(object):
             content = self.answers.read(4 * count)
             if len(content) != 4 * count:
                 self._fail()
-            found[name] = self._turned(name, np.frombuffer(content, np.float32), back=True)
+            found[name] = self.layout.leave(name, np.frombuffer(content, np.float32))
         return found
 
     def __del__(self):
@@ -143,15 +142,6 @@ class _Trainer(object):
         if code == -signal.SIGKILL:
             raise MemoryError("LuaJIT was killed, as the kernel does where memory runs out")
         raise RuntimeError("LuaJIT ended with exit code {}".format(code))
-
-    def _turned(self, name, value, back=False):
-        """From the neutral layout to Torch7's, or back: of dense layers the transposed matrix, gates in its order."""
-        kind, shape = self.kinds[name.split("/")[0]], self.shapes[name]
-        if kind == "lstm":
-            value = value.reshape(-1, 4, shape[-1] // 4)[:, _GATES]
-        if kind == "dense" and len(shape) > 1:
-            return value.reshape(shape[::-1]).T if back else value.T
-        return value.reshape(shape)
 
 
 def _lua(value):

@@ -39,39 +39,33 @@ def without_dropout(spec):
     )
 
 
-def run(job, emit):
+def run(loaded, job, emit):
     """Writes what was collected to the job's `output`."""
-    adapter = building.load(job)
-    collected = collect(
-        adapter, job["spec"], job["masks"], job["batch"], job["mode"], job["threads"], job["device"]
-    )
-    write(job["output"], collected)
+    write(job["output"], collect(loaded.adapter, job))
     emit("done")
 
 
-def collect(adapter, spec, masks, batch, mode, threads, device):
-    """Trains the specification as a proof wants it; returns numbers and arrays by name.
+def collect(adapter, job):
+    """Trains a job's specification as a proof wants it; returns numbers and arrays by name.
 
     `parameters`, `frozen_parameters`: the framework's own counts. `first_losses` (2): loss of the first step of each
     trainer. `losses` (calls): loss of the last step of each call. `recovery/<name>`: weights after one step at
     `RECOVERY_RATE`. `after1/<name>`, `after4/<name>` ...: weights after so many steps at the specification's rate, at
     the end of each call. Dropout is off. Of a network that is trained on real images also what `_collect_training`
-    says, and `masks/<name>` of each specification of `masks`, by name: what its dropout drops.
+    says, and `masks/<name>` of each specification of the job's `masks`, by name: what its dropout drops.
     """
-    building.require(adapter, spec)
+    spec, batch = job["spec"], job["batch"]
 
     def build(spec):
         inputs, labels = data.synthetic_batch(spec, batch)
-        return adapter.build(
-            spec, data.initial_weights(spec), inputs, labels, mode, threads, device
-        )
+        return building.make(adapter, job, spec, data.initial_weights(spec), inputs, labels)
 
     still = without_dropout(spec)
     trainer = build(at_rate(still, RECOVERY_RATE))
     first_loss = trainer.run(1)
     collected = {
         "parameters": int(trainer.parameters),
-        "frozen_parameters": int(trainer.frozen_parameters),
+        "frozen_parameters": int(getattr(trainer, "frozen_parameters", 0)),
     }
     _keep(collected, "recovery", trainer)
     del trainer
@@ -87,8 +81,8 @@ def collect(adapter, spec, masks, batch, mode, threads, device):
     del trainer
     if "dataset" in spec:
         _collect_training(collected, build, spec, batch)
-        for name, small in masks.items():
-            collected["masks/" + name] = _masks(adapter, small, batch, mode, threads, device)
+        for name, small in job["masks"].items():
+            collected["masks/" + name] = _masks(adapter, job, small)
     return collected
 
 
@@ -104,7 +98,6 @@ def _collect_training(collected, build, spec, batch):
     of and weights after a call of `train` with `fed_batches`, without dropout.
     """
     trainer = build(dict(spec, seed=data.SEED))
-    training.require(trainer)
     inputs, _ = data.synthetic_batch(spec, batch)
     collected["scores"] = np.array(trainer.scores(inputs), np.float32)
     del trainer
@@ -113,17 +106,18 @@ def _collect_training(collected, build, spec, batch):
     _keep(collected, "fed", trainer)
 
 
-def _masks(adapter, spec, batch, mode, threads, device):
+def _masks(adapter, job, spec):
     """What the dropout of a network without hidden layers makes of ones in two steps: (2, batch, values).
 
     Of a softmax over equal scores, the gradient for a label's own class is less than that for a class without labels
     by 1 / batch; so the columns of the first weight's update, less that of the class without labels, are the samples'
     values.
     """
+    batch = job["batch"]
     start = {entry["name"]: np.zeros(entry["shape"], np.float32) for entry in spec["parameters"]}
     labels = np.arange(batch, dtype=np.int32)
     ones = np.ones([batch] + spec["input"]["shape"], np.float32)
-    trainer = adapter.build(spec, start, ones, labels, mode, threads, device)
+    trainer = building.make(adapter, job, spec, start, ones, labels)
     name, seen, masks = spec["parameters"][0]["name"], 0.0, []
     for _ in range(2):
         trainer.run(1)

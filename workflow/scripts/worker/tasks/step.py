@@ -25,10 +25,10 @@ LATE_SHARE = 0.05
 FRESH_BYTES_PER_SECOND = 1e9
 
 
-def run(job, emit):
+def run(loaded, job, emit):
     """Warms up, takes samples, and shows that the loss fell and that no work was left behind them."""
     clock, spec, sampling = building.clock, job["spec"], job["sampling"]
-    trainer = building.build(job, spec, emit)
+    trainer = building.build(loaded, job, spec, emit)
 
     def run_steps(steps):
         loss = trainer.run(steps)

@@ -21,7 +21,6 @@ import math
 import numpy as np
 
 from .. import building
-from ..contract import Unsupported
 from ..timing import Diverged
 from ..usage import Usage, cpu_seconds, kernel_counters, peak_memory
 
@@ -30,12 +29,11 @@ WHITE = 255.0
 EPOCHS = 10000
 
 
-def run(job, emit):
+def run(loaded, job, emit):
     """Trains until the plan says that it is enough."""
     spec = dict(job["spec"], seed=job["plan"]["seed"])
     splits = {name: read(path) for name, path in job["images"].items()}
-    trainer = building.build(job, spec, emit)
-    require(trainer)
+    trainer = building.build(loaded, job, spec, emit)
     emit("began", kernel=kernel_counters())
     usage = Usage(building.clock)
     stopped = train(
@@ -45,14 +43,6 @@ def run(job, emit):
     used = usage.so_far()
     emit("trained", stopped=stopped, kernel=kernel_counters())
     emit("done", peak_memory_bytes=peak_memory(), **used)
-
-
-def require(trainer):
-    """Raises Unsupported where the trainer cannot be fed other mini-batches than the first."""
-    if not hasattr(trainer, "train"):
-        raise Unsupported(
-            "the adapter trains on one mini-batch that does not change: its trainers have no 'train'"
-        )
 
 
 def read(path):

@@ -8,7 +8,7 @@ import threading
 
 import numpy as np
 
-from . import Unsupported
+from ..contract import Unsupported
 
 MODES = (
     "good",
@@ -26,6 +26,7 @@ MODES = (
     "greedy",
     "crowded",
 )
+LAYERS = ("dense", "sigmoid")
 FAULT_STEP = 3
 ENGINE_STEPS = 300  # that the engine of the mode `early` takes before it makes the caller wait
 
@@ -34,10 +35,10 @@ def versions():
     return {"framework_version": "1.0", "blas": "numpy's"}
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
-    if mode == "unable":
+def build(job):
+    if job.mode == "unable":
         raise Unsupported("the stand-in has no layer of this kind")
-    return Trainer(spec, weights, inputs, labels, mode, threads)
+    return Trainer(job)
 
 
 def burn():
@@ -59,15 +60,13 @@ class Later:
 
 class Trainer:
     settings = {"kind": "stand-in"}
-    frozen_parameters = 0
     last_loss = None
 
-    def __init__(self, spec, weights, inputs, labels, mode, threads):
-        self.nodes = spec["nodes"]
-        self.rate = spec["optimiser"]["learning_rate"]
-        self.values, self.inputs, self.labels = weights, inputs, labels
-        self.full_size = inputs.shape[1] == 100
-        self.mode, self.threads, self.steps = mode, threads, 0
+    def __init__(self, job):
+        self.nodes, self.rate, mode = job.spec["nodes"], job.learning_rate, job.mode
+        self.values, self.inputs, self.labels = job.weights, job.inputs, job.labels
+        self.full_size = job.inputs.shape[1] == 100
+        self.mode, self.threads, self.steps = mode, job.threads, 0
         self.queue = queue.Queue(ENGINE_STEPS) if mode == "early" and self.full_size else None
         if self.queue:
             threading.Thread(target=self._work_off, daemon=True).start()
@@ -75,7 +74,7 @@ class Trainer:
             if mode == "greedy":
                 os.sched_setaffinity(0, range(os.cpu_count()))
             threading.Thread(target=burn, daemon=True).start()
-        self.parameters = sum(value.size for value in weights.values()) - (
+        self.parameters = sum(value.size for value in self.values.values()) - (
             mode == "narrow" and self.full_size
         )
 

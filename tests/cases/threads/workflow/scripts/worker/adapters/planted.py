@@ -3,12 +3,16 @@
 from . import mxnet
 
 MODES = ("graph", "early")
+LAYERS = mxnet.LAYERS
+LAYOUT = mxnet.LAYOUT
 versions = mxnet.versions
 
 
-def build(spec, weights, inputs, labels, mode, threads, device):
-    trainer = mxnet.build(spec, weights, inputs, labels, "graph", threads, device)
-    if mode == "early":
+def build(job):
+    early = job.mode == "early"
+    job.mode = "graph"
+    trainer = mxnet.build(job)
+    if early:
         trainer.run = lambda steps: run(trainer, steps)
     return trainer
 

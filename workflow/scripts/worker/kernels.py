@@ -1,17 +1,44 @@
-"""OpenBLAS, for frameworks that cannot be asked: what it says of itself, and kernels that an old one does not find."""
+"""Libraries of matrix products that take slow code on processors which they do not know, until they are told.
+
+They look when they are loaded, so an adapter names the library in `KERNELS` and the worker calls `choose` before it
+imports the adapter. Plain Python that 3.6 can import: standard library.
+"""
 
 import ctypes
+import importlib
 import os
 
-# Kernels that use AVX2, under the names that `openblas_get_corename` gives them.
+# OpenBLAS's kernels that use AVX2, under the names that `openblas_get_corename` gives them.
 WITH_AVX2 = ("Haswell", "Zen", "SkylakeX", "Cooperlake", "SapphireRapids", "Excavator")
 
 
-def find_kernels(load):
-    """Makes an OpenBLAS that is older than the processor take kernels with AVX2; call it before the library is loaded.
+def choose(library):
+    """Has a library take code for AVX2 on a processor that has it; returns what was done.
 
-    A processor that it does not know is one of 2007 to it, which takes 2.3 times as long for a product here. It reads
-    OPENBLAS_CORETYPE when it is loaded, so a child loads it first, with `load()`, to see. Returns what was done.
+    "mkl" is an MKL up to 2020.0, "openblas:X" an OpenBLAS that comes with X, a module or a shared library.
+    """
+    name, _, loaded_by = library.partition(":")
+    return {"mkl": _choose_mkl, "openblas": _choose_openblas}[name](*filter(None, [loaded_by]))
+
+
+def _choose_mkl():
+    """MKL asks for the maker's name first, and takes code for SSE where that is not Intel."""
+    with open("/proc/cpuinfo") as lines:
+        facts = {name.strip(): value for name, _, value in (line.partition(":") for line in lines)}
+    if (
+        "Intel" in facts["vendor_id"]
+        or " avx2" not in facts["flags"]
+        or "MKL_DEBUG_CPU_TYPE" in os.environ
+    ):
+        return "MKL's own choice"
+    os.environ["MKL_DEBUG_CPU_TYPE"] = "5"
+    return "AVX2, set since MKL takes it by itself on Intel's processors only"
+
+
+def _choose_openblas(loaded_by):
+    """A processor that it does not know is one of 2007 to it, which takes 2.3 times as long for a product here.
+
+    A child loads it first, to see.
     """
     with open("/proc/cpuinfo") as lines:
         able = any(line.startswith("flags") and " avx2" in line for line in lines)
@@ -19,7 +46,10 @@ def find_kernels(load):
         return "OpenBLAS's own choice"
     child = os.fork()
     if not child:
-        load()
+        if ".so" in loaded_by:
+            ctypes.CDLL(loaded_by)
+        else:
+            importlib.import_module(loaded_by)
         os._exit(
             any(
                 _text(library, "get_corename", suffix) not in WITH_AVX2
@@ -32,7 +62,7 @@ def find_kernels(load):
     return "Haswell, set since OpenBLAS does not know this processor"
 
 
-def describe():
+def describe_openblas():
     """Version and kernel of each loaded OpenBLAS, as one string; "" where there is none."""
     return "; ".join(
         "{} runs {}".format(

@@ -1,0 +1,121 @@
+"""What adapters declare: read without their frameworks, checked once, and arrays as each of them wants them."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from defects import stand_in
+
+from steptime import networks
+from worker import building, contract, data
+from worker.layout import Layout
+
+ROOT = Path(__file__).parents[2]
+CATALOGUE = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
+FRAMEWORKS = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
+ADAPTERS = sorted(
+    path.stem for path in Path(contract.FOLDER).glob("*.py") if not path.stem.startswith("_")
+)
+
+
+def job(network="lstm32", adapter="torch", **changes):
+    """A job that times a network with an adapter."""
+    spec = networks.specify(network, CATALOGUE, narrow=True)
+    asked = stand_in.job(spec) | {"task": "step", "adapter": adapter, "device": "cpu"}
+    return asked | {"mode": contract.declared(adapter)["MODES"][0]} | changes
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_every_adapter_declares_what_the_catalogue_and_the_layers_know(adapter):
+    has = contract.declared(adapter)
+    kinds = {
+        node["op"] for name in CATALOGUE for node in networks.specify(name, CATALOGUE)["nodes"]
+    }
+    assert adapter == "absent" or set(has["LAYERS"]) <= kinds
+    for entry in FRAMEWORKS.values():
+        for environment in entry["environments"]:
+            used = entry | entry.get("differing", {}).get(environment, {})
+            assert used["adapter"] != adapter or set(used["modes"]) <= set(has["MODES"])
+    assert not set(has["REASONS"]) & {*has["DEVICES"], *has["TASKS"], *has["OPTIMISERS"]}
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (job("mnist", "jax"), "the adapter jax has no optimiser 'adadelta'; it has sgd"),
+        (job(mode="xla"), "the adapter torch has no mode 'xla'; it has eager, compiled"),
+        (job(precision="bfloat16"), "has no precision 'bfloat16'; it has float32"),
+        (job(exchange="sync"), "has no exchange 'sync'"),
+        (job(adapter="jax", task="training"), "the adapter jax has no task 'training'"),
+        (job("fcn5", "singa", device="gpu"), "the wheel of SINGA is built without CUDA"),
+        (job("fcn5", "torch") | {"adapter": "nowhere"}, "there is no adapter 'nowhere'"),
+    ],
+)
+def test_a_job_that_asks_for_more_is_refused_before_the_framework_is_imported(asked, words):
+    with pytest.raises(contract.Unsupported, match=words.replace("(", r"\(")):
+        building.load(asked)
+    assert not {"torch", "jax", "singa"} & set(sys.modules)
+
+
+def test_a_layer_that_is_not_declared_is_refused():
+    asked = job()
+    asked["spec"]["nodes"][0]["op"] = "attention"
+    with pytest.raises(contract.Unsupported, match="torch has no layer 'attention'; it has dense"):
+        building.load(asked)
+
+
+def test_a_network_on_real_images_is_proven_where_it_can_be_trained_alone():
+    plain = job("mnist", "jax", task="proof")
+    plain["spec"]["optimiser"] = {"name": "sgd", "learning_rate": 0.1}
+    with pytest.raises(contract.Unsupported, match="has no task 'training'; it has step"):
+        building.load(plain)
+
+
+def test_what_a_module_leaves_out_is_said():
+    with pytest.raises(NotImplementedError, match="the trainer has no 'weights', 'threads'"):
+        contract.complete(
+            type("Trainer", (), {"run": 0, "parameters": 0, "settings": 0}),
+            "the trainer",
+            ("run", "weights", "threads", "settings", "parameters"),
+        )
+
+
+@pytest.mark.parametrize("adapter", [name for name in ADAPTERS if name != "absent"])
+@pytest.mark.parametrize("network", ["alexnet", "lstm32"])
+def test_parameters_find_their_way_back(adapter, network):
+    spec = networks.specify(network, CATALOGUE, narrow=True)
+    has = contract.declared(adapter)
+    for mode in has["MODES"]:
+        layout = Layout(spec, contract.of_mode(has["LAYOUT"], mode))
+        for name, value in data.initial_weights(spec).items():
+            back = layout.leave(name, np.ravel(layout.enter(name, value)))
+            assert np.array_equal(back, value), name
+
+
+def test_an_arranged_network_computes_what_the_neutral_one_does():
+    spec = networks.specify("alexnet", CATALOGUE, narrow=True)
+    layout = Layout(spec, {"images": "channels last", "dense": "units first"})
+    images, _ = data.synthetic_batch(spec, 2)
+    assert np.array_equal(layout.inputs(images), np.moveaxis(images, 1, -1))
+    # The weight behind the flattened images, whose inputs stand in another order then.
+    node = next(node for node in spec["nodes"] if node["op"] == "dense")
+    shape = next(n["in_shape"] for n in spec["nodes"] if n["op"] == "flatten")
+    maps = np.random.default_rng(0).random((2, *shape), np.float32)
+    weight = data.initial_weights(spec)[f"{node['name']}/weight"]
+    turned = layout.enter(f"{node['name']}/weight", weight)
+    rows = np.moveaxis(maps, 1, -1).reshape(2, -1)
+    assert np.allclose(rows @ turned.T, maps.reshape(2, -1) @ weight, atol=1e-5)
+
+
+def test_gates_and_steps_stand_as_they_are_wanted():
+    spec = networks.specify("lstm32", CATALOGUE, narrow=True)
+    layout = Layout(spec, {"sequences": "steps first", "lstm": "units first", "gates": "ifog"})
+    words, labels = data.synthetic_batch(spec, 3)
+    assert np.array_equal(layout.inputs(words), words.T) and layout.inputs(words).flags.c_contiguous
+    assert np.array_equal(layout.labels(labels), labels.T)
+    name = next(name for name in layout.names if name.endswith("recurrent"))
+    value = data.initial_weights(spec)[name]
+    i, f, g, o = np.split(value, 4, axis=1)
+    assert np.array_equal(layout.enter(name, value), np.concatenate([i, f, o, g], 1).T)

@@ -1,0 +1,111 @@
+"""Arrays as an adapter wants them, and back: the specification's are neutral.
+
+Neutral are inputs and labels with the batch first, images (channels, height, width), kernels (out, in, height, width),
+matrices (in, units), and the four gates of an LSTM side by side as i, f, g, o. An adapter that wants them otherwise
+says so in its `LAYOUT`:
+
+    "sequences": "steps first"      inputs (steps, batch ...) and labels (steps, batch)
+    "images": "channels last"       inputs (batch, height, width, channels), and kernels as below
+    "kernels": "channels last"      (height, width, in, out)
+    "dense", "lstm": "units first"  matrices (units, in) of these layers
+    "gates": "ifog"                 another order of the gates
+
+Plain Python that 3.6 can import: standard library and numpy.
+"""
+
+import numpy as np
+
+GATES = "ifgo"
+# Operations whose features stand where those of their input stand.
+_KEEPS_PLACES = ("relu", "sigmoid", "dropout", "add")
+
+
+class Layout(object):
+    """The way of the arrays of a specification into an adapter's layout (`wanted`) and back."""
+
+    def __init__(self, spec, wanted):
+        self._kind = spec["input"]["kind"]
+        self._steps_first = wanted.get("sequences") == "steps first"
+        self._channels_last = wanted.get("images") == "channels last"
+        shapes = {parameter["name"]: parameter["shape"] for parameter in spec["parameters"]}
+        flattened = _flattened_images(spec) if self._channels_last else {}
+        nodes = {node["name"]: node for node in spec["nodes"]}
+        self.names = list(shapes)
+        self._homes = {}
+        for name, shape in shapes.items():
+            node = nodes[name.split("/")[0]]
+            image = flattened.get(node["inputs"][0])
+            self._homes[name] = _Home(node["op"], name.split("/")[1], shape, image, wanted)
+
+    def inputs(self, inputs):
+        """Inputs of a mini-batch, in one piece of memory."""
+        if self._kind == "image" and self._channels_last:
+            inputs = inputs.transpose(0, 2, 3, 1)
+        elif self._kind not in ("image", "dense") and self._steps_first:
+            inputs = inputs.swapaxes(0, 1)
+        return np.ascontiguousarray(inputs)
+
+    def labels(self, labels):
+        """Labels of a mini-batch, in one piece of memory: (batch,), or one for each step of each sample."""
+        return np.ascontiguousarray(labels.T if self._steps_first else labels)
+
+    def enter(self, name, value):
+        """A parameter's neutral array in the adapter's layout: a view where it can be one."""
+        return self._homes[name].enter(value)
+
+    def leave(self, name, value):
+        """The way back: the neutral array, a view where it can be one."""
+        return self._homes[name].leave(value)
+
+
+class _Home(object):
+    """The layout of one parameter: split into `split`, its axes turned, and given the shape `inside`.
+
+    `image` is the shape (channels, height, width) that was flattened into the inputs of a dense layer. Turning that
+    layer's weight once costs a step nothing.
+    """
+
+    def __init__(self, op, role, shape, image, wanted):
+        self._shape, split, axes = list(shape), list(shape), list(range(len(shape)))
+        order = wanted.get("gates", GATES) if op == "lstm" else GATES
+        self._gates = [GATES.index(gate) for gate in order] if order != GATES else None
+        kernels = wanted.get("kernels") or wanted.get("images")
+        if op == "conv" and role == "weight" and kernels == "channels last":
+            axes = [2, 3, 1, 0]
+        elif op == "dense" and role == "weight" and image:
+            split, axes = list(image) + [shape[1]], [1, 2, 0, 3]
+        self._split, self._axes = split, axes
+        self._inside = [split[axis] for axis in axes] if len(split) == len(shape) else list(shape)
+        self._turned = wanted.get(op) == "units first" and len(shape) == 2
+
+    def enter(self, value):
+        if self._gates:
+            value = _ordered(value, self._gates)
+        if self._axes != sorted(self._axes):
+            value = value.reshape(self._split).transpose(self._axes)
+            value = np.ascontiguousarray(value.reshape(self._inside))
+        return value.T if self._turned else value
+
+    def leave(self, value):
+        value = value.reshape(self._inside[::-1]).T if self._turned else value
+        if self._axes != sorted(self._axes):
+            value = value.reshape([self._split[axis] for axis in self._axes])
+            value = np.ascontiguousarray(value.transpose(np.argsort(self._axes)))
+        value = value.reshape(self._shape)
+        return _ordered(value, np.argsort(self._gates)) if self._gates else value
+
+
+def _ordered(value, order):
+    """A parameter of an LSTM, (..., 4 units), with its gates in another order."""
+    return value.reshape(-1, 4, value.shape[-1] // 4)[:, order].reshape(value.shape)
+
+
+def _flattened_images(spec):
+    """{node: shape of the image} of nodes whose features are those of an image that was flattened."""
+    images = {}
+    for node in spec["nodes"]:
+        if node["op"] == "flatten":
+            images[node["name"]] = node["in_shape"]
+        elif node["op"] in _KEEPS_PLACES:
+            images[node["name"]] = images.get(node["inputs"][0])
+    return images
