@@ -60,8 +60,8 @@ def code_digest(
 ) -> str:
     """Digest of what these files do; of Python files, without what only records need that are not used.
 
-    `kinds` are the names of all records. Left out are entries of dicts whose keys are such names, where the key is not
-    `used`, and private definitions that nothing names then.
+    `kinds` are the names of all records. Left out are entries of dicts whose keys are such names, and of tuples of such
+    names, where the name is not `used`, and private definitions that nothing names then.
     """
     records = Records(frozenset(kinds), frozenset(kinds) - frozenset(used))
     summary = hashlib.sha256()
@@ -144,8 +144,7 @@ def _dump(node: Any, records: Records) -> str:
         return f"[{','.join(_dump(item, records) for item in node)}]"
     if not isinstance(node, ast.AST):
         return repr(node)
-    if isinstance(node, ast.Dict):
-        node = _without(node, records)
+    node = _without(node, records)
     fields = []
     for name, value in ast.iter_fields(node):
         if name == "body" and isinstance(value, list) and value and _is_docstring(value[0]):
@@ -155,15 +154,19 @@ def _dump(node: Any, records: Records) -> str:
     return f"{type(node).__name__}({','.join(fields)})"
 
 
-def _without(table: ast.Dict, records: Records) -> ast.Dict:
-    """A dict of records without those that are not used; any other dict as it is."""
-    keys = [key.value if isinstance(key, ast.Constant) else None for key in table.keys]
-    if not records.unused.intersection(keys) or not records.kinds.issuperset(keys):
-        return table
-    kept = [number for number, key in enumerate(keys) if key not in records.unused]
-    return ast.Dict(
-        [table.keys[number] for number in kept], [table.values[number] for number in kept]
-    )
+def _without(node: Any, records: Records) -> Any:
+    """A dict of records, or a tuple of their names, without those that are not used; anything else as it is."""
+    if not isinstance(node, ast.Dict | ast.Tuple):
+        return node
+    listed = node.keys if isinstance(node, ast.Dict) else node.elts
+    names = [item.value if isinstance(item, ast.Constant) else None for item in listed]
+    if not records.unused.intersection(names) or not records.kinds.issuperset(names):
+        return node
+    kept = [number for number, name in enumerate(names) if name not in records.unused]
+    left = [listed[number] for number in kept]
+    if isinstance(node, ast.Tuple):
+        return ast.Tuple(left, node.ctx)
+    return ast.Dict(left, [node.values[number] for number in kept])
 
 
 def _reached(body: list[ast.stmt], records: Records) -> list[ast.stmt]:
@@ -196,8 +199,7 @@ def _defines(node: ast.stmt) -> list[str]:
 
 
 def _names(node: ast.AST, records: Records) -> Iterator[str]:
-    if isinstance(node, ast.Dict):
-        node = _without(node, records)
+    node = _without(node, records)
     if isinstance(node, ast.Name):
         yield node.id
     for child in ast.iter_child_nodes(node):

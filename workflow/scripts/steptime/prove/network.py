@@ -66,19 +66,9 @@ def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> 
         collected = Path(folder) / "collected.npz"
         outcome = run_worker(
             prefix,
-            {
+            worker_job(job, spec)
+            | {
                 "task": "proof",
-                "adapter": job["adapter"],
-                "spec": spec,
-                "mode": job["mode"],
-                "precision": "float32",
-                "batch": BATCH,
-                "threads": THREADS,
-                "device": DEVICE,
-                "rank": 0,
-                "ranks": 1,
-                "exchange": "",
-                "parameters": networks.count_parameters(spec),
                 "masks": training.mask_networks(spec),
                 "output": str(collected),
             },
@@ -95,6 +85,23 @@ def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> 
     known = compare.proof_id(spec, job["mode"], DEVICE, digest, job["worker_digest"], proof)
     status = "ok" if proof.passed else "not_equivalent"
     return {"status": status, "reason": proof.reason, "proof_id": known}, proof.details
+
+
+def worker_job(job: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
+    """What a worker must know of a small network, but for its task."""
+    return {
+        "adapter": job["adapter"],
+        "spec": spec,
+        "mode": job["mode"],
+        "precision": "float32",
+        "batch": BATCH,
+        "threads": THREADS,
+        "device": DEVICE,
+        "rank": 0,
+        "ranks": 1,
+        "exchange": "",
+        "parameters": networks.count_parameters(spec),
+    }
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:

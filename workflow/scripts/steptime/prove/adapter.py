@@ -1,0 +1,188 @@
+"""Says in words what an adapter lacks and what it gets wrong.
+
+    python -m steptime prove.adapter --adapter torch [--environment torch-2.13] [--mode eager]
+
+Tiny networks, one for each layer kind, and the narrow networks of the catalogue are proven in the environment, and a
+tiny one is timed. The exit status is 1 where something is wrong; what is missing is no fault.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from steptime import machine, networks
+from steptime.cells.measure import fill
+from steptime.environments import every, interpreter
+from steptime.networks.layers import LAYERS
+from steptime.plan import configuration
+from steptime.prove import network
+from steptime.supervisor.supervise import run_worker
+from worker import contract
+
+END = [{"dense": {"units": 5}}]
+IMAGES = {"kind": "image", "shape": [3, 8, 8]}
+WORDS = {"kind": "tokens", "shape": [4], "vocabulary": 11}
+CONV = {"conv": {"channels": 4, "kernel": 3, "padding": 1}}
+# The smallest network with a layer of each kind that says something of it: (input, layers).
+TINY = {
+    "dense": ({"kind": "dense", "shape": [6]}, END),
+    "sigmoid": ({"kind": "dense", "shape": [6]}, [*END, "sigmoid", *END]),
+    "relu": ({"kind": "dense", "shape": [6]}, [*END, "relu", *END]),
+    "conv": (IMAGES, [CONV, "flatten", *END]),
+    "flatten": (IMAGES, ["flatten", *END]),
+    "max_pool": (IMAGES, [CONV, {"max_pool": {"kernel": 2, "stride": 2}}, "flatten", *END]),
+    "global_average_pool": (IMAGES, [CONV, "global_average_pool", *END]),
+    "batch_norm": (IMAGES, [CONV, "batch_norm", "flatten", *END]),
+    "add": (IMAGES, [CONV, {"residual": {"layers": [CONV]}}, "flatten", *END]),
+    "embedding": (WORDS, [{"embedding": {"units": 6}}, *END]),
+    "lstm": (WORDS, [{"embedding": {"units": 6}}, {"lstm": {"units": 5}}, *END]),
+}
+SAMPLING = {"budget_seconds": 1.0, "precision": 0.1, "least_samples": 3}
+LIMIT_SECONDS = 300
+LIMIT_BYTES = 4 * 2**30
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description="Say what an adapter lacks and gets wrong.")
+    parser.add_argument("--adapter", required=True, help="name of a module of worker/adapters")
+    parser.add_argument("--environment", help="default: the first one of this adapter")
+    parser.add_argument("--mode", help="default: the environment's first")
+    options = parser.parse_args()
+    try:
+        loaded = configuration.load(Path(), {"grid": every.GRID})
+        has = contract.declared(options.adapter)
+        environment = options.environment or _environment_of(loaded, options.adapter)
+        entry = loaded.entry_of(environment)
+    except (configuration.ConfigurationError, contract.Unsupported) as error:
+        sys.exit(f"{error}.".replace("..", "."))
+    _make(environment)
+    job = {
+        "environment": environment,
+        "adapter": options.adapter,
+        "mode": options.mode or entry["modes"][0],
+        "variables": entry.get("variables", {}),
+        "worker_digest": "",
+    }
+    print(f"{options.adapter} in {environment}, {job['mode']}:")
+    missing, wrong = list(lacks(options.adapter, has, loaded.networks, entry)), []
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "worker.log"
+        for title, spec in examples(has, loaded.networks):
+            said = verdict(job, spec, log)
+            print(f"  {title:24} {said or 'the same network'}", flush=True)
+            wrong += [f"{title}: {said}"] if said else []
+        said = time_tiny(job, log)
+        print(f"  {'timing':24} {said or 'takes samples'}")
+        wrong += [f"timing: {said}"] if said else []
+    for sentence in missing:
+        print(f"Missing: {sentence}.")
+    for sentence in wrong:
+        print(f"Wrong: {sentence}.")
+    if wrong:
+        sys.exit(1)
+    print(f"What {options.adapter} declares, it does.")
+
+
+def lacks(
+    adapter: str, has: dict[str, Any], catalogue: dict[str, Any], entry: dict[str, Any]
+) -> Iterator[str]:
+    """What an adapter does not declare, with the networks that are not to be had for it, one sentence each."""
+    if not has["MODES"]:
+        yield "declares no MODES"
+    elif unknown := [mode for mode in entry["modes"] if mode not in has["MODES"]]:
+        yield f"has no mode {', '.join(unknown)}, which config/frameworks.yaml asks for"
+    if has["LAYERS"] is None:
+        yield "declares no LAYERS"
+    for kind in sorted(set(LAYERS) - set(has["LAYERS"] or LAYERS)):
+        used = [name for name in catalogue if kind in _uses(name, catalogue)]
+        yield f"has no layer {kind}{_not_to_be_had(used)}"
+    if "training" not in has["TASKS"]:
+        trained = [name for name in catalogue if "dataset" in networks.resolve(name, catalogue)]
+        yield f"has no task training{_not_to_be_had(trained)}"
+
+
+def _not_to_be_had(names: list[str]) -> str:
+    verb = "is" if len(names) == 1 else "are"
+    return f": {', '.join(names)} {verb} not to be had" if names else ""
+
+
+def _uses(name: str, catalogue: dict[str, Any]) -> set[str]:
+    return {node["op"] for node in networks.specify(name, catalogue, narrow=True)["nodes"]}
+
+
+def examples(has: dict[str, Any], catalogue: dict[str, Any]) -> Iterator[tuple[str, dict]]:
+    """Title and specification of everything that an adapter which declares this can be proven on."""
+    kinds = list(LAYERS) if has["LAYERS"] is None else has["LAYERS"]
+    specs = {f"layer {kind}": tiny(kind) for kind in kinds if kind in TINY}
+    specs |= {
+        name: networks.specify(name, catalogue, narrow=True)
+        for name, entry in catalogue.items()
+        if "variant_of" not in entry
+    }
+    for title, spec in specs.items():
+        trained = "dataset" in spec and "training" not in has["TASKS"]
+        if not trained and {node["op"] for node in spec["nodes"]} <= set(kinds):
+            yield title, spec
+
+
+def tiny(kind: str) -> dict[str, Any]:
+    """The specification of the tiny network of a layer kind."""
+    source, layers = TINY[kind]
+    entry = {"input": source, "sizes": {}, "narrow": {}, "layers": layers, "learning_rate": 0.05}
+    return networks.specify("tiny", {"tiny": entry})
+
+
+def verdict(job: dict[str, Any], spec: dict[str, Any], log: Path) -> str:
+    """What is wrong with a framework's network, "" where nothing is."""
+    found, _ = network.prove(job, spec, "", log)
+    return "" if found["status"] == "ok" else _plain(found["reason"])
+
+
+def time_tiny(job: dict[str, Any], log: Path) -> str:
+    """What is wrong with timing a tiny network, "" where nothing is."""
+    prefix = interpreter.prefix_of(job["environment"])
+    outcome = run_worker(
+        prefix,
+        network.worker_job(job, tiny("dense")) | {"task": "step", "sampling": SAMPLING},
+        machine.cpus_for(network.THREADS),
+        fill(job["variables"], network.THREADS, job["mode"], prefix),
+        LIMIT_SECONDS,
+        LIMIT_BYTES,
+        log,
+    )
+    return "" if outcome.status == "ok" else _plain(outcome.reason)
+
+
+def _plain(reason: str) -> str:
+    """A reason without the exception's name, where the worker has words of its own."""
+    return reason.removeprefix("NotImplementedError: ")
+
+
+def _environment_of(loaded: configuration.Configuration, adapter: str) -> str:
+    for framework in loaded.frameworks.values():
+        for environment in framework["environments"]:
+            if loaded.entry_of(environment)["adapter"] == adapter:
+                return environment
+    raise configuration.ConfigurationError(
+        f"config/frameworks.yaml: no framework has the adapter '{adapter}'; write one with an environment for it"
+    )
+
+
+def _make(environment: str) -> None:
+    """Makes an environment where it does not stand; ends the program with the reason where it cannot be."""
+    if (interpreter.prefix_of(environment) / "bin/python").exists():
+        return
+    code, printed = every.make([environment], "1", Console(stderr=True))
+    state = every.describe(environment)
+    if code or state["state"] != "ok":
+        sys.exit("\n".join([*printed[-5:], f"{environment}: {state['reason']}"]))
+
+
+if __name__ == "__main__":
+    main()
