@@ -5,9 +5,10 @@ CORES ?= all
 TARGET ?=
 GRID ?=
 ONLY ?=
+NAME ?=
 PYTHON ?=
 
-.PHONY: run test test-zoo docs report environments again reference inspect pack merge clean help venv
+.PHONY: run test test-zoo docs report environments again adapter-check reference inspect pack merge clean help venv
 
 quoted = '$(subst ','\'',$(1))'
 CHOSEN = $(if $(GRID),--config $(call quoted,grid=$(GRID)) --)
@@ -46,6 +47,10 @@ again: venv  ## measure once more the cells that were measured while something e
 			.venv/bin/snakemake --cores $(CORES) --force $(CHOSEN) $$cells && \
 			.venv/bin/snakemake --cores $(CORES) $(CHOSEN) $(TARGET); \
 		fi
+
+adapter-check: venv  ## say what an adapter lacks and what it gets wrong: make adapter-check NAME=torch
+	@workflow/scripts/launch prove.adapter --adapter $(call quoted,$(or $(NAME),$(error Name an adapter: make adapter-check NAME=torch))) \
+		$(if $(ONLY),--environment $(call quoted,$(ONLY)))
 
 reference: venv  ## write docs/reference/configuration.md anew from config/schemas/
 	@workflow/scripts/launch plan.reference > docs/reference/configuration.md

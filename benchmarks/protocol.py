@@ -1,14 +1,13 @@
 """Times one network in one process by a named protocol; runs in a framework's environment for time_to_number.py.
 
-python protocol.py < job.json > answer.json      job: {protocol, adapter, spec, batch, threads, mode, sampling}
+python protocol.py < job.json > answer.json      job: a worker's, and {protocol, sampling, answer}
 """
 
-import importlib
 import json
 import sys
 import time
 
-from worker import data, timing
+from worker import building, timing
 
 LEAST_SECONDS = 0.1  # of a value of pyperf's (its --min-time)
 
@@ -17,10 +16,12 @@ def main() -> None:
     """Prints {seconds: per mini-batch, of each sample, started: seconds of import and build, sampled: of the rest}."""
     job, clock = json.load(sys.stdin), time.perf_counter
     start = clock()
-    adapter = importlib.import_module("worker.adapters." + job["adapter"])
-    spec = job["spec"]
+    loaded, spec = building.load(job), job["spec"]
+    # The framework first, then numpy's work: the worker's own order.
+    from worker import data
+
     weights, batch = data.initial_weights(spec), data.synthetic_batch(spec, job["batch"])
-    trainer = adapter.build(spec, weights, *batch, job["mode"], job["threads"], "cpu")
+    trainer = building.make(loaded.adapter, job, spec, weights, *batch)
     built = clock()
     seconds = PROTOCOLS[job["protocol"]](trainer.run, clock, job["sampling"])
     answer = {"seconds": seconds, "started": built - start, "sampled": clock() - built}

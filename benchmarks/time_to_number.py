@@ -81,6 +81,12 @@ def timed(
     with tempfile.TemporaryDirectory() as folder:
         job = {
             "protocol": protocol,
+            "task": "step",
+            "precision": "float32",
+            "device": "cpu",
+            "rank": 0,
+            "ranks": 1,
+            "exchange": "",
             "adapter": framework["adapter"],
             "spec": networks.specify(network, loaded.networks),
             "batch": batch,
@@ -99,7 +105,7 @@ def timed(
             text=True,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            env=supervise.environment(variables, "cpu"),
+            env=supervise.environment(variables, "cpu", supervise.worker_path(folder)),
             preexec_fn=lambda: os.sched_setaffinity(0, machine.cpus_for(1)),
         )
         wall = time.monotonic() - before

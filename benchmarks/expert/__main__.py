@@ -84,6 +84,12 @@ def measure(
     entry = loaded.frameworks[framework]
     spec = networks.specify(network, loaded.networks)
     job = {
+        "task": "step",
+        "precision": "float32",
+        "device": "cpu",
+        "rank": 0,
+        "ranks": 1,
+        "exchange": "",
         "adapter": entry["adapter"],
         "spec": spec,
         "batch": networks.resolve(network, loaded.networks)["batch"],
@@ -161,7 +167,7 @@ class Side:
         self.process = subprocess.Popen(
             [prefix / "bin/python", *map(str, command)],
             cwd=HERE,
-            env=supervise.environment(variables, "cpu"),
+            env=supervise.environment(variables, "cpu", supervise.worker_path(self.scratch.name)),
             preexec_fn=prepare,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

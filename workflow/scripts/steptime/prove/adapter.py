@@ -27,6 +27,7 @@ from worker import contract
 END = [{"dense": {"units": 5}}]
 IMAGES = {"kind": "image", "shape": [3, 8, 8]}
 WORDS = {"kind": "tokens", "shape": [4], "vocabulary": 11}
+EMBEDDING = {"embedding": {"vocabulary": 11, "units": 6}}
 CONV = {"conv": {"channels": 4, "kernel": 3, "padding": 1}}
 # The smallest network with a layer of each kind that says something of it: (input, layers).
 TINY = {
@@ -39,8 +40,8 @@ TINY = {
     "global_average_pool": (IMAGES, [CONV, "global_average_pool", *END]),
     "batch_norm": (IMAGES, [CONV, "batch_norm", "flatten", *END]),
     "add": (IMAGES, [CONV, {"residual": {"layers": [CONV]}}, "flatten", *END]),
-    "embedding": (WORDS, [{"embedding": {"units": 6}}, *END]),
-    "lstm": (WORDS, [{"embedding": {"units": 6}}, {"lstm": {"units": 5}}, *END]),
+    "embedding": (WORDS, [EMBEDDING, *END]),
+    "lstm": (WORDS, [EMBEDDING, {"lstm": {"units": 5}}, *END]),
 }
 SAMPLING = {"budget_seconds": 1.0, "precision": 0.1, "least_samples": 3}
 LIMIT_SECONDS = 300
@@ -70,7 +71,8 @@ def main() -> None:
         "worker_digest": "",
     }
     print(f"{options.adapter} in {environment}, {job['mode']}:")
-    missing, wrong = list(lacks(options.adapter, has, loaded.networks, entry)), []
+    missing = list(lacks(has, loaded.networks, entry))
+    wrong = [f"declares no {name}" for name in ("MODES", "LAYERS") if not has[name]]
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "worker.log"
         for title, spec in examples(has, loaded.networks):
@@ -89,16 +91,11 @@ def main() -> None:
     print(f"What {options.adapter} declares, it does.")
 
 
-def lacks(
-    adapter: str, has: dict[str, Any], catalogue: dict[str, Any], entry: dict[str, Any]
-) -> Iterator[str]:
+def lacks(has: dict[str, Any], catalogue: dict[str, Any], entry: dict[str, Any]) -> Iterator[str]:
     """What an adapter does not declare, with the networks that are not to be had for it, one sentence each."""
-    if not has["MODES"]:
-        yield "declares no MODES"
-    elif unknown := [mode for mode in entry["modes"] if mode not in has["MODES"]]:
+    unknown = [mode for mode in entry["modes"] if mode not in has["MODES"]]
+    if unknown and has["MODES"]:
         yield f"has no mode {', '.join(unknown)}, which config/frameworks.yaml asks for"
-    if has["LAYERS"] is None:
-        yield "declares no LAYERS"
     for kind in sorted(set(LAYERS) - set(has["LAYERS"] or LAYERS)):
         used = [name for name in catalogue if kind in _uses(name, catalogue)]
         yield f"has no layer {kind}{_not_to_be_had(used)}"
@@ -118,7 +115,7 @@ def _uses(name: str, catalogue: dict[str, Any]) -> set[str]:
 
 def examples(has: dict[str, Any], catalogue: dict[str, Any]) -> Iterator[tuple[str, dict]]:
     """Title and specification of everything that an adapter which declares this can be proven on."""
-    kinds = list(LAYERS) if has["LAYERS"] is None else has["LAYERS"]
+    kinds = has["LAYERS"] or ()
     specs = {f"layer {kind}": tiny(kind) for kind in kinds if kind in TINY}
     specs |= {
         name: networks.specify(name, catalogue, narrow=True)
