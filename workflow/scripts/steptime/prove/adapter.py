@@ -173,7 +173,7 @@ def _environment_of(loaded: configuration.Configuration, adapter: str) -> str:
 
 def _make(environment: str) -> None:
     """Makes an environment where it does not stand; ends the program with the reason where it cannot be."""
-    if (interpreter.prefix_of(environment) / "bin/python").exists():
+    if (interpreter.folder(environment) / "bin/python").exists():
         return
     code, printed = every.make([environment], "1", Console(stderr=True))
     state = every.describe(environment)
