@@ -128,7 +128,7 @@ def code_of(tmp_path, monkeypatch):
 
 
 def changed_by(code_of, path, before, after):
-    """The networks of which something is timed, and those of which something is proven again after an edit."""
+    """The networks of which something is timed again after an edit, and those proven again."""
     scripts, digests_of = code_of
     old = {name: digests_of(name) for name in PROVEN}
     text = (scripts / path).read_text() if (scripts / path).exists() else ""
@@ -177,7 +177,8 @@ def test_every_version_of_python_gives_the_same_digests(version):
     python = interpreter.find(version, lambda *_: subprocess.CompletedProcess([], 1, ""))
     if python is None:
         pytest.skip(f"there is no Python {version} on this machine")
-    program = "from steptime.plan.digests import *; print(program_digest('steptime.plan.digests', 'worker.__main__'))"
+    names = "'steptime.plan.digests', 'worker.__main__'"
+    program = f"from steptime.plan.digests import *; print(program_digest({names}))"
     environment = os.environ | {"PYTHONPATH": str(digests.SCRIPTS)}
     printed = [
         subprocess.run(

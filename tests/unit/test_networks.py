@@ -12,9 +12,9 @@ from worker import data
 
 CATALOGUE = yaml.safe_load((Path(__file__).parents[2] / "config" / "networks.yaml").read_text())
 
-# Of every network: digests of its specification and of the narrow one, layers, operations and bytes of
-# a step on 7 samples, and the narrow one's loss in float64 after three steps on 8. Whoever changes a
-# digest has the network timed again, so it must be meant.
+# Of every network: digests of its specification and of the narrow one, layers, operations and bytes
+# of a step on 7 samples, and the narrow one's loss in float64 after three steps on 8. Whoever
+# changes a digest has the network timed again, so it must be meant.
 FACTS = """
 fcn5 6e1ce71a6e411fb3 61d90ac3b66444c9 4 4187488256 2618138624 3.4408183270773334
 fcn8 15370ebe961c6f95 44909796cf7bd006 7 4715970560 2921136128 3.0513026531599765
@@ -41,10 +41,15 @@ def facts_of(name):
     for _ in range(4):
         taken = golden.train_step(narrow, weights, *data.synthetic_batch(narrow, 8), state)
         weights = taken.updated
-    return (
-        f"{name} {digests.digest(wide)} {digests.digest(narrow)} {networks.count_layers(wide)} "
-        f"{networks.flops_per_step(wide, 7)} {networks.bytes_per_step(wide, 7)} {float(taken.loss)!r}"
-    )
+    counts = networks.flops_per_step(wide, 7), networks.bytes_per_step(wide, 7)
+    facts = [
+        name,
+        digests.digest(wide),
+        digests.digest(narrow),
+        networks.count_layers(wide),
+        *counts,
+    ]
+    return " ".join(map(str, [*facts, float(taken.loss)]))
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
@@ -58,19 +63,21 @@ def test_a_network_stays_what_was_timed(name):
 
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_parameters(name):
-    """`parameters` was counted by hand from the layers that the papers' authors used (docs/reference/networks.md)."""
+    """`parameters` was counted by hand, from the layers that the papers' authors used."""
     spec = networks.specify(name, CATALOGUE)
     assert networks.count_parameters(spec) == networks.resolve(name, CATALOGUE)["parameters"]
 
 
 def test_every_layer_kind_loss_and_optimiser_is_in_a_network():
-    """So that it is proven: its gradient against finite differences, its line of an adapter against its record."""
+    """So that its gradient is tested against finite differences, and adapters against it."""
     specs = [networks.specify(name, CATALOGUE) for name in CATALOGUE]
     assert set.union(*map(networks.used_records, specs)) == networks.RECORDS
 
 
 def test_resnet50_costs_what_its_authors_say():
-    """3.8e9 multiply-adds forward (He et al. 2015, table 1) with the stride in the 1x1; 4.1e9 with it in the 3x3."""
+    """3.8e9 multiply-adds forward (He et al. 2015, table 1) with the stride in the 1x1; 4.1e9 with
+    it in the 3x3.
+    """
     flops = networks.flops_per_step(networks.specify("resnet50", CATALOGUE), 1)
     first = 2 * 64 * 3 * 49 * 112 * 112
     assert (flops + first) / 6 == pytest.approx(4.09e9, rel=0.01)
@@ -92,7 +99,7 @@ def test_the_narrow_version_has_the_same_layers():
 
 
 def test_start_values_depend_on_nothing_but_the_seed():
-    """The digits stand here because they must never change: proofs and first losses hang on them."""
+    """The digits stand here because they must never change: proofs and losses hang on them."""
     spec = networks.specify("fcn5", CATALOGUE, narrow=True)
     weights = data.initial_weights(spec)
     assert weights["dense1/weight"].dtype == "float32"
@@ -175,6 +182,7 @@ SGD = {"name": "sgd", "learning_rate": 0.1}
         ([{"conv": {"channels": 3}}], {}, "layer 'conv1' lacks 'kernel'; write kernel:"),
         ([{"conv": {"channels": 3, "kernel": 9}}], {}, "'conv1' does not fit .*window of 9 on 8"),
         ([{"relu": {"name": "lef"}}, ADD], {}, "the input 'left', but no .*; write 'lef'"),
+        (["relu", {"relu": {"inputs": ["input"]}}], {}, "takes the output of layer 'relu1'; give"),
         (["add"], {}, "layer 'add1' takes 2 inputs and has 1; write add: {inputs"),
         ([{"relu": {"inputs": ["input", "input"]}}], {}, "'relu1' takes 1 input and has 2"),
         (

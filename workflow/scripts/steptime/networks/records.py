@@ -1,4 +1,6 @@
-"""Records that are found by name: each is a constant of a module of its own in a package that lists its folder."""
+"""Records that are found by name: each is a constant of a module of its own in a package that lists
+its folder.
+"""
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,7 +10,9 @@ from typing import Any
 
 
 class Records(Mapping[str, Any]):
-    """By module name, the constant that every module of a package has; a module is imported when it is asked for."""
+    """By module name, the constant that every module of a package has; a module is imported when it
+    is asked for.
+    """
 
     def __init__(self, package: str, folders: Iterable[str], constant: str) -> None:
         self.package, self.constant = package, constant
@@ -39,7 +43,7 @@ class Records(Mapping[str, Any]):
 
 
 def write_instead(name: str, known: Iterable[str]) -> str:
-    """What to write in place of a name that does not exist: the nearest known one, or one of all."""
+    """What to write in place of an unknown name: the nearest known one, or one of all."""
     known = sorted(known)
     near = difflib.get_close_matches(name, known, 1)
     return f"write '{near[0]}'" if near else f"write one of {', '.join(known)}"

@@ -1,18 +1,22 @@
-"""The neutral specification of a network: what every adapter builds, and what every check is held against.
+"""The neutral specification of a network: what every adapter builds, and what every check is held
+against.
 
-`specify` expands an entry of `config/networks.yaml` into plain data (it travels to the worker as JSON):
+`specify` expands an entry of `config/networks.yaml` into plain data (it travels to the worker as
+JSON):
 
-    {"network": "fcn5", "input": {"kind": "dense", "shape": [26752]}, "nodes": [...], "parameters": [...],
+    {"network": "fcn5", "input": {"kind": "dense", "shape": [26752]},
+     "nodes": [...], "parameters": [...],
      "loss": "softmax_cross_entropy", "optimiser": {"name": "sgd", "learning_rate": 0.01}}
 
-A network that is trained on real images has besides `dataset`, the name of the whole data set, and `epochs`, how many
-at most; its optimiser may have `after_epochs`, [[epochs, learning rate from then on] ...], and `decay` (see
-`worker.tasks.training`).
+A network that is trained on real images has besides `dataset`, the name of the whole data set, and
+`epochs`, how many at most; its optimiser may have `after_epochs`, [[epochs, learning rate from then
+on] ...], and `decay` (see `worker.tasks.training`).
 
-A node is `{"name", "op", "inputs", "in_shape", "shape", ...}`; `inputs` names earlier nodes or "input", and the shapes
-are those of one sample, channels first: (features,), (channels, height, width) or (steps, features). The last node
-gives the logits. A parameter is `{"name": "<node>/<role>", "shape", "bound", "centre"}` in the neutral layout that the
-record of its kind tells of (`steptime.networks.layers`). The loss is the mean over all labels of the batch.
+A node is `{"name", "op", "inputs", "in_shape", "shape", ...}`; `inputs` names earlier nodes or
+"input", and the shapes are those of one sample, channels first: (features,), (channels, height,
+width) or (steps, features). The last node gives the logits. A parameter is `{"name":
+"<node>/<role>", "shape", "bound", "centre"}` in the neutral layout that the record of its kind
+tells of (`steptime.networks.layers`). The loss is the mean over all labels of the batch.
 
 The language of layers is told in docs/reference/networks.md.
 """
@@ -40,8 +44,8 @@ RECORDS = frozenset([*LAYERS, *LOSSES, *optimisers.OPTIMISERS])
 def specify(name: str, catalogue: dict[str, Any], narrow: bool = False) -> dict[str, Any]:
     """Specification of the network `name` of the catalogue (the parsed `config/networks.yaml`).
 
-    With `narrow`, the small version of the same structure. Raises ValueError, in one sentence, for whatever does not
-    exist or does not fit.
+    With `narrow`, the small version of the same structure. Raises ValueError, in one sentence, for
+    whatever does not exist or does not fit.
     """
     entry = resolve(name, catalogue)
     sizes = dict(entry["sizes"], **(entry["narrow"] if narrow else {}))
@@ -55,6 +59,7 @@ def specify(name: str, catalogue: dict[str, Any], narrow: bool = False) -> dict[
                 raise ValueError(f"the key '{key}' of 'narrow' is none of 'sizes'; {instead}")
         builder = _Builder(entry["input"], sizes)
         builder.add_all(entry["layers"])
+        builder.check_ends()
         if loss not in LOSSES:
             raise ValueError(f"there is no loss '{loss}'; {write_instead(loss, LOSSES)}")
         optimisers.check(optimiser)
@@ -113,9 +118,8 @@ class _Builder:
         if not isinstance(value, str):
             return value
         if value not in self.sizes:
-            raise ValueError(
-                f"the size '{value}' is not defined; write one of {', '.join(sorted(self.sizes))} or a number"
-            )
+            known = ", ".join(sorted(self.sizes))
+            raise ValueError(f"the size '{value}' is not defined; write one of {known} or a number")
         return self.sizes[value]
 
     def add_all(self, layers: list[Any]) -> None:
@@ -141,10 +145,10 @@ class _Builder:
             self.sizes = outer
 
     def add_residual(self, block: dict[str, Any]) -> None:
-        """Adds what the layers make of an input to what the shortcut makes of it: the input itself where there is none.
+        """What the layers make of an input, plus what the shortcut makes of it, if only itself.
 
-        Layers of the shortcut are no layers of their own in a paper's count, and a kind may start otherwise at the end
-        of a branch.
+        Layers of the shortcut are no layers of their own in a paper's count, and a kind may start
+        otherwise at the end of a branch.
         """
         _check_keys("a residual", block, ("layers",), ("shortcut",))
         entered = self.last
@@ -160,7 +164,7 @@ class _Builder:
         self.add_node("add", [main, self.last], {})
 
     def add_layer(self, kind: str, options: dict[str, Any]) -> None:
-        """A layer as it is written, which may say its inputs, and by which name others take its output."""
+        """A layer as it is written, with its inputs and its name if it says them."""
         if kind not in LAYERS:
             raise ValueError(
                 f"there is no layer '{kind}'; {write_instead(kind, [*LAYERS, *BLOCKS])}"
@@ -174,10 +178,20 @@ class _Builder:
     def node_named(self, kind: str, name: str) -> str:
         if name not in self.named:
             raise ValueError(
-                f"a layer '{kind}' takes the input '{name}', but no layer before it has this `name`; "
-                f"{write_instead(name, self.named)}"
+                f"a layer '{kind}' takes the input '{name}', but no layer before it has this "
+                f"`name`; {write_instead(name, self.named)}"
             )
         return self.named[name]
+
+    def check_ends(self) -> None:
+        """Raises ValueError for a layer that does not lead to the last one."""
+        taken = {name for node in self.nodes for name in node["inputs"]}
+        for node in self.nodes[:-1]:
+            if node["name"] not in taken:
+                raise ValueError(
+                    f"no layer takes the output of layer '{node['name']}'; give it a `name` and "
+                    "write that into the `inputs` of another, or leave it out"
+                )
 
     def add_node(self, op: str, inputs: list[str], options: dict[str, Any]) -> None:
         kind = LAYERS[op]
@@ -198,7 +212,8 @@ class _Builder:
             node["shape"] = kind.shape(node, *sources)
         except ValueError as error:
             raise ValueError(
-                f"layer '{name}' does not fit what stands before it, of shape {sources[0]} ({error})"
+                f"layer '{name}' does not fit what stands before it, of shape {sources[0]} "
+                f"({error})"
             ) from error
         self.nodes.append(node)
         self.shapes[name] = node["shape"]
@@ -208,7 +223,7 @@ class _Builder:
 def _check_keys(
     owner: str, options: dict[str, Any], needs: tuple[str, ...], others: tuple[str, ...]
 ) -> None:
-    """Raises ValueError for a key that its owner has not, with the nearest that it has, and for one that it lacks."""
+    """Raises ValueError for a key that its owner has not, and for one that it lacks."""
     for key in options:
         if key not in needs + others:
             raise ValueError(f"{owner} has no '{key}'; {write_instead(key, needs + others)}")

@@ -1,22 +1,26 @@
-"""Windows that slide over images (batch, channels, height, width), for the layers that have them."""
+"""Windows that slide over images (batch, channels, height, width), for layers that have them."""
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from steptime.networks.layers import Node, Shape
 
-def windowed_shape(node, channels, source):
-    """(channels, height, width) of one output for each window; raises ValueError where not one fits."""
+
+def windowed_shape(node: Node, channels: int, source: Shape) -> Shape:
+    """(channels, height, width) of one output for each window; raises ValueError where not one
+    fits.
+    """
     _, height, width = source
     return [channels, _count(height, node), _count(width, node)]
 
 
-def pad(x, node, value):
+def pad(x: np.ndarray, node: Node, value: float) -> np.ndarray:
     """The images with `padding` rows and columns of a value on every side."""
     edge = (node["padding"], node["padding"])
     return np.pad(x, ((0, 0), (0, 0), edge, edge), constant_values=value)
 
 
-def windows(padded, node):
+def windows(padded: np.ndarray, node: Node) -> np.ndarray:
     """Every window of an image: (batch, channels, height, width, kernel, kernel)."""
     step = node["stride"]
     return sliding_window_view(padded, (node["kernel"], node["kernel"]), (2, 3))[
@@ -24,8 +28,10 @@ def windows(padded, node):
     ]
 
 
-def fold(pieces, shape, node):
-    """The transpose of `pad` and `windows`: sums (batch, channels, height, width, kernel**2) in place."""
+def fold(pieces: np.ndarray, shape: tuple[int, ...], node: Node) -> np.ndarray:
+    """The transpose of `pad` and `windows`: sums (batch, channels, height, width, kernel**2) in
+    place.
+    """
     step, padding, (height, width) = node["stride"], node["padding"], pieces.shape[2:4]
     total = np.zeros(shape)
     for index in range(pieces.shape[-1]):
@@ -38,7 +44,7 @@ def fold(pieces, shape, node):
     return total[:, :, padding : shape[2] - padding, padding : shape[3] - padding]
 
 
-def _count(extent, node):
+def _count(extent: int, node: Node) -> int:
     count = (extent + 2 * node["padding"] - node["kernel"]) // node["stride"] + 1
     if count < 1:
         raise ValueError(f"a window of {node['kernel']} on {extent}")

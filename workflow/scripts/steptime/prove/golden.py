@@ -1,7 +1,9 @@
-"""The golden run: training steps of a specification in float64 numpy, to hold every framework against.
+"""The golden run: training steps of a specification in float64 numpy, to hold every framework
+against.
 
-Layers, loss and optimiser are those of the records in `steptime.networks`, written from their mathematics and from
-nothing that an adapter uses. `tests/unit/test_golden.py` holds the gradients against finite differences of the loss.
+Layers, loss and optimiser are those of the records in `steptime.networks`, written from their
+mathematics and from nothing that an adapter uses. `tests/unit/test_golden.py` holds the gradients
+against finite differences of the loss.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +20,9 @@ from worker.tasks.proof import BATCH, CALLS, RECOVERY_RATE, at_rate
 
 @dataclass(frozen=True)
 class Golden:
-    """One training step: its loss, gradients and updated parameters under the specification's names."""
+    """One training step: its loss, gradients and updated parameters under the specification's
+    names.
+    """
 
     loss: float
     gradients: Arrays
@@ -46,9 +50,10 @@ def follow(
 ) -> Iterator[tuple[Arrays, Golden]]:
     """For each of `CALLS`: the weights before it, and its last step at the specification's rate.
 
-    `calls` are a framework's own weights at the end of each, from which the next begins. A run of ours alone would
-    leave a right one of theirs: where a unit in front of a ReLU is as near to zero as float32 is fine, its sign is
-    chance, and on a narrow ResNet-50 one such unit makes a hundredth of the loss in three steps.
+    `calls` are a framework's own weights at the end of each, from which the next begins. A run of
+    ours alone would leave a right one of theirs: where a unit in front of a ReLU is as near to zero
+    as float32 is fine, its sign is chance, and on a narrow ResNet-50 one such unit makes a
+    hundredth of the loss in three steps.
     """
     inputs, labels = data.synthetic_batch(spec, batch)
     state: optimisers.State = {}
@@ -70,8 +75,8 @@ def train_step(
 ) -> Golden:
     """Forward, loss, backward and one update of the specification's optimiser.
 
-    `inputs` is (batch, *shape) and `labels` (batch,) or (batch, steps). Everything is computed and returned
-    in float64. `state` is what the optimiser carries from step to step.
+    `inputs` is (batch, *shape) and `labels` (batch,) or (batch, steps). Everything is computed and
+    returned in float64. `state` is what the optimiser carries from step to step.
     """
     weights = {name: np.asarray(values, np.float64) for name, values in weights.items()}
     logits, tape = forward(spec, weights, inputs)
@@ -86,7 +91,7 @@ def train_step(
 def forward(
     spec: dict, weights: Arrays, inputs: np.ndarray
 ) -> tuple[np.ndarray, dict[str, Backward]]:
-    """Logits (batch, ..., classes), and for each node the function that carries the gradient back."""
+    """Logits (batch, ..., classes), and for each node what carries the gradient back."""
     values = {
         "input": inputs if spec["input"]["kind"] == "tokens" else np.asarray(inputs, np.float64)
     }
@@ -107,7 +112,9 @@ def forward_of(op: str) -> Callable[..., tuple[np.ndarray, Backward]]:
 
 
 def loss_of(spec: dict) -> Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarray]]:
-    """The loss of a specification: from logits and labels, its value and its gradient for the logits."""
+    """The loss of a specification: from logits and labels, its value and its gradient for the
+    logits.
+    """
     return LOSSES[spec["loss"]].value
 
 

@@ -1,4 +1,4 @@
-"""Layer kinds: everything about a kind of layer stands in one record, in the module of its name in this folder."""
+"""Layer kinds: all about one stands in one record, in the module of its name in this folder."""
 
 import math
 from collections.abc import Callable
@@ -26,32 +26,37 @@ def same_shape(node: Node, source: Shape) -> Shape:
 def parameter(node: Node, role: str, shape: Shape, bound: float, centre: float = 0.0) -> Node:
     """A trainable parameter of a node, which starts uniform in centre +- bound.
 
-    Weights start with variance 1/fan-in (LeCun et al. 1998, "Efficient BackProp"). No start value is a special one such
-    as 0, so that the proof sees a parameter in the wrong place.
+    Weights start with variance 1/fan-in (LeCun et al. 1998, "Efficient BackProp"). No start value
+    is a special one such as 0, so that the proof sees a parameter in the wrong place.
     """
     return {"name": f"{node['name']}/{role}", "shape": shape, "bound": bound, "centre": centre}
 
 
 def moved_once(node: Node, batch: int, weights: int) -> int:
-    """Numbers that move when a step reads and writes each array of a layer once (see `networks.bytes_per_step`)."""
+    """Numbers that move when a step touches each array once (see `networks.bytes_per_step`)."""
     back = node["inputs"] != ["input"]
     source, result = batch * math.prod(node["in_shape"]), batch * math.prod(node["shape"])
     return (5 + back) * weights + (1 + back + bool(weights)) * source + 2 * result
 
 
 def moved_by_fused(node: Node, batch: int, weights: int) -> int:
-    """Numbers that move for what a good implementation computes where its input is made or read: its weights alone."""
+    """Numbers that move for what a good implementation computes where its input is made or read:
+    its weights alone.
+    """
     return 5 * weights
 
 
 @dataclass(frozen=True)
 class LayerKind:
-    """What a kind of layer is. Shapes and counts are of one sample; `node` is that of `networks.specification`."""
+    """What a kind of layer is. Shapes and counts are of one sample; `node` is that of
+    `networks.specification`.
+    """
 
-    # (node, {role: array}, input arrays, batch first) -> the output, and a function from the gradient of the output to
-    # (gradients of the inputs, {role: gradient}). In float64, from the mathematics of the layer.
+    # (node, {role: array}, input arrays, batch first) -> the output, and a function from the
+    # gradient of the output to (gradients of the inputs, {role: gradient}). In float64, from the
+    # mathematics of the layer.
     forward: Callable[..., tuple[np.ndarray, Backward]]
-    # Keys that a layer must have, those with a default, and those that only say that something is so.
+    # Keys that a layer must have, those with a default, and marks that it may have.
     needs: tuple[str, ...] = ()
     defaults: dict[str, Any] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
@@ -65,10 +70,11 @@ class LayerKind:
     spare_parameters: Callable[[Node], int] = lambda node: 0
     # Whether it multiplies by weights: a paper's number of layers counts those.
     counted: bool = False
-    # Multiply-adds forward, and those of them whose input has a gradient even where it is the network's first layer.
+    # Multiply-adds forward, and those of them whose input has a gradient even where it is the
+    # network's first layer.
     multiply_adds: Callable[[Node], int] = lambda node: 0
     inner_multiply_adds: Callable[[Node], int] = lambda node: 0
-    # (node, mini-batch, number of its weights) -> numbers that a step reads from and writes to memory.
+    # (node, mini-batch, number of its weights) -> numbers that a step reads and writes in memory.
     numbers_moved: Callable[[Node, int, int], int] = moved_once
     # What it normalises by, in words: its output is blind to the length of a weight in front of it.
     normalises_by: str = ""

@@ -8,8 +8,8 @@ from steptime.networks.layers import LayerKind
 def shape(node, first, second):
     if first != second:
         raise ValueError(
-            f"its other input, '{node['inputs'][1]}', has shape {second}: write layers that give both the same, "
-            "such as a shortcut of one conv with kernel 1"
+            f"its other input, '{node['inputs'][1]}', has shape {second}: write layers that give "
+            "both the same, such as a shortcut of one conv with kernel 1"
         )
     return list(first)
 

@@ -1,8 +1,9 @@
 """Batch normalisation with gamma and beta (channels), statistics of the batch and epsilon 1e-5.
 
-`ends_branch` is for the last one of a residual branch: its gammas start at a tenth of its shortcut. At equal parts,
-gradients grow some 30 times over fifty layers and float32 noise turns signs in front of ReLUs: no two frameworks agree
-then (compare Goyal et al. 2017, section 5.1, who start the same gammas at zero).
+`ends_branch` is for the last one of a residual branch: its gammas start at a tenth of its shortcut.
+At equal parts, gradients grow some 30 times over fifty layers and float32 noise turns signs in
+front of ReLUs: no two frameworks agree then (compare Goyal et al. 2017, section 5.1, who start the
+same gammas at zero).
 """
 
 import numpy as np

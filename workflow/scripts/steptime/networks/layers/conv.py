@@ -1,4 +1,4 @@
-"""Convolution of images with weight (out, in, kernel, kernel), and bias (out) where `bias` is true."""
+"""Convolution of images with weight (out, in, kernel, kernel), and bias (out) if `bias` is true."""
 
 import math
 

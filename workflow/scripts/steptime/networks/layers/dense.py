@@ -1,4 +1,4 @@
-"""A matrix product of the last axis with weight (in, units), and bias (units) where `bias` is true."""
+"""Matrix product of the last axis with weight (in, units), and bias (units) if `bias` is true."""
 
 import math
 

@@ -1,4 +1,5 @@
-"""Long short-term memory over (steps, features): input (in, 4 units), recurrent (units, 4 units), bias (4 units).
+"""Long short-term memory over (steps, features): input (in, 4 units), recurrent (units, 4 units),
+bias (4 units).
 
 Gates stand in the order i, f, g, o, and both states start at zero (Hochreiter and Schmidhuber
 1997, Gers et al. 2000).

@@ -1,4 +1,4 @@
-"""Losses: everything about a loss stands in one record, in the module of its name in this folder."""
+"""Losses: all about one stands in one record, in the module of its name in this folder."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,8 @@ from steptime.networks.records import Records
 class Loss:
     """What a network is trained on, in float64."""
 
-    # (logits (batch, ..., classes), labels (batch, ...)) -> the loss, and its gradient for the logits.
+    # (logits (batch, ..., classes), labels (batch, ...)) -> the loss, and its gradient for the
+    # logits.
     value: Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarray]]
     # How often a step reads or writes a number for each logit.
     moves: int

@@ -1,4 +1,4 @@
-"""Optimisers: everything about one stands in one record, in the module of its name in this folder."""
+"""Optimisers: all about one stands in one record, in the module of its name in this folder."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,8 @@ Arrays = dict[str, np.ndarray]
 # The two running averages of each parameter; an optimiser that needs fewer leaves the rest alone.
 State = dict[str, list[np.ndarray | float]]
 
-# What each optimiser must have, and may have: the schedule of `worker.tasks.training.learning_rate`.
+# What each optimiser must have, and may have: the schedule of
+# `worker.tasks.training.learning_rate`.
 REQUIRED = ("name", "learning_rate")
 SCHEDULE = ("after_epochs", "decay")
 
@@ -20,7 +21,8 @@ SCHEDULE = ("after_epochs", "decay")
 class Optimiser:
     """How one step changes a parameter, in float64."""
 
-    # (the specification's optimiser, gradient, running averages) -> what is taken off the parameter.
+    # (the specification's optimiser, gradient, running averages) -> what is taken off the
+    # parameter.
     step: Callable[[dict, np.ndarray, list], np.ndarray]
     # Keys that it needs besides; `config/schemas/networks.yaml` wants positive numbers.
     needs: tuple[str, ...] = ()
@@ -30,7 +32,9 @@ OPTIMISERS = Records(__name__, __path__, "OPTIMISER")
 
 
 def check(optimiser: dict) -> None:
-    """Raises ValueError, in one sentence, for an optimiser that is not known, and for keys that it lacks or has not."""
+    """Raises ValueError, in one sentence, for an optimiser that is not known, and for keys that it
+    lacks or has not.
+    """
     name = optimiser["name"]
     if name not in OPTIMISERS:
         raise ValueError(f"there is no optimiser '{name}'; {write_instead(name, OPTIMISERS)}")
@@ -45,7 +49,9 @@ def check(optimiser: dict) -> None:
 
 
 def update(optimiser: dict, weights: Arrays, gradients: Arrays, state: State) -> Arrays:
-    """The weights after one step of `spec["optimiser"]`; `state` is {} before the first and is carried on in place."""
+    """The weights after one step of `spec["optimiser"]`; `state` is {} before the first and is
+    carried on in place.
+    """
     step = OPTIMISERS[optimiser["name"]].step
     return {
         name: weights[name] - step(optimiser, gradient, state.setdefault(name, [0.0, 0.0]))

@@ -1,4 +1,6 @@
-"""Zeiler, "ADADELTA: an adaptive learning rate method", 2012, algorithm 1, times Keras's learning rate."""
+"""Zeiler, "ADADELTA: an adaptive learning rate method", 2012, algorithm 1, times Keras's learning
+rate.
+"""
 
 import numpy as np
 
