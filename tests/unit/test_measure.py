@@ -29,6 +29,12 @@ def test_a_machine_is_known_again_whatever_its_load_and_kernel():
     described = machine.describe()
     later = described | {"load": 99.0, "kernel": "other", "os": "upgraded"}
     assert machine.identify(later) == machine.identify(described)
+    # Another kernel keeps more of 16 GiB for itself; the driver of the GPUs is lost.
+    less = described | {"memory_bytes": int(15.49 * 2**30), "gpus": []}
+    more = described | {"memory_bytes": int(15.51 * 2**30), "gpus": [{"model": "GTX 1080"}]}
+    assert machine.identify(less) == machine.identify(more)
+    assert machine.kind(less).endswith("16 GiB") and machine.kind(more, "gpu").endswith("GTX 1080")
+    assert machine.kind(described | {"memory_bytes": 2**35}).endswith("32 GiB")
     other = described | {"cpu": described["cpu"] | {"model": "another CPU"}}
     assert machine.identify(other) != machine.identify(described)
 
@@ -51,6 +57,16 @@ def test_what_a_framework_does_in_a_process_below_the_worker_is_counted():
         assert usage.waited_seconds() >= waited
         below.stdin.close()
     assert usage._family() == ["self"]
+    # It has ended, and what it used is not a neighbour's.
+    assert usage.cpu_seconds() - cpu > 0.4 + time.process_time() - own
+
+
+def test_what_the_kernel_does_not_count_is_not_nought(monkeypatch):
+    """Without schedstat nobody knows how long threads waited."""
+    read = usage._text
+    monkeypatch.setattr(usage, "_text", lambda path: "" if "schedstat" in path else read(path))
+    seen = usage.Usage(time.perf_counter).so_far()
+    assert seen["waited_seconds"] is None and seen["wall_seconds"] > 0
 
 
 class SlowReader:
@@ -95,17 +111,18 @@ def test_variables_are_filled_in(tmp_path):
 def test_interference_is_what_others_used():
     before = interference.Snapshot(busy_seconds=100.0, stolen_seconds=1.0, megahertz=3000.0)
     after = interference.Snapshot(busy_seconds=125.0, stolen_seconds=1.4, megahertz=1500.0)
-    assert interference.between(before, after, wall_seconds=10.0, cpu_seconds=20.0, cpus=4) == {
+    assert interference.between(before, after, wall_seconds=10.0, cpu_seconds=20.0) == {
         "foreign_cpus": pytest.approx(0.5),
-        "steal_share": pytest.approx(0.01),
+        "steal_share": pytest.approx(0.04),
         "frequency_ratio": 0.5,
+        "throttled_seconds": None,
     }
 
 
 def test_a_snapshot_is_what_the_kernel_counts():
-    """The clock rate is that of the cell's own CPUs: those that are idle clock down, which disturbs nobody."""
+    """Clock rate and stolen time are of the cell's own CPUs: idle ones clock down, and lose nothing."""
     kernel = {
-        "stat": "cpu  100 20 30 4000 9 5 6 7 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n",
+        "stat": "cpu  100 20 30 4000 9 5 6 7 0 0\ncpu0 1 1 1 1 1 1 1 7 0 0\ncpu1 1 1 1 1 1 1 1 0 0 0\n",
         "cpuinfo": "processor\t: 0\ncpu MHz\t\t: 3000.0\n\nprocessor\t: 1\ncpu MHz\t\t: 800.0\n",
     }
     found = interference.parse(**kernel, cpus=[0])
@@ -114,6 +131,13 @@ def test_a_snapshot_is_what_the_kernel_counts():
     assert found.megahertz == 3000.0
     assert interference.parse(**kernel).megahertz == 1900.0
     assert interference.parse(**kernel, cpus=[7]).megahertz is None
+    # A container may number its CPUs anew.
+    for cpus in ([7], None):
+        renumbered = interference.parse(**kernel, cpus=cpus)
+        assert renumbered.stolen_seconds * interference.TICKS == pytest.approx(3.5)
+    assert found.throttled_seconds is None
+    held = interference.parse(**kernel, throttling=["throttled_usec 1500000", "throttled_time 5"])
+    assert held.throttled_seconds == pytest.approx(1.5)
     assert interference.snapshot().busy_seconds > 0
 
 

@@ -76,9 +76,10 @@ def test_marks_tell_of_threads_and_samples():
     idle = rows([1.0] * 6, threads=4, effective_threads=1.0)
     disturbed = rows([1.0] * 6, threads=3, effective_threads=3.0, foreign_cpus=0.5)
     stolen = rows([1.0] * 6, threads=3, batch=1, effective_threads=3.0, steal_share=0.05)
+    held = rows([1.0] * 6, batch=4, throttled_seconds=0.2)
     few = rows([1.0] * 5, threads=1, effective_threads=1.0)
     on_gpu = rows([1.0] * 6, device="gpu", threads=1, effective_threads=2.0)
-    frame = pd.DataFrame(busy + above + crowded + idle + disturbed + stolen + few + on_gpu)
+    frame = pd.DataFrame(busy + above + crowded + idle + disturbed + stolen + held + few + on_gpu)
     assert summarise(frame, {"m1": 4})["marks"].tolist() == [
         ["oversubscribed"],
         ["more threads than CPUs"],
@@ -86,6 +87,7 @@ def test_marks_tell_of_threads_and_samples():
         ["idle threads"],
         ["disturbed"],
         ["disturbed"],
+        ["throttled"],
         ["few samples"],
         [],
     ]

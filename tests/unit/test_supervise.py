@@ -3,6 +3,7 @@
 import functools
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -155,7 +156,8 @@ def test_done_is_done_and_nothing_is_left_of_the_worker(tmp_path, session):
         f"""
 if os.fork() == 0:
     {session or "pass"}
-    tell("began", kernel={{"stat": "cpu " + "1 " * 8, "cpuinfo": ""}}, pid=os.getpid())
+    stat = "cpu 1 1 1 1 1 1 1 1\\ncpu0 1 1 1 1 1 1 1 1"
+    tell("began", kernel=dict(stat=stat, cpuinfo=""), pid=os.getpid())
     time.sleep(60)
 time.sleep(0.5)
 tell("done")
@@ -171,6 +173,58 @@ def test_who_was_there_before_the_worker_is_left_alone(tmp_path):
         run(tmp_path, "tell('done')")
         assert other.is_running() and other.status() != psutil.STATUS_ZOMBIE
         other.kill()
+
+
+def test_a_flood_on_the_pipe_is_no_event_and_takes_no_memory(tmp_path):
+    outcome = run(
+        tmp_path,
+        """
+for _ in range(1000): os.write(pipe, b"x" * 65536)
+os.write(pipe, b"\\n")
+tell("done")
+""",
+    )
+    assert outcome.status == "ok", outcome
+
+
+def test_a_flood_of_words_is_ended_and_its_last_line_is_read_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(supervise, "MOST_PRINTED_BYTES", 2**20)
+    endless = run(tmp_path / "endless", "while True: print('y' * 10**5, flush=True)")
+    assert (endless.status, endless.reason) == ("crashed", "it printed more than 0.000976562 GiB")
+    monkeypatch.undo()
+    ended = run(tmp_path / "ended", "print('y' * 10**8); print('the end', flush=True); os._exit(3)")
+    assert ended.reason.endswith("before it was done: the end")
+
+
+def test_a_folder_for_temporary_files_may_have_a_colon_in_its_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(supervise.tempfile, "tempdir", str(tmp_path / "a:b"))
+    (tmp_path / "a:b").mkdir()
+    outcome = run(tmp_path, "import worker; tell('done', path=worker.__file__)")
+    assert outcome.status == "ok", outcome
+
+
+def program(text, **streams):
+    """A program of the workflow that runs `text`."""
+    script = f"import runpy, sys; runpy.run_module = lambda *_, **__: exec({text!r}); sys.argv.append('x'); "
+    return subprocess.Popen(
+        [sys.executable, "-c", script + "from steptime.__main__ import main; main()"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        **streams,
+    )
+
+
+def test_a_pipe_is_never_taken_for_a_stream_that_the_shell_has_closed(tmp_path):
+    text = f"import os; open({str(tmp_path / 'seen')!r}, 'w').write(str(min(os.pipe())))"
+    program(text, preexec_fn=lambda: os.closerange(0, 3), close_fds=False).wait()
+    assert int((tmp_path / "seen").read_text()) > 2
+
+
+def test_a_reader_that_is_gone_costs_no_cell(tmp_path):
+    """As in `make 2>&1 | head -1`: a program that failed then would lose the shard that it has just written."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    text = "from steptime.say import say; say('one'); say('two'); import sys; sys.stderr.flush()"
+    assert program(text, stderr=writing).wait() == 0
 
 
 def test_a_worker_that_closes_its_pipe_is_not_waited_for(tmp_path):

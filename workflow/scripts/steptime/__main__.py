@@ -14,6 +14,7 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 def main() -> None:
     """Command line: the program's module and its own arguments."""
+    _open_streams()
     name = sys.argv[1]
     del sys.argv[0]
     try:
@@ -24,6 +25,13 @@ def main() -> None:
         sys.exit(
             f"{name}: a file could not be written ({os.strerror(error.errno)}): free some space and run again."
         )
+
+
+def _open_streams() -> None:
+    """Opens what a shell or a daemon has closed: a pipe to a worker would get its number, and be mistaken for it."""
+    while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(opened, True)
+    os.close(opened)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ class Usage(object):
 
     def so_far(self):
         now = self._now()
-        return {name: now[name] - self.before[name] for name in now}
+        # None is what the kernel does not tell.
+        return {name: None if now[name] is None else now[name] - self.before[name] for name in now}
 
     def _now(self):
         return {
@@ -33,33 +34,46 @@ class Usage(object):
 
 
 def cpu_seconds():
-    """CPU seconds of this process, and of those below it in the kernel's ticks (stat, proc(5))."""
-    total = time.process_time()
+    """CPU seconds of this process and of those below it, with those that have ended and were waited for.
+
+    In the kernel's ticks but for this process itself (stat, proc(5)).
+    """
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    total = time.process_time() + ended.ru_utime + ended.ru_stime
     for process in _family()[1:]:
-        # The name in parentheses may hold anything; the state comes after it, and eleven fields later the times.
+        # The name in parentheses may hold anything; the state comes after it, and eleven fields later the times of the
+        # process and those of its children that have ended.
         fields = _text("/proc/{}/stat".format(process)).rpartition(")")[2].split()
-        total += sum(map(int, fields[11:13])) / TICKS
+        total += sum(map(int, fields[11:15])) / TICKS
     return total
 
 
 def waited_seconds():
-    """How long threads that are still there, of processes below too, could have run and had no CPU (schedstat)."""
-    tasks = (
-        path
+    """How long threads that are still there, of processes below too, could have run and had no CPU (schedstat).
+
+    None where the kernel does not count it.
+    """
+    texts = [
+        _text(path)
         for process in _family()
         for path in glob.glob("/proc/{}/task/*/schedstat".format(process))
-    )
-    return sum(int(waited) for path in tasks for waited in _text(path).split()[1:2]) / 1e9
+    ]
+    counted = [int(waited) for text in texts for waited in text.split()[1:2]]
+    return sum(counted) / 1e9 if counted else None
 
 
 def kernel_counters():
-    """The texts of /proc/stat and /proc/cpuinfo (proc(5)) that tell CPU seconds and clock rates.
+    """The texts of /proc/stat and /proc/cpuinfo (proc(5)) that tell CPU seconds and clock rates, and those of the files
+    in STEPTIME_THROTTLING, which tell how long a quota held this process back.
 
     Read here: the supervisor may be late, while it imports or where it has no CPU of its own.
     """
     with open("/proc/stat") as stat, open("/proc/cpuinfo") as cpuinfo:
         rates = [line for line in cpuinfo if line.startswith(("processor", "cpu MHz"))]
-        return {"stat": stat.readline(), "cpuinfo": "".join(rates)}
+        times = [line for line in stat if line.startswith("cpu")]
+    files = filter(None, os.environ.get("STEPTIME_THROTTLING", "").split(os.pathsep))
+    throttling = [_text(path) for path in files]
+    return {"stat": "".join(times), "cpuinfo": "".join(rates), "throttling": throttling}
 
 
 def peak_memory():

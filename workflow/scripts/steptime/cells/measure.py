@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import psutil
 import yaml
 
 from steptime import machine, networks, project
@@ -44,7 +43,7 @@ def main() -> None:
 
 def available_gib(platform: str) -> float:
     """Memory of this machine, or what a cluster gives to a cell of it."""
-    needs, total = placement.entry(platform), psutil.virtual_memory().total / 2**30
+    needs, total = placement.entry(platform), machine.usable_bytes() / 2**30
     return min(total, needs["memory_gib"]) if "cluster" in needs else total
 
 
@@ -190,9 +189,8 @@ class Attempt:
         while "variant_of" in self.catalogue[base]:
             base = self.catalogue[base]["variant_of"]
         wall, used = done.get("wall_seconds"), done.get("cpu_seconds")
-        disturbed = (
-            interference.between(*outcome.snapshots, wall, used, psutil.cpu_count()) if wall else {}
-        )
+        waited = done.get("waited_seconds")
+        disturbed = interference.between(*outcome.snapshots, wall, used) if wall else {}
         facts = {
             "network": base,
             "variant": "" if base == cell["network"] else cell["network"],
@@ -206,7 +204,7 @@ class Attempt:
             "build_seconds": ready.get("build_seconds"),
             "peak_memory_bytes": outcome.peak_memory_bytes,
             "effective_threads": used / wall if wall else None,
-            "waiting_threads": done["waited_seconds"] / wall if wall else None,
+            "waiting_threads": waited / wall if wall and waited is not None else None,
             "involuntary_switches": done.get("involuntary_switches"),
             "proof_id": self.proof.get("proof_id"),
             "environment_digest": self.manifest["digest"],

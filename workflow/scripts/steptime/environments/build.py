@@ -26,6 +26,7 @@ from steptime.atomic import atomic_write
 from steptime.environments import installer, interpreter, libraries, pins, prepare
 from steptime.environments.prepare import InstallError
 from steptime.plain import plain
+from steptime.say import say
 
 STAMP = ".steptime-digest"
 PREPARED = ".steptime-prepared"
@@ -277,11 +278,6 @@ def make(environment: str, spec: Path, step: str, log: TextIO) -> dict[str, Any]
     manifest["libraries"] = builder.libraries()
     prepared = builder.prepared()
     return manifest | {"prepared": prepared} if prepared else manifest
-
-
-def say(text: str) -> None:
-    """One line for the user."""
-    print(text, file=sys.stderr, flush=True)
 
 
 def main() -> None:

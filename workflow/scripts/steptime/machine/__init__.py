@@ -2,12 +2,15 @@
 
 import hashlib
 import json
+import math
 import os
 import platform
 from pathlib import Path
 from typing import Any
 
 import psutil
+
+from steptime.machine import cgroups
 
 CPUS = Path("/sys/devices/system/cpu")
 
@@ -26,13 +29,26 @@ def describe() -> dict[str, Any]:
     }
 
 
-def kind(description: dict[str, Any]) -> str:
-    """What two machines have in common whose rows may stand in one column, in words: CPU, memory and GPUs."""
-    cpu, memory = description["cpu"], round(description["memory_bytes"] / 2**30)
-    gpus = [gpu["model"] for gpu in description["gpus"]]
+def kind(description: dict[str, Any], device: str = "cpu") -> str:
+    """What two machines have in common whose rows may stand in one column, in words: CPU and memory.
+
+    For cells on a GPU the GPUs too: a driver that was lost makes no other machine for those on CPUs.
+    """
+    cpu, memory = description["cpu"], nominal_gib(description["memory_bytes"])
+    gpus = [gpu["model"] for gpu in description["gpus"]] if device == "gpu" else []
     return ", ".join(
-        [f"{cpu['model']} with {cpu['logical_cores']} logical cores", f"{memory} GiB", *gpus]
+        [f"{cpu['model']} with {cpu['logical_cores']} logical cores", f"{memory:g} GiB", *gpus]
     )
+
+
+def nominal_gib(size: int) -> float:
+    """The memory that was built in, in GiB: what a kernel keeps for itself differs from version to version.
+
+    The next of eight steps between two powers of two, as in 14, 15, 16, 18, 20.
+    """
+    gib = size / 2**30
+    step = 2.0 ** (math.floor(math.log2(gib)) - 3)
+    return math.ceil(gib / step) * step
 
 
 def identify(description: dict[str, Any]) -> str:
@@ -50,7 +66,7 @@ def cpu() -> dict[str, Any]:
     flags = set(fields.get("flags", "").split())
     governor = CPUS / "cpu0/cpufreq"
     return {
-        "model": fields.get("model name") or platform.processor() or platform.machine(),
+        "model": fields.get("model name") or _part(fields),
         "physical_cores": psutil.cpu_count(logical=False),
         "logical_cores": psutil.cpu_count(),
         "instruction_sets": sorted(
@@ -60,6 +76,12 @@ def cpu() -> dict[str, Any]:
         "most_khz": read_text(governor / "cpuinfo_max_freq"),
         "virtual": "hypervisor" in flags,
     }
+
+
+def _part(fields: dict[str, str]) -> str:
+    """What an ARM processor has in place of a name: its architecture, and numbers of its maker and model."""
+    numbers = [fields[name] for name in ("CPU implementer", "CPU part") if name in fields]
+    return " ".join([platform.processor() or platform.machine(), *numbers])
 
 
 def operating_system() -> str:
@@ -121,6 +143,18 @@ def slurm() -> dict[str, str] | None:
     names = {"job": "SLURM_JOB_ID", "node": "SLURMD_NODENAME", "gpus": "SLURM_STEP_GPUS"}
     given = {key: os.environ[name] for key, name in names.items() if name in os.environ}
     return given if "job" in given else None
+
+
+def usable_cpus() -> int:
+    """How many CPUs a cell may use here: those that it may run on, or fewer by a quota of control groups."""
+    allowed, quota = len(os.sched_getaffinity(0)), cgroups.cpu_quota()
+    return allowed if quota is None else max(1, min(allowed, math.floor(quota)))
+
+
+def usable_bytes() -> int:
+    """How much memory a cell may use here: the machine's, or less by a limit of control groups."""
+    total, limit = psutil.virtual_memory().total, cgroups.memory_limit()
+    return total if limit is None else min(total, limit)
 
 
 def cpus_for(threads: int) -> list[int]:

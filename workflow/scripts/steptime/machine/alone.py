@@ -5,12 +5,12 @@ The kernel lets go of it when its holder ends, in whatever way.
 
 import fcntl
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from steptime.machine import placement
+from steptime.say import say
 
 # Where every user of a machine may write; the last is a user's own.
 FOLDERS = ("/tmp", "/dev/shm", os.environ.get("XDG_RUNTIME_DIR", ""))
@@ -46,7 +46,7 @@ def _take(kind: int) -> int | None:
                     if os.path.samestat(os.fstat(file), os.stat(path)):
                         return file
                 os.close(file)
-    _say(
+    say(
         "No file could be locked in any of "
         f"{', '.join(filter(None, FOLDERS))}: nothing keeps another run from measuring beside this one."
     )
@@ -70,7 +70,7 @@ def _lock(file: int, kind: int) -> None:
     try:
         fcntl.flock(file, kind | fcntl.LOCK_NB)
     except BlockingIOError:
-        _say(f"    waits for its turn: another run measures on this machine{_holder(file)}")
+        say(f"    waits for its turn: another run measures on this machine{_holder(file)}")
         fcntl.flock(file, kind)
 
 
@@ -89,7 +89,3 @@ def _name() -> str:
     """One name for a machine; nodes that a test plays on one machine have names of their own."""
     node, host = (name.partition(".")[0] for name in (placement.name(), os.uname().nodename))
     return "steptime.lock" if node == host else f"steptime-{node}.lock"
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

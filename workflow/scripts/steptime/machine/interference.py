@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from steptime.machine import cgroups
+
 TICKS = os.sysconf("SC_CLK_TCK")
 # Beyond these limits a cell is marked in every table: a tenth of a CPU at work for others, a hundredth of the machine's
 # time given to other guests, a tenth of the clock's rate lost. A thread that waits at a barrier for one that lost its
@@ -19,11 +21,16 @@ LEAST_FREQUENCY_RATIO = 0.9
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The kernel's counters at one moment: CPU seconds since boot over all CPUs, and a mean clock rate in MHz."""
+    """The kernel's counters at one moment.
+
+    CPU seconds since boot over all CPUs; of a cell's own CPUs the mean of the seconds that were stolen from each, and
+    of their clock rates in MHz; seconds in which a quota held its control groups back.
+    """
 
     busy_seconds: float
     stolen_seconds: float
     megahertz: float | None
+    throttled_seconds: float | None = None
 
 
 def disturbed(seen: Mapping[str, Any]) -> bool:
@@ -40,38 +47,60 @@ def disturbed(seen: Mapping[str, Any]) -> bool:
 
 
 def snapshot(cpus: Iterable[int] | None = None) -> Snapshot:
-    """The machine now, with the clock rate of `cpus` or of all."""
+    """The machine now; of `cpus` or of all, what was stolen and the clock rate."""
     return parse(Path("/proc/stat").read_text(), Path("/proc/cpuinfo").read_text(), cpus)
 
 
-def parse(stat: str, cpuinfo: str, cpus: Iterable[int] | None = None) -> Snapshot:
-    """A snapshot from the texts of /proc/stat (proc(5): user nice system idle iowait irq softirq steal) and cpuinfo."""
-    user, nice, system, _idle, _wait, irq, softirq, stolen = map(
-        int, stat.split("\n", 1)[0].split()[1:9]
-    )
+def parse(
+    stat: str,
+    cpuinfo: str,
+    cpus: Iterable[int] | None = None,
+    throttling: list[str] | None = None,
+) -> Snapshot:
+    """A snapshot from the texts of /proc/stat (proc(5): user nice system idle iowait irq softirq steal), of cpuinfo and
+    of control groups' cpu.stat.
+
+    Where containers number their CPUs anew, `cpus` are not among them: then all count.
+    """
+    times = {
+        name: [int(count) for count in counts[:8]]
+        for name, *counts in map(str.split, stat.splitlines())
+        if name.startswith("cpu")
+    }
+    user, nice, system, _idle, _wait, irq, softirq, _steal = times.pop("cpu")
+    chosen = None if cpus is None else set(cpus)
+    stolen = [
+        counts[7] for name, counts in times.items() if chosen is None or int(name[3:]) in chosen
+    ] or [counts[7] for counts in times.values()]
     known = _rates(cpuinfo)
-    rates = [known[cpu] for cpu in (known if cpus is None else cpus) if cpu in known]
+    rates = [known[cpu] for cpu in (known if chosen is None else chosen) if cpu in known]
     return Snapshot(
         (user + nice + system + irq + softirq) / TICKS,
-        stolen / TICKS,
+        sum(stolen) / len(stolen) / TICKS,
         sum(rates) / len(rates) if rates else None,
+        cgroups.throttled_seconds(throttling) if throttling else None,
     )
 
 
 def between(
-    before: Snapshot, after: Snapshot, wall_seconds: float, cpu_seconds: float, cpus: int
+    before: Snapshot, after: Snapshot, wall_seconds: float, cpu_seconds: float
 ) -> dict[str, float | None]:
-    """Interference over `wall_seconds` in which the worker itself used `cpu_seconds`, on a machine of `cpus` CPUs.
+    """Interference over `wall_seconds` in which the worker itself used `cpu_seconds`.
 
-    `foreign_cpus` is the number of CPUs that others kept busy, `steal_share` the share of all CPUs' time that a
-    hypervisor gave to other guests, `frequency_ratio` the clock rate after by the rate before.
+    `foreign_cpus` is the number of CPUs that others kept busy, `steal_share` the share of its own CPUs' time that a
+    hypervisor gave to other guests, `frequency_ratio` the clock rate after by the rate before, `throttled_seconds` how
+    long a quota held it back; None is what is not known.
     """
     busy = after.busy_seconds - before.busy_seconds
     known = before.megahertz and after.megahertz
+    counted = None not in (before.throttled_seconds, after.throttled_seconds)
     return {
         "foreign_cpus": max(0.0, busy - cpu_seconds) / wall_seconds,
-        "steal_share": (after.stolen_seconds - before.stolen_seconds) / (wall_seconds * cpus),
+        "steal_share": (after.stolen_seconds - before.stolen_seconds) / wall_seconds,
         "frequency_ratio": after.megahertz / before.megahertz if known else None,
+        "throttled_seconds": after.throttled_seconds - before.throttled_seconds
+        if counted
+        else None,
     }
 
 

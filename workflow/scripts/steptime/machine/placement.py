@@ -9,8 +9,6 @@ import subprocess
 import time
 from typing import Any
 
-import psutil
-
 from steptime import machine
 from steptime.machine import interference
 
@@ -60,10 +58,10 @@ def lacking(needs: dict[str, Any]) -> str | None:
         if len(fitting) < needs.get("devices", 1):
             wanted = f"{needs.get('devices', 1)} x {needs.get('gpu', 'a GPU')}"
             return f"its GPUs are {', '.join(models) or 'none'}, and {wanted} is needed"
-    cores = len(os.sched_getaffinity(0))
+    cores = machine.usable_cpus()
     if cores < needs.get("cores", 1):
         return f"{cores} logical CPUs may be used, and {needs['cores']} are needed"
-    gib = psutil.virtual_memory().total / 2**30
+    gib = machine.usable_bytes() / 2**30
     if gib < needs.get("memory_gib", 0):
         return f"it has {gib:.1f} GiB of memory, and {needs['memory_gib']} are needed"
     return None
@@ -74,9 +72,7 @@ def disturbance(most_foreign_cpus: float) -> str | None:
     before, used, began = interference.snapshot(), time.process_time(), time.monotonic()
     time.sleep(LOAD_SECONDS)
     wall, used = time.monotonic() - began, time.process_time() - used
-    foreign = interference.between(before, interference.snapshot(), wall, used, psutil.cpu_count())[
-        "foreign_cpus"
-    ]
+    foreign = interference.between(before, interference.snapshot(), wall, used)["foreign_cpus"]
     if foreign > most_foreign_cpus:
         return (
             f"others keep {foreign:.1f} of its CPUs busy, and a cell must have its node to itself"

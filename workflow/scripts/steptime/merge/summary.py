@@ -41,6 +41,7 @@ MEASURED: dict[str, Callable[[list[float]], float]] = {
     "waiting_threads": median,
     "foreign_cpus": max,
     "steal_share": max,
+    "throttled_seconds": max,
     "frequency_ratio": min,
     "peak_memory_bytes": median,
 }
@@ -145,6 +146,10 @@ def _crowded(cell: Mapping[str, Any], logical: int | None) -> bool:
     )
 
 
+def _throttled(cell: Mapping[str, Any], logical: int | None) -> bool:
+    return (cell.get("throttled_seconds") or 0) > 0
+
+
 def _few_samples(cell: Mapping[str, Any], logical: int | None) -> bool:
     return cell["repeats"] == 1 and cell["samples"] < ENOUGH
 
@@ -157,6 +162,7 @@ MARKS: dict[str, Callable[[Mapping[str, Any], int | None], bool]] = {
     "crowded": _crowded,
     "idle threads": _idle,
     "disturbed": _disturbed,
+    "throttled": _throttled,
     "few samples": _few_samples,
 }
 

@@ -14,7 +14,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import psutil
 import yaml
 
 from steptime import machine, networks, project
@@ -75,7 +74,7 @@ def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> 
             machine.cpus_for(THREADS),
             fill(job["variables"], THREADS, job["mode"], prefix),
             LIMIT_SECONDS,
-            int(psutil.virtual_memory().total * MEMORY_SHARE),
+            int(machine.usable_bytes() * MEMORY_SHARE),
             log,
         )
         if outcome.status != "ok":

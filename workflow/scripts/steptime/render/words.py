@@ -30,6 +30,7 @@ MARK_WORDS = {
     "idle threads": "used less CPU than it was given: under 0.7 effective threads for each one asked for",
     "disturbed": "measured while other programs, or other guests of the host, had CPU time, or the clock slowed down: "
     "`make again` measures such cells once more",
+    "throttled": "a CPU quota of a container or a batch system held it back while it was timed",
     "without AVX": "the framework's own compiled code multiplies in 128-bit registers: it was built without AVX",
     "reference BLAS": "matrix products by the reference BLAS, which is made for no processor in particular",
     "few samples": "fewer than 6 samples of one process, so the interval is not one of 95 %",

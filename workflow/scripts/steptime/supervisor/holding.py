@@ -5,9 +5,10 @@ A closed terminal, a power cut or `kill -9` leaves Snakemake's lock, and the sam
 
 import fcntl
 import os
-import sys
 from contextlib import suppress
 from pathlib import Path
+
+from steptime.say import say
 
 FOLDER = Path(".snakemake")
 
@@ -34,7 +35,7 @@ def _open_left_locks(locks: Path, file: int) -> None:
     here, last = os.uname().nodename, os.read(file, 256).decode(errors="replace")
     left = list(locks.glob("*"))
     if left and last != here:
-        _say(
+        say(
             f"A run on {last or 'some machine'} has locked this folder. If it is at work no more, open it with "
             "`snakemake --unlock`."
         )
@@ -42,10 +43,6 @@ def _open_left_locks(locks: Path, file: int) -> None:
     for lock in left:
         lock.unlink(missing_ok=True)
     if left:
-        _say("A run that was killed had left this folder locked: it is open again.")
+        say("A run that was killed had left this folder locked: it is open again.")
     os.ftruncate(file, 0)
     os.pwrite(file, here.encode(), 0)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

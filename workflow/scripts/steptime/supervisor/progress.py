@@ -1,10 +1,11 @@
 """Tells on the terminal which cell of how many is being measured, and about how long the rest will take."""
 
 import json
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+
+from steptime.say import say
 
 RUN = Path(".snakemake/steptime")
 
@@ -18,7 +19,7 @@ def begin(cells: int) -> None:
 
 def announce(title: str) -> None:
     """Prints what is going to be measured, as which cell of how many, and the time left."""
-    _say(f"{_position()}{title}{_left()}")
+    say(f"{_position()}{title}{_left()}")
 
 
 def report(title: str, result: str, seconds: float) -> None:
@@ -26,7 +27,7 @@ def report(title: str, result: str, seconds: float) -> None:
     # A disk that is full by now has room for the shard and must not cost it.
     with suppress(OSError), (RUN / "finished").open("a") as file:
         file.write(f"{seconds:.1f}\n")
-    _say(f"    {title}: {result}")
+    say(f"    {title}: {result}")
 
 
 def duration(seconds: float) -> str:
@@ -42,7 +43,7 @@ def _state() -> tuple[int, list[float]]:
     try:
         cells = json.loads((RUN / "run.json").read_text())["cells"]
         return cells, [float(line) for line in (RUN / "finished").read_text().split()]
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return 0, []
 
 
@@ -56,7 +57,3 @@ def _left() -> str:
     if not finished or cells <= len(finished):
         return ""
     return f" (about {duration(sum(finished) / len(finished) * (cells - len(finished)))} left)"
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

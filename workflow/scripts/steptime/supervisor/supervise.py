@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from steptime.machine import interference, processes
+from steptime.machine import cgroups, interference, processes
 from steptime.machine.alone import alone
 from steptime.plain import plain, plain_values
 
@@ -33,6 +33,9 @@ INHERITED_WITH_GPUS = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
 PR_SET_PDEATHSIG = 1
 # After its last word a worker ends by itself; what still holds its pipe then is not waited for.
 ENDING_SECONDS = 2.0
+LONGEST_LINE = 2**22
+MOST_PRINTED_BYTES = 2**30
+TAIL_BYTES = 2**16
 LAST_WORDS = ("done", "failed")
 # Snakemake's process, as common.smk tells it; None where it is not above this one, as on a cluster.
 RUN = next(
@@ -119,7 +122,7 @@ def _run_worker(
     with (
         log.open("w") as output,
         tempfile.TemporaryFile("w+") as stdin,
-        tempfile.TemporaryDirectory(prefix="steptime-") as scratch,
+        tempfile.TemporaryDirectory(prefix="steptime-", dir=_scratch_below()) as scratch,
         os.fdopen(reading, "rb") as pipe,
     ):
         json.dump(job, stdin)
@@ -132,7 +135,9 @@ def _run_worker(
                 stderr=subprocess.STDOUT,
                 pass_fds=[writing],
                 env=environment(
-                    variables | own_folders(prefix, scratch), job["device"], worker_path(scratch)
+                    variables | own_folders(prefix, scratch) | _asked_of_the_kernel(),
+                    job["device"],
+                    worker_path(scratch),
                 ),
                 start_new_session=True,
                 preexec_fn=lambda: _prepare(cpus),
@@ -145,7 +150,7 @@ def _run_worker(
         others = processes.adopt_orphans() - {worker.pid}
         try:
             meanwhile()
-            _watch(worker, pipe, outcome, cpus, limit_seconds, limit_bytes, watches)
+            _watch(worker, pipe, outcome, cpus, limit_seconds, limit_bytes, log, watches)
         finally:
             processes.end(worker, others)
     if outcome.status == "ok" and "done" not in outcome.events:
@@ -169,6 +174,16 @@ def own_folders(prefix: Path, scratch: str) -> dict[str, str]:
     home = prefix / "home"
     home.mkdir(exist_ok=True)
     return {"HOME": str(home), "TMPDIR": scratch}
+
+
+def _scratch_below() -> str:
+    """Where a worker's own folder is made: it is on a path, and no path can hold the sign between its folders."""
+    folder = tempfile.gettempdir()
+    return "/tmp" if os.pathsep in folder else folder
+
+
+def _asked_of_the_kernel() -> dict[str, str]:
+    return {"STEPTIME_THROTTLING": os.pathsep.join(cgroups.throttling_files())}
 
 
 def worker_path(scratch: str) -> str:
@@ -200,6 +215,7 @@ def _watch(
     cpus: list[int],
     limit_seconds: float,
     limit_bytes: int,
+    log: Path,
     watches: Sequence[Watch],
 ) -> None:
     deadline = time.monotonic() + limit_seconds
@@ -213,6 +229,8 @@ def _watch(
             if chunk == b"":
                 break
             *lines, rest = (rest + (chunk or b"")).split(b"\n")
+            # No event is as long: a library writes there, without an end of line.
+            rest = rest if len(rest) <= LONGEST_LINE else b""
             for name, event in filter(None, map(_event, lines)):
                 _note(name, event, outcome, cpus, worker.pid, watches)
                 if name in LAST_WORDS:
@@ -231,6 +249,10 @@ def _watch(
                 f"the worker held {resident / 2**30:.1f} GiB, "
                 f"above the limit of {limit_bytes / 2**30:.1f} GiB"
             )
+            return
+        if log.stat().st_size > MOST_PRINTED_BYTES:
+            outcome.status = "crashed"
+            outcome.reason = f"it printed more than {MOST_PRINTED_BYTES / 2**30:g} GiB"
             return
         if time.monotonic() > deadline:
             outcome.status = "timeout"
@@ -325,7 +347,10 @@ def _how_it_ended(code: int, by_kernel: bool, log: Path) -> tuple[str, str]:
         known = {each.value: each.name for each in signal.Signals}
         name = known.get(-code, f"signal {-code}")
         return "crashed", f"the worker was ended by {name} ({signal.strsignal(-code)})"
-    lines = list(filter(None, map(plain, log.read_text(errors="replace").splitlines())))
+    with log.open("rb") as printed:
+        printed.seek(-min(TAIL_BYTES, log.stat().st_size), os.SEEK_END)
+        tail = printed.read().decode(errors="replace")
+    lines = list(filter(None, map(plain, tail.splitlines())))
     last = f": {lines[-1][:200]}" if lines else ""
     return "crashed", f"the worker ended with exit code {code} before it was done{last}"
 

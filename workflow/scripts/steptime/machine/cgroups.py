@@ -1,0 +1,71 @@
+"""What a container, a batch system or systemd allows this process: CPU time, memory, and the time it was held back.
+
+Limits of both versions of control groups count, those of the groups above too (cgroups(7); sched-bwc.rst and
+memory.rst of the kernel's documentation).
+"""
+
+from pathlib import Path
+
+PROC = Path("/proc/self")
+
+
+def cpu_quota(proc: Path = PROC) -> float | None:
+    """How many CPUs' time may be used, at most; None without a limit."""
+    quotas = []
+    for folder in _folders("cpu", proc):
+        old = [_text(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
+        words = (_text(folder / "cpu.max") or " ".join(old)).split()
+        # No quota is "max" in version 2 and -1 in version 1.
+        if len(words) == 2 and words[0].isdigit():
+            quotas.append(int(words[0]) / int(words[1]))
+    return min(quotas, default=None)
+
+
+def memory_limit(proc: Path = PROC) -> int | None:
+    """How many bytes may be used, at most; None without a limit."""
+    names = ("memory.max", "memory.high", "memory.limit_in_bytes")
+    texts = [_text(folder / name).strip() for folder in _folders("memory", proc) for name in names]
+    return min((int(text) for text in texts if text.isdigit()), default=None)
+
+
+def throttling_files(proc: Path = PROC) -> list[str]:
+    """The files that say how long this process and its like were held back for their quota."""
+    return [
+        str(path) for folder in _folders("cpu", proc) if (path := folder / "cpu.stat").is_file()
+    ]
+
+
+def throttled_seconds(texts: list[str]) -> float:
+    """What such files say together: microseconds in version 2, nanoseconds in version 1."""
+    units = {"throttled_usec": 1e6, "throttled_time": 1e9}
+    pairs = [line.split() for text in texts for line in text.splitlines()]
+    return sum(int(pair[1]) / units[pair[0]] for pair in pairs if pair and pair[0] in units)
+
+
+def _folders(controller: str, proc: Path) -> list[Path]:
+    """The folders of a controller for this process, from its own group to the top, as far as they are seen here."""
+    found = []
+    groups = [line.split(":", 2) for line in _text(proc / "cgroup").splitlines()]
+    mounts = [line.split() for line in _text(proc / "mountinfo").splitlines()]
+    for _, controllers, path in groups:
+        for mount in mounts:
+            kind, options = mount[mount.index("-") + 1], mount[-1].split(",")
+            # The line of version 2 names no controller.
+            fits = (
+                (kind == "cgroup" and controller in options) if controllers else kind == "cgroup2"
+            )
+            if fits and (not controllers or controller in controllers.split(",")):
+                top, root = Path(mount[4]), mount[3]
+                # A container sees its own group as the root, by its name on the host or as "/".
+                within = path.removeprefix(root) if root != "/" else path
+                own = top / within.strip("/")
+                own = own if own.is_dir() else top
+                found += [own, *(each for each in own.parents if each.is_relative_to(top))]
+    return list(dict.fromkeys(found))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
