@@ -223,7 +223,13 @@ def digest(loaded: configuration.Configuration, framework: str, network: str, th
     run = [entry["environments"][0], entry["modes"][0], entry["variables"]]
     parts = [
         path.read_bytes()
-        for path in (script(framework, network), HERE / "blocks.py", HERE / "ours.py", adapter)
+        for path in (
+            script(framework, network),
+            HERE / "blocks.py",
+            HERE / "loops.py",
+            HERE / "ours.py",
+            adapter,
+        )
     ]
     return hashlib.sha256(b"".join([*parts, json.dumps(run).encode()])).hexdigest()[:12]
 

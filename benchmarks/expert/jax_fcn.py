@@ -3,12 +3,11 @@
 python jax_fcn.py {fcn5,fcn8} THREADS < commands
 """
 
-import functools
 import sys
 
-import blocks
 import jax
 import jax.numpy as jnp
+import loops
 import numpy as np
 
 sizes = [26752] + [2048] * {"fcn5": 3, "fcn8": 6}[sys.argv[1]] + [26752]
@@ -30,19 +29,4 @@ def compute_loss(parameters, inputs, labels):
     return -jnp.mean(jax.nn.log_softmax(logits)[jnp.arange(len(labels)), labels])
 
 
-@functools.partial(jax.jit, donate_argnums=0)
-def step(parameters, inputs, labels):
-    loss, gradients = jax.value_and_grad(compute_loss)(parameters, inputs, labels)
-    return jax.tree.map(
-        lambda value, gradient: value - 0.01 * gradient, parameters, gradients
-    ), loss
-
-
-def train(steps):
-    global parameters
-    for _ in range(steps):
-        parameters, loss = step(parameters, inputs, labels)
-    return jax.block_until_ready((parameters, loss))[1].item()
-
-
-blocks.obey(train, sum(value.size for value in jax.tree.leaves(parameters)))
+loops.jax(parameters, compute_loss, inputs, labels)

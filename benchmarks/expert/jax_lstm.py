@@ -3,12 +3,11 @@
 python jax_lstm.py {lstm32,lstm64} THREADS < commands
 """
 
-import functools
 import sys
 
-import blocks
 import jax
 import jax.numpy as jnp
+import loops
 import numpy as np
 
 STEPS = {"lstm32": 32, "lstm64": 64}[sys.argv[1]]
@@ -50,19 +49,4 @@ def compute_loss(parameters, inputs, labels):
     return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), labels[..., None], -1))
 
 
-@functools.partial(jax.jit, donate_argnums=0)
-def step(parameters, inputs, labels):
-    loss, gradients = jax.value_and_grad(compute_loss)(parameters, inputs, labels)
-    return jax.tree.map(
-        lambda value, gradient: value - 0.01 * gradient, parameters, gradients
-    ), loss
-
-
-def train(steps):
-    global parameters
-    for _ in range(steps):
-        parameters, loss = step(parameters, inputs, labels)
-    return jax.block_until_ready((parameters, loss))[1].item()
-
-
-blocks.obey(train, sum(value.size for value in jax.tree.leaves(parameters)))
+loops.jax(parameters, compute_loss, inputs, labels)

@@ -5,8 +5,8 @@ python tensorflow_fcn.py {fcn5,fcn8} THREADS < commands
 
 import sys
 
-import blocks
 import keras
+import loops
 import tensorflow as tf
 from keras import layers
 
@@ -21,23 +21,4 @@ model = keras.Sequential(
 )
 inputs = tf.random.uniform((64, 26752), -1, 1)
 labels = tf.random.uniform((64,), 0, 26752, tf.int32)
-criterion = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-optimiser = keras.optimizers.SGD(0.01)
-optimiser.build(model.trainable_variables)
-
-
-@tf.function
-def step():
-    with tf.GradientTape() as tape:
-        loss = criterion(labels, model(inputs, training=True))
-    optimiser.apply(tape.gradient(loss, model.trainable_variables))
-    return loss
-
-
-def train(steps):
-    for _ in range(steps):
-        loss = step()
-    return float(loss)
-
-
-blocks.obey(train, model.count_params())
+loops.tensorflow(model, inputs, labels)

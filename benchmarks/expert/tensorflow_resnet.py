@@ -5,9 +5,8 @@ python tensorflow_resnet.py resnet50 THREADS < commands
 
 import sys
 
-import blocks
 import keras
-import numpy as np
+import loops
 import tensorflow as tf
 from keras import layers
 
@@ -45,23 +44,4 @@ for width, blocks_of_stage, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (51
 model = keras.Model(image, layers.Dense(1000)(layers.GlobalAveragePooling2D()(x)))
 inputs = tf.random.uniform((16, 224, 224, 3), -1, 1)
 labels = tf.random.uniform((16,), 0, 1000, tf.int32)
-criterion = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-optimiser = keras.optimizers.SGD(0.01)
-optimiser.build(model.trainable_variables)
-
-
-@tf.function
-def step():
-    with tf.GradientTape() as tape:
-        loss = criterion(labels, model(inputs, training=True))
-    optimiser.apply(tape.gradient(loss, model.trainable_variables))
-    return loss
-
-
-def train(steps):
-    for _ in range(steps):
-        loss = step()
-    return float(loss)
-
-
-blocks.obey(train, sum(np.prod(variable.shape) for variable in model.trainable_variables))
+loops.tensorflow(model, inputs, labels)

@@ -5,7 +5,7 @@ python torch_alexnet.py alexnet THREADS < commands
 
 import sys
 
-import blocks
+import loops
 import torch
 from torch import nn
 
@@ -36,17 +36,4 @@ model = nn.Sequential(
 ).to(memory_format=torch.channels_last)
 inputs = (torch.rand(16, 3, 224, 224) * 2 - 1).contiguous(memory_format=torch.channels_last)
 labels = torch.randint(1000, (16,))
-criterion = nn.CrossEntropyLoss()
-optimiser = torch.optim.SGD(model.parameters(), lr=0.01, foreach=True)
-
-
-def train(steps):
-    for _ in range(steps):
-        loss = criterion(model(inputs), labels)
-        loss.backward()
-        optimiser.step()
-        optimiser.zero_grad(set_to_none=True)
-    return loss.item()
-
-
-blocks.obey(train, sum(p.numel() for p in model.parameters()))
+loops.torch(model, inputs, labels)

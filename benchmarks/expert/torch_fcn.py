@@ -5,7 +5,7 @@ python torch_fcn.py {fcn5,fcn8} THREADS < commands
 
 import sys
 
-import blocks
+import loops
 import torch
 from torch import nn
 
@@ -20,17 +20,4 @@ for _ in range(HIDDEN_LAYERS):
     features = 2048
 model = nn.Sequential(*layers, nn.Linear(features, 26752))
 inputs, labels = torch.rand(64, 26752) * 2 - 1, torch.randint(26752, (64,))
-criterion = nn.CrossEntropyLoss()
-optimiser = torch.optim.SGD(model.parameters(), lr=0.01, foreach=True)
-
-
-def train(steps):
-    for _ in range(steps):
-        loss = criterion(model(inputs), labels)
-        loss.backward()
-        optimiser.step()
-        optimiser.zero_grad(set_to_none=True)
-    return loss.item()
-
-
-blocks.obey(train, sum(p.numel() for p in model.parameters()))
+loops.torch(model, inputs, labels)
