@@ -9,7 +9,6 @@ import yaml
 from defects import stand_in
 
 from steptime import networks
-from steptime.prove import adapter as adapter_check
 from worker import building, contract, data
 from worker.layout import Layout
 
@@ -72,11 +71,6 @@ def test_a_network_on_real_images_is_proven_where_it_can_be_trained_alone():
     plain["spec"]["optimiser"] = {"name": "sgd", "learning_rate": 0.1}
     with pytest.raises(contract.Unsupported, match="has no task 'training'; it has step"):
         building.load(plain)
-
-
-def test_the_tiny_networks_of_the_check_have_the_layers_that_they_are_for():
-    for kind in adapter_check.TINY:
-        assert kind in {node["op"] for node in adapter_check.tiny(kind)["nodes"]}
 
 
 def test_what_a_module_leaves_out_is_said():

@@ -156,6 +156,7 @@ def test_a_new_record_times_and_proves_nothing_again(code_of):
     assert changed_by(code_of, adapter, RELU, line + RELU) == (set(), set())
     new = "from steptime.networks.optimisers import Optimiser\n"
     assert changed_by(code_of, f"{RECORDS}/optimisers/adam.py", "", new) == (set(), set())
+    assert changed_by(code_of, adapter, '"rmsprop")', '"rmsprop", "adam")') == (set(), set())
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from steptime import networks
+from steptime.networks.layers import LAYERS
 from steptime.prove import compare, golden
 from worker.tasks import proof as prove
 
@@ -26,7 +27,8 @@ CATALOGUE, PLANTED, Trainer, adapter = (
 
 @cache
 def expected(network):
-    spec = networks.specify(network, CATALOGUE, narrow=True)
+    kind = network in LAYERS
+    spec = networks.tiny(network) if kind else networks.specify(network, CATALOGUE, narrow=True)
     return spec, golden.expect(spec)
 
 
@@ -38,7 +40,11 @@ def proof_of(network, tried, path):
 
 # Those that are trained on images: tests/unit/test_training.py.
 @pytest.mark.parametrize(
-    "network", [name for name in CATALOGUE if not {"variant_of", "dataset"} & set(CATALOGUE[name])]
+    "network",
+    [
+        *LAYERS,
+        *(name for name in CATALOGUE if not {"variant_of", "dataset"} & set(CATALOGUE[name])),
+    ],
 )
 def test_honest_network_passes(network, tmp_path):
     proof = proof_of(network, adapter(), tmp_path / "collected")

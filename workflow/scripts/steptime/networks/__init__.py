@@ -8,6 +8,7 @@ from steptime.networks.counts import (
     flops_per_step,
 )
 from steptime.networks.specification import RECORDS, resolve, specify, used_records
+from steptime.networks.tiny import tiny
 from worker.specification import count_classes, count_labels
 
 __all__ = [
@@ -21,5 +22,6 @@ __all__ = [
     "flops_per_step",
     "resolve",
     "specify",
+    "tiny",
     "used_records",
 ]

@@ -24,25 +24,6 @@ from steptime.prove import network
 from steptime.supervisor.supervise import run_worker
 from worker import contract
 
-END = [{"dense": {"units": 5}}]
-IMAGES = {"kind": "image", "shape": [3, 8, 8]}
-WORDS = {"kind": "tokens", "shape": [4], "vocabulary": 11}
-EMBEDDING = {"embedding": {"vocabulary": 11, "units": 6}}
-CONV = {"conv": {"channels": 4, "kernel": 3, "padding": 1}}
-# The smallest network with a layer of each kind that says something of it: (input, layers).
-TINY = {
-    "dense": ({"kind": "dense", "shape": [6]}, END),
-    "sigmoid": ({"kind": "dense", "shape": [6]}, [*END, "sigmoid", *END]),
-    "relu": ({"kind": "dense", "shape": [6]}, [*END, "relu", *END]),
-    "conv": (IMAGES, [CONV, "flatten", *END]),
-    "flatten": (IMAGES, ["flatten", *END]),
-    "max_pool": (IMAGES, [CONV, {"max_pool": {"kernel": 2, "stride": 2}}, "flatten", *END]),
-    "global_average_pool": (IMAGES, [CONV, "global_average_pool", *END]),
-    "batch_norm": (IMAGES, [CONV, "batch_norm", "flatten", *END]),
-    "add": (IMAGES, [CONV, {"residual": {"layers": [CONV]}}, "flatten", *END]),
-    "embedding": (WORDS, [EMBEDDING, *END]),
-    "lstm": (WORDS, [EMBEDDING, {"lstm": {"units": 5}}, *END]),
-}
 SAMPLING = {"budget_seconds": 1.0, "precision": 0.1, "least_samples": 3}
 LIMIT_SECONDS = 300
 LIMIT_BYTES = 4 * 2**30
@@ -116,7 +97,7 @@ def _uses(name: str, catalogue: dict[str, Any]) -> set[str]:
 def examples(has: dict[str, Any], catalogue: dict[str, Any]) -> Iterator[tuple[str, dict]]:
     """Title and specification of everything that an adapter which declares this can be proven on."""
     kinds = has["LAYERS"] or ()
-    specs = {f"layer {kind}": tiny(kind) for kind in kinds if kind in TINY}
+    specs = {f"layer {kind}": networks.tiny(kind) for kind in kinds}
     specs |= {
         name: networks.specify(name, catalogue, narrow=True)
         for name, entry in catalogue.items()
@@ -126,13 +107,6 @@ def examples(has: dict[str, Any], catalogue: dict[str, Any]) -> Iterator[tuple[s
         trained = "dataset" in spec and "training" not in has["TASKS"]
         if not trained and {node["op"] for node in spec["nodes"]} <= set(kinds):
             yield title, spec
-
-
-def tiny(kind: str) -> dict[str, Any]:
-    """The specification of the tiny network of a layer kind."""
-    source, layers = TINY[kind]
-    entry = {"input": source, "sizes": {}, "narrow": {}, "layers": layers, "learning_rate": 0.05}
-    return networks.specify("tiny", {"tiny": entry})
 
 
 def verdict(job: dict[str, Any], spec: dict[str, Any], log: Path) -> str:
@@ -146,7 +120,7 @@ def time_tiny(job: dict[str, Any], log: Path) -> str:
     prefix = interpreter.prefix_of(job["environment"])
     outcome = run_worker(
         prefix,
-        network.worker_job(job, tiny("dense")) | {"task": "step", "sampling": SAMPLING},
+        network.worker_job(job, networks.tiny("dense")) | {"task": "step", "sampling": SAMPLING},
         machine.cpus_for(network.THREADS),
         fill(job["variables"], network.THREADS, job["mode"], prefix),
         LIMIT_SECONDS,

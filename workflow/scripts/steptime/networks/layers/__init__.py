@@ -78,6 +78,16 @@ class LayerKind:
     numbers_moved: Callable[[Node, int, int], int] = moved_once
     # What it normalises by, in words: its output is blind to the length of a weight in front of it.
     normalises_by: str = ""
+    # (input, layers) of the smallest network that says something of it, but for the dense layer at
+    # its end; where it is left out, the layer stands between two dense ones.
+    example: tuple[dict[str, Any], list[Any]] | None = None
+
+
+# What examples begin with.
+IMAGES = {"kind": "image", "shape": [3, 8, 8]}
+CONV = {"conv": {"channels": 4, "kernel": 3, "padding": 1}}
+WORDS = {"kind": "tokens", "shape": [4], "vocabulary": 11}
+EMBEDDING = {"embedding": {"vocabulary": 11, "units": 6}}
 
 
 LAYERS = Records(__name__, __path__, "LAYER")

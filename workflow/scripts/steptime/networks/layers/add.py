@@ -2,7 +2,7 @@
 
 import math
 
-from steptime.networks.layers import LayerKind
+from steptime.networks.layers import CONV, IMAGES, LayerKind
 
 
 def shape(node, first, second):
@@ -23,4 +23,10 @@ def forward(node, own, first, second):
     return first + second, lambda dy: ([dy, dy], {})
 
 
-LAYER = LayerKind(forward, inputs=2, shape=shape, numbers_moved=numbers_moved)
+LAYER = LayerKind(
+    forward,
+    inputs=2,
+    shape=shape,
+    numbers_moved=numbers_moved,
+    example=(IMAGES, [CONV, {"residual": {"layers": [CONV]}}, "flatten"]),
+)

@@ -8,7 +8,7 @@ same gammas at zero).
 
 import numpy as np
 
-from steptime.networks.layers import LayerKind, moved_by_fused, parameter
+from steptime.networks.layers import CONV, IMAGES, LayerKind, moved_by_fused, parameter
 from worker.specification import BATCH_NORM_EPSILON
 
 BRANCH_GAMMA = 0.1
@@ -46,4 +46,6 @@ LAYER = LayerKind(
     parameters=parameters,
     numbers_moved=moved_by_fused,
     normalises_by="the mean and variance of the batch",
+    # A bias in front of it has no gradient.
+    example=(IMAGES, [{"conv": CONV["conv"] | {"bias": False}}, "batch_norm", "flatten"]),
 )

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from steptime.networks.layers import BIAS_BOUND, LayerKind, parameter
+from steptime.networks.layers import BIAS_BOUND, CONV, IMAGES, LayerKind, parameter
 from steptime.networks.windows import fold, pad, windowed_shape, windows
 
 
@@ -59,4 +59,5 @@ LAYER = LayerKind(
     parameters=parameters,
     counted=True,
     multiply_adds=multiply_adds,
+    example=(IMAGES, [CONV, "flatten"]),
 )

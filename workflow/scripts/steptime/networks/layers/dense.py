@@ -38,4 +38,5 @@ LAYER = LayerKind(
     parameters=parameters,
     counted=True,
     multiply_adds=multiply_adds,
+    example=({"kind": "dense", "shape": [6]}, [{"dense": {"units": 4}}]),
 )

@@ -11,4 +11,8 @@ def forward(node, own, x):
     return x, lambda dy: ([dy], {})
 
 
-LAYER = LayerKind(forward, needs=("rate",))
+LAYER = LayerKind(
+    forward,
+    needs=("rate",),
+    example=({"kind": "dense", "shape": [6]}, [{"dropout": {"rate": 0.5}}]),
+)

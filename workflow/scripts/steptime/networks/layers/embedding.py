@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from steptime.networks.layers import LayerKind, parameter
+from steptime.networks.layers import EMBEDDING, WORDS, LayerKind, parameter
 
 
 def shape(node, source):
@@ -40,4 +40,5 @@ LAYER = LayerKind(
     shape=shape,
     parameters=parameters,
     numbers_moved=numbers_moved,
+    example=(WORDS, [EMBEDDING]),
 )

@@ -2,7 +2,7 @@
 
 import math
 
-from steptime.networks.layers import LayerKind, moved_by_fused
+from steptime.networks.layers import IMAGES, LayerKind, moved_by_fused
 
 
 def shape(node, source):
@@ -13,4 +13,9 @@ def forward(node, own, x):
     return x.reshape(len(x), -1), lambda dy: ([dy.reshape(x.shape)], {})
 
 
-LAYER = LayerKind(forward, shape=shape, numbers_moved=moved_by_fused)
+LAYER = LayerKind(
+    forward,
+    shape=shape,
+    numbers_moved=moved_by_fused,
+    example=(IMAGES, ["flatten"]),
+)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from steptime.networks.layers import LayerKind
+from steptime.networks.layers import CONV, IMAGES, LayerKind
 
 
 def shape(node, source):
@@ -17,4 +17,8 @@ def forward(node, own, x):
     return x.mean((2, 3)), backward
 
 
-LAYER = LayerKind(forward, shape=shape)
+LAYER = LayerKind(
+    forward,
+    shape=shape,
+    example=(IMAGES, [CONV, "global_average_pool"]),
+)

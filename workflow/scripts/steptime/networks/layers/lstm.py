@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from steptime.networks.layers import BIAS_BOUND, LayerKind, parameter
+from steptime.networks.layers import BIAS_BOUND, EMBEDDING, WORDS, LayerKind, parameter
 from steptime.networks.layers.sigmoid import logistic
 
 
@@ -91,4 +91,5 @@ LAYER = LayerKind(
     counted=True,
     multiply_adds=multiply_adds,
     inner_multiply_adds=inner_multiply_adds,
+    example=(WORDS, [EMBEDDING, {"lstm": {"units": 5}}]),
 )

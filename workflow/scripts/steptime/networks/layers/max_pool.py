@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from steptime.networks.layers import LayerKind
+from steptime.networks.layers import CONV, IMAGES, LayerKind
 from steptime.networks.windows import fold, pad, windowed_shape, windows
 
 
@@ -23,4 +23,10 @@ def forward(node, own, x):
     return seen.max(-1), backward
 
 
-LAYER = LayerKind(forward, needs=("kernel", "stride"), defaults={"padding": 0}, shape=shape)
+LAYER = LayerKind(
+    forward,
+    needs=("kernel", "stride"),
+    defaults={"padding": 0},
+    shape=shape,
+    example=(IMAGES, [CONV, {"max_pool": {"kernel": 2, "stride": 2}}, "flatten"]),
+)
