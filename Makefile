@@ -8,7 +8,7 @@ ONLY ?=
 NAME ?=
 PYTHON ?=
 
-.PHONY: run test test-zoo docs report environments again adapter-check reference inspect pack merge clean help venv
+.PHONY: run test test-zoo docs report environments again adapter-check reference inspect pack merge migrate clean help venv
 
 quoted = '$(subst ','\'',$(1))'
 CHOSEN = $(if $(GRID),--config $(call quoted,grid=$(GRID)) --)
@@ -42,7 +42,7 @@ environments: venv  ## make all frameworks' environments, or some: make environm
 	@workflow/scripts/launch environments.every --cores $(CORES) $(ONLY)
 
 again: venv  ## measure once more the cells that were measured while something else was at work
-	@cells=$$(workflow/scripts/launch cells.disturbed $(if $(GRID),--grid $(call quoted,$(GRID)))) && \
+	@cells=$$(workflow/scripts/launch cells.again $(if $(GRID),--grid $(call quoted,$(GRID)))) && \
 		if [ -n "$$cells" ]; then \
 			.venv/bin/snakemake --cores $(CORES) --force $(CHOSEN) $$cells && \
 			.venv/bin/snakemake --cores $(CORES) $(CHOSEN) $(TARGET); \
@@ -55,14 +55,18 @@ adapter-check: venv  ## say what an adapter lacks and what it gets wrong: make a
 reference: venv  ## write docs/reference/configuration.md anew from config/schemas/
 	@workflow/scripts/launch plan.reference > docs/reference/configuration.md
 
-inspect: venv  ## print all that a shard knows: make inspect SHARD=results/shards/...
+inspect: venv  ## print all that a shard knows: make inspect SHARD=results/cells/...
 	@workflow/scripts/launch cells.inspect $(call quoted,$(SHARD))
 
 pack: venv  ## put all results into one file, to carry to another machine: make pack TO=results.tar.gz
-	@workflow/scripts/launch cells.carry pack --to $(call quoted,$(or $(TO),results.tar.gz)) $(OWN)
+	@workflow/scripts/launch cells.pack pack --to $(call quoted,$(or $(TO),results.tar.gz)) $(OWN)
 
 merge: venv  ## take the results of another machine: make merge FROM=results.tar.gz (or another results folder)
-	@workflow/scripts/launch cells.carry take --from $(call quoted,$(or $(FROM),$(error Name what to take: make merge FROM=results.tar.gz))) $(OWN)
+	@workflow/scripts/launch cells.pack take --from $(call quoted,$(or $(FROM),$(error Name what to take: make merge FROM=results.tar.gz))) $(OWN)
+
+migrate: venv  ## rewrite results of an older version as this one writes them, without measuring anything again
+	@kept=$$(workflow/scripts/launch cells.migrate) && \
+		if [ -n "$$kept" ]; then .venv/bin/snakemake --quiet all --cleanup-metadata $$kept; fi
 
 clean:  ## remove .venv, the frameworks' environments and caches; results and logs stay
 	rm -rf .venv .environments .cache .pytest_cache .ruff_cache

@@ -42,7 +42,8 @@ def main() -> None:
     loaded = configuration.load(cells.ROOT, {"grid": "ci"})
     platforms = {name: loaded.platforms["local-cpu"] for name in NAMES}
     loaded = replace(loaded, grid=loaded.grid | GRID, platforms=platforms)
-    plan = grid.expand(loaded, 2)
+    steps = {name: each for name, each in loaded.artefacts.items() if "task" not in each}
+    plan = grid.expand(replace(loaded, artefacts=steps), 2)
     cells.prove(plan.cells.values())
     folder = Path(sys.argv[1]).resolve()
     end = time.monotonic() + 60 * float(sys.argv[2] if len(sys.argv) > 2 else 4)

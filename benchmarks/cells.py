@@ -11,7 +11,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "workflow" / "scripts"))
 
-from steptime.plan import configuration, grid  # noqa: E402
+from steptime.plan import configuration, grid, tasks  # noqa: E402
 
 
 def prove(cells: Iterable[grid.Cell]) -> None:
@@ -29,26 +29,21 @@ def prove(cells: Iterable[grid.Cell]) -> None:
 
 def proof_path(cell: grid.Cell) -> str:
     """Path of the proof that a cell needs."""
-    return f"results/proofs/{cell.environment}.{cell.adapter_mode}-{cell.network}.json"
+    return f"results/proofs/{cell.environment}.{cell.mode}-{cell.network}.json"
 
 
 def job_of(loaded: configuration.Configuration, cell: grid.Cell) -> dict[str, Any]:
     """The job of a cell, as the rule `measure_cell` writes it, less the digests."""
     framework = loaded.entry_of(cell.environment)
-    return {
-        "cell": cell.facts(),
-        "adapter": framework["adapter"],
-        "variables": framework["variables"],
-        "sampling": loaded.grid["sampling"],
-        "limits": loaded.grid["limits"],
-    }
+    facts = {"adapter": framework["adapter"], "variables": framework["variables"]}
+    return tasks.job_of(loaded, cell) | facts
 
 
 def measure(cell: grid.Cell, job: dict[str, Any], shard: Path) -> None:
     """Runs the job's command, which writes the shard, and beside it what the framework prints; exits where it fails."""
     command = [
         "workflow/scripts/launch",
-        "measure.cell",
+        "cells.measure",
         *("--job", json.dumps(job), "--networks", "config/networks.yaml"),
         *("--manifest", f"results/environments/{cell.environment}.json"),
         *("--proof", proof_path(cell)),

@@ -5,7 +5,6 @@
 Limits of the project: 10,000 within 5 s and 1 GiB, and twice as many take about twice as long.
 """
 
-import json
 import os
 import subprocess
 import sys
@@ -20,20 +19,20 @@ sys.path.insert(0, str(ROOT / "workflow" / "scripts"))
 
 from steptime import machine  # noqa: E402
 from steptime.cells import shard  # noqa: E402
-from steptime.plan import configuration, grid  # noqa: E402
+from steptime.plan import configuration, grid, written  # noqa: E402
+from steptime.plan.cell import shard_path  # noqa: E402
 
 COUNTS = [int(text) for text in sys.argv[1:]] or [2_500, 5_000, 10_000]
 ARTEFACT = "steptime_times"
 PACKAGES = {f"package-{number}": "1.0" for number in range(60)}
 
 
-def write_grid(path: Path, cells: int) -> list[grid.Cell]:
-    """A grid with at least so many cells of the artefact; its first cells."""
+def write_grid(path: Path, cells: int) -> grid.Plan:
+    """A grid with at least so many cells of the artefact; its plan."""
     content = yaml.safe_load((ROOT / "config/grids/quick.yaml").read_text())
     content |= {"threads": {"table": [1, 2], "figure": [2]}, "repeats": -(-cells // 36)}
     path.write_text(yaml.safe_dump(content))
-    plan = grid.expand(configuration.load(ROOT, {"grid": str(path)}), 2)
-    return [plan.cells[key] for key in plan.artefacts[ARTEFACT]]
+    return grid.expand(configuration.load(ROOT, {"grid": str(path)}), 2)
 
 
 def write_shards(folder: Path, cells: list[grid.Cell]) -> None:
@@ -47,7 +46,10 @@ def write_shards(folder: Path, cells: list[grid.Cell]) -> None:
             "machine_id": "0",
             "environment_digest": "0",
         }
-        samples = [(3, 0.01 * (1 + number % 7) + 1e-5 * sample) for sample in range(20)]
+        samples = [
+            {"sample": sample, "steps": 3, "seconds": 0.01 * (1 + number % 7) + 1e-5 * sample}
+            for sample in range(20)
+        ]
         software = {"framework_version": "1.0", "packages": PACKAGES}
         footer = {
             "machine": described,
@@ -55,7 +57,7 @@ def write_shards(folder: Path, cells: list[grid.Cell]) -> None:
             "job": {"cell": cell.facts()},
             "worker": {},
         }
-        shard.write(folder / "results/shards" / f"{cell.key}.parquet", facts, samples, footer)
+        shard.write(folder / shard_path(cell.key), facts, samples, footer)
 
 
 def main() -> None:
@@ -65,10 +67,12 @@ def main() -> None:
             folder = Path(name)
             for linked in ("config", "envs", "workflow"):
                 (folder / linked).symlink_to(ROOT / linked)
-            cells = write_grid(folder / "grid.yaml", wanted)
+            plan = write_grid(folder / "grid.yaml", wanted)
+            cells = [plan.cells[key] for key in plan.artefacts[ARTEFACT]]
+            written.write(plan, folder / "plan.json")
             write_shards(folder, cells)
-            command = [sys.executable, "-m", "steptime.merge.shards", "--artefact", ARTEFACT]
-            command += ["--config", json.dumps({"grid": "grid.yaml"}), "--output", "merged.parquet"]
+            command = [sys.executable, "-m", "steptime.merge.cells", "--artefact", ARTEFACT]
+            command += ["--plan", "plan.json", "--output", "merged.parquet"]
             began = time.monotonic()
             process = subprocess.Popen(
                 command, cwd=folder, env=os.environ | {"PYTHONPATH": "workflow/scripts"}

@@ -39,7 +39,7 @@ def main() -> None:
 def measured(cell: grid.Cell, job: dict) -> tuple[float, float, float]:
     """Wall seconds of the job's command, and of them the framework's and those of start values and mini-batch."""
     with tempfile.TemporaryDirectory() as folder:
-        shard = Path(folder) / "shard.parquet"
+        shard = Path(folder) / "local-cpu/step/shard.parquet"
         before = time.monotonic()
         cells.measure(cell, job, shard)
         seconds = time.monotonic() - before

@@ -24,6 +24,7 @@ sys.path[:0] = [str(ROOT / "workflow" / "scripts"), str(ROOT / "tests")]
 import browser  # noqa: E402
 
 from steptime.cells import shard  # noqa: E402
+from steptime.cells.schema import schema_of  # noqa: E402
 from steptime.merge.measured import read_measured  # noqa: E402
 from steptime.page import page  # noqa: E402
 from steptime.reading import read_yaml  # noqa: E402
@@ -70,7 +71,11 @@ def stand_in(networks: list[str], path: Path) -> None:
     failed = np.arange(CELLS) % 20 == 0
     cells = cells.assign(
         framework_version=cells["environment"].str.partition("-")[2],
-        adapter_mode="graph",
+        mode="graph",
+        precision="float32",
+        task="step",
+        dataset="",
+        exchange="",
         device="cpu",
         devices=1,
         repeat=1,
@@ -87,7 +92,7 @@ def stand_in(networks: list[str], path: Path) -> None:
     rows = cells.loc[np.repeat(np.arange(CELLS), np.where(failed, 1, SAMPLES))]
     rows = rows.assign(seconds=rows["seconds"] * random.lognormal(0, 0.02, len(rows)))
     table = pa.Table.from_pandas(
-        rows.reindex(columns=shard.COLUMNS.names), shard.COLUMNS, preserve_index=False
+        rows.reindex(columns=schema_of("step").names), schema_of("step"), preserve_index=False
     )
     described = {
         "machines": {name: {"cpu": {"logical_cores": 32}} for name in platforms},

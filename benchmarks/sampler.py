@@ -20,7 +20,8 @@ from cells import ROOT, configuration, prove
 from steptime import machine, networks
 from steptime.cells.measure import fill
 from steptime.environments import interpreter
-from steptime.plan import trainings
+from steptime.plan import grid, tasks
+from steptime.plan.cell import Cell
 from steptime.supervisor import resources, supervise
 
 INTERVALS = {
@@ -60,8 +61,12 @@ def main() -> None:
     options = parser.parse_args()
     os.chdir(ROOT)
     loaded = configuration.load(ROOT, {"grid": "quick"})
-    found = trainings.expand(loaded, len(os.sched_getaffinity(0))).values()
-    training = next(entry for entry in found if entry.environment == options.environment)
+    cells = grid.expand(loaded, len(os.sched_getaffinity(0))).cells.values()
+    training = next(
+        cell
+        for cell in cells
+        if cell.task == "training" and cell.environment == options.environment
+    )
     prove([training])
     outcome = supervise.Outcome()
     watch = Alternating(outcome)
@@ -91,7 +96,7 @@ def main() -> None:
 
 def train(
     loaded: configuration.Configuration,
-    training: trainings.Training,
+    training: Cell,
     threads: int,
     epochs: int,
     watch: resources.Watch,
@@ -113,7 +118,7 @@ def train(
             "task": "training",
             "adapter": framework["adapter"],
             "spec": spec,
-            "mode": training.adapter_mode,
+            "mode": training.mode,
             "precision": "float32",
             "batch": training.batch,
             "threads": threads,
@@ -123,7 +128,7 @@ def train(
             "exchange": "",
             "parameters": networks.count_parameters(spec),
             "plan": {
-                "seed": training.seed,
+                "seed": tasks.FIRST_SEED,
                 "epochs": epochs,
                 "target_accuracy": 2,
                 "budget_seconds": 10**6,
@@ -131,7 +136,7 @@ def train(
             "images": {split: str(folder / f"{split}.npz") for split in ("train", "test")},
         },
         machine.cpus_for(threads),
-        fill(framework["variables"], threads, training.adapter_mode, prefix),
+        fill(framework["variables"], threads, training.mode, prefix),
         3600,
         psutil.virtual_memory().total,
         Path("logs/benchmarks/sampler.log"),

@@ -91,12 +91,12 @@ def timed(
             "spec": networks.specify(network, loaded.networks),
             "batch": batch,
             "threads": 1,
-            "mode": cell.adapter_mode,
+            "mode": cell.mode,
             "sampling": SAMPLING,
             "answer": f"{folder}/answer.json",
         }
         prefix = interpreter.prefix_of(cell.environment)
-        variables = measure_cell.fill(framework["variables"], 1, cell.adapter_mode, prefix)
+        variables = measure_cell.fill(framework["variables"], 1, cell.mode, prefix)
         variables |= supervise.own_folders(prefix, folder)
         before = time.monotonic()
         ran = subprocess.run(

@@ -74,8 +74,8 @@ class Checkout:
         )
 
     def shards(self) -> dict[str, Path]:
-        """Shards by "environment.mode-network-..."."""
-        return {path.stem: path for path in (self.root / "results/shards").rglob("*.parquet")}
+        """Shards of timed steps by "environment.mode.precision-network-..."."""
+        return {path.stem: path for path in (self.root / "results/cells").glob("*/step/*.parquet")}
 
     def times(self) -> dict[str, int]:
         """When each shard was written."""

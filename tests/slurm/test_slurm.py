@@ -71,8 +71,8 @@ class Run:
         return Path(self.output.name).read_text()
 
     def shards(self) -> dict[str, Path]:
-        """Shards by "platform/environment.mode-network-..."."""
-        folder = self.checkout.root / "results/shards"
+        """Shards by "platform/environment.mode.precision-network-..."."""
+        folder = self.checkout.root / "results/cells"
         return {str(path.relative_to(folder)): path for path in folder.rglob("*.parquet")}
 
     def rows(self) -> pd.DataFrame:

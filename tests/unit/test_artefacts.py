@@ -63,7 +63,7 @@ def measured(**changes):
         "platform": "p",
         "environment": "torch-2.13",
         "framework": "torch",
-        "adapter_mode": "eager",
+        "mode": "eager",
         "variant": "",
     }
     cell |= {
@@ -265,7 +265,7 @@ def test_every_artefact_is_made_whatever_failed(tmp_path, timed):
     columns = [
         "platform",
         "environment",
-        "adapter_mode",
+        "mode",
         "network",
         "variant",
         "devices",

@@ -1,47 +1,39 @@
-"""What the shards of a run tell of its course: what a start costs, and that no two cells overlapped."""
+"""What the rows of a run tell of its course: what a start costs, and that no two cells overlapped."""
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
+import pandas as pd
 import pytest
 from examples import CATALOGUE, CELL, FRAMEWORKS, words
 
 from steptime.artefacts import startup, timeline
-from steptime.cells import shard
-
-MACHINE = {"cpu": {"model": "A CPU", "logical_cores": 2}, "memory_bytes": 2**34, "gpus": []}
+from steptime.reading import InputError
 
 
-def write_shard(warmup, **changes):
-    """Writes a shard below results/; returns the key of its cell."""
-    samples = [(1, 0.5)] * 5 if warmup else []
-    facts = (
-        CELL
-        | {"import_seconds": 2.0, "build_seconds": 0.25, "warmup_steps": 9 if warmup else None}
-        | changes
-    )
-    key = f"local-cpu/{shard.file_name(facts)}".removesuffix(".parquet")
-    footer = {"machine": MACHINE, "software": {}, "worker": {"warmup": warmup} if warmup else {}}
-    shard.write(
-        Path("results/shards") / f"{key}.parquet", facts | {"started_at": None}, samples, footer
-    )
-    return key
+def started(warmup, **changes):
+    """The merged rows of a process, of which `warmup` has the seconds of the first step and of the warm-up."""
+    first, whole = warmup or (None, None)
+    row = CELL | {
+        "import_seconds": 2.0,
+        "build_seconds": 0.25,
+        "first_step_seconds": first,
+        "warmup_seconds": whole,
+        "warmup_steps": 9 if warmup else None,
+        "warmup_steady": True if warmup else None,
+        "steal_share": None,
+    }
+    return [row | changes | {"sample": sample} for sample in range(5 if warmup else 1)]
 
 
-def test_startup_takes_the_first_step_apart_from_the_warm_up_and_keeps_what_failed(
-    tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    keys = [
-        write_shard(
-            {"first_seconds": first, "seconds": first + 1, "steady": True},
-            repeat=n,
-            steal_share=0.02 * (n == 2),
-        )
+def test_startup_takes_the_first_step_apart_from_the_warm_up_and_keeps_what_failed():
+    rows = [
+        row
         for n, first in enumerate((3.0, 5.0, 4.0), 1)
+        for row in started((first, first + 1), repeat=n, steal_share=0.02 * (n == 2))
     ]
-    keys.append(write_shard(None, network="alexnet", status="timeout", reason="not done after 9 s"))
-    data, layout = startup.build(startup.starts(keys), FRAMEWORKS, CATALOGUE, words())
+    rows += started(None, network="alexnet", status="timeout", reason="not done after 9 s")
+    starts = startup.starts(pd.DataFrame(rows))
+    data, layout = startup.build(starts, FRAMEWORKS, CATALOGUE, words())
     first = data.iloc[0]
     assert [first[name] for name in startup.PARTS] == [2.0, 0.25, 4.0, 1.0]
     assert (first["total_seconds"], first["repeats"]) == (7.25, 3)
@@ -52,56 +44,45 @@ def test_startup_takes_the_first_step_apart_from_the_warm_up_and_keeps_what_fail
     assert "over the time limit" in drawing.texts[-1].get_text()
 
 
-def write_span(folder, began, ended, **changes):
+def span(began, ended, repeat, **changes):
+    """The merged row of a process that lasted so long, in seconds of a day."""
     day = datetime(2026, 1, 1, tzinfo=UTC)
-    path = folder / f"{began}-{ended}-{changes.get('machine_id', 'm1')}.parquet"
-    facts = CELL | changes | {"started_at": day + timedelta(seconds=began)}
-    footer = {
-        "machine": {},
-        "software": {},
-        "worker": {},
-        "ended_at": (day + timedelta(seconds=ended)).isoformat(),
-    }
-    shard.write(path, facts, [], footer)
-    return path
+    times = {"started_at": began, "ended_at": ended}
+    row = CELL | changes | {"repeat": repeat}
+    return row | {name: day + timedelta(seconds=at) for name, at in times.items()}
 
 
-def test_cells_of_one_machine_that_overlap_are_named(tmp_path):
-    apart = [
-        write_span(tmp_path, 0, 10),
-        write_span(tmp_path, 10, 20),
-        write_span(tmp_path, 500, 510),
-    ]
-    elsewhere = write_span(tmp_path, 5, 15, machine_id="m2")
-    spans = timeline.spans_of([*apart, elsewhere])
+def named(*repeats):
+    """The names of the cells of these repeats."""
+    return tuple(f"torch-2.13.eager.float32-fcn5-b64-t1-d1-r{repeat}" for repeat in repeats)
+
+
+def spans_of(*rows):
+    return timeline.spans_of(pd.DataFrame(rows))
+
+
+def test_cells_of_one_machine_that_overlap_are_named():
+    apart = [span(0, 10, 1), span(10, 20, 2), span(500, 510, 3)]
+    elsewhere = span(5, 15, 1, machine_id="m2", platform="another")
+    spans = spans_of(*apart, elsewhere)
     assert (
         timeline.sentence(spans) == "No two of 4 cells overlapped of the same machine (2 machines)."
     )
     # A short cell within a long one, and one after both that still lies within the long one.
-    within = [
-        write_span(tmp_path, 12, 40),
-        write_span(tmp_path, 13, 14),
-        write_span(tmp_path, 30, 35),
-    ]
-    spans = timeline.spans_of([*apart, *within])
-    assert timeline.overlaps(spans) == [
-        ("10-20-m1", "12-40-m1"),
-        ("12-40-m1", "13-14-m1"),
-        ("12-40-m1", "30-35-m1"),
-    ]
-    assert (
-        "3 of 6 cells began before another had ended: 10-20-m1 and 12-40-m1;"
-        in timeline.sentence(spans)
-    )
+    within = [span(12, 40, 4), span(13, 14, 5), span(30, 35, 6)]
+    spans = spans_of(*apart, *within)
+    assert timeline.overlaps(spans) == [named(2, 4), named(4, 5), named(4, 6)]
+    said = f"3 of 6 cells began before another had ended: {' and '.join(named(2, 4))};"
+    assert said in timeline.sentence(spans)
     data, drawing = timeline.draw(spans, FRAMEWORKS)
     assert data["overlaps_with"].notna().sum() == 3
     assert any("Dotted: a pause" in text.get_text().replace("\n", " ") for text in drawing.texts)
 
 
-def test_a_shard_that_does_not_say_when_it_ended_is_named(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    path = Path("results/shards") / f"{write_shard(None, status='crashed')}.parquet"
-    with pytest.raises(
-        shard.ShardError, match=f"{path} does not say when its cell ended: measure its cell again"
-    ):
-        timeline.spans_of([path])
+def test_a_cell_that_does_not_say_when_it_ended_is_named():
+    with pytest.raises(InputError, match=f"{named(2)[0]}.parquet does not say when its cell ended"):
+        spans_of(span(0, 1, 1), span(2, 3, 2) | {"ended_at": None})
+
+
+def test_the_samples_of_a_process_are_one_span():
+    assert len(spans_of(span(0, 10, 1), span(0, 10, 1), span(10, 20, 2))) == 2

@@ -107,7 +107,11 @@ def cell(framework, network, threads, seconds, **changes):
         "framework_version": "1",
     }
     row |= {
-        "adapter_mode": "graph",
+        "mode": "graph",
+        "precision": "float32",
+        "task": "step",
+        "dataset": "",
+        "exchange": "",
         "network": network,
         "variant": "",
         "device": "cpu",
@@ -142,7 +146,7 @@ def test_ours_are_asked_the_same_of_the_same_frameworks(tmp_path):
     cells = [cell("torch", "lstm32", 1, 2.0), cell("tensorflow", "lstm32", 1, 1.0)]
     # A faster mode stands for its framework; a variant and another number of threads stand for nothing.
     cells += [
-        cell("torch", "lstm32", 1, 0.5, adapter_mode="compiled"),
+        cell("torch", "lstm32", 1, 0.5, mode="compiled"),
         cell("torch", "lstm32", 4, 9.0),
     ]
     cells += [cell("tensorflow", "lstm32", 1, 0.1, variant="lstm32-table2")]

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from steptime import machine
-from steptime.cells import measure, surroundings
+from steptime.cells import context, measure
 from steptime.machine import interference, processes
 from steptime.supervisor import progress
 from worker import usage
@@ -151,26 +151,26 @@ def test_a_clock_that_slows_down_disturbs():
 
 
 def test_a_changed_checkout_says_what_differs_from_its_commit(tmp_path, monkeypatch):
-    monkeypatch.setattr(surroundings, "ROOT", tmp_path)
-    assert surroundings.workflow() == {"commit": None, "changed": None}
+    monkeypatch.setattr(context, "ROOT", tmp_path)
+    assert context.workflow() == {"commit": None, "changed": None}
     (tmp_path / ".gitignore").write_text("results/")
     author = ["-c", "user.name=A", "-c", "user.email=a"]
     for command in (["init", "-q"], ["add", "."], [*author, "commit", "-qm", "first"]):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
-    clean = surroundings.workflow()
+    clean = context.workflow()
     assert len(clean["commit"]) == 12 and clean["changed"] == []
     (tmp_path / "results").mkdir()
     (tmp_path / "results/shard").touch()
-    assert surroundings.workflow() == clean
+    assert context.workflow() == clean
     # A new adapter changes what is measured though git does not know it yet.
     (tmp_path / "adapter.py").touch()
-    assert surroundings.workflow() == {
+    assert context.workflow() == {
         "commit": f"{clean['commit']}-dirty",
         "changed": ["adapter.py"],
     }
     (tmp_path / "below").mkdir()
-    monkeypatch.setattr(surroundings, "ROOT", tmp_path / "below")
-    assert surroundings.workflow()["commit"] is None
+    monkeypatch.setattr(context, "ROOT", tmp_path / "below")
+    assert context.workflow()["commit"] is None
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(42, "42 s"), (420, "7 min"), (11100, "3 h 05 min")])

@@ -2,15 +2,33 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
-from steptime.cells import adopt, disturbed, shard, surroundings
+from steptime.cells import adopt, again, context, shard
 from steptime.machine import placement
-from steptime.merge import MixedRowsError, shards
-from steptime.plan.grid import Cell
+from steptime.merge import MixedRowsError, cells
+from steptime.plan.cell import Cell, shard_path
 
-CELL = Cell("local-cpu", "torch-2.13", "torch", "eager", "fcn5", 64, 1, "cpu", 1, 1)
+CELL = Cell(
+    platform="local-cpu",
+    environment="torch-2.13",
+    framework="torch",
+    mode="eager",
+    precision="float32",
+    task="step",
+    network="fcn5",
+    dataset="",
+    batch=64,
+    threads=1,
+    device="cpu",
+    devices=1,
+    exchange="",
+    repeat=1,
+)
+SAMPLE = {"sample": 1, "steps": 1, "seconds": 0.5}
+OTHER_KEY = CELL.key.replace("-t1-", "-t2-")
 MACHINE = {"cpu": {"model": "A CPU", "logical_cores": 2}, "memory_bytes": 24 * 2**30, "gpus": []}
 OTHER = MACHINE | {"cpu": {"model": "Another CPU", "logical_cores": 8}}
 
@@ -30,40 +48,41 @@ def write(key=CELL.key, machine=MACHINE, settings=None, **changes):
     )
     worker = {"ready": {"settings": settings}} if settings else {}
     footer = {"machine": machine, "software": {"framework_version": "2.13.0"}, "worker": worker}
-    shard.write(shards.SHARDS / f"{key}.parquet", facts, [(1, 0.5)], footer)
-    return shards.SHARDS / f"{key}.parquet"
+    path = Path(shard_path(key))
+    shard.write(path, facts, [SAMPLE], footer)
+    return path
 
 
 def test_every_broken_shard_is_named():
-    paths = [write(f"local-cpu/{name}") for name in ("one", "two")]
+    paths = [write(key) for key in (CELL.key, OTHER_KEY)]
     for path in paths:
         path.write_bytes(b"PAR1")
     with pytest.raises(shard.ShardError) as raised:
-        shards.merge(["local-cpu/one", "local-cpu/two"])
+        cells.merge([CELL.key, OTHER_KEY])
     assert all(str(path) in str(raised.value) for path in paths)
 
 
 def test_two_machines_in_one_folder_are_refused_unless_equal_and_two_folders_are_two_columns(
     monkeypatch,
 ):
-    other = CELL.key.replace("-t1-", "-t2-")
+    other = OTHER_KEY
     write()
     path = write(other, machine=OTHER, threads=2)
     with pytest.raises(MixedRowsError) as raised:
-        shards.merge([CELL.key, other])
+        cells.merge([CELL.key, other])
     monkeypatch.setenv(placement.ENTRIES, '{"local-cpu": {"equal_machines": true}}')
-    assert shards.merge([CELL.key, other]).num_rows == 2
-    assert surroundings.stranger(path, MACHINE) is None
+    assert cells.merge([CELL.key, other]).num_rows == 2
+    assert context.stranger(path, MACHINE) is None
     for words in (
         "A CPU with 2 logical cores, 24 GiB and Another CPU with 8",
         str(path),
-        "results/shards/NAME",
+        "results/cells/NAME",
     ):
         assert words in str(raised.value)
     moved = other.replace("local-cpu", "server")
-    path.parent.with_name("server").mkdir()
-    path.rename(shards.SHARDS / f"{moved}.parquet")
-    merged = shards.merge([CELL.key, moved])
+    Path(shard_path(moved)).parent.mkdir(parents=True)
+    path.rename(shard_path(moved))
+    merged = cells.merge([CELL.key, moved])
     assert merged["platform"].to_pylist() == ["local-cpu", "server"]
     assert json.loads(merged.schema.metadata[shard.FOOTER])["machines"] == {
         "A CPU": MACHINE,
@@ -72,46 +91,44 @@ def test_two_machines_in_one_folder_are_refused_unless_equal_and_two_folders_are
 
 
 def test_a_machine_does_not_measure_beside_cells_of_another():
-    mine = shards.SHARDS / f"{CELL.key.replace('-t1-', '-t2-')}.parquet"
-    assert surroundings.stranger(mine, MACHINE) is None
+    mine = Path(shard_path(OTHER_KEY))
+    assert context.stranger(mine, MACHINE) is None
     write(machine=OTHER)
-    assert (
-        "holds cells of another machine, Another CPU with 8 logical cores"
-        in surroundings.stranger(mine, MACHINE)
+    assert "holds cells of another machine, Another CPU with 8 logical cores" in context.stranger(
+        mine, MACHINE
     )
-    assert surroundings.stranger(mine, OTHER) is None
-    assert surroundings.stranger(write(machine=OTHER), MACHINE) is None
+    assert context.stranger(mine, OTHER) is None
+    assert context.stranger(write(machine=OTHER), MACHINE) is None
 
 
 def test_what_workers_declare_is_gathered_for_each_platform_and_mode():
-    other = CELL.key.replace("-t1-", "-t2-")
+    other = OTHER_KEY
     write(settings={"tf32": "off"})
     write(other, threads=2, settings={"memory_format": "channels_last"})
-    described = json.loads(shards.merge([CELL.key, other]).schema.metadata[shard.FOOTER])
+    described = json.loads(cells.merge([CELL.key, other]).schema.metadata[shard.FOOTER])
     found = described["software"]["torch-2.13"]["settings"]
     assert found == {"local-cpu, eager": {"tf32": "off", "memory_format": "channels_last"}}
 
 
 def test_two_machines_of_one_kind_are_two_nodes_of_a_cluster():
-    other = CELL.key.replace("-t1-", "-t2-")
+    other = OTHER_KEY
     write()
     write(other, threads=2, machine_id="another node")
-    assert shards.merge([CELL.key, other]).num_rows == 2
+    assert cells.merge([CELL.key, other]).num_rows == 2
 
 
 def test_a_shard_under_another_cell_s_name_is_refused():
+    wrong = CELL.key.replace("b64", "b32")
+    write(wrong)
     with pytest.raises(
-        shard.ShardError, match="holds the cell of torch-2.13.eager-fcn5-b64-t1-d1-r1.parquet"
+        shard.ShardError,
+        match="holds the cell of results/cells/local-cpu/step/torch-2.13.eager.float32-fcn5-b64-t1-d1-r1.parquet",
     ):
-        shards.merge(
-            [
-                f"{write(CELL.key.replace('b64', 'b32')).parent.name}/{CELL.key.split('/')[1].replace('b64', 'b32')}"
-            ]
-        )
+        cells.merge([wrong])
 
 
 @pytest.mark.parametrize(
-    ("seen", "again"),
+    ("seen", "chosen"),
     [
         ({"foreign_cpus": 0.5}, True),
         ({"steal_share": 0.02}, True),
@@ -121,21 +138,21 @@ def test_a_shard_under_another_cell_s_name_is_refused():
         ({"foreign_cpus": 0.5, "status": "diverged"}, False),
     ],
 )
-def test_what_is_measured_again_was_disturbed_on_this_machine(seen, again):
-    assert disturbed.disturbed(write(**seen), MACHINE["cpu"]["model"]) is again
+def test_what_is_measured_again_was_disturbed_on_this_machine(seen, chosen):
+    assert again.disturbed(write(**seen), MACHINE["cpu"]["model"]) is chosen
 
 
 @pytest.mark.parametrize(
-    ("marked", "here", "again"), [(True, "m1", True), (True, "m2", False), (False, "m1", False)]
+    ("marked", "here", "chosen"), [(True, "m1", True), (True, "m2", False), (False, "m1", False)]
 )
-def test_a_disturbed_peak_is_measured_again(folder, marked, here, again):
+def test_a_disturbed_peak_is_measured_again(folder, marked, here, chosen):
     path = folder / "local-cpu.json"
     path.write_text(
         json.dumps(
             {"machine_id": "m1", "threads": {"1": {"disturbed": False}, "2": {"disturbed": marked}}}
         )
     )
-    assert disturbed.disturbed(path, here) is again
+    assert again.disturbed(path, here) is chosen
 
 
 @pytest.mark.parametrize(
@@ -163,6 +180,9 @@ def test_a_copied_shard_is_older_than_its_proof_only_by_its_time(folder, proof, 
     manifest_path.write_text(json.dumps({"status": "ok", "digest": "d"} | manifest))
     for age, file in enumerate((path, *proofs, manifest_path)):
         os.utime(file, (age, age))
-    adopt.adopt([CELL])
-    newest = max(file.stat().st_mtime_ns for file in (*proofs, manifest_path))
-    assert (path.stat().st_mtime_ns >= newest) == adopted
+    before = [file.stat().st_mtime_ns for file in (path, *proofs, manifest_path)]
+    assert adopt.knows_shard(CELL, known["environment_digest"]) == adopted
+    # Another environment is to be made here now.
+    assert not adopt.knows_shard(CELL, "new pins")
+    # To ask changes nothing: a dry run asks too.
+    assert before == [file.stat().st_mtime_ns for file in (path, *proofs, manifest_path)]

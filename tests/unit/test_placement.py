@@ -64,7 +64,8 @@ def test_a_cell_in_the_wrong_place_is_no_row(tmp_path):
     cell = {
         "platform": "far",
         "environment": "e",
-        "adapter_mode": "m",
+        "mode": "m",
+        "task": "step",
         "network": "n",
         "batch": 1,
         "threads": 1,

@@ -9,42 +9,40 @@ from datetime import UTC, datetime
 import pyarrow.parquet as pq
 import pytest
 
-from steptime.cells import shard
+from steptime.cells import schema, shard
 
 FACTS = {
     "platform": "local-cpu",
     "environment": "torch-2.13",
+    "task": "step",
     "network": "fcn5",
     "status": "ok",
     "threads": 2,
 }
+SAMPLES = [{"sample": 1, "steps": 3, "seconds": 0.5}, {"sample": 2, "steps": 3, "seconds": 0.25}]
 
 
 def test_a_sample_is_a_row_and_the_rest_is_constant(tmp_path):
     path = tmp_path / "a" / "cell.parquet"
-    shard.write(path, FACTS, [(3, 0.5), (3, 0.25)], {"machine": {"cpu": "x"}})
+    shard.write(path, FACTS, SAMPLES, {"machine": {"cpu": "x"}})
     rows, footer = shard.read(path)
     assert rows.select(["sample", "steps", "seconds", "threads"]).to_pylist() == [
         {"sample": 1, "steps": 3, "seconds": 0.5, "threads": 2},
         {"sample": 2, "steps": 3, "seconds": 0.25, "threads": 2},
     ]
-    assert (footer["machine"], footer["schema"]) == ({"cpu": "x"}, shard.SCHEMA_VERSION)
+    assert (footer["machine"], footer["schema"]) == ({"cpu": "x"}, schema.SCHEMA_VERSION)
 
 
-@pytest.mark.parametrize("with_row", [True, False])
-def test_the_parts_of_a_shard_are_those_of_its_columns(tmp_path, with_row):
+@pytest.mark.parametrize("task", ["step", "training"])
+def test_the_parts_of_a_shard_are_those_of_its_columns(tmp_path, task):
     path = tmp_path / "cell.parquet"
-    shard.write(
-        path, FACTS | {"started_at": datetime(2026, 1, 2, 3, tzinfo=UTC)}, [(3, 0.5), (3, 0.25)], {}
-    )
-    table, footer = shard.read(path)
-    if not with_row:
-        # As shards were before their footers repeated the row.
-        footer = json.dumps({name: value for name, value in footer.items() if name != "row"})
-        pq.write_table(table.replace_schema_metadata({shard.FOOTER: footer}), path)
-    row, samples, _ = shard.read_parts(path)
-    assert samples.column_names == list(shard.PER_SAMPLE)
-    assert [row | sample for sample in samples.to_pylist()] == table.to_pylist()
+    facts = FACTS | {"task": task, "started_at": datetime(2026, 1, 2, 3, tzinfo=UTC)}
+    shard.write(path, facts, [{"seconds": 0.5, "cpu_seconds": 1.0}, {"seconds": 0.25}], {})
+    row, rows, _ = shard.read_parts(path)
+    assert rows.schema.names == schema.rows_of(task).names
+    # CPU seconds are a number of the cell, but of a training one of each epoch.
+    assert ("cpu_seconds" in row) == (task == "step")
+    assert [row | each for each in rows.to_pylist()] == shard.read(path)[0].to_pylist()
 
 
 def test_a_cell_without_samples_has_one_row(tmp_path):
@@ -60,7 +58,7 @@ def test_another_schema_version_is_told(tmp_path):
     pq.write_table(table.replace_schema_metadata({shard.FOOTER: json.dumps({"schema": 0})}), path)
     with pytest.raises(
         shard.ShardError,
-        match="has schema version 0 and this workflow reads 1: measure its cell again",
+        match="has schema version 0 and this workflow reads 2: run `make migrate` if it is older, or measure",
     ):
         shard.read(path)
 
@@ -69,7 +67,7 @@ def test_another_schema_version_is_told(tmp_path):
 @pytest.mark.parametrize("lost", ["seconds", "reason"])
 def test_a_shard_without_a_column_is_told(tmp_path, reads, lost):
     path = tmp_path / "cell.parquet"
-    shard.write(path, FACTS, [(3, 0.5)], {})
+    shard.write(path, FACTS, SAMPLES[:1], {})
     table, footer = shard.read(path)
     footer["row"].pop(lost, None)
     metadata = {shard.FOOTER: json.dumps(footer)}
@@ -97,7 +95,7 @@ def _write_with_no_space(path):
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
     try:
-        shard.write(path, FACTS, [(1, 0.5)], {})
+        shard.write(path, FACTS, SAMPLES[:1], {})
     except OSError:
         raise SystemExit(7) from None
 
@@ -105,7 +103,7 @@ def _write_with_no_space(path):
 def test_no_space_leaves_the_old_shard_and_no_half_one(tmp_path):
     """The file system refuses all but 100 bytes, as a full disk does."""
     path = tmp_path / "cell.parquet"
-    shard.write(path, FACTS, [(1, 0.25)], {})
+    shard.write(path, FACTS, SAMPLES[1:], {})
     writer = multiprocessing.get_context("fork").Process(target=_write_with_no_space, args=(path,))
     writer.start()
     writer.join()

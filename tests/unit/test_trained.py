@@ -10,14 +10,27 @@ import numpy as np
 import pytest
 
 from steptime import machine
-from steptime.cells import adopt, inspect, shard
+from steptime.cells import adopt, inspect, schema, shard
 from steptime.machine import placement
-from steptime.merge import MixedRowsError, trainings
-from steptime.plan.trainings import Training
+from steptime.merge import MixedRowsError, cells
+from steptime.plan.cell import Cell, shard_path
 
 ROOT = Path(__file__).parents[2]
-TRAINING = Training(
-    "local-cpu", "torch-2.13", "torch", "eager", "mnist", 128, 1, "cpu", 1, 1, "digits"
+TRAINING = Cell(
+    platform="local-cpu",
+    environment="torch-2.13",
+    framework="torch",
+    mode="eager",
+    precision="float32",
+    task="training",
+    network="mnist",
+    dataset="digits",
+    batch=128,
+    threads=1,
+    device="cpu",
+    devices=1,
+    exchange="",
+    repeat=1,
 )
 OTHER_KEY = TRAINING.key.replace("-r1", "-r2")
 HERE = machine.describe()
@@ -60,15 +73,17 @@ def write(key=TRAINING.key, described=HERE, epochs=2, **changes):
         "workflow": {},
     }
     footer |= {"job": {}, "worker": {}, "resources": RESOURCES | notes}
-    path = trainings.TRAININGS / f"{key}.parquet"
-    shard.write_training(path, facts | {"dataset_sha256": " ".join(SUMS)}, rows[:epochs], footer)
+    path = Path(shard_path(key))
+    shard.write(path, facts | {"dataset_sha256": " ".join(SUMS)}, rows[:epochs], footer)
     return path
 
 
 def write_timed(path, described=HERE):
     """Writes the shard of a timed cell of the same network."""
-    facts = TRAINING.facts() | {"variant": "", "status": "ok"}
-    shard.write(path, facts, [(1, 0.5)], {"machine": described})
+    facts = TRAINING.facts() | {"task": "step", "dataset": "", "variant": "", "status": "ok"}
+    shard.write(
+        path, facts, [{"seconds": 0.5}], {"machine": described, "software": {}, "worker": {}}
+    )
 
 
 def write_images(sums=SUMS):
@@ -80,16 +95,16 @@ def write_images(sums=SUMS):
     return paths
 
 
-@pytest.mark.parametrize("kind", ["training", "shards"])
-def test_a_machine_does_not_train_beside_cells_of_another(folder, kind):
+@pytest.mark.parametrize("task", ["training", "step"])
+def test_a_machine_does_not_train_beside_cells_of_another(folder, task):
     python = folder / "environments/torch-2.13/bin/python"
     python.parent.mkdir(parents=True)
     python.write_text(IDLE)
     python.chmod(0o755)
-    if kind == "training":
+    if task == "training":
         write(OTHER_KEY, OTHER)
     else:
-        write_timed(folder / "results/shards/local-cpu/one.parquet", OTHER)
+        write_timed(folder / "results/cells/local-cpu/step/one.parquet", OTHER)
     job = {
         "cell": TRAINING.facts(),
         "dataset": "Digits",
@@ -97,7 +112,8 @@ def test_a_machine_does_not_train_beside_cells_of_another(folder, kind):
         "adapter": "torch",
         "variables": {},
     }
-    job["plan"] = {"seed": 1, "target_accuracy": 1.0, "epochs": 1, "budget_seconds": 1}
+    plan = {"seed": 1, "target_accuracy": 1.0, "epochs": 1, "budget_seconds": 1}
+    job["asked"] = {"plan": plan}
     for name in ("manifest", "proof"):
         Path(f"{name}.json").write_text(json.dumps({"status": "ok", "digest": "d"}))
     train, test = write_images()
@@ -106,14 +122,10 @@ def test_a_machine_does_not_train_beside_cells_of_another(folder, kind):
         "manifest": "manifest.json",
         "proof": "proof.json",
     }
-    files |= {
-        "train": train,
-        "test": test,
-        "shard": trainings.TRAININGS / f"{TRAINING.key}.parquet",
-        "log": "log",
-    }
+    files |= {"shard": Path(shard_path(TRAINING.key)), "log": "log"}
     done = subprocess.run(
-        [sys.executable, "-m", "steptime.cells.train", "--job", json.dumps(job)]
+        [sys.executable, "-m", "steptime.cells.measure", "--job", json.dumps(job)]
+        + ["--images", str(train), str(test)]
         + [str(word) for name, path in files.items() for word in (f"--{name}", path)],
         env=os.environ
         | {
@@ -123,7 +135,7 @@ def test_a_machine_does_not_train_beside_cells_of_another(folder, kind):
         capture_output=True,
         text=True,
     )
-    assert f"results/{kind}/local-cpu holds cells of another machine, " in done.stderr, done.stderr
+    assert "results/cells/local-cpu holds cells of another machine, " in done.stderr, done.stderr
     assert "Nothing was measured." in done.stderr and "Traceback" not in done.stderr
     assert done.returncode == 1 and not files["shard"].exists()
 
@@ -168,40 +180,41 @@ def test_a_copied_training_is_older_than_its_proof_and_images_only_by_its_time(
     )
     for age, file in enumerate(order):
         os.utime(file, (age, age))
-    adopt.adopt([TRAINING])
-    newest = max(file.stat().st_mtime_ns for file in (*proofs, manifest, *images))
-    assert (path.stat().st_mtime_ns >= newest) == (spoil is spoil_nothing)
+    assert adopt.knows_shard(TRAINING, "d") == (spoil is spoil_nothing)
 
 
 def test_a_training_s_platform_is_the_folder_that_it_lies_in():
     moved = TRAINING.key.replace("local-cpu", "server")
     write()
     write(moved, OTHER, machine_id="other")
-    merged = trainings.merge([TRAINING.key, moved], [])
-    assert merged.column_names == [*shard.TRAINING.names, "key"]
+    merged = cells.merge([TRAINING.key, moved])
+    assert merged.column_names == schema.schema_of("training").names
     assert merged["platform"].to_pylist() == ["local-cpu"] * 2 + ["server"] * 2
-    assert json.loads(merged.schema.metadata[shard.FOOTER])["machines"] == {
-        "m": HERE,
-        "other": OTHER,
-    }
+    known = json.loads(merged.schema.metadata[shard.FOOTER])
+    assert known["machines"] == {"m": HERE, "other": OTHER}
+    assert set(known["resources"]) == {TRAINING.key, moved}
 
 
 def test_every_training_that_cannot_be_used_is_named():
     write(OTHER_KEY)
-    write_timed(trainings.TRAININGS / f"{TRAINING.key}.parquet")
+    write_timed(Path(shard_path(TRAINING.key)))
     broken = write(TRAINING.key.replace("-r1", "-r3"))
     broken.write_bytes(b"PAR1")
-    keys = [TRAINING.key, OTHER_KEY, f"local-cpu/{broken.stem}", TRAINING.key.replace("-r1", "-r4")]
+    keys = [
+        TRAINING.key,
+        OTHER_KEY,
+        TRAINING.key.replace("-r1", "-r3"),
+        TRAINING.key.replace("-r1", "-r4"),
+    ]
     with pytest.raises(shard.ShardError) as raised:
-        trainings.merge(keys, [])
+        cells.merge(keys)
     said = str(raised.value).splitlines()
     assert (
-        "-r1.parquet holds the cell of torch-2.13.eager-mnist-b128-t1-d1-r1.parquet: give it that name."
-        in said[0]
+        "/step/torch-2.13.eager.float32-mnist-b128-t1-d1-r1.parquet: give it that name." in said[0]
     )
     assert (
-        "-r2.parquet holds the cell of torch-2.13.eager-mnist-on-digits-b128-t1-d1-r1.parquet"
-        in said[1]
+        "-r2.parquet holds the cell of results/cells/local-cpu/training/torch-2.13.eager.float32-mnist-on-digits-b128-"
+        "t1-d1-r1.parquet" in said[1]
     )
     assert (
         "-r3.parquet is broken" in said[2]
@@ -216,14 +229,14 @@ def test_trainings_of_two_machines_in_one_folder_are_refused_unless_equal(monkey
     write(TRAINING.key.replace("-r1", "-r3"), repeat=3)
     keys = [TRAINING.key, OTHER_KEY, TRAINING.key.replace("-r1", "-r3")]
     with pytest.raises(MixedRowsError) as raised:
-        trainings.merge(keys, [])
+        cells.merge(keys)
     for words in (
         "The platform 'local-cpu' has cells of 2 machines, ",
-        f"({stranger}) to results/training/NAME",
+        f"({stranger}) to results/cells/NAME",
     ):
         assert words in str(raised.value)
     monkeypatch.setenv(placement.ENTRIES, '{"local-cpu": {"equal_machines": true}}')
-    assert trainings.merge(keys, []).num_rows == 6
+    assert cells.merge(keys).num_rows == 6
 
 
 def printed(monkeypatch, capsys, path):

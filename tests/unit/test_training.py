@@ -11,7 +11,7 @@ from defects import stand_in
 from defects import training as planted
 
 from steptime import networks
-from steptime.plan import configuration, trainings
+from steptime.plan import configuration, grid
 from steptime.prove import compare, golden
 from steptime.prove import training as judged
 from worker.tasks import proof as prove
@@ -165,17 +165,24 @@ def load(**changes):
     return configuration.load(ROOT, config)
 
 
+def trainings(loaded):
+    """The trainings of a grid by their keys."""
+    cells = grid.expand(loaded, 2).cells
+    return {key: cell for key, cell in cells.items() if cell.task == "training"}
+
+
 def test_a_subset_has_a_name_of_its_own_and_gives_way_to_the_whole():
-    subset = trainings.expand(load(), 2)
+    subset = trainings(load())
     assert {training.dataset for training in subset.values()} == {"mnist-5k"}
-    assert "local-cpu/torch-2.13.eager-mnist-on-mnist-5k-b128-t1-d1-r1" in subset
-    whole = trainings.expand(load(data={"mnist": "somewhere"}), 2)
+    assert "local-cpu/training/torch-2.13.eager.float32-mnist-on-mnist-5k-b128-t1-d1-r1" in subset
+    whole = trainings(load(data={"mnist": "somewhere"}))
     assert {training.dataset for training in whole.values()} == {"mnist"} and not set(whole) & set(
         subset
     )
-    without = trainings.expand(load(grid="paper"), 2)
-    assert {training.network for training in without.values()} == {"mnist", "mnist-cntk"}
-    assert trainings.missing(load(grid="paper")) == ["CIFAR-10"]
+    without = grid.expand(load(grid="paper"), 2)
+    found = {cell.network for cell in without.cells.values() if cell.task == "training"}
+    assert found == {"mnist", "mnist-cntk"}
+    assert without.missing == ["CIFAR-10"]
 
 
 def test_a_network_that_does_not_fit_its_images_is_refused():
@@ -184,10 +191,10 @@ def test_a_network_that_does_not_fit_its_images_is_refused():
     with pytest.raises(
         configuration.ConfigurationError, match=r"it takes images of \[1, 28, 28\] in 10 classes"
     ):
-        trainings.expand(loaded, 2)
+        grid.expand(loaded, 2)
     loaded = load()
     loaded.grid["training"]["networks"] = ["fcn5"]
     with pytest.raises(
         configuration.ConfigurationError, match="'fcn5' cannot be trained on images"
     ):
-        trainings.expand(loaded, 2)
+        grid.expand(loaded, 2)

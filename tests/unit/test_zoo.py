@@ -14,7 +14,7 @@ OLD = {
     "environment": "tensorflow-1.2",
     "framework": "tensorflow",
     "framework_version": "1.2.0",
-    "adapter_mode": "graph",
+    "mode": "graph",
 }
 OLDER = OLD | {
     "environment": "tensorflow-0.12",
@@ -30,7 +30,7 @@ def read(tmp_path):
     read = made.measured(
         tmp_path,
         {"seconds": 0.5, "framework_version": "2.13.0"},
-        NEW | {"seconds": 1.0, "adapter_mode": "graph"},
+        NEW | {"seconds": 1.0, "mode": "graph"},
         OLD | {"seconds": 4.0},
         OLDER | {"seconds": None},
     )
@@ -100,7 +100,5 @@ def test_one_version_is_no_history(tmp_path):
 
 
 def test_what_has_no_time_is_not_marked_for_its_build():
-    cells = pd.DataFrame(
-        [{"environment": "a", "adapter_mode": "m", "status": "crashed", "marks": []}]
-    )
+    cells = pd.DataFrame([{"environment": "a", "mode": "m", "status": "crashed", "marks": []}])
     assert merged._with_arithmetic(cells, {"a.m": SLOW})["marks"].tolist() == [[]]

@@ -52,7 +52,7 @@ def edit(finished):
 
 def test_a_paper_is_a_folder_of_data(finished):
     table = pd.read_parquet(finished.root / "results/tables/standin2026_table1.parquet")
-    ours = table[(table["source"] == "ours") & (table["adapter_mode"] == "good")]
+    ours = table[(table["source"] == "ours") & (table["mode"] == "good")]
     assert ours["theirs"].tolist() == [0.002] and ours["ratio"].notna().all()
     drawn = pd.read_csv(finished.root / "results/figures/standin2026_fig1.csv")
     assert set(drawn["source"]) == {"ours", "paper"}

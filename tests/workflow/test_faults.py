@@ -15,7 +15,7 @@ import pytest
 from steptime.cells import shard
 
 TABLE = ("--config", "grid=faults", "--", "steptime_times")
-GOOD, HANGING = (f"standin-1.0.{mode}-tiny-b16-t1-d1-r1" for mode in ("good", "hangs"))
+GOOD, HANGING = (f"standin-1.0.{mode}.float32-tiny-b16-t1-d1-r1" for mode in ("good", "hangs"))
 
 EXPECTED = {
     "standin-1.0.good": ("ok", ""),
@@ -75,7 +75,7 @@ def test_a_killed_supervisor_leaves_no_half_shard_and_no_worker(interrupted):
     checkout, code, printed, workers, left = interrupted
     assert code != 0
     assert workers and not left
-    assert set(checkout.shards()) == {f"{cell}-tiny-b16-t1-d1-r1" for cell in EXPECTED} - {
+    assert set(checkout.shards()) == {f"{cell}.float32-tiny-b16-t1-d1-r1" for cell in EXPECTED} - {
         HANGING
     }, printed
     assert not checkout.leftovers()
@@ -107,7 +107,7 @@ def test_the_run_goes_on_and_the_table_is_complete(faulty):
 def test_a_fault_is_a_row_with_status_and_reason(faulty, cell):
     checkout, _ = faulty
     status, reason = EXPECTED[cell]
-    rows, _ = shard.read(checkout.shards()[f"{cell}-tiny-b16-t1-d1-r1"])
+    rows, _ = shard.read(checkout.shards()[f"{cell}.float32-tiny-b16-t1-d1-r1"])
     assert rows["status"][0].as_py() == status
     assert reason in rows["reason"][0].as_py()
     assert status == "ok" or reason
@@ -117,7 +117,7 @@ def test_threads_that_nobody_asked_for_are_marked(faulty):
     checkout, _ = faulty
     table = pd.read_parquet(checkout.root / "results/tables/steptime_times.parquet")
     marks = {
-        row["adapter_mode"]: set(row["marks"].split(", "))
+        row["mode"]: set(row["marks"].split(", "))
         for row in table.to_dict("records")
         if row["marks"]
     }
@@ -241,11 +241,11 @@ def test_a_limit_on_files(faulty, tmp_path):
         faulty[0], shard_of_it, lambda: None, lambda: None, STEPTIME_PYTHON=str(python)
     )
     merge = [
-        "merge.shards",
+        "merge.cells",
         "--artefact",
         "steptime_times",
-        "--config",
-        '{"grid": "faults"}',
+        "--plan",
+        "results/plan/faults.json",
         "--output",
         "merged",
     ]
@@ -256,17 +256,17 @@ def test_a_limit_on_files(faulty, tmp_path):
         capture_output=True,
         text=True,
     )
-    said = "merge.shards: a file could not be written (File too large): free some space and run again.\n"
+    said = "merge.cells: a file could not be written (File too large): free some space and run again.\n"
     assert (done.returncode, done.stderr) == (1, said)
 
 
 def test_results_of_another_machine_make_tables_without_measuring(faulty, new_checkout):
     here = new_checkout("faults")
-    here.copy_badly(faulty[0], "shards", "proofs", "environments")
+    here.copy_badly(faulty[0], "cells", "proofs", "environments")
     content = {name: path.read_bytes() for name, path in here.shards().items()}
     done = here.snakemake(*TABLE)
     assert done.returncode == 0, done.stdout
-    assert "cell 1 of" not in done.stdout and not (here.root / "logs/shards").exists()
+    assert "cell 1 of" not in done.stdout and not (here.root / "logs/cells").exists()
     assert {name: path.read_bytes() for name, path in here.shards().items()} == content
     table = pd.read_parquet(here.root / "results/tables/steptime_times.parquet")
     assert (table["source"] == "ours").sum() == len(content)

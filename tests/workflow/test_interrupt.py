@@ -11,7 +11,7 @@ import pytest
 from steptime.cells import shard
 
 TABLE = ("--config", "grid=faults", "--", "steptime_times")
-GOOD, HANGING = (f"standin-1.0.{mode}-tiny-b16-t1-d1-r1" for mode in ("good", "hangs"))
+GOOD, HANGING = (f"standin-1.0.{mode}.float32-tiny-b16-t1-d1-r1" for mode in ("good", "hangs"))
 
 
 def test_an_interrupted_cell_is_the_only_one_to_be_measured_again(new_checkout):
@@ -25,7 +25,7 @@ def test_an_interrupted_cell_is_the_only_one_to_be_measured_again(new_checkout):
         )
     )
     command = checkout.command(
-        "--config", "grid=faults", "--", f"results/shards/local-cpu/{GOOD}.parquet"
+        "--config", "grid=faults", "--", f"results/cells/local-cpu/step/{GOOD}.parquet"
     )
     assert subprocess.run(command, cwd=checkout.root, env=checkout.environment()).returncode == 0
     measured = checkout.times()

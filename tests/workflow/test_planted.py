@@ -17,7 +17,7 @@ def planted(new_checkout):
     done = checkout.snakemake("--config", "grid=threads", "--", "steptime_times")
     assert done.returncode == 0, done.stdout
     table = pd.read_parquet(checkout.root / "results/tables/steptime_times.parquet")
-    ours = table[table["source"] == "ours"].set_index("adapter_mode")
+    ours = table[table["source"] == "ours"].set_index("mode")
     return checkout, ours
 
 
@@ -29,7 +29,7 @@ def test_a_thread_variable_that_stays_at_one_is_marked(planted):
         "used less CPU than it was given"
         in (checkout.root / "results/tables/steptime_times.md").read_text()
     )
-    (path,) = (path for name, path in checkout.shards().items() if ".graph-" in name)
+    (path,) = (path for name, path in checkout.shards().items() if ".graph." in name)
     assert shard.read(path)[1]["worker"]["ready"]["threads"] == 1
 
 
@@ -76,7 +76,7 @@ def test_a_busy_neighbour_is_marked_wherever_the_cell_is_shown(new_checkout):
 def selected(checkout):
     """What `make again` would measure once more."""
     done = subprocess.run(
-        ["workflow/scripts/launch", "cells.disturbed", "--grid", "faults"],
+        ["workflow/scripts/launch", "cells.again", "--grid", "faults"],
         cwd=checkout.root,
         env=checkout.environment() | {"STEPTIME_PYTHON": sys.executable},
         capture_output=True,

@@ -7,16 +7,12 @@ OWN_OUTPUTS = {"table": ("parquet", "csv", "md", "html", "tex"), "figure": ("svg
 OPENED = {"table": "html", "figure": "svg"}
 
 # The proof of every network in every environment and mode that the grid has cells of.
-PROVEN = dict.fromkeys(
-    f"{cell.environment}.{cell.adapter_mode}-{cell.network}" for cell in PLAN.cells.values()
-)
+PROVEN = dict.fromkeys(f"{cell.environment}.{cell.mode}-{cell.network}" for cell in STEPS.values())
 # There is a peak for platforms whose cells run on CPUs.
-PEAKS = within_reach(
-    "peaks", (cell.platform for cell in PLAN.cells.values() if cell.device == "cpu")
-)
-TOPOLOGIES = within_reach("topology", (cell.platform for cell in PLAN.cells.values()))
-# Merged rows that hold each cell of the grid; what lies within another artefact's cells is left out.
-KEYS = {name: set(keys) for name, keys in PLAN.artefacts.items()}
+PEAKS = within_reach("peaks", (cell.platform for cell in STEPS.values() if cell.device == "cpu"))
+TOPOLOGIES = within_reach("topology", (cell.platform for cell in STEPS.values()))
+# Merged rows that hold each timed step of the grid; what lies within another artefact's cells is left out.
+KEYS = {name: set(keys) for name, keys in PLAN.artefacts.items() if name != TRAINED}
 EVERY_CELL = [
     name for name, keys in KEYS.items() if not any(keys < other for other in KEYS.values())
 ]
@@ -50,7 +46,7 @@ FILES = {
     "metadata": lambda artefact: [f"results/metadata/{name}.json" for name in grid_environments()],
     "peaks": lambda artefact: [f"results/peaks/{name}.json" for name in PEAKS],
     "topologies": lambda artefact: [f"results/topology/{name}.json" for name in TOPOLOGIES],
-    "trainings": lambda artefact: [TRAINED],
+    "trainings": lambda artefact: merged([TRAINED]),
     # Of a data set that nobody has, the whole one: its rule says so.
     "images": lambda artefact: [
         f"results/datasets/{CONFIGURATION.dataset_of(artefact.entry['images']) or artefact.entry['images']}/train.npz"
@@ -69,7 +65,6 @@ WORDS = {"frameworks": ["resources/papers/frameworks.yaml"], "networks": ["confi
 FACTS = {
     "owners": lambda: {name: CONFIGURATION.framework_of(name) for name in grid_environments()},
     "targets": lambda: targets_of_papers() | {"grid": CONFIGURATION.grid_name},
-    "configuration": lambda: dict(config),
 }
 NO_CELLS, NO_DATA, ONE_VERSION = (
     "no cells in this grid",

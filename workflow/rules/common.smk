@@ -14,9 +14,11 @@ SCRIPTS = ROOT / "workflow" / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 from steptime import networks
-from steptime.cells import adopt
+from steptime.cells import adopt, migrate
 from steptime.environments import pins, prepare
-from steptime.plan import configuration, digests, grid, trainings
+from steptime.plan import configuration, digests, grid, tasks, written
+from steptime.plan.artefacts import TRAINED
+from steptime.plan.cell import FOLDER, shard_path
 from steptime.supervisor import holding, progress
 
 # Planning makes millions of objects that all stay; to look for garbage among them took a fifth of its time.
@@ -35,8 +37,13 @@ os.environ.update(
 
 try:
     CONFIGURATION = configuration.load(ROOT, config)
-    PLAN = grid.expand(CONFIGURATION, len(os.sched_getaffinity(0)))
-    TRAININGS = trainings.expand(CONFIGURATION, len(os.sched_getaffinity(0)))
+    PLAN_FILE = written.path_of(CONFIGURATION.grid_name)
+    # A job of a cluster has CPUs of its own: it goes by the plan of the run that it belongs to.
+    PLAN = (
+        grid.expand(CONFIGURATION, len(os.sched_getaffinity(0)))
+        if is_main_process()
+        else written.read(PLAN_FILE)
+    )
 except configuration.ConfigurationError as error:
     # Not a WorkflowError: it would wrap the sentence in lines about this file.
     sys.exit(str(error))
@@ -48,7 +55,17 @@ if is_main_process():
     # Held until this process ends; the cells end with it.
     HELD = holding.hold()
     os.environ.update(STEPTIME_RUN=str(os.getpid()))
-    adopt.adopt([*PLAN.cells.values(), *TRAININGS.values()])
+    if migrate.outdated(Path("results")):
+        sys.exit(
+            "The folder results holds shards as an older version wrote them: run `make migrate`, which measures nothing "
+            "again."
+        )
+
+# The cells whose single steps are timed, and those in which a network is trained.
+STEPS, TRAININGS = (
+    {key: cell for key, cell in PLAN.cells.items() if cell.task == task}
+    for task in ("step", "training")
+)
 
 # The tables of times: the first of them that a run makes is printed at its end.
 TIMES = [
@@ -116,6 +133,7 @@ def preparing_step(environment):
     return CONFIGURATION.entry_of(environment).get("prepare", "")
 
 
+@cache
 def environment_digest(environment):
     """Digest of the pins of an environment and of the step that prepares it."""
     step = preparing_step(environment)
@@ -133,37 +151,56 @@ def framework_facts(environment, network, *tasks):
     }
 
 
-def cell_key(wildcards):
-    """The key of the cell that a rule's wildcards name."""
-    return (
-        f"{wildcards.platform}/{wildcards.environment}.{wildcards.mode}-{wildcards.network}"
-        f"-b{wildcards.batch}-t{wildcards.threads}-d{wildcards.devices}-r{wildcards.repeat}"
-    )
+def cell_of(wildcards):
+    """The cell that a rule's wildcards name."""
+    key = f"{wildcards.platform}/{wildcards.task}/{wildcards.cell}"
+    if key not in PLAN.cells:
+        raise WorkflowError(
+            f"There is no cell {key} in the grid '{CONFIGURATION.grid_name}': its cells are such as {next(iter(PLAN.cells))}."
+        )
+    return PLAN.cells[key]
 
 
 def measuring_job(wildcards):
-    """All that decides the number of a cell, as JSON: the cell, its framework's settings and how it is sampled."""
-    cell = PLAN.cells[cell_key(wildcards)]
-    facts = framework_facts(cell.environment, cell.network, "step") | {
-        "cell": cell.facts(),
-        "network_digest": network_digest(cell.network),
-        "sampling": CONFIGURATION.grid["sampling"],
-        "limits": CONFIGURATION.grid["limits"],
-    }
-    return json.dumps(facts, sort_keys=True)
-
-
-def training_job(wildcards):
-    """All that decides what a training takes and reaches, as JSON."""
-    training = TRAININGS[
-        f"{wildcards.platform}/{wildcards.environment}.{wildcards.mode}-{wildcards.network}-on-{wildcards.dataset}"
-        f"-b{wildcards.batch}-t{wildcards.threads}-d{wildcards.devices}-r{wildcards.repeat}"
-    ]
-    facts = trainings.job_of(CONFIGURATION, training) | framework_facts(
-        training.environment, training.network, "training"
+    """All that decides the number of a cell, as JSON: the cell, its framework's settings and what is asked of it."""
+    cell = cell_of(wildcards)
+    facts = tasks.job_of(CONFIGURATION, cell) | framework_facts(
+        cell.environment, cell.network, cell.task
     )
-    facts["network_digest"] = network_digest(training.network)
+    facts["network_digest"] = network_digest(cell.network)
     return json.dumps(facts, sort_keys=True)
+
+
+@cache
+def is_adopted(cell):
+    """Whether the shard of a cell was copied together with what it was measured with."""
+    return is_main_process() and adopt.knows_shard(cell, environment_digest(cell.environment))
+
+
+@cache
+def is_adopted_proof(environment, name):
+    """Whether a proof was copied together with the manifest of its environment."""
+    return is_main_process() and adopt.knows_proof(
+        environment, name, environment_digest(environment)
+    )
+
+
+def manifest_of_proof(wildcards):
+    """The manifest of the environment that a proof is of, marked as `needed_by` does."""
+    path = f"results/environments/{wildcards.environment}.json"
+    name = f"{wildcards.environment}.{wildcards.mode}-{wildcards.network}"
+    return ancient(path) if is_adopted_proof(wildcards.environment, name) else path
+
+
+def needed_by(cell, path):
+    """A file that a cell is measured with, marked as old where that is known to be so whatever time it bears."""
+    return ancient(path) if is_adopted(cell) else path
+
+
+def images_for(cell):
+    """The images that a cell is fed with, none for most."""
+    splits = ("train", "test") if cell.dataset else ()
+    return [needed_by(cell, f"results/datasets/{cell.dataset}/{split}.npz") for split in splits]
 
 
 def proving_job(wildcards):
@@ -176,11 +213,6 @@ def proving_job(wildcards):
         "proof_digest": proof_digest(wildcards.network),
     }
     return json.dumps(facts, sort_keys=True)
-
-
-def shard_path(key):
-    """Path of the shard of a cell."""
-    return f"results/shards/{key}.parquet"
 
 
 def shards_of(wildcards):
@@ -196,8 +228,14 @@ def shards_of(wildcards):
 
 
 def begin_run():
-    """Notes how many cells this run will measure, for the progress that each of them prints."""
-    progress.begin(count_jobs_to_run("measure_cell", "train_network"))
+    """Writes the plan, and notes how many cells this run will measure, for the progress that each of them prints."""
+    try:
+        written.write(PLAN, PLAN_FILE)
+    except OSError as error:
+        raise WorkflowError(
+            f"The plan {PLAN_FILE} cannot be written ({error.strerror}): free some space and run again."
+        ) from error
+    progress.begin(count_jobs_to_run("measure_cell"))
     start_jobs_at_once()
 
 

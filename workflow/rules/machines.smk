@@ -14,7 +14,7 @@ rule peak:
         host=100,
     params:
         threads=lambda wildcards: sorted(
-            {cell.threads for cell in PLAN.cells.values() if cell.platform == wildcards.platform}
+            {cell.threads for cell in STEPS.values() if cell.platform == wildcards.platform}
         ),
         code=digests.program_digest("steptime.machine.peak"),
     shell:

@@ -2,10 +2,10 @@
 
 
 localrules:
-    merge_shards,
+    merge_cells,
 
 
-rule merge_shards:
+rule merge_cells:
     """Put the shards of one artefact into one file."""
     input:
         shards=shards_of,
@@ -16,10 +16,11 @@ rule merge_shards:
     conda:
         "../../envs/workflow.yaml"
     params:
-        # The grid names the shards again inside the program: thousands of paths do not fit on a command line.
-        config=json.dumps(config, sort_keys=True),
+        plan=str(PLAN_FILE),
+        # Told in the tables of trainings. The shards' names, thousands of them, are in the plan.
+        missing=PLAN.missing,
     shell:
-        '"$STEPTIME_LAUNCH" merge.shards --artefact {wildcards.artefact} --config {params.config:q}'
+        '"$STEPTIME_LAUNCH" merge.cells --artefact {wildcards.artefact} --plan {params.plan}'
         " --output {output} 2>&1 | tee {log} >&2"
 
 

@@ -46,8 +46,9 @@ def within_reach(folder, platforms):
     ]
 
 
-def files_at_hand(paths):
-    """The files of cells, given by their keys, of which those that this run cannot measure must be there already."""
+def shards_at_hand(keys):
+    """The shards of cells, given by their keys, of which those that this run cannot measure must be there already."""
+    paths = {key: shard_path(key) for key in keys}
     for platform, reason in ELSEWHERE.items():
         missing = [
             path
@@ -63,13 +64,9 @@ def files_at_hand(paths):
     return list(paths.values())
 
 
-def shards_at_hand(keys):
-    """The shards of cells, given by their keys."""
-    return files_at_hand({key: shard_path(key) for key in keys})
-
-
-def asked_of_slurm(seconds=CONFIGURATION.grid["limits"]["seconds"]):
-    """The resources of a rule that must run on its wildcard `platform` for so long at most, as functions of it."""
+def asked_of_slurm(seconds=lambda wildcards: CONFIGURATION.grid["limits"]["seconds"]):
+    """The resources of a rule that must run on its wildcard `platform` for so many seconds at most, as functions of its
+    wildcards."""
     catalogue = CONFIGURATION.platforms
     if not any("cluster" in catalogue[platform] for platform in ELSEWHERE):
         return {}
@@ -86,7 +83,9 @@ def asked_of_slurm(seconds=CONFIGURATION.grid["limits"]["seconds"]):
         "slurm_extra": from_cluster(
             lambda needs: f"--exclusive {needs['cluster']['extra']}".strip()
         ),
-        "runtime": from_cluster(lambda needs: math.ceil(seconds / 60) + START_MINUTES),
+        "runtime": lambda wildcards: from_cluster(
+            lambda needs: math.ceil(seconds(wildcards) / 60) + START_MINUTES
+        )(wildcards),
     }
 
 

@@ -9,7 +9,7 @@ localrules:
 rule prove_network:
     """Hold a network in an environment against the golden run, on its narrow version."""
     input:
-        manifest="results/environments/{environment}.json",
+        manifest=manifest_of_proof,
     output:
         proof="results/proofs/{environment}.{mode}-{network}.json",
         details="results/proofs/{environment}.{mode}-{network}.details.json",

@@ -31,11 +31,6 @@ rule share_platform:
             if cell.platform == wildcards.platform
         ],
         lambda wildcards: [
-            f"results/training/{key}.parquet"
-            for key, cell in TRAININGS.items()
-            if cell.platform == wildcards.platform
-        ],
-        lambda wildcards: [
             f"results/peaks/{name}.json" for name in PEAKS if name == wildcards.platform
         ],
     output:
@@ -45,7 +40,7 @@ rule share_platform:
     conda:
         "../../envs/workflow.yaml"
     shell:
-        '"$STEPTIME_LAUNCH" cells.carry pack --platform {wildcards.platform} --to {output} {OWN_PLATFORMS}'
+        '"$STEPTIME_LAUNCH" cells.pack pack --platform {wildcards.platform} --to {output} {OWN_PLATFORMS}'
         " 2>&1 | tee {log} >&2"
 
 
@@ -71,4 +66,4 @@ rule fetch_platform:
         # One after another: two platforms may bring the same proof.
         host=100,
     shell:
-        '"$STEPTIME_LAUNCH" cells.carry take --from {input} {OWN_PLATFORMS} 2>&1 | tee {log} >&2'
+        '"$STEPTIME_LAUNCH" cells.pack take --from {input} {OWN_PLATFORMS} 2>&1 | tee {log} >&2'

@@ -198,7 +198,7 @@ def _samples(
         & rows["framework"].map(lambda name: frameworks[name].lineage).eq(lineage)
     ]
     here = here[here["threads"] == cell["threads"]] if cell["device"] == "cpu" else here
-    runs = [run["seconds"].to_numpy() for _, run in here.groupby(["environment", "adapter_mode"])]
+    runs = [run["seconds"].to_numpy() for _, run in here.groupby(["environment", "mode"])]
     return min(runs, key=np.median)
 
 

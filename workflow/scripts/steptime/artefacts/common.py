@@ -12,10 +12,10 @@ from steptime.render.words import environment_label, version_order
 def labelled(rows: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any]) -> pd.DataFrame:
     """`rows` in the order of the catalogue of networks, then of frameworks, with `network_label`, `framework_label`.
 
-    Needs the columns network (a variant by its own name), environment, framework, framework_version, adapter_mode;
+    Needs the columns network (a variant by its own name), environment, framework, framework_version, mode;
     where there is `batch`, it stands after the network in the order, `platform` and `threads` last.
     """
-    modes = rows.groupby("framework")["adapter_mode"].nunique().gt(1).to_dict()
+    modes = rows.groupby("framework")["mode"].nunique().gt(1).to_dict()
     named = rows.assign(
         network_label=[catalogue[name].get("label", name) for name in rows["network"]],
         framework_label=[
@@ -30,9 +30,7 @@ def labelled(rows: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, An
             "framework": [frameworks[name].order for name in rows["framework"]],
             "environment": rows["environment"].map(version_order),
             # The first mode seen is the framework's default.
-            "mode": rows["adapter_mode"].map(
-                {mode: at for at, mode in enumerate(rows["adapter_mode"].unique())}
-            ),
+            "mode": rows["mode"].map({mode: at for at, mode in enumerate(rows["mode"].unique())}),
         }
     )
     place = place.join(rows[[name for name in ("platform", "threads") if name in rows]])

@@ -36,7 +36,7 @@ COLUMNS = [
     "environment",
     "framework",
     "framework_label",
-    "adapter_mode",
+    "mode",
     "platform",
     "devices",
     "threads",

@@ -55,7 +55,7 @@ def build(
     epoch of every seed, `epoch_seconds` the median epoch of each, `feed_share` the share of the time in which images
     were drawn.
     """
-    modes = trained.runs.groupby("framework")["adapter_mode"].nunique().gt(1).to_dict()
+    modes = trained.runs.groupby("framework")["mode"].nunique().gt(1).to_dict()
     labels, rows = list(dict.fromkeys(trained.runs["label"])), []
     for _, runs in trained.runs.groupby(CELL, sort=False, dropna=False):
         first = runs.iloc[0].to_dict()
@@ -106,7 +106,7 @@ def build(
         "of dropout are each framework's own.",
         *trained.notes,
         *page.notes,
-        f"All epochs: {trained.times.source}; one file for each training: results/training/.",
+        f"All epochs: {trained.times.source}; one file for each training: results/cells/.",
     ]
     return data, _layout(data)
 
@@ -149,7 +149,7 @@ def _entry(row, name, text):
 CURVE_COLUMNS = [
     "label",
     "environment",
-    "adapter_mode",
+    "mode",
     "platform",
     "threads",
     "seed",

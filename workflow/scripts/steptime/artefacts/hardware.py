@@ -93,7 +93,7 @@ def _energy(samples: pd.DataFrame) -> dict[str, Any]:
     """Operations per joule of the cell that has most of them; a cell's energy is that of all its sampled steps."""
     cell = [
         "environment",
-        "adapter_mode",
+        "mode",
         "network",
         "variant",
         "threads",

@@ -33,7 +33,7 @@ COLUMNS = [
     "batch",
     "environment",
     "framework",
-    "adapter_mode",
+    "mode",
     "platform",
     "threads",
     "status",
@@ -82,12 +82,12 @@ def build(
     )
     cells = common.labelled(cells, frameworks, catalogue)
     cells = cells[cells["threads"] == cells.groupby("platform")["threads"].transform("max")]
-    several = cells.groupby("environment")["adapter_mode"].nunique().gt(1)
+    several = cells.groupby("environment")["mode"].nunique().gt(1)
     rows = []
     for framework, of_framework in cells.groupby("framework", sort=False):
         by_mode = several[of_framework["environment"].unique()].any()
         for mode, of_series in (
-            of_framework.groupby("adapter_mode", sort=False) if by_mode else [("", of_framework)]
+            of_framework.groupby("mode", sort=False) if by_mode else [("", of_framework)]
         ):
             versions = sorted(of_series["environment"].unique(), key=version_order)
             if len(versions) < 2:

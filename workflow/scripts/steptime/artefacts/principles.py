@@ -79,7 +79,7 @@ def _cost(rows: pd.DataFrame) -> tuple[str, float]:
     cell = [
         "platform",
         "environment",
-        "adapter_mode",
+        "mode",
         "network",
         "variant",
         "devices",

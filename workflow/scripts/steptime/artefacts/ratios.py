@@ -39,7 +39,7 @@ COLUMNS = [
     "environment",
     "framework",
     "framework_label",
-    "adapter_mode",
+    "mode",
     "status",
     "reason",
     "marks",
@@ -105,7 +105,7 @@ def _ratios(place: pd.DataFrame) -> list[dict[str, Any]]:
         }
         found |= dict.fromkeys(["fastest", "ratio", "low", "high", "verdict"])
         if at in timed.index:
-            found["fastest"] = f"{fastest['environment']}.{fastest['adapter_mode']}"
+            found["fastest"] = f"{fastest['environment']}.{fastest['mode']}"
             found |= (
                 _ratio(row, fastest) if at != fastest.name else {"ratio": 1.0, "verdict": FASTEST}
             )

@@ -15,7 +15,7 @@ from steptime.render.words import facts, plural
 COLUMNS = [
     "label",
     "environment",
-    "adapter_mode",
+    "mode",
     "platform",
     "threads",
     "seed",
@@ -115,7 +115,7 @@ def _rows(run: dict[str, Any], noted: dict[str, Any]) -> list[dict[str, Any]]:
     names = (
         "label",
         "environment",
-        "adapter_mode",
+        "mode",
         "platform",
         "threads",
         "seed",

@@ -13,7 +13,7 @@ from steptime.render.frameworks import Frameworks
 from steptime.render.words import facts, raw_data, significant
 
 COLUMNS = ["source", "framework", "label", "network", "platform", "devices", "relative_time"]
-LINE = ["environment", "adapter_mode", "network", "variant", "platform", "threads", "batch"]
+LINE = ["environment", "mode", "network", "variant", "platform", "threads", "batch"]
 NOT_HERE = (
     "Here no cell with more than one device is measured, so no line of ours stands beside theirs."
 )

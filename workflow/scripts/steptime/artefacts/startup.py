@@ -1,18 +1,15 @@
 """What a user waits for before the first useful step: import, build, first step, warm-up; as a table and a figure."""
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
-from steptime import project
 from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.machine import interference
-from steptime.merge import shards
-from steptime.plan import configuration, grid
+from steptime.plan.cell import IDENTITY
 from steptime.render import figures, tables
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Entry
@@ -30,7 +27,7 @@ CELL = [
     "variant",
     "environment",
     "framework",
-    "adapter_mode",
+    "mode",
     "platform",
     "devices",
     "threads",
@@ -63,19 +60,15 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 
 def read_starts(inputs: Inputs) -> pd.DataFrame:
-    """One row for each cell of the artefact: its columns and its PARTS, in seconds, where the worker came so far.
-
-    Raises ShardError and MixedRowsError as `merge.shards.read` does.
-    """
-    known = configuration.load(project.ROOT, inputs.facts["configuration"])
-    plan = grid.expand(known, len(os.sched_getaffinity(0)))
-    return starts(plan.artefacts[known.catalogue[inputs.name].made_of])
+    """What `starts` gives, of the artefact's cells."""
+    return starts(inputs.measured.rows)
 
 
-def starts(keys: list[str]) -> pd.DataFrame:
-    """What `read_starts` gives, of the cells of these keys."""
-    found = shards.read(keys)
-    return pd.DataFrame(_start(row, footer["worker"].get("warmup", {})) for row, _, footer in found)
+def starts(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row for each process of the merged rows: its cell and its PARTS, in seconds, where the worker came so far."""
+    processes = rows.drop_duplicates([*IDENTITY, "repeat"])
+    known = processes.astype(object).where(processes.notna(), None)
+    return pd.DataFrame(_start(row) for row in known.to_dict("records"))
 
 
 def build(
@@ -93,7 +86,7 @@ def build(
         "The first step, and each of the warm-up, is a training step too: a slow network starts long for that alone.",
         "The warm-up runs for at least half a second or two steps, so a short rest of it is our floor and not the "
         "framework's need.",
-        "One file for each cell: results/shards/.",
+        "One file for each cell: results/cells/.",
     ]
     return data, _layout(data)
 
@@ -109,8 +102,8 @@ def medians(
     return data.reindex(columns=COLUMNS).astype({"warmup_steps": "Int64"})
 
 
-def _start(row: dict[str, Any], warmup: dict[str, Any]) -> dict[str, Any]:
-    first, whole = warmup.get("first_seconds"), warmup.get("seconds")
+def _start(row: dict[str, Any]) -> dict[str, Any]:
+    first, whole = row["first_step_seconds"], row["warmup_seconds"]
     marked = row["status"] == "ok" and interference.disturbed(row)
     return {name: row[name] for name in (*CELL, "framework_version", "status", "reason")} | {
         "marks": "disturbed" if marked else "",
@@ -118,10 +111,10 @@ def _start(row: dict[str, Any], warmup: dict[str, Any]) -> dict[str, Any]:
         "import_seconds": row["import_seconds"],
         "build_seconds": row["build_seconds"],
         "first_step_seconds": first,
-        "settling_seconds": whole - first if warmup else None,
+        "settling_seconds": None if first is None else whole - first,
         "warmup_seconds": whole,
         "warmup_steps": row["warmup_steps"],
-        "steady": warmup.get("steady"),
+        "steady": row["warmup_steady"],
     }
 
 

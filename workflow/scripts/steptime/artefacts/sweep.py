@@ -30,7 +30,7 @@ COLUMNS = [
     "framework",
     "label",
     "environment",
-    "adapter_mode",
+    "mode",
     "platform",
     "device",
     "devices",
@@ -45,7 +45,7 @@ COLUMNS = [
     "reason",
     "marks",
 ]
-LINE = ["environment", "adapter_mode", "platform", "variant", "devices", "threads"]
+LINE = ["environment", "mode", "platform", "variant", "devices", "threads"]
 STYLES = ("-", "--", ":", "-.")
 WIDEST_WITH_PAPER = (
     3000  # slowest / fastest time up to which the paper's numbers do not flatten our lines
@@ -99,7 +99,7 @@ def build(
 def _ours(measured: Measured, frameworks: Frameworks) -> pd.DataFrame:
     cells = measured.cells
     several = {name: cells[name].nunique() > 1 for name in ("platform", "threads", "devices")}
-    modes = cells.groupby("framework")["adapter_mode"].nunique().gt(1).to_dict()
+    modes = cells.groupby("framework")["mode"].nunique().gt(1).to_dict()
     labels = []
     for cell in cells.to_dict("records"):
         parts = [environment_label(frameworks, cell, modes[cell["framework"]]), cell["variant"]]

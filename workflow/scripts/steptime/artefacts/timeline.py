@@ -1,18 +1,13 @@
 """When every cell of a run was measured, as a figure and its data, and whether any two of one machine overlapped."""
 
-import os
-from datetime import datetime
-from pathlib import Path
-
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from steptime import project
 from steptime.artefacts.inputs import Inputs
-from steptime.cells import shard
-from steptime.plan import configuration, grid
+from steptime.plan.cell import IDENTITY, key_of, shard_path
+from steptime.reading import InputError
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
 
@@ -31,44 +26,29 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 
 def read_spans(inputs: Inputs) -> pd.DataFrame:
-    """What `spans_of` gives, of every cell of the grid."""
-    known = configuration.load(project.ROOT, inputs.facts["configuration"])
-    plan = grid.expand(known, len(os.sched_getaffinity(0)))
-    return spans_of([Path("results/shards") / f"{key}.parquet" for key in plan.cells])
+    """What `spans_of` gives, of every timed cell of the grid."""
+    return spans_of(pd.concat([measured.rows for measured in inputs.every_measured]))
 
 
-def spans_of(paths: list[Path]) -> pd.DataFrame:
-    """One row for each shard, in the order of starts: cell, machine_id, environment, framework, adapter_mode, repeat,
-    status, started_at and ended_at (UTC; from the start of its job to the writing of its shard), seconds.
+def spans_of(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row for each process of merged rows, in the order of starts: cell, machine_id, environment, framework, mode,
+    repeat, status, started_at and ended_at (UTC; from the start of its job to its end), seconds.
 
-    Raises ShardError, which names every shard that cannot be read or does not say when its cell ended.
+    Raises InputError, which names a cell that does not say when it ended.
     """
-    rows, errors = [], []
-    for path in paths:
-        try:
-            table, footer = shard.read(path)
-            if "ended_at" not in footer:
-                raise shard.ShardError(
-                    f"The shard {path} does not say when its cell ended: {shard.again(path)}"
-                )
-        except shard.ShardError as error:
-            errors.append(str(error))
-            continue
-        row = table.slice(0, 1).to_pylist()[0]
-        names = (
-            "machine_id",
-            "environment",
-            "framework",
-            "adapter_mode",
-            "repeat",
-            "status",
-            "started_at",
-        )
-        ended = datetime.fromisoformat(footer["ended_at"])
-        rows.append({"cell": path.stem, **{name: row[name] for name in names}, "ended_at": ended})
-    if errors:
-        raise shard.ShardError("\n".join(errors))
-    spans = pd.DataFrame(rows).sort_values("started_at", kind="stable").reset_index(drop=True)
+    names = ["machine_id", "environment", "framework", "mode", "repeat", "status"]
+    processes = rows.drop_duplicates([*IDENTITY, "repeat"])
+    cells = [key_of(row).rpartition("/")[2] for row in processes.to_dict("records")]
+    for key, ended in zip(
+        map(key_of, processes.to_dict("records")), processes["ended_at"], strict=True
+    ):
+        if pd.isna(ended):
+            raise InputError(
+                f"The shard {shard_path(key)} does not say when its cell ended: remove it."
+            )
+    spans = processes[[*names, "started_at", "ended_at"]].assign(cell=cells)
+    spans = spans.sort_values("started_at", kind="stable").reset_index(drop=True)
+    spans.insert(0, "cell", spans.pop("cell"))
     return spans.assign(seconds=(spans["ended_at"] - spans["started_at"]).dt.total_seconds())
 
 
@@ -102,7 +82,7 @@ def draw(spans: pd.DataFrame, frameworks: Frameworks) -> tuple[pd.DataFrame, Fig
     """The rows of `read_spans` with `overlaps_with`, and the figure: a lane for each environment and mode."""
     first = pd.Series({later: earlier for earlier, later in overlaps(spans)}, dtype=object)
     data = spans.assign(overlaps_with=spans["cell"].map(first))
-    lanes = (data["environment"] + " " + data["adapter_mode"]).rename("lane")
+    lanes = (data["environment"] + " " + data["mode"]).rename("lane")
     order = sorted(
         lanes.unique(),
         key=lambda lane: frameworks[data.loc[lanes == lane, "framework"].iloc[0]].order,

@@ -29,7 +29,7 @@ COLUMNS = ["source", "network", "variant", "network_label", "batch", "lineage", 
 COLUMNS += [
     "framework_label",
     "environment",
-    "adapter_mode",
+    "mode",
     "platform",
     "column_group",
     "column",
@@ -100,7 +100,7 @@ def _our_rows(
     networks: dict[str, Any],
 ) -> list[dict[str, Any]]:
     reference = _reference(printed, paper, frameworks)
-    modes = measured.cells.groupby("framework")["adapter_mode"].nunique().gt(1).to_dict()
+    modes = measured.cells.groupby("framework")["mode"].nunique().gt(1).to_dict()
     rows = []
     for cell in measured.cells.to_dict("records"):
         lineage, on_cpu = frameworks[cell["framework"]].lineage, cell["device"] == "cpu"
@@ -205,7 +205,7 @@ def _in_order(
             "lineage": data["lineage"].map(lambda name: frameworks.lineage(name).order),
             "source": data["source"],
             "environment": data["environment"].astype(object).fillna("").map(version_order),
-            "mode": data["adapter_mode"].astype(object).fillna(""),
+            "mode": data["mode"].astype(object).fillna(""),
         }
     )
     sorted_data = data.loc[keys.sort_values(list(keys), kind="stable").index].reset_index(drop=True)

@@ -15,6 +15,7 @@ from steptime.artefacts import times
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import DESCRIPTION, Measured
 from steptime.merge.summary import summarise
+from steptime.plan.cell import key_of
 from steptime.reading import InputError
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
@@ -32,7 +33,7 @@ CELL = [
     "platform",
     "environment",
     "framework",
-    "adapter_mode",
+    "mode",
     "network",
     "variant",
     "dataset_label",
@@ -90,7 +91,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 
 def read(path: Path) -> Trained:
-    """The trainings that `train.merge` put together. Raises InputError."""
+    """The trainings that `merge.cells` put together. Raises InputError."""
     try:
         table = pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
@@ -99,6 +100,7 @@ def read(path: Path) -> Trained:
         ) from error
     known = json.loads((table.schema.metadata or {}).get(DESCRIPTION, b"{}"))
     rows = table.to_pandas()
+    rows["key"] = [key_of(row) for row in rows.to_dict("records")]
     rows["label"] = [label_of(row) for row in rows.to_dict("records")]
     rows["elapsed"] = rows.groupby("key")["seconds"].cumsum()
     runs = pd.DataFrame([_run(group) for _, group in rows.groupby("key", sort=False)])

@@ -29,7 +29,7 @@ from steptime.render.words import (
     status_reason,
 )
 
-KEY = ["network", "environment", "adapter_mode", "platform", "devices", "threads", "batch"]
+KEY = ["network", "environment", "mode", "platform", "devices", "threads", "batch"]
 COLUMNS = [
     *KEY,
     "network_label",
@@ -129,7 +129,7 @@ LINES: dict[str, Callable[[dict[str, Any]], Entry]] = {
 
 def _layout(data: pd.DataFrame) -> pd.DataFrame:
     several = data["platform"].nunique() > 1
-    runners = ["framework_label", "environment", "adapter_mode", "platform"]
+    runners = ["framework_label", "environment", "mode", "platform"]
     columns = list(dict.fromkeys(_column(row) for row in data.to_dict("records")))
     body, index = [], []
     for _, rows in _in_order(data).groupby(runners, sort=False, dropna=False):

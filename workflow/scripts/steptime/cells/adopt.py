@@ -2,50 +2,60 @@
 
 Of a file that it has not made, Snakemake knows the time alone, and `cp -r` gives all files new ones in any order. But a
 shard says which proof and which environment it was measured with, that of a training which images too, and a proof of
-which environment it is: where these are the ones that lie here, nothing is to be made again.
+which environment it is: where these are the ones that lie here, nothing is to be made again. No file is changed for it:
+rules say of such inputs that their time does not count.
 """
 
 import json
 import math
 import os
-from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from steptime.datasets import DatasetError, sums
-from steptime.plan.grid import Cell
-from steptime.plan.trainings import Training
+from steptime.plan.cell import Cell, shard_path
 
 
-def adopt(cells: Iterable[Cell], results: Path = Path("results")) -> None:
-    """Gives the shards of `cells` and their proofs a new time where they are older than what they were made of."""
-    groups: dict[tuple[str, str, str], list[str]] = {}
-    for cell in cells:
-        name = f"{cell.environment}.{cell.adapter_mode}-{cell.network}"
-        # Joined as text, and asked of the system once: there may be thousands.
-        kind, dataset = ("training", cell.dataset) if isinstance(cell, Training) else ("shards", "")
-        groups.setdefault((cell.environment, name, dataset), []).append(
-            f"{results}/{kind}/{cell.key}.parquet"
-        )
-    for (environment, name, dataset), shards in groups.items():
-        manifest = results / "environments" / f"{environment}.json"
-        proof, details = (
-            results / "proofs" / f"{name}{ending}.json" for ending in ("", ".details")
-        )
-        if min(_age(proof), _age(details)) < _age(manifest) and _is_of(
-            _json(proof), _json(manifest)
-        ):
-            os.utime(proof)
-            os.utime(details)
-        images = (
-            [results / "datasets" / dataset / f"{split}.npz" for split in ("train", "test")]
-            if dataset
-            else []
-        )
-        newest = max(_age(path) for path in (proof, manifest, *images))
-        for shard in shards if newest < math.inf else []:
-            if _age(shard) < newest and _was_measured_with(Path(shard), _json(proof), images):
-                os.utime(shard)
+def knows_shard(cell: Cell, pins_digest: str, results: Path = Path("results")) -> bool:
+    """Whether the shard of a cell is older than what lies here, but was measured with just that.
+
+    `pins_digest` is the digest of what the cell's environment is to be made of now.
+    """
+    path = shard_path(cell.key, str(results))
+    manifest = _manifest(cell.environment, results)
+    proof = results / "proofs" / f"{cell.environment}.{cell.mode}-{cell.network}.json"
+    images = (
+        [results / "datasets" / cell.dataset / f"{split}.npz" for split in ("train", "test")]
+        if cell.dataset
+        else []
+    )
+    newest = max(_age(made) for made in (manifest, proof, *images))
+    return (
+        _age(path) < newest < math.inf
+        and _json(manifest).get("digest") == pins_digest
+        and _is_of(_json(proof), _json(manifest))
+        and _was_measured_with(Path(path), _json(proof), images)
+    )
+
+
+def knows_proof(
+    environment: str, proof_name: str, pins_digest: str, results: Path = Path("results")
+) -> bool:
+    """Whether a proof is older than the manifest of its environment, but is of just that."""
+    proof, details = (
+        results / "proofs" / f"{proof_name}{ending}.json" for ending in ("", ".details")
+    )
+    manifest = _manifest(environment, results)
+    return (
+        min(_age(proof), _age(details)) < _age(manifest) < math.inf
+        and _json(manifest).get("digest") == pins_digest
+        and _is_of(_json(proof), _json(manifest))
+    )
+
+
+def _manifest(environment: str, results: Path) -> Path:
+    return results / "environments" / f"{environment}.json"
 
 
 def _age(path: str | Path) -> float:
@@ -58,9 +68,15 @@ def _age(path: str | Path) -> float:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        return json.loads(path.read_text())
+        return _parsed(path.absolute(), path.stat().st_mtime_ns)
     except (OSError, ValueError):
         return {}
+
+
+@cache
+def _parsed(path: Path, time: int) -> dict[str, Any]:
+    """The content of a file, read once for the thousands of cells that ask for it."""
+    return json.loads(path.read_text())
 
 
 def _is_of(proof: dict[str, Any], manifest: dict[str, Any]) -> bool:
@@ -71,14 +87,14 @@ def _is_of(proof: dict[str, Any], manifest: dict[str, Any]) -> bool:
     )
 
 
-def _was_measured_with(shard: Path, proof: dict[str, Any], images: list[Path]) -> bool:
+def _was_measured_with(path: Path, proof: dict[str, Any], images: list[Path]) -> bool:
     # Only where it is needed: it takes a tenth of a second.
-    from steptime.cells import shard as shards
+    from steptime.cells import shard
 
     try:
-        row = shards.read(Path(shard))[0].slice(0, 1).to_pylist()[0]
+        row, _, _ = shard.read_parts(path)
         seen = {"dataset_sha256": sums(*images)} if images else {}
-    except (shards.ShardError, DatasetError):
+    except (shard.ShardError, DatasetError):
         return False
     known = {name: proof.get(name) for name in ("environment_digest", "proof_id")} | seen
     same = all(row.get(name) == value for name, value in known.items())

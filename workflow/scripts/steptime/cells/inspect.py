@@ -1,6 +1,6 @@
 """Prints all that a shard knows: what came out, of what, how, on which machine, with which software.
 
-workflow/scripts/launch cells.inspect results/shards/local-cpu/torch-2.13.eager-fcn5-b64-t1-d1-r1.parquet
+workflow/scripts/launch cells.inspect results/cells/local-cpu/step/torch-2.13.eager.float32-fcn5-b64-t1-d1-r1.parquet
 """
 
 import argparse
@@ -13,16 +13,19 @@ from rich.console import Console
 from rich.tree import Tree
 
 from steptime import machine
-from steptime.cells import shard
-from steptime.cells.train import STOPPED
+from steptime.cells import schema, shard
+from steptime.cells.outcomes import STOPPED
 from steptime.machine import interference
+from steptime.plan.tasks import TASKS
 from worker.statistics import ENOUGH, median, median_interval
 
 # Columns by the heading under which they stand, with what they are; the rest of a row stands in the title.
 CELL = {
     "environment": "environment",
     "framework_version": "version of the framework",
-    "adapter_mode": "mode",
+    "mode": "mode",
+    "precision": "precision",
+    "task": "task",
     "network": "network",
     "variant": "variant",
     "dataset_label": "data set",
@@ -34,6 +37,8 @@ CELL = {
     "batch": "mini-batch",
     "threads": "threads asked for",
     "device": "device",
+    "devices": "devices",
+    "exchange": "exchange between devices",
     "repeat": "repeat",
     "platform": "platform",
     "parameters": "trainable parameters",
@@ -45,7 +50,9 @@ COURSE = {
     "ended_at": "ended (UTC)",
     "import_seconds": "seconds to import the framework",
     "build_seconds": "seconds to build the network",
+    "first_step_seconds": "seconds of the first step",
     "warmup_steps": "steps of the warm-up",
+    "warmup_seconds": "seconds of the warm-up",
     "timed_region": "timed",
     "wall_seconds": "seconds of the samples",
     "cpu_seconds": "CPU seconds of the samples",
@@ -74,8 +81,7 @@ def main() -> None:
     path = parser.parse_args().shard
     if path is None:
         sys.exit(
-            "Name a shard: `make inspect SHARD=results/shards/...`; they lie in results/shards/<platform>/, "
-            "those of trainings in results/training/<platform>/."
+            "Name a shard: `make inspect SHARD=results/cells/...`; they lie in results/cells/<platform>/<task>/."
         )
     try:
         table, footer = shard.read(path)
@@ -86,16 +92,14 @@ def main() -> None:
 
 def tree(path: Path, rows: list[dict[str, Any]], footer: dict[str, Any]) -> Tree:
     """The content of a shard as a tree for the terminal."""
-    trained = "epoch" in rows[0]
-    row = {
-        name: value for name, value in rows[0].items() if not (trained and name in shard.PER_EPOCH)
-    }
-    row["ended_at"] = footer.get("ended_at")
+    task = rows[0]["task"]
+    others = {name for other in TASKS.values() if other.name != task for name in other.columns}
+    row = {name: rows[0][name] for name in schema.constant_of(task) if name not in others}
     root = Tree(str(path))
     if row["status"] != "ok":
         root.add(f"{row['status']}: {row['reason']}")
     if rows[0]["seconds"] is not None:
-        (_epochs if trained else _samples)(root, row, rows)
+        {"step": _samples, "training": _epochs}[task](root, row, rows)
     _columns(root.add("cell"), row, CELL)
     _columns(root.add("course"), row, COURSE)
     verdict = "too much: disturbed" if interference.disturbed(row) else "within the limits"

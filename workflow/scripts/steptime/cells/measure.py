@@ -1,7 +1,8 @@
-"""Measures one cell and writes its shard. Every way to fail becomes a shard with a status and a reason.
+"""Measures one cell, whatever its task, and writes its shard. Every way to fail becomes a shard with a status and a
+reason.
 
-    python -m measure.cell --job JSON --networks config/networks.yaml --manifest results/environments/E.json \
-        --proof results/proofs/E.M-N.json --shard results/shards/... --log logs/shards/...
+    python -m steptime cells.measure --job JSON --networks config/networks.yaml --manifest results/environments/E.json \
+        --proof results/proofs/E.M-N.json --shard results/cells/... --log logs/cells/... [--images TRAIN.npz TEST.npz]
 """
 
 import argparse
@@ -10,7 +11,6 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,26 +19,23 @@ import yaml
 
 from steptime import machine, networks, project
 from steptime.cells import software
-from steptime.cells.surroundings import Surroundings
+from steptime.cells.context import Context
+from steptime.cells.outcomes import READINGS, result
+from steptime.datasets import DatasetError, sums
 from steptime.environments import interpreter
 from steptime.machine import gpu, interference, placement
-from steptime.supervisor import progress
-from steptime.supervisor.supervise import Outcome, Watch, run_worker
+from steptime.plan import digests
+from steptime.plan.tasks import TASKS
+from steptime.supervisor import progress, resources
+from steptime.supervisor.supervise import Outcome, run_worker
 
-TIMED_REGION = ("forward", "loss", "backward", "update", "sync")
 MEMORY_SHARE = 0.9
 
 
 def main() -> None:
     """Command line. Exits with 0 when a shard was written, whatever its status."""
-    attempt = Attempt(parse("Measure one cell and write its shard."))
-    outcome = attempt.run({"task": "step", "sampling": attempt.job["sampling"]})
-    clocks = attempt.devices.clocks() if attempt.devices else None
-    footer = {"seeds": attempt.surroundings.seeds, "device_clocks": clocks}
-    facts = attempt.columns(outcome, TIMED_REGION) | column_values(outcome)
-    from steptime.cells import shard
-
-    attempt.write(shard.write, facts, outcome, outcome.samples, footer, result(outcome))
+    cell_run = CellRun(parse())
+    cell_run.write(cell_run.run())
 
 
 def available_gib(platform: str) -> float:
@@ -62,66 +59,39 @@ def describe(job: dict[str, Any]) -> str:
     repeat = f", repeat {cell['repeat']}" if cell["repeat"] > 1 else ""
     trained = f", trained on {job['dataset']}" if "dataset" in job else ""
     return (
-        f"{cell['environment']} {cell['adapter_mode']}, {cell['network']}, batch {cell['batch']}, {threads}, "
+        f"{cell['environment']} {cell['mode']}, {cell['network']}, batch {cell['batch']}, {threads}, "
         f"{cell['platform']}{repeat}{trained}"
     )
 
 
-def result(outcome: Outcome) -> str:
-    """What came out of a cell, in words: the median with its interval or range, or the status with its reason."""
-    if outcome.status != "ok":
-        return f"{outcome.status}: {outcome.reason}"
-    from worker.statistics import ENOUGH, median, median_interval
-
-    values = [seconds for _, seconds in outcome.samples]
-    low, high = median_interval(values)
-    middle = median(values)
-    spread = f"{50 * (high - low) / middle:.1f} %"
-    width = (
-        f"±{spread}, {len(values)} samples"
-        if len(values) >= ENOUGH
-        else f"{len(values)} samples within ±{spread}"
-    )
-    return f"{middle:.4g} s per mini-batch, {width}"
-
-
-def column_values(outcome: Outcome) -> dict[str, Any]:
-    """The constant columns of a timed cell alone."""
-    warmup, done = (outcome.events.get(name, {}) for name in ("warmup", "done"))
-    return {
-        "warmup_steps": warmup.get("steps"),
-        "cpu_seconds": done.get("cpu_seconds"),
-        "wall_seconds": done.get("wall_seconds"),
-        "first_loss": warmup.get("first_loss"),
-        "last_loss": done.get("last_loss"),
-    }
-
-
-def parse(description: str, **others: str) -> argparse.Namespace:
-    """The command line of a program for a cell; `others` are files that it names besides."""
-    parser = argparse.ArgumentParser(description=description)
+def parse() -> argparse.Namespace:
+    """The command line of the program."""
+    parser = argparse.ArgumentParser(description="Measure one cell and write its shard.")
     parser.add_argument("--job", required=True, help="the cell and what to do with it, as JSON")
     for name, text in {
         "networks": "config/networks.yaml",
         "manifest": "manifest of the environment",
         "proof": "proof of the network in the environment",
-        **others,
         "shard": "the Parquet file to write",
         "log": "what the framework prints",
     }.items():
         kind = project.path if name == "networks" else Path
         parser.add_argument(f"--{name}", required=True, type=kind, help=text)
+    parser.add_argument(
+        "--images", nargs="*", default=[], type=Path, help="images to train on and to test on"
+    )
     return parser.parse_args()
 
 
-class Attempt:
-    """One cell, timed or trained, on its way from the command line to its shard."""
+class CellRun:
+    """One cell on its way from the command line to its shard."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        """Ends the program with a sentence on a machine that is not the cell's platform."""
+        """Ends the program with a sentence on a machine that is not the cell's platform, and for broken images."""
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         self.options, self.job = options, json.loads(options.job)
         self.cell, self.title = self.job["cell"], describe(self.job)
+        self.task = TASKS[self.cell["task"]]
         if refused := placement.refusal(self.cell["platform"]):
             # Not a row: the cell has not failed, it is in the wrong place.
             options.log.parent.mkdir(parents=True, exist_ok=True)
@@ -133,56 +103,105 @@ class Attempt:
         self.proof = json.loads(options.proof.read_text())
         self.catalogue = yaml.load(options.networks.read_text(), Loader=yaml.CSafeLoader)
         self.spec = networks.specify(self.cell["network"], self.catalogue)
-        self.surroundings = Surroundings(options.shard)
+        self.images = self._check_images() if self.task.needs_images else {}
+        self.context = Context(options.shard)
         self.shown = (
             placement.visible_devices(self.cell["devices"]) if self.cell["device"] == "gpu" else {}
         )
         self.devices = (
             gpu.Watch(self.shown["CUDA_VISIBLE_DEVICES"].split(",")) if self.shown else None
         )
+        self.used = resources.Watch(self.devices) if self.task.is_watched else None
 
-    def run(self, asked: dict[str, Any], *watches: Watch) -> Outcome:
-        """Runs the worker, `asked` for that, where its environment stands and its network is proven."""
+    def run(self) -> Outcome:
+        """Runs the worker where its environment stands and its network is proven."""
         lacking = [made for made in (self.manifest, self.proof) if made["status"] != "ok"]
         outcome = (
-            Outcome(lacking[0]["status"], lacking[0]["reason"])
-            if lacking
-            else self._run(asked, watches)
+            Outcome(lacking[0]["status"], lacking[0]["reason"]) if lacking else self._run_worker()
         )
-        self.surroundings.look()
+        self.context.look()
         return outcome
 
-    def _run(self, asked: dict[str, Any], watches: tuple[Watch, ...]) -> Outcome:
+    def write(self, outcome: Outcome) -> None:
+        """Writes the shard and reports what came out."""
+        from steptime.cells import shard
+
+        reading = READINGS[self.cell["task"]]
+        facts = (
+            self._columns(outcome)
+            | reading.columns(self.job, self.spec, outcome)
+            | self.images.get("columns", {})
+        )
+        footer = {
+            "machine": self.context.machine,
+            "software": software.describe(self.cell, outcome, self.manifest),
+            "workflow": self.context.workflow,
+            "seeds": self.context.seeds,
+            "device_clocks": self.devices.clocks() if self.devices else None,
+            "job": self.job,
+            "worker": outcome.events,
+        }
+        if self.used:
+            facts["host_energy_joules"] = self.used.host_joules()
+            footer["resources"] = self.used.series()
+        try:
+            shard.write(self.options.shard, facts, reading.rows(outcome), footer)
+        except OSError as error:
+            sys.exit(
+                f"The shard {self.options.shard} cannot be written ({error.strerror}): free some space and run again."
+            )
+        marked = " (disturbed: something else was at work)" if interference.disturbed(facts) else ""
+        progress.report(
+            self.title,
+            result(self.cell["task"], outcome) + marked,
+            time.monotonic() - self.clock,
+        )
+
+    def _check_images(self) -> dict[str, Any]:
+        """What the worker is given of a data set, and the column that says which images these are."""
+        train, test = self.options.images
+        try:
+            checked = sums(train, test)
+        except DatasetError as error:
+            sys.exit(str(error))
+        return {
+            "asked": {"images": {"train": str(train.absolute()), "test": str(test.absolute())}},
+            "columns": {"dataset_sha256": checked},
+        }
+
+    def _run_worker(self) -> Outcome:
         cell, limits = self.cell, self.job["limits"]
         memory = limits.get("memory_gib", available_gib(cell["platform"]) * MEMORY_SHARE)
         prefix = interpreter.prefix_of(cell["environment"])
         return run_worker(
             prefix,
             {
+                "task": cell["task"],
                 "adapter": self.job["adapter"],
                 "spec": self.spec,
-                "mode": cell["adapter_mode"],
-                "precision": "float32",
+                "mode": cell["mode"],
+                "precision": cell["precision"],
                 "batch": cell["batch"],
                 "threads": cell["threads"],
                 "device": cell["device"],
                 "rank": 0,
-                "ranks": 1,
-                "exchange": "",
+                "ranks": cell["devices"],
+                "exchange": cell["exchange"],
                 "parameters": networks.count_parameters(self.spec),
-                **asked,
+                **self.job["asked"],
+                **self.images.get("asked", {}),
             },
             machine.cpus_for(cell["threads"]),
-            fill(self.job["variables"], cell["threads"], cell["adapter_mode"], prefix) | self.shown,
+            fill(self.job["variables"], cell["threads"], cell["mode"], prefix) | self.shown,
             limits["seconds"],
             int(memory * 2**30),
             self.options.log,
-            meanwhile=self.surroundings.look,
-            watches=[*([self.devices] if self.devices else []), *watches],
+            meanwhile=self.context.look,
+            watches=[watch for watch in (self.devices, self.used) if watch],
         )
 
-    def columns(self, outcome: Outcome, timed_region: tuple[str, ...]) -> dict[str, Any]:
-        """The constant columns that timed and trained cells have in common."""
+    def _columns(self, outcome: Outcome) -> dict[str, Any]:
+        """The constant columns that cells of all tasks have in common."""
         cell = self.cell
         ready, done = (outcome.events.get(name, {}) for name in ("ready", "done"))
         base = cell["network"]
@@ -199,7 +218,7 @@ class Attempt:
             "reason": outcome.reason,
             "parameters": ready.get("parameters"),
             "flops_per_step": networks.flops_per_step(self.spec, cell["batch"]),
-            "timed_region": ",".join(timed_region),
+            "timed_region": ",".join(self.task.timed_region),
             "import_seconds": ready.get("import_seconds"),
             "build_seconds": ready.get("build_seconds"),
             "peak_memory_bytes": outcome.peak_memory_bytes,
@@ -207,41 +226,17 @@ class Attempt:
             "waiting_threads": waited / wall if wall and waited is not None else None,
             "involuntary_switches": done.get("involuntary_switches"),
             "proof_id": self.proof.get("proof_id"),
+            "proof_digest": self.proof.get("proof_digest"),
             "environment_digest": self.manifest["digest"],
-            "machine_id": machine.identify(self.surroundings.machine),
-            "workflow_commit": self.surroundings.workflow["commit"],
+            "network_digest": self.job.get("network_digest"),
+            "worker_digest": self.job.get("worker_digest"),
+            "sampling_digest": digests.digest(self.job["asked"]),
+            "machine_id": machine.identify(self.context.machine),
+            "workflow_commit": self.context.workflow["commit"],
             "started_at": outcome.span[0] if outcome.span else self.began,
+            "ended_at": outcome.span[1] if outcome.span else datetime.now(UTC),
         }
         return cell | disturbed | facts | (self.devices.columns() if self.devices else {})
-
-    def write(
-        self,
-        write: Callable[..., None],
-        facts: dict[str, Any],
-        outcome: Outcome,
-        rows: list[Any],
-        footer: dict[str, Any],
-        said: str,
-    ) -> None:
-        """Writes the shard by `write` and reports what is `said` of it; `footer` is what it has of its own."""
-        footer |= {
-            "machine": self.surroundings.machine,
-            "software": software.describe(self.cell, outcome, self.manifest),
-            "workflow": self.surroundings.workflow,
-            "job": self.job,
-            "worker": outcome.events,
-            "ended_at": (outcome.span[1] if outcome.span else datetime.now(UTC)).isoformat(
-                timespec="milliseconds"
-            ),
-        }
-        try:
-            write(self.options.shard, facts, rows, footer)
-        except OSError as error:
-            sys.exit(
-                f"The shard {self.options.shard} cannot be written ({error.strerror}): free some space and run again."
-            )
-        marked = " (disturbed: something else was at work)" if interference.disturbed(facts) else ""
-        progress.report(self.title, said + marked, time.monotonic() - self.clock)
 
 
 if __name__ == "__main__":

@@ -95,9 +95,7 @@ def read_measured(path: Path) -> Measured:
 
 def _with_arithmetic(cells: pd.DataFrame, arithmetic: dict[str, dict[str, Any]]) -> pd.DataFrame:
     """Adds ARITHMETIC, empty where nothing is known, and marks what makes the old slower than the new by itself."""
-    found = [
-        arithmetic.get(f"{cell.environment}.{cell.adapter_mode}", {}) for cell in cells.itertuples()
-    ]
+    found = [arithmetic.get(f"{cell.environment}.{cell.mode}", {}) for cell in cells.itertuples()]
     for cell, known in zip(cells.itertuples(), found, strict=True):
         if cell.status == "ok" and known.get("vector") == "SSE" and not known["at_run_time"]:
             cell.marks.append("without AVX")

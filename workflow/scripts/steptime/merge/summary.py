@@ -11,19 +11,11 @@ import pandas as pd
 
 from steptime.machine import interference
 from steptime.merge import MixedRowsError, intervals
+from steptime.plan.cell import IDENTITY
 from worker.statistics import ENOUGH, median
 
-CELL = [
-    "platform",
-    "environment",
-    "adapter_mode",
-    "network",
-    "variant",
-    "device",
-    "devices",
-    "threads",
-    "batch",
-]
+# A row for each cell: its repeats are put together.
+CELL = IDENTITY
 FACTS = [
     "framework",
     "framework_version",
@@ -80,9 +72,7 @@ def summarise(frame: pd.DataFrame, logical_cores: Mapping[str, int] | None = Non
     samples. Raises MixedRowsError.
     """
     _refuse_regions(frame)
-    frame = frame.assign(
-        variant=frame["variant"].fillna(""), adapter_mode=frame["adapter_mode"].fillna("")
-    )
+    frame = frame.assign(variant=frame["variant"].fillna(""), mode=frame["mode"].fillna(""))
     # Plain rows: a frame for each cell takes ten times as long, which is minutes for thousands of cells.
     cells: dict[tuple[Any, ...], list[Row]] = {}
     for row in _plain_rows(frame):

@@ -18,7 +18,7 @@ COLUMNS = (
     Column("network_label", "Network", "text", True),
     Column("framework_label", "Framework", "text", True),
     Column("batch", "Mini-batch", "count", True),
-    Column("adapter_mode", "Mode", "text", True),
+    Column("mode", "Mode", "text", True),
     Column("platform", "Platform", "text", True),
     Column("threads", "Threads", "count", True),
     Column("devices", "Devices", "count", True),

@@ -1,49 +1,30 @@
 """Expands a grid into cells, and says which cells each artefact is made of. Pure functions over the configuration."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from steptime import networks as specifications
+from steptime.plan.cell import Cell
 from steptime.plan.configuration import Configuration, ConfigurationError, unknown
+from steptime.plan.tasks import TASKS, Task
 
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One point of the grid: a worker process of its own, and a shard."""
-
-    platform: str
-    environment: str
-    framework: str
-    adapter_mode: str
-    network: str
-    batch: int
-    threads: int
-    device: str
-    devices: int
-    repeat: int
-
-    @property
-    def key(self) -> str:
-        """Path of the cell's shard below results/shards, without its ending."""
-        return (
-            f"{self.platform}/{self.environment}.{self.adapter_mode}-{self.network}"
-            f"-b{self.batch}-t{self.threads}-d{self.devices}-r{self.repeat}"
-        )
-
-    def facts(self) -> dict[str, Any]:
-        """The fields as a plain dict."""
-        return {name: getattr(self, name) for name in self.__slots__}
+# The axes that have one value in every grid today.
+PRECISIONS = ["float32"]
+# Each number of devices with the ways in which as many share their gradients.
+DEVICES = [(1, "")]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Every cell by its key, in the order in which one machine measures them, and the keys of every artefact that has
-    cells in this grid.
+    """Every cell by its key, in the order in which one machine measures them; the keys of every artefact that has cells
+    in this grid; and the labels of data sets that its trainings lack.
     """
 
     cells: dict[str, Cell]
     artefacts: dict[str, list[str]]
+    missing: list[str] = field(default_factory=list)
 
 
 def expand(configuration: Configuration, cores: int) -> Plan:
@@ -51,47 +32,90 @@ def expand(configuration: Configuration, cores: int) -> Plan:
 
     Raises ConfigurationError for a name that is not in a catalogue and for a grid without a cell.
     """
-    grid = configuration.grid
     _check_names(configuration)
     _check_sizes(configuration)
     cells: dict[str, Cell] = {}
     artefacts: dict[str, list[str]] = {}
-    runners = ways(configuration)
     for artefact, selection in configuration.artefacts.items():
-        chosen = {
-            cell.key: cell
-            for repeat in range(1, grid.get("repeats", 1) + 1)
-            for platform in grid["platforms"]
-            for network in grid["networks"]
-            if selection["networks"] == "all" or network in selection["networks"]
-            for batch in _batches(configuration, network, selection["batches"])
-            for threads in _threads(configuration, platform, selection["threads"], cores)
-            for environment, framework, mode in runners
-            for cell in [
-                Cell(
-                    platform=platform,
-                    environment=environment,
-                    framework=framework,
-                    adapter_mode=mode,
-                    network=network,
-                    batch=batch,
-                    threads=threads,
-                    device=configuration.platforms[platform]["device"],
-                    devices=1,
-                    repeat=repeat,
-                )
-            ]
-        }
+        chosen = {cell.key: cell for cell in _cells(configuration, selection, cores)}
         if chosen:
             artefacts[artefact] = list(chosen)
             cells.update(chosen)
     if not cells:
         raise ConfigurationError(
             f"The grid '{configuration.grid_name}' has no cell: none of its networks "
-            f"({', '.join(grid['networks'])}) is one that an artefact is made of; add one that is."
+            f"({', '.join(configuration.grid['networks'])}) is one that an artefact is made of; add one that is."
         )
-    place = _running_order(configuration)
-    return Plan(dict(sorted(cells.items(), key=lambda item: place(item[1]))), artefacts)
+    ordered = sorted(cells.values(), key=_running_order(configuration))
+    return Plan({cell.key: cell for cell in ordered}, artefacts, missing(configuration))
+
+
+def missing(configuration: Configuration) -> list[str]:
+    """Labels of the data sets of the grid's trainings that cannot be had, nor any subset of them."""
+    policy = configuration.grid.get("training", {"networks": []})
+    wholes = dict.fromkeys(_whole(configuration, network) for network in policy["networks"])
+    return [
+        configuration.datasets[name]["label"]
+        for name in wholes
+        if configuration.dataset_of(name) is None
+    ]
+
+
+def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) -> Iterator[Cell]:
+    """The cells that a selection asks for: a point of every axis, whatever the task."""
+    task = TASKS[selection.get("task", "step")]
+    policy = _policy(configuration, task)
+    runners = ways(configuration)
+    wanted = [
+        (network, dataset, batch)
+        for network in policy["networks"]
+        if selection["networks"] == "all" or network in selection["networks"]
+        for dataset in _datasets(configuration, task, network)
+        for batch in _batches(configuration, task, network, selection["batches"])
+    ]
+    for repeat, platform in product(
+        range(1, policy["repeats"] + 1), configuration.grid["platforms"]
+    ):
+        device = configuration.platforms[platform]["device"]
+        counts = policy["threads"](selection["threads"]) if device == "cpu" else ["all"]
+        threads = _threads(configuration, platform, counts, cores)
+        for (network, dataset, batch), count, runner, precision, (devices, exchange) in product(
+            wanted, threads, runners, PRECISIONS, DEVICES
+        ):
+            environment, framework, mode = runner
+            yield Cell(
+                platform=platform,
+                environment=environment,
+                framework=framework,
+                mode=mode,
+                precision=precision,
+                task=task.name,
+                network=network,
+                dataset=dataset,
+                batch=batch,
+                threads=count,
+                device=device,
+                devices=devices,
+                exchange=exchange,
+                repeat=repeat,
+            )
+
+
+def _policy(configuration: Configuration, task: Task) -> dict[str, Any]:
+    """What the grid says of a task: its networks, its thread counts by the list's name, its repeats."""
+    grid = configuration.grid
+    if not task.needs_images:
+        return {
+            "networks": grid["networks"],
+            "threads": lambda kind: grid["threads"][kind],
+            "repeats": grid.get("repeats", 1),
+        }
+    policy = grid.get("training", {"networks": [], "threads": [], "seeds": 0})
+    return {
+        "networks": policy["networks"],
+        "threads": lambda kind: policy["threads"],
+        "repeats": policy["seeds"],
+    }
 
 
 def _running_order(configuration: Configuration) -> Callable[[Cell], tuple[int, ...]]:
@@ -100,23 +124,25 @@ def _running_order(configuration: Configuration) -> Callable[[Cell], tuple[int, 
     Every repeat of the whole grid comes before the next one, so that the repeats of a cell lie far apart and a drift
     of the machine is seen as spread between them; what is compared stands side by side, in another order in each
     repeat, so that no framework always comes first (multiple interleaved trials: Abedi and Brecht, "Conducting
-    repeatable experiments in highly variable cloud computing environments", ICPE 2017).
+    repeatable experiments in highly variable cloud computing environments", ICPE 2017). Each task comes as a whole.
     """
-    platforms, networks = configuration.grid["platforms"], configuration.grid["networks"]
+    tasks, platforms, networks = (
+        list(TASKS),
+        configuration.grid["platforms"],
+        _networks(configuration),
+    )
     runners = [(environment, mode) for environment, _, mode in ways(configuration)]
 
     def place(cell: Cell) -> tuple[int, ...]:
-        turn = (runners.index((cell.environment, cell.adapter_mode)) + cell.repeat - 1) % len(
-            runners
-        )
-        network = networks.index(cell.network)
+        runner = runners.index((cell.environment, cell.mode))
         return (
+            tasks.index(cell.task),
             cell.repeat,
             platforms.index(cell.platform),
-            network,
+            networks.index(cell.network),
             cell.batch,
             cell.threads,
-            turn,
+            (runner + cell.repeat - 1) % len(runners),
         )
 
     return place
@@ -141,22 +167,62 @@ def thread_counts(wanted: list[int | str], cores: int, most: int | None) -> list
     return sorted(counts)
 
 
-def _threads(configuration: Configuration, platform: str, kind: str, cores: int) -> list[int]:
-    """Thread counts of a platform; where a GPU does the work, the one that gives it all CPUs."""
-    grid, entry = configuration.grid, configuration.platforms[platform]
-    wanted = grid["threads"][kind] if entry["device"] == "cpu" else ["all"]
-    return thread_counts(wanted, entry.get("cores", cores), grid.get("most_threads"))
+def _threads(
+    configuration: Configuration, platform: str, wanted: list[int | str], cores: int
+) -> list[int]:
+    entry = configuration.platforms[platform]
+    return thread_counts(wanted, entry.get("cores", cores), configuration.grid.get("most_threads"))
 
 
-def _batches(configuration: Configuration, network: str, kind: str) -> list[int]:
+def _batches(configuration: Configuration, task: Task, network: str, kind: str) -> list[int]:
+    """Sizes of the mini-batch: the sweep of a figure or one; a training has that of its network."""
     grid = configuration.grid
-    table = grid.get("table_batches", {}).get(network) or _entry(configuration, network, "batch")
+    own = specifications.resolve(network, configuration.networks)["batch"]
+    if task.needs_images:
+        return [own]
+    table = grid.get("table_batches", {}).get(network) or own
     return grid.get("figure_batches", {}).get(network, [table]) if kind == "figure" else [table]
 
 
-def _entry(configuration: Configuration, network: str, key: str) -> Any:
-    entry = configuration.networks[network]
-    return entry[key] if key in entry else _entry(configuration, entry["variant_of"], key)
+def _datasets(configuration: Configuration, task: Task, network: str) -> list[str]:
+    """The data set that stands for a network's, checked against its input and its classes; none where none can be had.
+
+    '' for a task that needs none.
+    """
+    if not task.needs_images:
+        return [""]
+    name = configuration.dataset_of(_whole(configuration, network))
+    if name is None:
+        return []
+    entry, spec = (
+        configuration.datasets[name],
+        specifications.specify(network, configuration.networks),
+    )
+    shape, classes = spec["input"]["shape"], specifications.count_classes(spec)
+    if (shape, classes) != (entry["shape"], len(entry["classes"])):
+        raise ConfigurationError(
+            f"config/networks.yaml, {network}: it takes images of {shape} in {classes} classes, and the data set "
+            f"'{name}' has images of {entry['shape']} in {len(entry['classes'])}."
+        )
+    return [name]
+
+
+def _whole(configuration: Configuration, network: str) -> str:
+    """The whole data set that a network is for."""
+    known = configuration.networks
+    entry = specifications.resolve(network, known)
+    if "dataset" not in entry or "epochs" not in entry:
+        trained = [name for name in known if "dataset" in specifications.resolve(name, known)]
+        raise ConfigurationError(
+            f"The network '{network}' cannot be trained on images: 'training' of the grid can have "
+            f"{', '.join(trained)}."
+        )
+    if entry["dataset"] not in configuration.datasets:
+        where = f"config/datasets.yaml, which config/networks.yaml names in {network}"
+        raise ConfigurationError(
+            unknown("data set", entry["dataset"], list(configuration.datasets), where)
+        )
+    return entry["dataset"]
 
 
 def ways(configuration: Configuration) -> list[tuple[str, str, str]]:

@@ -46,7 +46,7 @@ def main() -> None:
         verdict, details = prove(job, spec, manifest["digest"], options.log)
     else:
         verdict, details = {"status": manifest["status"], "reason": manifest["reason"]}, {}
-    facts = {name: job[name] for name in ("environment", "mode", "network")}
+    facts = {name: job[name] for name in ("environment", "mode", "network", "proof_digest")}
     facts["environment_digest"] = manifest["digest"]
     # The details hold measured numbers, which differ from run to run: not in the file that decides what is timed again.
     _write(options.details, facts | verdict | {"details": details})

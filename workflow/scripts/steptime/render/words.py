@@ -78,7 +78,7 @@ def environment_label(frameworks: Frameworks, cell: dict[str, Any], modes: bool)
     if not isinstance(version, str):
         version = cell["environment"].partition("-")[2]
     label = f"{frameworks[cell['framework']].label} {version}".strip()
-    return f"{label}, {cell['adapter_mode']}" if modes and cell["adapter_mode"] else label
+    return f"{label}, {cell['mode']}" if modes and cell["mode"] else label
 
 
 def mark_notes(rows: pd.DataFrame) -> list[str]:
@@ -205,5 +205,5 @@ def seeds(cells: pd.DataFrame) -> str:
 def raw_data(measured: Measured) -> str:
     """Where the rows behind an artefact lie."""
     if "epoch" in measured.rows:
-        return f"All epochs: {measured.source}; one file for each training: results/training/."
-    return f"All samples: {measured.source}; one file for each cell: results/shards/."
+        return f"All epochs: {measured.source}; one file for each training: results/cells/."
+    return f"All samples: {measured.source}; one file for each cell: results/cells/."

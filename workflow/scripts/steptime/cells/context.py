@@ -14,14 +14,14 @@ ROOT = Path(__file__).resolve().parents[4]
 def stranger(path: Path, here: dict[str, Any]) -> str | None:
     """Why this machine cannot measure the cell of a shard beside what lies there, as a sentence; None where it can.
 
-    One shard of its platform tells, timed or trained: more than one kind of machine does not come about in this way.
+    One shard of its platform tells, of whatever task: more than one kind of machine does not come about in this way.
     """
     from steptime.cells import shard
 
-    if placement.entry(path.parent.name).get("equal_machines"):
+    platform = path.parent.parent
+    if placement.entry(platform.name).get("equal_machines"):
         return None
-    beside = path.parent.parent.parent.glob(f"*/{path.parent.name}/*.parquet")
-    other = next((other for other in beside if other != path), None)
+    other = next((other for other in platform.glob("*/*.parquet") if other != path), None)
     try:
         there = machine.kind(shard.read(other)[1]["machine"]) if other else None
     except shard.ShardError:
@@ -29,10 +29,9 @@ def stranger(path: Path, here: dict[str, Any]) -> str | None:
         return None
     if there in (None, machine.kind(here)):
         return None
-    folder = other.parent
     return (
-        f"{folder} holds cells of another machine, {there}; this one is {machine.kind(here)}: move that folder to "
-        f"{folder.with_name('NAME')} and add NAME to config/platforms.yaml and to 'platforms' of the grid. "
+        f"{platform} holds cells of another machine, {there}; this one is {machine.kind(here)}: move that folder to "
+        f"{platform.with_name('NAME')} and add NAME to config/platforms.yaml and to 'platforms' of the grid. "
         "Nothing was measured."
     )
 
@@ -62,7 +61,7 @@ def workflow() -> dict[str, Any]:
     return {"commit": commit + ("-dirty" if files else ""), "changed": files}
 
 
-class Surroundings:
+class Context:
     """What a shard tells besides the cell; looked at while the framework is imported, so that it costs no time."""
 
     def __init__(self, shard: Path) -> None:

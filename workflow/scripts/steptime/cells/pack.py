@@ -1,7 +1,7 @@
 """Carries results from one machine to another: packs them into one file, and takes them into this checkout.
 
-    python -m merge.carry pack --to results.tar.gz
-    python -m merge.carry take --from results.tar.gz        (or another checkout, or its results folder)
+    launch cells.pack pack --to results.tar.gz
+    launch cells.pack take --from results.tar.gz        (or another checkout, or its results folder)
 
 What is taken is looked at first, and either all of it is taken or nothing.
 """
@@ -14,13 +14,15 @@ import sys
 import tarfile
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from steptime import machine
-from steptime.cells import shard
+from steptime.cells import migrate, shard
 from steptime.machine import placement
 from steptime.merge import MixedRowsError
-from steptime.merge.shards import refuse_several
+from steptime.merge.cells import refuse_several
 from steptime.plan import configuration
+from steptime.plan.cell import FOLDER, axes_of
 
 RESULTS = Path("results")
 # Beside its shards, what stands for a machine that is not at hand; in the order in which one is made of the other.
@@ -30,15 +32,12 @@ KINDS = {
     "peaks": "peaks/{platform}.json",
     "topology": "topology/{platform}.json",
     "datasets": "datasets/*/*.npz",
-    "shards": "shards/{platform}/*.parquet",
-    "training": "training/{platform}/*.parquet",
+    "cells": "cells/{platform}/*/*.parquet",
 }
-# The kinds that are measured.
-MEASURED = ("shards", "training")
 MOST_NAMED = 3
 
 
-class CarryError(Exception):
+class PackError(Exception):
     """Results that cannot be taken as they are; the text says which, why, and what to do."""
 
 
@@ -64,7 +63,7 @@ def main() -> None:
         else:
             print(f"{take(options.source, RESULTS)} new shards were taken from {options.source}.")
     except (
-        CarryError,
+        PackError,
         MixedRowsError,
         configuration.ConfigurationError,
         shard.ShardError,
@@ -77,12 +76,12 @@ def main() -> None:
 def pack(results: Path, target: Path, platform: str = "*") -> int:
     """Writes the shards below `results`, and what they were made with, into one file; the number of shards.
 
-    Raises CarryError where there is none, and what `check` raises for those that nobody could take.
+    Raises PackError where there is none, and what `check` raises for those that nobody could take.
     """
     files = found(results, platform)
-    shards = measured(files)
+    shards = files["cells"]
     if not shards:
-        raise CarryError(f"There is no shard in {results}/shards: measure something first.")
+        raise PackError(f"There is no shard in {results}/{FOLDER}: measure something first.")
     check(results, shards)
     with tarfile.open(target, "w:gz") as archive:
         for paths in files.values():
@@ -94,14 +93,22 @@ def pack(results: Path, target: Path, platform: str = "*") -> int:
 def take(source: Path, results: Path) -> int:
     """Copies what `source` has and `results` lacks; the number of new shards. Raises what `check` raises."""
     if not source.exists():
-        raise CarryError(
+        raise PackError(
             f"There is nothing at {source}: name a file of `make pack`, a checkout or its results folder."
         )
-    if source.is_dir():
-        return _take(source / "results" if (source / "results").is_dir() else source, results)
-    with tempfile.TemporaryDirectory() as folder, tarfile.open(source) as archive:
-        archive.extractall(folder, filter="data")
-        return _take(Path(folder) / "results", results)
+    with tempfile.TemporaryDirectory() as folder:
+        there = Path(folder) / "results"
+        if source.is_dir():
+            found_there = source / "results" if (source / "results").is_dir() else source
+            if not migrate.outdated(found_there):
+                return _take(found_there, results)
+            # Another's results stay as they are.
+            shutil.copytree(found_there, there)
+        else:
+            with tarfile.open(source) as archive:
+                archive.extractall(folder, filter="data")
+        migrate.migrate(there)
+        return _take(there, results)
 
 
 def found(results: Path, platform: str = "*") -> dict[str, list[Path]]:
@@ -111,40 +118,40 @@ def found(results: Path, platform: str = "*") -> dict[str, list[Path]]:
         for kind, pattern in KINDS.items()
     }
     # Not every data set that lies here: they are large.
-    trained = [path.name for path in files["training"]]
-    files["datasets"] = [
-        path
-        for path in files["datasets"]
-        if any(f"-on-{path.parent.name}-b" in name for name in trained)
-    ]
+    trained = {_axes(path)["dataset"] for path in files["cells"]}
+    files["datasets"] = [path for path in files["datasets"] if path.parent.name in trained]
     return files
 
 
-def measured(files: dict[str, list[Path]]) -> list[Path]:
-    """What was measured among the files of all kinds: shards of cells and of trainings."""
-    return [path for kind in MEASURED for path in files[kind]]
+def _axes(path: Path) -> dict[str, Any]:
+    """The axes of the cell of a shard, from where it lies."""
+    try:
+        return axes_of("/".join((*path.parts[-3:-1], path.stem)))
+    except ValueError as error:
+        raise PackError(
+            f"{path} has not the name of a shard ({error}): give it one, or remove it."
+        ) from error
 
 
 def check(results: Path, shards: list[Path]) -> dict[str, str]:
     """The kind of machine of each platform, the first where it has several that are equal.
 
-    Raises ShardError for a shard that cannot be read or is of another version, CarryError for one without its proof,
+    Raises ShardError for a shard that cannot be read or is of another version, PackError for one without its proof,
     and MixedRowsError for two kinds of machine in one platform.
     """
     unproven: list[Path] = []
     machines: dict[str, dict[str, list[Path]]] = {}
     for path in shards:
-        table, footer = shard.read(path)
-        row = table.select([*shard.NAMING, "proof_id"]).slice(0, 1).to_pylist()[0]
-        machines.setdefault(path.parent.name, {}).setdefault(
+        row, _, footer = shard.read_parts(path)
+        machines.setdefault(path.parent.parent.name, {}).setdefault(
             machine.kind(footer["machine"]), []
         ).append(path)
-        name = f"{row['environment']}.{row['adapter_mode']}-{row['variant'] or row['network']}.json"
+        name = f"{row['environment']}.{row['mode']}-{row['variant'] or row['network']}.json"
         proof = results / "proofs" / name
         if not proof.exists() or json.loads(proof.read_text()).get("proof_id") != row["proof_id"]:
             unproven.append(path)
     if unproven:
-        raise CarryError(
+        raise PackError(
             f"{len(unproven)} shards have no proof beside them that their network is the specified one, such as "
             f"{_named(unproven)}: fetch the folder results/proofs of the machine that measured them too."
         )
@@ -154,17 +161,17 @@ def check(results: Path, shards: list[Path]) -> dict[str, str]:
 
 def _take(source: Path, results: Path) -> int:
     files = found(source)
-    shards = measured(files)
+    shards = files["cells"]
     if not shards:
-        raise CarryError(
-            f"There is no shard in {source}/shards: name a checkout, its results folder or a packed file."
+        raise PackError(
+            f"There is no shard in {source}/{FOLDER}: name a checkout, its results folder or a packed file."
         )
     there, here = check(source, shards), _kinds_here(results)
     for platform, kind in there.items():
         if here.get(platform, kind) != kind and not placement.entry(platform).get("equal_machines"):
-            raise CarryError(
+            raise PackError(
                 f"The platform '{platform}' is another machine there ({kind}) than here ({here[platform]}): rename "
-                f"its folders in {source}/shards and {source}/training and add that name to the platforms, or write "
+                f"its folder in {source}/{FOLDER} and add that name to the platforms, or write "
                 f"`equal_machines: true` into its entry if the difference does not matter."
             )
     new = [path for path in shards if not (results / path.relative_to(source)).exists()]
@@ -174,10 +181,10 @@ def _take(source: Path, results: Path) -> int:
         if not filecmp.cmp(path, results / path.relative_to(source), shallow=False)
     ]
     if clashing:
-        raise CarryError(
+        raise PackError(
             f"{len(clashing)} cells were measured both there and here, such as {_named(sorted(clashing))}: remove the "
-            f"ones that are not to stay, or give that machine a name of its own (rename its folders in {source}/shards "
-            f"and {source}/training, and add the name to the platforms)."
+            "ones that are not to stay, or give that machine a name of its own (rename its folder in "
+            f"{source}/{FOLDER}, and add the name to the platforms)."
         )
     for paths in files.values():
         for path in paths:
@@ -194,9 +201,10 @@ def _take(source: Path, results: Path) -> int:
 
 def _kinds_here(results: Path) -> dict[str, str]:
     """The kind of machine of each platform, of one shard of it: a folder does not come to hold several."""
-    firsts = {path.parent.name: path for path in measured(found(results))}
+    firsts = {path.parent.parent.name: path for path in found(results)["cells"]}
     return {
-        platform: machine.kind(shard.read(path)[1]["machine"]) for platform, path in firsts.items()
+        platform: machine.kind(shard.read_parts(path)[2]["machine"])
+        for platform, path in firsts.items()
     }
 
 

@@ -1,11 +1,10 @@
 """Prints what of the grid was measured on this machine while something else was at work, for measuring it again.
 
-snakemake --force $(workflow/scripts/launch cells.disturbed --grid quick)
+snakemake --force $(workflow/scripts/launch cells.again --grid quick)
 """
 
 import argparse
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -14,10 +13,7 @@ import yaml
 from steptime import machine, project
 from steptime.cells import shard
 from steptime.machine import interference
-from steptime.plan import configuration, grid
-from steptime.plan import trainings as trainings
-
-RESULTS = Path("results")
+from steptime.plan import cell, configuration, grid, written
 
 
 def main() -> None:
@@ -26,18 +22,14 @@ def main() -> None:
         description="Print what was measured while something else was at work."
     )
     parser.add_argument("--grid", help="the grid, if it is not the one of config/config.yaml")
-    chosen = parser.parse_args().grid
+    chosen = (
+        parser.parse_args().grid
+        or yaml.safe_load(project.path("config/config.yaml").read_text())["grid"]
+    )
     try:
-        config = yaml.safe_load(project.path("config/config.yaml").read_text()) | (
-            {"grid": chosen} if chosen else {}
-        )
-        loaded, cores = configuration.load(project.ROOT, config), len(os.sched_getaffinity(0))
         here = machine.identify(machine.describe())
-        paths = planned(grid.expand(loaded, cores))
-        paths += [
-            RESULTS / "training" / f"{key}.parquet" for key in trainings.expand(loaded, cores)
-        ]
-        paths = [path for path in paths if path.exists() and disturbed(path, here)]
+        plan = written.read(written.path_of(Path(chosen).stem))
+        paths = [path for path in planned(plan) if path.exists() and disturbed(path, here)]
     except (configuration.ConfigurationError, shard.ShardError) as error:
         sys.exit(str(error))
     if not paths:
@@ -51,22 +43,19 @@ def main() -> None:
 
 def planned(plan: grid.Plan) -> list[Path]:
     """The peaks and shards of a plan."""
-    peaks = dict.fromkeys(
-        RESULTS / "peaks" / f"{cell.platform}.json" for cell in plan.cells.values()
-    )
-    return [*peaks, *(RESULTS / "shards" / f"{key}.parquet" for key in plan.cells)]
+    platforms = dict.fromkeys(each.platform for each in plan.cells.values())
+    peaks = [f"results/peaks/{platform}.json" for platform in platforms]
+    return [Path(path) for path in (*peaks, *map(cell.shard_path, plan.cells))]
 
 
 def disturbed(path: Path, here: str) -> bool:
-    """Whether a peak, a shard or a training was measured on the machine `here`, beyond the limits of
-    `measure.interference`.
-    """
+    """Whether a peak or a shard was measured on the machine `here`, beyond the limits of `machine.interference`."""
     if path.suffix == ".json":
         peak = json.loads(path.read_text())
         return peak["machine_id"] == here and any(
             found.get("disturbed") for found in peak["threads"].values()
         )
-    row = shard.read(path)[0].slice(0, 1).to_pylist()[0]
+    row, _, _ = shard.read_parts(path)
     return row["machine_id"] == here and row["status"] == "ok" and interference.disturbed(row)
 
 

@@ -9,9 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from steptime import machine
-from steptime.cells import carry, shard
+from steptime.cells import pack, schema, shard
 from steptime.machine import placement
 from steptime.merge import MixedRowsError
+from steptime.plan.cell import key_of, shard_path
 
 HERE = machine.describe()
 OTHER = HERE | {"memory_bytes": 2**40}
@@ -22,9 +23,13 @@ def results(root: Path, platform: str, batches: list[int], described=HERE, secon
     facts = {
         "platform": platform,
         "environment": "e-1",
-        "adapter_mode": "m",
+        "mode": "m",
+        "precision": "float32",
+        "task": "step",
         "network": "n",
         "variant": "",
+        "dataset": "",
+        "exchange": "",
     }
     facts |= {
         "threads": 1,
@@ -35,13 +40,10 @@ def results(root: Path, platform: str, batches: list[int], described=HERE, secon
         "machine_id": "1",
     }
     for batch in batches:
-        path = root / "shards" / platform / shard.file_name(facts | {"batch": batch})
-        shard.write(path, facts | {"batch": batch}, [(1, seconds)], {"machine": described})
-        trained = facts | {"batch": batch, "dataset": "digits"}
-        path = root / "training" / platform / shard.file_name(trained)
-        shard.write_training(
-            path, trained, [{"epoch": 1, "seconds": seconds}], {"machine": described}
-        )
+        for axes in ({"task": "step"}, {"task": "training", "dataset": "digits"}):
+            cell = facts | axes | {"batch": batch}
+            path = Path(shard_path(key_of(cell), str(root)))
+            shard.write(path, cell, [{"seconds": seconds}], {"machine": described})
     for kind, name, content in (
         ("proofs", "e-1.m-n", {"proof_id": "p"}),
         ("environments", "e-1", {}),
@@ -69,10 +71,10 @@ def test_what_is_packed_there_is_here_after_the_merge_and_newer_than_what_it_was
     for path in there.rglob("*-b1-*"):
         os.utime(path, (0, 0))
     (here / "datasets/digits/train.npz").unlink()
-    assert carry.pack(there, tmp_path / "all.tar.gz") == 4
-    assert carry.take(tmp_path / "all.tar.gz", here) == 4
+    assert pack.pack(there, tmp_path / "all.tar.gz") == 4
+    assert pack.take(tmp_path / "all.tar.gz", here) == 4
     # What was measured, and the data set that a training was of where it is lacking; the other is not carried.
-    brought = ("shards", "training", "datasets/digits")
+    brought = ("cells", "datasets/digits")
     assert files(here) == before | {
         name: data for name, data in files(there).items() if name.startswith(brought)
     }
@@ -80,54 +82,54 @@ def test_what_is_packed_there_is_here_after_the_merge_and_newer_than_what_it_was
     for path in here.rglob("far/*-b1-*"):
         assert path.stat().st_mtime >= max(file.stat().st_mtime for file in made_of)
     # Once more: nothing is new, and that is no mistake.
-    assert carry.take(there, here) == 0
+    assert pack.take(there, here) == 0
 
 
-@pytest.mark.parametrize("kind", ["shards", "training"])
+@pytest.mark.parametrize("task", ["step", "training"])
 @pytest.mark.parametrize("equal", [False, True])
 def test_two_machines_under_one_name_are_refused_unless_they_are_equal(
-    tmp_path, monkeypatch, equal, kind
+    tmp_path, monkeypatch, equal, task
 ):
     there, here = (
         results(tmp_path / "there", "far", [1], OTHER),
         results(tmp_path / "here", "far", [2]),
     )
-    shutil.rmtree(there / kind)
+    shutil.rmtree(there / "cells/far" / task)
     monkeypatch.setenv(placement.ENTRIES, json.dumps({"far": {"equal_machines": equal}}))
     if equal:
-        assert carry.take(there, here) == 1
+        assert pack.take(there, here) == 1
     else:
         with pytest.raises(
-            carry.CarryError, match="'far' is another machine there .*`equal_machines: true`"
+            pack.PackError, match="'far' is another machine there .*`equal_machines: true`"
         ):
-            carry.take(there, here)
+            pack.take(there, here)
         assert len(list(here.rglob("*.parquet"))) == 2
 
 
-@pytest.mark.parametrize("kind", ["shards", "training"])
+@pytest.mark.parametrize("task", ["step", "training"])
 @pytest.mark.parametrize("equal", [False, True])
 def test_two_machines_in_one_platform_of_the_other_folder_are_refused_unless_they_are_equal(
-    tmp_path, monkeypatch, equal, kind
+    tmp_path, monkeypatch, equal, task
 ):
     """The stranger is neither the first nor the last of the files; trainings count as timed cells do."""
     there, here = (
         results(tmp_path / "there", "far", [1, 2, 3]),
         results(tmp_path / "here", "near", [1]),
     )
-    stranger = next(there.rglob(f"{kind}/far/*-b2-*"))
+    stranger = next(there.rglob(f"far/{task}/*-b2-*"))
     results(tmp_path / "stranger", "far", [2], OTHER)
-    shutil.copy(next((tmp_path / "stranger").rglob(f"{kind}/far/*-b2-*")), stranger)
+    shutil.copy(next((tmp_path / "stranger").rglob(f"far/{task}/*-b2-*")), stranger)
     monkeypatch.setenv(placement.ENTRIES, json.dumps({"far": {"equal_machines": equal}}))
     if equal:
-        assert carry.pack(there, tmp_path / "all.tar.gz") == 6
-        assert carry.take(there, here) == 6
+        assert pack.pack(there, tmp_path / "all.tar.gz") == 6
+        assert pack.take(there, here) == 6
         return
-    said = f"'far' has cells of 2 machines, .* move the 1 of the others .{stranger}. to {stranger.parent.parent}/NAME"
+    said = f"'far' has cells of 2 machines, .* move the 1 of the others .{stranger}. to {stranger.parents[2]}/NAME"
     before = files(here)
     with pytest.raises(MixedRowsError, match=said):
-        carry.take(there, here)
+        pack.take(there, here)
     with pytest.raises(MixedRowsError, match=said):
-        carry.pack(there, tmp_path / "all.tar.gz")
+        pack.pack(there, tmp_path / "all.tar.gz")
     assert files(here) == before and not (tmp_path / "all.tar.gz").exists()
 
 
@@ -137,7 +139,7 @@ def spoil_clash(there: Path) -> None:
 
 def spoil_trained_clash(there: Path) -> None:
     spoil_clash(there)
-    shutil.rmtree(there / "shards/near")
+    shutil.rmtree(there / "cells/near/step")
 
 
 def spoil_proof(there: Path) -> None:
@@ -145,18 +147,18 @@ def spoil_proof(there: Path) -> None:
 
 
 def spoil_bytes(there: Path) -> None:
-    path = next(there.rglob("shards/far/*-b2-*"))
+    path = next(there.rglob("far/step/*-b2-*"))
     path.write_bytes(path.read_bytes()[:-9])
 
 
 def spoil_trained_bytes(there: Path) -> None:
-    path = next(there.rglob("training/far/*-b2-*"))
+    path = next(there.rglob("far/training/*-b2-*"))
     path.write_bytes(path.read_bytes()[:-9])
 
 
 def spoil_version(there: Path) -> None:
-    path = next(there.rglob("training/far/*-b2-*"))
-    footer = json.dumps({"schema": shard.SCHEMA_VERSION + 1})
+    path = next(there.rglob("far/training/*-b2-*"))
+    footer = json.dumps({"schema": schema.SCHEMA_VERSION + 1})
     pq.write_table(pq.read_table(path).replace_schema_metadata({shard.FOOTER: footer}), path)
 
 
@@ -168,14 +170,17 @@ def spoil_all(there: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (spoil_clash, "2 cells were measured both there and here, such as shards/near/"),
-        (spoil_trained_clash, "1 cells were measured both there and here, such as training/near/"),
+        (spoil_clash, "2 cells were measured both there and here, such as cells/near/step/"),
+        (
+            spoil_trained_clash,
+            "1 cells were measured both there and here, such as cells/near/training/",
+        ),
         (spoil_proof, "4 shards have no proof beside them"),
-        (spoil_bytes, "The shard .*shards/far/.* is broken"),
-        (spoil_trained_bytes, "The shard .*training/far/.* is broken"),
+        (spoil_bytes, "The shard .*far/step/.* is broken"),
+        (spoil_trained_bytes, "The shard .*far/training/.* is broken"),
         (
             spoil_version,
-            "The shard .*training/far/.* has schema version 2 and this workflow reads 1",
+            "The shard .*far/training/.* has schema version 3 and this workflow reads 2",
         ),
         (spoil_all, "There is no shard in"),
     ],
@@ -187,6 +192,6 @@ def test_a_folder_with_something_wrong_is_not_taken_in_part(tmp_path, spoil, sai
     )
     spoil(there)
     before = files(here)
-    with pytest.raises((carry.CarryError, shard.ShardError), match=said):
-        carry.take(there, here)
+    with pytest.raises((pack.PackError, shard.ShardError), match=said):
+        pack.take(there, here)
     assert files(here) == before

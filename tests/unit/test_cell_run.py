@@ -1,0 +1,106 @@
+"""One program measures a cell of any task: what a worker says, here a stand-in's, becomes the shard of its task."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steptime.cells import shard
+from steptime.plan import configuration, grid, tasks
+from steptime.plan.cell import shard_path
+from worker.usage import kernel_counters
+
+ROOT = Path(__file__).parents[2]
+USED = {"cpu_seconds": 0.5, "wall_seconds": 0.5, "waited_seconds": 0.0, "involuntary_switches": 1}
+READY = {"parameters": 5, "import_seconds": 1.0, "build_seconds": 2.0, "versions": {}}
+EPOCH = {"epoch": 1, "steps": 9, "seconds": 4.0, "cpu_seconds": 3.0, "accuracy": 0.99}
+SAID = {
+    "step": [
+        {"event": "ready", **READY},
+        {"event": "warmup", "steps": 4, "first_loss": 3.0, "first_seconds": 0.7, "seconds": 1.5}
+        | {"steady": True, "kernel": kernel_counters()},
+        *[{"event": "sample", "steps": 2, "seconds": seconds} for seconds in (0.1, 0.2)],
+        {"event": "sampled", "kernel": kernel_counters()},
+        {"event": "done", "last_loss": 2.0, **USED},
+    ],
+    "training": [
+        {"event": "ready", **READY},
+        {"event": "began", "kernel": kernel_counters()},
+        {"event": "epoch", **EPOCH},
+        {"event": "trained", "stopped": "accuracy", "kernel": kernel_counters()},
+        {"event": "done", **USED},
+    ],
+}
+WORKER = """#!{python}
+import json, os, sys
+os.write(2, sys.stdin.read().encode())
+for event in json.loads({said!r}):
+    os.write(int(sys.argv[-1]), (json.dumps(event) + "\\n").encode())
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs the program for the first cell of a task; gives what it printed, the worker's job, and the shard's path."""
+    loaded = configuration.load(ROOT, {"grid": "quick"})
+    (tmp_path / "made.json").write_text(
+        json.dumps({"status": "ok", "digest": "d", "proof_id": "p", "proof_digest": "pd"})
+    )
+    for split in ("train", "test"):
+        np.savez(tmp_path / f"{split}.npz", sha256=f"sum of {split}")
+
+    def measure(task):
+        cell = next(each for each in grid.expand(loaded, 1).cells.values() if each.task == task)
+        python = tmp_path / "environments" / cell.environment / "bin/python"
+        python.parent.mkdir(parents=True)
+        python.write_text(WORKER.format(python=sys.executable, said=json.dumps(SAID[task])))
+        python.chmod(0o755)
+        job = tasks.job_of(loaded, cell) | {"adapter": "torch", "variables": {}}
+        job |= {"network_digest": "nd", "worker_digest": "wd"}
+        path = tmp_path / shard_path(cell.key)
+        command = [sys.executable, "-m", "steptime", "cells.measure", "--job", json.dumps(job)]
+        command += ["--networks", "config/networks.yaml", "--manifest", "made.json"]
+        command += ["--proof", "made.json", "--shard", str(path), "--log", "log"]
+        command += ["--images", *(["train.npz", "test.npz"] if cell.dataset else [])]
+        places = {
+            "STEPTIME_ENVIRONMENTS": str(tmp_path / "environments"),
+            "PYTHONPATH": str(ROOT / "workflow/scripts"),
+        }
+        done = subprocess.run(
+            command, cwd=tmp_path, env=os.environ | places, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stderr, json.loads((tmp_path / "log").read_text()), path
+
+    return measure
+
+
+def test_a_step_is_timed_and_its_shard_has_its_samples(run):
+    said, job, path = run("step")
+    assert "0.15 s per mini-batch, 2 samples within ±33.3 %" in said
+    assert (job["task"], job["precision"], job["ranks"]) == ("step", "float32", 1)
+    assert job["sampling"]["budget_seconds"] == 1.5
+    rows = shard.read(path)[0].to_pylist()
+    assert [row["seconds"] for row in rows] == [0.1, 0.2]
+    assert (rows[0]["first_step_seconds"], rows[0]["warmup_seconds"]) == (0.7, 1.5)
+    assert rows[0]["warmup_steady"] and rows[0]["started_at"] < rows[0]["ended_at"]
+    digests = ("environment_digest", "network_digest", "worker_digest", "proof_digest")
+    assert [rows[0][name] for name in digests] == ["d", "nd", "wd", "pd"]
+    assert rows[0]["sampling_digest"] and rows[0]["timed_region"].startswith("forward,")
+    assert rows[0]["seed"] is None and "resources" not in shard.read(path)[1]
+
+
+def test_a_training_is_fed_with_images_and_its_shard_has_its_epochs(run):
+    said, job, path = run("training")
+    assert "99.00 % after 1 epoch and 4 s: the accuracy was reached" in said
+    assert job["task"] == "training" and Path(job["images"]["train"]).name == "train.npz"
+    assert (job["plan"]["seed"], job["plan"]["budget_seconds"]) == (tasks.FIRST_SEED, 60)
+    (row,) = shard.read(path)[0].to_pylist()
+    assert row["dataset_sha256"] == "sum of train sum of test"
+    assert (row["seed"], row["stopped"], row["cpu_seconds"]) == (2018, "accuracy", 3.0)
+    assert row["timed_region"].startswith("feed,copy,") and row["first_step_seconds"] is None
+    assert "resources" in shard.read(path)[1]

@@ -1,0 +1,93 @@
+"""What a worker's outcome becomes in the shard of each task: columns, rows, and words for the terminal."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from steptime.supervisor.supervise import Outcome
+
+STOPPED = {
+    "accuracy": "the accuracy was reached",
+    "epochs": "all epochs were trained",
+    "seconds": "the time was over",
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the outcome of a task is read. `columns` also gets the job and the specification of the network."""
+
+    columns: Callable[[dict[str, Any], dict[str, Any], Outcome], dict[str, Any]]
+    rows: Callable[[Outcome], list[dict[str, Any]]]
+    told: Callable[[Outcome], str]
+
+
+def result(task: str, outcome: Outcome) -> str:
+    """What came out of a cell, in words: its number, or the status with its reason."""
+    if outcome.status != "ok":
+        return f"{outcome.status}: {outcome.reason}"
+    return READINGS[task].told(outcome)
+
+
+def _step_columns(job: dict[str, Any], spec: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
+    warmup, done = (outcome.events.get(name, {}) for name in ("warmup", "done"))
+    return {
+        "first_step_seconds": warmup.get("first_seconds"),
+        "warmup_steps": warmup.get("steps"),
+        "warmup_seconds": warmup.get("seconds"),
+        "warmup_steady": warmup.get("steady"),
+        "cpu_seconds": done.get("cpu_seconds"),
+        "wall_seconds": done.get("wall_seconds"),
+        "first_loss": warmup.get("first_loss"),
+        "last_loss": done.get("last_loss"),
+    }
+
+
+def _samples(outcome: Outcome) -> list[dict[str, Any]]:
+    return [
+        {"sample": number, "steps": steps, "seconds": seconds}
+        for number, (steps, seconds) in enumerate(outcome.samples, 1)
+    ]
+
+
+def _median(outcome: Outcome) -> str:
+    from worker.statistics import ENOUGH, median, median_interval
+
+    values = [seconds for _, seconds in outcome.samples]
+    low, high = median_interval(values)
+    middle = median(values)
+    spread = f"{50 * (high - low) / middle:.1f} %"
+    width = (
+        f"±{spread}, {len(values)} samples"
+        if len(values) >= ENOUGH
+        else f"{len(values)} samples within ±{spread}"
+    )
+    return f"{middle:.4g} s per mini-batch, {width}"
+
+
+def _training_columns(
+    job: dict[str, Any], spec: dict[str, Any], outcome: Outcome
+) -> dict[str, Any]:
+    plan = job["asked"]["plan"]
+    return {
+        "dataset_label": job["dataset"],
+        "whole_dataset": spec["dataset"],
+        "seed": plan["seed"],
+        "target_accuracy": plan["target_accuracy"],
+        "most_epochs": plan["epochs"],
+        "budget_seconds": plan["budget_seconds"],
+        "stopped": outcome.events.get("trained", {}).get("stopped"),
+    }
+
+
+def _accuracy(outcome: Outcome) -> str:
+    last, count = outcome.epochs[-1], len(outcome.epochs)
+    seconds = sum(epoch["seconds"] for epoch in outcome.epochs)
+    why = STOPPED[outcome.events["trained"]["stopped"]]
+    return f"{100 * last['accuracy']:.2f} % after {count} epoch{'s'[: count != 1]} and {seconds:.4g} s: {why}"
+
+
+READINGS = {
+    "step": Reading(_step_columns, _samples, _median),
+    "training": Reading(_training_columns, lambda outcome: outcome.epochs, _accuracy),
+}

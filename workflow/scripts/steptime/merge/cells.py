@@ -1,0 +1,161 @@
+"""Puts the shards of one artefact into one Parquet file, with what their footers say of machines and software.
+
+launch merge.cells --artefact shi2016_table4 --plan results/plan/quick.json --output results/merged/...
+"""
+
+import argparse
+import gc
+import json
+import os
+import sys
+from collections.abc import Iterator
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from steptime import machine
+from steptime.atomic import atomic_write
+from steptime.cells import shard
+from steptime.cells.schema import CONSTANT, constant_of, schema_of
+from steptime.machine import placement
+from steptime.merge import MixedRowsError
+from steptime.plan import configuration, written
+from steptime.plan.cell import axes_of, key_of, shard_path
+
+MOST_NAMED = 3
+
+
+def main() -> None:
+    """Command line; every broken shard is named before it gives up."""
+    parser = argparse.ArgumentParser(description="Merge the shards of one artefact.")
+    parser.add_argument("--artefact", required=True)
+    parser.add_argument(
+        "--plan", required=True, type=Path, help="the plan that the run has written"
+    )
+    parser.add_argument("--output", required=True, type=Path)
+    options = parser.parse_args()
+    # What is read stays until the end, and to look for garbage among it takes a fifth of the time.
+    gc.disable()
+    try:
+        plan = written.read(options.plan)
+        merged = merge(plan.artefacts[options.artefact], plan.missing)
+    except (configuration.ConfigurationError, shard.ShardError, MixedRowsError) as error:
+        print(error, file=sys.stderr)
+        sys.exit(1)
+    with atomic_write(options.output) as file:
+        pq.write_table(merged, file)
+
+
+def merge(keys: list[str], missing: list[str] | None = None) -> pa.Table:
+    """All rows of the shards of cells of one task.
+
+    What their footers say is in the metadata: machines by id, software by environment, the arithmetic of its libraries
+    by environment and mode, and `resources` by key where they were noted. `settings` of an environment's software is
+    what its workers declare, for each platform and mode. `missing` are labels of data sets that cannot be had, and are
+    told on. Raises ShardError, which names every shard that cannot be read, and MixedRowsError.
+    """
+    task = axes_of(keys[0])["task"]
+    constant, schema = constant_of(task), schema_of(task)
+    known: dict[str, Any] = {"machines": {}, "software": {}, "arithmetic": {}, "resources": {}}
+    rows, tables = [], []
+    values_of = itemgetter(*constant)
+    for key, row, table, footer in read(keys):
+        rows.append(values_of(row))
+        tables.append(table)
+        _gather(known, key, row, footer)
+    of_row = pa.array(np.repeat(np.arange(len(rows)), [len(table) for table in tables]))
+    columns = dict(zip(constant, zip(*rows, strict=True), strict=True))
+    merged = {
+        name: pa.array(values, CONSTANT.field(name).type).take(of_row)
+        for name, values in columns.items()
+    }
+    together = pa.concat_tables(tables).combine_chunks()
+    merged |= dict(zip(together.column_names, together.columns, strict=True))
+    described = json.dumps(known | {"missing": missing or []}).encode()
+    return pa.table(merged, schema=schema.with_metadata({shard.FOOTER: described}))
+
+
+def _gather(known: dict[str, Any], key: str, row: dict[str, Any], footer: dict[str, Any]) -> None:
+    """Adds what the footer of a shard says to what is known."""
+    known["machines"][row["machine_id"]] = footer["machine"]
+    software = known["software"].get(row["environment"])
+    # A cell that failed early knows nothing of the framework; the first that ran tells.
+    if software is None or software["framework_version"] is None:
+        settings = software["settings"] if software else {}
+        software = known["software"][row["environment"]] = footer["software"] | {
+            "settings": settings
+        }
+    # Of each mode: it may be another framework's, as a backend of Keras is.
+    if footer["software"].get("libraries"):
+        runner = f"{row['environment']}.{row['mode']}"
+        known["arithmetic"].setdefault(runner, footer["software"]["arithmetic"])
+    declared = footer["worker"].get("ready", {}).get("settings", {})
+    software["settings"].setdefault(f"{row['platform']}, {row['mode']}", {}).update(declared)
+    if "resources" in footer:
+        known["resources"][key] = footer["resources"]
+
+
+def read(keys: list[str]) -> Iterator[tuple[str, dict[str, Any], pa.Table, dict[str, Any]]]:
+    """Key, constant columns, rows and footer of each cell; a row's platform is the folder that its shard lies in.
+
+    So shards of another machine get a platform of their own by being moved. After the last one, raises ShardError,
+    which names every shard that cannot be read or holds another cell than its name says, and MixedRowsError for two
+    kinds of machine in one folder, unless the platform's entry says `equal_machines`.
+    """
+    # One after another: to hold ten thousand footers takes more time than to read them.
+    errors = []
+    machines: dict[str, dict[str, list[Path]]] = {}
+    for key in keys:
+        path = Path(shard_path(key))
+        try:
+            row, rows, footer = shard.read_parts(path)
+        except shard.ShardError as error:
+            errors.append(str(error))
+            continue
+        row["platform"] = path.parent.parent.name
+        held = key_of(row)
+        if held != key:
+            errors.append(
+                f"The shard {path} holds the cell of {shard_path(held)}: give it that name."
+            )
+            continue
+        machines.setdefault(row["platform"], {}).setdefault(
+            machine.kind(footer["machine"]), []
+        ).append(path)
+        yield key, row, rows.replace_schema_metadata(), footer
+    if errors:
+        raise shard.ShardError("\n".join(errors))
+    refuse_several(machines)
+
+
+def refuse_several(machines: dict[str, dict[str, list[Path]]]) -> None:
+    """Raises MixedRowsError for a platform whose shards, by kind of machine, are of several that are not equal."""
+    for platform, paths_by_kind in machines.items():
+        if len(paths_by_kind) == 1 or placement.entry(platform).get("equal_machines"):
+            continue
+        (most, _), *others = sorted(paths_by_kind.items(), key=lambda entry: -len(entry[1]))
+        strangers = [path for _, paths in others for path in paths]
+        named = " ".join(map(str, strangers[:MOST_NAMED])) + (
+            " ..." if len(strangers) > MOST_NAMED else ""
+        )
+        folders = " and ".join(
+            dict.fromkeys(str(path.parent.parent.with_name("NAME")) for path in strangers)
+        )
+        raise MixedRowsError(
+            f"The platform '{platform}' has cells of {len(paths_by_kind)} machines, {most} and "
+            f"{', '.join(kind for kind, _ in others)}, which cannot stand in one column: move the {len(strangers)} of "
+            f"the others ({named}) to {folders} and add NAME to config/platforms.yaml and to "
+            "'platforms' of the grid, remove them to measure their cells on this machine, or write "
+            f"`equal_machines: true` into the entry of {platform} if the difference does not matter."
+        )
+
+
+if __name__ == "__main__":
+    main()
+    # As in measure.cell: to take down what is left of ten thousand shards would take a sixteenth of the time.
+    sys.stderr.flush()
+    os._exit(0)

@@ -1,0 +1,126 @@
+"""What a cell may time: one record for each task. Nothing else tells tasks apart by their names."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from steptime import networks as specifications
+from steptime.plan.cell import Cell
+from steptime.plan.configuration import Configuration
+
+# The seed of the first repeat of a training; each next one has the next number.
+FIRST_SEED = 2018
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task. Its name is that of its module of the worker, which also sees to what must hold at its end."""
+
+    name: str
+    # The parts of a step that its seconds hold, in their order.
+    timed_region: tuple[str, ...]
+    # The columns of its shard that differ from row to row, with their types in Arrow.
+    rows: dict[str, str]
+    # The columns that are constant in a cell and that no other task has.
+    columns: tuple[str, ...]
+    # Whether it is fed with the images of a data set.
+    needs_images: bool
+    # Whether what it uses of the machine is noted every second, which would disturb what lasts for less.
+    is_watched: bool
+    # What the worker is asked besides the cell, from the configuration.
+    asked: Callable[[Configuration, Cell], dict[str, Any]]
+    # Seconds after which it is ended from outside, from the grid.
+    limit_seconds: Callable[[dict[str, Any]], float]
+
+
+def job_of(configuration: Configuration, cell: Cell) -> dict[str, Any]:
+    """What decides how a cell runs, besides its framework: the cell, what is asked of the worker, and its limits."""
+    task, grid = TASKS[cell.task], configuration.grid
+    job = {
+        "cell": cell.facts(),
+        "asked": task.asked(configuration, cell),
+        "limits": grid["limits"] | {"seconds": task.limit_seconds(grid)},
+    }
+    if task.needs_images:
+        job["dataset"] = configuration.datasets[cell.dataset]["label"]
+    return job
+
+
+def _sampling(configuration: Configuration, cell: Cell) -> dict[str, Any]:
+    return {"sampling": configuration.grid["sampling"]}
+
+
+def _schedule(configuration: Configuration, cell: Cell) -> dict[str, Any]:
+    """When a training stops. Its repeats differ by their seeds: start values, order of images, dropout."""
+    policy = configuration.grid["training"]
+    stock = specifications.resolve(cell.network, configuration.networks)["epochs"]
+    return {
+        "plan": {
+            "seed": FIRST_SEED + cell.repeat - 1,
+            "epochs": min(stock, policy.get("most_epochs", stock)),
+            "target_accuracy": configuration.datasets[cell.dataset]["target_accuracy"],
+            "budget_seconds": policy["budget_seconds"],
+        }
+    }
+
+
+def _training_limit(grid: dict[str, Any]) -> float:
+    # Its budget is looked at after each epoch, which may be as long as the budget, and judging is not in it.
+    return grid["limits"]["seconds"] + 3 * grid["training"]["budget_seconds"]
+
+
+STEP_REGION = ("forward", "loss", "backward", "update", "sync")
+
+TASKS = {
+    task.name: task
+    for task in (
+        Task(
+            name="step",
+            timed_region=STEP_REGION,
+            rows={"sample": "int32", "steps": "int32", "seconds": "float64"},
+            columns=(
+                "first_step_seconds",
+                "warmup_steps",
+                "warmup_seconds",
+                "warmup_steady",
+                "wall_seconds",
+                "first_loss",
+                "last_loss",
+            ),
+            needs_images=False,
+            is_watched=False,
+            asked=_sampling,
+            limit_seconds=lambda grid: grid["limits"]["seconds"],
+        ),
+        Task(
+            name="training",
+            timed_region=("feed", "copy", *STEP_REGION),
+            rows={
+                "epoch": "int32",
+                "steps": "int32",
+                "seconds": "float64",
+                "feed_seconds": "float64",
+                "cpu_seconds": "float64",
+                "loss": "float64",
+                "test_loss": "float64",
+                "accuracy": "float64",
+                "test_seconds": "float64",
+            },
+            columns=(
+                "dataset_label",
+                "whole_dataset",
+                "dataset_sha256",
+                "seed",
+                "stopped",
+                "target_accuracy",
+                "most_epochs",
+                "budget_seconds",
+                "host_energy_joules",
+            ),
+            needs_images=True,
+            is_watched=True,
+            asked=_schedule,
+            limit_seconds=_training_limit,
+        ),
+    )
+}

@@ -1,0 +1,41 @@
+"""The plan as a file: written once, when a run begins, and read by every program that must know the cells of a grid."""
+
+import json
+from pathlib import Path
+
+from steptime.atomic import atomic_write
+from steptime.plan.cell import Cell
+from steptime.plan.configuration import ConfigurationError
+from steptime.plan.grid import Plan
+
+
+def path_of(grid_name: str, results: Path = Path("results")) -> Path:
+    """Where the plan of a grid lies."""
+    return results / "plan" / f"{grid_name}.json"
+
+
+def write(plan: Plan, path: Path) -> None:
+    """Writes a plan, whole or not at all, where it is not there as it is. Raises OSError."""
+    content = {
+        "cells": [cell.facts() for cell in plan.cells.values()],
+        "artefacts": plan.artefacts,
+        "missing": plan.missing,
+    }
+    text = json.dumps(content).encode()
+    if path.is_file() and path.read_bytes() == text:
+        return
+    with atomic_write(path) as file:
+        file.write(text)
+
+
+def read(path: Path) -> Plan:
+    """The plan that a run has written. Raises ConfigurationError where none has."""
+    try:
+        content = json.loads(path.read_text())
+    except FileNotFoundError as error:
+        raise ConfigurationError(
+            f"There is no plan of the grid '{path.stem}' in {path.parent}: a run writes it first, "
+            f"`snakemake --config grid={path.stem}`."
+        ) from error
+    cells = [Cell(**facts) for facts in content["cells"]]
+    return Plan({cell.key: cell for cell in cells}, content["artefacts"], content["missing"])
