@@ -14,6 +14,7 @@ from steptime import networks
 from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
+from steptime.plan.cell import IDENTITY, PLACE
 from steptime.render import figures, tables
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Entry
@@ -28,35 +29,10 @@ from steptime.render.words import (
     status_reason,
 )
 
-COLUMNS = [
-    "network",
-    "network_label",
-    "variant",
-    "batch",
-    "environment",
-    "framework",
-    "framework_label",
-    "mode",
-    "platform",
-    "devices",
-    "threads",
-    "status",
-    "reason",
-    "marks",
-    "seconds",
-    "low",
-    "high",
-    "flops_per_step",
-    "bytes_per_step",
-    "intensity",
-    "flops_per_second",
-    "peak_flops_per_second",
-    "peak_bytes_per_second",
-    "share_of_peak",
-    "no_peak",
-    "peak_disturbed",
-    "best",
-]
+COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", "status", "reason", "marks"]
+COLUMNS += ["seconds", "low", "high", "flops_per_step", "bytes_per_step", "intensity"]
+COLUMNS += ["flops_per_second", "peak_flops_per_second", "peak_bytes_per_second", "share_of_peak"]
+COLUMNS += ["no_peak", "peak_disturbed", "best"]
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -109,7 +85,7 @@ def shares(
         [_row(cell, specs[cell["network"]], peaks) for cell in rows.to_dict("records")],
         columns=COLUMNS,
     )
-    place = data.groupby(["network", "batch", "platform", "devices", "threads"])["flops_per_second"]
+    place = data.groupby(PLACE, dropna=False)["flops_per_second"]
     data["best"] = (data["flops_per_second"] == place.transform("max")) & (
         place.transform("count") > 1
     )
@@ -146,7 +122,7 @@ def _peak_of(cell: dict[str, Any], peaks: dict[str, Any]) -> tuple[dict[str, Any
     if cell["machine_id"] != peaks[platform]["machine_id"]:
         return {}, (
             f"the peak of {platform} is another machine's: on the one that measured the cells, run "
-            f"`rm results/peaks/{platform}.json && snakemake efficiency`"
+            f"`rm results/peaks/{platform}.json && snakemake steptime_efficiency`"
         )
     known = peaks[platform]["threads"].get(str(cell["threads"]))
     return (

@@ -10,7 +10,7 @@ import pandas as pd
 from steptime.artefacts.expressions import PLACE
 from steptime.artefacts.inputs import read_printed
 from steptime.merge.measured import Measured
-from steptime.merge.summary import CELL
+from steptime.plan.cell import IDENTITY
 from steptime.reading import read_yaml
 from steptime.render.frameworks import Frameworks
 
@@ -88,12 +88,12 @@ def our_times(
     Each cell once, of the first platform of each kind of device, without variants; the fastest of a lineage's
     environments and modes stands for it.
     """
-    columns = [*CELL, "framework", "seconds"]
+    columns = [*IDENTITY, "framework", "seconds"]
     cells = pd.concat(
         [pd.DataFrame(columns=columns), *[found.cells[columns] for found in measured]],
         ignore_index=True,
     )
-    cells = cells[cells["variant"] == ""].drop_duplicates(CELL)
+    cells = cells[cells["variant"] == ""].drop_duplicates(IDENTITY)
     first = cells.groupby("device")["platform"].transform("first")
     cells = cells[cells["platform"] == first].astype({"seconds": float})
     cells["threads"] = cells["threads"].where(cells["device"] == "cpu", 0).astype(int)

@@ -6,6 +6,7 @@ import pandas as pd
 
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
+from steptime.plan.cell import IDENTITY
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import DASH, OURS, PAPER, Entry, Page
 from steptime.render.words import environment_label, facts, plural, raw_data, significant
@@ -91,20 +92,10 @@ def _latency(cells: pd.DataFrame, frameworks: Frameworks) -> dict[str, Any]:
 
 def _energy(samples: pd.DataFrame) -> dict[str, Any]:
     """Operations per joule of the cell that has most of them; a cell's energy is that of all its sampled steps."""
-    cell = [
-        "environment",
-        "mode",
-        "network",
-        "variant",
-        "threads",
-        "devices",
-        "batch",
-        "repeat",
-    ]
     counted = samples[samples["energy_joules"].notna() & samples["seconds"].notna()]
     if counted.empty:
         return {"note": "no counter of energy was read on it"}
-    steps = counted.groupby(cell, dropna=False).agg(
+    steps = counted.groupby([*IDENTITY, "repeat"], dropna=False).agg(
         steps=("steps", "sum"), flops=("flops_per_step", "first"), joules=("energy_joules", "first")
     )
     most = (steps["flops"] * steps["steps"] / steps["joules"]).max()

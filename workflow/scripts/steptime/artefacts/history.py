@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
+from steptime.plan.cell import IDENTITY, PLACE
 from steptime.reading import InputError
 from steptime.render import figures, tables
 from steptime.render.frameworks import Frameworks
@@ -28,24 +29,13 @@ COLUMNS = [
     "series",
     "version",
     "place",
-    "network",
+    *IDENTITY,
     "network_label",
-    "batch",
-    "environment",
     "framework",
-    "mode",
-    "platform",
-    "threads",
     "status",
     "reason",
-    "marks",
-    "seconds",
-    "low",
-    "high",
-    "newest_seconds",
-    "ratio",
-    "vector",
 ]
+COLUMNS += ["marks", "seconds", "low", "high", "newest_seconds", "ratio", "vector"]
 # Of Okabe and Ito (Color Universal Design, 2008); networks of one family are alike.
 DRAWN = {
     "FCN": ("#0072B2", "#56B4E9"),
@@ -106,7 +96,7 @@ def build(
         )
     data = pd.DataFrame(rows).sort_values(["series", "place"], kind="stable")
     timed = data[data["seconds"].notna()]
-    like = ["series", "network", "batch", "platform"]
+    like = ["series", *PLACE]
     newest = timed.groupby(like)["seconds"].last().rename("newest_seconds")
     data = data.merge(newest, on=like, how="left")
     data["ratio"] = data["seconds"].astype(float) / data["newest_seconds"].astype(float)

@@ -8,6 +8,7 @@ import pandas as pd
 
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
+from steptime.plan.cell import IDENTITY
 from steptime.render.tables import Entry, Page
 from steptime.render.words import facts, plural, raw_data, significant
 
@@ -76,18 +77,7 @@ def _spread(cells: pd.DataFrame) -> tuple[str, float | None]:
 
 
 def _cost(rows: pd.DataFrame) -> tuple[str, float]:
-    cell = [
-        "platform",
-        "environment",
-        "mode",
-        "network",
-        "variant",
-        "devices",
-        "threads",
-        "batch",
-        "repeat",
-    ]
-    once = rows.drop_duplicates(cell)
+    once = rows.drop_duplicates([*IDENTITY, "repeat"])
     minutes = once[["import_seconds", "build_seconds", "wall_seconds"]].sum().sum() / 60
     return (
         f"{significant(minutes)} minutes of workers for {plural(len(once), 'measurement')} of cells",

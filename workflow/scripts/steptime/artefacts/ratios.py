@@ -12,6 +12,7 @@ from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.merge import intervals
 from steptime.merge.measured import Measured
+from steptime.plan.cell import IDENTITY, PLACE
 from steptime.render import figures, tables
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Entry
@@ -25,7 +26,6 @@ from steptime.render.words import (
     status_reason,
 )
 
-PLACE = ["network", "batch", "platform", "devices", "threads"]
 FASTEST, SLOWER, FASTER, SAME, UNKNOWN = (
     "fastest",
     "slower",
@@ -33,24 +33,8 @@ FASTEST, SLOWER, FASTER, SAME, UNKNOWN = (
     "no difference shown",
     "not known",
 )
-COLUMNS = [
-    *PLACE,
-    "network_label",
-    "environment",
-    "framework",
-    "framework_label",
-    "mode",
-    "status",
-    "reason",
-    "marks",
-    "seconds",
-    "repeats",
-    "fastest",
-    "ratio",
-    "low",
-    "high",
-    "verdict",
-]
+COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", "status", "reason", "marks"]
+COLUMNS += ["seconds", "repeats", "fastest", "ratio", "low", "high", "verdict"]
 NO_INTERVAL = (
     "fewer than two repeats of both were measured, so nothing is known of how much processes differ: "
     "set `repeats` in the grid to 3 or more"
@@ -80,7 +64,7 @@ def build(
     cells = measured.cells.assign(variant=measured.cells["variant"].fillna(""))
     cells["network"] = [common.whole_name(cell) for cell in cells.to_dict("records")]
     rows = common.labelled(cells, frameworks, catalogue)
-    found = [row for _, place in rows.groupby(PLACE, sort=False) for row in _ratios(place)]
+    found = [row for _, place in rows.groupby(PLACE, sort=False, dropna=False) for row in _ratios(place)]
     data = pd.DataFrame(found, columns=COLUMNS)
     page.facts = facts(measured)
     page.notes = [
@@ -174,7 +158,7 @@ def draw(
     several = data["platform"].nunique() > 1
     heights, ticks, at, before = [], [], 0.0, None
     for row in data.to_dict("records"):
-        place = [row[name] for name in ("network", "batch", "platform", "devices", "threads")]
+        place = [row[name] for name in PLACE]
         at += 1 + (GAP if before not in (None, place) else 0)
         ticks.append(_label(row, several, place != before))
         heights.append(at)

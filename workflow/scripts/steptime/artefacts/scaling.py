@@ -8,12 +8,13 @@ from matplotlib.figure import Figure
 
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
+from steptime.plan.cell import without
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
 from steptime.render.words import facts, raw_data, significant
 
 COLUMNS = ["source", "framework", "label", "network", "platform", "devices", "relative_time"]
-LINE = ["environment", "mode", "network", "variant", "platform", "threads", "batch"]
+ALIKE = without("devices", "exchange")
 NOT_HERE = (
     "Here no cell with more than one device is measured, so no line of ours stands beside theirs."
 )
@@ -81,7 +82,7 @@ def _theirs(printed: pd.DataFrame, frameworks: Frameworks) -> list[dict[str, Any
 def _ours(measured: Measured, frameworks: Frameworks) -> list[dict[str, Any]]:
     timed = measured.cells[measured.cells["seconds"].notna()]
     rows = []
-    for _, line in timed.groupby(LINE, sort=False):
+    for _, line in timed.groupby(ALIKE, sort=False, dropna=False):
         alone = line.loc[line["devices"] == 1, "seconds"]
         if len(alone) and line["devices"].nunique() > 1:
             rows += [

@@ -22,31 +22,9 @@ PARTS = {
     "first_step_seconds": "first step",
     "settling_seconds": "rest of the warm-up",
 }
-CELL = [
-    "network",
-    "variant",
-    "environment",
-    "framework",
-    "mode",
-    "platform",
-    "devices",
-    "threads",
-    "batch",
-]
-COLUMNS = [
-    *CELL,
-    "network_label",
-    "framework_label",
-    "status",
-    "reason",
-    "marks",
-    "repeats",
-    *PARTS,
-    "warmup_seconds",
-    "warmup_steps",
-    "steady",
-    "total_seconds",
-]
+FACTS = ("framework", "framework_version", "status", "reason")
+COLUMNS = [*IDENTITY, "framework", "network_label", "framework_label", "status", "reason", "marks"]
+COLUMNS += ["repeats", *PARTS, "warmup_seconds", "warmup_steps", "steady", "total_seconds"]
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -96,7 +74,7 @@ def medians(
 ) -> pd.DataFrame:
     """The tidy rows (COLUMNS): one for each cell, medians over its repeats."""
     cells = pd.DataFrame(
-        [_middle(rows) for _, rows in starts.groupby(CELL, sort=False, dropna=False)]
+        [_middle(rows) for _, rows in starts.groupby(IDENTITY, sort=False, dropna=False)]
     )
     data = common.labelled(cells, frameworks, catalogue)
     return data.reindex(columns=COLUMNS).astype({"warmup_steps": "Int64"})
@@ -105,7 +83,7 @@ def medians(
 def _start(row: dict[str, Any]) -> dict[str, Any]:
     first, whole = row["first_step_seconds"], row["warmup_seconds"]
     marked = row["status"] == "ok" and interference.disturbed(row)
-    return {name: row[name] for name in (*CELL, "framework_version", "status", "reason")} | {
+    return {name: row[name] for name in (*IDENTITY, *FACTS)} | {
         "marks": "disturbed" if marked else "",
         "network": common.whole_name(row),
         "import_seconds": row["import_seconds"],

@@ -11,6 +11,7 @@ from matplotlib.patheffects import withStroke
 
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
+from steptime.plan.cell import IDENTITY, LINE
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
 from steptime.render.words import (
@@ -25,27 +26,16 @@ from steptime.render.words import (
 
 COLUMNS = [
     "source",
-    "network",
-    "variant",
+    *IDENTITY,
     "framework",
     "label",
-    "environment",
-    "mode",
-    "platform",
-    "device",
-    "devices",
-    "threads",
-    "batch",
     "seconds",
     "low",
     "high",
     "samples",
     "repeats",
-    "status",
-    "reason",
-    "marks",
 ]
-LINE = ["environment", "mode", "platform", "variant", "devices", "threads"]
+COLUMNS += ["status", "reason", "marks"]
 STYLES = ("-", "--", ":", "-.")
 WIDEST_WITH_PAPER = (
     3000  # slowest / fastest time up to which the paper's numbers do not flatten our lines

@@ -8,6 +8,7 @@ import pandas as pd
 
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
+from steptime.plan.cell import IDENTITY
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import DASH, OURS, PAPER, SEPARATOR, Entry, Page
 from steptime.render.words import (
@@ -25,37 +26,10 @@ from steptime.render.words import (
     version_order,
 )
 
-COLUMNS = ["source", "network", "variant", "network_label", "batch", "lineage", "framework"]
-COLUMNS += [
-    "framework_label",
-    "environment",
-    "mode",
-    "platform",
-    "column_group",
-    "column",
-    "device",
-]
-COLUMNS += [
-    "devices",
-    "threads",
-    "ours",
-    "low",
-    "high",
-    "theirs",
-    "theirs_platform",
-    "ratio",
-    "unit",
-]
-COLUMNS += [
-    "samples",
-    "repeats",
-    "effective_threads",
-    "peak_memory_bytes",
-    "status",
-    "reason",
-    "marks",
-]
-COLUMNS += ["printed", "best", "footnote"]
+COLUMNS = ["source", *IDENTITY, "network_label", "lineage", "framework", "framework_label"]
+COLUMNS += ["column_group", "column", "ours", "low", "high", "theirs", "theirs_platform", "ratio"]
+COLUMNS += ["unit", "samples", "repeats", "effective_threads", "peak_memory_bytes", "status"]
+COLUMNS += ["reason", "marks", "printed", "best", "footnote"]
 # The printed platform that ours is compared with, by the kind of device.
 COMPARED = {"cpu": "compared_with", "gpu": "compared_gpu"}
 

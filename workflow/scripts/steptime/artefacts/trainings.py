@@ -15,7 +15,7 @@ from steptime.artefacts import times
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import DESCRIPTION, Measured
 from steptime.merge.summary import summarise
-from steptime.plan.cell import key_of
+from steptime.plan.cell import IDENTITY, key_of
 from steptime.reading import InputError
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
@@ -29,19 +29,7 @@ from steptime.render.words import (
 )
 
 # One training: what tells it from its other seeds is `repeat`.
-CELL = [
-    "platform",
-    "environment",
-    "framework",
-    "mode",
-    "network",
-    "variant",
-    "dataset_label",
-    "device",
-    "devices",
-    "threads",
-    "batch",
-]
+CELL = [*IDENTITY, "framework", "dataset_label"]
 NOT_REACHED = "not_reached"
 WHY = {"epochs": "all its epochs were trained", "seconds": "its time was over"}
 

@@ -14,6 +14,7 @@ from steptime.artefacts import common, efficiency, startup
 from steptime.artefacts.inputs import Inputs
 from steptime.environments.libraries import registers
 from steptime.merge.measured import ARITHMETIC, Measured
+from steptime.plan.cell import IDENTITY, PLACE
 from steptime.render import figures, tables
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Entry
@@ -29,24 +30,9 @@ from steptime.render.words import (
     status_reason,
 )
 
-KEY = ["network", "environment", "mode", "platform", "devices", "threads", "batch"]
-COLUMNS = [
-    *KEY,
-    "network_label",
-    "framework",
-    "framework_label",
-    "status",
-    "reason",
-    "marks",
-    "seconds",
-    "low",
-    "high",
-    "ratio",
-    "share_of_peak",
-    "startup_seconds",
-    "peak_memory_bytes",
-    *ARITHMETIC,
-]
+COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", "status", "reason", "marks"]
+COLUMNS += ["seconds", "low", "high", "ratio", "share_of_peak", "startup_seconds"]
+COLUMNS += ["peak_memory_bytes", *ARITHMETIC]
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -78,11 +64,11 @@ def build(
     cells = measured.cells.assign(
         network=[common.whole_name(cell) for cell in measured.cells.to_dict("records")]
     )
-    data = shares.merge(cells[[*KEY, "peak_memory_bytes", *ARITHMETIC]], on=KEY)
-    data = data.merge(begun[[*KEY, "total_seconds"]], on=KEY, how="left")
+    data = shares.merge(cells[[*IDENTITY, "peak_memory_bytes", *ARITHMETIC]], on=IDENTITY)
+    data = data.merge(begun[[*IDENTITY, "total_seconds"]], on=IDENTITY, how="left")
     data = data.rename(columns={"total_seconds": "startup_seconds"})
     data = data[data["threads"] == data.groupby("platform")["threads"].transform("max")]
-    place = data.groupby(["network", "batch", "platform", "devices", "threads"])["seconds"]
+    place = data.groupby(PLACE, dropna=False)["seconds"]
     data = data.assign(ratio=data["seconds"].astype(float) / place.transform("min").astype(float))
     data = data.reindex(columns=COLUMNS).reset_index(drop=True)
     page.facts = facts(measured)

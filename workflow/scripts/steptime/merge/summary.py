@@ -14,8 +14,6 @@ from steptime.merge import MixedRowsError, intervals
 from steptime.plan.cell import IDENTITY
 from worker.statistics import ENOUGH, median
 
-# A row for each cell: its repeats are put together.
-CELL = IDENTITY
 FACTS = [
     "framework",
     "framework_version",
@@ -38,7 +36,7 @@ MEASURED: dict[str, Callable[[list[float]], float]] = {
     "peak_memory_bytes": median,
 }
 COLUMNS = [
-    *CELL,
+    *IDENTITY,
     *FACTS,
     "status",
     "reason",
@@ -76,7 +74,7 @@ def summarise(frame: pd.DataFrame, logical_cores: Mapping[str, int] | None = Non
     # Plain rows: a frame for each cell takes ten times as long, which is minutes for thousands of cells.
     cells: dict[tuple[Any, ...], list[Row]] = {}
     for row in _plain_rows(frame):
-        cells.setdefault(tuple(row[name] for name in CELL), []).append(row)
+        cells.setdefault(tuple(row[name] for name in IDENTITY), []).append(row)
     return pd.DataFrame(
         [_summary(rows, logical_cores or {}) for rows in cells.values()], columns=COLUMNS
     )
@@ -159,7 +157,7 @@ MARKS: dict[str, Callable[[Mapping[str, Any], int | None], bool]] = {
 
 def _plain_rows(frame: pd.DataFrame) -> Iterable[Row]:
     """The rows that `_summary` reads, with None for what is missing."""
-    names = [*CELL, *FACTS, *MEASURED, "repeat", "status", "reason", "seconds"]
+    names = [*IDENTITY, *FACTS, *MEASURED, "repeat", "status", "reason", "seconds"]
     known = {
         name: frame[name].astype(object).where(frame[name].notna(), None)
         for name in names
@@ -169,7 +167,7 @@ def _plain_rows(frame: pd.DataFrame) -> Iterable[Row]:
 
 
 def _summary(rows: list[Row], logical_cores: Mapping[str, int]) -> Row:
-    row: Row = {name: rows[0][name] for name in CELL}
+    row: Row = {name: rows[0][name] for name in IDENTITY}
     row |= {
         fact: next((each[fact] for each in rows if each[fact] is not None), None)
         for fact in FACTS

@@ -8,8 +8,8 @@ import pandas as pd
 
 from steptime.artefacts import common
 from steptime.merge.measured import Measured
-from steptime.merge.summary import CELL
 from steptime.page.explorer import Column, plain
+from steptime.plan.cell import IDENTITY
 from steptime.render import tables
 from steptime.render.frameworks import Frameworks
 from steptime.render.words import MARK_WORDS, STATUS_WORDS
@@ -47,7 +47,9 @@ def gather(
 
     `compared` are tables of times as Parquet, which give `theirs` and `ratio`; `shares` hold ours against a peak.
     """
-    cells = pd.concat([part.cells for part in measured], ignore_index=True).drop_duplicates(CELL)
+    cells = pd.concat([part.cells for part in measured], ignore_index=True).drop_duplicates(
+        IDENTITY
+    )
     cells = _with_printed(cells, compared)
     cells = _with_peaks(cells, shares)
     cells["network"] = cells["variant"].where(cells["variant"] != "", cells["network"])
@@ -89,10 +91,10 @@ def _with_printed(cells: pd.DataFrame, paths: Iterable[Path]) -> pd.DataFrame:
     ]
     if not compared:
         return cells.assign(theirs=None, ratio=None, printed_in=None, theirs_platform=None)
-    beside = pd.concat(compared, ignore_index=True).drop_duplicates(CELL)
-    kept = [*CELL, "theirs", "ratio", "printed_in", "theirs_platform"]
+    beside = pd.concat(compared, ignore_index=True).drop_duplicates(IDENTITY)
+    kept = [*IDENTITY, "theirs", "ratio", "printed_in", "theirs_platform"]
     # A cell's numbers of threads and devices may be of another integer type in a table, which a merge does not mind.
-    return cells.merge(beside[kept], on=CELL, how="left")
+    return cells.merge(beside[kept], on=IDENTITY, how="left")
 
 
 def _with_peaks(cells: pd.DataFrame, paths: Iterable[Path]) -> pd.DataFrame:
