@@ -14,7 +14,11 @@ TOPOLOGIES = within_reach("topology", (cell.platform for cell in STEPS.values())
 # Merged rows that hold each timed step of the grid; what lies within another artefact's cells is left out.
 KEYS = {name: set(keys) for name, keys in PLAN.artefacts.items() if name != TRAINED}
 EVERY_CELL = [
-    name for name, keys in KEYS.items() if not any(keys < other for other in KEYS.values())
+    name
+    for at, (name, keys) in enumerate(KEYS.items())
+    if not any(
+        keys < other or (keys == other and place < at) for place, other in enumerate(KEYS.values())
+    )
 ]
 
 

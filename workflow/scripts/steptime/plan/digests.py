@@ -83,16 +83,14 @@ def _short(summary: Any) -> str:
 
 def _read_by(path: Path, text: str, unused: Collection[str]) -> list[Path]:
     """The project's files that a file with this text imports or names."""
-    beside = {
-        file.name: file for file in path.parent.iterdir() if file.suffix not in (".py", ".pyc", "")
-    }
+    beside = _beside(path.parent)
     if path.suffix != ".py":
         return [file for name, file in beside.items() if f'"{name}"' in text or f"'{name}'" in text]
     imported, strings, lists_itself = _mentions(text)
     files = []
     for level, module in imported:
         package = path.relative_to(SCRIPTS).parts[:-level] if level else ()
-        files += _files_of([*package, *module.split(".")])
+        files += _files_of(SCRIPTS, (*package, *module.split(".")))
     if lists_itself:
         files += [file for file in path.parent.glob("*.py") if file.stem not in unused]
     return files + [beside[name] for name in sorted(strings & beside.keys())]
@@ -115,11 +113,18 @@ def _mentions(text: str) -> tuple[list[tuple[int, str]], set[str], bool]:
     return imported, strings, lists_itself
 
 
-def _files_of(parts: list[str]) -> list[Path]:
+@cache
+def _beside(folder: Path) -> dict[str, Path]:
+    """The files of a folder that are no Python, by name."""
+    return {file.name: file for file in folder.iterdir() if file.suffix not in (".py", ".pyc", "")}
+
+
+@cache
+def _files_of(scripts: Path, parts: tuple[str, ...]) -> list[Path]:
     """The files of the project that importing a module of this name runs: packages on the way, and its own."""
     found = []
     for end in range(1, len(parts) + 1):
-        path = SCRIPTS.joinpath(*parts[:end])
+        path = scripts.joinpath(*parts[:end])
         if (path / "__init__.py").is_file():
             found.append(path / "__init__.py")
         elif path.with_suffix(".py").is_file():
