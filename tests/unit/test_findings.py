@@ -214,6 +214,16 @@ def test_a_mistake_in_a_finding_is_one_sentence(tmp_path, change, says):
     assert says in str(raised.value) and "\n" not in str(raised.value)
 
 
+def test_a_paper_without_printed_numbers_and_claims_is_no_mistake(tmp_path):
+    (tmp_path / "doe2020").mkdir()
+    (tmp_path / "doe2020/paper.yaml").write_text(
+        "{short: Doe 2020, citation: Doe, times: table1, artefacts: {}}"
+    )
+    papers = evidence.read_papers(list(tmp_path.glob("*/*")))
+    assert papers[0].findings == [] and checked(papers).empty
+    assert evidence.their_times(papers[0], FRAMEWORKS, CATALOGUE).empty
+
+
 def test_orders_agree_as_far_as_the_frameworks_are_the_same(tmp_path):
     orders = {"caffe": 1.0, "cntk": 2.0, "tensorflow": 8.0, "torch": 1.5}
     cells = [

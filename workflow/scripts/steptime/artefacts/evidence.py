@@ -1,6 +1,6 @@
 """What papers are held against: their data, and their times and ours in one shape."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,10 @@ from steptime.merge.measured import Measured
 from steptime.plan.cell import IDENTITY
 from steptime.reading import read_yaml
 from steptime.render.frameworks import Frameworks
+
+# The columns of a paper's CSV files that are read here, with `number` and `file`.
+PRINTED = ["row", "column", "network", "framework", "platform", "threads", "batch", "value"]
+PRINTED += ["number", "file"]
 
 
 @dataclass
@@ -38,19 +42,21 @@ def read_papers(files: Collection[Path]) -> list[Paper]:
         Paper(
             path.parent.name,
             read_yaml(path),
-            pd.concat(
-                [
-                    read_printed(file).assign(file=file.stem)
-                    for file in sorted(files)
-                    if file.parent == path.parent and file.suffix == ".csv"
-                ]
-            ),
+            _printed(file for file in files if file.parent == path.parent),
             _findings(path.with_name("findings.yaml"), files),
         )
         for path in files
         if path.name == "paper.yaml"
     ]
     return sorted(found, key=lambda paper: (paper.name[-4:], paper.name))
+
+
+def _printed(files: Iterable[Path]) -> pd.DataFrame:
+    """All printed numbers of a paper, with the name of their `file`; no rows where it has none as data."""
+    tables = [
+        read_printed(file).assign(file=file.stem) for file in sorted(files) if file.suffix == ".csv"
+    ]
+    return pd.concat(tables) if tables else pd.DataFrame(columns=PRINTED)
 
 
 def _findings(path: Path, files: Collection[Path]) -> list[dict[str, Any]]:

@@ -64,7 +64,9 @@ def build(
     cells = measured.cells.assign(variant=measured.cells["variant"].fillna(""))
     cells["network"] = [common.whole_name(cell) for cell in cells.to_dict("records")]
     rows = common.labelled(cells, frameworks, catalogue)
-    found = [row for _, place in rows.groupby(PLACE, sort=False, dropna=False) for row in _ratios(place)]
+    found = [
+        row for _, place in rows.groupby(PLACE, sort=False, dropna=False) for row in _ratios(place)
+    ]
     data = pd.DataFrame(found, columns=COLUMNS)
     page.facts = facts(measured)
     page.notes = [
