@@ -60,7 +60,7 @@ def test_worker_starts_on_a_real_python_3_6(tmp_path):
     script = "import compileall, sys; sys.exit(not compileall.compile_dir(sys.argv[1], quiet=1, force=True))"
     shutil.copytree(ROOT / "workflow/scripts/worker", tmp_path / "worker")
     subprocess.run([python, "-c", script, tmp_path], check=True)
-    modules = "import worker.adapters, worker.specification, worker.statistics, worker.timing"
+    modules = "import worker.building, worker.contract, worker.specification, worker.statistics, worker.usage"
     subprocess.run([python, "-c", modules], check=True, cwd=tmp_path)
 
 
