@@ -80,6 +80,35 @@ def test_a_killed_run_takes_its_cell_with_it_and_the_same_command_goes_on(
     assert set(checkout.shards()) == {HANGING}
 
 
+def test_a_clock_that_was_set_back_costs_no_cell(new_checkout):
+    """Snakemake removes an output that is older than its input; a cell's manifest is of tomorrow here."""
+    checkout = new_checkout("faults")
+    chosen(checkout, "good", 60)
+    path = f"results/shards/local-cpu/{GOOD}.parquet"
+    checkout.snakemake("--config", "grid=faults", "--", path)
+    (checkout.root / path).unlink()
+    tomorrow = time.time() + 86400
+    for kind in ("environments", "proofs"):
+        for made in (checkout.root / "results" / kind).iterdir():
+            os.utime(made, (tomorrow, tomorrow))
+    done = checkout.snakemake("--config", "grid=faults", "--", path)
+    assert done.returncode == 0 and (checkout.root / path).exists(), done.stdout
+    assert "bore a time that is yet to come" in done.stdout
+    again = checkout.snakemake("--config", "grid=faults", "--", path)
+    assert "cell 1 of" not in again.stdout, again.stdout
+
+
+def test_nobody_reads_what_a_run_prints(new_checkout):
+    """As in `make 2>&1 | head -1`."""
+    checkout = new_checkout("faults")
+    chosen(checkout, "good", 60)
+    running = checkout.start(*TABLE)
+    running.stdout.readline()
+    running.stdout.close()
+    running.wait(timeout=300)
+    assert set(checkout.shards()) == {GOOD}
+
+
 def test_cells_of_two_runs_are_never_side_by_side(new_checkout):
     checkouts = [new_checkout("faults"), new_checkout("faults")]
     for checkout in checkouts:

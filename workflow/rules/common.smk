@@ -13,12 +13,13 @@ from snakemake.exceptions import WorkflowError
 SCRIPTS = ROOT / "workflow" / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from steptime import networks
+from steptime import machine, networks
 from steptime.cells import adopt, migrate
 from steptime.environments import pins, prepare
-from steptime.plan import configuration, digests, grid, tasks, written
+from steptime.plan import clock, configuration, digests, grid, tasks, written
 from steptime.plan.artefacts import TRAINED
 from steptime.plan.cell import FOLDER, shard_path
+from steptime.say import say
 from steptime.supervisor import holding, progress
 
 # Planning makes millions of objects that all stay; to look for garbage among them took a fifth of its time.
@@ -40,7 +41,7 @@ try:
     PLAN_FILE = written.path_of(CONFIGURATION.grid_name)
     # A job of a cluster has CPUs of its own: it goes by the plan of the run that it belongs to.
     PLAN = (
-        grid.expand(CONFIGURATION, len(os.sched_getaffinity(0)))
+        grid.expand(CONFIGURATION, machine.usable_cpus())
         if is_main_process()
         else written.read(PLAN_FILE)
     )
@@ -59,6 +60,10 @@ if is_main_process():
         sys.exit(
             "The folder results holds shards as an older version wrote them: run `make migrate`, which measures nothing "
             "again."
+        )
+    if count := clock.to_present(map(Path, ("results", ROOT / "envs", ROOT / "config"))):
+        say(
+            f"{count} files bore a time that is yet to come, as from a clock that was set back: now it is the present."
         )
 
 # The cells whose single steps are timed, and those in which a network is trained.

@@ -20,6 +20,7 @@ from steptime import machine, networks, project
 from steptime.atomic import atomic_write
 from steptime.cells.measure import MEMORY_SHARE, fill
 from steptime.environments import interpreter
+from steptime.plan import clock
 from steptime.prove import compare, golden, training
 from steptime.supervisor.supervise import run_worker
 from worker.tasks.proof import BATCH
@@ -51,6 +52,8 @@ def main() -> None:
     # The details hold measured numbers, which differ from run to run: not in the file that decides what is timed again.
     _write(options.details, facts | verdict | {"details": details})
     _write(options.proof, facts | verdict)
+    for made in (options.details, options.proof):
+        clock.not_before(made, [options.manifest])
     if verdict["status"] != "ok":
         title = f"{job['environment']} {job['mode']}, {job['network']}"
         print(
