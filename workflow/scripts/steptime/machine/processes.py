@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,14 +14,14 @@ PR_SET_CHILD_SUBREAPER = 36
 ENDING_SECONDS = 5.0
 
 
-def ancestors() -> list[int]:
-    """The processes above this one, the nearest first."""
-    found = [os.getppid()]
-    while found[-1] > 1:
+def ancestors() -> Iterator[int]:
+    """The processes above this one, the nearest first: who looks for one reads no more than it must."""
+    pid = os.getppid()
+    while pid > 0:
+        yield pid
         # The name in parentheses may hold anything; the state and the parent come after it.
-        fields = _text(f"/proc/{found[-1]}/stat").rpartition(")")[2].split()
-        found.append(int(fields[1]) if len(fields) > 1 else 0)
-    return found
+        fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+        pid = int(fields[1]) if len(fields) > 1 else 0
 
 
 def adopt_orphans() -> set[int]:
