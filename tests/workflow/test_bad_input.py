@@ -29,6 +29,17 @@ def checkout(new_checkout):
         ),
         ("threads: {table: [1, all]", "threads: {table: [1, al]", "at 'threads.table.1'"),
         ("limits: {seconds: 900}", "limits: {}", "at 'limits', the key 'seconds' is missing"),
+        ("repeats: 3", "repeats: 3.0", "at 'repeats', 3.0 is not of type 'integer'"),
+        (
+            "precision: 0.02",
+            "precision: .nan",
+            "at 'sampling.precision', nan is not of type 'number'",
+        ),
+        (
+            "figure_batches: {",
+            "table_batches: {fcn5: 3000000000}\nfigure_batches: {",
+            "at 'table_batches.fcn5', 3000000000 is greater than the maximum of 2147483647",
+        ),
         ("repeats: ", "repeats: [", "is not valid YAML"),
     ],
 )

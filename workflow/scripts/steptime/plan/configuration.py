@@ -2,13 +2,14 @@
 
 import copy
 import difflib
+import math
 import string
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, TypeChecker, validators
 from jsonschema.exceptions import ValidationError, best_match
 
 from steptime.plan import artefacts
@@ -196,7 +197,7 @@ def check(content: Any, schema: Path, where: str) -> None:
     Raises ConfigurationError with one sentence when the schema does not accept the content.
     """
     accepted = yaml.load(schema.read_text(), Loader=_LOADER)
-    error = best_match(Draft202012Validator(accepted).iter_errors(content))
+    error = best_match(_VALIDATOR(accepted).iter_errors(content))
     if error is not None:
         raise ConfigurationError(f"{where}: {_sentence(error)}")
     fill(content, accepted, accepted.get("$defs", {}))
@@ -235,6 +236,21 @@ def unknown(kind: str, name: str, known: list[str], where: str) -> str:
     return f"There is no {kind} '{name}' in {where}: {hint}"
 
 
+def _is_integer(checker: TypeChecker, value: Any) -> bool:
+    """JSON knows no difference between 3 and 3.0; `range` and the names of files do."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(checker: TypeChecker, value: Any) -> bool:
+    return _is_integer(checker, value) or (isinstance(value, float) and math.isfinite(value))
+
+
+_VALIDATOR = validators.extend(
+    Draft202012Validator,
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine_many(
+        {"integer": _is_integer, "number": _is_number}
+    ),
+)
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
