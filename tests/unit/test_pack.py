@@ -85,6 +85,16 @@ def test_what_is_packed_there_is_here_after_the_merge_and_newer_than_what_it_was
     assert pack.take(there, here) == 0
 
 
+def test_an_environment_that_failed_to_install_there_is_tried_here(tmp_path):
+    there = results(tmp_path / "there", "far", [1])
+    for name, status in (("e-1", "install_failed"), ("e-2", "ok")):
+        manifest = there / f"environments/{name}.json"
+        manifest.write_text(json.dumps({"status": status}))
+    assert pack.take(there, tmp_path / "here") == 2
+    taken = [path.name for path in (tmp_path / "here/environments").iterdir()]
+    assert taken == ["e-2.json"]
+
+
 @pytest.mark.parametrize("task", ["step", "training"])
 @pytest.mark.parametrize("equal", [False, True])
 def test_two_machines_under_one_name_are_refused_unless_they_are_equal(

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from steptime.plan import configuration, grid, written
+
 HOSTILE = {
     "PYTHONHOME": "nowhere",
     "PYTHONINSPECT": "1",
@@ -60,6 +62,8 @@ def test_variables_of_the_shell_do_not_reach_snakemake_and_the_programs(made, tm
     listed = make(made, "CORES=1 --list-rules", "GRID=faults", **variables)
     assert listed.returncode == 0 and "measure_cell" in listed.stdout, listed.stdout
     assert (made.root / ".cache/snakemake").is_dir()
+    known = configuration.load(made.root, {"grid": "faults"})
+    written.write(grid.expand(known, 1), made.root / "results/plan/faults.json")
     again = make(made, "again", "GRID=faults", **variables)
     assert again.returncode == 0 and "nothing to measure again" in again.stdout, again.stdout
     shown = [made.root / "workflow/scripts/launch", "render.terminal_probe"]

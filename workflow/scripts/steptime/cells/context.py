@@ -22,15 +22,18 @@ def stranger(path: Path, here: dict[str, Any]) -> str | None:
     if placement.entry(platform.name).get("equal_machines"):
         return None
     other = next((other for other in platform.glob("*/*.parquet") if other != path), None)
+    if other is None:
+        return None
     try:
-        there = machine.kind(shard.read(other)[1]["machine"]) if other else None
+        row, _, footer = shard.read_parts(other)
     except shard.ShardError:
         # The merge names it, with the command that helps.
         return None
-    if there in (None, machine.kind(here)):
+    there, kind = (machine.kind(each, row["device"]) for each in (footer["machine"], here))
+    if there == kind:
         return None
     return (
-        f"{platform} holds cells of another machine, {there}; this one is {machine.kind(here)}: move that folder to "
+        f"{platform} holds cells of another machine, {there}; this one is {kind}: move that folder to "
         f"{platform.with_name('NAME')} and add NAME to config/platforms.yaml and to 'platforms' of the grid. "
         "Nothing was measured."
     )

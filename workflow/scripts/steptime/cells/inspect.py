@@ -70,6 +70,7 @@ COURSE = {
 OTHERS = {
     "foreign_cpus": f"CPUs at work for others (at most {interference.MOST_FOREIGN_CPUS})",
     "steal_share": f"share of time for other guests of the host (at most {interference.MOST_STEAL_SHARE})",
+    "throttled_seconds": "seconds for which a CPU quota held it back",
     "frequency_ratio": f"clock rate after by that before (at least {interference.LEAST_FREQUENCY_RATIO})",
 }
 
@@ -107,7 +108,7 @@ def tree(path: Path, rows: list[dict[str, Any]], footer: dict[str, Any]) -> Tree
     if "resources" in footer:
         _resources(root, footer["resources"])
     described = footer["machine"]
-    branch = root.add(f"machine {row['machine_id']}: {machine.kind(described)}")
+    branch = root.add(f"machine {row['machine_id']}: {machine.kind(described, row['device'])}")
     _add(branch, described)
     software = dict(footer["software"])
     packages = software.pop("packages")

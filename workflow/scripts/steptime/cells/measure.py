@@ -24,7 +24,7 @@ from steptime.cells.outcomes import READINGS, result
 from steptime.datasets import DatasetError, sums
 from steptime.environments import interpreter
 from steptime.machine import gpu, interference, placement
-from steptime.plan import digests
+from steptime.plan import clock, digests
 from steptime.plan.tasks import TASKS
 from steptime.supervisor import progress, resources
 from steptime.supervisor.supervise import Outcome, run_worker
@@ -146,6 +146,8 @@ class CellRun:
             footer["resources"] = self.used.series()
         try:
             shard.write(self.options.shard, facts, reading.rows(outcome), footer)
+            made_of = (self.options.manifest, self.options.proof, *self.options.images)
+            clock.not_before(self.options.shard, made_of)
         except OSError as error:
             sys.exit(
                 f"The shard {self.options.shard} cannot be written ({error.strerror}): free some space and run again."

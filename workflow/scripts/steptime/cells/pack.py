@@ -144,7 +144,7 @@ def check(results: Path, shards: list[Path]) -> dict[str, str]:
     for path in shards:
         row, _, footer = shard.read_parts(path)
         machines.setdefault(path.parent.parent.name, {}).setdefault(
-            machine.kind(footer["machine"]), []
+            machine.kind(footer["machine"], row["device"]), []
         ).append(path)
         name = f"{row['environment']}.{row['mode']}-{row['variant'] or row['network']}.json"
         proof = results / "proofs" / name
@@ -189,7 +189,7 @@ def _take(source: Path, results: Path) -> int:
     for paths in files.values():
         for path in paths:
             target = results / path.relative_to(source)
-            if not target.exists():
+            if not target.exists() and not _failed_there(path):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 # Under another name first: an interrupt must not leave half a shard. With a new time, so that what
                 # is made of others is newer than they are.
@@ -199,12 +199,20 @@ def _take(source: Path, results: Path) -> int:
     return len(new)
 
 
+def _failed_there(path: Path) -> bool:
+    """Whether it is the manifest of an environment that did not install there: here it may, so it is tried."""
+    if path.parent.name != "environments":
+        return False
+    return json.loads(path.read_text()).get("status", "ok") != "ok"
+
+
 def _kinds_here(results: Path) -> dict[str, str]:
     """The kind of machine of each platform, of one shard of it: a folder does not come to hold several."""
     firsts = {path.parent.parent.name: path for path in found(results)["cells"]}
+    parts = {platform: shard.read_parts(path) for platform, path in firsts.items()}
     return {
-        platform: machine.kind(shard.read_parts(path)[2]["machine"])
-        for platform, path in firsts.items()
+        platform: machine.kind(footer["machine"], row["device"])
+        for platform, (row, _, footer) in parts.items()
     }
 
 

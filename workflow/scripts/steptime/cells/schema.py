@@ -64,6 +64,7 @@ CONSTANT = pa.schema(
         ("foreign_cpus", pa.float64()),
         ("steal_share", pa.float64()),
         ("frequency_ratio", pa.float64()),
+        ("throttled_seconds", pa.float64()),
         ("device_utilisation", pa.float64()),
         ("energy_joules", pa.float64()),
         ("host_energy_joules", pa.float64()),

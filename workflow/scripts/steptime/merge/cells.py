@@ -124,7 +124,7 @@ def read(keys: list[str]) -> Iterator[tuple[str, dict[str, Any], pa.Table, dict[
             )
             continue
         machines.setdefault(row["platform"], {}).setdefault(
-            machine.kind(footer["machine"]), []
+            machine.kind(footer["machine"], row["device"]), []
         ).append(path)
         yield key, row, rows.replace_schema_metadata(), footer
     if errors:
