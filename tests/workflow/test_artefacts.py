@@ -77,10 +77,9 @@ def test_a_comment_makes_nothing_again_and_a_limit_each_table_that_shows_marks(f
     assert not {"measure_cell", "prove_network", "build_environment"} & jobs.keys()
 
 
-def test_words_of_an_entry_make_again_what_its_catalogue_holds_and_nothing_else(finished, edit):
+def test_words_of_an_entry_make_again_what_they_stand_in_and_nothing_else(finished, edit):
     edit("resources/papers/standin2026/paper.yaml", "title: Tiny", "title: Very tiny")
-    jobs = finished.planned(*CONFIG, *TARGETS)
-    assert jobs.keys() - {"total"} == {"standin2026_table1", "standin2026_fig1"}
+    assert finished.planned(*CONFIG, *TARGETS).keys() == {"standin2026_fig1", "total"}
 
 
 def test_a_new_layer_kind_of_an_adapter_times_and_proves_nothing_again(finished, edit):
@@ -93,13 +92,15 @@ def test_a_new_layer_kind_of_an_adapter_times_and_proves_nothing_again(finished,
 
 
 def test_a_stricter_proof_proves_again_and_times_nothing_while_its_verdict_stays(finished, edit):
+    """The proofs are asked for first: in one run, Snakemake makes again all that hangs on what it makes again."""
     times = finished.times()
     edit("workflow/scripts/steptime/prove/compare.py", '"cosine": 0.9999', '"cosine": 0.99991')
-    assert finished.planned(*CONFIG, *TARGETS)["prove_network"] == 2
-    done = finished.snakemake(*CONFIG, *TARGETS)
+    assert finished.planned(*CONFIG, "steptime_proofs")["prove_network"] == 2
+    done = finished.snakemake(*CONFIG, "steptime_proofs")
     assert done.returncode == 0, done.stdout
-    assert finished.times() == times
-    assert finished.planned(*CONFIG, *TARGETS) == {}
+    assert "measure_cell" not in finished.planned(*CONFIG, *TARGETS)
+    done = finished.snakemake(*CONFIG, *TARGETS)
+    assert done.returncode == 0 and finished.times() == times, done.stdout
 
 
 @pytest.mark.parametrize(
