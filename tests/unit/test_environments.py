@@ -14,6 +14,7 @@ import pytest
 
 from steptime.environments import build, installer, interpreter, pins, prepare
 from steptime.plan import digests as code
+from steptime.plan import run
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = """\
@@ -211,6 +212,7 @@ def test_a_preparing_step_that_fails_is_a_result(checkout, steps):
 
 def test_the_code_of_a_preparing_step_and_of_what_it_imports_is_part_of_the_environment(steps):
     (steps / "part.py").write_text("from steptime.environments.prepare import shared\n" + STEP)
+    (steps / "shared.py").write_text("answer = 0\n")
     digests = [prepare.digest("part")]
     for text in ("answer = 1\n", "# why\nanswer = 1\n", "answer = 2\n"):
         (steps / "shared.py").write_text(text)
@@ -247,7 +249,7 @@ def test_conda_supplies_python_and_may_fail_too(checkout, monkeypatch, works):
     stand_in.write_text(f'#!/bin/sh\necho "$@" > {checkout}/asked\n{made if works else failed}\n')
     stand_in.chmod(0o755)
     monkeypatch.setenv("PATH", str(stand_in.parent), prepend=os.pathsep)
-    monkeypatch.setenv("STEPTIME_DEPLOYMENT", "conda")
+    run.begin(deployment="conda")
     manifest, _ = make(checkout)
     assert f"--channel conda-forge python={HERE} pip=25.3" in (checkout / "asked").read_text()
     if works:

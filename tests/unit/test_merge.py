@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from steptime.cells import adopt, again, context, shard
-from steptime.machine import placement
 from steptime.merge import MixedRowsError, cells
+from steptime.plan import run
 from steptime.plan.cell import Cell, shard_path
 
 CELL = Cell(
@@ -70,7 +70,7 @@ def test_two_machines_in_one_folder_are_refused_unless_equal_and_two_folders_are
     path = write(other, machine=OTHER, threads=2)
     with pytest.raises(MixedRowsError) as raised:
         cells.merge([CELL.key, other])
-    monkeypatch.setenv(placement.ENTRIES, '{"local-cpu": {"equal_machines": true}}')
+    monkeypatch.setitem(run.TOLD, "platforms", {"local-cpu": {"equal_machines": True}})
     assert cells.merge([CELL.key, other]).num_rows == 2
     assert context.stranger(path, MACHINE) is None
     for words in (

@@ -10,8 +10,8 @@ import pytest
 
 from steptime import machine
 from steptime.cells import pack, schema, shard
-from steptime.machine import placement
 from steptime.merge import MixedRowsError
+from steptime.plan import run
 from steptime.plan.cell import key_of, shard_path
 
 HERE = machine.describe()
@@ -105,7 +105,7 @@ def test_two_machines_under_one_name_are_refused_unless_they_are_equal(
         results(tmp_path / "here", "far", [2]),
     )
     shutil.rmtree(there / "cells/far" / task)
-    monkeypatch.setenv(placement.ENTRIES, json.dumps({"far": {"equal_machines": equal}}))
+    monkeypatch.setitem(run.TOLD, "platforms", {"far": {"equal_machines": equal}})
     if equal:
         assert pack.take(there, here) == 1
     else:
@@ -129,7 +129,7 @@ def test_two_machines_in_one_platform_of_the_other_folder_are_refused_unless_the
     stranger = next(there.rglob(f"far/{task}/*-b2-*"))
     results(tmp_path / "stranger", "far", [2], OTHER)
     shutil.copy(next((tmp_path / "stranger").rglob(f"far/{task}/*-b2-*")), stranger)
-    monkeypatch.setenv(placement.ENTRIES, json.dumps({"far": {"equal_machines": equal}}))
+    monkeypatch.setitem(run.TOLD, "platforms", {"far": {"equal_machines": equal}})
     if equal:
         assert pack.pack(there, tmp_path / "all.tar.gz") == 6
         assert pack.take(there, here) == 6

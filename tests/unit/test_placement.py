@@ -1,7 +1,6 @@
 """A cell looks at its machine first: what is no such platform refuses, in one sentence, and leaves no shard."""
 
 import json
-import os
 import subprocess
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 
 from steptime import machine
 from steptime.machine import placement
-from steptime.plan import configuration
+from steptime.plan import configuration, run
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -60,7 +59,9 @@ def test_a_worker_sees_as_many_gpus_as_its_cell_has(monkeypatch, given, count, s
     assert placement.visible_devices(count)["CUDA_VISIBLE_DEVICES"] == shown
 
 
-def test_a_cell_in_the_wrong_place_is_no_row(tmp_path):
+def test_a_cell_in_the_wrong_place_is_no_row(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run.begin(platforms={"far": {"device": "cpu", "cores": 4096}})
     cell = {
         "platform": "far",
         "environment": "e",
@@ -86,7 +87,6 @@ def test_a_cell_in_the_wrong_place_is_no_row(tmp_path):
         + ["--job", json.dumps({"cell": cell | {"repeat": 1}})]
         + [text for name, value in options.items() for text in (f"--{name}", value)],
         cwd=tmp_path,
-        env=os.environ | {placement.ENTRIES: json.dumps({"far": {"device": "cpu", "cores": 4096}})},
         capture_output=True,
         text=True,
     )

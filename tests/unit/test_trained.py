@@ -11,8 +11,8 @@ import pytest
 
 from steptime import machine
 from steptime.cells import adopt, inspect, schema, shard
-from steptime.machine import placement
 from steptime.merge import MixedRowsError, cells
+from steptime.plan import run
 from steptime.plan.cell import Cell, shard_path
 
 ROOT = Path(__file__).parents[2]
@@ -235,7 +235,7 @@ def test_trainings_of_two_machines_in_one_folder_are_refused_unless_equal(monkey
         f"({stranger}) to results/cells/NAME",
     ):
         assert words in str(raised.value)
-    monkeypatch.setenv(placement.ENTRIES, '{"local-cpu": {"equal_machines": true}}')
+    monkeypatch.setitem(run.TOLD, "platforms", {"local-cpu": {"equal_machines": True}})
     assert cells.merge(keys).num_rows == 6
 
 

@@ -18,6 +18,7 @@ DOCUMENTS = [
 ]
 MOST_WORDS = 35
 # Paths of the project in code, whole or with a part to be filled in: `envs/<environment>.yaml`.
+VARIABLE = re.compile(r"STEPTIME_[A-Z0-9_]*[A-Z0-9]")
 PATHS = re.compile(r"`((?:workflow|config|tests|docs|envs|profiles|resources|benchmarks)/[^`\s:]*)")
 
 
@@ -111,3 +112,16 @@ def test_links_of_the_other_documents_are_not_dead():
         document = ROOT / name
         for target in re.findall(r"\]\(([^)#]+)", document.read_text()):
             assert target.startswith("https:") or (document.parent / target).exists(), target
+
+
+def test_every_variable_of_the_project_is_documented():
+    """No more than are needed: each is one more thing that a result may depend on unseen."""
+    files = [
+        ROOT / "Makefile",
+        *(ROOT / "workflow").rglob("*.py"),
+        *(ROOT / "workflow").rglob("*.smk"),
+    ]
+    files += [ROOT / "workflow/scripts/launch", *(ROOT / "tests/workflow").glob("*.py")]
+    used = {name for path in files for name in VARIABLE.findall(path.read_text())}
+    page = (ROOT / "docs/reference/variables.md").read_text()
+    assert used == set(VARIABLE.findall(page))

@@ -50,7 +50,7 @@ ask("weights", lambda: [workflow.global_resources["host"].value, rules.first.rul
 ask("at start", at_start, lambda: ASKED.update(begun=True))
 
 onstart:
-    ask("jobs", lambda: count_jobs_to_run("first", "second"))
+    ask("jobs", lambda: [list(wildcards) for wildcards in jobs_to_run("first", "second")])
     ask("outputs", lambda: sorted(map(str, outputs_of_jobs())))
     ask("limited", lambda: workflow.scheduler.job_rate_limiter is not None)
     ask("unlimit", start_jobs_at_once)
@@ -83,7 +83,7 @@ def here(tmp_path_factory):
         ("counts", False),
         ("describe", None),
         ("described", "Says what it makes."),
-        ("jobs", 2),
+        ("jobs", [[], []]),
         ("outputs", ["first.html", "second.txt"]),
         ("limited", True),
         ("unlimit", None),

@@ -6,8 +6,8 @@ from steptime.cells import shard
 
 
 @pytest.fixture(scope="module")
-def order(new_checkout):
-    """(repeat, mode) of every cell in the order in which they were begun."""
+def ran(new_checkout):
+    """(repeat, mode) of every cell in the order in which they were begun, and what the run printed."""
     checkout = new_checkout("faults")
     grid = checkout.root / "config/grids/faults.yaml"
     text = grid.read_text().replace(", broken-1.0", "")
@@ -16,7 +16,15 @@ def order(new_checkout):
     done = checkout.snakemake("--config", "grid=faults", "--", "steptime_times")
     assert done.returncode == 0, done.stdout
     rows = [shard.read_parts(path)[0] for path in checkout.shards().values()]
-    return [(row["repeat"], row["mode"]) for row in sorted(rows, key=lambda row: row["started_at"])]
+    order = [
+        (row["repeat"], row["mode"]) for row in sorted(rows, key=lambda row: row["started_at"])
+    ]
+    return order, done.stdout
+
+
+@pytest.fixture(scope="module")
+def order(ran):
+    return ran[0]
 
 
 def test_every_cell_is_measured_once_before_any_is_measured_twice(order):
@@ -25,3 +33,14 @@ def test_every_cell_is_measured_once_before_any_is_measured_twice(order):
 
 def test_each_comes_first_once(order):
     assert {mode for _, mode in order[::3]} == {"good", "quiet", "nan"}
+
+
+def test_the_table_so_far_follows_each_trial_and_the_whole_one_the_last(ran):
+    """Before the next cell begins: nothing may compute beside it."""
+    printed = ran[1]
+    marks = ["cell 3 of 9", "after trial 1", "cell 4 of 9", "cell 6 of 9", "after trial 2"]
+    marks += ["cell 7 of 9", "cell 9 of 9", "Whole table: "]
+    places = [printed.index(mark) for mark in marks]
+    assert places == sorted(places), printed
+    assert printed.count("So far, ") == 2 and printed.count("Tiny, batch 16") == 3
+    assert "Select jobs" not in printed

@@ -4,6 +4,8 @@ import json
 import os
 import re
 import sys
+import time
+from collections import Counter
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +18,7 @@ sys.path.insert(0, str(SCRIPTS))
 from steptime import machine, networks
 from steptime.cells import adopt, migrate
 from steptime.environments import pins, prepare
-from steptime.plan import clock, configuration, digests, grid, tasks, written
+from steptime.plan import clock, configuration, digests, grid, run, tasks, written
 from steptime.plan.artefacts import TRAINED
 from steptime.plan.cell import FOLDER, shard_path
 from steptime.say import say
@@ -31,10 +33,7 @@ NEEDED = (
 )
 if all(map(find_spec, NEEDED)):
     os.environ.setdefault("STEPTIME_PYTHON", sys.executable)
-os.environ.update(
-    STEPTIME_LAUNCH=str(SCRIPTS / "launch"),
-    STEPTIME_DEPLOYMENT="conda" if "conda" in deployment_methods() else "venv",
-)
+os.environ.update(STEPTIME_LAUNCH=str(SCRIPTS / "launch"))
 
 try:
     CONFIGURATION = configuration.load(ROOT, config)
@@ -233,15 +232,35 @@ def shards_of(wildcards):
 
 
 def begin_run():
-    """Writes the plan, and notes how many cells this run will measure, for the progress that each of them prints."""
+    """Writes down what the programs of this run must know and no parameter may hold: the plan, and what is told here."""
     try:
         written.write(PLAN, PLAN_FILE)
     except OSError as error:
         raise WorkflowError(
             f"The plan {PLAN_FILE} cannot be written ({error.strerror}): free some space and run again."
         ) from error
-    progress.begin(count_jobs_to_run("measure_cell"))
+    waiting = [cell_of(wildcards) for wildcards in jobs_to_run("measure_cell")]
+    trials = Counter(str(cell.repeat) for cell in waiting if cell.task == "step")
+    run.begin(
+        began=time.time(),
+        deployment="conda" if "conda" in deployment_methods() else "venv",
+        platforms=CONFIGURATION.platforms,
+        data=CONFIGURATION.data,
+        cells=len(waiting),
+        # Where cells are measured one by one, each trial of the grid ends before the next begins.
+        trials={} if counts_jobs() else trials,
+        shown=shown_so_far(),
+    )
+    progress.begin()
     start_jobs_at_once()
+
+
+def shown_so_far():
+    """The table of times that is printed after each trial: how it is made, and of which cells; {} where there is none."""
+    for artefact in map(CATALOGUE.get, TIMES):
+        if not lacks(artefact) and set(inputs_of(artefact)) == {"cells"}:
+            return {"job": facts_of(artefact), "cells": PLAN.artefacts[artefact.made_of]}
+    return {}
 
 
 def end_run(succeeded):

@@ -1,7 +1,4 @@
 # A data set is read, checked and written once, as plain arrays that every worker can read.
-from steptime.datasets import splits
-
-splits.publish(CONFIGURATION.data)
 
 
 # They may be fetched, which a node of a cluster often cannot.

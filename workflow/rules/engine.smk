@@ -39,10 +39,10 @@ def rule_of(name):
     return getattr(rules, name).rule
 
 
-def count_jobs_to_run(*names):
-    """How many jobs of these rules the run has to do, once that is known."""
+def jobs_to_run(*names):
+    """The wildcards of each job of these rules that the run has to do, once that is known."""
     wanted = [rule_of(name) for name in names]
-    return sum(job.rule in wanted for job in workflow.dag.needrun_jobs())
+    return [job.wildcards for job in workflow.dag.needrun_jobs() if job.rule in wanted]
 
 
 def outputs_of_jobs():

@@ -3,9 +3,6 @@ import math
 
 from steptime.machine import placement
 
-# For the programs, as the interpreter is: which partition a node is in changes no number.
-placement.publish(CONFIGURATION.platforms)
-
 # Cells go to a cluster where jobs are counted and no host is shared out: profiles/default limits the host, profiles/slurm
 # the jobs. Snakemake itself tells its executor only after this file was read.
 ON_CLUSTER = counts_jobs()

@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from datetime import UTC, datetime
@@ -157,7 +158,11 @@ class CellRun:
             self.title,
             result(self.cell["task"], outcome) + marked,
             time.monotonic() - self.clock,
+            str(self.cell["repeat"]) if self.cell["task"] == "step" else "-",
         )
+        if ended := progress.ended_trial():
+            # Here, where the host is still this cell's: nothing may compute while the next one is timed.
+            subprocess.run([sys.executable, "-m", "steptime", "render.so_far", ended], check=False)
 
     def _check_images(self) -> dict[str, Any]:
         """What the worker is given of a data set, and the column that says which images these are."""

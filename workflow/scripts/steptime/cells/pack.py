@@ -16,12 +16,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from steptime import machine
+from steptime import machine, project
 from steptime.cells import migrate, shard
 from steptime.machine import placement
 from steptime.merge import MixedRowsError
 from steptime.merge.cells import refuse_several
-from steptime.plan import configuration
+from steptime.plan import configuration, run
 from steptime.plan.cell import FOLDER, axes_of
 
 RESULTS = Path("results")
@@ -57,7 +57,7 @@ def main() -> None:
     options = parser.parse_args()
     try:
         chosen = {"platforms": options.platforms} if options.platforms else {}
-        placement.publish(configuration.platforms(Path(), chosen))
+        run.TOLD.update(platforms=configuration.platforms(project.ROOT, chosen))
         if options.command == "pack":
             print(f"{options.to} holds {pack(RESULTS, options.to, options.platform)} shards.")
         else:

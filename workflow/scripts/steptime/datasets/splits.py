@@ -4,13 +4,11 @@
 
 A file has `images` (uint8: count, channels, height, width), `labels` (int64: count), and as text `name`, `classes`,
 `source` and the `sha256` of both arrays' bytes: every worker reads it, whatever its Python. Where the files lie,
-STEPTIME_DATA says.
+the run says.
 """
 
 import argparse
 import hashlib
-import json
-import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,9 +20,8 @@ import yaml
 from steptime import project
 from steptime.atomic import atomic_write
 from steptime.datasets import DatasetError, files, formats
+from steptime.plan import run
 
-# Where data sets lie, as JSON. Not a parameter of the rule: a folder of this machine changes no number.
-LOCATIONS = "STEPTIME_DATA"
 SUMS = {32: "md5", 40: "sha1", 64: "sha256"}
 HELD_OUT = 0.2
 SPLIT_SEED = 20181
@@ -41,22 +38,12 @@ def main() -> None:
     try:
         prepare(
             catalogue[options.dataset],
-            locations().get(options.dataset),
+            run.facts().get("data", {}).get(options.dataset),
             options.train,
             options.test,
         )
     except DatasetError as error:
         sys.exit(str(error))
-
-
-def publish(configured: dict[str, str]) -> None:
-    """Tells this process, and the programs that it starts, where the data sets lie."""
-    os.environ[LOCATIONS] = json.dumps(configured)
-
-
-def locations() -> dict[str, str]:
-    """Path or URL of each data set that the configuration names."""
-    return json.loads(os.environ.get(LOCATIONS, "{}"))
 
 
 def prepare(entry: dict[str, Any], location: str | None, train: Path, test: Path) -> None:

@@ -3,7 +3,7 @@
     python -m environments.build --spec envs/E.yaml --environment E --prepare "" --output E.json --log E.log
 
 An environment that cannot be made is a result: a manifest with the status `install_failed`, and exit code 0.
-Where a conda is in use (STEPTIME_DEPLOYMENT=conda), conda supplies the Python; uv installs the packages either
+Where a conda is in use (`snakemake --sdm conda`), conda supplies the Python; uv installs the packages either
 way, so that pip's set-up, the choice of torch builds and the reasons of failures are the same with and
 without conda, and an environment that conda cannot make stops no other.
 """
@@ -12,7 +12,6 @@ import argparse
 import errno
 import fcntl
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -26,6 +25,7 @@ from steptime.atomic import atomic_write
 from steptime.environments import installer, interpreter, libraries, pins, prepare
 from steptime.environments.prepare import InstallError
 from steptime.plain import plain
+from steptime.plan import run
 from steptime.say import say
 
 STAMP = ".steptime-digest"
@@ -60,7 +60,7 @@ class Builder:
         """Makes the environment from nothing. Raises InstallError, OSError."""
         remove(self.prefix)
         try:
-            if os.environ.get("STEPTIME_DEPLOYMENT") == "conda":
+            if run.facts().get("deployment") == "conda":
                 self._python_by_conda()
             else:
                 self._python_by_uv()

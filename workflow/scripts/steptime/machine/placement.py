@@ -3,7 +3,6 @@
 What a platform needs is its entry in config/platforms.yaml, or in the user's own file of platforms.
 """
 
-import json
 import os
 import subprocess
 import time
@@ -11,23 +10,17 @@ from typing import Any
 
 from steptime import machine
 from steptime.machine import interference
+from steptime.plan import run
 
 MOST_FOREIGN_CPUS = 0.5
 LOAD_SECONDS = 0.5
-# Every platform's entry, as JSON. Not a parameter of the rule: another partition changes no number.
-ENTRIES = "STEPTIME_PLATFORMS"
 # The one seam for test clusters, whose GPUs are files that NVML cannot see: SLURM's word is taken for them.
 GPUS_BY_SLURM = "STEPTIME_GPUS_BY_SLURM"
 
 
-def publish(platforms: dict[str, Any]) -> None:
-    """Tells this process, and the programs that it starts, what the configuration says of each platform."""
-    os.environ[ENTRIES] = json.dumps(platforms)
-
-
 def entry(platform: str) -> dict[str, Any]:
-    """What the configuration says of a platform; nothing where the program was not started by Snakemake."""
-    return json.loads(os.environ.get(ENTRIES, "{}")).get(platform, {})
+    """What the configuration of the run says of a platform; nothing where the program is not part of a run."""
+    return run.facts().get("platforms", {}).get(platform, {})
 
 
 def refusal(platform: str) -> str | None:

@@ -4,10 +4,10 @@ launch render.summary --succeeded --shown=steptime_times results/tables/steptime
 """
 
 import argparse
-import json
 import time
 from pathlib import Path
 
+from steptime.plan import run
 from steptime.supervisor import progress
 
 REPORT = Path("results/report/index.html")
@@ -53,12 +53,11 @@ def _grouped(files: list[Path]) -> dict[Path, list[str]]:
 
 
 def _duration() -> str:
-    run = json.loads((progress.RUN / "run.json").read_text())
-    finished = len((progress.RUN / "finished").read_text().split())
-    took = progress.duration(time.time() - run["began"])
-    if not run["cells"]:
+    told = run.facts()
+    took = progress.duration(time.time() - told["began"])
+    if not told["cells"]:
         return f"Done in {took}; no cell had to be measured."
-    return f"{finished} of {run['cells']} cells measured in {took}."
+    return f"{len(progress.finished())} of {told['cells']} cells measured in {took}."
 
 
 def _interrupted() -> str:

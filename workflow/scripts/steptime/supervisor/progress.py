@@ -1,20 +1,18 @@
 """Tells on the terminal which cell of how many is being measured, and about how long the rest will take."""
 
-import json
-import time
 from contextlib import suppress
-from pathlib import Path
 
+from steptime.plan import run
 from steptime.say import say
 
-RUN = Path(".snakemake/steptime")
+# A line for each cell that was measured: its seconds, and its trial.
+FINISHED = run.FOLDER / "finished"
 
 
-def begin(cells: int) -> None:
-    """Notes the start of a run that will measure `cells` cells."""
-    RUN.mkdir(parents=True, exist_ok=True)
-    (RUN / "finished").write_text("")
-    (RUN / "run.json").write_text(json.dumps({"cells": cells, "began": time.time()}))
+def begin() -> None:
+    """Forgets the cells of the run before."""
+    FINISHED.parent.mkdir(parents=True, exist_ok=True)
+    FINISHED.write_text("")
 
 
 def announce(title: str) -> None:
@@ -22,12 +20,29 @@ def announce(title: str) -> None:
     say(f"{_position()}{title}{_left()}")
 
 
-def report(title: str, result: str, seconds: float) -> None:
+def report(title: str, result: str, seconds: float, trial: str) -> None:
     """Prints what came out, and counts the cell."""
     # A disk that is full by now has room for the shard and must not cost it.
-    with suppress(OSError), (RUN / "finished").open("a") as file:
-        file.write(f"{seconds:.1f}\n")
+    with suppress(OSError), FINISHED.open("a") as file:
+        file.write(f"{seconds:.1f} {trial}\n")
     say(f"    {title}: {result}")
+
+
+def finished() -> list[tuple[float, str]]:
+    """Seconds and trial of each cell that this run has measured."""
+    try:
+        lines = FINISHED.read_text().splitlines()
+        return [(float(seconds), trial) for seconds, trial in map(str.split, lines)]
+    except (OSError, ValueError):
+        return []
+
+
+def ended_trial() -> str:
+    """The trial that ended with the cell that was measured last, where others follow it; '' elsewhere."""
+    trials, done = run.facts().get("trials", {}), [trial for _, trial in finished()]
+    if not done or done.count(done[-1]) != trials.get(done[-1]):
+        return ""
+    return done[-1] if any(done.count(name) < cells for name, cells in trials.items()) else ""
 
 
 def duration(seconds: float) -> str:
@@ -38,22 +53,13 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def _state() -> tuple[int, list[float]]:
-    """Cells of the run under way, and the seconds that each finished one took; (0, []) outside a run."""
-    try:
-        cells = json.loads((RUN / "run.json").read_text())["cells"]
-        return cells, [float(line) for line in (RUN / "finished").read_text().split()]
-    except (OSError, ValueError, KeyError, TypeError):
-        return 0, []
-
-
 def _position() -> str:
-    cells, finished = _state()
-    return f"cell {min(len(finished) + 1, cells)} of {cells}: " if cells else ""
+    cells = run.facts().get("cells", 0)
+    return f"cell {min(len(finished()) + 1, cells)} of {cells}: " if cells else ""
 
 
 def _left() -> str:
-    cells, finished = _state()
-    if not finished or cells <= len(finished):
+    cells, took = run.facts().get("cells", 0), [seconds for seconds, _ in finished()]
+    if not took or cells <= len(took):
         return ""
-    return f" (about {duration(sum(finished) / len(finished) * (cells - len(finished)))} left)"
+    return f" (about {duration(sum(took) / len(took) * (cells - len(took)))} left)"
