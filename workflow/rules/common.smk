@@ -155,9 +155,14 @@ def framework_facts(environment, network, *tasks):
     }
 
 
+def key_from(wildcards):
+    """The key of the cell that a rule's wildcards name."""
+    return f"{wildcards.platform}/{wildcards.task}/{wildcards.cell}"
+
+
 def cell_of(wildcards):
     """The cell that a rule's wildcards name."""
-    key = f"{wildcards.platform}/{wildcards.task}/{wildcards.cell}"
+    key = key_from(wildcards)
     if key not in PLAN.cells:
         raise WorkflowError(
             f"There is no cell {key} in the grid '{CONFIGURATION.grid_name}': its cells are such as {next(iter(PLAN.cells))}."
@@ -176,12 +181,6 @@ def measuring_job(wildcards):
 
 
 @cache
-def is_adopted(cell):
-    """Whether the shard of a cell was copied together with what it was measured with."""
-    return is_main_process() and adopt.knows_shard(cell, environment_digest(cell.environment))
-
-
-@cache
 def is_adopted_proof(environment, name):
     """Whether a proof was copied together with the manifest of its environment."""
     return is_main_process() and adopt.knows_proof(
@@ -190,21 +189,27 @@ def is_adopted_proof(environment, name):
 
 
 def manifest_of_proof(wildcards):
-    """The manifest of the environment that a proof is of, marked as `needed_by` does."""
+    """The manifest of the environment that a proof is of, marked as `needed_by_cell` does."""
     path = f"results/environments/{wildcards.environment}.json"
     name = f"{wildcards.environment}.{wildcards.mode}-{wildcards.network}"
     return ancient(path) if is_adopted_proof(wildcards.environment, name) else path
 
 
-def needed_by(cell, path):
-    """A file that a cell is measured with, marked as old where that is known to be so whatever time it bears."""
-    return ancient(path) if is_adopted(cell) else path
-
-
-def images_for(cell):
-    """The images that a cell is fed with, none for most."""
+def needed_by_cell(wildcards):
+    """What a cell is measured with; marked as old where its shard was copied together with it, whatever time it bears."""
+    cell = cell_of(wildcards)
+    digest = environment_digest(cell.environment)
+    copied = is_main_process() and adopt.knows_shard(cell, digest)
+    mark = ancient if copied else str
+    files = {
+        "manifest": mark(f"results/environments/{cell.environment}.json"),
+        "proof": mark(f"results/proofs/{cell.environment}.{cell.mode}-{cell.network}.json"),
+    }
+    # One function for all of them: to call one takes Snakemake longer than all that it does here.
     splits = ("train", "test") if cell.dataset else ()
-    return [needed_by(cell, f"results/datasets/{cell.dataset}/{split}.npz") for split in splits]
+    return files | {
+        "images": [mark(f"results/datasets/{cell.dataset}/{split}.npz") for split in splits]
+    }
 
 
 def proving_job(wildcards):

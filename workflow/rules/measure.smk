@@ -4,19 +4,12 @@
 rule measure_cell:
     """Measure one cell, alone on its host, and write its shard."""
     input:
-        manifest=lambda wildcards: needed_by(
-            cell_of(wildcards), f"results/environments/{cell_of(wildcards).environment}.json"
-        ),
-        proof=lambda wildcards: needed_by(
-            cell_of(wildcards),
-            "results/proofs/{0.environment}.{0.mode}-{0.network}.json".format(cell_of(wildcards)),
-        ),
-        images=lambda wildcards: images_for(cell_of(wildcards)),
+        unpack(needed_by_cell),
     output:
         shard=f"results/{FOLDER}/{{platform}}/{{task}}/{{cell}}.parquet",
     log:
         f"logs/{FOLDER}/{{platform}}/{{task}}/{{cell}}.log",
-    priority: lambda wildcards: TURNS[cell_of(wildcards).key]
+    priority: lambda wildcards: TURNS[key_from(wildcards)]
     conda:
         "../../envs/workflow.yaml"
     resources:

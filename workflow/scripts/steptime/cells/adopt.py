@@ -23,6 +23,8 @@ def knows_shard(cell: Cell, pins_digest: str, results: Path = Path("results")) -
     `pins_digest` is the digest of what the cell's environment is to be made of now.
     """
     path = shard_path(cell.key, str(results))
+    if _age(path) == math.inf:
+        return False
     manifest = _manifest(cell.environment, results)
     proof = results / "proofs" / f"{cell.environment}.{cell.mode}-{cell.network}.json"
     images = (
