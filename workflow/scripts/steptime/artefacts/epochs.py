@@ -1,7 +1,5 @@
 """Epochs and seconds to an accuracy over several seeds: as a table, and as a figure against the time."""
 
-from typing import Any
-
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -11,7 +9,7 @@ from steptime.artefacts.inputs import Inputs
 from steptime.artefacts.trainings import CELL, Trained, read
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
-from steptime.render.tables import DASH, Entry, Page
+from steptime.render.tables import DASH, Entry
 from steptime.render.words import environment_label, facts, plural, significant, status_reason
 from worker.statistics import median
 
@@ -37,24 +35,13 @@ SPREAD = [
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows and the layout."""
-    return build(read(inputs.paths("trainings")[0]), inputs.frameworks, inputs.page)
-
-
-def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the drawing."""
-    return draw(read(inputs.paths("trainings")[0]), inputs.frameworks, inputs.entry)
-
-
-def build(
-    trained: Trained, frameworks: Frameworks, page: Page
-) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS, and of each of SPREAD its median, `least_` and `most_` over the seeds) and the layout.
 
     `epochs` and `seconds` are those to the accuracy, over the seeds that reached it; `accuracy` is that after the last
     epoch of every seed, `epoch_seconds` the median epoch of each, `feed_share` the share of the time in which images
     were drawn.
     """
+    trained, frameworks, page = read(inputs.paths("trainings")[0]), inputs.frameworks, inputs.page
     modes = trained.runs.groupby("framework")["mode"].nunique().gt(1).to_dict()
     labels, rows = list(dict.fromkeys(trained.runs["label"])), []
     for _, runs in trained.runs.groupby(CELL, sort=False, dropna=False):
@@ -111,6 +98,52 @@ def build(
     return data, _layout(data)
 
 
+def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
+    """The data behind the figure (CURVE_COLUMNS; seconds of training until the end of an epoch) and the figure.
+
+    Of several numbers of threads, the largest of each platform is drawn; the data have all.
+    """
+    trained, frameworks, artefact = (
+        read(inputs.paths("trainings")[0]),
+        inputs.frameworks,
+        inputs.entry,
+    )
+    data = trained.epochs.reindex(
+        columns=[*CURVE_COLUMNS, "framework", "target_accuracy", "device"]
+    )
+    most = data.groupby("platform")["threads"].transform("max")
+    drawn = data[data["threads"] == most]
+    labels = list(dict.fromkeys(trained.runs["label"]))
+    look = {"sharex": False, "squeeze": False}
+    with figures.canvas(len(labels), 1, 1.6 + PANEL_INCHES * len(labels), **look) as (
+        drawing,
+        grid,
+    ):
+        for axes, label in zip(grid[:, 0], labels, strict=True):
+            own = drawn[drawn["label"] == label]
+            for (framework, _, _), line in own.groupby(
+                ["framework", "environment", "seed"], sort=False
+            ):
+                shown = frameworks[framework]
+                axes.plot(
+                    line["elapsed"],
+                    line["accuracy"],
+                    **shown.look,
+                    markersize=4,
+                )
+            axes.axhline(
+                own["target_accuracy"].max(), color=figures.GREY, linewidth=1, linestyle="--"
+            )
+            axes.set_title(label, fontsize=9)
+            axes.set_xlim(left=0)
+            axes.set_ylabel("accuracy on test images")
+            axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+        grid[-1, 0].set_xlabel("seconds of training, without judging")
+        figures.title(drawing, artefact["title"])
+        figures.notes_below(drawing, _notes(trained, drawn), _keys(drawn, frameworks), 4)
+    return data[CURVE_COLUMNS], drawing
+
+
 def _layout(data: pd.DataFrame) -> pd.DataFrame:
     body = []
     for row in data.to_dict("records"):
@@ -158,49 +191,6 @@ CURVE_COLUMNS = [
     "accuracy",
 ]
 PANEL_INCHES = 2.6
-
-
-def draw(
-    trained: Trained, frameworks: Frameworks, artefact: dict[str, Any]
-) -> tuple[pd.DataFrame, Figure]:
-    """The data behind the figure (CURVE_COLUMNS; seconds of training until the end of an epoch) and the figure.
-
-    Of several numbers of threads, the largest of each platform is drawn; the data have all.
-    """
-    data = trained.epochs.reindex(
-        columns=[*CURVE_COLUMNS, "framework", "target_accuracy", "device"]
-    )
-    most = data.groupby("platform")["threads"].transform("max")
-    drawn = data[data["threads"] == most]
-    labels = list(dict.fromkeys(trained.runs["label"]))
-    look = {"sharex": False, "squeeze": False}
-    with figures.canvas(len(labels), 1, 1.6 + PANEL_INCHES * len(labels), **look) as (
-        drawing,
-        grid,
-    ):
-        for axes, label in zip(grid[:, 0], labels, strict=True):
-            own = drawn[drawn["label"] == label]
-            for (framework, _, _), line in own.groupby(
-                ["framework", "environment", "seed"], sort=False
-            ):
-                shown = frameworks[framework]
-                axes.plot(
-                    line["elapsed"],
-                    line["accuracy"],
-                    **shown.look,
-                    markersize=4,
-                )
-            axes.axhline(
-                own["target_accuracy"].max(), color=figures.GREY, linewidth=1, linestyle="--"
-            )
-            axes.set_title(label, fontsize=9)
-            axes.set_xlim(left=0)
-            axes.set_ylabel("accuracy on test images")
-            axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-        grid[-1, 0].set_xlabel("seconds of training, without judging")
-        figures.title(drawing, artefact["title"])
-        figures.notes_below(drawing, _notes(trained, drawn), _keys(drawn, frameworks), 4)
-    return data[CURVE_COLUMNS], drawing
 
 
 def _keys(drawn: pd.DataFrame, frameworks: Frameworks) -> list[Line2D]:

@@ -5,8 +5,7 @@ from typing import Any
 import pandas as pd
 
 from steptime.artefacts.inputs import Inputs
-from steptime.merge.measured import Measured
-from steptime.render.tables import DASH, Entry, Page
+from steptime.render.tables import DASH, Entry
 from steptime.render.words import cores_text, gibibytes, raw_data
 
 COLUMNS = ["source", "platform", "unit", "cores", "memory", "os", "note"]
@@ -16,14 +15,9 @@ GPU_CORES = "the driver does not say how many cores a GPU has"
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows and the layout."""
-    return build(inputs.measured, inputs.printed, inputs.catalogue, inputs.page)
-
-
-def build(
-    measured: Measured, printed: pd.DataFrame, paper: dict[str, Any], page: Page
-) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS, texts) and the layout; fills the page's notes and footnotes."""
+    measured, printed, paper = inputs.measured, inputs.printed, inputs.catalogue
+    page = inputs.page
     rows = [
         row
         for platform, machine in measured.platforms.items()

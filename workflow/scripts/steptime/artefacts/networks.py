@@ -8,7 +8,7 @@ import pandas as pd
 
 from steptime import networks as specifications
 from steptime.artefacts.inputs import Inputs
-from steptime.render.tables import DASH, Entry, Page
+from steptime.render.tables import DASH, Entry
 from steptime.render.words import count, significant
 
 COLUMNS = [
@@ -29,18 +29,13 @@ MILLION = 1_000_000
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows and the layout."""
-    return build(inputs.networks, inputs.printed, inputs.catalogue, inputs.page)
-
-
-def build(
-    networks: dict[str, Any], printed: pd.DataFrame, paper: dict[str, Any], page: Page
-) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS) and the layout; fills the page's notes and footnotes.
 
     A variant stands below its network and is held against the same printed numbers. Parameters are the same
     when they agree in whole millions, which is what a paper prints.
     """
+    networks, printed, paper = inputs.networks, inputs.printed, inputs.catalogue
+    page = inputs.page
     theirs = {(row["network"], row["column"]): row for row in printed.to_dict("records")}
     rows = [
         row

@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 from steptime.artefacts.inputs import Inputs
 from steptime.artefacts.trainings import Trained, read
 from steptime.render import figures
-from steptime.render.frameworks import Frameworks
 from steptime.render.words import facts, plural
 
 COLUMNS = [
@@ -36,16 +35,14 @@ ROW_INCHES = 1.9
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the drawing."""
-    return build(read(inputs.paths("trainings")[0]), inputs.frameworks, inputs.entry)
-
-
-def build(
-    trained: Trained, frameworks: Frameworks, artefact: dict[str, Any]
-) -> tuple[pd.DataFrame, Figure]:
     """The data behind the figure (COLUMNS; `seconds` since the worker's start) and the figure: networks across,
     resources down. The first seed of the most threads of each platform is drawn; the data have all.
     """
+    trained, frameworks, artefact = (
+        read(inputs.paths("trainings")[0]),
+        inputs.frameworks,
+        inputs.entry,
+    )
     keys = ["framework", "device"]
     data = pd.DataFrame(
         [

@@ -9,7 +9,7 @@ import pandas as pd
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
 from steptime.render.frameworks import Frameworks
-from steptime.render.tables import DASH, Entry, Page
+from steptime.render.tables import DASH, Entry
 from steptime.render.words import raw_data, status_reason
 
 # Our property, its heading, and why a build may not have it.
@@ -36,24 +36,13 @@ COLUMNS = [
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows and the layout."""
-    made = inputs.measured, inputs.printed, inputs.catalogue, inputs.frameworks
-    return build(*made, inputs.entry, inputs.page)
-
-
-def build(
-    measured: Measured,
-    printed: pd.DataFrame,
-    paper: dict[str, Any],
-    frameworks: Frameworks,
-    artefact: dict[str, Any],
-    page: Page,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS, texts) and the layout; fills the page's notes and footnotes.
 
     The artefact's entry in the paper's catalogue says under `compared` which printed column tells of the same as a
     property of ours; printed columns that none of ours compares with stand alone.
     """
+    measured, printed, paper = inputs.measured, inputs.printed, inputs.catalogue
+    frameworks, artefact, page = inputs.frameworks, inputs.entry, inputs.page
     theirs = {(row["framework"], row["column"]): row["value"] for row in printed.to_dict("records")}
     by_lineage = {frameworks[name].lineage: name for name in printed["framework"].unique()}
     alone = [

@@ -43,24 +43,13 @@ WIDEST_WITH_PAPER = (
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the drawing."""
-    made = inputs.measured, inputs.printed, inputs.catalogue, inputs.frameworks, inputs.networks
-    return build(*made, inputs.entry)
-
-
-def build(
-    measured: Measured,
-    printed: pd.DataFrame,
-    paper: dict[str, Any],
-    frameworks: Frameworks,
-    networks: dict[str, Any],
-    artefact: dict[str, Any],
-) -> tuple[pd.DataFrame, Figure]:
     """The data behind the figure (COLUMNS; seconds per mini-batch) and the figure itself.
 
     The paper gives its figure as a picture only, so its numbers are those of its table at one mini-batch
     size, GPUs alone.
     """
+    measured, printed, paper = inputs.measured, inputs.printed, inputs.catalogue
+    frameworks, networks, artefact = inputs.frameworks, inputs.networks, inputs.entry
     ours = _ours(measured, frameworks)
     theirs = _theirs(printed, paper, frameworks, artefact["network"])
     timed = ours[ours["seconds"].notna()]
