@@ -2,7 +2,6 @@
 # measured is one object there, packed as `make pack` packs it; the programs see the plugin's local copy of it.
 
 STORE = config["store"].rstrip("/")
-OWN_PLATFORMS = f"--platforms {config['platforms']}" if "platforms" in config else ""
 
 
 localrules:
@@ -40,7 +39,7 @@ rule share_platform:
     conda:
         "../../envs/workflow.yaml"
     shell:
-        '"$STEPTIME_LAUNCH" cells.pack pack --platform {wildcards.platform} --to {output} {OWN_PLATFORMS}'
+        '"$STEPTIME_LAUNCH" cells.pack pack --platform {wildcards.platform} --to {output}'
         " 2>&1 | tee {log} >&2"
 
 
@@ -66,4 +65,4 @@ rule fetch_platform:
         # One after another: two platforms may bring the same proof.
         host=100,
     shell:
-        '"$STEPTIME_LAUNCH" cells.pack take --from {input} {OWN_PLATFORMS} 2>&1 | tee {log} >&2'
+        '"$STEPTIME_LAUNCH" cells.pack take --from {input} 2>&1 | tee {log} >&2'

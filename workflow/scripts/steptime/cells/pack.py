@@ -57,7 +57,8 @@ def main() -> None:
     options = parser.parse_args()
     try:
         chosen = {"platforms": options.platforms} if options.platforms else {}
-        run.TOLD.update(platforms=configuration.platforms(project.ROOT, chosen))
+        if not run.is_under_way():
+            run.TOLD.update(platforms=configuration.platforms(project.ROOT, chosen))
         if options.command == "pack":
             print(f"{options.to} holds {pack(RESULTS, options.to, options.platform)} shards.")
         else:

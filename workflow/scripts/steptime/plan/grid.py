@@ -108,7 +108,7 @@ def _policy(configuration: Configuration, task: Task) -> dict[str, Any]:
         return {
             "networks": grid["networks"],
             "threads": lambda kind: grid["threads"][kind],
-            "repeats": grid.get("repeats", 1),
+            "repeats": grid["repeats"],
         }
     policy = grid.get("training", {"networks": [], "threads": [], "seeds": 0})
     return {
@@ -180,8 +180,8 @@ def _batches(configuration: Configuration, task: Task, network: str, kind: str) 
     own = specifications.resolve(network, configuration.networks)["batch"]
     if task.needs_images:
         return [own]
-    table = grid.get("table_batches", {}).get(network) or own
-    return grid.get("figure_batches", {}).get(network, [table]) if kind == "figure" else [table]
+    table = grid["table_batches"].get(network) or own
+    return grid["figure_batches"].get(network, [table]) if kind == "figure" else [table]
 
 
 def _datasets(configuration: Configuration, task: Task, network: str) -> list[str]:
@@ -231,7 +231,7 @@ def ways(configuration: Configuration) -> list[tuple[str, str, str]]:
     for environment in configuration.grid["environments"]:
         framework = configuration.framework_of(environment)
         able = configuration.entry_of(environment)["modes"]
-        wanted = configuration.grid.get("modes", {}).get(framework, able[:1])
+        wanted = configuration.grid["modes"].get(framework, able[:1])
         # A mode that only other environments of the framework have is not asked of this one.
         entries = map(configuration.entry_of, configuration.frameworks[framework]["environments"])
         known = list(dict.fromkeys(mode for entry in entries for mode in entry["modes"]))
@@ -280,7 +280,7 @@ def _check_names(configuration: Configuration) -> None:
     grid, networks = configuration.grid, list(configuration.networks)
     where = "config/networks.yaml"
     for key in ("table_batches", "figure_batches"):
-        for network in grid.get(key, {}):
+        for network in grid[key]:
             if network not in configuration.networks:
                 raise ConfigurationError(unknown("network", network, networks, where))
     for network in _networks(configuration):
@@ -306,7 +306,7 @@ def _check_names(configuration: Configuration) -> None:
                     "platform", platform, list(configuration.platforms), "config/platforms.yaml"
                 )
             )
-    for framework in grid.get("modes", {}):
+    for framework in grid["modes"]:
         if framework not in configuration.frameworks:
             raise ConfigurationError(
                 unknown(

@@ -32,6 +32,11 @@ def facts() -> dict[str, Any]:
     try:
         return json.loads(FILE.read_text()) | TOLD
     except (OSError, ValueError):
-        if "STEPTIME_LAUNCH" in os.environ:
+        if is_under_way():
             sys.exit(f"{FILE} is not there, which a run writes: leave out `--no-hooks`.")
         return TOLD
+
+
+def is_under_way() -> bool:
+    """Whether this program is part of a run, and not started by hand."""
+    return "STEPTIME_LAUNCH" in os.environ
