@@ -2,10 +2,12 @@
 
 import functools
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -232,6 +234,54 @@ def test_a_worker_that_closes_its_pipe_is_not_waited_for(tmp_path):
     outcome = run(tmp_path, "os.close(pipe); time.sleep(60)")
     assert outcome.reason == "the worker closed its pipe before it was done"
     assert time.monotonic() - began < 10
+
+
+def test_what_lies_in_the_users_folder_hides_no_package_and_gets_no_file(tmp_path, monkeypatch):
+    """A run may be in any folder: one with a `json.py`, say."""
+    (tmp_path / "environment/bin").mkdir(parents=True)
+    (tmp_path / "environment/bin/python").symlink_to(sys.executable)
+    (tmp_path / "mine").mkdir()
+    monkeypatch.chdir(tmp_path / "mine")
+    for name in ("json", "worker"):
+        Path(f"{name}.py").write_text("raise SystemExit('hidden')")
+    job = {"task": "no such task", "device": "cpu"}
+    outcome = supervise.run_worker(
+        tmp_path / "environment", job, [0], {}, 20, 2**40, tmp_path / "log"
+    )
+    assert outcome.reason == "KeyError: 'adapter'", outcome
+    launched = subprocess.run(
+        [supervise.WORKER.parent / "launch", "cells.measure", "--help"],
+        env=os.environ | {"STEPTIME_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+    )
+    assert launched.returncode == 0, launched.stderr
+
+
+def test_a_crash_writes_no_memory_into_the_users_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    resource.setrlimit(resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2)
+    text = "import resource; tell('ready', core=resource.getrlimit(resource.RLIMIT_CORE)); "
+    outcome = run(tmp_path, text + "os.kill(os.getpid(), signal.SIGSEGV)")
+    assert outcome.events["ready"]["core"] == [0, 0] and "SIGSEGV" in outcome.reason
+
+
+def test_memory_that_forked_processes_share_counts_once(tmp_path):
+    prefix = stand_in(
+        tmp_path,
+        SPEAKS
+        + """
+kept = b"x" * 200 * 2**20
+for _ in range(4):
+    if os.fork() == 0:
+        time.sleep(60)
+time.sleep(2)
+tell("done")
+""",
+    )
+    job = {"task": "step", "device": "cpu"}
+    outcome = supervise.run_worker(prefix, job, [0], {}, 20, 500 * 2**20, tmp_path / "log")
+    assert outcome.status == "ok", outcome
 
 
 def test_a_worker_runs_where_its_first_choice_for_the_killer_cannot_be_said(tmp_path, monkeypatch):

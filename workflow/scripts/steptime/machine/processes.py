@@ -70,6 +70,13 @@ def memory(pid: int) -> tuple[int, int | None]:
     return resident, peak or None
 
 
+def proportional_memory(pid: int) -> int:
+    """Resident bytes of a process and those below it, pages that they share counted once (Pss of proc(5))."""
+    texts = (_text(f"/proc/{member}/smaps_rollup") for member in family(pid))
+    lines = (line.split() for text in texts for line in text.splitlines())
+    return sum(int(words[1]) * 1024 for words in lines if words[:1] == ["Pss:"])
+
+
 def libraries(pid: int) -> list[str]:
     """Absolute paths of the shared libraries that a process and those below it have loaded."""
     mapped = set()

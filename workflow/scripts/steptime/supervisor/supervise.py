@@ -4,6 +4,7 @@ import ctypes
 import errno
 import json
 import os
+import resource
 import selectors
 import shutil
 import signal
@@ -140,6 +141,8 @@ def _run_worker(
                     worker_path(scratch),
                 ),
                 start_new_session=True,
+                # `python -m` looks there first: nothing that lies in the user's folder may hide a package.
+                cwd=Path(scratch) / "path",
                 preexec_fn=lambda: _prepare(cpus),
             )
         except (OSError, subprocess.SubprocessError) as error:
@@ -201,6 +204,7 @@ def environment(variables: dict[str, str], device: str, path: str) -> dict[str, 
     own = {
         "PYTHONPATH": path,
         "PYTHONNOUSERSITE": "1",
+        "PYTHONSAFEPATH": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
     }
@@ -243,6 +247,9 @@ def _watch(
         outcome.peak_memory_bytes = max(
             filter(None, (outcome.peak_memory_bytes, peak)), default=None
         )
+        if resident > limit_bytes:
+            # Pages that forked processes share are counted once, which takes longer.
+            resident = processes.proportional_memory(worker.pid) or resident
         if resident > limit_bytes:
             outcome.status = "out_of_memory"
             outcome.reason = (
@@ -369,6 +376,8 @@ def _prepare(cpus: list[int]) -> None:
     """Runs in the child before Python: affinity, death with the parent, first choice of the kernel's OOM killer."""
     os.sched_setaffinity(0, cpus)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    # A crash is a row; gigabytes of memory written into the user's folder are of no use to anybody.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # Some containers have a /proc that is read alone.
     with suppress(OSError):
         OOM_SCORE.write_text("1000")
