@@ -1,5 +1,7 @@
 """All frameworks beside all networks, and versions of a framework beside one another."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 import test_report as made
@@ -40,7 +42,7 @@ def read(tmp_path):
         "tensorflow-1.15.graph": FAST,
     }
     plain = read.cells.drop(columns=merged.ARITHMETIC)
-    return merged.replace(read, cells=merged._with_arithmetic(plain, arithmetic))
+    return replace(read, cells=merged._with_arithmetic(plain, arithmetic))
 
 
 def test_every_framework_has_its_time_or_its_reason(read):

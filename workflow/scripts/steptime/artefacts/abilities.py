@@ -158,7 +158,7 @@ def build(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS, texts) and the layout: a line for each framework of the paper, below it those of ours.
 
-    `abilities` is what `papers.abilities.read` returns; the artefact's `here` says which of them is which property.
+    `abilities` is what `read` returns; the artefact's `here` says which of them is which property.
     """
     rows = _their_rows(printed, frameworks, artefact) + _our_rows(abilities, frameworks, artefact)
     data = pd.DataFrame(rows, columns=COLUMNS)

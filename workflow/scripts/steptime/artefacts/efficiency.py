@@ -54,7 +54,7 @@ def build(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS; times in seconds, speeds per second) and the layout; fills the page's facts and notes.
 
-    `peaks` holds, for each platform, what `measure.peak` wrote.
+    `peaks` holds, for each platform, what `machine.peak` wrote.
     """
     data = shares(measured, peaks, frameworks, catalogue)
     page.facts = [*facts(measured), *_peak_facts(peaks)]

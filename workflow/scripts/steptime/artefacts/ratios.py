@@ -156,7 +156,7 @@ TEXT_SHARE = 0.42  # of the axis, to the right of the widest interval, for the w
 def draw(
     data: pd.DataFrame, frameworks: Frameworks, measured: Measured
 ) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the figure; `data` are the rows of `report.ratios`."""
+    """The rows that are drawn and the figure; `data` are the rows of the table."""
     several = data["platform"].nunique() > 1
     heights, ticks, at, before = [], [], 0.0, None
     for row in data.to_dict("records"):

@@ -169,7 +169,7 @@ SHORT = {
 
 
 def draw(data: pd.DataFrame) -> tuple[pd.DataFrame, Figure]:
-    """The rows of `report.zoo`, as they are, and the figure."""
+    """The rows of the table, as they are, and the figure."""
     several = data["platform"].nunique() > 1
     networks = list(dict.fromkeys(zip(data["network_label"], data["batch"], strict=True)))
     labels = data["framework_label"] + (", " + data["platform"] if several else "")

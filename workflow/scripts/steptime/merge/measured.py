@@ -1,8 +1,7 @@
 """What was measured here, as tables and figures read it: merged rows, their cells, machines and software."""
 
 import json
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +41,6 @@ class Measured:
             pd.DataFrame(columns=[*COLUMNS, *ARITHMETIC]),
         )
         return cls(rows, cells, {}, {}, "")
-
-    def of(self, networks: Collection[str]) -> "Measured":
-        """What was measured of these networks and their variants."""
-        rows, cells = (frame[frame["network"].isin(networks)] for frame in (self.rows, self.cells))
-        return replace(self, rows=rows, cells=cells)
 
     @property
     def platforms(self) -> dict[str, dict[str, Any]]:

@@ -10,7 +10,7 @@ MOST_ROWS = 100  # of a figure's data in the page; the file has them all
 
 
 def table(path: Path) -> Markup:
-    """What stands in the body of a table's own page (see `papers.render.web_page`), its heading two levels down."""
+    """What stands in the body of a table's own page (see `render.tables.web_page`), its heading two levels down."""
     _, _, rest = path.read_text(encoding="utf-8").partition("<main>")
     body, _, _ = rest.partition("</main>")
     return Markup(re.sub(r"<(/?)h1>", r"<\1h3>", body))
