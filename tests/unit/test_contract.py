@@ -1,5 +1,6 @@
 """What adapters declare: read without their frameworks, checked once, and arrays as each of them wants them."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -119,3 +120,18 @@ def test_gates_and_steps_stand_as_they_are_wanted():
     value = data.initial_weights(spec)[name]
     i, f, g, o = np.split(value, 4, axis=1)
     assert np.array_equal(layout.enter(name, value), np.concatenate([i, f, o, g], 1).T)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import worker.__main__, worker.tasks.step",
+        "from worker import contract; contract.declared('torch')",
+        "from worker import kernels; assert 'OpenBLAS' in kernels.choose('openblas:numpy')",
+        "from worker import kernels; assert 'MKL' in kernels.choose('mkl')",
+    ],
+)
+def test_a_worker_has_no_numpy_before_its_framework(program):
+    """Numpy's libraries read what they are told when they are loaded, and a framework may bring its own."""
+    told = f"{program}\nimport sys; assert 'numpy' not in sys.modules"
+    subprocess.run([sys.executable, "-c", told], check=True, cwd=Path(contract.FOLDER).parents[1])
