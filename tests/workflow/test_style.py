@@ -27,6 +27,7 @@ RULES = [
         ["snakefmt", "--check", *RULES],
         ["ruff", "check", "."],
         ["ruff", "format", "--check", "."],
+        ["mypy"],
         ["codespell"],
     ],
     ids=lambda command: " ".join(command[:2]),

@@ -82,7 +82,10 @@ def build(
             ]
             found = [
                 _of_network(
-                    *(times[times["network"] == name] for times in both), measured, frameworks
+                    both[0][both[0]["network"] == name],
+                    both[1][both[1]["network"] == name],
+                    measured,
+                    frameworks,
                 )
                 for name in shared
             ]
@@ -382,7 +385,7 @@ def _labels(axes: Axes, ends: np.ndarray, names: list[str]) -> None:
         free = [box for box in boxes if not any(_touch(box[0], other) for other in taken)]
         box, shift, up = free[0] if free else boxes[0]
         taken.append(box)
-        words = {
+        words: dict[str, Any] = {
             "textcoords": "offset points",
             "fontsize": 7.5,
             "color": "#333333",

@@ -1,7 +1,7 @@
 """The share of the machine's peak that every network reaches in every framework, as a table and a roofline figure."""
 
 import math
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -199,7 +199,8 @@ def _remarks(row: dict[str, Any]) -> tuple[str, ...]:
 PANELS_IN_A_ROW = 2
 PANEL_HEIGHT = 3.3
 LEGEND_COLUMNS = 3
-FILLS = ("full", "none", "left", "right", "top", "bottom")
+Fill: TypeAlias = Literal["full", "none", "left", "right", "top", "bottom"]
+FILLS: tuple[Fill, ...] = ("full", "none", "left", "right", "top", "bottom")
 NEAR = 1.12  # networks whose intensities are nearer than this share a label
 LOW_PEAK = (
     "measured while other programs, or other guests of the host, had CPU time, so it may be too low: `make again` "
@@ -285,11 +286,15 @@ def _roof(axes: Axes, known: dict[str, Any], limits: tuple[float, float], own: b
     flops, width = known["flops_per_second"] / 1e9, known["bytes_per_second"] / 1e9
     ridge = flops / width
     colour = "#222222" if own else "#BDBDBD"
-    line = {"color": colour, "linewidth": 1.5 if own else 1.0, "zorder": 3 if own else 2}
+    line: dict[str, Any] = {
+        "color": colour,
+        "linewidth": 1.5 if own else 1.0,
+        "zorder": 3 if own else 2,
+    }
     axes.plot([limits[0], ridge, limits[1]], [limits[0] * width, flops, flops], **line)
     if own:
         text = f"{significant(flops)} GFLOP/s, {significant(width)} GB/s"
-        words = {
+        words: dict[str, Any] = {
             "textcoords": "offset points",
             "fontsize": 7.5,
             "color": colour,
@@ -326,7 +331,7 @@ def _network_labels(axes: Axes, here: pd.DataFrame) -> None:
         )
 
 
-def _fill(row: dict[str, Any], drawn: pd.DataFrame) -> str:
+def _fill(row: dict[str, Any], drawn: pd.DataFrame) -> Fill:
     """A framework's lines keep colour and marker; its further modes and environments differ in the filling."""
     lines = drawn.loc[drawn["framework"] == row["framework"], "framework_label"].unique().tolist()
     return FILLS[lines.index(row["framework_label"]) % len(FILLS)]

@@ -60,7 +60,8 @@ def _printed(files: Iterable[Path]) -> pd.DataFrame:
 
 
 def _findings(path: Path, files: Collection[Path]) -> list[dict[str, Any]]:
-    return read_yaml(path) if path in files else []
+    claims: Any = read_yaml(path) if path in files else []
+    return claims
 
 
 def their_times(paper: Paper, frameworks: Frameworks, catalogue: dict[str, Any]) -> pd.DataFrame:

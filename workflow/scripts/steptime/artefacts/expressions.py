@@ -9,7 +9,7 @@ import ast
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 
@@ -24,7 +24,7 @@ OPERATIONS = {
     ast.Div: operator.truediv,
 }
 LEVELS = {"Low": 1, "Moderate": 2, "High": 3}
-Number = float | pd.Series
+Number: TypeAlias = float | pd.Series
 
 
 class ExpressionError(Exception):

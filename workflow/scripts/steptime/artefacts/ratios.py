@@ -90,7 +90,7 @@ def _ratios(place: pd.DataFrame) -> list[dict[str, Any]]:
             "marks": ", ".join(row["marks"])
         }
         found |= dict.fromkeys(["fastest", "ratio", "low", "high", "verdict"])
-        if at in timed.index:
+        if fastest is not None and at in timed.index:
             found["fastest"] = f"{fastest['environment']}.{fastest['mode']}"
             found |= (
                 _ratio(row, fastest) if at != fastest.name else {"ratio": 1.0, "verdict": FASTEST}

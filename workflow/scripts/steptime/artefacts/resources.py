@@ -57,7 +57,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     drawn = data[(data["threads"] == most) & (data["seed"] == first)]
     labels = list(dict.fromkeys(drawn["label"]))
     shown = [name for name in ROWS if drawn[name].notna().any()]
-    look = {"sharex": "col", "sharey": "row", "squeeze": False}
+    look: dict[str, Any] = {"sharex": "col", "sharey": "row", "squeeze": False}
     with figures.canvas(len(shown), len(labels), 1.4 + ROW_INCHES * len(shown), **look) as (
         drawing,
         grid,

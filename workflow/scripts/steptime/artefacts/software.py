@@ -78,7 +78,7 @@ def _row(
     cell: dict[str, Any] | None,
     lineage: str,
     their_framework: str | None,
-    theirs: dict[tuple[str, str], str],
+    theirs: dict[tuple[str, str | None], str],
     pair: tuple[str, str, str, str | None],
     frameworks: Frameworks,
 ) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def _row(
         "lineage": frameworks.lineage(lineage).label,
         "property": heading,
         "theirs_property": their_column,
-        "theirs": theirs.get((their_framework, their_column)) if their_framework else None,
+        "theirs": theirs.get((their_framework or "", their_column)),
         "theirs_framework": frameworks[their_framework].label if their_framework else None,
         "status": "ok",
         "reason": "",

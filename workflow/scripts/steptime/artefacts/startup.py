@@ -89,7 +89,7 @@ def _start(row: dict[str, Any]) -> dict[str, Any]:
         "import_seconds": row["import_seconds"],
         "build_seconds": row["build_seconds"],
         "first_step_seconds": first,
-        "settling_seconds": None if first is None else whole - first,
+        "settling_seconds": whole - first if whole and first else None,
         "warmup_seconds": whole,
         "warmup_steps": row["warmup_steps"],
         "steady": row["warmup_steady"],
@@ -151,7 +151,7 @@ def _layout(data: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _seconds(value: float | None, reason: str, remarks: tuple[str, ...]) -> Entry:
+def _seconds(value: float, reason: str, remarks: tuple[str, ...]) -> Entry:
     if pd.isna(value):
         return common.dash(reason)
     return Entry(significant(value, 2 if value < 0.1 else 3), remarks, kind="ours")

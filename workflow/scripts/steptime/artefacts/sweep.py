@@ -6,7 +6,6 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
 from steptime.artefacts.inputs import Inputs
@@ -118,7 +117,7 @@ def _theirs(
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _draw_ours(axes: Axes, timed: pd.DataFrame, frameworks: Frameworks) -> list[Line2D]:
+def _draw_ours(axes: Axes, timed: pd.DataFrame, frameworks: Frameworks) -> list[Any]:
     handles = []
     drawn: dict[str, int] = {}
     for _, line in timed.groupby(LINE, sort=False, dropna=False):
@@ -145,7 +144,7 @@ def _draw_ours(axes: Axes, timed: pd.DataFrame, frameworks: Frameworks) -> list[
 
 def _draw_theirs(
     axes: Axes, theirs: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks
-) -> list[Line2D]:
+) -> list[Any]:
     names = list(theirs.loc[theirs["seconds"].notna(), "framework"].unique())
     low, high = axes.get_xlim()
     spacing = 0.035 * math.log2(high / low)

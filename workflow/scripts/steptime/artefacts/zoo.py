@@ -187,7 +187,7 @@ def draw(data: pd.DataFrame) -> tuple[pd.DataFrame, Figure]:
         right = len(networks) + sum(BESIDE.values())
         ticks = [at + 0.5 for at in range(len(networks))]
         headings = [f"{label}\nbatch {batch}" for label, batch in networks]
-        at = len(networks)
+        at = float(len(networks))
         for name, width in BESIDE.items():
             ticks.append(at + width / 2)
             headings.append(name)

@@ -76,8 +76,8 @@ def _from_archive(
     try:
         with tarfile.open(fileobj=io.BytesIO(content)) as archive:
             for member in archive:
-                if member.isfile():
-                    there[Path(member.name).name] = archive.extractfile(member).read()
+                if held := archive.extractfile(member) if member.isfile() else None:
+                    there[Path(member.name).name] = held.read()
     except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
         raise DatasetError(f"{where} is not a whole archive ({error}): fetch it again.") from error
     for version in entry["versions"]:

@@ -77,7 +77,7 @@ def _splits(
         _check_sums(entry, contents)
     given = [split for split in ("train", "test", "all") if split in version]
     try:
-        found = {
+        found: dict[str, formats.Split] = {
             split: formats.READERS[version["format"]](
                 {name: contents[name] for name in version[split]}
             )

@@ -128,7 +128,7 @@ class Builder:
     def _python_by_conda(self) -> None:
         channels = [part for channel in self.wanted.channels for part in ("--channel", channel)]
         specs = [f"python={self.wanted.python}", f"pip={self.wanted.pip}", *self.wanted.conda]
-        command = [
+        command: list[str | Path] = [
             "conda",
             "create",
             "--yes",
@@ -150,7 +150,15 @@ class Builder:
         overrides.write_text(
             "".join(f"{name}=={version}\n" for name, version in self.wanted.packages.items())
         )
-        install = [self.uv, "pip", "install", "--python", self.python, "--overrides", overrides]
+        install: list[str | Path] = [
+            self.uv,
+            "pip",
+            "install",
+            "--python",
+            self.python,
+            "--overrides",
+            overrides,
+        ]
         if "setuptools" in self.wanted.packages:
             tools = [
                 each for each in self.wanted.requirements if each.partition("==")[0] in BUILDS_WITH

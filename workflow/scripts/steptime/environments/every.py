@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -104,7 +104,7 @@ def make(names: list[str], cores: str, console: Console) -> tuple[int, list[str]
         bar = progress.add_task("Environments", total=len(names))
 
         def read() -> None:
-            for line in running.stdout:
+            for line in running.stdout or ():
                 printed.append(line.rstrip())
                 if line.partition(":")[0] in names:
                     progress.console.print(line.rstrip(), highlight=False, markup=False)
@@ -158,15 +158,18 @@ def size(folder: Path) -> int:
     return sum(each.st_blocks * 512 for each in found)
 
 
+JUSTIFIED: tuple[tuple[str, Literal["left", "right"]], ...] = (
+    ("Environment", "left"),
+    ("State", "left"),
+    ("Python", "left"),
+    ("Seconds", "right"),
+)
+
+
 def table(rows: list[dict[str, Any]]) -> Table:
     """The summary for the terminal."""
     drawn = Table(header_style="bold", pad_edge=False)
-    for heading, justify in (
-        ("Environment", "left"),
-        ("State", "left"),
-        ("Python", "left"),
-        ("Seconds", "right"),
-    ):
+    for heading, justify in JUSTIFIED:
         drawn.add_column(heading, justify=justify, no_wrap=True)
     drawn.add_column("MiB", justify="right", no_wrap=True)
     drawn.add_column("Reason, and what is there besides packages", overflow="fold")

@@ -35,7 +35,9 @@ def main() -> None:
 
 def find(prefix: Path, package: str) -> Distribution | None:
     """The distribution below `prefix` that installed `package`, or None where no such package is installed."""
-    for found in distributions(path=map(str, prefix.glob("lib/python3*/site-packages"))):
+    for found in distributions(
+        path=[str(folder) for folder in prefix.glob("lib/python3*/site-packages")]
+    ):
         if any(str(file) == f"{package}/__init__.py" for file in found.files or ()):
             return found
     return None
@@ -43,7 +45,8 @@ def find(prefix: Path, package: str) -> Distribution | None:
 
 def describe(found: Distribution) -> dict[str, Any]:
     """`distribution`, `version`, `licence` ('' for none), `languages`, and bytes of `compiled` and `python` code."""
-    metadata = found.metadata
+    # A message with the methods of one, which its protocol does not tell.
+    metadata: Any = found.metadata
     classifiers = metadata.get_all("Classifier") or []
     licences = [entry.split(" :: ")[-1] for entry in classifiers if entry.startswith(LICENCE)]
     languages = [

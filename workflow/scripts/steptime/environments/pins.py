@@ -106,9 +106,12 @@ def parse(content: Any, where: str) -> Pins:
             f"{where}: 'dependencies' has no list 'pip:': write name==version for each package there."
         )
     packages, requirements = _requirements(listed, where)
-    channels, conda = tuple(channels), tuple(sorted(conda))
     return Pins(
-        **found, channels=channels, conda=conda, packages=packages, requirements=requirements
+        **found,
+        channels=tuple(channels),
+        conda=tuple(sorted(conda)),
+        packages=packages,
+        requirements=requirements,
     )
 
 

@@ -33,6 +33,8 @@ class Counter:
             return None
         now = [self._microjoules(zone) for zone in self.zones]
         for zone, before, after in zip(self.zones, self.last, now, strict=True):
+            if before is None or after is None:
+                return None
             around = int(read_text(zone / "max_energy_range_uj") or 0) if after < before else 0
             self.total += after - before + around
         self.last = now

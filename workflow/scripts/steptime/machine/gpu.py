@@ -63,11 +63,11 @@ class Watch:
 
         The share is NVML's: of its last sampling period of up to a second, whatever part of the GPU the kernel used.
         """
-        known = len(self.millijoules) == 2 and None not in self.millijoules
+        known = [value for value in self.millijoules if value is not None]
         return {
             "peak_device_memory_bytes": self.peak,
             "device_utilisation": sum(self.shares) / len(self.shares) if self.shares else None,
-            "energy_joules": (self.millijoules[1] - self.millijoules[0]) / 1000 if known else None,
+            "energy_joules": (known[1] - known[0]) / 1000 if len(known) == 2 else None,
         }
 
     def clocks(self) -> dict[str, int] | None:

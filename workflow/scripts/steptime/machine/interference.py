@@ -84,7 +84,7 @@ def parse(
 
 def between(
     before: Snapshot, after: Snapshot, wall_seconds: float, cpu_seconds: float
-) -> dict[str, float | None]:
+) -> dict[str, Any]:
     """Interference over `wall_seconds` in which the worker itself used `cpu_seconds`.
 
     `foreign_cpus` is the number of CPUs that others kept busy, `steal_share` the share of its own CPUs' time that a
@@ -92,15 +92,15 @@ def between(
     long a quota held it back; None is what is not known.
     """
     busy = after.busy_seconds - before.busy_seconds
-    known = before.megahertz and after.megahertz
-    counted = None not in (before.throttled_seconds, after.throttled_seconds)
     return {
         "foreign_cpus": max(0.0, busy - cpu_seconds) / wall_seconds,
         "steal_share": (after.stolen_seconds - before.stolen_seconds) / wall_seconds,
-        "frequency_ratio": after.megahertz / before.megahertz if known else None,
-        "throttled_seconds": after.throttled_seconds - before.throttled_seconds
-        if counted
+        "frequency_ratio": after.megahertz / before.megahertz
+        if before.megahertz and after.megahertz
         else None,
+        "throttled_seconds": None
+        if before.throttled_seconds is None or after.throttled_seconds is None
+        else after.throttled_seconds - before.throttled_seconds,
     }
 
 

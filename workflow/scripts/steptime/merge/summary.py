@@ -200,7 +200,7 @@ def _summary(rows: list[Row], logical_cores: Mapping[str, int]) -> Row:
         if len(repeats) > 1
         else intervals.of_process(*repeats.values())
     )
-    logical = logical_cores.get(row.get("machine_id"))
+    logical = logical_cores.get(row.get("machine_id") or "")
     row["marks"] = [mark for mark, applies in MARKS.items() if applies(row, logical)]
     return row
 

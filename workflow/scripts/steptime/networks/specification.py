@@ -50,7 +50,7 @@ def specify(name: str, catalogue: dict[str, Any], narrow: bool = False) -> dict[
     entry = resolve(name, catalogue)
     sizes = dict(entry["sizes"], **(entry["narrow"] if narrow else {}))
     plain = {"name": "sgd", "learning_rate": entry.get("learning_rate", LEARNING_RATE)}
-    training = {key: entry[key] for key in ("dataset", "epochs") if key in entry}
+    training: dict[str, Any] = {key: entry[key] for key in ("dataset", "epochs") if key in entry}
     loss, optimiser = entry.get("loss", LOSS), entry.get("optimiser", plain)
     try:
         for key in entry["narrow"]:

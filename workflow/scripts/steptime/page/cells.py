@@ -110,7 +110,7 @@ def _with_peaks(cells: pd.DataFrame, paths: Iterable[Path]) -> pd.DataFrame:
     return cells.assign(share_of_peak=(speed / cells["peak_flops_per_second"]).where(on_cpu))
 
 
-def _interval(seconds: float | None, low: float | None, high: float | None) -> list[float] | None:
+def _interval(seconds: float, low: float, high: float) -> list[float] | None:
     """[low, high, larger half as a share of the median], seconds, or None where nothing was timed."""
     if pd.isna(seconds):
         return None

@@ -226,7 +226,7 @@ def _sections(
 def _library() -> Path:
     """The library's file. The package is not imported: that takes longer than the rest of the page."""
     spec = find_spec("itables")
-    if spec is None:
+    if spec is None or not spec.submodule_search_locations:
         raise InputError(
             "The package itables is missing, whose table library the report uses: make adds it."
         )

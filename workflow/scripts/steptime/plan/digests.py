@@ -170,13 +170,13 @@ def _without(node: Any, records: Records) -> Any:
     kept = [number for number, name in enumerate(names) if name not in records.unused]
     left = [listed[number] for number in kept]
     if isinstance(node, ast.Tuple):
-        return ast.Tuple(left, node.ctx)
+        return ast.Tuple([item for item in left if item is not None], node.ctx)
     return ast.Dict(left, [node.values[number] for number in kept])
 
 
 def _reached(body: list[ast.stmt], records: Records) -> list[ast.stmt]:
     """The statements of a module but for private definitions that nothing names once unused kinds are left out."""
-    private = {}
+    private: dict[str, ast.stmt] = {}
     for node in body:
         for name in _defines(node):
             if name.startswith("_"):
@@ -185,10 +185,9 @@ def _reached(body: list[ast.stmt], records: Records) -> list[ast.stmt]:
     waiting = list(kept)
     while waiting:
         for name in _names(waiting.pop(), records):
-            node = private.pop(name, None)
-            if node is not None and node not in kept:
-                kept.append(node)
-                waiting.append(node)
+            if name in private and (found := private.pop(name)) not in kept:
+                kept.append(found)
+                waiting.append(found)
     return [node for node in body if node in kept]
 
 

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 from matplotlib import style
@@ -15,6 +15,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
@@ -30,10 +31,10 @@ def canvas(
     rows: int = 1,
     columns: int = 1,
     height: float | None = None,
-    sharex: bool | str = True,
-    sharey: bool | str = True,
+    sharex: bool | Literal["none", "all", "row", "col"] = True,
+    sharey: bool | Literal["none", "all", "row", "col"] = True,
     squeeze: bool = True,
-) -> Iterator[tuple[Figure, Axes]]:
+) -> Iterator[tuple[Figure, Any]]:
     """A figure in the house style with one axes, or an array of them that share theirs; drawing happens inside the
     `with`. `height` is in inches, the rest as of matplotlib's `subplots`.
     """
@@ -111,7 +112,9 @@ def notes_below(
     width, old = drawing.get_size_inches()
     drawing.set_size_inches(width, old + height)
     share = height / (old + height)
-    drawing.get_layout_engine().set(rect=(0, share, 1, 1 - share))
+    engine = drawing.get_layout_engine()
+    assert isinstance(engine, ConstrainedLayoutEngine)
+    engine.set(rect=(0, share, 1, 1 - share))
     if handles:
         keys = drawing.legend(
             handles=handles, ncols=columns, loc="upper center", bbox_to_anchor=(0.5, share + 0.005)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from steptime.reading import read_yaml
 
@@ -20,7 +21,7 @@ class Framework:
     order: int
 
     @property
-    def look(self) -> dict[str, str]:
+    def look(self) -> dict[str, Any]:
         """Its colour and marker, as Matplotlib's `plot` takes them."""
         return {"color": self.colour, "marker": self.marker}
 

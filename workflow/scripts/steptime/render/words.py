@@ -117,8 +117,8 @@ def cores_text(cpu: dict[str, Any]) -> str:
     physical, logical = cpu.get("physical_cores"), cpu.get("logical_cores")
     if not physical and not logical:
         return ""
-    if not physical or physical == logical:
-        return plural(logical, "core")
+    if not physical or not logical or physical == logical:
+        return plural(logical or physical or 0, "core")
     return f"{plural(physical, 'core')} ({logical} logical)"
 
 

@@ -72,8 +72,8 @@ class Watch:
 
     def host_joules(self) -> float | None:
         """Energy of the machine's processors while the worker trained."""
-        known = len(self.joules) == 2 and None not in self.joules
-        return self.joules[1] - self.joules[0] if known else None
+        known = [joules for joules in self.joules if joules is not None]
+        return known[1] - known[0] if len(known) == 2 else None
 
     def series(self) -> dict[str, Any]:
         """All that was noted, as plain data: `columns`, `rows`, `span` of the training, `interval_seconds`,
