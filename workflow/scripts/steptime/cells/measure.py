@@ -27,6 +27,7 @@ from steptime.environments import interpreter
 from steptime.machine import gpu, interference, placement
 from steptime.plan import clock, digests
 from steptime.plan.tasks import TASKS
+from steptime.records import Footer, Job, Manifest, Proof
 from steptime.supervisor import progress, resources
 from steptime.supervisor.supervise import Outcome, run_worker
 
@@ -53,7 +54,7 @@ def fill(variables: dict[str, str], threads: int, mode: str, prefix: Path) -> di
     }
 
 
-def describe(job: dict[str, Any]) -> str:
+def describe(job: Job) -> str:
     """The cell of a job in words."""
     cell = job["cell"]
     threads = "1 thread" if cell["threads"] == 1 else f"{cell['threads']} threads"
@@ -90,7 +91,8 @@ class CellRun:
     def __init__(self, options: argparse.Namespace) -> None:
         """Ends the program with a sentence on a machine that is not the cell's platform, and for broken images."""
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-        self.options, self.job = options, json.loads(options.job)
+        self.options = options
+        self.job: Job = json.loads(options.job)
         self.cell, self.title = self.job["cell"], describe(self.job)
         self.task = TASKS[self.cell["task"]]
         if refused := placement.refusal(self.cell["platform"]):
@@ -100,8 +102,8 @@ class CellRun:
             sys.exit(refused)
         progress.announce(self.title)
         self.began, self.clock = datetime.now(UTC), time.monotonic()
-        self.manifest = json.loads(options.manifest.read_text())
-        self.proof = json.loads(options.proof.read_text())
+        self.manifest: Manifest = json.loads(options.manifest.read_text())
+        self.proof: Proof = json.loads(options.proof.read_text())
         self.catalogue = yaml.load(options.networks.read_text(), Loader=yaml.CSafeLoader)
         self.spec = networks.specify(self.cell["network"], self.catalogue)
         self.images = self._check_images() if self.task.needs_images else {}
@@ -133,7 +135,7 @@ class CellRun:
             | reading.columns(self.job, self.spec, outcome)
             | self.images.get("columns", {})
         )
-        footer = {
+        footer: Footer = {
             "machine": self.context.machine,
             "software": software.describe(self.cell, outcome, self.manifest),
             "workflow": self.context.workflow,
@@ -214,9 +216,13 @@ class CellRun:
         base = cell["network"]
         while "variant_of" in self.catalogue[base]:
             base = self.catalogue[base]["variant_of"]
-        wall, used = done.get("wall_seconds"), done.get("cpu_seconds")
+        wall, used = done.get("wall_seconds"), done.get("cpu_seconds", 0.0)
         waited = done.get("waited_seconds")
-        disturbed = interference.between(*outcome.snapshots, wall, used) if wall else {}
+        disturbed = (
+            interference.between(outcome.snapshots[0], outcome.snapshots[-1], wall, used)
+            if wall
+            else {}
+        )
         facts = {
             "network": base,
             "variant": "" if base == cell["network"] else cell["network"],

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from steptime.cells import shard
 from steptime.plan import digests
 from steptime.plan.cell import key_of, shard_path
+from steptime.records import Footer
 
 # The folders of schema 1, and the task of what lies in them.
 FOLDERS = {"shards": "step", "training": "training"}
@@ -88,7 +89,8 @@ def _migrate(path: Path, results: Path) -> None:
         raise MigrationError(f"its cell was measured again as {target}")
     times = path.stat()
     kept = {key: value for key, value in footer.items() if key not in ("row", "ended_at")}
-    shard.write(target, facts, rows, kept | {"job": _job(footer.get("job", {}), facts)})
+    footer = kept | {"job": _job(footer.get("job", {}), facts)}
+    shard.write(target, facts, rows, cast(Footer, footer))
     os.utime(target, ns=(times.st_atime_ns, times.st_mtime_ns))
     path.unlink()
 

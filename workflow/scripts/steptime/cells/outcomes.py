@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from steptime.records import Job
 from steptime.supervisor.supervise import Outcome
 
 STOPPED = {
@@ -17,7 +18,7 @@ STOPPED = {
 class Reading:
     """How the outcome of a task is read. `columns` also gets the job and the specification of the network."""
 
-    columns: Callable[[dict[str, Any], dict[str, Any], Outcome], dict[str, Any]]
+    columns: Callable[[Job, dict[str, Any], Outcome], dict[str, Any]]
     rows: Callable[[Outcome], list[dict[str, Any]]]
     told: Callable[[Outcome], str]
 
@@ -29,7 +30,7 @@ def result(task: str, outcome: Outcome) -> str:
     return READINGS[task].told(outcome)
 
 
-def _step_columns(job: dict[str, Any], spec: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
+def _step_columns(job: Job, spec: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
     warmup, done = (outcome.events.get(name, {}) for name in ("warmup", "done"))
     return {
         "first_step_seconds": warmup.get("first_seconds"),
@@ -65,9 +66,7 @@ def _median(outcome: Outcome) -> str:
     return f"{middle:.4g} s per mini-batch, {width}"
 
 
-def _training_columns(
-    job: dict[str, Any], spec: dict[str, Any], outcome: Outcome
-) -> dict[str, Any]:
+def _training_columns(job: Job, spec: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
     plan = job["asked"]["plan"]
     return {
         "dataset_label": job["dataset"],

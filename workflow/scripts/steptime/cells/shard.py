@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from steptime.atomic import atomic_write
 from steptime.cells.schema import SCHEMA_VERSION, TIMES, constant_of, rows_of, schema_of
 from steptime.plan.tasks import TASKS
+from steptime.records import Footer
 
 FOOTER = b"steptime"
 
@@ -19,9 +20,7 @@ class ShardError(Exception):
     """A shard that cannot be used; the text says which, why, and the command that measures its cell again."""
 
 
-def write(
-    path: Path, facts: dict[str, Any], rows: list[dict[str, Any]], footer: dict[str, Any]
-) -> None:
+def write(path: Path, facts: dict[str, Any], rows: list[dict[str, Any]], footer: Footer) -> None:
     """Writes the shard of one cell, whole or not at all.
 
     `facts` are the columns that are constant in a cell of the task (missing ones are null), `rows` have the others;

@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from steptime.environments import interpreter, libraries
+from steptime.records import Manifest
 from steptime.supervisor.supervise import Outcome
 
 
-def describe(cell: dict[str, Any], outcome: Outcome, manifest: dict[str, Any]) -> dict[str, Any]:
+def describe(cell: dict[str, Any], outcome: Outcome, manifest: Manifest) -> dict[str, Any]:
     """Versions, packages and compiled libraries of a cell, from what its worker said and its environment's manifest.
 
     `libraries` are those that the worker had loaded and computes with, `arithmetic` is what they are in short (see

@@ -227,7 +227,7 @@ def _whole(configuration: Configuration, network: str) -> str:
 
 def ways(configuration: Configuration) -> list[tuple[str, str, str]]:
     """Every (environment, framework, mode) of the grid."""
-    found = []
+    found: list[tuple[str, str, str]] = []
     for environment in configuration.grid["environments"]:
         framework = configuration.framework_of(environment)
         able = configuration.entry_of(environment)["modes"]

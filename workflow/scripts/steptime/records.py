@@ -1,0 +1,69 @@
+"""What programs hand to one another as JSON: the keys of each record, for readers and for the type checker."""
+
+from typing import Any, NotRequired, TypedDict
+
+
+class Manifest(TypedDict):
+    """What was installed in an environment, or why it could not be: results/environments/<environment>.json."""
+
+    schema: int
+    environment: str
+    # Of the pins and of the step that prepares it.
+    digest: str
+    status: str
+    reason: str
+    python: str | None
+    # Versions by name.
+    packages: dict[str, str]
+    # The compiled libraries by path (see `environments.libraries`).
+    libraries: NotRequired[dict[str, Any]]
+    # What was added to the packages, in words.
+    prepared: NotRequired[dict[str, str]]
+
+
+class Proof(TypedDict):
+    """The verdict on a network in an environment and mode: results/proofs/<environment>.<mode>-<network>.json."""
+
+    environment: str
+    mode: str
+    network: str
+    status: str
+    reason: str
+    environment_digest: str
+    proof_id: NotRequired[str]
+    proof_digest: NotRequired[str]
+
+
+class Job(TypedDict):
+    """All that decides the number of a cell: what a rule hands to `cells.measure`."""
+
+    # The axes of a `plan.cell.Cell`.
+    cell: dict[str, Any]
+    adapter: str
+    # Environment variables of the worker; {threads}, {mode} and {prefix} are filled in.
+    variables: dict[str, str]
+    # What the task asks besides: its sampling, or its plan of a training.
+    asked: dict[str, Any]
+    limits: dict[str, Any]
+    # Label of the data set that a network is trained on.
+    dataset: NotRequired[str]
+    network_digest: NotRequired[str]
+    worker_digest: NotRequired[str]
+
+
+class Footer(TypedDict, total=False):
+    """What a shard tells besides its columns."""
+
+    schema: int
+    machine: dict[str, Any]
+    software: dict[str, Any]
+    workflow: dict[str, Any]
+    seeds: dict[str, int]
+    device_clocks: dict[str, Any] | None
+    job: Job
+    # What the worker said, by event.
+    worker: dict[str, dict[str, Any]]
+    # The constant columns once more, for those who read many shards.
+    row: dict[str, Any]
+    # Notes of what a training used.
+    resources: dict[str, Any]
