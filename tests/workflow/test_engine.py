@@ -42,6 +42,7 @@ make_by_default("all")
 ask("methods", lambda: sorted(deployment_methods()))
 ask("main", is_main_process)
 ask("counts", counts_jobs)
+ask("tells", only_tells)
 ask("describe", describe_rule, "first", "Says what it makes.")
 ask("described", lambda: rules.first.rule.docstring)
 ask("chatter", hide_chatter)
@@ -81,6 +82,7 @@ def here(tmp_path_factory):
         ("methods", []),
         ("main", True),
         ("counts", False),
+        ("tells", False),
         ("describe", None),
         ("described", "Says what it makes."),
         ("jobs", [[], []]),

@@ -51,15 +51,16 @@ except configuration.ConfigurationError as error:
 hide_chatter()
 share_out_host()
 
-if is_main_process():
+if is_main_process() and migrate.outdated(Path("results")):
+    sys.exit(
+        "The folder results holds shards as an older version wrote them: run `make migrate`, which measures nothing "
+        "again."
+    )
+
+if is_main_process() and not only_tells():
     # Held until this process ends; the cells end with it.
     HELD = holding.hold()
     os.environ.update(STEPTIME_RUN=str(os.getpid()))
-    if migrate.outdated(Path("results")):
-        sys.exit(
-            "The folder results holds shards as an older version wrote them: run `make migrate`, which measures nothing "
-            "again."
-        )
     if count := clock.to_present(map(Path, ("results", ROOT / "envs", ROOT / "config"))):
         say(
             f"{count} files bore a time that is yet to come, as from a clock that was set back: now it is the present."

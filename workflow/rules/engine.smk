@@ -28,6 +28,15 @@ def is_main_process():
     return workflow.is_main_process
 
 
+# What Snakemake is asked for where no job is to run; of these it tells a workflow's file nothing.
+QUESTIONS = ("--lint", "--list-rules", "--list-target-rules", "--summary", "--rulegraph", "--dag")
+
+
+def only_tells():
+    """Whether this process runs no job: a dry run, or a question about the rules. It must change no file."""
+    return workflow.output_settings.dryrun or bool({*QUESTIONS} & {*sys.argv})
+
+
 def counts_jobs():
     """Whether jobs are limited by their number, as on a cluster, and no host is shared out between them."""
     limits = workflow.resource_settings
