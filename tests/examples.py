@@ -40,6 +40,8 @@ CELL = {
     "started_at": None,
     "effective_threads": 1.0,
     "peak_memory_bytes": 1,
+    "proven_loss": 1e-7,
+    "proven_change": 1e-6,
 }
 # What results/peaks/local-cpu.json holds.
 PEAK = {

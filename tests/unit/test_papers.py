@@ -67,6 +67,8 @@ def rows_of(environment, framework, version, network, threads, batch, outcome):
         "reason": reason,
         "effective_threads": float(threads),
         "peak_memory_bytes": 2**30,
+        "proven_loss": 1e-7,
+        "proven_change": 1e-6,
         "timed_region": "forward,loss,backward,update,sync" if status == "ok" else None,
         "machine_id": "m1",
         "started_at": "2026-01-02T03:04:05+00:00",

@@ -13,6 +13,8 @@ CELL = examples.CELL | {
     "threads": 2,
     "effective_threads": 2.0,
     "timed_region": "forward,backward",
+    "proven_loss": 1e-7,
+    "proven_change": 1e-6,
     "started_at": "2026-01-01T00:00:00+00:00",
 }
 
@@ -56,6 +58,13 @@ def test_a_repeat_that_failed_is_named_and_its_samples_are_left_out():
     assert row["reason"] == "1 of 2 repeats failed (diverged: the loss is NaN)"
 
 
+def test_a_cell_of_which_one_repeat_is_another_network_has_no_time():
+    refused = rows([], repeat=1, status="not_equivalent", reason="the loss of step 2 is 3")
+    row = summarise(pd.DataFrame(refused + rows([1.0] * 6, repeat=2))).iloc[0]
+    assert (row["status"], row["reason"]) == ("not_equivalent", "the loss of step 2 is 3")
+    assert pd.isna(row["seconds"])
+
+
 def test_a_cell_that_failed_keeps_its_reason_even_where_nothing_else_is_known():
     unknown = {
         "framework_version": None,
@@ -77,9 +86,11 @@ def test_marks_tell_of_threads_and_samples():
     disturbed = rows([1.0] * 6, threads=3, effective_threads=3.0, foreign_cpus=0.5)
     stolen = rows([1.0] * 6, threads=3, batch=1, effective_threads=3.0, steal_share=0.05)
     held = rows([1.0] * 6, batch=4, throttled_seconds=0.2)
+    narrow = rows([1.0] * 6, batch=3, proven_loss=None, proven_change=None)
     few = rows([1.0] * 5, threads=1, effective_threads=1.0)
     on_gpu = rows([1.0] * 6, device="gpu", threads=1, effective_threads=2.0)
-    frame = pd.DataFrame(busy + above + crowded + idle + disturbed + stolen + held + few + on_gpu)
+    usual = busy + above + crowded + idle + disturbed + stolen
+    frame = pd.DataFrame(usual + held + narrow + few + on_gpu)
     assert summarise(frame, {"m1": 4})["marks"].tolist() == [
         ["oversubscribed"],
         ["more threads than CPUs"],
@@ -88,6 +99,7 @@ def test_marks_tell_of_threads_and_samples():
         ["disturbed"],
         ["disturbed"],
         ["throttled"],
+        ["proven narrow only"],
         ["few samples"],
         [],
     ]

@@ -20,7 +20,8 @@ def test_an_interrupted_cell_is_the_only_one_to_be_measured_again(new_checkout):
     text = grid.read_text().replace(", broken-1.0", "").replace("seconds: 4,", "seconds: 60,")
     grid.write_text(
         text.replace(
-            "[good, killed, segfault, hangs, memory, quiet, nan, narrow, unable, wrong, early, lazy, greedy, crowded]",
+            "[good, killed, segfault, hangs, memory, quiet, nan, narrow, unable, wrong, frozen, "
+            "early, lazy, greedy, crowded]",
             "[good, hangs]",
         )
     )

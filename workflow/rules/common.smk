@@ -208,9 +208,26 @@ def needed_by_cell(wildcards):
     }
     # One function for all of them: to call one takes Snakemake longer than all that it does here.
     splits = ("train", "test") if cell.dataset else ()
+    reference = f"results/references/{cell.network}-b{cell.batch}.npz"
+    # A cell that was measured before there was a reference stays.
+    old = not Path(reference).exists() and Path(shard_path(cell.key)).exists()
     return files | {
-        "images": [mark(f"results/datasets/{cell.dataset}/{split}.npz") for split in splits]
+        "images": [mark(f"results/datasets/{cell.dataset}/{split}.npz") for split in splits],
+        "reference": (
+            [mark(reference)] if tasks.TASKS[cell.task].needs_reference and not old else []
+        ),
     }
+
+
+def reference_job(wildcards):
+    """All that decides the reference of a network and mini-batch, as JSON."""
+    facts = {
+        "network": wildcards.network,
+        "batch": int(wildcards.batch),
+        "network_digest": network_digest(wildcards.network),
+        "reference_digest": code_for(wildcards.network, "steptime.prove.reference"),
+    }
+    return json.dumps(facts, sort_keys=True)
 
 
 def proving_job(wildcards):

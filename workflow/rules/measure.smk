@@ -22,4 +22,4 @@ rule measure_cell:
     shell:
         '"$STEPTIME_LAUNCH" cells.measure --job {params.job:q} --networks config/networks.yaml'
         " --manifest {input.manifest} --proof {input.proof} --images {input.images}"
-        " --shard {output.shard} --log {log}"
+        " --reference {input.reference} --shard {output.shard} --log {log}"

@@ -4,6 +4,7 @@
 # A few seconds each, on narrow networks: not worth a job of a cluster.
 localrules:
     prove_network,
+    compute_reference,
 
 
 rule prove_network:
@@ -23,3 +24,21 @@ rule prove_network:
     shell:
         '"$STEPTIME_LAUNCH" prove.network --job {params.job:q} --networks config/networks.yaml'
         " --manifest {input.manifest} --proof {output.proof} --details {output.details} --log {log}"
+
+
+rule compute_reference:
+    """Compute what every framework's steps of a network and mini-batch are held against, in float64."""
+    output:
+        reference="results/references/{network}-b{batch}.npz",
+    log:
+        "logs/references/{network}-b{batch}.log",
+    priority: BEFORE_CELLS
+    conda:
+        "../../envs/workflow.yaml"
+    resources:
+        host=100,
+    params:
+        job=reference_job,
+    shell:
+        '"$STEPTIME_LAUNCH" prove.reference --job {params.job:q} --networks config/networks.yaml'
+        " --reference {output.reference} --log {log}"

@@ -65,5 +65,7 @@ class Footer(TypedDict, total=False):
     worker: dict[str, dict[str, Any]]
     # The constant columns once more, for those who read many shards.
     row: dict[str, Any]
+    # Digest of the reference that its steps were held against, '' of none.
+    reference: str
     # Notes of what a training used.
     resources: dict[str, Any]

@@ -16,15 +16,19 @@ BATCH_SEED = SEED + 1
 
 def initial_weights(spec, seed=SEED):
     """Start values of every parameter: {name: float32 array in the neutral layout}."""
+    return dict(start_values(spec, seed))
+
+
+def start_values(spec, seed=SEED):
+    """Name and start values of each parameter, one after the other: all at once take much memory."""
     table = np.random.RandomState(seed).uniform(-1.0, 1.0, TABLE_LENGTH).astype(np.float32)
-    weights, offset = {}, 0
+    offset = 0
     for parameter in spec["parameters"]:
         size = int(np.prod(parameter["shape"], dtype=np.int64))
         period = _cut(table, offset, min(size, TABLE_LENGTH))
         values = period * np.float32(parameter["bound"]) + np.float32(parameter["centre"])
-        weights[parameter["name"]] = _cut(values, 0, size).reshape(parameter["shape"])
+        yield parameter["name"], _cut(values, 0, size).reshape(parameter["shape"])
         offset = (offset + size) % TABLE_LENGTH
-    return weights
 
 
 def synthetic_batch(spec, batch, seed=BATCH_SEED):

@@ -14,3 +14,16 @@ def count_labels(spec):
 def count_classes(spec):
     """Number of classes of the softmax."""
     return spec["nodes"][-1]["shape"][-1]
+
+
+def at_rate(spec, rate):
+    """The specification trained by plain SGD at this rate: a step then shows the gradient itself."""
+    return dict(spec, optimiser={"name": "sgd", "learning_rate": rate})
+
+
+def without_dropout(spec):
+    """The specification with every dropout at a rate of 0."""
+    return dict(
+        spec,
+        nodes=[dict(node, rate=0.0) if node["op"] == "dropout" else node for node in spec["nodes"]],
+    )

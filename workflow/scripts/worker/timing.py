@@ -15,6 +15,7 @@ WARMUP_SECONDS = 0.5
 LEAST_SECONDS = 0.5
 STEADY = 0.95
 MOST_STEPS = 1000000
+ALONE = 3
 LATE_TRIES = 3
 LOOKS = 1.5
 CLOCK_READINGS = 1000
@@ -24,24 +25,29 @@ class Diverged(Exception):
     """The loss is not a number, or did not fall; the text is the reason."""
 
 
-def warm_up(run, clock, limit_seconds):
+def warm_up(run, clock, limit_seconds, look=lambda: None):
     """Runs until steady. Returns {steps, per_block, first_loss, first_seconds, seconds, steady}.
 
-    The first step stands alone: it traces, compiles and allocates. Then blocks of at least BLOCK_SECONDS are run until
-    the newest is no faster than STEADY times the running median of the up to three before it, for at least
+    The first step stands alone: it traces, compiles and allocates. After it `look` is called, in time that is nobody's.
+    Of the first ALONE steps, each is a call, so that its loss is told. Then blocks of at least BLOCK_SECONDS are run
+    until the newest is no faster than STEADY times the running median of the up to three before it, for at least
     WARMUP_SECONDS or, for a network whose step is slower than that, two blocks. Ends `limit_seconds` after the first
     step in any case: then it is not steady. `per_block` is the number of steps that make a block.
     """
     start = clock()
     first_loss = _finite(run(1), 1)
     first_seconds = clock() - start
+    look()
+    start = clock() - first_seconds
     steps, per_block, blocks = 1, 1, []
     while True:
         before = clock()
         _finite(run(per_block), steps + per_block)
         now = clock()
         steps += per_block
-        if now - before < BLOCK_SECONDS and per_block < MOST_STEPS:
+        if steps < ALONE:
+            blocks.append(now - before)
+        elif now - before < BLOCK_SECONDS and per_block < MOST_STEPS:
             per_block = min(_steps_for(BLOCK_SECONDS, (now - before) / per_block), 10 * per_block)
             blocks = []
         else:

@@ -2,7 +2,8 @@
 reason.
 
     python -m steptime cells.measure --job JSON --networks config/networks.yaml --manifest results/environments/E.json \
-        --proof results/proofs/E.M-N.json --shard results/cells/... --log logs/cells/... [--images TRAIN.npz TEST.npz]
+        --proof results/proofs/E.M-N.json --shard results/cells/... --log logs/cells/... [--images TRAIN.npz TEST.npz] \
+        [--reference results/references/N-bB.npz]
 """
 
 import argparse
@@ -82,6 +83,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--images", nargs="*", default=[], type=Path, help="images to train on and to test on"
     )
+    parser.add_argument(
+        "--reference", nargs="*", default=[], type=Path, help="what its steps must be at full size"
+    )
     return parser.parse_args()
 
 
@@ -143,6 +147,7 @@ class CellRun:
             "device_clocks": self.devices.clocks() if self.devices else None,
             "job": self.job,
             "worker": outcome.events,
+            "reference": digests.file_digest(*self.options.reference),
         }
         if self.used:
             facts["host_energy_joules"] = self.used.host_joules()
@@ -197,6 +202,9 @@ class CellRun:
                 "ranks": cell["devices"],
                 "exchange": cell["exchange"],
                 "parameters": networks.count_parameters(self.spec),
+                "reference": next((str(path.absolute()) for path in self.options.reference), None),
+                # The repeats run the same code on the same numbers: the first shows what costs a second trainer.
+                "gradients": cell["repeat"] == 1,
                 **self.job["asked"],
                 **self.images.get("asked", {}),
             },
@@ -212,7 +220,7 @@ class CellRun:
     def _columns(self, outcome: Outcome) -> dict[str, Any]:
         """The constant columns that cells of all tasks have in common."""
         cell = self.cell
-        ready, done = (outcome.events.get(name, {}) for name in ("ready", "done"))
+        ready, proven, done = (outcome.events.get(name, {}) for name in ("ready", "proven", "done"))
         base = cell["network"]
         while "variant_of" in self.catalogue[base]:
             base = self.catalogue[base]["variant_of"]
@@ -239,6 +247,8 @@ class CellRun:
             "waiting_threads": waited / wall if wall and waited is not None else None,
             "involuntary_switches": done.get("involuntary_switches"),
             "proof_id": self.proof.get("proof_id"),
+            "proven_loss": proven.get("loss"),
+            "proven_change": proven.get("change"),
             "proof_digest": self.proof.get("proof_digest"),
             "environment_digest": self.manifest["digest"],
             "network_digest": self.job.get("network_digest"),

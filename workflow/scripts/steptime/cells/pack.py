@@ -29,6 +29,7 @@ RESULTS = Path("results")
 KINDS = {
     "environments": "environments/*.json",
     "proofs": "proofs/*.json",
+    "references": "references/*.npz",
     "peaks": "peaks/{platform}.json",
     "topology": "topology/{platform}.json",
     "datasets": "datasets/*/*.npz",

@@ -34,6 +34,8 @@ MEASURED: dict[str, Callable[[list[float]], float]] = {
     "throttled_seconds": max,
     "frequency_ratio": min,
     "peak_memory_bytes": median,
+    "proven_loss": max,
+    "proven_change": max,
 }
 COLUMNS = [
     *IDENTITY,
@@ -64,7 +66,8 @@ def summarise(frame: pd.DataFrame, logical_cores: Mapping[str, int] | None = Non
 
     `frame` has one row per sample (a row without samples for a cell that failed); `logical_cores` gives the
     number of logical CPUs of each machine_id. Times are seconds per mini-batch. `status` is ok where any
-    repeat is ok, and `reason` then names the repeats that are not. `samples` counts the samples of the
+    repeat is ok and none is `not_equivalent`: repeats run the same code, of which the first shows most. `reason` names
+    the repeats that are not ok. `samples` counts the samples of the
     repeats that are ok, `repeats` these repeats, `medians` has the median of each of them by its number. `low` and
     `high` are the 95 % interval of `merge.intervals`: of several repeats that of processes, of one only that of its
     samples. Raises MixedRowsError.
@@ -142,6 +145,10 @@ def _few_samples(cell: Mapping[str, Any], logical: int | None) -> bool:
     return cell["repeats"] == 1 and cell["samples"] < ENOUGH
 
 
+def _narrow_only(cell: Mapping[str, Any], logical: int | None) -> bool:
+    return cell["proven_loss"] is None and cell["proven_change"] is None
+
+
 # Each mark of a cell that is ok, with the question that sets it, asked of the cell's row and its machine's
 # logical CPUs.
 MARKS: dict[str, Callable[[Mapping[str, Any], int | None], bool]] = {
@@ -152,6 +159,7 @@ MARKS: dict[str, Callable[[Mapping[str, Any], int | None], bool]] = {
     "disturbed": _disturbed,
     "throttled": _throttled,
     "few samples": _few_samples,
+    "proven narrow only": _narrow_only,
 }
 
 
@@ -175,6 +183,8 @@ def _summary(rows: list[Row], logical_cores: Mapping[str, int]) -> Row:
     }
     timed = [each for each in rows if each["status"] == "ok" and each["seconds"] is not None]
     failed = _first_of_repeats(each for each in rows if each["status"] != "ok")
+    refused = [each for each in failed if each["status"] == "not_equivalent"]
+    timed, failed = ([], refused) if refused else (timed, failed)
     repeats: dict[int, list[float]] = {
         int(first["repeat"]): [] for first in _first_of_repeats(timed)
     }

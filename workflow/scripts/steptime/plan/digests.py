@@ -27,6 +27,13 @@ def digest(content: Any) -> str:
     return _short(hashlib.sha256(json.dumps(content, sort_keys=True).encode()))
 
 
+def file_digest(*paths: Path) -> str:
+    """Digest of the content of files, '' of none."""
+    if not paths:
+        return ""
+    return _short(hashlib.sha256(b"".join(path.read_bytes() for path in paths)))
+
+
 def program_digest(*names: str) -> str:
     """Digest of the programs or modules of these names, such as `steptime.prove.network`, and all that they import."""
     return code_digest(closure(*map(module_path, names)))

@@ -25,6 +25,8 @@ class Task:
     columns: tuple[str, ...]
     # Whether it is fed with the images of a data set.
     needs_images: bool
+    # Whether its steps are held against the network's reference at full size.
+    needs_reference: bool
     # Whether what it uses of the machine is noted every second, which would disturb what lasts for less.
     is_watched: bool
     # What the worker is asked besides the cell, from the configuration.
@@ -88,6 +90,7 @@ TASKS = {
                 "last_loss",
             ),
             needs_images=False,
+            needs_reference=True,
             is_watched=False,
             asked=_sampling,
             limit_seconds=lambda grid: grid["limits"]["seconds"],
@@ -118,6 +121,7 @@ TASKS = {
                 "host_energy_joules",
             ),
             needs_images=True,
+            needs_reference=False,
             is_watched=True,
             asked=_schedule,
             limit_seconds=_training_limit,

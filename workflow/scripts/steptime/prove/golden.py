@@ -15,7 +15,8 @@ from steptime.networks import optimisers
 from steptime.networks.layers import LAYERS, Arrays, Backward
 from steptime.networks.losses import LOSSES
 from worker import data
-from worker.tasks.proof import BATCH, CALLS, RECOVERY_RATE, at_rate
+from worker.specification import at_rate
+from worker.tasks.proof import BATCH, CALLS, RECOVERY_RATE
 
 
 @dataclass(frozen=True)
@@ -81,28 +82,43 @@ def train_step(
     weights = {name: np.asarray(values, np.float64) for name, values in weights.items()}
     logits, tape = forward(spec, weights, inputs)
     loss, flowing = loss_of(spec)(logits, labels)
-    gradients = _backward(spec, tape, flowing)
+    gradients = backward(spec, tape, flowing)
     updated = optimisers.update(
         spec["optimiser"], weights, gradients, {} if state is None else state
     )
     return Golden(loss, gradients, updated)
 
 
+def exact(values: np.ndarray) -> np.ndarray:
+    """What a layer gives, as it is."""
+    return values
+
+
 def forward(
-    spec: dict, weights: Arrays, inputs: np.ndarray
+    spec: dict,
+    weights: Arrays,
+    inputs: np.ndarray,
+    rounded: Callable[[np.ndarray], np.ndarray] = exact,
 ) -> tuple[np.ndarray, dict[str, Backward]]:
-    """Logits (batch, ..., classes), and for each node what carries the gradient back."""
+    """Logits (batch, ..., classes), and for each node what carries the gradient back.
+
+    What no later node reads is let go, but for what that keeps. `rounded` is what becomes of each output.
+    """
     values = {
         "input": inputs if spec["input"]["kind"] == "tokens" else np.asarray(inputs, np.float64)
     }
-    tape = {}
+    tape, last = {}, {name: node["name"] for node in spec["nodes"] for name in node["inputs"]}
     for node in spec["nodes"]:
         prefix = node["name"] + "/"
         own = {
             name[len(prefix) :]: array for name, array in weights.items() if name.startswith(prefix)
         }
         sources = [values[name] for name in node["inputs"]]
-        values[node["name"]], tape[node["name"]] = forward_of(node["op"])(node, own, *sources)
+        for name in set(node["inputs"]):
+            if last[name] == node["name"]:
+                del values[name]
+        result, tape[node["name"]] = forward_of(node["op"])(node, own, *sources)
+        values[node["name"]] = rounded(result)
     return values[spec["nodes"][-1]["name"]], tape
 
 
@@ -118,12 +134,18 @@ def loss_of(spec: dict) -> Callable[[np.ndarray, np.ndarray], tuple[float, np.nd
     return LOSSES[spec["loss"]].value
 
 
-def _backward(spec: dict, tape: dict[str, Backward], flowing: np.ndarray) -> Arrays:
+def backward(
+    spec: dict,
+    tape: dict[str, Backward],
+    flowing: np.ndarray,
+    rounded: Callable[[np.ndarray], np.ndarray] = exact,
+) -> Arrays:
+    """The gradient of every parameter from that of the logits; empties the tape of `forward` as it goes."""
     pending = {spec["nodes"][-1]["name"]: flowing}
     gradients = {}
     for node in reversed(spec["nodes"]):
-        to_inputs, to_own = tape[node["name"]](pending.pop(node["name"]))
+        to_inputs, to_own = tape.pop(node["name"])(pending.pop(node["name"]))
         gradients.update({f"{node['name']}/{role}": gradient for role, gradient in to_own.items()})
-        for name, gradient in zip(node["inputs"], to_inputs, strict=True):
+        for name, gradient in zip(node["inputs"], map(rounded, to_inputs), strict=True):
             pending[name] = pending[name] + gradient if name in pending else gradient
     return {parameter["name"]: gradients[parameter["name"]] for parameter in spec["parameters"]}

@@ -33,6 +33,7 @@ MARK_WORDS = {
     "throttled": "a CPU quota of a container or a batch system held it back while it was timed",
     "without AVX": "the framework's own compiled code multiplies in 128-bit registers: it was built without AVX",
     "reference BLAS": "matrix products by the reference BLAS, which is made for no processor in particular",
+    "proven narrow only": "held against the specification as a narrow network alone, not at the size that was timed",
     "few samples": "fewer than 6 samples of one process, so the interval is not one of 95 %",
 }
 

@@ -244,9 +244,11 @@ def _watch(
         for watch in watches:
             watch.look(worker.pid)
         resident, peak = processes.memory(worker.pid)
-        outcome.peak_memory_bytes = max(
-            filter(None, (outcome.peak_memory_bytes, peak)), default=None
-        )
+        # What comes after is for the proof, not for what is timed.
+        if not outcome.events.keys() & set(ENDS):
+            outcome.peak_memory_bytes = max(
+                filter(None, (outcome.peak_memory_bytes, peak)), default=None
+            )
         if resident > limit_bytes:
             # Pages that forked processes share are counted once, which takes longer.
             resident = processes.proportional_memory(worker.pid) or resident

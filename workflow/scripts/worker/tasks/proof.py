@@ -9,6 +9,7 @@ import: standard library and numpy. The job has masks (see `collect`) and output
 import numpy as np
 
 from .. import building, data
+from ..specification import at_rate, without_dropout
 from . import training
 
 # Batch normalisation needs several samples where the last maps are 2 x 2; more samples only add work.
@@ -24,19 +25,6 @@ CALLS = (1, 3, 1, 1, 1, 1, 1, 1)
 
 # Of a network that is trained on real images: the (epoch, steps before) at whose learning rates it is fed other data.
 FED = ((1, 0), (15, 500000), (25, 1000000))
-
-
-def at_rate(spec, rate):
-    """The specification trained by plain SGD at this rate: a step then shows the gradient itself."""
-    return dict(spec, optimiser={"name": "sgd", "learning_rate": rate})
-
-
-def without_dropout(spec):
-    """The specification with every dropout at a rate of 0."""
-    return dict(
-        spec,
-        nodes=[dict(node, rate=0.0) if node["op"] == "dropout" else node for node in spec["nodes"]],
-    )
 
 
 def run(loaded, job, emit):

@@ -5,14 +5,18 @@ Besides `ready`, events are
     warmup   steps, per_block, first_loss, first_seconds, seconds, steady, kernel
     sample   steps, seconds (per mini-batch)
     sampled  kernel: what the kernel counts of the whole machine, from which interference is seen
+    proven   loss, change: how far its own steps are from the reference (`worker.full_size`); seconds that a second
+             trainer took, and lacking: why there was none
     done     last_loss, late_seconds, peak_memory_bytes; of the samples: cpu_seconds, wall_seconds, waited_seconds
              (of all threads, for a CPU), involuntary_switches
 
-The job has sampling: {budget_seconds, precision, least_samples}. Plain Python that 3.6 can import.
+The job has sampling: {budget_seconds, precision, least_samples}, reference: the path of its file, and
+gradients: whether each gradient is shown. Plain Python that 3.6 can import.
 """
 
 import functools
 import operator
+import traceback
 
 from .. import building, timing
 from ..contract import NotEquivalent
@@ -26,18 +30,41 @@ FRESH_BYTES_PER_SECOND = 1e9
 
 
 def run(loaded, job, emit):
-    """Warms up, takes samples, and shows that the loss fell and that no work was left behind them."""
+    """Takes samples, and shows before and after them that these are steps of the network."""
+    steps = _Steps(building.build(loaded, job, job["spec"], emit))
+    # Numpy after the framework, which may want another one's libraries.
+    from .. import full_size
+
+    proof = full_size.Proof(job)
+    try:
+        done = _time(job, steps, proof, emit)
+        # What follows builds another trainer, which may need the memory of this one.
+        steps.trainer = None
+        if job.get("gradients"):
+            _hold_gradients(proof, loaded.adapter)
+    finally:
+        emit("proven", **proof.facts())
+    emit("done", **done)
+
+
+def _hold_gradients(proof, adapter):
+    """Some frameworks cannot build a second time in one process: what the first trainer showed is enough then."""
+    try:
+        proof.hold_gradients(adapter)
+    except NotEquivalent:
+        raise
+    except Exception as error:
+        traceback.print_exc()
+        proof.lacking = "{}: {}".format(type(error).__name__, " ".join(str(error).split())[:200])
+
+
+def _time(job, steps, proof, emit):
+    """Warms up, takes samples, and shows that the loss fell and that no work was left behind them; what `done` says."""
     clock, spec, sampling = building.clock, job["spec"], job["sampling"]
-    trainer = building.build(loaded, job, spec, emit)
-
-    def run_steps(steps):
-        loss = trainer.run(steps)
-        # A number that is computed when it is looked at would be computed outside of the timed region.
-        if not isinstance(loss, float):
-            raise NotEquivalent("the loss is a {} and not yet a number".format(type(loss).__name__))
-        return loss
-
-    warm = timing.warm_up(run_steps, clock, sampling["budget_seconds"])
+    warm = timing.warm_up(
+        steps, clock, sampling["budget_seconds"], lambda: proof.look(steps.trainer)
+    )
+    proof.hold_losses(steps.losses[: timing.ALONE])
     emit("warmup", kernel=kernel_counters(), **warm)
     usage = Usage(clock)
     blocks = []
@@ -47,7 +74,7 @@ def run(loaded, job, emit):
         emit("sample", steps=steps, seconds=seconds)
 
     last_loss = timing.sample(
-        run_steps,
+        steps,
         clock,
         warm["per_block"],
         sampling["budget_seconds"],
@@ -61,14 +88,25 @@ def run(loaded, job, emit):
         raise timing.Diverged(
             "the loss did not fall: {:.6g}, then {:.6g}".format(warm["first_loss"], last_loss)
         )
-    late = late_seconds(trainer, run_steps, spec, clock, warm["per_block"], median(blocks))
-    emit(
-        "done",
-        last_loss=last_loss,
-        late_seconds=late,
-        peak_memory_bytes=peak_memory(),
-        **used,
-    )
+    late = late_seconds(steps.trainer, steps, spec, clock, warm["per_block"], median(blocks))
+    done = dict(used, last_loss=last_loss, late_seconds=late, peak_memory_bytes=peak_memory())
+    proof.hold_steps(steps.trainer, steps.losses, warm["per_block"])
+    return done
+
+
+class _Steps(object):
+    """The trainer that is timed: a call takes so many steps. Keeps the loss of every call."""
+
+    def __init__(self, trainer):
+        self.trainer, self.losses = trainer, []
+
+    def __call__(self, steps):
+        loss = self.trainer.run(steps)
+        # A number that is computed when it is looked at would be computed outside of the timed region.
+        if not isinstance(loss, float):
+            raise NotEquivalent("the loss is a {} and not yet a number".format(type(loss).__name__))
+        self.losses.append(loss)
+        return loss
 
 
 def late_seconds(trainer, run, spec, clock, per_block, block_seconds):

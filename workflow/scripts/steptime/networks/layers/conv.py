@@ -31,16 +31,23 @@ def multiply_adds(node):
 
 def forward(node, own, x):
     """A matrix product of all windows, one a row, with all filters."""
-    padded = pad(x, node, 0.0)
-    seen = windows(padded, node)
-    batch, channels, height, width = seen.shape[:4]
-    columns = seen.transpose(0, 2, 3, 1, 4, 5).reshape(batch * height * width, -1)
+    padded = pad(x, node, 0.0) if node["padding"] else x
+    batch, channels, height, width = windows(padded, node).shape[:4]
+
+    def columns():
+        # Nine times the image for a kernel of 3: made twice, since to keep it takes more memory than the rest.
+        rows = windows(padded, node).transpose(0, 2, 3, 1, 4, 5)
+        return rows.reshape(batch * height * width, -1)
+
     filters = own["weight"].reshape(len(own["weight"]), -1)
-    y = columns @ filters.T + own.get("bias", 0.0)
+    y = columns() @ filters.T + own.get("bias", 0.0)
 
     def backward(dy):
         rows = np.moveaxis(dy, 1, -1).reshape(-1, len(filters))
-        gradients = {"weight": (rows.T @ columns).reshape(own["weight"].shape), "bias": rows.sum(0)}
+        gradients = {
+            "weight": (rows.T @ columns()).reshape(own["weight"].shape),
+            "bias": rows.sum(0),
+        }
         gradients = {role: gradients[role] for role in own}
         if node["inputs"] == ["input"]:
             # Nobody asks how the loss depends on the images, and the first windows are the largest.

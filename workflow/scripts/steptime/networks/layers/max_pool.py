@@ -14,11 +14,11 @@ def forward(node, own, x):
     padded = pad(x, node, -np.inf)
     seen = windows(padded, node)
     seen = seen.reshape(*seen.shape[:4], -1)
-    chosen = seen.argmax(-1)
+    chosen, extents = seen.argmax(-1), padded.shape
 
     def backward(dy):
-        pieces = dy[..., None] * (np.arange(seen.shape[-1]) == chosen[..., None])
-        return [fold(pieces, padded.shape, node)], {}
+        pieces = dy[..., None] * (np.arange(node["kernel"] ** 2) == chosen[..., None])
+        return [fold(pieces, extents, node)], {}
 
     return seen.max(-1), backward
 

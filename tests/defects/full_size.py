@@ -1,0 +1,161 @@
+"""Ways of training another network that begin above the size of the narrow proof, each planted in an adapter."""
+
+import numpy as np
+from defects.stand_in import RIGHT, Trainer
+
+from worker import data
+
+NARROW = 8  # the mini-batch of the narrow proof
+
+
+def rounded(values, bits):
+    """With so many bits of a significand."""
+    high = values * (2.0 ** (53 - bits) + 1)
+    return high - (high - values)
+
+
+def in_bits(bits, *names):
+    """Dense layers, those of these names or all, whose products take rounded numbers."""
+
+    def dense(node, own, x):
+        if len(x) <= NARROW or (names and node["name"] not in names):
+            return RIGHT["dense"](node, own, x)
+        own = {role: rounded(values, bits) for role, values in own.items()}
+        y, backward = RIGHT["dense"](node, own, rounded(x, bits))
+        return y, lambda dy: backward(rounded(dy, bits))
+
+    return with_operations(dense=dense)
+
+
+def with_operations(**operations):
+    """A trainer in which some operations are others."""
+    return type("Replaced", (Trainer,), {"operations": dict(RIGHT, **operations)})
+
+
+def without_class(node, own, x):
+    """The last layer gives a class that no label has no part in the softmax."""
+    y, backward = RIGHT["dense"](node, own, x)
+    if len(x) > NARROW and node["units"] == 20:
+        y[..., 19] = -1e9
+    return y, backward
+
+
+def truncated(node, own, x):
+    """An LSTM in which nothing flows back into its first step."""
+    y, backward = RIGHT["lstm"](node, own, x)
+
+    def shorter(dy):
+        (dx,), gradients = backward(dy)
+        if len(x) > NARROW:
+            dx[:, 0] = 0
+        return [dx], gradients
+
+    return y, shorter
+
+
+class OneLess(Trainer):
+    """Leaves out the last sample."""
+
+    def __init__(self, spec, weights, inputs, labels):
+        less = slice(None, -1 if len(labels) > NARROW else None)
+        super().__init__(spec, weights, inputs[less], labels[less])
+
+
+class OtherBatch(Trainer):
+    """Trains on a mini-batch that was left from another run."""
+
+    def __init__(self, spec, weights, inputs, labels):
+        if len(labels) > NARROW:
+            inputs, labels = data.synthetic_batch(spec, len(labels), data.BATCH_SEED + 1)
+        super().__init__(spec, weights, inputs, labels)
+
+
+def frozen(name):
+    """A trainer that leaves one parameter as it is."""
+
+    class Frozen(Trainer):
+        def update(self, taken):
+            kept = self.values[name]
+            super().update(taken)
+            if len(self.labels) > NARROW:
+                self.values[name] = kept
+
+    return Frozen
+
+
+def skipping(period):
+    """A trainer that leaves out each update of a period."""
+
+    class Skipping(Trainer):
+        steps = 0
+
+        def update(self, taken):
+            self.steps += 1
+            if self.steps % period or len(self.labels) <= NARROW:
+                super().update(taken)
+
+    return Skipping
+
+
+class Momentum(Trainer):
+    """Carries the last change on."""
+
+    push = None
+
+    def update(self, taken):
+        before = self.values
+        super().update(taken)
+        step = {name: self.values[name] - before[name] for name in before}
+        if self.push and len(self.labels) > NARROW:
+            step = {name: step[name] + np.float32(0.5) * self.push[name] for name in step}
+            self.values = {name: before[name] + step[name] for name in step}
+        self.push = step
+
+
+def keeping_first_product():
+    """A trainer that computes the product of the batch once, since the batch never changes."""
+
+    class Keeping(Trainer):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            kept = {}
+
+            def conv(node, own, x):
+                y, backward = RIGHT["conv"](node, own, x)
+                if node["inputs"] == ["input"] and len(x) > NARROW:
+                    y = kept.setdefault("y", y)
+                return y, backward
+
+            self.operations = dict(RIGHT, conv=conv)
+
+    return Keeping
+
+
+class StopsLate(Trainer):
+    """Begins to leave all updates out when the proof before the samples is over."""
+
+    steps = 0
+
+    def update(self, taken):
+        self.steps += 1
+        if self.steps <= 12:
+            super().update(taken)
+
+
+# {defect: (network, trainer, words of the refusal)}
+PLANTED = {
+    "bfloat16 products": ("fcn5", in_bits(8), "at full size"),
+    "TF32 in the first layer": ("fcn5", in_bits(11, "dense1"), "at full size"),
+    "TF32 in the last layer": ("fcn5", in_bits(11, "dense4"), "at full size"),
+    "one sample left out": ("fcn5", OneLess, "the first change of"),
+    "one class left out": ("fcn5", with_operations(dense=without_class), "the first change of"),
+    "one time step less": ("lstm32", with_operations(lstm=truncated), "the first change of"),
+    "a weight not trained": ("fcn5", frozen("dense1/weight"), "dense1/weight"),
+    "a bias not trained": ("alexnet", frozen("conv3/bias"), "conv3/bias"),
+    "every second update skipped": ("fcn5", skipping(2), "the loss of step 3"),
+    "every twentieth update skipped": ("fcn5", skipping(20), "no small parameter changes"),
+    "another batch": ("lstm32", OtherBatch, "the first change of"),
+    "momentum": ("fcn5", Momentum, "the loss of step 3"),
+    "first product kept": ("alexnet", keeping_first_product(), "the loss of step 2"),
+    "no update after a while": ("fcn5", StopsLate, "no small parameter changes"),
+}

@@ -1,0 +1,214 @@
+"""Computes what cells of a network and mini-batch are held against: some steps of it at full size, by the golden run.
+
+    python -m steptime prove.reference --job JSON --networks config/networks.yaml \
+        --reference results/references/N-bB.npz --log logs/references/N-bB.log
+
+All frameworks share it. Where it cannot be had, for want of memory or time, its file says why (`reason`), and cells are
+proven by their narrow network only. Read by `worker.full_size`.
+"""
+
+import argparse
+import json
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import yaml
+
+from steptime import networks, project
+from steptime.atomic import atomic_write
+from steptime.networks import optimisers
+from steptime.prove import golden
+from worker import data, sketch
+from worker.specification import at_rate, without_dropout
+
+STEPS = 3
+# ResNet-50 at 16 takes half a minute on two cores.
+LIMIT_SECONDS = 1800
+MEMORY_SHARE = 0.9
+# A gradient that is fainter than this beside the longest is not looked at.
+FAINT = 1e-6
+ROUNDING = 2.0**-24
+MOST_RATE = 2.0**20
+# Right frameworks stay below 2e-6 of a gradient's length; one layer in TF32 is above 2e-4 (benchmarks/proof).
+CHANGE = 3e-5
+# Noise may turn a sign in front of a ReLU, or make another value of a window the largest, and what follows differs by
+# more than any rounding. So a limit is no less than so many times what a significand of BITS does to the step: sums of
+# float32 err by some of its last three bits.
+BITS = 21
+NOISE_SHARE = 8.0
+
+Arrays = dict[str, Any]
+
+
+class OutOfTime(Exception):
+    """The time limit has passed."""
+
+
+def main() -> None:
+    """Command line. Exits with 0 when the file was written, with numbers or with a reason."""
+    parser = argparse.ArgumentParser(description="Compute a network's reference at full size.")
+    parser.add_argument("--job", required=True, type=json.loads, help="network and batch")
+    parser.add_argument("--networks", required=True, type=project.path)
+    for name in ("reference", "log"):
+        parser.add_argument(f"--{name}", required=True, type=Path)
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    job, began = options.job, time.monotonic()
+    catalogue = yaml.load(options.networks.read_text(), Loader=yaml.CSafeLoader)
+    content = attempt(networks.specify(job["network"], catalogue), job["batch"])
+    with atomic_write(options.reference) as file:
+        np.savez(file, **content)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    said = str(content["reason"]) or f"losses {content['losses'].tolist()}"
+    options.log.parent.mkdir(parents=True, exist_ok=True)
+    options.log.write_text(f"{said}\n{time.monotonic() - began:.1f} s, {peak:.1f} GiB\n")
+    if content["reason"]:
+        title = f"{job['network']}, batch {job['batch']}"
+        print(f"    {title} is proven narrow only: {said}", file=sys.stderr)
+
+
+def attempt(spec: dict[str, Any], batch: int, seconds: float = LIMIT_SECONDS) -> Arrays:
+    """The reference, or the reason why there is none within this time and the memory of this machine."""
+    memory = psutil.virtual_memory().total / 2**30 * MEMORY_SHARE
+
+    def stop(*_: Any) -> None:
+        raise OutOfTime(f"its reference took more than {seconds:g} s")
+
+    signal.signal(signal.SIGALRM, stop)
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (int(memory * 2**30), before[1]))
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        return compute(spec, batch)
+    except MemoryError:
+        return {"reason": np.array(f"its reference needs more than {memory:.0f} GiB")}
+    except OutOfTime as error:
+        return {"reason": np.array(str(error))}
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def compute(spec: dict[str, Any], batch: int) -> Arrays:
+    """What `worker.full_size.Reference` reads; parameters are in the order of the specification.
+
+    `losses`, `spreads` (STEPS): of the first steps at the specification's rate, and how far noise may take them.
+    `rate`, `next_loss`, `next_spread`: a rate at which a step shows every gradient, and the loss after such a step.
+    `norms`, `limits`, `blurs` (parameters), `projections` (parameters, 16), `entries` (of all, end to end): sketches of
+    the first gradients, how far off they may be as a share of their norm, and the part of its norm that float32 weights
+    take from a change at a rate of 1. `middle`: how far off the median of them may be. `dropout`: 1 where the network
+    has some, which is off in all of this.
+    """
+    still = without_dropout(spec)
+    start = {name: values.astype(np.float64) for name, values in data.start_values(spec)}
+    inputs, labels = data.synthetic_batch(spec, batch)
+    loss, gradients = _step(still, start, inputs, labels)
+    sketches = _sketches(gradients)
+    norms = np.array([found.norm for found in sketches])
+    driven = norms > FAINT * norms.max()
+    sizes = np.array([np.linalg.norm(start[name]) for name in gradients])
+    blurs = ROUNDING * sizes / np.where(driven, norms, np.inf)
+    rate = min(MOST_RATE, 2.0 ** np.ceil(np.log2(blurs.max() / sketch.READING)))
+    rate = max(rate, spec["optimiser"]["learning_rate"])
+    next_loss = _loss_after(still, start, gradients, rate, inputs, labels)
+    losses = [loss, *_later(still, start, gradients, inputs, labels)]
+    del gradients
+    rough, gradients = _step(still, start, inputs, labels, _coarse)
+    spreads = [NOISE_SHARE * abs(rough - loss)]
+    own_rate = spec["optimiser"]["learning_rate"]
+    if spec["optimiser"]["name"] == "sgd":
+        # After two steps it has mostly doubled.
+        rough = _loss_after(still, start, gradients, own_rate, inputs, labels)
+        spreads += [step * NOISE_SHARE * abs(rough - losses[1]) for step in range(1, STEPS)]
+    else:
+        spreads += [0.0] * (STEPS - 1)
+    rough = _loss_after(still, start, gradients, rate, inputs, labels)
+    next_spread = NOISE_SHARE * abs(rough - next_loss)
+    off = [
+        sketch.distance(one, other, sketch.count_entries(values.shape)[1])
+        for one, other, values in zip(
+            _sketches(gradients), sketches, gradients.values(), strict=True
+        )
+    ]
+    off = np.array(off)[driven]
+    # Which parameters a turned sign reaches is chance: any may be as far off as the farthest, but not half of them.
+    limits = np.full(len(norms), max(CHANGE, NOISE_SHARE * off.max()))
+    middle = max(CHANGE, NOISE_SHARE * float(np.median(off)))
+    limits[~driven] = np.inf
+    return _narrowed(
+        reason=np.array(""),
+        losses=np.array(losses),
+        spreads=np.array(spreads),
+        rate=np.array(rate),
+        next_loss=np.array(next_loss),
+        next_spread=np.array(next_spread),
+        norms=norms,
+        limits=limits,
+        middle=np.array(middle),
+        blurs=blurs,
+        projections=np.array([found.projections for found in sketches]),
+        entries=np.concatenate([found.entries for found in sketches]),
+        dropout=np.array(int(any(node["op"] == "dropout" for node in spec["nodes"]))),
+    )
+
+
+def _step(spec, weights, inputs, labels, rounded=golden.exact):
+    """Loss and gradients."""
+    logits, tape = golden.forward(spec, weights, inputs, rounded)
+    loss, flowing = golden.loss_of(spec)(logits, labels)
+    return float(loss), golden.backward(spec, tape, flowing, rounded)
+
+
+def _loss_after(spec, weights, gradients, rate, inputs, labels):
+    """The loss after one plain step at a rate; NaN where it says nothing any more."""
+    with np.errstate(all="ignore"):
+        moved = optimisers.update(at_rate(spec, rate)["optimiser"], weights, gradients, {})
+        loss = float(golden.loss_of(spec)(golden.forward(spec, moved, inputs)[0], labels)[0])
+    return loss if np.isfinite(loss) else np.nan
+
+
+def _later(spec, weights, gradients, inputs, labels):
+    """The losses of the second step and those after it, at the specification's rate, as STEPS has it."""
+    state: optimisers.State = {}
+    for step in range(1, STEPS):
+        weights = optimisers.update(spec["optimiser"], weights, gradients, state)
+        if step == STEPS - 1:
+            yield float(golden.loss_of(spec)(golden.forward(spec, weights, inputs)[0], labels)[0])
+        else:
+            loss, gradients = _step(spec, weights, inputs, labels)
+            yield loss
+
+
+def _sketches(gradients):
+    return [
+        sketch.take(name, values.shape, sketch.pieces(values)) for name, values in gradients.items()
+    ]
+
+
+def _coarse(values):
+    """Rounded to BITS (Dekker 1971, "A floating-point technique for extending the available precision")."""
+    high = np.asarray(values) * (2.0 ** (53 - BITS) + 1)
+    return high - (high - values)
+
+
+def _narrowed(**content: np.ndarray) -> Arrays:
+    """Rounded, so that the same numbers on another machine, in another order of sums, are mostly the same file."""
+    wide = ("losses", "next_loss", "rate")
+    return {
+        name: np.round(values, 9)
+        if name in wide
+        else values.astype(np.float32)
+        if values.dtype == np.float64
+        else values
+        for name, values in content.items()
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""An array in a few hundred numbers, by which another one like it can be held: its norm, random projections, entries.
+
+Used on both sides of a proof at full size. Plain Python that 3.6 can import: standard library and numpy.
+"""
+
+import zlib
+
+import numpy as np
+
+SEED = 1123
+PERIOD = 2**20
+PROJECTIONS = 16
+ENTRIES = 256
+# Vectors are kept whole: a class that is left out is one entry of the last bias.
+VECTOR = 2**15
+# Gradients are read off float32 weights to this part of their length: so high is the rate of the step that shows them.
+READING = 4e-6
+# Entries that were drawn where an array is nearly 0 are held to this part of what entries are like.
+LEAST = 0.1
+
+
+class Sketch(object):
+    """`norm`; `projections` (PROJECTIONS), each the sum of every sixteenth entry under random signs; `entries`.
+
+    The squares of the projections of a difference sum, in the mean, to the square of its norm.
+    """
+
+    def __init__(self, norm, projections, entries):
+        self.norm, self.projections, self.entries = float(norm), projections, entries
+
+
+def take(name, shape, parts):
+    """The sketch of an array that comes flat in `parts`: float64, PERIOD values each, the last one shorter."""
+    wanted, signs = _positions(name, shape), _signs()
+    squares, projections, entries, start = 0.0, np.zeros(PROJECTIONS), [], 0
+    for number, part in enumerate(parts):
+        # Other signs for each part: what repeats itself must not cancel.
+        shift = number * 7919 % PERIOD
+        signed = part * signs[shift : shift + len(part)]
+        end = len(part) // PROJECTIONS * PROJECTIONS
+        projections += signed[:end].reshape(-1, PROJECTIONS).sum(0)
+        projections[: len(part) - end] += signed[end:]
+        squares += part.dot(part)
+        inside = wanted[(wanted >= start) & (wanted < start + len(part))]
+        entries.append(part[inside - start])
+        start += len(part)
+    return Sketch(np.sqrt(squares), projections, np.concatenate(entries))
+
+
+def distance(found, true, share):
+    """How far a sketch is from the true one, as a share of the norm: by its projections, its norm and its entries.
+
+    `share` is that of the entries that are kept.
+    """
+    size = max(true.norm, 1e-300)
+    apart = np.linalg.norm(found.projections - true.projections) / size
+    longer = abs(found.norm - true.norm) / size
+    off = np.linalg.norm(found.entries - true.entries)
+    off /= max(np.linalg.norm(true.entries), LEAST * size * np.sqrt(share))
+    return float(max(apart, longer, off))
+
+
+def pieces(values, other=None, scale=1.0):
+    """Parts for `take` of an array, or of its difference from another one of its shape, times `scale`."""
+    values = values.ravel()
+    other = None if other is None else other.ravel()
+    for start in range(0, values.size, PERIOD):
+        part = values[start : start + PERIOD].astype(np.float64)
+        yield part if other is None else (part - other[start : start + PERIOD]) * scale
+
+
+def count_entries(shape):
+    """How many entries a sketch of an array of this shape keeps, and what share of all that is."""
+    count = len(_positions("", shape))
+    return count, count / max(1.0, float(np.prod(shape, dtype=np.int64)))
+
+
+def _positions(name, shape):
+    """Where the entries that are kept stand, in ascending order."""
+    size = int(np.prod(shape, dtype=np.int64))
+    if size <= ENTRIES or (len(shape) == 1 and size <= VECTOR):
+        return np.arange(size)
+    random = np.random.RandomState(zlib.crc32(name.encode()) & 0xFFFFFFFF)
+    # One of each stretch, so that their number is the same for every name.
+    edges = np.linspace(0, size, ENTRIES + 1).astype(np.int64)
+    return edges[:-1] + (random.uniform(size=ENTRIES) * np.diff(edges)).astype(np.int64)
+
+
+def _signs():
+    return 2.0 * np.random.RandomState(SEED).randint(0, 2, 2 * PERIOD) - 1.0
