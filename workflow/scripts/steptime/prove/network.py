@@ -22,6 +22,7 @@ from steptime.cells.measure import MEMORY_SHARE, fill
 from steptime.environments import interpreter
 from steptime.plan import clock
 from steptime.prove import compare, golden, training
+from steptime.say import say
 from steptime.supervisor.supervise import run_worker
 from worker.tasks.proof import BATCH
 
@@ -54,11 +55,11 @@ def main() -> None:
     _write(options.proof, facts | verdict)
     for made in (options.details, options.proof):
         clock.not_before(made, [options.manifest])
-    if verdict["status"] != "ok":
-        title = f"{job['environment']} {job['mode']}, {job['network']}"
-        print(
-            f"    {title} is not timed: {verdict['status']}: {verdict['reason']}", file=sys.stderr
-        )
+    title = f"{job['environment']} {job['mode']}, {job['network']}"
+    if verdict["status"] == "ok":
+        say(f"    {title}: proven")
+    else:
+        say(f"    {title} is not timed: {verdict['status']}: {verdict['reason']}")
 
 
 def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> tuple[dict, dict]:

@@ -24,6 +24,7 @@ from steptime import networks, project
 from steptime.atomic import atomic_write
 from steptime.networks import optimisers
 from steptime.prove import golden
+from steptime.say import say
 from worker import data, sketch
 from worker.specification import at_rate, without_dropout
 
@@ -35,7 +36,7 @@ MEMORY_SHARE = 0.9
 FAINT = 1e-6
 ROUNDING = 2.0**-24
 MOST_RATE = 2.0**20
-# Right frameworks stay below 2e-6 of a gradient's length; one layer in TF32 is above 2e-4 (benchmarks/proof).
+# Right frameworks stay below 2e-6 of a gradient's length; one layer in TF32 is above 2e-4 (benchmarks/full_size).
 CHANGE = 3e-5
 # Noise may turn a sign in front of a ReLU, or make another value of a window the largest, and what follows differs by
 # more than any rounding. So a limit is no less than so many times what a significand of BITS does to the step: sums of
@@ -60,6 +61,7 @@ def main() -> None:
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     job, began = options.job, time.monotonic()
+    say(f"computing what {job['network']} at mini-batch {job['batch']} is held against")
     catalogue = yaml.load(options.networks.read_text(), Loader=yaml.CSafeLoader)
     content = attempt(networks.specify(job["network"], catalogue), job["batch"])
     with atomic_write(options.reference) as file:
