@@ -81,7 +81,7 @@ def rows_of(environment, framework, version, network, threads, batch, outcome):
 def inputs(tmp_path):
     """A function that gives the inputs of an artefact, made of CELLS or of others."""
 
-    def make(artefact, cells=CELLS):
+    def make(artefact, cells=CELLS, **others):
         table = pa.Table.from_pandas(
             pd.DataFrame([row for cell in cells for row in rows_of(*cell)])
         )
@@ -97,7 +97,7 @@ def inputs(tmp_path):
             "frameworks": ROOT / "resources" / "papers" / "frameworks.yaml",
             "networks": ROOT / "config" / "networks.yaml",
         }
-        files = {word: [str(path)] for word, path in files.items()}
+        files = {word: [str(path)] for word, path in (files | others).items()}
         return Inputs(f"shi2016_{artefact}", files, {})
 
     return make
@@ -184,6 +184,27 @@ def test_the_figure_names_what_it_could_not_draw(inputs, tmp_path):
     words = " ".join(re.findall(r">([^<>]+)</text>", drawing))
     assert "PyTorch 2.13.0 at 16 (out of memory: killed at 23 GiB)" in words
     assert "this machine has no GPU; the paper's figure shows GPUs" in words.replace("&apos;", "'")
+
+
+def test_a_figure_of_a_paper_without_gpus_speaks_of_none(inputs, tmp_path):
+    lines = (SHI2016 / "table4.csv").read_text().splitlines(keepends=True)
+    on_cpu = tmp_path / "on_cpu.csv"
+    on_cpu.write_text("".join([lines[0], *[line for line in lines if ",desktop-cpu," in line]]))
+    inputs("fig1a", printed=on_cpu).write(tmp_path)
+    drawing = (tmp_path / "figures/shi2016_fig1a.svg").read_text()
+    words = " ".join(re.findall(r">([^<>]+)</text>", drawing))
+    assert "FCN-5" in words and "GPU" not in words and "flatten" not in words
+
+
+@pytest.mark.parametrize(
+    "name, right, wrong", [("platform", "gtx980", "gtx981"), ("network", "fcn5", "fcn55")]
+)
+def test_a_printed_time_of_an_unknown_place_is_refused(inputs, tmp_path, name, right, wrong):
+    text = (SHI2016 / "table4.csv").read_text()
+    mistaken = tmp_path / "mistaken.csv"
+    mistaken.write_text(text.replace(f",{right},", f",{wrong},"))
+    with pytest.raises(InputError, match=f"times of the {name} '{wrong}', which is unknown"):
+        inputs("table4", printed=mistaken).write(tmp_path)
 
 
 def test_every_difference_of_table2_is_explained(inputs):

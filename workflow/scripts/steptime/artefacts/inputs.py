@@ -95,7 +95,24 @@ class Inputs:
         """What the paper printed; no rows where the entry does not ask for it."""
         if not self.has("printed"):
             return pd.DataFrame(columns=["network", "framework", "platform", "number"])
-        return read_printed(self.paths("printed")[0])
+        printed = read_printed(self.paths("printed")[0])
+        self._check_places(printed)
+        return printed
+
+    def _check_places(self, printed: pd.DataFrame) -> None:
+        """Raises InputError at a time of a machine or a network that neither the paper nor the project tells of."""
+        times = printed[printed["unit"] == "s"]
+        known = {
+            "platform": (self.catalogue.get("platforms", {}), "platforms"),
+            "network": (self.networks | self.catalogue.get("labels", {}), "labels"),
+        }
+        for column, (names, key) in known.items():
+            unknown = [name for name in times[column].unique() if name and name not in names]
+            if unknown:
+                raise InputError(
+                    f"{self._files['printed'][0]} has times of the {column} '{unknown[0]}', which is "
+                    f"unknown: correct it, or add it to '{key}' of {self._files['catalogue'][0]}."
+                )
 
     @cached_property
     def frameworks(self) -> Frameworks:

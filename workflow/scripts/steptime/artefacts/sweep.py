@@ -45,7 +45,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The data behind the figure (COLUMNS; seconds per mini-batch) and the figure itself.
 
     The paper gives its figure as a picture only, so its numbers are those of its table at one mini-batch
-    size, GPUs alone.
+    size, GPUs alone; of a paper without a GPU it shows nothing.
     """
     measured, printed, paper = inputs.measured, inputs.printed, inputs.catalogue
     frameworks, networks, artefact = inputs.frameworks, inputs.networks, inputs.entry
@@ -65,7 +65,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         if with_paper:
             handles += _draw_theirs(axes, theirs, paper, frameworks)
         title = f"{networks[artefact['network']]['label']}: time per mini-batch"
-        figures.headings(axes, title, _platforms(measured, ours))
+        figures.headings(axes, title, _platforms(measured, ours, len(theirs) > 0))
         axes.legend(
             handles=handles, loc="upper left", bbox_to_anchor=(1.02, 1.02), labelspacing=0.7
         )
@@ -102,7 +102,8 @@ def _theirs(
             "network": network,
             "variant": "",
             "framework": row["framework"],
-            "label": f"{frameworks[row['framework']].label} {paper['versions'][row['framework']]}",
+            "label": f"{frameworks[row['framework']].label} "
+            f"{paper['versions'].get(row['framework'], '')}".strip(),
             "platform": row["platform"],
             "device": "gpu",
             "devices": 1,
@@ -224,7 +225,7 @@ def _notes(
             f"Outlined: {table_place} of {paper['short']}, at mini-batch {theirs['batch'].iloc[0]}, set side by "
             f"side; their {figure_place} is a picture without numbers."
         )
-    else:
+    elif len(theirs):
         notes.append(
             f"{table_place} of {paper['short']} is left out: its numbers would flatten our lines."
         )
@@ -234,8 +235,8 @@ def _notes(
     return [lines, *notes, raw_data(measured)]
 
 
-def _platforms(measured: Measured, ours: pd.DataFrame) -> list[str]:
-    """For each platform: its machine, its threads, and that it is no GPU, as the paper's figure shows."""
+def _platforms(measured: Measured, ours: pd.DataFrame, theirs_on_gpus: bool) -> list[str]:
+    """For each platform: its machine, its threads, and that it is no GPU, where the paper shows GPUs."""
     lines = []
     for platform, machine in measured.platforms.items():
         rows = ours[ours["platform"] == platform]
@@ -249,9 +250,9 @@ def _platforms(measured: Measured, ours: pd.DataFrame) -> list[str]:
                 f"{', '.join(map(str, counts))} {'thread' if counts == [1] else 'threads'}"
             )
         text = "on " + ", ".join(part for part in parts if part)
-        if not on_gpu and not gpus:
+        if theirs_on_gpus and not on_gpu and not gpus:
             text += ": this machine has no GPU; the paper's figure shows GPUs"
-        elif not on_gpu:
+        elif theirs_on_gpus and not on_gpu:
             text += "; the paper's figure shows GPUs"
         lines.append(text)
     return lines
