@@ -95,15 +95,22 @@ def test_parameters_find_their_way_back(adapter, network):
             assert np.array_equal(back, value), name
 
 
-def test_an_arranged_network_computes_what_the_neutral_one_does():
+@pytest.mark.parametrize("between", [False, True])
+def test_an_arranged_network_computes_what_the_neutral_one_does(between):
     spec = networks.specify("alexnet", CATALOGUE, narrow=True)
+    node, flat = (
+        next(node for node in spec["nodes"] if node["op"] == op) for op in ("dense", "flatten")
+    )
+    if between:
+        # Of a layer kind that the worker was never told of.
+        new = dict(flat, name="new1", op="new", inputs=[flat["name"]], in_shape=flat["shape"])
+        spec["nodes"].insert(spec["nodes"].index(node), new)
+        node["inputs"] = ["new1"]
     layout = Layout(spec, {"images": "channels last", "dense": "units first"})
     images, _ = data.synthetic_batch(spec, 2)
     assert np.array_equal(layout.inputs(images), np.moveaxis(images, 1, -1))
     # The weight behind the flattened images, whose inputs stand in another order then.
-    node = next(node for node in spec["nodes"] if node["op"] == "dense")
-    shape = next(n["in_shape"] for n in spec["nodes"] if n["op"] == "flatten")
-    maps = np.random.default_rng(0).random((2, *shape), np.float32)
+    maps = np.random.default_rng(0).random((2, *flat["in_shape"]), np.float32)
     weight = data.initial_weights(spec)[f"{node['name']}/weight"]
     turned = layout.enter(f"{node['name']}/weight", weight)
     rows = np.moveaxis(maps, 1, -1).reshape(2, -1)

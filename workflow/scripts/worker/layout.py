@@ -16,8 +16,6 @@ Plain Python that 3.6 can import: standard library and numpy.
 import numpy as np
 
 GATES = "ifgo"
-# Operations whose features stand where those of their input stand.
-_KEEPS_PLACES = ("relu", "sigmoid", "dropout", "add")
 
 
 class Layout(object):
@@ -102,10 +100,12 @@ def _ordered(value, order):
 
 def _flattened_images(spec):
     """{node: shape of the image} of nodes whose features are those of an image that was flattened."""
+    weighted = {parameter["name"].split("/")[0] for parameter in spec["parameters"]}
     images = {}
     for node in spec["nodes"]:
         if node["op"] == "flatten":
             images[node["name"]] = node["in_shape"]
-        elif node["op"] in _KEEPS_PLACES:
+        # What has no weights and changes no shape leaves the features in their places.
+        elif node["name"] not in weighted and node["shape"] == node["in_shape"]:
             images[node["name"]] = images.get(node["inputs"][0])
     return images
