@@ -99,17 +99,6 @@ def test_a_clock_that_was_set_back_costs_no_cell(new_checkout):
     assert "cell 1 of" not in again.stdout, again.stdout
 
 
-def test_nobody_reads_what_a_run_prints(new_checkout):
-    """As in `make 2>&1 | head -1`."""
-    checkout = new_checkout("faults")
-    chosen(checkout, "good", 60)
-    running = checkout.start(*TABLE)
-    running.stdout.readline()
-    running.stdout.close()
-    running.wait(timeout=300)
-    assert set(checkout.shards()) == {GOOD}
-
-
 def test_cells_of_two_runs_are_never_side_by_side(new_checkout):
     checkouts = [new_checkout("faults"), new_checkout("faults")]
     for checkout in checkouts:
