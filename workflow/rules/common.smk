@@ -171,14 +171,17 @@ def cell_of(wildcards):
     return PLAN.cells[key]
 
 
-def measuring_job(wildcards):
-    """All that decides the number of a cell, as JSON: the cell, its framework's settings and what is asked of it."""
-    cell = cell_of(wildcards)
+def job_of(cell):
+    """All that decides the number of a cell: the cell, its framework's settings and what is asked of it."""
     facts = tasks.job_of(CONFIGURATION, cell) | framework_facts(
         cell.environment, cell.network, cell.task
     )
-    facts["network_digest"] = network_digest(cell.network)
-    return json.dumps(facts, sort_keys=True)
+    return facts | {"network_digest": network_digest(cell.network)}
+
+
+def measuring_job(wildcards):
+    """The job of the cell that a rule's wildcards name, as JSON."""
+    return json.dumps(job_of(cell_of(wildcards)), sort_keys=True)
 
 
 @cache
@@ -196,15 +199,26 @@ def manifest_of_proof(wildcards):
     return ancient(path) if is_adopted_proof(wildcards.environment, name) else path
 
 
+def proof_path(cell):
+    """The proof that a cell stands on."""
+    return f"results/proofs/{cell.environment}.{cell.mode}-{cell.network}.json"
+
+
 def needed_by_cell(wildcards):
     """What a cell is measured with; marked as old where its shard was copied together with it, whatever time it bears."""
     cell = cell_of(wildcards)
     digest = environment_digest(cell.environment)
     copied = is_main_process() and adopt.knows_shard(cell, digest)
     mark = ancient if copied else str
+    # What a stricter proof refuses is refused where rows are merged.
+    stays = copied or (
+        is_main_process()
+        and adopt.outlives_proof(cell, proof_digest(cell.network), lambda: job_of(cell))
+    )
+    judged = ancient if stays else str
     files = {
         "manifest": mark(f"results/environments/{cell.environment}.json"),
-        "proof": mark(f"results/proofs/{cell.environment}.{cell.mode}-{cell.network}.json"),
+        "proof": judged(proof_path(cell)),
     }
     # One function for all of them: to call one takes Snakemake longer than all that it does here.
     splits = ("train", "test") if cell.dataset else ()
@@ -252,6 +266,14 @@ def shards_of(wildcards):
             f"add one of {', '.join(selected)} to the grid's networks."
         )
     return shards_at_hand(keys)
+
+
+def proofs_of(wildcards):
+    """The proofs that the cells of an artefact stand on, as far as they lie here: one may refuse what was measured before it."""
+    cells = map(PLAN.cells.get, PLAN.artefacts.get(wildcards.artefact, []))
+    return list(
+        dict.fromkeys(proof_path(cell) for cell in cells if ELSEWHERE.get(cell.platform) is None)
+    )
 
 
 def begin_run():

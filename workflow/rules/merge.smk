@@ -9,6 +9,7 @@ rule merge_cells:
     """Put the shards of one artefact into one file."""
     input:
         shards=shards_of,
+        proofs=proofs_of,
     output:
         "results/merged/{artefact}.parquet",
     log:

@@ -9,6 +9,7 @@ rules say of such inputs that their time does not count.
 import json
 import math
 import os
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from steptime.datasets import DatasetError, sums
 from steptime.plan import digests
 from steptime.plan.cell import Cell, shard_path
+from steptime.records import Job
 
 
 def knows_shard(cell: Cell, pins_digest: str, results: Path = Path("results")) -> bool:
@@ -43,6 +45,22 @@ def knows_shard(cell: Cell, pins_digest: str, results: Path = Path("results")) -
         and _is_of(_json(proof), _json(manifest))
         and _was_measured_with(Path(path), _json(proof), images, references)
     )
+
+
+def outlives_proof(
+    cell: Cell, proof_digest: str, job: Callable[[], Job], results: Path = Path("results")
+) -> bool:
+    """Whether only the proof of a measured cell is to be made again: another proof may judge it, and times nothing.
+
+    Such a cell is newer than a proof that passed, which other code made than that of `proof_digest`, and was measured
+    as `job` asks. Snakemake looks for no other reason to run a job where one of its inputs is made again.
+    """
+    path = shard_path(cell.key, str(results))
+    made = results / "proofs" / f"{cell.environment}.{cell.mode}-{cell.network}.json"
+    proof = _json(made)
+    if proof.get("status") != "ok" or proof.get("proof_digest") == proof_digest:
+        return False
+    return _age(made) <= _age(path) < math.inf and _was_measured_by(Path(path), job())
 
 
 def knows_proof(
@@ -91,6 +109,18 @@ def _is_of(proof: dict[str, Any], manifest: dict[str, Any]) -> bool:
     return proof.get("environment_digest") == manifest.get("digest") and installed == (
         proof.get("status") != "install_failed"
     )
+
+
+def _was_measured_by(path: Path, job: Job) -> bool:
+    from steptime.cells import shard
+
+    try:
+        row, *_ = shard.read_parts(path)
+    except shard.ShardError:
+        return False
+    asked = {name: job[name] for name in ("network_digest", "worker_digest")}
+    asked["sampling_digest"] = digests.digest(job["asked"])
+    return all(row[name] == value for name, value in asked.items())
 
 
 def _was_measured_with(

@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ def merge(keys: list[str], missing: list[str] | None = None) -> pa.Table:
     rows, tables = [], []
     values_of = itemgetter(*constant)
     for key, row, table, footer in read(keys):
-        rows.append(values_of(row))
+        rows.append(values_of(judged(key, row)))
         tables.append(table)
         _gather(known, key, row, footer)
     of_row = pa.array(np.repeat(np.arange(len(rows)), [len(table) for table in tables]))
@@ -77,6 +78,24 @@ def merge(keys: list[str], missing: list[str] | None = None) -> pa.Table:
     merged |= dict(zip(together.column_names, together.columns, strict=True))
     described = json.dumps(known | {"missing": missing or []}).encode()
     return pa.table(merged, schema=schema.with_metadata({shard.FOOTER: described}))
+
+
+def judged(key: str, row: dict[str, Any]) -> dict[str, Any]:
+    """A row as the proof at hand judges it: a stricter one refuses what was measured before it."""
+    cell = axes_of(key)
+    proof = _proof("{environment}.{mode}-{network}".format_map(cell))
+    refused = (
+        row["status"] == "ok"
+        and proof.get("status") == "not_equivalent"
+        and proof["environment_digest"] == row["environment_digest"]
+    )
+    return row | {name: proof[name] for name in ("status", "reason")} if refused else row
+
+
+@cache
+def _proof(name: str) -> dict[str, Any]:
+    path = Path(f"results/proofs/{name}.json")
+    return json.loads(path.read_text()) if path.exists() else {}
 
 
 def _gather(known: dict[str, Any], key: str, row: dict[str, Any], footer: dict[str, Any]) -> None:
