@@ -7,6 +7,7 @@ tiny one is timed. The exit status is 1 where something is wrong; what is missin
 """
 
 import argparse
+import json
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -15,9 +16,9 @@ from typing import Any
 
 from rich.console import Console
 
-from steptime import machine, networks
+from steptime import machine, networks, project
 from steptime.cells.measure import fill
-from steptime.environments import every, interpreter
+from steptime.environments import every, interpreter, pins, prepare
 from steptime.networks.layers import LAYERS
 from steptime.plan import configuration
 from steptime.prove import network
@@ -43,7 +44,7 @@ def main() -> None:
         entry = loaded.entry_of(environment)
     except (configuration.ConfigurationError, contract.Unsupported) as error:
         sys.exit(f"{error}.".replace("..", "."))
-    _make(environment)
+    _make(environment, entry.get("prepare", ""))
     job = {
         "environment": environment,
         "adapter": options.adapter,
@@ -145,9 +146,18 @@ def _environment_of(loaded: configuration.Configuration, adapter: str) -> str:
     )
 
 
-def _make(environment: str) -> None:
-    """Makes an environment where it does not stand; ends the program with the reason where it cannot be."""
-    if (interpreter.folder(environment) / "bin/python").exists():
+def _make(environment: str, step: str) -> None:
+    """Makes an environment where it does not stand as its pins say; ends the program with the reason if it cannot be.
+
+    `step` is the name of the step that prepares it, '' for none.
+    """
+    made = every.manifest(environment)
+    asked = pins.digest(
+        pins.load(project.ROOT / f"envs/{environment}.yaml", step), prepare.digest(step)
+    )
+    stands = (interpreter.folder(environment) / "bin/python").exists()
+    # One that was made for another checkout has no manifest here.
+    if stands and (not made.exists() or json.loads(made.read_text())["digest"] == asked):
         return
     code, printed = every.make([environment], "1", Console(stderr=True))
     state = every.describe(environment)
