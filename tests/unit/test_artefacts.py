@@ -277,6 +277,7 @@ def test_every_artefact_is_made_whatever_failed(tmp_path, timed):
         "framework",
         "device",
         "energy_joules",
+        "host_energy_joules",
         "steps",
         "flops_per_step",
         "import_seconds",

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 USED = {"cpu_seconds": 0.5, "wall_seconds": 0.5, "waited_seconds": 0.0, "involuntary_switches": 1}
 READY = {"parameters": 5, "import_seconds": 1.0, "build_seconds": 2.0, "versions": {}}
 EPOCH = {"epoch": 1, "steps": 9, "seconds": 4.0, "cpu_seconds": 3.0, "accuracy": 0.99}
+PART = {"part": "2 x 2 by 2 x 2", "role": "forward", "flops": 16, "error": 1e-7, "cpus": 1.0}
 SAID = {
     "step": [
         {"event": "ready", **READY},
@@ -34,6 +36,14 @@ SAID = {
         {"event": "trained", "stopped": "accuracy", "kernel": kernel_counters()},
         {"event": "done", **USED},
     ],
+    "products": [
+        {"event": "ready", "import_seconds": 1.0, "versions": {}},
+        {"event": "warmup", "kernel": kernel_counters()},
+        {"event": "part", **PART, "way": "NN", "samples": [[2, 0.5], [2, 0.25]], "lacking": ""},
+        {"event": "part", **PART, "way": "NT", "samples": [], "lacking": "there is none"},
+        {"event": "sampled", "kernel": kernel_counters()},
+        {"event": "done", **USED},
+    ],
 }
 WORKER = """#!{python}
 import json, os, sys
@@ -47,6 +57,7 @@ for event in json.loads({said!r}):
 def run(tmp_path):
     """Runs the program for the first cell of a task; gives what it printed, the worker's job, and the shard's path."""
     loaded = configuration.load(ROOT, {"grid": "quick"})
+    loaded = replace(loaded, grid=loaded.grid | {"parts": {"products": ["fcn5"]}})
     (tmp_path / "made.json").write_text(
         json.dumps({"status": "ok", "digest": "d", "proof_id": "p", "proof_digest": "pd"})
     )
@@ -104,3 +115,24 @@ def test_a_training_is_fed_with_images_and_its_shard_has_its_epochs(run):
     assert (row["seed"], row["stopped"], row["cpu_seconds"]) == (2018, "accuracy", 3.0)
     assert row["timed_region"].startswith("feed,copy,") and row["first_step_seconds"] is None
     assert "resources" in shard.read(path)[1]
+
+
+def test_single_operations_have_a_row_for_each_sample_and_one_for_what_is_lacking(run):
+    said, job, path = run("products")
+    assert "products of fcn5, batch 64" in said and "1 of 2 operations timed" in said
+    assert job["task"] == "products" and job["sampling"]["budget_seconds"] == 1.5
+    rows = shard.read(path)[0].to_pylist()
+    assert [(row["way"], row["sample"], row["seconds"]) for row in rows] == [
+        ("NN", 1, 0.5),
+        ("NN", 2, 0.25),
+        ("NT", None, None),
+    ]
+    assert rows[2]["lacking"] == "there is none" and rows[0]["flops"] == 16
+    assert rows[0]["timed_region"] == "operation,sync"
+    told = subprocess.run(
+        [sys.executable, "-m", "steptime", "cells.inspect", str(path)],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "workflow/scripts")},
+        capture_output=True,
+        text=True,
+    )
+    assert "NN: 0.375 s, " in told.stdout and "NT: there is none" in told.stdout, told.stderr

@@ -23,10 +23,9 @@ def changed(loaded, **values):
 def test_shipped_grids_expand(name):
     loaded = configuration.load(ROOT, {"grid": name})
     plan = grid.expand(loaded, 4)
-    own = {name for name, chosen in loaded.artefacts.items() if chosen.get("task") == "training"}
-    assert set(plan.artefacts) == set(loaded.artefacts) - (
-        own if "training" not in loaded.grid else set()
-    )
+    tasks = {name: chosen.get("task", "step") for name, chosen in loaded.artefacts.items()}
+    asked = {"step", *loaded.grid["parts"], *({"training"} & set(loaded.grid))}
+    assert set(plan.artefacts) == {name for name, task in tasks.items() if task in asked}
     assert set(plan.cells) == {key for keys in plan.artefacts.values() for key in keys}
 
 
@@ -36,6 +35,15 @@ def test_quick_is_every_environment_network_and_thread_count(quick):
     assert "local-cpu/step/torch-2.13.eager.float32-fcn5-b64-t1-d1-r1" in plan.cells
     assert {plan.cells[key].batch for key in plan.artefacts["shi2016_fig1a"]} == {32, 64, 128}
     assert {plan.cells[key].threads for key in plan.artefacts["shi2016_fig1a"]} == {2}
+
+
+def test_single_operations_are_cells_of_their_networks_and_come_after_all_steps(quick):
+    plan = grid.expand(changed(quick, parts={"products": ["fcn5"]}), 2)
+    keys = plan.artefacts["shi2016_products"]
+    assert len(keys) == 3 * 3 and keys[0].startswith("local-cpu/products/torch-2.13.eager")
+    assert "shi2016_convolutions" not in plan.artefacts
+    assert [plan.cells[key].task for key in plan.cells][-len(keys) :] == ["products"] * len(keys)
+    assert len(plan.artefacts["shi2016_table4"]) == 3 * 6 * 2 * 3
 
 
 def test_a_cell_of_two_artefacts_is_one_cell(quick):

@@ -11,8 +11,10 @@ PROVEN = dict.fromkeys(f"{cell.environment}.{cell.mode}-{cell.network}" for cell
 # There is a peak for platforms whose cells run on CPUs.
 PEAKS = within_reach("peaks", (cell.platform for cell in STEPS.values() if cell.device == "cpu"))
 TOPOLOGIES = within_reach("topology", (cell.platform for cell in STEPS.values()))
+# The searches for the largest mini-batch: the cell that each begins with, of the first repeat with the most threads.
+LARGEST = largest_searches()
 # Merged rows that hold each timed step of the grid; what lies within another artefact's cells is left out.
-KEYS = {name: set(keys) for name, keys in PLAN.artefacts.items() if name != TRAINED}
+KEYS = {name: set(keys) for name, keys in PLAN.artefacts.items() if keys[0] in STEPS}
 EVERY_CELL = [
     name
     for at, (name, keys) in enumerate(KEYS.items())
@@ -51,6 +53,7 @@ FILES = {
     "peaks": lambda artefact: [f"results/peaks/{name}.json" for name in PEAKS],
     "topologies": lambda artefact: [f"results/topology/{name}.json" for name in TOPOLOGIES],
     "trainings": lambda artefact: merged([TRAINED]),
+    "largest": lambda artefact: [f"results/largest/{name}.json" for name in LARGEST],
     # Of a data set that nobody has, the whole one: its rule says so.
     "images": lambda artefact: [
         f"results/datasets/{CONFIGURATION.dataset_of(artefact.entry['images']) or artefact.entry['images']}/train.npz"

@@ -122,8 +122,10 @@ def code_for(network, *modules):
 
 def worker_digest(adapter, network, *tasks):
     """Digest of the code that runs in a worker with this adapter for these tasks: an edit of it makes other numbers."""
-    names = ["worker.__main__", "worker.building", f"worker.adapters.{adapter}"]
-    return code_for(network, *names, *(f"worker.tasks.{task}" for task in tasks))
+    names = ["worker.__main__", "worker.building", *(f"worker.tasks.{task}" for task in tasks)]
+    own = f"worker.adapters.{adapter}"
+    # Where there is none, the worker says so.
+    return code_for(network, *names, *([own] if digests.module_path(own).exists() else []))
 
 
 def proof_digest(network):
@@ -146,13 +148,16 @@ def environment_digest(environment):
 
 
 @cache
-def framework_facts(environment, network, *tasks):
-    """The adapter of an environment, the variables that its worker gets, and the digest of its code for these tasks."""
+def framework_facts(environment, network, task=""):
+    """The adapter of an environment, the variables that its worker gets, and the digest of its code for a task or none."""
     framework = CONFIGURATION.entry_of(environment)
+    adapter = framework["adapter"]
+    if task:
+        adapter = tasks.TASKS[task].module.format(adapter)
     return {
-        "adapter": framework["adapter"],
+        "adapter": adapter,
         "variables": framework["variables"],
-        "worker_digest": worker_digest(framework["adapter"], network, *tasks),
+        "worker_digest": worker_digest(adapter, network, *([task] if task else [])),
     }
 
 
@@ -190,6 +195,36 @@ def is_adopted_proof(environment, name):
     return is_main_process() and adopt.knows_proof(
         environment, name, environment_digest(environment)
     )
+
+
+def largest_searches():
+    """The cell that each search for the largest mini-batch begins with, by platform/environment.mode-network-mGIB."""
+    asked = CONFIGURATION.grid.get("largest", {"networks": [], "memory_gib": []})
+    # The last that is seen has the most threads.
+    first = {
+        f"{cell.platform}/{cell.environment}.{cell.mode}-{cell.network}": cell
+        for cell in sorted(STEPS.values(), key=lambda cell: (cell.threads, -cell.batch))
+        if cell.network in asked["networks"] and cell.repeat == 1 and cell.device == "cpu"
+        if ELSEWHERE[cell.platform] is None
+    }
+    return {f"{name}-m{gib}": cell for name, cell in first.items() for gib in asked["memory_gib"]}
+
+
+def largest_job(wildcards):
+    """All that decides what such a search finds, as JSON."""
+    cell = LARGEST[f"{wildcards.platform}/{wildcards.search}"]
+    job = job_of(cell)
+    gib = int(wildcards.search.rpartition("-m")[2])
+    return json.dumps(job | {"limits": job["limits"] | {"memory_gib": gib}}, sort_keys=True)
+
+
+def needed_by_search(wildcards):
+    """The manifest and the proof that such a search stands on."""
+    cell = LARGEST[f"{wildcards.platform}/{wildcards.search}"]
+    return {
+        "manifest": f"results/environments/{cell.environment}.json",
+        "proof": proof_path(cell),
+    }
 
 
 def manifest_of_proof(wildcards):
@@ -260,10 +295,12 @@ def shards_of(wildcards):
     """The shards that an artefact is made of."""
     keys = PLAN.artefacts.get(wildcards.artefact)
     if keys is None:
-        selected = CONFIGURATION.artefacts[wildcards.artefact]["networks"]
+        selected = CONFIGURATION.artefacts[wildcards.artefact]
+        task = selected.get("task", "step")
+        where = "the grid's networks" if task == "step" else f"'{task}' in 'parts' of the grid"
         raise WorkflowError(
             f"{wildcards.artefact} has no cell in the grid '{CONFIGURATION.grid_name}': "
-            f"add one of {', '.join(selected)} to the grid's networks."
+            f"add one of {', '.join(selected['networks'])} to {where}."
         )
     return shards_at_hand(keys)
 

@@ -49,7 +49,7 @@ def build(
         known = {
             "performance": _performance(cells, peaks.get(platform)),
             "latency": _latency(cells, frameworks),
-            "energy": _energy(samples),
+            "energy": _energy(samples, measured.platforms[platform]),
             "compatibility": _compatibility(cells),
         }
         for metric in printed["row"].unique():
@@ -90,11 +90,19 @@ def _latency(cells: pd.DataFrame, frameworks: Frameworks) -> dict[str, Any]:
     return _number(cell["seconds"], "s", f"the shortest training step of any cell: {place}")
 
 
-def _energy(samples: pd.DataFrame) -> dict[str, Any]:
-    """Operations per joule of the cell that has most of them; a cell's energy is that of all its sampled steps."""
+def _energy(samples: pd.DataFrame, machine: dict[str, Any]) -> dict[str, Any]:
+    """Operations per joule of the cell that has most of them; a cell's energy is that of all its sampled steps: of a
+    GPU its own, of a CPU that of all processors of the machine.
+    """
+    samples = samples.assign(
+        energy_joules=samples["energy_joules"].where(
+            samples["device"] != "cpu", samples["host_energy_joules"]
+        )
+    )
     counted = samples[samples["energy_joules"].notna() & samples["seconds"].notna()]
     if counted.empty:
-        return {"note": "no counter of energy was read on it"}
+        why = machine.get("processor_energy", "read")
+        return {"note": "no counter of energy was read on it" if why == "read" else why}
     steps = counted.groupby([*IDENTITY, "repeat"], dropna=False).agg(
         steps=("steps", "sum"), flops=("flops_per_step", "first"), joules=("energy_joules", "first")
     )

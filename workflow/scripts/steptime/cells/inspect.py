@@ -99,8 +99,8 @@ def tree(path: Path, rows: list[dict[str, Any]], footer: dict[str, Any]) -> Tree
     root = Tree(str(path))
     if row["status"] != "ok":
         root.add(f"{row['status']}: {row['reason']}")
-    if rows[0]["seconds"] is not None:
-        {"step": _samples, "training": _epochs}[task](root, row, rows)
+    if "part" in rows[0] or rows[0]["seconds"] is not None:
+        {"step": _samples, "training": _epochs}.get(task, _parts)(root, row, rows)
     _columns(root.add("cell"), row, CELL)
     _columns(root.add("course"), row, COURSE)
     verdict = "too much: disturbed" if interference.disturbed(row) else "within the limits"
@@ -150,6 +150,19 @@ def _epochs(root: Tree, row: dict[str, Any], epochs: list[dict[str, Any]]) -> No
         seen = f"{100 * epoch['accuracy']:.2f} % right, loss {epoch['test_loss']:.6g}, in {epoch['test_seconds']:.3g} s"
         told = f"{trained}, {epoch['cpu_seconds']:.6g} CPU seconds, loss {epoch['loss']:.6g}"
         branch.add(f"epoch {epoch['epoch']}: {told}; of the test images {seen}")
+
+
+def _parts(root: Tree, row: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    """Each operation with its time and speed, or why it has none."""
+    parts: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for each in rows:
+        if each["part"] is not None:
+            parts.setdefault((each["part"], each["role"], each["way"]), []).append(each)
+    for name, samples in parts.items():
+        first, middle = samples[0], median([each["seconds"] or 0.0 for each in samples])
+        speed = f"{middle:.6g} s, {first['flops'] / 1e9 / middle:.4g} GFLOP/s" if middle else ""
+        off = f"; off by {first['error']:.2g}" if first["error"] is not None else ""
+        root.add(f"{', '.join(name)}: {speed or first['lacking']}{off}")
 
 
 def _resources(root: Tree, series: dict[str, Any]) -> None:

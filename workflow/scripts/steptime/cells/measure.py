@@ -58,13 +58,33 @@ def fill(variables: dict[str, str], threads: int, mode: str, prefix: Path) -> di
 def describe(job: Job) -> str:
     """The cell of a job in words."""
     cell = job["cell"]
+    subject = TASKS[cell["task"]].title.format(cell["network"])
     threads = "1 thread" if cell["threads"] == 1 else f"{cell['threads']} threads"
     repeat = f", repeat {cell['repeat']}" if cell["repeat"] > 1 else ""
     trained = f", trained on {job['dataset']}" if "dataset" in job else ""
     return (
-        f"{cell['environment']} {cell['mode']}, {cell['network']}, batch {cell['batch']}, {threads}, "
+        f"{cell['environment']} {cell['mode']}, {subject}, batch {cell['batch']}, {threads}, "
         f"{cell['platform']}{repeat}{trained}"
     )
+
+
+def worker_job(job: Job, spec: dict[str, Any]) -> dict[str, Any]:
+    """What a worker must know of a cell whose network has the specification `spec`."""
+    cell = job["cell"]
+    return {
+        "task": cell["task"],
+        "adapter": job["adapter"],
+        "spec": spec,
+        "mode": cell["mode"],
+        "precision": cell["precision"],
+        "batch": cell["batch"],
+        "threads": cell["threads"],
+        "device": cell["device"],
+        "rank": 0,
+        "ranks": cell["devices"],
+        "exchange": cell["exchange"],
+        "parameters": networks.count_parameters(spec),
+    }
 
 
 def parse() -> argparse.Namespace:
@@ -118,7 +138,7 @@ class CellRun:
         self.devices = (
             gpu.Watch(self.shown["CUDA_VISIBLE_DEVICES"].split(",")) if self.shown else None
         )
-        self.used = resources.Watch(self.devices) if self.task.is_watched else None
+        self.used = resources.Watch(self.devices, notes=self.task.is_watched)
 
     def run(self) -> Outcome:
         """Runs the worker where its environment stands and its network is proven."""
@@ -140,7 +160,7 @@ class CellRun:
             | self.images.get("columns", {})
         )
         footer: Footer = {
-            "machine": self.context.machine,
+            "machine": self.context.machine | {"processor_energy": self.used.counter.state},
             "software": software.describe(self.cell, outcome, self.manifest),
             "workflow": self.context.workflow,
             "seeds": self.context.seeds,
@@ -149,8 +169,7 @@ class CellRun:
             "worker": outcome.events,
             "reference": digests.file_digest(*self.options.reference),
         }
-        if self.used:
-            facts["host_energy_joules"] = self.used.host_joules()
+        if self.task.is_watched:
             footer["resources"] = self.used.series()
         try:
             shard.write(self.options.shard, facts, reading.rows(outcome), footer)
@@ -190,18 +209,7 @@ class CellRun:
         return run_worker(
             prefix,
             {
-                "task": cell["task"],
-                "adapter": self.job["adapter"],
-                "spec": self.spec,
-                "mode": cell["mode"],
-                "precision": cell["precision"],
-                "batch": cell["batch"],
-                "threads": cell["threads"],
-                "device": cell["device"],
-                "rank": 0,
-                "ranks": cell["devices"],
-                "exchange": cell["exchange"],
-                "parameters": networks.count_parameters(self.spec),
+                **worker_job(self.job, self.spec),
                 "reference": next((str(path.absolute()) for path in self.options.reference), None),
                 # The repeats run the same code on the same numbers: the first shows what costs a second trainer.
                 "gradients": cell["repeat"] == 1,
@@ -214,7 +222,7 @@ class CellRun:
             int(memory * 2**30),
             self.options.log,
             meanwhile=self.context.look,
-            watches=[watch for watch in (self.devices, self.used) if watch],
+            watches=[*([self.devices] if self.devices else []), self.used],
         )
 
     def _columns(self, outcome: Outcome) -> dict[str, Any]:
@@ -246,6 +254,7 @@ class CellRun:
             "effective_threads": used / wall if wall else None,
             "waiting_threads": waited / wall if wall and waited is not None else None,
             "involuntary_switches": done.get("involuntary_switches"),
+            "host_energy_joules": self.used.host_joules(),
             "proof_id": self.proof.get("proof_id"),
             "proven_loss": proven.get("loss"),
             "proven_change": proven.get("change"),

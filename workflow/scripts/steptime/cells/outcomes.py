@@ -86,7 +86,26 @@ def _accuracy(outcome: Outcome) -> str:
     return f"{100 * last['accuracy']:.2f} % after {count} epoch{'s'[: count != 1]} and {seconds:.4g} s: {why}"
 
 
+def _parts(outcome: Outcome) -> list[dict[str, Any]]:
+    rows = []
+    for part in outcome.parts:
+        named = {name: value for name, value in part.items() if name not in ("event", "samples")}
+        rows += [
+            named | {"sample": number, "steps": steps, "seconds": seconds}
+            for number, (steps, seconds) in enumerate(part["samples"], 1)
+        ] or [named]
+    return rows
+
+
+def _count(outcome: Outcome) -> str:
+    timed = [part for part in outcome.parts if part["samples"]]
+    return f"{len(timed)} of {len(outcome.parts)} operations timed, each proven right before"
+
+
 READINGS = {
     "step": Reading(_step_columns, _samples, _median),
     "training": Reading(_training_columns, lambda outcome: outcome.epochs, _accuracy),
+    **dict.fromkeys(
+        ("products", "convolutions"), Reading(lambda job, spec, outcome: {}, _parts, _count)
+    ),
 }

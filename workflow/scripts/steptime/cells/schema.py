@@ -92,8 +92,7 @@ TIMES = [field.name for field in CONSTANT if pa.types.is_timestamp(field.type)]
 
 def rows_of(task: str) -> pa.Schema:
     """The columns of a task's shard that differ from row to row."""
-    types = {"int32": pa.int32(), "float64": pa.float64()}
-    return pa.schema([(name, types[kind]) for name, kind in TASKS[task].rows.items()])
+    return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in TASKS[task].rows.items()])
 
 
 def constant_of(task: str) -> list[str]:

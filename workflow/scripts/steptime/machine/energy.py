@@ -19,6 +19,7 @@ class Counter:
         self.zones = [
             zone for zone in zones if (read_text(zone / "name") or "").startswith("package")
         ]
+        self.folder = folder
         self.last = [self._microjoules(zone) for zone in self.zones]
         self.total = 0
 
@@ -26,6 +27,13 @@ class Counter:
     def known(self) -> bool:
         """Whether there are counters, and all of them can be read."""
         return bool(self.last) and None not in self.last
+
+    @property
+    def state(self) -> str:
+        """Whether it can be read, or why not, for a reader of a table."""
+        if not self.zones:
+            return f"this machine shows no counters of its processors' energy in {self.folder}"
+        return "read" if self.known else f"this user may not read energy_uj in {self.folder}"
 
     def read(self) -> float | None:
         """Joules since this counter was made."""

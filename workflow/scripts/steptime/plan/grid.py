@@ -52,8 +52,8 @@ def expand(configuration: Configuration, cores: int) -> Plan:
 
 def missing(configuration: Configuration) -> list[str]:
     """Labels of the data sets of the grid's trainings that cannot be had, nor any subset of them."""
-    policy = configuration.grid.get("training", {"networks": []})
-    wholes = dict.fromkeys(_whole(configuration, network) for network in policy["networks"])
+    policy = TASKS["training"].policy(configuration.grid)
+    wholes = dict.fromkeys(_whole(configuration, network) for network in policy.networks)
     return [
         configuration.datasets[name]["label"]
         for name in wholes
@@ -64,20 +64,20 @@ def missing(configuration: Configuration) -> list[str]:
 def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) -> Iterator[Cell]:
     """The cells that a selection asks for: a point of every axis, whatever the task."""
     task = TASKS[selection.get("task", "step")]
-    policy = _policy(configuration, task)
+    policy = task.policy(configuration.grid)
     runners = ways(configuration)
     wanted = [
         (network, dataset, batch)
-        for network in policy["networks"]
+        for network in policy.networks
         if selection["networks"] == "all" or network in selection["networks"]
         for dataset in _datasets(configuration, task, network)
         for batch in _batches(configuration, task, network, selection["batches"])
     ]
-    for repeat, platform in product(
-        range(1, policy["repeats"] + 1), configuration.grid["platforms"]
-    ):
+    for repeat, platform in product(range(1, policy.repeats + 1), configuration.grid["platforms"]):
         device = configuration.platforms[platform]["device"]
-        counts = policy["threads"](selection["threads"]) if device == "cpu" else ["all"]
+        counts: list[int | str] = ["all"]
+        if device == "cpu":
+            counts = policy.threads[selection["threads"]]
         threads = _threads(configuration, platform, counts, cores)
         for (network, dataset, batch), count, runner, precision, (devices, exchange) in product(
             wanted, threads, runners, PRECISIONS, DEVICES
@@ -99,23 +99,6 @@ def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) 
                 exchange=exchange,
                 repeat=repeat,
             )
-
-
-def _policy(configuration: Configuration, task: Task) -> dict[str, Any]:
-    """What the grid says of a task: its networks, its thread counts by the list's name, its repeats."""
-    grid = configuration.grid
-    if not task.needs_images:
-        return {
-            "networks": grid["networks"],
-            "threads": lambda kind: grid["threads"][kind],
-            "repeats": grid["repeats"],
-        }
-    policy = grid.get("training", {"networks": [], "threads": [], "seeds": 0})
-    return {
-        "networks": policy["networks"],
-        "threads": lambda kind: policy["threads"],
-        "repeats": policy["seeds"],
-    }
 
 
 def _running_order(configuration: Configuration) -> Callable[[Cell], tuple[int, ...]]:
@@ -252,9 +235,9 @@ def ways(configuration: Configuration) -> list[tuple[str, str, str]]:
 
 
 def _networks(configuration: Configuration) -> list[str]:
-    """The networks that the grid times, and those that it trains."""
-    trained = configuration.grid.get("training", {}).get("networks", [])
-    return list(dict.fromkeys([*configuration.grid["networks"], *trained]))
+    """The networks that the grid times, trains, or takes apart."""
+    asked = [task.policy(configuration.grid).networks for task in TASKS.values()]
+    return list(dict.fromkeys(name for networks in asked for name in networks))
 
 
 def _check_sizes(configuration: Configuration) -> None:

@@ -13,6 +13,15 @@ FIRST_SEED = 2018
 
 
 @dataclass(frozen=True)
+class Policy:
+    """What a grid asks of a task: thread counts by the name of a list, the number of processes of a cell."""
+
+    networks: list[str]
+    threads: dict[str, list[int | str]]
+    repeats: int
+
+
+@dataclass(frozen=True)
 class Task:
     """A task. Its name is that of its module of the worker, which also sees to what must hold at its end."""
 
@@ -23,6 +32,12 @@ class Task:
     rows: dict[str, str]
     # The columns that are constant in a cell and that no other task has.
     columns: tuple[str, ...]
+    # What the grid asks of it: its networks, the thread counts of a list of the grid by its name, its repeats.
+    policy: Callable[[dict[str, Any]], Policy]
+    # The module of the worker's adapters that it is run by, from the name of a framework's adapter.
+    module: str
+    # What is timed, in words, from the name of a network.
+    title: str
     # Whether it is fed with the images of a data set.
     needs_images: bool
     # Whether its steps are held against the network's reference at full size.
@@ -46,6 +61,20 @@ def job_of(configuration: Configuration, cell: Cell) -> dict[str, Any]:
     if task.needs_images:
         job["dataset"] = configuration.datasets[cell.dataset]["label"]
     return job
+
+
+def _of_steps(grid: dict[str, Any]) -> Policy:
+    return Policy(grid["networks"], grid["threads"], grid["repeats"])
+
+
+def _of_trainings(grid: dict[str, Any]) -> Policy:
+    policy = grid.get("training", {"networks": [], "threads": [], "seeds": 0})
+    threads = dict.fromkeys(("table", "figure"), policy["threads"])
+    return Policy(policy["networks"], threads, policy["seeds"])
+
+
+def _of_parts(task: str) -> Callable[[dict[str, Any]], Policy]:
+    return lambda grid: Policy(grid["parts"].get(task, []), grid["threads"], grid["repeats"])
 
 
 def _sampling(configuration: Configuration, cell: Cell) -> dict[str, Any]:
@@ -72,12 +101,46 @@ def _training_limit(grid: dict[str, Any]) -> float:
 
 
 STEP_REGION = ("forward", "loss", "backward", "update", "sync")
+# Of single operations of a step: a row for each sample of each, or one that says why there is none.
+PART_ROWS = {
+    "part": "string",
+    "role": "string",
+    "way": "string",
+    "flops": "int64",
+    "error": "float64",
+    "cpus": "float64",
+    "lacking": "string",
+    "sample": "int32",
+    "steps": "int32",
+    "seconds": "float64",
+}
+
+
+def _parts(name: str) -> Task:
+    return Task(
+        name=name,
+        policy=_of_parts(name),
+        module="{}_parts",
+        title=f"{name} of {{}}",
+        timed_region=("operation", "sync"),
+        rows=PART_ROWS,
+        columns=(),
+        needs_images=False,
+        needs_reference=False,
+        is_watched=False,
+        asked=_sampling,
+        limit_seconds=lambda grid: grid["limits"]["seconds"],
+    )
+
 
 TASKS = {
     task.name: task
     for task in (
         Task(
             name="step",
+            policy=_of_steps,
+            module="{}",
+            title="{}",
             timed_region=STEP_REGION,
             rows={"sample": "int32", "steps": "int32", "seconds": "float64"},
             columns=(
@@ -97,6 +160,9 @@ TASKS = {
         ),
         Task(
             name="training",
+            policy=_of_trainings,
+            module="{}",
+            title="{}",
             timed_region=("feed", "copy", *STEP_REGION),
             rows={
                 "epoch": "int32",
@@ -118,7 +184,6 @@ TASKS = {
                 "target_accuracy",
                 "most_epochs",
                 "budget_seconds",
-                "host_energy_joules",
             ),
             needs_images=True,
             needs_reference=False,
@@ -126,5 +191,7 @@ TASKS = {
             asked=_schedule,
             limit_seconds=_training_limit,
         ),
+        _parts("products"),
+        _parts("convolutions"),
     )
 }

@@ -1,6 +1,4 @@
-"""What a worker uses while it trains, second by second: CPU time, memory, and where there are any GPUs and energy
-counters.
-"""
+"""What a worker uses while it is measured: energy; of a training, second by second, also CPU time, memory and GPUs."""
 
 import time
 from typing import Any
@@ -21,17 +19,22 @@ COLUMNS = (
 
 
 class Watch:
-    """Notes one row of COLUMNS every INTERVAL_SECONDS or a little later; `devices` must be looked at before it.
+    """Reads the energy of the processors when the worker begins what it is measured by and when it ends; where it also
+    `notes`, one row of COLUMNS every INTERVAL_SECONDS or a little later. `devices` must be looked at before it.
 
     `seconds` counts from the watch's making, `cpu_seconds` is of all threads of the worker since its start, to the
     kernel's tick of 10 ms, and `host_joules` is that of the whole machine. What cannot be read is None.
     """
 
     def __init__(
-        self, devices: gpu.Watch | None = None, interval: float = INTERVAL_SECONDS
+        self,
+        devices: gpu.Watch | None = None,
+        interval: float = INTERVAL_SECONDS,
+        notes: bool = True,
+        counter: energy.Counter | None = None,
     ) -> None:
-        self.devices, self.interval = devices, interval
-        self.counter = energy.Counter()
+        self.devices, self.interval, self.notes = devices, interval, notes
+        self.counter = counter or energy.Counter()
         self.made = time.monotonic()
         self.due = self.made
         self.own_seconds = 0.0
@@ -40,18 +43,18 @@ class Watch:
         self.joules: list[float | None] = []
 
     def begin(self) -> None:
-        """Training begins."""
+        """What it is measured by begins."""
         self.span.append(time.monotonic() - self.made)
         self.joules.append(self.counter.read())
 
     def end(self) -> None:
-        """Training has ended."""
+        """It has ended."""
         self.begin()
 
     def look(self, pid: int) -> None:
         """Notes a row when one is due."""
         now = time.monotonic()
-        if now < self.due:
+        if now < self.due or not self.notes:
             return
         self.due = now + self.interval
         before = time.thread_time()
@@ -71,7 +74,7 @@ class Watch:
         self.own_seconds += time.thread_time() - before
 
     def host_joules(self) -> float | None:
-        """Energy of the machine's processors while the worker trained."""
+        """Energy of the machine's processors while the worker did what it is measured by."""
         known = [joules for joules in self.joules if joules is not None]
         return known[1] - known[0] if len(known) == 2 else None
 

@@ -69,6 +69,7 @@ class Outcome:
     events: dict[str, dict[str, Any]] = field(default_factory=dict)
     samples: list[tuple[int, float]] = field(default_factory=list)
     epochs: list[dict[str, Any]] = field(default_factory=list)
+    parts: list[dict[str, Any]] = field(default_factory=list)
     peak_memory_bytes: int | None = None
     snapshots: list[interference.Snapshot] = field(default_factory=list)
     libraries: list[str] = field(default_factory=list)
@@ -313,6 +314,8 @@ def _note(
         outcome.samples.append((event["steps"], event["seconds"]))
     elif name == "epoch":
         outcome.epochs.append(event)
+    elif name == "part":
+        outcome.parts.append(event)
     elif name == "failed":
         outcome.status, outcome.reason = event["status"], event["reason"]
     else:
@@ -337,6 +340,8 @@ def _last_stage(outcome: Outcome) -> str:
         return f"{len(outcome.samples)} samples taken"
     if outcome.epochs:
         return f"{len(outcome.epochs)} epochs trained"
+    if outcome.parts:
+        return f"{len(outcome.parts)} operations timed"
     stages = {
         "began": "in the first epoch",
         "warmup": "before the first sample",

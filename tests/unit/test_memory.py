@@ -1,0 +1,107 @@
+"""Memory: the line through what was measured, the search for the largest mini-batch, and energy beside it."""
+
+from types import SimpleNamespace
+
+import pytest
+from examples import CATALOGUE, FRAMEWORKS, ROOT, measured, words
+
+from steptime.artefacts import hardware, memory
+from steptime.artefacts.inputs import read_printed
+from steptime.cells import largest
+from steptime.machine import energy
+from steptime.reading import read_yaml
+from steptime.supervisor import resources
+
+GIB = 2**30
+SHI2016 = ROOT / "resources/papers/shi2016"
+SEARCH = {"platform": "local-cpu", "environment": "torch-2.13", "mode": "eager", "threads": 1}
+SEARCH |= {"network": "fcn5", "memory_gib": 4, "largest": 190, "reason": "", "tried": {"190": 1}}
+
+
+def test_memory_is_a_line_over_the_mini_batch_up_to_the_papers_gpus(tmp_path):
+    cells = [
+        {"batch": batch, "seconds": 1.0, "peak_memory_bytes": GIB + batch * 2**24}
+        for batch in (32, 64)
+    ]
+    cells += [{"network": "fcn8", "seconds": 1.0, "peak_memory_bytes": 2 * GIB}]
+    cells += [{"network": "lstm32", "seconds": None, "status": "crashed", "reason": "SIGSEGV"}]
+    made = SimpleNamespace(
+        measured=measured(tmp_path, *cells),
+        frameworks=FRAMEWORKS,
+        networks=CATALOGUE,
+        page=words(),
+        entry={"title": "Title"},
+        printed=read_printed(SHI2016 / "table3.csv"),
+        catalogue=read_yaml(SHI2016 / "paper.yaml"),
+        largest=[SEARCH],
+    )
+    _, layout = memory.table(made)
+    fcn5, fcn8, lstm = (layout.iloc[at] for at in range(3))
+    assert [entry.text for entry in fcn5["Measured"]] == ["32, 64", "1.50, 2.00"]
+    assert [entry.text for entry in fcn5["Line"]] == ["1.00", "16.0"]
+    sizes = ["4 GiB (GTX 980)", "8 GiB (GTX 1080)", "12 GiB (Tesla K80)"]
+    assert [fcn5["Largest in", name].text for name in sizes] == ["192", "448", "704"]
+    assert fcn5["Found by search", "4 GiB"].text == "190"
+    assert fcn8["Largest in", sizes[0]].footnotes == (memory.ONE_SIZE.rstrip("."),)
+    assert lstm["Measured", "GiB"].footnotes == ("crashed: SIGSEGV",)
+    drawn, _ = memory.figure(made)
+    assert set(drawn["network"]) == {"fcn5", "fcn8"}
+
+
+@pytest.mark.parametrize("start", [1, 64, 100_000])
+@pytest.mark.parametrize(
+    "taken",
+    [
+        lambda batch: 2 * GIB + 2**20 * batch,
+        # In steps, as an allocator that doubles what it holds.
+        lambda batch: 2**20 * 2 ** (batch - 1).bit_length(),
+        lambda batch: 5 * GIB,
+    ],
+)
+def test_the_largest_mini_batch_is_found_to_a_sixteenth_in_few_trials(start, taken):
+    tried = []
+
+    def trial(batch):
+        tried.append(batch)
+        return taken(batch) <= 4 * GIB, taken(batch)
+
+    found = largest.search(trial, start, 4 * GIB)
+    right = max((batch for batch in range(1, 4100) if taken(batch) <= 4 * GIB), default=0)
+    assert right - max(1, right // largest.STEP) <= found <= right
+    assert len(tried) == len(set(tried)) <= 24
+
+
+def powercap(folder, microjoules):
+    """A stand-in for the kernel's counters of two packages and a part of one."""
+    for zone, name in (("intel-rapl:0", "package-0"), ("intel-rapl:1", "package-1")):
+        (folder / zone).mkdir(parents=True, exist_ok=True)
+        (folder / zone / "name").write_text(f"{name}\n")
+        (folder / zone / "energy_uj").write_text(f"{microjoules}\n")
+        (folder / zone / "max_energy_range_uj").write_text("262143328850\n")
+
+
+def test_the_energy_of_a_timed_cell_is_that_of_its_samples_without_notes(tmp_path):
+    powercap(tmp_path, 10**6)
+    watch = resources.Watch(notes=False, counter=energy.Counter(tmp_path))
+    watch.begin()
+    watch.look(1)
+    powercap(tmp_path, 4 * 10**6)
+    watch.end()
+    powercap(tmp_path, 9 * 10**6)
+    assert watch.host_joules() == pytest.approx(6) and watch.rows == []
+    assert watch.counter.state == "read"
+
+
+def test_a_machine_without_counters_has_no_energy_and_says_why(tmp_path):
+    watch = resources.Watch(notes=False, counter=energy.Counter(tmp_path))
+    watch.begin()
+    watch.end()
+    assert watch.host_joules() is None and "no counters" in watch.counter.state
+
+
+def test_operations_per_joule_are_of_the_processors_where_a_cell_is_on_them(tmp_path):
+    cell = {"seconds": 1.0, "steps": 5, "flops_per_step": 10**9, "energy_joules": None}
+    rows = measured(tmp_path, cell | {"host_energy_joules": 60.0}).rows
+    assert hardware._energy(rows, {})["number"] == pytest.approx(0.5)
+    rows = measured(tmp_path, cell | {"host_energy_joules": None}).rows
+    assert hardware._energy(rows, {"processor_energy": "not shown"}) == {"note": "not shown"}

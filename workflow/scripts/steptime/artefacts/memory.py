@@ -1,0 +1,190 @@
+"""What memory a training takes at each mini-batch size, and which sizes a machine of less memory would hold."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from steptime.artefacts import common
+from steptime.artefacts.inputs import Inputs
+from steptime.plan.cell import LINE
+from steptime.render import figures
+from steptime.render.tables import Entry
+from steptime.render.words import facts, plural, raw_data, significant, status_reason
+
+COLUMNS = [*LINE, "network_label", "framework", "framework_label", "batch", "status", "reason"]
+COLUMNS += ["peak_memory_bytes", "fixed_bytes", "sample_bytes", "no_line"]
+ONE_SIZE = (
+    "one mini-batch size was measured, and a line needs two: more under figure_batches of the grid"
+)
+FLAT = "memory does not grow between the sizes that were measured, so no line tells where it ends"
+PANEL_INCHES = 2.7
+
+
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tidy rows (COLUMNS; bytes) and the layout."""
+    data, limits = lines_of(inputs), limits_of(inputs)
+    inputs.page.facts = facts(inputs.measured)
+    inputs.page.notes = [*_notes(), *inputs.page.notes, raw_data(inputs.measured)]
+    return data, _layout(data, limits, inputs.largest)
+
+
+def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
+    """The rows that are drawn and the drawing: a panel for each network."""
+    data, limits = lines_of(inputs), limits_of(inputs)
+    drawn = data[data["peak_memory_bytes"].notna()]
+    labels = list(dict.fromkeys(drawn["network_label"]))
+    rows = max(1, math.ceil(len(labels) / 2))
+    look = {"sharex": False, "sharey": True, "squeeze": False}
+    with figures.canvas(rows, 2, 0.8 + PANEL_INCHES * rows, **look) as (drawing, grid):
+        panels = list(grid.flat)
+        for panel in panels[len(labels) :]:
+            panel.set_visible(False)
+        for label, axes in zip(labels, panels, strict=False):
+            _panel(axes, drawn[drawn["network_label"] == label], limits, inputs)
+            axes.set_title(label, fontsize=9.5)
+        for axes in grid[:, 0]:
+            axes.set_ylabel("most memory (GiB)")
+        figures.title(drawing, inputs.entry["title"])
+        names = drawn.drop_duplicates("framework_label").to_dict("records")
+        handles = [
+            figures.key(row["framework_label"], **inputs.frameworks[row["framework"]].look)
+            for row in names
+        ]
+        notes = [*_notes(), *facts(inputs.measured), raw_data(inputs.measured)]
+        figures.notes_below(drawing, notes, handles, 3)
+    return drawn, drawing
+
+
+def limits_of(inputs: Inputs) -> dict[str, float]:
+    """The memory of each GPU of the paper, in GiB, by its name; the paper says GB."""
+    printed = inputs.printed
+    rows = printed[(printed["column"] == "Memory") & printed["platform"].isin(_gpus(inputs))]
+    names = inputs.catalogue["platforms"]
+    return {names[row["platform"]]["name"]: row["number"] for row in rows.to_dict("records")}
+
+
+def _gpus(inputs: Inputs) -> list[str]:
+    known = inputs.catalogue["platforms"].items()
+    return [name for name, platform in known if platform["device"] == "gpu"]
+
+
+def lines_of(inputs: Inputs) -> pd.DataFrame:
+    """One row (COLUMNS) for each cell; of each framework and place, memory as a straight line over the mini-batch.
+
+    `fixed_bytes` is the line at a mini-batch of none, `sample_bytes` what each sample adds (least squares); `no_line`
+    says why there is none.
+    """
+    cells = inputs.measured.cells
+    cells = cells.assign(variant=cells["variant"].fillna(""))
+    cells["network"] = [common.whole_name(cell) for cell in cells.to_dict("records")]
+    cells["peak_memory_bytes"] = cells["peak_memory_bytes"].where(cells["status"] == "ok")
+    rows = common.labelled(cells, inputs.frameworks, inputs.networks)
+    found = [_with_line(group) for _, group in rows.groupby(LINE, sort=False, dropna=False)]
+    return pd.concat(found)[COLUMNS] if found else pd.DataFrame(columns=COLUMNS)
+
+
+def _with_line(rows: pd.DataFrame) -> pd.DataFrame:
+    known = rows[rows["peak_memory_bytes"].notna()]
+    line: dict[str, Any] = {"fixed_bytes": None, "sample_bytes": None, "no_line": ""}
+    if known.empty:
+        line["no_line"] = status_reason(rows.iloc[0]["status"], rows.iloc[0]["reason"])
+    elif known["batch"].nunique() < 2:
+        line["no_line"] = ONE_SIZE
+    else:
+        slope, fixed = np.polyfit(
+            known["batch"].astype(float), known["peak_memory_bytes"].astype(float), 1
+        )
+        flat = slope <= 0
+        line |= {"no_line": FLAT} if flat else {"fixed_bytes": fixed, "sample_bytes": slope}
+    return rows.assign(**line)
+
+
+def _notes() -> list[str]:
+    return [
+        "The most resident memory of the worker's process up to its last sample: arrays, workspaces, and the "
+        "framework's own code, which no GPU holds. A framework's workspaces on a GPU are others.",
+        "Largest mini-batch: where the straight line through the sizes that were measured reaches a limit. It was not "
+        "run. A search runs it: the supervisor ends each worker that passes the limit, and the largest that was held "
+        "is right to a sixteenth.",
+    ]
+
+
+def _layout(
+    data: pd.DataFrame, limits: dict[str, float], searches: list[dict[str, Any]]
+) -> pd.DataFrame:
+    headings = [("Measured", "mini-batches"), ("Measured", "GiB"), ("Line", "none, GiB")]
+    headings += [("Line", "each sample, MiB")]
+    columns = [
+        *headings,
+        *(("Largest in", f"{gib:g} GiB ({name})") for name, gib in limits.items()),
+    ]
+    searched = {(*_runner(found), found["memory_gib"]): found for found in searches}
+    sizes = sorted({found["memory_gib"] for found in searches})
+    columns += [("Found by search", f"{gib} GiB") for gib in sizes]
+    lines: dict[tuple[str, str, str], list[Entry]] = {}
+    for _, rows in data.groupby(LINE, sort=False, dropna=False):
+        first = rows.iloc[0]
+        place = f"{first['platform']}, {plural(first['threads'], 'thread')}"
+        name = (first["network_label"], first["framework_label"], place)
+        found = [searched.get((*_runner(first), gib)) for gib in sizes]
+        lines[name] = _entries(rows.sort_values("batch"), limits) + list(map(_searched, found))
+    index = pd.MultiIndex.from_tuples(list(lines), names=["Network", "Framework", "Place"])
+    body = list(lines.values())
+    return pd.DataFrame(body, index=index, columns=pd.MultiIndex.from_tuples(columns), dtype=object)
+
+
+def _entries(rows: pd.DataFrame, limits: dict[str, float]) -> list[Entry]:
+    known, line = rows[rows["peak_memory_bytes"].notna()], rows.iloc[0]
+    batches = ", ".join(str(batch) for batch in rows["batch"])
+    taken = ", ".join(significant(value / 2**30) for value in known["peak_memory_bytes"])
+    found = [Entry(batches), Entry(taken, kind="ours") if taken else common.dash(line["no_line"])]
+    if line["no_line"]:
+        return [*found, *[common.dash(line["no_line"])] * (2 + len(limits))]
+    fixed, sample = line["fixed_bytes"], line["sample_bytes"]
+    found += [Entry(_signed(fixed / 2**30)), Entry(significant(sample / 2**20))]
+    for gib in limits.values():
+        largest = int((gib * 2**30 - fixed) // sample)
+        found.append(Entry(f"{largest:,}") if largest > 0 else common.dash("not even one sample"))
+    return found
+
+
+def _runner(row: Any) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("platform", "environment", "mode", "network", "threads"))
+
+
+def _searched(found: dict[str, Any] | None) -> Entry:
+    """What a search found, with what it tried."""
+    if found is None:
+        return common.dash("no search was asked for: `largest` in the grid")
+    if found["largest"] is None:
+        return common.dash(found["reason"])
+    tried = ", ".join(
+        f"{batch}{'' if taken else ' too much'}" for batch, taken in found["tried"].items()
+    )
+    return Entry(f"{found['largest']:,}", (f"tried: {tried}",), kind="ours")
+
+
+def _signed(value: float) -> str:
+    return significant(value) if value >= 0 else f"−{significant(-value)}"
+
+
+def _panel(axes: Axes, rows: pd.DataFrame, limits: dict[str, float], inputs: Inputs) -> None:
+    figures.batch_axis(axes, sorted(rows["batch"].unique()))
+    axes.set_yscale("log", base=2)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    for name, gib in limits.items():
+        axes.axhline(gib, color=figures.GREY, linewidth=0.8, linestyle="--", zorder=1)
+        words: dict[str, Any] = {
+            "textcoords": "offset points",
+            "fontsize": 6.5,
+            "color": figures.GREY,
+        }
+        axes.annotate(f"{name}, {gib:g} GiB", (axes.get_xlim()[0], gib), xytext=(3, 2), **words)
+    for _, line in rows.groupby(LINE, sort=False, dropna=False):
+        look = inputs.frameworks[line["framework"].iloc[0]].look
+        line = line.sort_values("batch")
+        axes.plot(line["batch"], line["peak_memory_bytes"] / 2**30, **look, markersize=4, zorder=3)

@@ -1,0 +1,29 @@
+"""The convolutions of a network, each in every way in which a framework lets one choose to compute it.
+
+Plain Python that 3.6 can import: standard library and numpy. See `worker.parts`.
+"""
+
+from .. import parts
+from ..contract import Unsupported
+
+# What the framework takes by itself, and the ways that some have by name.
+WAYS = ("own choice", "direct", "im2col", "winograd", "fft")
+
+
+def run(loaded, job, emit):
+    """Proves and times each convolution in each way."""
+    nodes = [node for node in job["spec"]["nodes"] if node["op"] == "conv"]
+    if not nodes:
+        raise Unsupported("the network has no convolution")
+    parts.run(loaded, job, emit, convolutions(nodes, job["batch"]))
+
+
+def convolutions(nodes, batch):
+    """The parts, made when they are asked for."""
+    for node in nodes:
+        images, kernel = " x ".join(map(str, node["in_shape"])), node["kernel"]
+        name = "{}: {}, {} of {} x {}".format(
+            node["name"], images, node["channels"], kernel, kernel
+        )
+        for way in WAYS:
+            yield parts.Convolution(name, way, node, batch)
