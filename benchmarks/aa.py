@@ -21,7 +21,7 @@ from cells import configuration, grid
 from scipy.stats import binomtest
 
 from steptime.cells import shard
-from steptime.merge import intervals
+from steptime.merge import intervals, moderation
 from worker.statistics import median
 
 NAMES = ("local-cpu", "local-cpu-again")
@@ -83,22 +83,39 @@ def report(couples: pd.DataFrame) -> None:
         "one process each, their own intervals", [within(row) for row in couples.to_dict("records")]
     )
     for repeats in (2, REPEATS):
-        decided = []
-        for _, rows in couples.groupby([*TYPE, (couples["repeat"] - 1) // repeats]):
-            if len(rows) == repeats:
-                a, b = (
-                    {row["repeat"]: median(row[name]) for row in rows.to_dict("records")}
-                    for name in ("a", "b")
-                )
-                decided.append(intervals.of_ratio(a, b))
-        line(f"{repeats} processes each, the project's interval of the ratio", decided)
-    spread = couples.assign(
-        ratio=(couples["a"].map(median) / couples["b"].map(median)).map(math.log)
-    )
+        sets = [
+            (kind[TYPE.index("threads")], [math.log(row) for row in _ratios(rows)])
+            for (*kind, _), rows in couples.groupby([*TYPE, (couples["repeat"] - 1) // repeats])
+            if len(rows) == repeats
+        ]
+        own = [moderation.spread_of(logs) for _, logs in sets]
+        line(f"{repeats} processes each, own variance", intervals_of(sets, own))
+        known = own[:]
+        for threads in {threads for threads, _ in sets}:
+            places = [at for at, each in enumerate(sets) if each[0] == threads]
+            spreads = moderation.moderated([own[at] for at in places])
+            for at, spread in zip(places, spreads, strict=True):
+                known[at] = spread
+        line(f"{repeats} processes each, moderated variance", intervals_of(sets, known))
+    spread = couples.assign(ratio=_ratios(couples).map(math.log))
     print("Standard deviation of the ratio of two processes that follow one another:")
     print(
         (100 * spread.groupby(TYPE)["ratio"].std()).map("{:.1f} %".format).to_string(header=False)
     )
+
+
+def intervals_of(
+    sets: list[tuple[int, list[float]]], spreads: list[moderation.Spread]
+) -> list[intervals.Interval]:
+    """The interval of the ratio of each set."""
+    return [
+        intervals.ratio_of(logs, spread).interval
+        for (_, logs), spread in zip(sets, spreads, strict=True)
+    ]
+
+
+def _ratios(rows: pd.DataFrame) -> pd.Series:
+    return rows["a"].map(median) / rows["b"].map(median)
 
 
 def within(row: dict) -> tuple[float, float, float]:

@@ -10,8 +10,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
-from steptime.merge import intervals
+from steptime.merge.intervals import Ratio
 from steptime.merge.measured import Measured
+from steptime.merge.ratios import Pair, of_pairs
 from steptime.plan.cell import IDENTITY, PLACE
 from steptime.render import figures, tables
 from steptime.render.frameworks import Frameworks
@@ -64,14 +65,15 @@ def build(
     cells = measured.cells.assign(variant=measured.cells["variant"].fillna(""))
     cells["network"] = [common.whole_name(cell) for cell in cells.to_dict("records")]
     rows = common.labelled(cells, frameworks, catalogue)
-    found = [
-        row for _, place in rows.groupby(PLACE, sort=False, dropna=False) for row in _ratios(place)
-    ]
+    pairs = of_pairs(rows)
+    places = rows.groupby(PLACE, sort=False, dropna=False)
+    found = [row for _, place in places for row in _ratios(place, pairs)]
     data = pd.DataFrame(found, columns=COLUMNS)
     page.facts = facts(measured)
     page.notes = [
         "A ratio is the geometric mean of the ratios of the repeats, each of two processes that ran in the same trial; "
-        "its interval is Student's, of their logarithms. It may differ a little from the ratio of two medians.",
+        "its interval is Student's, of their logarithms, with a variance that is moderated by those of all pairs at as "
+        "many threads. It may differ a little from the ratio of two medians.",
         "The fastest is the one with the shortest median. Each interval is one of 95 % by itself: of twenty ratios of "
         "equal cells, one is called different.",
         processes(measured.cells),
@@ -80,7 +82,7 @@ def build(
     return data, _layout(data)
 
 
-def _ratios(place: pd.DataFrame) -> list[dict[str, Any]]:
+def _ratios(place: pd.DataFrame, pairs: dict[Pair, Ratio]) -> list[dict[str, Any]]:
     """The rows of one place, each divided by the fastest of them."""
     timed = place[(place["status"] == "ok") & place["seconds"].notna()]
     fastest = timed.loc[timed["seconds"].astype(float).idxmin()] if len(timed) else None
@@ -93,22 +95,23 @@ def _ratios(place: pd.DataFrame) -> list[dict[str, Any]]:
         if fastest is not None and at in timed.index:
             found["fastest"] = f"{fastest['environment']}.{fastest['mode']}"
             found |= (
-                _ratio(row, fastest) if at != fastest.name else {"ratio": 1.0, "verdict": FASTEST}
+                _ratio(row, fastest, pairs.get((at, fastest.name)))
+                if at != fastest.name
+                else {"ratio": 1.0, "verdict": FASTEST}
             )
         rows.append(found)
     return rows
 
 
-def _ratio(row: pd.Series, fastest: pd.Series) -> dict[str, Any]:
-    interval = intervals.of_ratio(row["medians"], fastest["medians"])
-    if interval is None:
+def _ratio(row: pd.Series, fastest: pd.Series, known: Ratio | None) -> dict[str, Any]:
+    if known is None:
         return {
             "ratio": row["seconds"] / fastest["seconds"],
             "low": None,
             "high": None,
             "verdict": UNKNOWN,
         }
-    ratio, low, high = interval
+    ratio, low, high = known.interval
     verdict = SLOWER if low > 1 else FASTER if high < 1 else SAME
     return {"ratio": ratio, "low": low, "high": high, "verdict": verdict}
 

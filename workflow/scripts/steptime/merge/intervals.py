@@ -1,17 +1,39 @@
 """Estimates and their 95 % intervals, from one process, from several, and of the ratio of two cells.
 
 Samples of one process share its memory layout, its threads' places and the moment at which it ran; they are not
-independent draws of what a process costs. So what is compared are processes: the repeats of a cell.
+independent draws of what a process costs. So what is compared are processes: the repeats of a cell. How much they
+differ is known from all cells of a kind (`merge.moderation`); without them, from the cell's own repeats alone.
 """
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from scipy.special import stdtrit
 
+from steptime.merge.moderation import Spread, spread_of
 from worker.statistics import CONFIDENCE, median, median_interval
 
 Interval = tuple[float, float, float]  # estimate, low, high
+
+
+class Ratio(NamedTuple):
+    """The logarithm of a ratio, its standard error, and the degrees of freedom with which that error is known."""
+
+    log: float
+    error: float
+    degrees: float
+
+    @property
+    def interval(self) -> Interval:
+        """The ratio with its 95 % interval."""
+        half = _half(self.error, self.degrees)
+        return math.exp(self.log), math.exp(self.log - half), math.exp(self.log + half)
+
+    @property
+    def inverse(self) -> "Ratio":
+        """The ratio the other way round."""
+        return self._replace(log=-self.log)
 
 
 def of_process(samples: Sequence[float]) -> Interval:
@@ -19,36 +41,60 @@ def of_process(samples: Sequence[float]) -> Interval:
     return (median(samples), *median_interval(samples))
 
 
-def of_repeats(medians: Sequence[float]) -> Interval:
+def of_repeats(medians: Sequence[float], spread: Spread | None = None) -> Interval:
     """The median over at least two processes of a cell, each given by its own median, and its interval.
 
     The interval is Student's, of the mean of their logarithms, with one value for each process: Georges, Buytaert and
     Eeckhout, "Statistically rigorous Java performance evaluation", OOPSLA 2007 (processes, not samples,
     are what is repeated); Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013 (repeat at the
     level where the numbers vary). Logarithms, since what slows a process multiplies its times, and since the interval
-    of a ratio then is that of a difference. It is widened to hold the median where that lies outside.
+    of a ratio then is that of a difference. It is widened to hold the median where that lies outside. `spread` is that
+    of one process, moderated.
     """
-    return _around(median(medians), medians)
+    logs, estimate = logs_of(medians), median(medians)
+    variance, degrees = spread or spread_of(logs)
+    middle, half = math.fsum(logs) / len(logs), _half(math.sqrt(variance / len(logs)), degrees)
+    return estimate, min(math.exp(middle - half), estimate), max(math.exp(middle + half), estimate)
 
 
-def of_ratio(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Interval | None:
-    """The ratio ours / theirs of two cells, each a process's median by repeat, and its interval; None below two repeats
-    that both have.
+def of_ratio(
+    ours: Mapping[int, float], theirs: Mapping[int, float], spread: Spread | None = None
+) -> Ratio | None:
+    """The ratio ours / theirs of two cells, each a process's median by repeat; None below two repeats that both have.
 
     The same repeat of both was measured in the same trial, side by side, so each repeat gives one ratio: what slowed
-    the machine during a trial slowed both. The estimate is the ratios' geometric mean, the interval Student's of their
-    logarithms.
+    the machine during a trial slowed both. The estimate is the ratios' geometric mean, its interval Student's of their
+    logarithms. `spread` is that of one such ratio, moderated.
     """
-    ratios = [ours[repeat] / theirs[repeat] for repeat in ours if repeat in theirs]
-    if len(ratios) < 2:
-        return None
-    return _around(math.exp(math.fsum(map(math.log, ratios)) / len(ratios)), ratios)
+    logs = paired(ours, theirs)
+    return ratio_of(logs, spread or spread_of(logs)) if len(logs) > 1 else None
 
 
-def _around(estimate: float, values: Sequence[float]) -> Interval:
-    logs = [math.log(value) for value in values]
-    n = len(logs)
-    middle = math.fsum(logs) / n
-    deviation = math.sqrt(math.fsum((value - middle) ** 2 for value in logs) / (n - 1))
-    half = stdtrit(n - 1, (1 + CONFIDENCE) / 2) * deviation / math.sqrt(n)
-    return estimate, min(math.exp(middle - half), estimate), max(math.exp(middle + half), estimate)
+def ratio_of(logs: Sequence[float], spread: Spread) -> Ratio:
+    """The ratio of which the logarithms of independent measurements, and their spread, are given."""
+    variance, degrees = spread
+    return Ratio(math.fsum(logs) / len(logs), math.sqrt(variance / len(logs)), degrees)
+
+
+def difference(one: Ratio, other: Ratio) -> Ratio:
+    """one / other of two that were measured apart: Welch, "The generalization of 'Student's' problem when several
+    different population variances are involved", Biometrika 34, 1947.
+    """
+    squares = one.error**2, other.error**2
+    parts = squares[0] ** 2 / one.degrees + squares[1] ** 2 / other.degrees
+    degrees = sum(squares) ** 2 / parts if parts else one.degrees + other.degrees
+    return Ratio(one.log - other.log, math.sqrt(sum(squares)), degrees)
+
+
+def logs_of(medians: Sequence[float]) -> list[float]:
+    """The logarithms of processes' medians."""
+    return [math.log(value) for value in medians]
+
+
+def paired(ours: Mapping[int, float], theirs: Mapping[int, float]) -> list[float]:
+    """The logarithm of ours / theirs of each repeat that both have."""
+    return [math.log(ours[repeat] / theirs[repeat]) for repeat in ours if repeat in theirs]
+
+
+def _half(error: float, degrees: float) -> float:
+    return float(stdtrit(degrees, (1 + CONFIDENCE) / 2)) * error

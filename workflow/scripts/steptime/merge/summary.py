@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from steptime.machine import interference
-from steptime.merge import MixedRowsError, intervals
+from steptime.merge import MixedRowsError, intervals, moderation
 from steptime.plan.cell import IDENTITY
 from worker.statistics import ENOUGH, median
 
@@ -51,6 +51,8 @@ COLUMNS = [
     *MEASURED,
     "marks",
 ]
+# What cells have in common whose processes differ about as much: the machine, and how much of it they use.
+KIND = ["platform", "task", "device", "devices", "threads"]
 OVERSUBSCRIBED = (
     1.1  # effective threads per thread asked for, above which a cell did not keep to its threads
 )
@@ -69,8 +71,8 @@ def summarise(frame: pd.DataFrame, logical_cores: Mapping[str, int] | None = Non
     repeat is ok and none is `not_equivalent`: repeats run the same code, of which the first shows most. `reason` names
     the repeats that are not ok. `samples` counts the samples of the
     repeats that are ok, `repeats` these repeats, `medians` has the median of each of them by its number. `low` and
-    `high` are the 95 % interval of `merge.intervals`: of several repeats that of processes, of one only that of its
-    samples. Raises MixedRowsError.
+    `high` are the 95 % interval of `merge.intervals`: of several repeats that of processes, whose variance is moderated
+    by that of all cells of its KIND here, of one only that of its samples. Raises MixedRowsError.
     """
     _refuse_regions(frame)
     frame = frame.assign(variant=frame["variant"].fillna(""), mode=frame["mode"].fillna(""))
@@ -78,9 +80,9 @@ def summarise(frame: pd.DataFrame, logical_cores: Mapping[str, int] | None = Non
     cells: dict[tuple[Any, ...], list[Row]] = {}
     for row in _plain_rows(frame):
         cells.setdefault(tuple(row[name] for name in IDENTITY), []).append(row)
-    return pd.DataFrame(
-        [_summary(rows, logical_cores or {}) for rows in cells.values()], columns=COLUMNS
-    )
+    found = [_summary(rows, logical_cores or {}) for rows in cells.values()]
+    _set_intervals(found)
+    return pd.DataFrame(found, columns=COLUMNS)
 
 
 def _refuse_regions(frame: pd.DataFrame) -> None:
@@ -205,14 +207,24 @@ def _summary(rows: list[Row], logical_cores: Mapping[str, int]) -> Row:
     if failed:
         named = "; ".join(f"{each['status']}: {each['reason'] or ''}" for each in failed)
         row["reason"] = f"{len(failed)} of {len(_first_of_repeats(rows))} repeats failed ({named})"
-    row["seconds"], row["low"], row["high"] = (
-        intervals.of_repeats(list(row["medians"].values()))
-        if len(repeats) > 1
-        else intervals.of_process(*repeats.values())
-    )
+    if len(repeats) == 1:
+        row["seconds"], row["low"], row["high"] = intervals.of_process(*repeats.values())
     logical = logical_cores.get(row.get("machine_id") or "")
     row["marks"] = [mark for mark, applies in MARKS.items() if applies(row, logical)]
     return row
+
+
+def _set_intervals(cells: list[Row]) -> None:
+    """Sets the time and the interval of each cell that several processes measured, in place."""
+    kinds: dict[tuple[Any, ...], list[Row]] = {}
+    for cell in cells:
+        if cell["repeats"] > 1:
+            kinds.setdefault(tuple(cell[name] for name in KIND), []).append(cell)
+    for alike in kinds.values():
+        medians = [list(cell["medians"].values()) for cell in alike]
+        own = [moderation.spread_of(intervals.logs_of(each)) for each in medians]
+        for cell, each, spread in zip(alike, medians, moderation.moderated(own), strict=True):
+            cell["seconds"], cell["low"], cell["high"] = intervals.of_repeats(each, spread)
 
 
 def _first_of_repeats(rows: Iterable[Row]) -> list[Row]:

@@ -185,7 +185,8 @@ def processes(cells: pd.DataFrame) -> str:
     number = f"{'up to ' if repeats.min() < most else ''}{most}"
     text = (
         f"Measured by {number} processes for each cell, in interleaved trials: medians of the processes' medians, "
-        "intervals that hold the differences between processes (Student's, of logarithms)."
+        "intervals that hold the differences between processes (Student's, of logarithms), which are known from all "
+        "cells at as many threads."
     )
     if alone:
         text += f" The interval of {plural(alone, 'cell')} with one process does not know these differences."

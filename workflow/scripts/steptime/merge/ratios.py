@@ -1,0 +1,41 @@
+"""Ratios of cells that were measured in the same place, with intervals that know what the whole grid shows."""
+
+from collections.abc import Hashable, Iterable
+from itertools import combinations
+
+import pandas as pd
+
+from steptime.merge import intervals, moderation
+from steptime.merge.intervals import Ratio
+from steptime.merge.summary import KIND
+from steptime.plan.cell import PLACE
+
+Pair = tuple[Hashable, Hashable]
+
+
+def of_pairs(cells: pd.DataFrame) -> dict[Pair, Ratio]:
+    """The ratio of each two timed cells of a place that have two repeats in common, by their labels in the index; both
+    ways.
+
+    `cells` are rows of `merge.summary`. The variance of a pair's ratios is moderated by those of all pairs of its KIND.
+    """
+    timed = cells[(cells["status"] == "ok") & cells["seconds"].notna()]
+    found: dict[Pair, Ratio] = {}
+    for _, alike in timed.groupby(KIND, sort=False):
+        places = [place["medians"] for _, place in alike.groupby(PLACE, sort=False, dropna=False)]
+        pairs = [pair for medians in places for pair in combinations(medians.items(), 2)]
+        logs = [intervals.paired(ours, theirs) for (_, ours), (_, theirs) in pairs]
+        known = [at for at, values in enumerate(logs) if len(values) > 1]
+        own = [moderation.spread_of(logs[at]) for at in known]
+        spreads = moderation.moderated(own, sum(map(_independent, places)))
+        for at, spread in zip(known, spreads, strict=True):
+            (one, _), (other, _) = pairs[at]
+            ratio = intervals.ratio_of(logs[at], spread)
+            found |= {(one, other): ratio, (other, one): ratio.inverse}
+    return found
+
+
+def _independent(medians: Iterable[dict[int, float]]) -> float:
+    """Degrees of freedom of all ratios of a place together: two pairs that share a cell share its processes."""
+    counts = [len(repeats) for repeats in medians if len(repeats) > 1]
+    return sum(count - 1 for count in counts) - max(counts, default=1) + 1
