@@ -6,9 +6,10 @@ TARGET ?=
 GRID ?=
 ONLY ?=
 NAME ?=
+PAPER ?=
 PYTHON ?=
 
-.PHONY: run test test-zoo docs report environments again adapter-check reference inspect pack merge migrate clean help venv
+.PHONY: run test test-zoo docs paper report environments again adapter-check reference inspect pack merge migrate clean help venv
 
 quoted = '$(subst ','\'',$(1))'
 CHOSEN = $(if $(GRID),--config $(call quoted,grid=$(GRID)) --)
@@ -34,6 +35,10 @@ test-zoo: venv  ## prove every environment of the catalogue on every network and
 
 docs: venv  ## make the site of docs/: site/index.html
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet
+
+paper: venv  ## make the tables, figures and verdicts of a paper from its own grid: make paper PAPER=shi2016
+	@.venv/bin/snakemake --cores $(CORES) --config $(call quoted,grid=$(or $(GRID),$(PAPER),$(error Name a paper: make paper PAPER=shi2016))) -- \
+		$(call quoted,make_$(or $(PAPER),$(error Name a paper: make paper PAPER=shi2016)))
 
 report: venv  ## make the report, results/report/index.html, and what it shows
 	@.venv/bin/snakemake --cores $(CORES) $(CHOSEN) write_report

@@ -10,21 +10,25 @@ import pytest
 from steptime.artefacts import (
     abilities,
     agreement,
+    devices,
     evidence,
     findings,
     hardware,
+    popularity,
     principles,
     scaling,
+    sets,
     times,
     trainings,
     transfer,
 )
 from steptime.artefacts import topology as drawn
 from steptime.artefacts.inputs import read_printed
+from steptime.artefacts.trainings import Trained
 from steptime.environments import metadata
 from steptime.machine import topology
 from steptime.merge.measured import Measured
-from steptime.reading import read_yaml
+from steptime.reading import InputError, read_yaml
 from steptime.render import tables
 from steptime.render.frameworks import Frameworks
 
@@ -63,6 +67,7 @@ def measured(**changes):
         "platform": "p",
         "environment": "torch-2.13",
         "framework": "torch",
+        "task": "step",
         "mode": "eager",
         "variant": "",
     }
@@ -108,7 +113,7 @@ def test_what_a_framework_can_do_is_what_was_read(tmp_path):
         {"environment": "torch-2.13", "network": name, "status": status} for name, status in PROOFS
     ]
     found = abilities.read(
-        measured(cells=[{}, {"network": "fcn8"}]), proofs, [package], NETWORKS
+        measured(cells=[{}, {"network": "fcn8"}]), proofs, [package], NETWORKS, Trained.nothing()
     ).loc["torch-2.13"]
     assert found["licence"].text == "BSD-3-Clause"
     assert found["core"].text == "90 % compiled" and found["core"].note.endswith(
@@ -134,7 +139,8 @@ PROOFS = [("fcn5", "ok"), ("fcn8", "not_equivalent")]
 
 def test_a_framework_that_was_not_timed_can_do_nothing_and_says_why():
     failed = measured(cells=[{"status": "install_failed", "reason": "no wheel", "seconds": None}])
-    found = abilities.read(failed, [], [{"environment": "torch-2.13"}], NETWORKS).loc["torch-2.13"]
+    package = [{"environment": "torch-2.13"}]
+    found = abilities.read(failed, [], package, NETWORKS, Trained.nothing()).loc["torch-2.13"]
     assert found["cpu"] == abilities.Ability("", "does not install: no wheel")
     assert found["licence"].text == found["threads"].text == ""
 
@@ -292,10 +298,72 @@ def test_every_artefact_is_made_whatever_failed(tmp_path, timed):
     made.append(principles.build(found, [], paper["artefacts"]["principles"]["principles"], page()))
     papers = evidence.read_papers(list(PAPERS.glob("*/*")))
     made.append(agreement.build(papers, found, FRAMEWORKS, NETWORKS, page()))
-    made.append(findings.build(papers, [found], FRAMEWORKS, NETWORKS, page()))
+    assert len(findings.build(papers, [found], Trained.nothing(), FRAMEWORKS, NETWORKS)) > 175
     for number, (data, layout) in enumerate(made):
         tables.write(tmp_path / str(number), data, layout, page())
         assert len(data) and (tmp_path / f"{number}.tex").stat().st_size
     both = agreement.points(*[evidence.their_times(papers[0], FRAMEWORKS, NETWORKS)] * 2)
     for drawn_points in (both, both.iloc[:0]):
         agreement.draw(drawn_points.assign(paper="a", short="A"), FRAMEWORKS, NETWORKS, found)
+
+
+def of_machine(found, **machine):
+    """What was measured, with rows as of samples, on a machine that is told."""
+    columns = ["platform", "network", "seconds", "energy_joules", "steps", "started_at"]
+    rows = pd.DataFrame([dict.fromkeys(columns) | {"platform": "p"}])
+    cells = found.cells.assign(machine_id="m1")
+    return Measured(rows, cells, {"m1": machine}, {}, "merged")
+
+
+def test_devices_in_numbers_stand_beside_the_same_of_this_machine():
+    found = of_machine(
+        measured(cells=[{"network": "alexnet", "batch": 16, "seconds": 0.5}]), memory_bytes=24e9
+    )
+    peak = {"threads": {"2": {"flops_per_second": 2e11, "bytes_per_second": 5e10}}}
+    for paper, rows in (("dai2019", {"NVIDIA K40", "TPU 2.0", "p"}), ("shi2016", {"p"})):
+        catalogue = read_yaml(PAPERS / f"{paper}/paper.yaml")
+        printed = read_printed(PAPERS / f"{paper}/text.csv")
+        entry = catalogue["artefacts"]["devices"]
+        data, layout = devices.build(found, {"p": peak}, printed, NETWORKS, entry, page())
+        assert rows <= set(data["device"])
+        ours = data[data["source"] == "ours"].set_index("quantity")["value"]
+        assert ours["Performance"] == "200"
+        dashes = [each for row in layout.to_numpy() for each in row if each.text == tables.DASH]
+        assert all(entry.footnotes for entry in dashes)
+    assert layout.loc[("measured here", "p"), "Memory"].text == "24.0 GB"
+    k40 = data[data["device"] == "NVIDIA GTX 1080"].set_index("quantity")["value"]
+    assert k40["Performance"] == "8873"
+
+
+def test_each_framework_of_the_sets_runs_here_or_has_its_reason():
+    entry = read_yaml(PAPERS / "dai2019/paper.yaml")["artefacts"]["fig4"]
+    printed = read_printed(PAPERS / "dai2019/sets.csv")
+    failed = {"framework": "neon", "environment": "neon-2.6", "seconds": None, "status": "crashed"}
+    data = sets.build(measured(cells=[{}, failed]), printed, FRAMEWORKS, NETWORKS, entry)
+    assert data["set"].value_counts().to_dict() == {"mature": 12, "developing": 4, "inactive": 2}
+    found = data.set_index("framework")
+    assert (found.loc["torch", "timed"], found.loc["torch", "networks"]) == (1, "FCN-5")
+    assert found.loc["neon", "why_not"] == "crashed"
+    assert "CUDA 6.5" in found.loc["purine", "why_not"]
+    assert (data["why_not"] != "").eq(data["timed"] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "Category: All categories\n\nMonth,deep learning: (Worldwide)\n2013-12,<1\n2014-01,40\n",
+            "",
+        ),
+        ("2014-01,40\n", "has no line such as 'Month,deep learning'"),
+        ("Month,deep learning\n2014-01,many\n", "line 2: write a date and a number"),
+    ],
+)
+def test_popularity_is_read_from_an_export_or_refused_in_one_sentence(tmp_path, text, says):
+    path = tmp_path / "export.csv"
+    path.write_text(text)
+    if says:
+        with pytest.raises(InputError, match=says):
+            popularity.read(path)
+    else:
+        assert popularity.read(path)["percent"].tolist() == [0, 100]

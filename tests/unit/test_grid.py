@@ -4,7 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
+from steptime.artefacts.inputs import read_printed
 from steptime.plan import configuration, grid
 
 ROOT = Path(__file__).parents[2]
@@ -25,8 +27,26 @@ def test_shipped_grids_expand(name):
     plan = grid.expand(loaded, 4)
     tasks = {name: chosen.get("task", "step") for name, chosen in loaded.artefacts.items()}
     asked = {"step", *loaded.grid["parts"], *({"training"} & set(loaded.grid))}
-    assert set(plan.artefacts) == {name for name, task in tasks.items() if task in asked}
+    # No grid has cells on several devices, and what shows them alone has none of other cells.
+    several = {name for name, chosen in loaded.artefacts.items() if chosen.get("devices")}
+    assert several == {"wuensche2018_fig2"}
+    assert set(plan.artefacts) == {name for name, task in tasks.items() if task in asked} - several
     assert set(plan.cells) == {key for keys in plan.artefacts.values() for key in keys}
+
+
+@pytest.mark.parametrize("name", ["shi2016", "shatnawi2018", "wuensche2018"])
+def test_a_papers_grid_has_its_own_frameworks_mini_batches_and_threads(name):
+    loaded = configuration.load(ROOT, {"grid": name})
+    paper = yaml.safe_load((ROOT / f"resources/papers/{name}/paper.yaml").read_text())
+    task, cells = paper.get("times_of", "step"), grid.expand(loaded, 2).cells.values()
+    own = [cell for cell in cells if cell.task == task and cell.network in paper["networks"]]
+    runners = {f"{cell.environment}.{cell.mode}" for cell in own}
+    assert {runner for nearest in paper["nearest"].values() for runner in nearest} <= runners
+    assert {1, 2, 4} <= {cell.threads for cell in own}
+    printed = read_printed(ROOT / f"resources/papers/{name}/{paper['times']}.csv")
+    batches = set(zip(printed["network"], printed["batch"], strict=True))
+    timed = {(cell.network, str(cell.batch)) for cell in own}
+    assert batches <= timed if task == "step" else {cell.network for cell in own} == {"mnist"}
 
 
 def test_quick_is_every_environment_network_and_thread_count(quick):
@@ -60,6 +80,9 @@ def test_a_cell_of_two_artefacts_is_one_cell(quick):
         (["doubling"], 6, None, [1, 2, 4, 6]),
         (["doubling"], 32, None, [1, 2, 4, 8, 16, 32]),
         ([8], 2, 4, [8]),
+        (["doubling", "2*all", "4*all"], 2, None, [1, 2, 4, 8]),
+        # Above the machine's CPUs, and not above what `all` stops at.
+        (["all", "2*all"], 16, 4, [4, 32]),
     ],
 )
 def test_thread_counts(wanted, cores, most, counts):

@@ -28,6 +28,11 @@ def checkout(new_checkout):
             "at 'sampling.least_samples', 'many' is not of type 'integer'",
         ),
         ("threads: {table: [1, all]", "threads: {table: [1, al]", "at 'threads.table.1'"),
+        (
+            "threads: {table: [1, all]",
+            "threads: {table: [1, 3*all]",
+            "at 'threads.table.1', '3*all' is not possible: write one of a whole number, all, doubling, ",
+        ),
         ("limits: {seconds: 900}", "limits: {}", "at 'limits', the key 'seconds' is missing"),
         ("repeats: 3", "repeats: 3.0", "at 'repeats', 3.0 is not of type 'integer'"),
         (

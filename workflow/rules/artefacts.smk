@@ -33,6 +33,20 @@ for name, artefact in CATALOGUE.items():
     describe_rule(name, artefact.entry["says"])
 
 
+# All of one paper: `make paper PAPER=shi2016` asks for it in the paper's own grid.
+for owner in dict.fromkeys(artefact.owner for artefact in MADE if artefact.is_of_paper):
+
+    rule:
+        name:
+            f"make_{owner}"
+        input:
+            plain_outputs([artefact for artefact in MADE if artefact.owner == owner]),
+
+    describe_rule(
+        f"make_{owner}", f"Make all tables and figures of {owner} that the grid has cells for."
+    )
+
+
 rule write_report:
     """The report: one page with every table, figure and cell of the run, to open in a browser."""
     input:

@@ -30,17 +30,24 @@ def merged(names):
 
 
 def trained_for(entry):
-    """Whether the grid trains a network that an entry shows, or a variant of it, on its kind of device."""
-    bases = {
+    """How many trainings of the grid an entry shows: of its networks or variants of them, on its kind of device."""
+    bases = [
         (
             CONFIGURATION.networks[training.network].get("variant_of", training.network),
             training.device,
         )
         for training in TRAININGS.values()
-    }
-    return any(
+    ]
+    return sum(
         network in entry.get("networks", [network]) and entry.get("device", device) == device
         for network, device in bases
+    )
+
+
+def refuse_popularity(wildcards):
+    """In place of a file that nobody named."""
+    raise WorkflowError(
+        "No file of how often a term was searched for is named: name one under 'popularity' in config/config.yaml."
     )
 
 
@@ -54,6 +61,7 @@ FILES = {
     "topologies": lambda artefact: [f"results/topology/{name}.json" for name in TOPOLOGIES],
     "trainings": lambda artefact: merged([TRAINED]),
     "largest": lambda artefact: [f"results/largest/{name}.json" for name in LARGEST],
+    "popularity": lambda artefact: CONFIGURATION.popularity or refuse_popularity,
     # Of a data set that nobody has, the whole one: its rule says so.
     "images": lambda artefact: [
         f"results/datasets/{CONFIGURATION.dataset_of(artefact.entry['images']) or artefact.entry['images']}/train.npz"
@@ -73,9 +81,12 @@ FACTS = {
     "owners": lambda: {name: CONFIGURATION.framework_of(name) for name in grid_environments()},
     "targets": lambda: targets_of_papers() | {"grid": CONFIGURATION.grid_name},
 }
-NO_CELLS, NO_DATA, ONE_VERSION = (
+# Words behind which something is that was measured here.
+RESULTS = {"cells", "every_cell", "trainings"}
+NO_CELLS, NO_DATA, NO_FILE, ONE_VERSION = (
     "no cells in this grid",
     "data set not configured",
+    "file not named",
     "no framework in two versions",
 )
 LACKING = {
@@ -84,6 +95,7 @@ LACKING = {
     "images": lambda artefact: (
         "" if CONFIGURATION.dataset_of(artefact.entry["images"]) else NO_DATA
     ),
+    "popularity": lambda artefact: "" if CONFIGURATION.popularity else NO_FILE,
     "versions": lambda artefact: (
         "" if len(grid_environments()) > len(set(FACTS["owners"]().values())) else ONE_VERSION
     ),
@@ -178,10 +190,9 @@ def targets_of_papers():
         if artefact.is_of_paper:
             words = {*artefact.entry["needs"], *artefact.entry.get("joins", [])}
             cells = len(PLAN.artefacts.get(artefact.made_of, [])) if "cells" in words else 0
-            cells += len(TRAININGS) if "trainings" in words and trained_for(artefact.entry) else 0
-            state = lacks(artefact) or (
-                "printed numbers only" if lacks(artefact, "joins") else "made"
-            )
+            cells += trained_for(artefact.entry) if "trainings" in words else 0
+            beside = lacks(artefact, "joins") and not RESULTS & {*artefact.entry["needs"]}
+            state = lacks(artefact) or ("printed numbers only" if beside else "made")
             targets[name] = {"state": state, "cells": cells}
     return {"targets": targets}
 

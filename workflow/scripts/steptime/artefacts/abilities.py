@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.trainings import Trained, joined
 from steptime.merge.measured import Measured
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import DASH, OURS, PAPER, Entry, Page
@@ -25,7 +26,8 @@ class Ability:
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows and the layout."""
-    found = read(inputs.measured, inputs.proofs, inputs.packages, inputs.networks)
+    made_of = inputs.measured, inputs.proofs, inputs.packages, inputs.networks
+    found = read(*made_of, joined(inputs))
     made = found, inputs.printed, inputs.catalogue, inputs.frameworks
     return build(*made, inputs.entry, inputs.page)
 
@@ -35,6 +37,7 @@ def read(
     proofs: list[dict[str, Any]],
     packages: list[dict[str, Any]],
     networks: dict[str, Any],
+    trained: Trained,
 ) -> pd.DataFrame:
     """One row for each environment, in the order of the cells; columns: framework, version, and an Ability for each of
     licence, core, interface, cpu, threads, gpu, devices, devices_together, cudnn, servers, networks, data.
@@ -58,9 +61,7 @@ def read(
             **_of_cells(timed, _why_none(cells)),
             **_of_build(timed, software),
             "networks": _networks(passed, networks),
-            "data": Ability("synthetic", "cells are timed on made-up mini-batches")
-            if len(timed)
-            else _none("not timed"),
+            "data": _data(len(timed), environment, trained),
         }
     return pd.DataFrame.from_dict(rows, orient="index")
 
@@ -134,6 +135,18 @@ def _networks(passed: set[str], networks: dict[str, Any]) -> Ability:
         if names
         else _none("no proof has passed")
     )
+
+
+def _data(timed: int, environment: str, trained: Trained) -> Ability:
+    """On what its cells were timed, and on what it was trained to an accuracy."""
+    runs = trained.runs
+    own = runs[(runs["environment"] == environment) & (runs["epochs"] > 0)] if len(runs) else runs
+    labels = list(dict.fromkeys(own["dataset_label"])) if len(own) else []
+    if not timed and not labels:
+        return _none("not timed")
+    note = "steps are timed on made-up mini-batches"
+    note += "; whole trainings are on real images" if labels else ""
+    return Ability(", ".join([*labels, *(["synthetic"] if timed else [])]), note)
 
 
 def _why_none(cells: pd.DataFrame) -> str:

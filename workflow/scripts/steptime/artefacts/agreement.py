@@ -13,7 +13,13 @@ from matplotlib.patheffects import withStroke
 from scipy.stats import kendalltau
 
 from steptime.artefacts import common
-from steptime.artefacts.evidence import Paper, our_times, read_papers, their_times
+from steptime.artefacts.evidence import (
+    Paper,
+    measured_times,
+    our_times,
+    read_papers,
+    their_times,
+)
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
 from steptime.render import figures, tables
@@ -46,10 +52,10 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The rows that are drawn and the drawing."""
-    drawn = []
+    drawn, cells = [], measured_times([inputs.measured])
     for paper in read_papers(inputs.paths("papers")):
         theirs = their_times(paper, inputs.frameworks, inputs.networks)
-        ours = our_times([inputs.measured], theirs, inputs.frameworks, inputs.networks)
+        ours = our_times(paper, cells, inputs.frameworks, inputs.networks)
         names = {"paper": paper.name, "short": paper.catalogue["short"]}
         drawn.append(points(theirs, ours).assign(**names))
     both = pd.concat(drawn, ignore_index=True)
@@ -71,10 +77,10 @@ def build(
     two orders; its 95 % interval is a bootstrap of our samples. The row of every network correlates all times of the
     same network, framework, kind of device and thread count; its interval is a bootstrap of these points.
     """
-    rows = []
+    rows, cells = [], measured_times([measured])
     for paper in papers:
         theirs = their_times(paper, frameworks, catalogue)
-        ours = our_times([measured], theirs, frameworks, catalogue)
+        ours = our_times(paper, cells, frameworks, catalogue)
         for device in dict.fromkeys(theirs["device"]):
             both = [times[times["device"] == device] for times in (theirs, ours)]
             shared = [
@@ -85,7 +91,6 @@ def build(
                     both[0][both[0]["network"] == name],
                     both[1][both[1]["network"] == name],
                     measured,
-                    frameworks,
                 )
                 for name in shared
             ]
@@ -101,7 +106,8 @@ def build(
     data = pd.DataFrame(rows, columns=COLUMNS)
     page.facts = facts(measured)
     page.notes = [
-        "A framework's place is its shortest time over platforms and thread counts; PyTorch stands for Torch. τ is "
+        "A framework's place is its shortest time over platforms and thread counts. The environment nearest to the "
+        "paper's version stands for it, or the fastest where that was not measured: PyTorch for Torch. τ is "
         "Kendall's rank correlation (1: the same order, −1: the opposite one), with a bootstrap interval of 95 % "
         f"({DRAWS:,} draws): of our samples for one network, of the points for every network.",
         "Every network: τ of all times for the same network, framework and thread count. Below "
@@ -145,9 +151,7 @@ def interval(draw: Callable[[np.random.Generator], float]) -> tuple[float, float
     return tuple(np.quantile(drawn, [0.025, 0.975])) if len(drawn) else (np.nan, np.nan)
 
 
-def _of_network(
-    theirs: pd.DataFrame, ours: pd.DataFrame, measured: Measured, frameworks: Frameworks
-) -> dict[str, Any]:
+def _of_network(theirs: pd.DataFrame, ours: pd.DataFrame, measured: Measured) -> dict[str, Any]:
     printed = theirs.groupby("framework", sort=False)["seconds"].min().dropna()
     timed = (
         ours[ours["seconds"].notna()]
@@ -172,7 +176,7 @@ def _of_network(
     if len(names) < FEWEST:
         return row | {"no_tau": f"too few: {plural(len(names), 'framework')} in common"}
     them = printed[names].to_numpy()
-    samples = [_samples(measured, timed.loc[name], name, frameworks) for name in names]
+    samples = [_samples(measured, timed.loc[name]) for name in names]
 
     def draw(generator: np.random.Generator) -> float:
         return correlation(
@@ -187,22 +191,14 @@ def _of_network(
     }
 
 
-def _samples(
-    measured: Measured, cell: pd.Series, lineage: str, frameworks: Frameworks
-) -> np.ndarray:
-    """The samples of a lineage's fastest environment and mode at the place of `cell`."""
+def _samples(measured: Measured, cell: pd.Series) -> np.ndarray:
+    """The samples of the environment and mode that stands for a lineage, at the place of `cell`."""
     rows = measured.rows
-    here = rows[
-        rows["seconds"].notna()
-        & (rows["network"] == cell["network"])
-        & (rows["platform"] == cell["platform"])
-        & (rows["batch"] == cell["batch"])
-        & rows["variant"].fillna("").eq("")
-        & rows["framework"].map(lambda name: frameworks[name].lineage).eq(lineage)
-    ]
+    here = rows[rows["seconds"].notna() & rows["variant"].fillna("").eq("")]
+    for name in ("environment", "mode", "network", "platform", "batch"):
+        here = here[here[name] == cell[name]]
     here = here[here["threads"] == cell["threads"]] if cell["device"] == "cpu" else here
-    runs = [run["seconds"].to_numpy() for _, run in here.groupby(["environment", "mode"])]
-    return min(runs, key=np.median)
+    return here["seconds"].to_numpy()
 
 
 def _of_all(found: list[dict[str, Any]], both: pd.DataFrame) -> dict[str, Any]:

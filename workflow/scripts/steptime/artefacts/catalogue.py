@@ -16,7 +16,7 @@ MADE, PRINTED, NO_CELLS, NOT_MADE = (
     "no cells in this grid",
     "not made",
 )
-NO_DATA = "data set not configured"
+NO_DATA, NO_FILE = "data set not configured", "file not named"
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -38,14 +38,15 @@ def build(
     counts = data["state"].value_counts()
     said = ", ".join(
         f"{counts[state]} {state}"
-        for state in (MADE, PRINTED, NO_CELLS, NO_DATA, NOT_MADE)
+        for state in (MADE, PRINTED, NO_CELLS, NO_DATA, NO_FILE, NOT_MADE)
         if state in counts
     )
     page.facts = [f"{len(data)} tables and figures: {said}.", f"Grid: {grid}."]
     page.notes = [
         "snakemake <name> makes one; snakemake --list-target-rules lists them all.",
         "Printed numbers only: nothing of it is measured here yet, and ours joins when the grid has cells for it.",
-        "Data set not configured: it shows images whose files must be named under data in config/config.yaml.",
+        "Data set not configured, file not named: it shows what must be named in config/config.yaml: images under "
+        "data, statistics of searches under popularity.",
     ]
     return data, _layout(data, {paper.name: paper for paper in papers})
 

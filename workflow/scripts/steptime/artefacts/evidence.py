@@ -5,18 +5,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from steptime.artefacts.expressions import PLACE
+from steptime.artefacts.expressions import PLACE, REACHED, USED
 from steptime.artefacts.inputs import read_printed
+from steptime.artefacts.trainings import Trained
 from steptime.merge.measured import Measured
-from steptime.plan.cell import IDENTITY
+from steptime.plan.cell import IDENTITY, without
 from steptime.reading import read_yaml
 from steptime.render.frameworks import Frameworks
 
 # The columns of a paper's CSV files that are read here, with `number` and `file`.
 PRINTED = ["row", "column", "network", "framework", "platform", "threads", "batch", "value"]
 PRINTED += ["number", "file"]
+# What is known of a time besides where it is of; and of what was not run, which is no dash.
+VALUES = ["seconds", *USED.values(), *REACHED.values()]
+NO_EVIDENCE = ["install_failed", "not_equivalent"]
 
 
 @dataclass
@@ -34,6 +39,37 @@ class Paper:
         return {
             name: entry["device"] for name, entry in self.catalogue.get("platforms", {}).items()
         }
+
+    @property
+    def task(self) -> str:
+        """What its times are of."""
+        return self.catalogue.get("times_of", "step")
+
+    @property
+    def networks(self) -> list[str]:
+        """The networks that it timed."""
+        return list(self.catalogue.get("networks", []))
+
+    @property
+    def frameworks(self) -> list[str]:
+        """The frameworks that it timed."""
+        timed = self.printed.loc[self.printed["file"] == self.catalogue.get("times"), "framework"]
+        return list(dict.fromkeys([*self.catalogue.get("frameworks", []), *timed]))
+
+    @property
+    def batches(self) -> dict[str, int]:
+        """The mini-batch size of each network, where it prints one."""
+        rows = self.printed[self.printed["file"] == self.catalogue.get("times")]
+        rows = rows[rows["batch"] != ""].drop_duplicates("network")
+        return dict(zip(rows["network"], rows["batch"].astype(int), strict=True))
+
+    def quoted(self) -> "list[Paper]":
+        """Those that it quotes without their numbers: what they timed, so that ours can be asked."""
+        nothing = pd.DataFrame(columns=PRINTED)
+        return [
+            Paper(name, entry, nothing, [])
+            for name, entry in self.catalogue.get("quoted", {}).items()
+        ]
 
 
 def read_papers(files: Collection[Path]) -> list[Paper]:
@@ -65,11 +101,12 @@ def _findings(path: Path, files: Collection[Path]) -> list[dict[str, Any]]:
 
 
 def their_times(paper: Paper, frameworks: Frameworks, catalogue: dict[str, Any]) -> pd.DataFrame:
-    """The times that a paper prints: PLACE, device, family, `seconds` (NaN for a dash); frameworks are lineages.
+    """The times that a paper prints: TIMES; frameworks are lineages, a dash is NaN seconds.
 
     The paper's catalogue names the file under `times`; without it there are none. GPUs have 0 threads.
     """
     rows = paper.printed[paper.printed["file"] == paper.catalogue.get("times")]
+    machines = paper.catalogue.get("platforms", {})
     times = pd.DataFrame(
         {
             "network": rows["network"],
@@ -78,37 +115,100 @@ def their_times(paper: Paper, frameworks: Frameworks, catalogue: dict[str, Any])
             "threads": pd.to_numeric(rows["threads"]).fillna(0).astype(int),
             "batch": pd.to_numeric(rows["batch"]).fillna(0).astype(int),
             "device": rows["platform"].map(paper.platforms),
+            "cores": [machines[name].get("cores") for name in rows["platform"]],
+            "runner": paper.name,
             "seconds": rows["number"],
         }
     )
     return _with_family(times, catalogue)
 
 
+def measured_times(measured: list[Measured], trained: Trained | None = None) -> pd.DataFrame:
+    """What was measured here: IDENTITY, framework, `runner`, `cores` of the machine, and VALUES (NaN for a dash).
+
+    Each cell once, of the first platform of each kind of device, without variants. A training on a subset of a data set
+    stands for one on the whole. What did not install, or trains another network, is no time and no dash.
+    """
+    parts = [
+        found.cells.assign(accuracy=np.nan, epochs=np.nan, cores=_cores(found))
+        for found in measured
+    ]
+    if trained is not None and len(trained.runs):
+        parts.append(_trainings(trained))
+    columns = [*IDENTITY, "framework", "cores", "status", *VALUES]
+    cells = pd.concat([pd.DataFrame(columns=columns), *[part[columns] for part in parts]])
+    cells = cells[(cells["variant"] == "") & ~cells["status"].isin(NO_EVIDENCE)]
+    cells = cells.drop_duplicates(IDENTITY).reset_index(drop=True)
+    first = cells.groupby("device")["platform"].transform("first")
+    cells = cells[cells["platform"] == first]
+    numbers = {name: pd.to_numeric(cells[name]) for name in ("cores", *VALUES)}
+    return cells.assign(
+        **numbers,
+        runner=cells["environment"] + "." + cells["mode"],
+        threads=cells["threads"].where(cells["device"] == "cpu", 0).astype(int),
+        batch=pd.to_numeric(cells["batch"]).fillna(0).astype(int),
+    )
+
+
 def our_times(
-    measured: list[Measured],
-    theirs: pd.DataFrame,
+    paper: Paper,
+    cells: pd.DataFrame,
     frameworks: Frameworks,
     catalogue: dict[str, Any],
+    today: bool = False,
 ) -> pd.DataFrame:
-    """The times that were measured of the frameworks that a paper has, in the shape of `their_times`.
+    """What was measured of a paper's networks and frameworks, and of what it timed: TIMES, environment, mode, VALUES.
 
-    Each cell once, of the first platform of each kind of device, without variants; the fastest of a lineage's
-    environments and modes stands for it.
+    `cells` is what `measured_times` gives. The environment and mode nearest to the paper's version stands for its
+    framework (`nearest` of its catalogue), of others the fastest; with `today`, the fastest of those that are not
+    nearest, where there is one.
     """
-    columns = [*IDENTITY, "framework", "seconds"]
-    cells = pd.concat(
-        [pd.DataFrame(columns=columns), *[found.cells[columns] for found in measured]],
-        ignore_index=True,
+    lineages = {
+        runner: name
+        for name, runners in paper.catalogue.get("nearest", {}).items()
+        for runner in runners
+    }
+    ranks = {
+        runner: at
+        for runners in paper.catalogue.get("nearest", {}).values()
+        for at, runner in enumerate(runners)
+    }
+    own = cells["network"].isin(paper.networks) & (cells["task"] == paper.task)
+    times = cells[own]
+    named = [
+        frameworks[lineages.get(runner, name)].lineage
+        for runner, name in zip(times["runner"], times["framework"], strict=True)
+    ]
+    near = times["runner"].map(ranks)
+    times = times.assign(
+        framework=named, rank=near.notna().astype(int) if today else near.fillna(len(cells))
     )
-    cells = cells[cells["variant"] == ""].drop_duplicates(IDENTITY)
-    first = cells.groupby("device")["platform"].transform("first")
-    cells = cells[cells["platform"] == first].astype({"seconds": float})
-    cells["threads"] = cells["threads"].where(cells["device"] == "cpu", 0).astype(int)
-    cells["framework"] = [frameworks[name].lineage for name in cells["framework"]]
-    cells = cells[cells["framework"].isin(theirs["framework"])]
-    return _with_family(
-        cells.groupby([*PLACE, "device"], sort=False, as_index=False)["seconds"].min(), catalogue
+    known = {frameworks[name].lineage for name in paper.frameworks}
+    times = times[times["framework"].isin(known)]
+    times = times.sort_values(["rank", "seconds"], kind="stable").drop_duplicates(
+        [*PLACE, "device"]
     )
+    return _with_family(times.sort_index(), catalogue)
+
+
+def _cores(measured: Measured) -> pd.Series:
+    """The physical cores of the machine of each cell."""
+    cores = {
+        name: machine.get("cpu", {}).get("physical_cores")
+        for name, machine in measured.platforms.items()
+    }
+    return measured.cells["platform"].map(cores)
+
+
+def _trainings(trained: Trained) -> pd.DataFrame:
+    """The trainings in the shape of cells, each with the medians of its seeds."""
+    cells, runs = trained.times.cells, trained.runs
+    # A subset of a data set stands where a variant does; its networks are the paper's own.
+    plain = cells["variant"].isin(["", *runs["dataset_label"]])
+    place = without("variant", "batch")
+    medians = runs[runs["variant"] == ""].groupby(place, dropna=False)[["accuracy", "epochs"]]
+    named = cells.assign(variant=cells["variant"].where(~plain, ""), cores=_cores(trained.times))
+    return named.merge(medians.median().reset_index(), on=place, how="left")
 
 
 def _with_family(times: pd.DataFrame, catalogue: dict[str, Any]) -> pd.DataFrame:

@@ -2,15 +2,19 @@
 
 Its grammar is a part of Python's: calls of the functions below with texts, numbers and lists of them, and + - * /. It
 is read as a syntax tree and never run as Python. A call gives a number, or a series of them by place (network,
-framework, platform, threads, batch); two series meet in the places that they share.
+framework, platform, threads, batch); two series meet in the places that they share. Threads are a number, or as many
+as the machine of each time has physical cores: `cores`, `2*cores`, `<=cores`, `>cores`.
 """
 
 import ast
 import operator
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, TypeAlias
 
+import numpy as np
 import pandas as pd
 
 from steptime import networks as specifications
@@ -24,6 +28,19 @@ OPERATIONS = {
     ast.Div: operator.truediv,
 }
 LEVELS = {"Low": 1, "Moderate": 2, "High": 3}
+# What can be asked of times besides seconds: the column that has it.
+USED = {"cpus": "effective_threads", "memory": "peak_memory_bytes"}
+REACHED = {"accuracy": "accuracy", "epochs": "epochs"}
+# Calls that give seconds, and those that give what their numbers are.
+SECONDS, SAME = ("time", "others"), ("least", "most", "mean", "per_thread")
+RELATIVE = re.compile(r"(?P<how><=|>=|<|>)?(?:(?P<times>\d+)\*)?cores")
+COMPARED: dict[str | None, Callable[[Any, Any], Any]] = {
+    None: operator.eq,
+    "<=": operator.le,
+    "<": operator.lt,
+    ">=": operator.ge,
+    ">": operator.gt,
+}
 Number: TypeAlias = float | pd.Series
 
 
@@ -39,10 +56,12 @@ class NothingThereError(Exception):
 class Scope:
     """What an expression is about.
 
-    `times` has one row for each time: PLACE, device, family, `seconds` (NaN where there is a dash); its frameworks are
-    lineages, and `lineages` gives that of every name. `printed` has the printed numbers of all papers (`paper`, `file`,
-    `row`, `column`, `value`, `number`). Where times are not the paper's own, `stands_for` says which kind of device
-    stands for each of the paper's platforms.
+    `times` has one row for each time: PLACE, device, family, cores, `runner` (who was timed), `seconds` (NaN where
+    there is a dash), the columns of USED and REACHED; its frameworks are lineages, and `lineages` gives that of every
+    name. `printed` has the printed numbers of all papers (`paper`, `file`, `row`, `column`, `value`, `number`). Where
+    times are not the paper's own, `stands_for` says which kind of device stands for each of the paper's platforms.
+    `batches` is the mini-batch size of each network where a claim names none, `networks` are the paper's. `asked`
+    collects who was asked.
     """
 
     paper: str
@@ -51,6 +70,9 @@ class Scope:
     catalogue: dict[str, Any]
     lineages: dict[str, str]
     stands_for: dict[str, str] | None = None
+    batches: dict[str, int] = field(default_factory=dict)
+    networks: list[str] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)
 
 
 def evaluate(expression: str, scope: Scope) -> pd.Series:
@@ -84,10 +106,29 @@ def names_in(expression: str, argument: str) -> set[str]:
     return {str(value) for value in constants}
 
 
-def asks_for_times(expression: str) -> bool:
-    """Whether any call of an expression selects times, so that it can be asked of other times too."""
+def asks_of_cells(expression: str) -> bool:
+    """Whether any call of an expression is of times, so that it can be asked of other times too."""
     names = {node.id for node in ast.walk(parse(expression)) if isinstance(node, ast.Name)}
-    return bool(names & {"time", "others", "speedup", "doubling", "empty"})
+    return bool(names & OF_CELLS)
+
+
+def tells_seconds(expression: str) -> bool:
+    """Whether an expression gives seconds, which are of a machine, and not a number that machines share."""
+    return _power(parse(expression)) != 0
+
+
+def _power(node: ast.expr) -> int:
+    """The power of seconds in what a part of an expression gives."""
+    if isinstance(node, ast.BinOp):
+        left, right = _power(node.left), _power(node.right)
+        if isinstance(node.op, ast.Mult):
+            return left + right
+        return left - right if isinstance(node.op, ast.Div) else max(left, right)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if node.func.id in SAME and node.args:
+            return _power(node.args[0])
+        return int(node.func.id in SECONDS)
+    return 0
 
 
 def _value(node: ast.expr, scope: Scope) -> Any:
@@ -133,32 +174,63 @@ def _select(scope: Scope, where: dict[str, Any]) -> pd.DataFrame:
             raise ExpressionError(
                 f"times are not selected by '{name}': write one of {', '.join(SELECTABLE)}"
             )
-        values, column = wanted if isinstance(wanted, list) else [wanted], name
-        if name == "framework":
-            values = [scope.lineages.get(value, value) for value in values]
-        if name == "platform" and scope.stands_for is not None:
-            values, column = [scope.stands_for.get(value) for value in values], "device"
-        rows = rows[rows[column].isin(values)]
+        values, column = _names(scope, name, wanted)
+        rows = rows[_threads(rows, values) if name == "threads" else rows[column].isin(values)]
         said.append(f"{column} {' or '.join(dict.fromkeys(map(str, values)))}")
+    if "batch" not in where and scope.batches:
+        usual = rows["network"].map(scope.batches)
+        rows = rows[usual.isna() | (rows["batch"] == usual)]
     if rows.empty:
-        raise NothingThereError(f"there is no time of {', '.join(said)}")
+        raise NothingThereError(f"there is no time of {', '.join(said) or 'its networks'}")
+    scope.asked.update(rows["runner"])
     return rows
 
 
-def _by_place(rows: pd.DataFrame, where: dict[str, Any]) -> pd.Series:
+def _names(scope: Scope, name: str, wanted: Any) -> tuple[list[Any], str]:
+    """What is asked for by a name, and the column that has it."""
+    values = wanted if isinstance(wanted, list) else [wanted]
+    if name == "framework":
+        values = [scope.lineages.get(value, value) for value in values]
+    if name == "platform" and scope.stands_for is not None:
+        return [scope.stands_for.get(value) for value in values], "device"
+    return values, name
+
+
+def _threads(rows: pd.DataFrame, values: list[Any]) -> pd.Series:
+    """Which rows have one of these thread counts, where a text is relative to the cores of the row's machine."""
+    chosen = rows["threads"].isin([value for value in values if not isinstance(value, str)])
+    for value in values:
+        if isinstance(value, str):
+            found = RELATIVE.fullmatch(value)
+            if found is None:
+                raise ExpressionError(
+                    f"'{value}' is no number of threads: write one, 'cores', '2*cores', '<=cores' or '>cores'"
+                )
+            many = rows["cores"] * int(found["times"] or 1)
+            chosen |= (rows["device"] == "cpu") & COMPARED[found["how"]](rows["threads"], many)
+    return chosen
+
+
+def _is_one(name: str, wanted: Any) -> bool:
+    """Whether a selection leaves one single value of its name."""
+    return not isinstance(wanted, list) and not (name == "threads" and str(wanted)[0] in "<>")
+
+
+def _by_place(rows: pd.DataFrame, where: dict[str, Any], column: str = "seconds") -> pd.Series:
     """Seconds by what was not asked for by one single value; GPUs have no threads."""
-    fixed = {name for name, wanted in where.items() if not isinstance(wanted, list)}
-    rows = rows[rows["seconds"].notna()]
+    fixed = {name for name, wanted in where.items() if _is_one(name, wanted)}
+    rows = rows[rows[column].notna()]
     if rows.empty:
-        raise NothingThereError("there are only dashes")
+        raise NothingThereError(
+            "there are only dashes" if column == "seconds" else f"nothing is known of {column}"
+        )
     levels = [
         name
         for name in PLACE
         if name not in fixed and not (name == "threads" and rows[name].eq(0).all())
     ]
-    if not levels:
-        return pd.Series(rows["seconds"].to_numpy(), pd.MultiIndex.from_frame(rows[["network"]]))
-    return pd.Series(rows["seconds"].to_numpy(), pd.MultiIndex.from_frame(rows[levels]))
+    index = pd.MultiIndex.from_frame(rows[levels or ["network"]])
+    return pd.Series(rows[column].to_numpy(float), index)
 
 
 def time(scope: Scope, **where: Any) -> pd.Series:
@@ -166,13 +238,29 @@ def time(scope: Scope, **where: Any) -> pd.Series:
     return _by_place(_select(scope, where), where)
 
 
+def used(scope: Scope, what: str, **where: Any) -> pd.Series:
+    """What the places that are asked for used of the machine: `cpus` at work, or the most `memory` in bytes."""
+    column = _one_of(USED, what)
+    return _by_place(_select(scope, where), where, column)
+
+
+def reached(scope: Scope, what: str, **where: Any) -> pd.Series:
+    """What trainings reached: the `accuracy` after the last epoch, or the `epochs` that it took."""
+    column = _one_of(REACHED, what)
+    return _by_place(_select(scope, where), where, column)
+
+
+def _one_of(known: dict[str, str], what: str) -> str:
+    if what not in known:
+        raise ExpressionError(f"there is no '{what}': write one of {', '.join(known)}")
+    return known[what]
+
+
 def others(scope: Scope, slowest: int = 0, *, framework: str, **where: Any) -> pd.Series:
     """The shortest (with `slowest`, the longest) time of all frameworks but this one, by place."""
     rows = _select(scope, where)
     found = _by_place(rows[rows["framework"] != scope.lineages.get(framework, framework)], where)
-    return (
-        most(scope, found, over="framework") if slowest else least(scope, found, over="framework")
-    )
+    return _over(found, "framework", "max" if slowest else "min")
 
 
 def _over(numbers: pd.Series, over: str | list[str], how: str) -> Number:
@@ -188,13 +276,33 @@ def _over(numbers: pd.Series, over: str | list[str], how: str) -> Number:
 
 
 def least(scope: Scope, numbers: pd.Series, over: str | list[str] = "") -> Number:
-    """The smallest of all numbers, or of those that differ in `over` alone."""
-    return _over(numbers, over, "min")
+    """The smallest of all numbers, or of those that differ in `over` alone; over frameworks, of two at least."""
+    return _over(_of_several(numbers, over), over, "min")
 
 
 def most(scope: Scope, numbers: pd.Series, over: str | list[str] = "") -> Number:
-    """The largest of all numbers, or of those that differ in `over` alone."""
-    return _over(numbers, over, "max")
+    """The largest of all numbers, or of those that differ in `over` alone; over frameworks, of two at least."""
+    return _over(_of_several(numbers, over), over, "max")
+
+
+def larger(scope: Scope, first: Number, second: Number) -> Number:
+    """The larger of two numbers in each place that has both."""
+    return _meet(first, second, np.maximum)
+
+
+def _of_several(numbers: pd.Series, over: str | list[str]) -> pd.Series:
+    """Numbers of which two frameworks at least have one, where frameworks are compared."""
+    if "framework" not in _list(over):
+        return numbers
+    levels = [name for name in numbers.index.names if name not in _list(over)]
+    frameworks = numbers.index.to_frame()["framework"]
+    counts = (
+        frameworks.groupby(level=levels).transform("nunique") if levels else frameworks.nunique()
+    )
+    found = numbers[counts > 1] if levels else numbers if counts > 1 else numbers.iloc[:0]
+    if found.empty:
+        raise NothingThereError("only one framework has times there")
+    return found
 
 
 def mean(scope: Scope, numbers: pd.Series, over: str | list[str] = "") -> Number:
@@ -202,20 +310,28 @@ def mean(scope: Scope, numbers: pd.Series, over: str | list[str] = "") -> Number
     return _over(numbers, over, "mean")
 
 
-def speedup(scope: Scope, upto: int = 0, **where: Any) -> pd.Series:
-    """The time with one thread divided by that with n, for each n from 2 (to `upto`)."""
+def speedup(scope: Scope, upto: int | str = 0, **where: Any) -> pd.Series:
+    """The time with one thread divided by that with n, for each n from 2 (to `upto`, a number or 'cores')."""
     alone = time(scope, **where, threads=1)
-    counts = [int(n) for n in scope.times["threads"].unique() if n > 1 and (not upto or n <= upto)]
-    return _meet(alone, time(scope, **where, threads=counts), operator.truediv)
+    return _meet(alone, _up_to(scope, upto, where, least=2), operator.truediv)
 
 
-def doubling(scope: Scope, upto: int = 0, **where: Any) -> pd.Series:
-    """The time with n threads divided by that with 2 n, for each n (2 n to `upto`)."""
+def doubling(scope: Scope, upto: int | str = 0, **where: Any) -> pd.Series:
+    """The time with n threads divided by that with 2 n, for each n (2 n to `upto`, a number or 'cores')."""
     found = time(scope, **where)
     halves = found.rename(index=lambda count: count * 2, level="threads")
-    if upto:
-        found = found[found.index.get_level_values("threads") <= upto]
-    return _meet(halves, found, operator.truediv)
+    return _meet(halves, _up_to(scope, upto, where, least=1), operator.truediv)
+
+
+def _up_to(scope: Scope, upto: int | str, where: dict[str, Any], least: int) -> pd.Series:
+    """Times of thread counts from `least` to `upto`."""
+    rows = _select(scope, where)
+    limit = f"<={upto}" if isinstance(upto, str) else ""
+    within = _threads(rows, [limit]) if limit else rows["threads"] <= (upto or rows["threads"])
+    rows = rows[within & (rows["threads"] >= least)]
+    if rows.empty:
+        raise NothingThereError(f"there is no time of {least} threads or more up to {upto}")
+    return _by_place(rows, where)
 
 
 def per_thread(scope: Scope, numbers: pd.Series) -> pd.Series:
@@ -224,8 +340,29 @@ def per_thread(scope: Scope, numbers: pd.Series) -> pd.Series:
 
 
 def empty(scope: Scope, **where: Any) -> float:
-    """How many of these places have a dash."""
-    return float(_select(scope, where)["seconds"].isna().sum())
+    """How many of these places have a dash; all of them must be there."""
+    rows = _select(scope, where)
+    asked = [_names(scope, name, wanted) for name, wanted in where.items() if name != "family"]
+    if "family" in where:
+        of_family = scope.catalogue, where["family"]
+        asked.append(([name for name in scope.networks if _family(*of_family, name)], "network"))
+    columns = [column for _, column in asked]
+    places = list(product(*(dict.fromkeys(values) for values, _ in asked)))
+    there = [_there(rows, dict(zip(columns, place, strict=True))) for place in places]
+    if not all(there):
+        raise NothingThereError(f"{there.count(False)} of {len(places)} places were not measured")
+    return float(rows["seconds"].isna().sum())
+
+
+def _family(catalogue: dict[str, Any], wanted: str | list[str], network: str) -> bool:
+    return catalogue[network].get("family") in _list(wanted)
+
+
+def _there(rows: pd.DataFrame, place: dict[str, Any]) -> bool:
+    """Whether a row is of this place."""
+    for column, value in place.items():
+        rows = rows[_threads(rows, [value]) if column == "threads" else rows[column] == value]
+    return len(rows) > 0
 
 
 def number(scope: Scope, file: str, row: str, column: str, paper: str = "") -> float:
@@ -236,10 +373,10 @@ def number(scope: Scope, file: str, row: str, column: str, paper: str = "") -> f
     return float(found.iloc[0])
 
 
-def tally(scope: Scope, file: str, **where: str) -> float:
+def tally(scope: Scope, file: str, paper: str = "", **where: str) -> float:
     """How many printed values are the one that is asked for; `value` ending in * asks for those that begin so."""
     wanted = where.pop("value", "*")
-    found = _printed(scope, file, "", **where)["value"]
+    found = _printed(scope, file, paper, **where)["value"]
     return float(
         found.str.startswith(wanted[:-1]).sum() if wanted.endswith("*") else (found == wanted).sum()
     )
@@ -293,10 +430,13 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
         time,
+        used,
+        reached,
         others,
         least,
         most,
         mean,
+        larger,
         speedup,
         doubling,
         per_thread,
@@ -307,3 +447,5 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     )
     + (steps_down, parameters)
 }
+# Those that select times.
+OF_CELLS = {"time", "used", "reached", "others", "speedup", "doubling", "empty"}

@@ -1,20 +1,29 @@
 """The table of findings: what the papers claim in words, checked against their own numbers and against ours."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import pandas as pd
 
-from steptime.artefacts.evidence import Paper, our_times, read_papers, their_times
+from steptime.artefacts.evidence import (
+    Paper,
+    measured_times,
+    our_times,
+    read_papers,
+    their_times,
+)
 from steptime.artefacts.expressions import (
     ExpressionError,
     NothingThereError,
     Scope,
-    asks_for_times,
+    asks_of_cells,
     evaluate,
     names_in,
+    tells_seconds,
 )
 from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.trainings import Trained, joined
 from steptime.merge.measured import Measured
 from steptime.reading import InputError
 from steptime.render import tables
@@ -22,7 +31,12 @@ from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Entry
 from steptime.render.words import facts, plural, significant
 
-HOLDS, FAILS, UNKNOWN, NOT_ASKED = "holds", "does not hold", "cannot be checked", "not about times"
+HOLDS, FAILS, UNKNOWN, NOT_ASKED = "holds", "does not hold", "cannot be checked", "not asked"
+PRINTED_ONLY = "it is about what is printed"
+THEIR_MACHINE = "it tells of seconds on their machine"
+THEIR_MACHINES = "it compares machines of the paper's"
+# How much a claim matters: what the paper says first and last, its results, its details.
+WEIGHTS = {3: "main claim", 2: "result", 1: "detail"}
 BOUNDS = {
     "above": (">", lambda numbers, bound: numbers > bound),
     "at_least": ("≥", lambda numbers, bound: numbers >= bound),
@@ -34,22 +48,33 @@ HOW_MANY = {
     "some": lambda within: bool(within.any()),
     "most": lambda within: bool(within.mean() > 0.5),
 }
-KEYS = {"id", "section", "claim", "reading", "value", "of", "why_not", "paper", *BOUNDS}
-COLUMNS = ["paper", "id", "section", "claim", "reading", "value", "bounds"]
+KEYS = {"id", "section", "claim", "reading", "weight", "value", "ours", "of", "why_not", "paper"}
+KEYS |= {*BOUNDS}
+SIDES = ("theirs", "ours", "today")
+HOW_ASKED = (
+    "Ours: the paper's kind of device stands for its machine. Only its own networks, mini-batches and frameworks are "
+    "asked, and of trainings only trainings. Of each framework the environment nearest to the paper's version stands "
+    "for it (`nearest` in its paper.yaml), or the fastest where that was not measured: PyTorch for Torch. Today's: the "
+    "fastest of the others. A footnote names who was asked.",
+    "Cannot be checked: a number is missing. Not asked: the claim is about what is printed, or tells of seconds on the "
+    "paper's machine.",
+)
+COLUMNS = ["paper", "id", "section", "weight", "claim", "reading", "value", "bounds"]
 COLUMNS += [
     f"{side}_{what}"
-    for side in ("theirs", "ours")
-    for what in ("verdict", "numbers", "least", "most", "count")
+    for side in SIDES
+    for what in ("verdict", "numbers", "least", "most", "count", "asked")
 ]
 
 
 @dataclass
 class Check:
-    """What came of one calculation: the verdict, its numbers in words, and the numbers."""
+    """What came of one calculation: the verdict, its numbers in words, the numbers, and who was asked."""
 
     verdict: str
     numbers: str
     values: pd.Series = field(default_factory=lambda: pd.Series(dtype=float))
+    asked: tuple[str, ...] = ()
 
     def facts(self, side: str) -> dict[str, Any]:
         """The check as columns of the table."""
@@ -60,44 +85,63 @@ class Check:
             f"{side}_least": self.values.min() if known else None,
             f"{side}_most": self.values.max() if known else None,
             f"{side}_count": len(self.values),
+            f"{side}_asked": ", ".join(self.asked),
         }
+
+
+@dataclass(frozen=True)
+class Scopes:
+    """What a paper's claims are asked of: its own numbers, and ours, by the nearest versions and by today's."""
+
+    about: Paper
+    theirs: Scope
+    ours: Scope
+    today: Scope
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows and the layout."""
+    data = rows_of(inputs)
+    papers = {paper.name: paper for paper in read_papers(inputs.paths("papers"))}
+    _say(inputs.page, data, inputs.every_measured, papers)
+    return data, _layout(data, papers)
+
+
+def rows_of(inputs: Inputs, only: str = "") -> pd.DataFrame:
+    """The tidy rows (COLUMNS) of every claim, or of one paper's. Raises InputError for what is no calculation."""
     papers = read_papers(inputs.paths("papers"))
-    return build(papers, inputs.every_measured, inputs.frameworks, inputs.networks, inputs.page)
+    made = papers, inputs.every_measured, joined(inputs), inputs.frameworks, inputs.networks
+    return build(*made, only)
 
 
 def build(
     papers: list[Paper],
     measured: list[Measured],
+    trained: Trained,
     frameworks: Frameworks,
     catalogue: dict[str, Any],
-    page: tables.Page,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS) and the layout; fills the page's facts and notes.
-
-    Raises InputError for a calculation that is not one.
-    """
+    only: str = "",
+) -> pd.DataFrame:
+    """What `rows_of` says, of papers and of what was measured."""
     printed = pd.concat([paper.printed for paper in papers], ignore_index=True)
-    by_name = {paper.name: paper for paper in papers}
-    scopes = {
-        paper.name: _scopes(paper, measured, printed, frameworks, catalogue) for paper in papers
-    }
+    cells = measured_times(measured, trained)
+    every = {known.name: known for paper in papers for known in (paper, *paper.quoted())}
+
+    @cache
+    def scopes(name: str) -> Scopes:
+        return _scopes(every[name], cells, printed, frameworks, catalogue)
+
     rows = []
     for paper in papers:
-        for finding in paper.findings:
-            _check_keys(paper, finding)
-            about = by_name[finding.get("paper", paper.name)]
-            rows.append(_row(paper, finding, about, *scopes[about.name], frameworks))
-    data = pd.DataFrame(rows, columns=COLUMNS)
-    _say(page, data, measured, by_name)
-    return data, _layout(data, by_name)
+        for finding in paper.findings if only in ("", paper.name) else []:
+            _check_keys(paper, finding, list(every))
+            rows.append(_row(paper, finding, scopes(finding.get("paper", paper.name))))
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def check(finding: dict[str, Any], scope: Scope) -> Check:
     """The verdict of a finding over a scope's numbers. Raises ExpressionError."""
+    scope = replace(scope, asked=set())
     try:
         values = evaluate(finding["value"], scope)
     except NothingThereError as error:
@@ -107,10 +151,10 @@ def check(finding: dict[str, Any], scope: Scope) -> Check:
     for name, bound in bounds.items():
         within &= BOUNDS[name][1](values, bound)
     verdict = HOLDS if HOW_MANY[finding.get("of", "every")](within) else FAILS
-    return Check(verdict, _words(values, within), values)
+    return Check(verdict, _words(values, within), values, tuple(sorted(scope.asked)))
 
 
-def _check_keys(paper: Paper, finding: dict[str, Any]) -> None:
+def _check_keys(paper: Paper, finding: dict[str, Any], known: list[str]) -> None:
     where = f"resources/papers/{paper.name}/findings.yaml, {finding.get('id', '?')}"
     extra = sorted(finding.keys() - KEYS)
     if extra:
@@ -120,53 +164,62 @@ def _check_keys(paper: Paper, finding: dict[str, Any]) -> None:
     missing = [key for key in ("id", "section", "claim") if key not in finding]
     if missing:
         raise InputError(f"{where}: the key '{missing[0]}' is missing: write it.")
-    if ("value" in finding) == ("why_not" in finding) or (
-        "value" in finding and not BOUNDS.keys() & finding.keys()
+    if ("value" in finding) != bool(BOUNDS.keys() & finding.keys()) or not (
+        {"value", "why_not"} & finding.keys()
     ):
         raise InputError(
             f"{where}: write 'value' with one of {', '.join(BOUNDS)}, or 'why_not' without a number."
+        )
+    if finding.get("weight", 2) not in WEIGHTS:
+        raise InputError(
+            f"{where}: the weight {finding['weight']} is not possible: write 1, 2 or 3."
+        )
+    if finding.get("paper", paper.name) not in known:
+        raise InputError(
+            f"{where}: there is no paper '{finding['paper']}': write one of {', '.join(known)}."
         )
 
 
 def _scopes(
     paper: Paper,
-    measured: list[Measured],
+    cells: pd.DataFrame,
     printed: pd.DataFrame,
     frameworks: Frameworks,
     catalogue: dict[str, Any],
-) -> tuple[Scope, Scope]:
-    """What a paper's findings are checked against: its own times, and ours of the same frameworks."""
+) -> Scopes:
     theirs = their_times(paper, frameworks, catalogue)
-    ours = our_times(measured, theirs, frameworks, catalogue)
-    lineages = {
-        name: frameworks[name].lineage for name in paper.printed["framework"].unique() if name
+    ours, today = (our_times(paper, cells, frameworks, catalogue, today) for today in (False, True))
+    named = [*paper.frameworks, *paper.printed["framework"].unique()]
+    parts = {
+        "paper": paper.name,
+        "printed": printed,
+        "catalogue": catalogue,
+        "lineages": {name: frameworks[name].lineage for name in named if name},
+        "batches": paper.batches,
+        "networks": paper.networks,
     }
-    parts = {"paper": paper.name, "printed": printed, "catalogue": catalogue, "lineages": lineages}
-    return Scope(times=theirs, **parts), Scope(times=ours, stands_for=paper.platforms, **parts)
+    here = {"stands_for": paper.platforms, **parts}
+    return Scopes(
+        paper, Scope(times=theirs, **parts), Scope(times=ours, **here), Scope(times=today, **here)
+    )
 
 
-def _row(
-    paper: Paper,
-    finding: dict[str, Any],
-    about: Paper,
-    theirs: Scope,
-    ours: Scope,
-    frameworks: Frameworks,
-) -> dict[str, Any]:
-    row = {"paper": paper.name, "reading": "", "value": ""} | {
+def _row(paper: Paper, finding: dict[str, Any], scopes: Scopes) -> dict[str, Any]:
+    row = {"paper": paper.name, "reading": "", "value": "", "weight": 2, "bounds": ""} | {
         name: finding[name]
-        for name in ("id", "section", "claim", "reading", "value")
+        for name in ("id", "section", "weight", "claim", "reading", "value")
         if name in finding
     }
-    if "why_not" in finding:
-        return (
-            row
-            | Check(UNKNOWN, finding["why_not"]).facts("theirs")
-            | Check(UNKNOWN, finding["why_not"]).facts("ours")
-        )
+    if "value" not in finding:
+        nothing = Check(UNKNOWN, finding["why_not"])
+        return row | {name: fact for side in SIDES for name, fact in nothing.facts(side).items()}
     try:
-        found = check(finding, theirs)
-        own = _ours(finding, about, ours)
+        found = (
+            Check(UNKNOWN, finding["why_not"])
+            if "why_not" in finding
+            else check(finding, scopes.theirs)
+        )
+        own = [_ours(finding, scopes.about, scope) for scope in (scopes.ours, scopes.today)]
     except ExpressionError as error:
         raise InputError(
             f"resources/papers/{paper.name}/findings.yaml, {finding['id']}: {error}."
@@ -174,21 +227,23 @@ def _row(
     bounds = " and ".join(
         f"{BOUNDS[name][0]} {finding[name]:g}" for name in BOUNDS if name in finding
     )
-    return (
-        row
-        | {"bounds": f"{finding.get('of', 'every')} {bounds}"}
-        | found.facts("theirs")
-        | own.facts("ours")
-    )
+    row["bounds"] = f"{finding.get('of', 'every')} {bounds}"
+    for side, each in zip(SIDES, (found, *own), strict=True):
+        row |= each.facts(side)
+    return row
 
 
 def _ours(finding: dict[str, Any], about: Paper, ours: Scope) -> Check:
-    if not asks_for_times(finding["value"]):
-        return Check(NOT_ASKED, "")
-    devices = [about.platforms[name] for name in names_in(finding["value"], "platform")]
+    """What ours says: of `ours` of the finding where it asks something else than of theirs."""
+    asked = finding.get("ours", finding["value"])
+    if not asks_of_cells(asked):
+        return Check(NOT_ASKED, PRINTED_ONLY)
+    if tells_seconds(asked):
+        return Check(NOT_ASKED, THEIR_MACHINE)
+    devices = [about.platforms[name] for name in names_in(asked, "platform")]
     if len(devices) > len(set(devices)):
-        return Check(UNKNOWN, "it compares machines of the paper's")
-    return check(finding, ours)
+        return Check(UNKNOWN, THEIR_MACHINES)
+    return check(finding | {"value": asked}, ours)
 
 
 def _words(values: pd.Series, within: pd.Series) -> str:
@@ -208,55 +263,75 @@ def _number(value: float) -> str:
 def _layout(data: pd.DataFrame, papers: dict[str, Paper]) -> pd.DataFrame:
     body = []
     for row in data.to_dict("records"):
-        verdicts = [
-            (row["theirs_verdict"], row["theirs_numbers"]),
-            (row["ours_verdict"], row["ours_numbers"]),
-        ]
         entries = [
             Entry(
                 row["claim"],
                 (row["reading"].rstrip("."),) if row["reading"] else (),
                 kind="words long",
-            )
+            ),
+            Entry(row["bounds"], kind="words"),
         ]
-        entries.append(Entry(row["bounds"] if isinstance(row["bounds"], str) else "", kind="words"))
-        for (verdict, numbers), kind in zip(verdicts, ("paper", "ours"), strict=True):
-            entries.append(Entry(verdict, best=verdict == FAILS, kind=f"{kind} words"))
-            entries.append(Entry(numbers, kind=f"{kind} words long"))
-        body.append(entries)
+        body.append([*entries, *(entry for side in SIDES for entry in verdict_of(row, side))])
     index = pd.MultiIndex.from_arrays(
         [[papers[name].catalogue["short"] for name in data["paper"]], data["section"], data["id"]],
         names=["Paper", "Section", "Finding"],
     )
     columns = [("The claim", "in our words"), ("The claim", "as a bound")]
     columns += [
-        (side, what) for side in ("Their own numbers", "Ours") for what in ("verdict", "numbers")
+        (side, what)
+        for side in ("Their own numbers", "Ours, nearest versions", "Ours, today's")
+        for what in ("verdict", "numbers")
     ]
     return pd.DataFrame(body, index=index, columns=pd.MultiIndex.from_tuples(columns), dtype=object)
+
+
+def verdict_of(row: dict[str, Any], side: str) -> list[Entry]:
+    """A verdict and its numbers, as they stand in a table; the footnote says who was asked."""
+    verdict, kind = row[f"{side}_verdict"], "paper" if side == "theirs" else "ours"
+    numbers = row[f"{side}_numbers"]
+    if side == "today" and same(row):
+        verdict, numbers = "the same", ""
+    asked = row[f"{side}_asked"] if side != "theirs" and verdict in (HOLDS, FAILS) else ""
+    return [
+        Entry(verdict, (f"of {asked}",) if asked else (), verdict == FAILS, f"{kind} words"),
+        Entry(numbers, kind=f"{kind} words long"),
+    ]
+
+
+def same(row: dict[str, Any]) -> bool:
+    """Whether today's versions are those that stand for the paper's."""
+    return all(
+        row[f"ours_{name}"] == row[f"today_{name}"] for name in ("verdict", "numbers", "asked")
+    )
 
 
 def _say(
     page: tables.Page, data: pd.DataFrame, measured: list[Measured], papers: dict[str, Paper]
 ) -> None:
     """Adds the counts of verdicts and how claims are read."""
-    for side, name in (("theirs", "the papers' own numbers"), ("ours", "ours")):
-        counts = data[f"{side}_verdict"].value_counts()
-        said = ", ".join(
-            f"{counts.get(verdict, 0)} {_of(verdict)}" for verdict in (HOLDS, FAILS, UNKNOWN)
-        )
-        page.facts.append(f"Of {plural(len(data), 'claim')}, by {name}: {said}.")
-    page.facts += facts(measured[0]) if measured else []
+    page.facts = [*counted(data), *(facts(measured[0]) if measured else [])]
     page.notes = [
         "About, near and nearly N is within 10 %; slightly is less than 1.5 times; much, significantly, dramatically "
         "is at least 2 times; similar and close is within 25 %. What is read otherwise says so in a footnote.",
-        "Ours: the paper's kind of device stands for its machine, the fastest environment and mode for its framework, "
-        "and only frameworks that the paper has are asked; PyTorch stands for Torch.",
+        *HOW_ASKED,
         *[
             f"{paper.catalogue['short']}: {paper.catalogue['citation'].strip()}; "
             f"as data in resources/papers/{name}, with each calculation in findings.yaml."
             for name, paper in papers.items()
         ],
     ]
+
+
+def counted(data: pd.DataFrame) -> list[str]:
+    """How many claims hold, by whose numbers, in words."""
+    names = ("the papers' own numbers", "ours in the versions nearest to theirs", "ours of today")
+    said = []
+    for side, name in zip(SIDES, names, strict=True):
+        counts = data[f"{side}_verdict"].value_counts()
+        words = [f"{counts.get(verdict, 0)} {_of(verdict)}" for verdict in (HOLDS, FAILS, UNKNOWN)]
+        words += [f"{counts[NOT_ASKED]} are not asked"] if NOT_ASKED in counts else []
+        said.append(f"Of {plural(len(data), 'claim')}, by {name}: {', '.join(words)}.")
+    return said
 
 
 def _of(verdict: str) -> str:

@@ -66,7 +66,7 @@ class Trained:
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows and the layout."""
-    trained = _joined(inputs)
+    trained = joined(inputs)
     inputs.page.notes[:0] = trained.notes
     made = trained.times, inputs.printed, inputs.catalogue, inputs.frameworks, inputs.networks
     return times.build(*made, inputs.entry, inputs.page)
@@ -74,7 +74,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The rows that are drawn and the drawing."""
-    made = _joined(inputs).times, inputs.printed, inputs.catalogue, inputs.frameworks
+    made = joined(inputs).times, inputs.printed, inputs.catalogue, inputs.frameworks
     return draw(*made, inputs.entry)
 
 
@@ -107,7 +107,8 @@ def read(path: Path) -> Trained:
     return Trained(times, runs, rows[rows["epoch"].notna()], known["resources"], known["missing"])
 
 
-def _joined(inputs: Inputs) -> Trained:
+def joined(inputs: Inputs) -> Trained:
+    """The trainings of the grid; nothing where it has none."""
     return read(inputs.paths("trainings")[0]) if inputs.has("trainings") else Trained.nothing()
 
 

@@ -18,6 +18,7 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
 from steptime import project
+from steptime.artefacts.findings import WEIGHTS
 from steptime.merge import MixedRowsError
 from steptime.merge.measured import Measured, read_measured
 from steptime.page import cells, embed, explorer
@@ -38,6 +39,8 @@ CLAIMS = (
     Column("theirs_numbers", "Their numbers", "text"),
     Column("ours_verdict", "By ours", "text", True),
     Column("ours_numbers", "Our numbers", "text"),
+    Column("today_verdict", "By ours of today", "text", True),
+    Column("matters", "Main claim, result or detail", "text", True),
     Column("reading", "How it is read", "words"),
 )
 # DataTables (MIT licence), with what it needs, as the wheel of itables carries it.
@@ -139,6 +142,7 @@ def _explored_claims(table: Path, papers: dict[str, dict[str, Any]]) -> dict[str
     """The claims of the findings to choose from."""
     rows = pd.read_parquet(table)
     rows["paper"] = [papers.get(name, {}).get("short", name) for name in rows["paper"]]
+    rows["matters"] = rows["weight"].map(WEIGHTS)
     return explorer.build(rows, CLAIMS, "claims", "Claims of the papers")
 
 

@@ -18,6 +18,8 @@ from steptime.plan.artefacts import Artefact
 CATALOGUES = ("frameworks", "networks", "datasets")
 # What is filled into the values of a framework's `variables`.
 FILLED = ("threads", "mode", "prefix")
+# What a schema calls a type, in words.
+KINDS = {"integer": "a whole number", "array": "a list", "string": "a text", "object": "keys"}
 
 
 class ConfigurationError(Exception):
@@ -38,6 +40,8 @@ class Configuration:
     grid: dict[str, Any]
     grid_name: str
     data: dict[str, str]
+    # The file of a search engine's statistics, '' for none.
+    popularity: str = ""
 
     def dataset_of(self, whole: str) -> str | None:
         """The data set that stands for `whole`: itself or a subset of it, whichever comes first of those that can be
@@ -102,7 +106,8 @@ def load(root: Path, config: dict[str, Any]) -> Configuration:
             raise ConfigurationError(
                 unknown("data set", name, list(content["datasets"]), "config/datasets.yaml")
             )
-    loaded = Configuration(grid=chosen_grid, grid_name=path.stem, data=data, **content)
+    named = {"grid_name": path.stem, "data": data, "popularity": _popularity(config)}
+    loaded = Configuration(grid=chosen_grid, **named, **content)
     for name, framework in loaded.frameworks.items():
         for environment in framework["differing"]:
             if environment not in framework["environments"]:
@@ -129,6 +134,17 @@ def load(root: Path, config: dict[str, Any]) -> Configuration:
                     f"The environment '{environment}' needs the file {missing}: write it."
                 )
     return loaded
+
+
+def _popularity(config: dict[str, Any]) -> str:
+    """The file of a search engine's statistics, '' where none is named. Raises ConfigurationError."""
+    named = config.get("popularity", "")
+    if named and not Path(named).expanduser().is_file():
+        raise ConfigurationError(
+            f"config/config.yaml or --config: there is no file '{named}', which 'popularity' names: correct it, or "
+            "leave it out."
+        )
+    return str(Path(named).expanduser()) if named else ""
 
 
 def _catalogue(root: Path) -> dict[str, Artefact]:
@@ -294,4 +310,21 @@ def _sentence(error: ValidationError) -> str:
         return f"{at}the key '{missing[0]}' is missing: '{key}' needs it."
     if error.validator == "enum":
         return f"{at}'{error.instance}' is not possible: write one of {', '.join(map(str, error.validator_value))}."
+    if error.validator == "oneOf" and (possible := _possible(error)):
+        return f"{at}'{error.instance}' is not possible: write one of {', '.join(possible)}."
     return f"{at}{error.message}."
+
+
+def _possible(error: ValidationError) -> list[str]:
+    """What each of several schemas would take, in words; nothing where one of them was right but for its inside."""
+    possible: list[str] = []
+    for each in error.context or []:
+        if each.validator == "enum":
+            possible += map(str, each.validator_value)
+        elif each.validator == "const":
+            possible.append(str(each.validator_value))
+        elif each.validator == "type" and not each.path:
+            possible.append(KINDS.get(str(each.validator_value), str(each.validator_value)))
+        else:
+            return []
+    return possible

@@ -14,6 +14,8 @@ from steptime.plan.tasks import TASKS, Task
 PRECISIONS = ["float32"]
 # Each number of devices with the ways in which as many share their gradients.
 DEVICES = [(1, "")]
+# What ends a thread count of several times as many as there are CPUs.
+ABOVE = "*all"
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ def missing(configuration: Configuration) -> list[str]:
 
 def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) -> Iterator[Cell]:
     """The cells that a selection asks for: a point of every axis, whatever the task."""
+    if selection.get("devices") == "several" and all(devices == 1 for devices, _ in DEVICES):
+        return
     task = TASKS[selection.get("task", "step")]
     policy = task.policy(configuration.grid)
     runners = ways(configuration)
@@ -132,10 +136,10 @@ def _running_order(configuration: Configuration) -> Callable[[Cell], tuple[int, 
 
 
 def thread_counts(wanted: list[int | str], cores: int, most: int | None) -> list[int]:
-    """Thread counts of a list such as [1, all] or [doubling] for a machine of `cores` logical CPUs, in order.
+    """Thread counts of a list such as [1, all] or [doubling, 2*all] for a machine of `cores` logical CPUs, in order.
 
     `all` is every CPU, `doubling` the powers of two up to it and it; both stop at `most`. A number is taken as it is,
-    even above the CPUs, as the paper did.
+    and `2*all` and `4*all` are that many times the CPUs: above them on purpose, as papers did.
     """
     whole = min(cores, most or cores)
     counts: set[int] = set()
@@ -145,6 +149,8 @@ def thread_counts(wanted: list[int | str], cores: int, most: int | None) -> list
         elif entry == "doubling":
             counts.update(2**power for power in range(whole.bit_length()) if 2**power <= whole)
             counts.add(whole)
+        elif str(entry).endswith(ABOVE):
+            counts.add(int(str(entry).removesuffix(ABOVE)) * cores)
         else:
             counts.add(int(entry))
     return sorted(counts)

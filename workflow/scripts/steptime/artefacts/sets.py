@@ -1,0 +1,118 @@
+"""The frameworks of a paper by the sets that it sorts them into, and what of each runs here: a table and a figure."""
+
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from steptime.artefacts.inputs import Inputs
+from steptime.merge.measured import Measured
+from steptime.render import figures, tables
+from steptime.render.frameworks import Frameworks
+from steptime.render.tables import DASH, Entry
+from steptime.render.words import facts, plural, status_reason
+
+COLUMNS = ["set", "framework", "label", "environments", "timed", "cells", "networks", "why_not"]
+NOT_ASKED = "it is in no environment of this grid"
+ROW_INCHES = 0.3
+
+
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows and the layout."""
+    data, page = _rows(inputs), inputs.page
+    runs = data["timed"] > 0
+    page.facts = [
+        f"Of {plural(len(data), 'framework')} of the paper, {int(runs.sum())} are timed in this grid.",
+        *facts(inputs.measured),
+    ]
+    return data, _layout(data)
+
+
+def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
+    """The rows that are drawn and the drawing: a column for each set, filled where a framework runs here."""
+    data, frameworks = _rows(inputs), inputs.frameworks
+    sets = list(dict.fromkeys(data["set"]))
+    most = int(data["set"].value_counts().max())
+    with figures.canvas(1, len(sets), 0.9 + ROW_INCHES * most) as (drawing, grid):
+        for axes, name in zip(grid, sets, strict=True):
+            axes.set(xlim=(0, 1), ylim=(most - 0.4, -0.6))
+            axes.axis("off")
+            axes.set_title(f"{name}", fontsize=9.5)
+            for at, row in enumerate(data[data["set"] == name].to_dict("records")):
+                shown = frameworks[row["framework"]]
+                look = {"markerfacecolor": shown.colour if row["timed"] else "white"}
+                axes.plot(0.04, at, **shown.look, **look, linestyle="")
+                axes.text(0.11, at, row["label"], va="center", fontsize=8)
+                here = row["environments"] if row["timed"] else "not timed here"
+                axes.text(0.56, at, here, va="center", fontsize=7, color="#6A6A6A")
+        figures.title(drawing, inputs.entry["title"])
+        notes = [
+            "Filled: at least one cell of it was timed here, in the environments that are named. The table says why "
+            f"the others are not. The paper's {inputs.entry['sources'][0]} is a picture of names.",
+            *facts(inputs.measured)[:1],
+        ]
+        figures.notes_below(drawing, notes)
+    return data, drawing
+
+
+def _rows(inputs: Inputs) -> pd.DataFrame:
+    made = inputs.measured, inputs.printed, inputs.frameworks, inputs.networks, inputs.entry
+    return build(*made)
+
+
+def build(
+    measured: Measured,
+    printed: pd.DataFrame,
+    frameworks: Frameworks,
+    networks: dict[str, Any],
+    artefact: dict[str, Any],
+) -> pd.DataFrame:
+    """The tidy rows: COLUMNS; `timed` of `cells` have a time. The artefact's `not_here` says why one cannot be had."""
+    rows = []
+    for row in printed.to_dict("records"):
+        name = row["framework"]
+        own = measured.cells[measured.cells["framework"] == name]
+        timed = own[own["seconds"].notna()]
+        labels = [networks[each]["label"] for each in networks if (timed["network"] == each).any()]
+        why = ""
+        if timed.empty:
+            why = artefact["not_here"].get(name, NOT_ASKED) if own.empty else _why(own)
+        rows.append(
+            {
+                "set": row["value"],
+                "framework": name,
+                "label": row["row"],
+                "environments": ", ".join(dict.fromkeys(timed["environment"])),
+                "timed": len(timed),
+                "cells": len(own),
+                "networks": ", ".join(labels),
+                "why_not": why,
+            }
+        )
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _why(own: pd.DataFrame) -> str:
+    return status_reason(own["status"].iloc[0], own["reason"].iloc[0] or "")
+
+
+def _layout(data: pd.DataFrame) -> pd.DataFrame:
+    body = []
+    for row in data.to_dict("records"):
+        here = (
+            Entry(row["environments"], kind="ours words")
+            if row["timed"]
+            else Entry(DASH, (row["why_not"].rstrip("."),), kind="ours words")
+        )
+        cells = f"{row['timed']} of {row['cells']}" if row["cells"] else tables.DASH
+        why = () if row["cells"] else (row["why_not"].rstrip("."),)
+        body.append(
+            [
+                here,
+                Entry(cells, why, kind="ours"),
+                Entry(row["networks"] or "", kind="ours words long"),
+            ]
+        )
+    index = pd.MultiIndex.from_arrays([data["set"], data["label"]], names=["Set", "Framework"])
+    columns = ["Runs here", "Cells timed", "Networks timed"]
+    return pd.DataFrame(body, index=index, columns=columns, dtype=object)

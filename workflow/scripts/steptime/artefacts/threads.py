@@ -1,0 +1,137 @@
+"""The figure of time against threads divided by cores: a paper's, and ours beside it, network by network.
+
+At 1 there are as many threads as physical cores; to the right of it there are more, on purpose.
+"""
+
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from steptime.artefacts.evidence import Paper, measured_times, read_papers, their_times
+from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.sweep import STYLES
+from steptime.artefacts.trainings import joined
+from steptime.render import figures
+from steptime.render.frameworks import Frameworks
+from steptime.render.words import facts, raw_data
+
+COLUMNS = ["source", "network", "framework", "line", "platform", "threads", "cores"]
+COLUMNS += ["threads_per_core", "seconds"]
+PANEL_INCHES, NOTHING_INCHES = 1.75, 1.3
+
+
+def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
+    """The rows that are drawn (COLUMNS; seconds) and the drawing: networks down, theirs and ours across."""
+    name = inputs.paths("catalogue")[0].parent.name
+    paper = next(each for each in read_papers(inputs.paths("papers")) if each.name == name)
+    trained, frameworks = joined(inputs), inputs.frameworks
+    steps = inputs.every_measured if inputs.has("every_cell") else []
+    cells = measured_times(steps, trained)
+    data = pd.concat(
+        [_theirs(paper, frameworks, inputs.networks), _ours(paper, cells)], ignore_index=True
+    )
+    networks = [network for network in paper.networks if (data["network"] == network).any()]
+    height = NOTHING_INCHES + PANEL_INCHES * len(networks)
+    look: dict[str, Any] = {"sharex": True, "sharey": "row", "squeeze": False}
+    with figures.canvas(len(networks), 2, height, **look) as (drawing, grid):
+        styles = _styles(data)
+        for axes, network in zip(grid, networks, strict=True):
+            label = inputs.networks.get(network, {}).get("label", network)
+            for panel, source in zip(axes, ("paper", "ours"), strict=True):
+                own = data[(data["network"] == network) & (data["source"] == source)]
+                _draw(panel, own, styles, frameworks)
+                panel.set_title(
+                    f"{label}, {paper.catalogue['short'] if source == 'paper' else 'here'}",
+                    fontsize=9,
+                )
+            axes[0].set_ylabel("s")
+        _axis(grid[-1], data)
+        figures.title(drawing, inputs.entry["title"])
+        notes = _notes(paper, data, inputs.entry)
+        for measured in (steps or [trained.times])[:1]:
+            notes += [*facts(measured), raw_data(measured)] if len(measured.cells) else []
+        figures.notes_below(drawing, notes, _keys(data, styles, frameworks), 3)
+    return data[COLUMNS], drawing
+
+
+def _theirs(paper: Paper, frameworks: Frameworks, catalogue: dict[str, Any]) -> pd.DataFrame:
+    times = their_times(paper, frameworks, catalogue)
+    times = times[(times["device"] == "cpu") & times["seconds"].notna() & times["cores"].notna()]
+    names = [f"{frameworks.lineage(name).label} there" for name in times["framework"]]
+    machines = [paper.catalogue["platforms"][name]["name"] for name in times["platform"]]
+    lines = [f"{name}, {machine}" for name, machine in zip(names, machines, strict=True)]
+    first = [frameworks.lineage(name).name for name in times["framework"]]
+    return _shared(times.assign(source="paper", line=lines, framework=first))
+
+
+def _ours(paper: Paper, cells: pd.DataFrame) -> pd.DataFrame:
+    usual = cells["network"].map(paper.batches)
+    own = cells["network"].isin(paper.networks) & (cells["task"] == paper.task)
+    own &= (cells["device"] == "cpu") & cells["seconds"].notna() & cells["cores"].notna()
+    times = cells[own & (usual.isna() | (cells["batch"] == usual))]
+    several = times.groupby("environment")["mode"].transform("nunique") > 1
+    return _shared(
+        times.assign(source="ours", line=times["runner"].where(several, times["environment"]))
+    )
+
+
+def _shared(times: pd.DataFrame) -> pd.DataFrame:
+    share = times["threads"].astype(float) / times["cores"].astype(float)
+    return times.assign(threads_per_core=share)[COLUMNS]
+
+
+def _styles(data: pd.DataFrame) -> dict[str, int]:
+    """The turn of each line among those of its framework and source, which share a colour and a marker."""
+    lines = data.drop_duplicates("line")
+    return dict(zip(lines["line"], lines.groupby(["source", "framework"]).cumcount(), strict=True))
+
+
+def _look(
+    line: str, framework: str, styles: dict[str, int], frameworks: Frameworks
+) -> dict[str, Any]:
+    shown, turn = frameworks[framework], styles[line]
+    return {
+        **shown.look,
+        "linestyle": STYLES[turn % len(STYLES)],
+        "markerfacecolor": "white" if turn else shown.colour,
+        "markersize": 4.5,
+    }
+
+
+def _draw(axes: Axes, own: pd.DataFrame, styles: dict[str, int], frameworks: Frameworks) -> None:
+    axes.set(xscale="log", yscale="log")
+    axes.axvline(1, color=figures.GREY, linewidth=1, linestyle=":", zorder=1)
+    for (line, framework), rows in own.groupby(["line", "framework"], sort=False):
+        rows = rows.sort_values("threads")
+        look = _look(str(line), str(framework), styles, frameworks)
+        axes.plot(rows["threads_per_core"], rows["seconds"], linewidth=1.2, zorder=3, **look)
+    figures.plain_logarithms(axes.yaxis)
+
+
+def _axis(panels: list[Axes], data: pd.DataFrame) -> None:
+    shares = sorted(data["threads_per_core"].unique())
+    for panel in panels:
+        panel.set_xticks(shares, [f"{share:.3g}" for share in shares])
+        panel.minorticks_off()
+        panel.set_xlabel("threads ÷ physical cores")
+
+
+def _keys(data: pd.DataFrame, styles: dict[str, int], frameworks: Frameworks) -> list[Line2D]:
+    lines = data.drop_duplicates("line")
+    return [
+        figures.key(row["line"], **_look(row["line"], row["framework"], styles, frameworks))
+        for row in lines.to_dict("records")
+    ]
+
+
+def _notes(paper: Paper, data: pd.DataFrame, artefact: dict[str, Any]) -> list[str]:
+    notes = [
+        f"Dotted: as many threads as physical cores; to the right of it there are more threads than cores. Left: "
+        f"{artefact['sources'][0]} of {paper.catalogue['short']}."
+    ]
+    if not (data["source"] == "ours").any():
+        notes.append("Nothing of it is measured here yet: it joins when the grid has cells for it.")
+    return notes

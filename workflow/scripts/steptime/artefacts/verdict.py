@@ -1,0 +1,96 @@
+"""The table to read first of a paper: what it claims, what its own numbers say of it, and what ours say, the most
+important claims first.
+"""
+
+import pandas as pd
+
+from steptime.artefacts import findings
+from steptime.artefacts.findings import FAILS, HOLDS, UNKNOWN
+from steptime.artefacts.inputs import Inputs
+from steptime.render.tables import Entry
+from steptime.render.words import facts
+
+# What a claim comes to in short, by the verdict of its own numbers and of ours.
+SHORT = {
+    (HOLDS, HOLDS): "holds, here too",
+    (HOLDS, FAILS): "held there, not here",
+    (FAILS, HOLDS): "not by its own numbers, but here",
+    (FAILS, FAILS): "holds nowhere",
+    (UNKNOWN, HOLDS): "holds here",
+    (UNKNOWN, FAILS): "does not hold here",
+}
+ALONE = {HOLDS: "holds there", FAILS: "not by its own numbers", UNKNOWN: "open"}
+SINCE = {
+    (HOLDS, FAILS): "; no longer with today's versions",
+    (FAILS, HOLDS): "; with today's versions it does",
+}
+HEADINGS = {3: "Main claims", 2: "Results", 1: "Details"}
+
+
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows (those of `findings`, and `short`) and the layout."""
+    name = inputs.paths("catalogue")[0].parent.name
+    data = findings.rows_of(inputs, name)
+    short = [in_short(row) for row in data.to_dict("records")]
+    # What ours could answer comes before what is open here.
+    answered = data["ours_verdict"].isin([HOLDS, FAILS])
+    data = data.assign(short=short, answered=answered)
+    data = data.sort_values(["weight", "answered"], ascending=False, kind="stable")
+    data = data.drop(columns="answered").reset_index(drop=True)
+    measured, page = inputs.every_measured, inputs.page
+    page.facts = [*_summary(data), *(facts(measured[0]) if measured else [])]
+    page.notes = [
+        "Main claims stand in the paper's abstract, its list of findings or its conclusions; details are what it says "
+        "of its set-up and of others.",
+        *findings.HOW_ASKED,
+        *page.notes,
+    ]
+    return data, _layout(data)
+
+
+def in_short(row: dict[str, str]) -> str:
+    """What came of a claim, in a few words."""
+    theirs, ours, today = (row[f"{side}_verdict"] for side in findings.SIDES)
+    both = SHORT.get((theirs, ours))
+    if both is None:
+        return ALONE[theirs]
+    return both + SINCE.get((ours, today), "")
+
+
+def _summary(data: pd.DataFrame) -> list[str]:
+    lines = []
+    for weight, heading in HEADINGS.items():
+        own = data[data["weight"] == weight]
+        theirs, ours = (own[f"{side}_verdict"].value_counts() for side in ("theirs", "ours"))
+        told = [
+            f"{counts.get(HOLDS, 0)} of {counts.get(HOLDS, 0) + counts.get(FAILS, 0)} {words}"
+            for counts, words in ((theirs, "hold by its own numbers"), (ours, "hold here"))
+            if counts.get(HOLDS, 0) + counts.get(FAILS, 0)
+        ]
+        if len(own):
+            lines.append(f"{'; '.join([f'{heading}: {len(own)}', *told])}.")
+    return lines
+
+
+def _layout(data: pd.DataFrame) -> pd.DataFrame:
+    body = []
+    for row in data.to_dict("records"):
+        reading = (row["reading"].rstrip("."),) if row["reading"] else ()
+        entries = [Entry(row["claim"], reading, kind="words long")]
+        entries.append(Entry(row["short"], best=True, kind="words long"))
+        for side in findings.SIDES:
+            verdict, numbers = findings.verdict_of(row, side)
+            text = f"{verdict.text}: {numbers.text}" if numbers.text else verdict.text
+            entries.append(Entry(text, verdict.footnotes, kind=f"{verdict.kind} long"))
+        body.append(entries)
+    index = pd.MultiIndex.from_arrays(
+        [
+            [HEADINGS[weight] for weight in data["weight"]],
+            [str(number) for number in range(1, len(data) + 1)],
+            data["section"],
+        ],
+        names=["", "No.", "Section"],
+    )
+    columns = ["What the paper claims", "In short", "By its own numbers"]
+    columns += ["By ours, nearest versions", "By ours, today's versions"]
+    return pd.DataFrame(body, index=index, columns=columns, dtype=object)
