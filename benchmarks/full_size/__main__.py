@@ -1,10 +1,12 @@
-"""What the proof at full size sees: defects planted in real PyTorch, and how far right frameworks are from the limits.
+"""How far right frameworks are from the limits of the proof at full size, and what it sees of planted defects.
 
-    python benchmarks/full_size --environment torch-2.13 --networks alexnet lstm32 --threads 2 --defects
+    python benchmarks/full_size --environment torch-2.13 --networks alexnet --threads 2 --defects --rows rows.json
+    python benchmarks/full_size --tables rows.json
 
-For each network, at its mini-batch of Table 4, the cell's own proof is run in the framework's environment, right and
-with each defect (of PyTorch alone). A row is what came nearest to its limit, or passed it, and the CPU seconds of the
-proof. References are those of results/references; one that is missing is computed.
+For each network, at its mini-batch of Table 4 or the one that is given, the cell's own proof is run in the framework's
+environment, right and with each defect. A row is what came nearest to each limit, or passed it, and the CPU seconds of
+what is built after the samples. References are those of results/references; one that is missing is computed. Rows that
+were kept make the tables of docs/reference/measuring.md.
 """
 
 import argparse
@@ -20,46 +22,43 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "workflow" / "scripts")]
 
 import numpy as np  # noqa: E402
 from cells import ROOT, configuration  # noqa: E402
+from planted import DEFECTS, RECURRENT_ONLY  # noqa: E402
+from tables import print_tables  # noqa: E402
 
 from steptime import networks  # noqa: E402
 from steptime.cells.measure import fill  # noqa: E402
 from steptime.environments import interpreter  # noqa: E402
 from steptime.prove import reference  # noqa: E402
 
-DEFECTS = [
-    "bfloat16 products",
-    "TF32, first layer",
-    "TF32, middle layer",
-    "TF32, last layer",
-    "a sample left out",
-    "a class left out",
-    "largest weight kept",
-    "first vector kept",
-    "every 2nd update",
-    "every 20th update",
-    "another batch",
-    "first product kept",
-]
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Show what the proof at full size sees.")
-    parser.add_argument("--environment", required=True)
-    parser.add_argument("--networks", nargs="+", required=True)
+    parser.add_argument("--environment")
+    parser.add_argument("--networks", nargs="+", default=[])
+    parser.add_argument("--batch", type=int)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--mode")
-    parser.add_argument("--defects", nargs="*", help="all, or these; PyTorch only")
+    parser.add_argument("--defects", nargs="*", help="all, or these: see planted.py")
+    parser.add_argument("--rows", type=Path, help="a file to add the rows to")
+    parser.add_argument(
+        "--tables", type=Path, help="make the tables of such a file, and nothing else"
+    )
     options = parser.parse_args()
+    if options.tables:
+        print_tables([json.loads(line) for line in options.tables.read_text().splitlines()])
     for network in options.networks:
         for row in prove(options, network):
-            print(line(options, network, row), flush=True)
+            print(as_line(row), flush=True)
+            if options.rows:
+                with options.rows.open("a") as file:
+                    file.write(json.dumps(row) + "\n")
 
 
 def prove(options: argparse.Namespace, network: str):
     """What `inside.py` says of a network, right and with each defect."""
     known = configuration.load(ROOT, {})
     spec = networks.specify(network, known.networks)
-    batch = networks.resolve(network, known.networks)["batch"]
+    batch = options.batch or networks.resolve(network, known.networks)["batch"]
     path = ROOT / f"results/references/{network}-b{batch}.npz"
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -67,9 +66,9 @@ def prove(options: argparse.Namespace, network: str):
     entry = known.entry_of(options.environment)
     mode, defects = options.mode or entry["modes"][0], ["right"]
     if options.defects is not None:
-        defects += options.defects or DEFECTS
-        if not options.defects and any(node["op"] == "lstm" for node in spec["nodes"]):
-            defects.append("a time step less")
+        recurrent = any(node["op"] == "lstm" for node in spec["nodes"])
+        possible = [name for name in DEFECTS if recurrent or name not in RECURRENT_ONLY]
+        defects += options.defects or possible
     job = {
         "task": "step",
         "adapter": entry["adapter"],
@@ -96,27 +95,31 @@ def prove(options: argparse.Namespace, network: str):
     )
     worker.stdin.write(json.dumps(job))
     worker.stdin.close()
+    about = {
+        "environment": options.environment,
+        "mode": mode,
+        "network": network,
+        "batch": batch,
+        "threads": options.threads,
+    }
     for said in worker.stdout:
         if said.startswith("{"):
-            yield json.loads(said)
+            yield about | json.loads(said)
     if worker.wait():
         sys.exit(f"{options.environment}, {network}: exit code {worker.returncode}")
 
 
-def line(options: argparse.Namespace, network: str, row: dict) -> str:
-    """A row of the table: what is nearest to its limit of each kind, and the verdict."""
+def as_line(row: dict) -> str:
+    """A row in words: what is nearest to its limit of each kind, and the verdict."""
     nearest = {}
     for kind, what, off, limit in row["held"]:
         if kind not in nearest or off / limit > nearest[kind][1] / nearest[kind][2]:
             nearest[kind] = (what, off, limit)
-    told = [
-        f"{what}: {off:.1e} of {limit:.1e}"
-        if kind != "next loss"
-        else f"next {off:.1e} of {limit:.1e}"
-        for kind, (what, off, limit) in nearest.items()
-    ]
+    told = [f"{what}: {off:.1e} of {limit:.1e}" for what, off, limit in nearest.values()]
     verdict = f"refused ({row['refused'][0]})" if row["refused"] else "passes"
-    cells = [options.environment, network, f"{options.threads}", row["defect"], *told, verdict]
+    about = ("environment", "network", "batch", "threads", "defect")
+    lacking = [row["lacking"]] if row["lacking"] else []
+    cells = [*(str(row[name]) for name in about), *told, verdict, *lacking]
     return "| " + " | ".join([*cells, f"{row['cpu_seconds']:.1f} s"]) + " |"
 
 

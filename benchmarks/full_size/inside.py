@@ -3,13 +3,12 @@
 Every distance is told with its limit, refused or not; a line of JSON each.
 """
 
+import importlib
 import json
 import os
 import sys
 import time
 
-# A defect of every twentieth step shows in so many; others show at once.
-STEPS = {"every 20th update": 24}
 FEW = 5
 
 
@@ -20,19 +19,22 @@ def main():
 
     loaded = building.load(job)
     for defect in job["defects"]:
-        undo = _plant(defect, loaded.adapter, job)
-        print(
-            json.dumps(dict(_prove(loaded, job, STEPS.get(defect, FEW)), defect=defect)), flush=True
-        )
-        undo()
+        undo, steps = _plant(defect, loaded.adapter, job)
+        try:
+            said = _prove(loaded, job, steps)
+        finally:
+            undo()
+        print(json.dumps(dict(said, defect=defect)), flush=True)
 
 
 def _plant(defect, adapter, job):
     if defect == "right":
-        return lambda: None
-    import torch_defects
+        return lambda: None, FEW
+    import planted
 
-    return torch_defects.plant(defect, adapter, job["spec"], job["batch"])
+    parts = importlib.import_module("parts_" + job["adapter"])
+    steps = planted.LATE + FEW if defect.startswith("late") else planted.STEPS.get(defect, FEW)
+    return planted.plant(defect, adapter, parts, job), steps
 
 
 def _prove(loaded, job, steps):
@@ -54,12 +56,19 @@ def _prove(loaded, job, steps):
     proof.hold_losses(losses[: timing.ALONE])
     built = time.process_time()
     proof.hold_steps(trainer, losses, 1)
+    proof.keep_end(trainer)
     del trainer
     clock, cpu = time.perf_counter(), time.process_time()
-    proof.hold_gradients(loaded.adapter)
+    lacking = ""
+    try:
+        proof.hold_end(loaded.adapter)
+        proof.hold_gradients(loaded.adapter)
+    except Exception as error:
+        lacking = f"{type(error).__name__}: {error}"
     return {
         "held": proof.held,
         "refused": refused,
+        "lacking": lacking,
         "seconds": time.perf_counter() - clock,
         "cpu_seconds": time.process_time() - cpu,
         "timed_cpu_seconds": built - start,

@@ -6,6 +6,7 @@ from defects.stand_in import RIGHT, Trainer
 from worker import data
 
 NARROW = 8  # the mini-batch of the narrow proof
+LATE = 12  # steps after which the proof before the samples is over
 
 
 def rounded(values, bits):
@@ -131,15 +132,31 @@ def keeping_first_product():
     return Keeping
 
 
-class StopsLate(Trainer):
-    """Begins to leave all updates out when the proof before the samples is over."""
+def late(wrong, taken=None):
+    """A trainer that is right until LATE steps are taken, and then `wrong`; those of all trainers count with a list."""
 
-    steps = 0
+    class Late(Trainer):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            self.wrong, self.taken = wrong(*arguments), [] if taken is None else taken
+
+        def step(self):
+            self.taken.append(1)
+            if len(self.taken) <= LATE:
+                return super().step()
+            self.wrong.values = self.values
+            loss = self.wrong.step()
+            self.values = self.wrong.values
+            return loss
+
+    return Late
+
+
+class NoUpdate(Trainer):
+    """Computes all, and changes nothing."""
 
     def update(self, taken):
-        self.steps += 1
-        if self.steps <= 12:
-            super().update(taken)
+        pass
 
 
 # {defect: (network, trainer, words of the refusal)}
@@ -156,6 +173,18 @@ PLANTED = {
     "every twentieth update skipped": ("fcn5", skipping(20), "no small parameter changes"),
     "another batch": ("lstm32", OtherBatch, "the first change of"),
     "momentum": ("fcn5", Momentum, "the loss of step 3"),
-    "first product kept": ("alexnet", keeping_first_product(), "the loss of step 2"),
-    "no update after a while": ("fcn5", StopsLate, "no small parameter changes"),
+    "first product kept": ("alexnet", keeping_first_product(), "after the samples"),
+    "no update after a while": ("fcn5", late(NoUpdate), "no small parameter changes"),
+    "a weight not trained after a while": (
+        "fcn5",
+        late(frozen("dense1/weight")),
+        "after the samples, the change of dense1/weight",
+    ),
+    "bfloat16 products after a while": ("fcn5", late(in_bits(8)), "after the samples"),
+    "one sample left out after a while": ("lstm32", late(OneLess), "after the samples"),
+    "bfloat16 products of all trainers after a while": (
+        "fcn5",
+        late(in_bits(8), []),
+        "the first loss",
+    ),
 }

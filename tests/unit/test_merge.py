@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from steptime.cells import adopt, again, context, shard
@@ -125,6 +126,48 @@ def test_a_shard_under_another_cell_s_name_is_refused():
         match="holds the cell of results/cells/local-cpu/step/torch-2.13.eager.float32-fcn5-b64-t1-d1-r1.parquet",
     ):
         cells.merge([wrong])
+
+
+def statuses(losses):
+    """What the merge makes of cells of these frameworks, given with their first losses."""
+    keys = {}
+    for framework, loss in losses.items():
+        keys[framework] = CELL.key.replace("torch-2.13", framework)
+        write(keys[framework], environment=framework, framework=framework, first_loss=loss)
+    merged = cells.merge(list(keys.values())).select(["framework", "status", "reason"]).to_pylist()
+    return {row["framework"]: (row["status"], row["reason"]) for row in merged}
+
+
+def test_a_first_loss_that_is_not_that_of_the_reference_is_refused_though_most_have_it(folder):
+    path = folder / "results/references/fcn5-b64.npz"
+    path.parent.mkdir(parents=True)
+    known = {"losses": [10.39568812], "spreads": [0.0], "reason": "", "dropout": 0}
+    np.savez(path, **known)
+    found = statuses({"a": 10.3956881, "b": 10.3958, "c": 10.3958})
+    assert found["a"] == ("ok", None)
+    assert found["b"] == found["c"]
+    assert found["c"] == (
+        "not_equivalent",
+        "its first loss is 10.3958, and 10.3956881 in the reference results/references/fcn5-b64.npz",
+    )
+    np.savez(path, **known | {"dropout": 1})
+    assert {status for status, _ in statuses({"a": 10.3956881, "b": 11.0}).values()} == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("losses", "refused"),
+    [
+        ({"a": 2.3000001, "b": 2.3, "c": 2.2999}, {"c"}),
+        # Each framework has one voice.
+        ({"a": 2.3, "b": 2.2999}, set()),
+        ({"a": 2.3, "b": 2.3, "c": 2.2999, "d": 2.2999}, set()),
+        ({"a": 2.3, "b": 2.3, "c": None}, set()),
+    ],
+)
+def test_without_a_reference_most_frameworks_tell_which_first_loss_is_wrong(losses, refused):
+    found = statuses(losses)
+    assert {name for name, (status, _) in found.items() if status != "ok"} == refused
+    assert all("in 2 of 3 frameworks" in found[name][1] for name in refused)
 
 
 @pytest.mark.parametrize(

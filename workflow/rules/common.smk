@@ -257,15 +257,18 @@ def needed_by_cell(wildcards):
     }
     # One function for all of them: to call one takes Snakemake longer than all that it does here.
     splits = ("train", "test") if cell.dataset else ()
-    reference = f"results/references/{cell.network}-b{cell.batch}.npz"
-    # A cell that was measured before there was a reference stays.
-    old = not Path(reference).exists() and Path(shard_path(cell.key)).exists()
     return files | {
         "images": [mark(f"results/datasets/{cell.dataset}/{split}.npz") for split in splits],
-        "reference": (
-            [mark(reference)] if tasks.TASKS[cell.task].needs_reference and not old else []
-        ),
+        "reference": list(map(mark, reference_of(cell))),
     }
+
+
+def reference_of(cell):
+    """The reference that the steps of a cell are held against: one path or none, in a list."""
+    path = f"results/references/{cell.network}-b{cell.batch}.npz"
+    # A cell that was measured before there was a reference stays.
+    old = not Path(path).exists() and Path(shard_path(cell.key)).exists()
+    return [path] if tasks.TASKS[cell.task].needs_reference and not old else []
 
 
 def reference_job(wildcards):
@@ -311,6 +314,12 @@ def proofs_of(wildcards):
     return list(
         dict.fromkeys(proof_path(cell) for cell in cells if ELSEWHERE.get(cell.platform) is None)
     )
+
+
+def references_of(wildcards):
+    """The references that the cells of an artefact are held against when they are merged, whoever measured them."""
+    cells = map(PLAN.cells.get, PLAN.artefacts.get(wildcards.artefact, []))
+    return list(dict.fromkeys(path for cell in cells for path in reference_of(cell)))
 
 
 def begin_run():

@@ -10,6 +10,7 @@ rule merge_cells:
     input:
         shards=shards_of,
         proofs=proofs_of,
+        references=references_of,
     output:
         "results/merged/{artefact}.parquet",
     log:

@@ -1,21 +1,20 @@
 """A cell proves itself at its own size: its first steps are held against the network's reference (`prove.reference`).
 
 The trainer that is timed shows its first losses, and of small parameters the first change, at its own rate.
-Where the job asks for `gradients`, a second one is built when the samples are taken: a step at a higher rate shows
-every gradient, as `worker.tasks.proof` explains. Plain Python that 3.6 can import: standard library and numpy.
+Where the job asks for `gradients`, two more are built when the samples are taken. One begins with the weights that
+the timed one ended with, and must make the step that that one makes: so what a trainer begins late is seen. The other
+begins anew: a step at a higher rate shows every gradient, as `worker.tasks.proof` explains. It comes last, so what a
+process begins late is seen as well. Plain Python that 3.6 can import: standard library and numpy.
 """
 
 import gc
 
 import numpy as np
 
-from . import building, data, sketch
+from . import building, data, limits, sketch
 from .contract import NotEquivalent
 from .specification import at_rate, without_dropout
 
-# Right frameworks' losses are within 2.1e-7 of the reference; the fall of the loss is as exact as what made it.
-LOSS = 6e-7
-FALL = 1e-3
 # Read between two steps: parameters of so many values at most.
 SMALL = 2**17
 # How often what float32 weights take from a change at the specification's own rate it may be off.
@@ -26,6 +25,10 @@ SURE = 0.1
 SEEN = 2.0**-21
 # After the samples, steps one by one, in which small parameters must change, where a block has more than one.
 SINGLE_STEPS = 20
+# The last place of a float32, as a part of it, at most.
+PLACE = 2.0**-23
+# A parameter of which a step changes less than this part of its last places shows nothing.
+FAINT = 0.1
 
 
 class Reference(object):
@@ -82,6 +85,7 @@ class Proof(object):
     def __init__(self, job):
         self.job, self.spec = job, job["spec"]
         self.held, self.first, self.seconds, self.lacking = [], {}, 0.0, ""
+        self.end = None
         self.small = [
             parameter["name"]
             for parameter in self.spec["parameters"]
@@ -91,16 +95,17 @@ class Proof(object):
         self.reference = found if found and not found.reason else None
         # What drops at random has no losses of its own; without it, a network has.
         self.alike = bool(self.reference) and not self.reference.dropout
+        self.plain = self.alike and self.spec["optimiser"]["name"] == "sgd"
 
     def look(self, trainer):
         """Call it after the first step of the trainer that is timed: holds the change of its small parameters."""
-        optimiser = self.spec["optimiser"]
-        if not self.alike or optimiser["name"] != "sgd":
+        if not self.plain:
             return
-        found = self.first = self._read(trainer)
+        found = self.first = self._read(trainer, self.small)
         start = data.start_values(self.spec, self.spec.get("seed", data.SEED))
         pairs = ((name, values, found[name]) for name, values in start if name in found)
-        self._hold_changes("the first change of ", pairs, optimiser["learning_rate"])
+        rate = self.spec["optimiser"]["learning_rate"]
+        self._hold_changes("the first change of ", pairs, rate)
 
     def hold_losses(self, losses):
         """Of the first steps of the trainer that is timed."""
@@ -108,7 +113,7 @@ class Proof(object):
             return
         true = self.reference.losses
         for step, (loss, wanted, spread) in enumerate(zip(losses, true, self.reference.spreads), 1):
-            limit = LOSS * abs(wanted) + FALL * abs(wanted - true[0]) + spread
+            limit = limits.of_loss(wanted, true[0]) + spread
             self._hold_loss("loss", "the loss of step {}".format(step), loss, wanted, limit)
 
     def hold_steps(self, trainer, losses, per_block):
@@ -121,10 +126,10 @@ class Proof(object):
         if per_block == 1:
             self._hold_falls(losses)
         moving = self.reference.moving(self.small, self.spec["optimiser"]["learning_rate"])
-        before = self._read(trainer)
+        before = self._read(trainer, self.small)
         for _ in range(1 if per_block == 1 else SINGLE_STEPS):
             trainer.run(1)
-            after = self._read(trainer)
+            after = self._read(trainer, self.small)
             if moving and all(np.array_equal(before[name], after[name]) for name in moving):
                 self.refuse("after the samples, no small parameter changes in a step")
             before = after
@@ -137,6 +142,47 @@ class Proof(object):
                     still[0], len(still) - 1
                 )
             )
+
+    def keep_end(self, trainer):
+        """Call it after the samples: keeps where the weights are, and what the trainer that was timed makes of them."""
+        if not self.plain:
+            return
+        before = self._read(trainer, self.reference.parameters)
+        loss = trainer.run(1)
+        after = self._read(trainer, before)
+        moved = {name: (_apart(after[name], before[name]), _apart(before[name])) for name in before}
+        self.end = before, loss, after, moved
+
+    def hold_end(self, adapter):
+        """Builds a trainer that begins where the timed one ended: it must make the same step.
+
+        Where rounding to float32 hides most of a step, a small error of the gradient turns the rounding of few of its
+        values, each by a last place: so the limit grows with the root.
+        """
+        if not self.end:
+            return
+        gc.collect()
+        start = building.clock()
+        (before, loss, after, moved), self.end = self.end, None
+        inputs, labels = data.synthetic_batch(self.spec, self.job["batch"])
+        trainer = building.make(adapter, self.job, self.spec, before, inputs, labels)
+        wanted = trainer.run(1)
+        limit = limits.of_loss(wanted) + float(self.reference.spreads[0])
+        self._hold_loss(
+            "end loss", "the loss after the samples", loss, wanted, limit, "a new trainer"
+        )
+        held = []
+        for name, values in after.items():
+            apart = _apart(values, trainer.weights([name])[name])
+            length, size = moved[name]
+            # Of a parameter that stands still, all that the other trainer makes of it.
+            length, places = max(length, apart), PLACE * size
+            limit = self.reference.parameters[name][2]
+            if not length <= FAINT * places and limit < np.inf:
+                limit += np.sqrt(limit * places / length)
+                held.append(_nearness(name, apart / length, limit))
+        self._hold_nearest("end", "after the samples, the change of ", held)
+        self.seconds += building.clock() - start
 
     def hold_gradients(self, adapter):
         """Builds another trainer, which takes a step at a rate that shows each gradient, and one more."""
@@ -151,7 +197,7 @@ class Proof(object):
         trainer = building.make(adapter, job, spec, data.initial_weights(spec), inputs, labels)
         loss = trainer.run(1)
         first, spread = self.reference.losses[0], self.reference.spreads[0]
-        self._hold_loss("loss", "the first loss", loss, first, LOSS * abs(first) + spread)
+        self._hold_loss("loss", "the first loss", loss, first, limits.of_loss(first) + spread)
         pairs = (
             (name, values, trainer.weights([name])[name])
             for name, values in data.start_values(spec)
@@ -159,15 +205,15 @@ class Proof(object):
         self._hold_changes("the gradient of ", pairs, rate, float(self.reference.middle))
         wanted = float(self.reference.next_loss)
         if np.isfinite(wanted):
-            limit = LOSS * abs(wanted) + FALL * abs(wanted - first) + self.reference.next_spread
+            limit = limits.of_loss(wanted, first) + float(self.reference.next_spread)
             what = "the loss after a step at a learning rate of {:g}".format(rate)
             self._hold_loss("next loss", what, trainer.run(1), wanted, limit)
-        self.seconds = building.clock() - start
+        self.seconds += building.clock() - start
 
-    def _read(self, trainer):
+    def _read(self, trainer, names):
         # A copy: some frameworks hand out a view that the next step writes to.
-        found = trainer.weights(self.small)
-        return {name: np.array(found[name]) for name in self.small}
+        found = trainer.weights(list(names))
+        return {name: np.array(found[name], np.float32, order="C") for name in names}
 
     def _hold_falls(self, losses):
         """No loss is that of the step before where the steps around it change it."""
@@ -188,7 +234,7 @@ class Proof(object):
     def facts(self):
         """For the supervisor: `loss` and `change`, the largest distances, None where none was held.
 
-        `seconds` is what the other trainer took, `lacking` why there was none.
+        `seconds` is what the other trainers took, `lacking` why there was none.
         """
         losses = [off for kind, _, off, _ in self.held if kind == "loss"]
         # The gradients come last, and tell more than what weights of float32 leave of a change.
@@ -204,36 +250,25 @@ class Proof(object):
         """Ends the proof."""
         raise NotEquivalent(words)
 
-    def _hold_loss(self, kind, what, loss, wanted, limit):
-        off = abs(loss - wanted)
-        self.held.append((kind, what, float(off / abs(wanted)), float(limit / abs(wanted))))
+    def _hold_loss(self, kind, what, loss, wanted, limit, whose="the reference"):
+        off, size = abs(loss - wanted), max(abs(wanted), limits.LOGARITHM)
+        self.held.append((kind, what, float(off / size), float(limit / size)))
         if not off <= limit:
             self.refuse(
-                "at full size, {} is {:.9g} in the framework and {:.9g} in the reference".format(
-                    what, loss, wanted
+                "at full size, {} is {:.9g} in the framework and {:.9g} in {}".format(
+                    what, loss, wanted, whose
                 )
             )
 
     def _hold_changes(self, what, pairs, rate, middle=None):
-        """Of (name, before, after) of parameters; remembers the one that is nearest to its limit."""
+        """Of (name, before, after) of parameters; `middle` is how far off the median of them may be."""
         held = []
         for name, before, after in pairs:
             off, limit = self.reference.off(name, before, after, rate)
             if limit < np.inf:
-                # NaN is the worst.
-                held.append((off / limit if off == off else np.inf, name, off, limit))
-        if not held:
-            return
-        share, name, off, limit = max(held)
-        self.held.append(("change", what + name, off, limit))
-        if not share <= 1:
-            others = sum(not each[0] <= 1 for each in held) - 1
-            self.refuse(
-                "at full size, {}{} is off by {:.2g} of its length (limit {:.2g}), and of {} more of {}".format(
-                    what, name, off, limit, others, len(held)
-                )
-            )
-        if middle is not None:
+                held.append(_nearness(name, off, limit))
+        self._hold_nearest("change", what, held)
+        if held and middle is not None:
             off = float(np.median([each[2] for each in held]))
             limit = middle + BLURS * sketch.READING
             self.held.append(("middle", "the median gradient", off, limit))
@@ -243,3 +278,33 @@ class Proof(object):
                         off, limit
                     )
                 )
+
+    def _hold_nearest(self, kind, what, held):
+        """Remembers of parameters the one that is nearest to its limit."""
+        if not held:
+            return
+        share, name, off, limit = max(held)
+        self.held.append((kind, what + name, float(off), float(limit)))
+        if not share <= 1:
+            others = sum(not each[0] <= 1 for each in held) - 1
+            self.refuse(
+                "at full size, {}{} is off by {:.2g} of its length (limit {:.2g}), and of {} more of {}".format(
+                    what, name, off, limit, others, len(held)
+                )
+            )
+
+
+def _nearness(name, off, limit):
+    """What of several is largest for the one that is nearest to its limit; NaN is the worst."""
+    return (off / limit if off == off else np.inf, name, off, limit)
+
+
+def _apart(values, others=None):
+    """The length of an array, or of its difference from another one."""
+    values, squares = values.ravel(), 0.0
+    others = None if others is None else others.ravel()
+    for start in range(0, values.size, sketch.PERIOD):
+        part = values[start : start + sketch.PERIOD]
+        part = part if others is None else part - others[start : start + sketch.PERIOD]
+        squares += float(part.dot(part))
+    return np.sqrt(squares)

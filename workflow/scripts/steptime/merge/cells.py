@@ -9,7 +9,6 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from functools import cache
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from steptime.atomic import atomic_write
 from steptime.cells import shard
 from steptime.cells.schema import CONSTANT, constant_of, schema_of
 from steptime.machine import placement
-from steptime.merge import MixedRowsError
+from steptime.merge import MixedRowsError, judged
 from steptime.plan import configuration, written
 from steptime.plan.cell import axes_of, key_of, shard_path
 
@@ -65,37 +64,20 @@ def merge(keys: list[str], missing: list[str] | None = None) -> pa.Table:
     rows, tables = [], []
     values_of = itemgetter(*constant)
     for key, row, table, footer in read(keys):
-        rows.append(values_of(judged(key, row)))
+        rows.append(judged.by_proof(key, row))
         tables.append(table)
         _gather(known, key, row, footer)
     of_row = pa.array(np.repeat(np.arange(len(rows)), [len(table) for table in tables]))
-    columns = dict(zip(constant, zip(*rows, strict=True), strict=True))
+    values = map(values_of, judged.by_losses(rows))
+    columns = dict(zip(constant, zip(*values, strict=True), strict=True))
     merged = {
-        name: pa.array(values, CONSTANT.field(name).type).take(of_row)
-        for name, values in columns.items()
+        name: pa.array(column, CONSTANT.field(name).type).take(of_row)
+        for name, column in columns.items()
     }
     together = pa.concat_tables(tables).combine_chunks()
     merged |= dict(zip(together.column_names, together.columns, strict=True))
     described = json.dumps(known | {"missing": missing or []}).encode()
     return pa.table(merged, schema=schema.with_metadata({shard.FOOTER: described}))
-
-
-def judged(key: str, row: dict[str, Any]) -> dict[str, Any]:
-    """A row as the proof at hand judges it: a stricter one refuses what was measured before it."""
-    cell = axes_of(key)
-    proof = _proof("{environment}.{mode}-{network}".format_map(cell))
-    refused = (
-        row["status"] == "ok"
-        and proof.get("status") == "not_equivalent"
-        and proof["environment_digest"] == row["environment_digest"]
-    )
-    return row | {name: proof[name] for name in ("status", "reason")} if refused else row
-
-
-@cache
-def _proof(name: str) -> dict[str, Any]:
-    path = Path(f"results/proofs/{name}.json")
-    return json.loads(path.read_text()) if path.exists() else {}
 
 
 def _gather(known: dict[str, Any], key: str, row: dict[str, Any], footer: dict[str, Any]) -> None:

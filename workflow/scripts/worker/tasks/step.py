@@ -6,7 +6,7 @@ Besides `ready`, events are
     sample   steps, seconds (per mini-batch)
     sampled  kernel: what the kernel counts of the whole machine, from which interference is seen
     proven   loss, change: how far its own steps are from the reference (`worker.full_size`); seconds that a second
-             trainer took, and lacking: why there was none
+             and a third trainer took, and lacking: why there was none
     done     last_loss, late_seconds, peak_memory_bytes; of the samples: cpu_seconds, wall_seconds, waited_seconds
              (of all threads, for a CPU), involuntary_switches
 
@@ -38,18 +38,20 @@ def run(loaded, job, emit):
     proof = full_size.Proof(job)
     try:
         done = _time(job, steps, proof, emit)
-        # What follows builds another trainer, which may need the memory of this one.
-        steps.trainer = None
         if job.get("gradients"):
-            _hold_gradients(proof, loaded.adapter)
+            proof.keep_end(steps.trainer)
+            # What follows builds other trainers, which may need the memory of this one.
+            steps.trainer = None
+            _hold_others(proof, loaded.adapter)
     finally:
         emit("proven", **proof.facts())
     emit("done", **done)
 
 
-def _hold_gradients(proof, adapter):
+def _hold_others(proof, adapter):
     """Some frameworks cannot build a second time in one process: what the first trainer showed is enough then."""
     try:
+        proof.hold_end(adapter)
         proof.hold_gradients(adapter)
     except NotEquivalent:
         raise

@@ -1,0 +1,92 @@
+"""Which rows are refused when they are merged, although they were `ok` when they were measured.
+
+A proof that has become stricter refuses what it was not asked before. And whatever a worker said of itself, the first
+loss of a cell is a number that every framework must have in common.
+"""
+
+import json
+import zipfile
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from steptime.plan.cell import axes_of
+from worker import limits
+
+Row = dict[str, Any]
+
+
+def by_proof(key: str, row: Row) -> Row:
+    """A row as the proof at hand judges it: a stricter one refuses what was measured before it."""
+    cell = axes_of(key)
+    proof = _proof("{environment}.{mode}-{network}".format_map(cell))
+    refused = (
+        row["status"] == "ok"
+        and proof.get("status") == "not_equivalent"
+        and proof["environment_digest"] == row["environment_digest"]
+    )
+    return row | {name: proof[name] for name in ("status", "reason")} if refused else row
+
+
+def by_losses(rows: list[Row]) -> list[Row]:
+    """Rows of cells; those are refused whose first loss is not that of their network, mini-batch and start values.
+
+    The reference tells what it must be: two frameworks that make the same mistake would outvote a right one.
+    Where there is none, most of at least three frameworks do, each with one voice.
+    """
+    groups = defaultdict(list)
+    for number, row in enumerate(rows):
+        if row["task"] == "step" and row["status"] == "ok" and row.get("first_loss") is not None:
+            groups[row["variant"] or row["network"], row["batch"], row.get("seed")].append(number)
+    judged = list(rows)
+    for (network, batch, _), numbers in groups.items():
+        known = _reference(network, batch) or _agreed([rows[number] for number in numbers])
+        if not known:
+            continue
+        wanted, limit, whose = known
+        for number in numbers:
+            loss = rows[number]["first_loss"]
+            if not abs(loss - wanted) <= limit:
+                reason = f"its first loss is {loss:.9g}, and {wanted:.9g} in {whose}"
+                judged[number] = rows[number] | {"status": "not_equivalent", "reason": reason}
+    return judged
+
+
+@cache
+def _proof(name: str) -> dict[str, Any]:
+    path = Path(f"results/proofs/{name}.json")
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def _reference(network: str, batch: int) -> tuple[float, float, str] | None:
+    """The first loss, how far off one may be, and whose it is."""
+    path = Path(f"results/references/{network}-b{batch}.npz")
+    try:
+        with np.load(path) as content:
+            if str(content["reason"]):
+                return None
+            loss, spread = float(content["losses"][0]), float(content["spreads"][0])
+            # What drops at random has no loss of its own.
+            limit = np.inf if content["dropout"] else limits.of_loss(loss) + spread
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+        return None
+    return loss, limit, f"the reference {path}"
+
+
+def _agreed(rows: list[Row]) -> tuple[float, float, str] | None:
+    """The same of what most frameworks agree on; None where they do not."""
+    voices = defaultdict(list)
+    for row in rows:
+        voices[row["framework"]].append(row["first_loss"])
+    losses = [median(voice) for voice in voices.values()]
+    middle = median(losses)
+    # Both may be off.
+    limit = 2 * limits.of_loss(middle)
+    agreeing = sum(abs(loss - middle) <= limit for loss in losses)
+    if len(losses) < 3 or 2 * agreeing <= len(losses):
+        return None
+    return middle, limit, f"{agreeing} of {len(losses)} frameworks"
