@@ -4,13 +4,14 @@ import html
 import json
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 from examples import CATALOGUE, FRAMEWORKS, PEAK, ROOT, measured, words
 
-from steptime.artefacts import catalogue, efficiency
+from steptime.artefacts import catalogue, efficiency, ratios
 from steptime.artefacts.evidence import read_papers
-from steptime.page import cells, embed, explorer, page
+from steptime.page import answer, cells, embed, explorer, page
 from steptime.render import tables
 
 COMMIT = {"workflow_commit": "abc"}
@@ -151,3 +152,33 @@ def test_a_long_list_of_numbers_is_cut_and_says_by_how_much(tmp_path):
     )
     html, left_out = embed.data(tmp_path / "x.csv", "x")
     assert left_out == 3 and html.count("<tr") == embed.MOST_ROWS + 1 and "empty" not in html
+
+
+def test_the_report_opens_with_who_is_fastest_and_says_where_that_is_not_shown(tmp_path):
+    def cell(framework, seconds, repeat, **more):
+        names = {"environment": f"{framework}-1", "framework": framework, "repeat": repeat}
+        return names | {"seconds": seconds, "effective_threads": 1.0} | more
+
+    random = np.random.default_rng(1)
+    read = measured(
+        tmp_path,
+        *(
+            cell(framework, time * np.exp(0.01 * random.standard_normal()), repeat, network=network)
+            for network, times in {"fcn5": (1.0, 1.5), "fcn8": (1.0, 1.002)}.items()
+            for framework, time in zip(("torch", "mxnet"), times, strict=True)
+            for repeat in (1, 2, 3)
+        ),
+        cell("chainer", None, 1, status="crashed", reason="ended by SIGSEGV"),
+    )
+    table = tmp_path / "tables/steptime_ratios"
+    tables.write(table, *ratios.build(read, FRAMEWORKS, CATALOGUE, words()), words())
+    files = [str(table.with_suffix(ending)) for ending in (".parquet", ".html")]
+    entry = {"name": "steptime_ratios", "kind": "ratios", "about": "Ratios.", "paper": ""}
+    text = build(tmp_path, None, entry | {"missing": "", "files": files})
+    opening = text[text.index('id="answer"') : text.index('id="contents"')]
+    assert "Shown to be the fastest, of 2 networks: PyTorch 2.13.0 in 1." in opening
+    assert "In 1 of 2 the two fastest cannot be told apart." in opening
+    kinds = re.findall(r'<td class="(\w*)"[^>]*>([^<]*)</td>', opening)
+    assert [kind for kind, shown in kinds if "fastest" in shown] == ["best", "undecided"]
+    assert ("dash", "–") in kinds and "crashed: ended by SIGSEGV" in opening
+    assert answer.changes(None, None) == [] and answer.decided(None, {})["says"] == ""

@@ -21,7 +21,7 @@ from steptime import project
 from steptime.artefacts.findings import WEIGHTS
 from steptime.merge import MixedRowsError
 from steptime.merge.measured import Measured, read_measured
-from steptime.page import cells, embed, explorer
+from steptime.page import answer, cells, embed, explorer
 from steptime.page.explorer import Column
 from steptime.plan.artefacts import PAPERS
 from steptime.reading import InputError, read_yaml
@@ -89,16 +89,20 @@ def build(
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    rows = cells.gather(measured, compared, shares, frameworks, catalogue) if measured else None
     return templates.get_template("report.html.jinja").render(
         grid=job["grid"],
+        answer={
+            "matrices": answer.matrices(_made(own, "ratios")),
+            "changes": answer.changes(rows, _made(own, "agreement")),
+            "findings": answer.decided(_made(own, "findings"), papers),
+        },
         sampling=job["sampling"],
         limits=job["limits"],
         artefacts=artefacts,
         own=own,
         papers=_sections(artefacts, papers),
-        cells=_explored_cells(measured, compared, shares, frameworks, catalogue)
-        if measured
-        else None,
+        cells=_explored_cells(rows) if rows is not None else None,
         claims=_explored_claims(_parquet(findings), papers)
         if findings and not findings["missing"]
         else None,
@@ -125,17 +129,17 @@ def _make(options: argparse.Namespace) -> None:
     options.output.write_text(page, encoding="utf-8")
 
 
-def _explored_cells(
-    measured: list[Measured],
-    compared: list[Path],
-    shares: list[Path],
-    frameworks: Frameworks,
-    catalogue: dict[str, Any],
-) -> dict[str, Any]:
-    rows = cells.gather(measured, compared, shares, frameworks, catalogue)
+def _explored_cells(rows: pd.DataFrame) -> dict[str, Any]:
+    """The cells to choose from."""
     states = rows["status"].value_counts().to_dict()
     told = {"states": states, "marks": cells.marks_of(rows)}
     return explorer.build(rows, cells.columns_of(rows), "cells", "All cells of the run") | told
+
+
+def _made(own: dict[str, dict[str, Any]], kind: str) -> Path | None:
+    """The rows of the project's own artefact of a kind, where it is made as a table."""
+    entry = own.get(kind)
+    return _parquet(entry) if entry and not entry["missing"] and entry["table"] else None
 
 
 def _explored_claims(table: Path, papers: dict[str, dict[str, Any]]) -> dict[str, Any]:
