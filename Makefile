@@ -9,7 +9,7 @@ NAME ?=
 PAPER ?=
 PYTHON ?=
 
-.PHONY: run test test-zoo docs paper report environments again adapter-check reference inspect pack merge migrate clean help venv
+.PHONY: run test test-zoo docs paper report environments again adapter-check reference inspect pack merge compare migrate clean help venv
 
 quoted = '$(subst ','\'',$(1))'
 CHOSEN = $(if $(GRID),--config $(call quoted,grid=$(GRID)) --)
@@ -68,6 +68,11 @@ pack: venv  ## put all results into one file, to carry to another machine: make 
 
 merge: venv  ## take the results of another machine: make merge FROM=results.tar.gz (or another results folder)
 	@workflow/scripts/launch cells.pack take --from $(call quoted,$(or $(FROM),$(error Name what to take: make merge FROM=results.tar.gz))) $(OWN)
+
+compare: venv  ## say which of two is faster, cell by cell: make compare A=torch-1.4 B=torch-2.13 (or packs, folders, platforms)
+	@workflow/scripts/launch compare.results $(call quoted,$(or $(A),$(error Name two things: make compare A=torch-1.4 B=torch-2.13))) \
+		$(call quoted,$(or $(B),$(error Name what is held against $(A): make compare A=$(A) B=torch-2.13))) \
+		$(if $(MARGIN),--margin $(call quoted,$(MARGIN))) $(OWN)
 
 migrate: venv  ## rewrite results of an older version as this one writes them, without measuring anything again
 	@kept=$$(workflow/scripts/launch cells.migrate) && \

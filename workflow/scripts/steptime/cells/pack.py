@@ -13,6 +13,8 @@ import shutil
 import sys
 import tarfile
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +96,13 @@ def pack(results: Path, target: Path, platform: str = "*") -> int:
 
 def take(source: Path, results: Path) -> int:
     """Copies what `source` has and `results` lacks; the number of new shards. Raises what `check` raises."""
+    with opened(source) as there:
+        return _take(there, results)
+
+
+@contextmanager
+def opened(source: Path) -> Iterator[Path]:
+    """The results folder that `source` is or holds, in the form of this version. Raises PackError."""
     if not source.exists():
         raise PackError(
             f"There is nothing at {source}: name a file of `make pack`, a checkout or its results folder."
@@ -103,14 +112,15 @@ def take(source: Path, results: Path) -> int:
         if source.is_dir():
             found_there = source / "results" if (source / "results").is_dir() else source
             if not migrate.outdated(found_there):
-                return _take(found_there, results)
+                yield found_there
+                return
             # Another's results stay as they are.
             shutil.copytree(found_there, there)
         else:
             with tarfile.open(source) as archive:
                 archive.extractall(folder, filter="data")
         migrate.migrate(there)
-        return _take(there, results)
+        yield there
 
 
 def found(results: Path, platform: str = "*") -> dict[str, list[Path]]:

@@ -1,0 +1,198 @@
+"""Two things held against each other: the answer, the verdicts, the exit status, and what means nothing."""
+
+import json
+import sys
+import tarfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from steptime.cells import shard
+from steptime.compare import results
+from steptime.compare.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED, holm, mean_of, verdicts
+from steptime.merge.intervals import Ratio
+from steptime.plan.cell import key_of, shard_path
+
+MACHINE = {"cpu": {"model": "A CPU", "logical_cores": 2}, "memory_bytes": 24 * 2**30, "gpus": []}
+OTHER = MACHINE | {"cpu": {"model": "Another CPU", "logical_cores": 8}}
+NETWORKS = ("fcn5", "fcn8", "alexnet", "lstm32")
+CELL = {
+    "platform": "local-cpu",
+    "framework": "torch",
+    "mode": "eager",
+    "precision": "float32",
+    "task": "step",
+    "variant": "",
+    "dataset": "",
+    "device": "cpu",
+    "devices": 1,
+    "exchange": "",
+    "threads": 1,
+    "batch": 64,
+    "status": "ok",
+    "timed_region": "forward,loss,backward,update,sync",
+    "proven_loss": 1e-7,
+    "proven_change": 1e-6,
+    "parameters": 1000,
+    "flops_per_step": 10**6,
+    "machine_id": "m1",
+}
+
+
+def measured(root, times, machine=MACHINE, start=0, **changes):
+    """A results folder: three processes of each network in each environment of `times`, which differ by 2 %."""
+    random = np.random.default_rng(7)
+    began = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=start)
+    for repeat in (1, 2, 3):
+        for network in NETWORKS:
+            for environment, seconds in times.items():
+                time = seconds[network] if isinstance(seconds, dict) else seconds
+                began += timedelta(seconds=10)
+                facts = CELL | {"environment": environment, "network": network, "repeat": repeat}
+                facts |= {"started_at": began, "ended_at": began + timedelta(seconds=9)} | changes
+                value = time * np.exp(0.02 * random.standard_normal())
+                rows = [{"sample": at, "steps": 1, "seconds": value} for at in range(6)]
+                shard.write(
+                    Path(shard_path(key_of(facts), str(root))),
+                    facts,
+                    rows if time else [],
+                    {"machine": machine, "job": {"variables": {"OMP_NUM_THREADS": "1"}}},
+                )
+                proof = root / f"proofs/{environment}.eager-{network}.json"
+                proof.parent.mkdir(parents=True, exist_ok=True)
+                proof.write_text(json.dumps({"status": "ok", "reason": ""}))
+    return root
+
+
+def run(monkeypatch, capsys, *arguments):
+    """The exit status, what was printed and what was complained."""
+    monkeypatch.setattr(sys, "argv", ["compare.results", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        results.main()
+    printed = capsys.readouterr()
+    return ended.value.code, printed.out, printed.err
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("factor", "margin", "status", "said"),
+    [
+        (1.5, 0.02, 1, "times slower than torch-1.4 on local-cpu (geometric mean of 4 cells; 4 s"),
+        (0.5, 0.02, 0, "times faster than torch-1.4 on local-cpu (geometric mean of 4 cells; 4 f"),
+        (1.0, 0.2, 0, "4 equal within 20 %"),
+        (1.0, 0.001, 2, "No difference between torch-2.13 and torch-1.4 is shown"),
+    ],
+)
+def test_the_answer_and_the_exit_status_follow_from_the_verdicts(
+    monkeypatch, capsys, factor, margin, status, said
+):
+    measured(Path("results"), {"torch-1.4": 1.0, "torch-2.13": factor})
+    code, out, _ = run(monkeypatch, capsys, "torch-1.4", "torch-2.13", "--margin", margin)
+    assert (code, said in out) == (status, True), out
+    made = Path("results/compare/torch-1.4_torch-2.13")
+    rows = pd.read_parquet(made.with_suffix(".parquet"))
+    assert rows["ratio"].tolist() == pytest.approx([factor] * 4, rel=0.05)
+    # Ready for a pull request: the answer is the heading.
+    assert said in made.with_suffix(".md").read_text().splitlines()[0]
+    assert made.with_suffix(".html").exists()
+
+
+def test_a_cell_that_has_no_time_any_more_is_a_slowdown(monkeypatch, capsys):
+    measured(Path("results"), {"torch-1.4": 1.0, "torch-2.13": dict.fromkeys(NETWORKS, 0.5)})
+    for path in Path("results").rglob("torch-2.13*fcn8*.parquet"):
+        path.unlink()
+    lost = {"fcn8": 0.0} | dict.fromkeys(set(NETWORKS) - {"fcn8"}, 0.5)
+    measured(Path("lost"), {"torch-2.13": lost}, status="crashed", reason="ended by SIGSEGV")
+    for path in Path("lost").rglob("*fcn8*.parquet"):
+        path.rename(Path("results") / path.relative_to("lost"))
+    code, out, _ = run(monkeypatch, capsys, "torch-1.4", "torch-2.13")
+    assert code == 1 and "3 faster, 1 without a time now" in out
+
+
+def test_two_packs_are_compared_and_what_else_differs_is_told_first(monkeypatch, capsys, folder):
+    measured(folder / "one", {"torch-2.13": 1.0})
+    other = measured(folder / "two", {"torch-2.13": 2.0}, OTHER, start=9, machine_id="m2")
+    with tarfile.open("two.tar.gz", "w:gz") as archive:
+        archive.add(other, "results")
+    code, out, _ = run(monkeypatch, capsys, "one", "two.tar.gz")
+    answer, _, heading, machines, when, *_ = out.splitlines()
+    assert code == 1 and answer.startswith("two.tar.gz is 2.")
+    assert heading == "Not the same on both sides:"
+    assert "A CPU with 2 logical cores" in machines and "Another CPU" in machines
+    assert "not measured in turn" in when
+
+
+def test_one_environment_of_another_folder_is_chosen_after_a_colon(monkeypatch, capsys, folder):
+    measured(folder / "one", {"torch-2.13": 1.0, "torch-1.4": 3.0})
+    measured(folder / "results", {"torch-2.13": 1.5}, start=9)
+    code, out, _ = run(monkeypatch, capsys, "one:torch-1.4", "torch-2.13")
+    assert code == 0 and "times faster than one:torch-1.4" in out and "4 faster" in out
+
+
+def test_what_means_nothing_is_refused_in_one_sentence(monkeypatch, capsys, folder):
+    base = measured(folder / "results", {"torch-2.13": 1.0, "torch-1.4": 1.0})
+    measured(folder / "region", {"torch-2.13": 1.0}, start=9, timed_region="forward,sync")
+    measured(folder / "larger", {"torch-2.13": 1.0}, start=9, parameters=2000)
+    measured(folder / "batch", {"torch-2.13": 1.0}, start=9, batch=8)
+    (folder / "empty").mkdir()
+    refused = {
+        ("results:torch-2.13", "region"): "cannot be compared: measure both with the same region",
+        ("results:torch-2.13", "larger"): "fcn5 is another network there: 1,000 parameters in",
+        ("results:torch-2.13", "batch"): "have no cell in common",
+        ("torch-2.13", "torch-2.13"): "are the same processes: name two different things",
+        ("torch-2.13", "torch-9"): "no environment, mode or platform 'torch-9'",
+        ("results", "empty"): "empty has no timed cell",
+        ("results", "gone.tar.gz"): "there is no such file",
+    }
+    for sides, words in refused.items():
+        code, _, complaint = run(monkeypatch, capsys, *sides)
+        assert code == 2 and words in complaint and complaint.count("\n") == 1, (sides, complaint)
+    (base / "proofs/torch-2.13.eager-fcn5.json").unlink()
+    code, _, complaint = run(monkeypatch, capsys, "torch-2.13", "torch-1.4")
+    assert code == 2 and "a time is worth no more than its proof" in complaint
+
+
+def test_a_proof_that_refuses_a_network_takes_its_time(monkeypatch, capsys):
+    base = measured(Path("results"), {"torch-2.13": 1.0, "torch-1.4": 1.0})
+    refused = {"status": "not_equivalent", "reason": "the loss of step 2 is 3"}
+    (base / "proofs/torch-2.13.eager-fcn5.json").write_text(json.dumps(refused))
+    code, out, _ = run(monkeypatch, capsys, "torch-1.4", "torch-2.13")
+    assert code == 1 and "1 without a time now" in out
+
+
+def test_a_verdict_pays_for_all_cells():
+    # 2.6 standard errors: a difference for one cell alone (p = 0.012), and none among ten.
+    ratio = Ratio(0.026, 0.01, 50)
+    assert verdicts([ratio], 0.001) == [SLOWER]
+    assert verdicts([ratio] + [Ratio(0.001, 0.01, 50)] * 9, 0.001) == [UNDECIDED] * 10
+    assert verdicts([Ratio(-0.2, 0.01, 50), Ratio(0.001, 0.001, 50)], 0.02) == [FASTER, EQUAL]
+    # The third smallest is held against 0.05 / 2 and ends it, though the last would pass by itself.
+    assert holm([0.01, 0.04, 0.03, 0.005], 0.05) == [True, False, False, True]
+
+
+def test_the_geometric_mean_has_the_interval_of_independent_cells():
+    together = mean_of([Ratio(0.1, 0.03, 10), Ratio(0.3, 0.04, 10)])
+    assert together.log == pytest.approx(0.2) and together.error == pytest.approx(0.025)
+    assert together.degrees == pytest.approx(0.0025**2 / (0.0009**2 / 10 + 0.0016**2 / 10))
+
+
+def test_equal_sides_are_seldom_called_different_in_any_cell():
+    """All cells of a comparison together, in at most 5 % of comparisons."""
+    random = np.random.default_rng(1)
+    different = 0
+    for _ in range(400):
+        logs = 0.02 * random.standard_normal((12, 3))
+        errors = logs.std(axis=1, ddof=1) / np.sqrt(3)
+        found = verdicts(
+            [Ratio(log.mean(), error, 2) for log, error in zip(logs, errors, strict=True)], 0.02
+        )
+        different += FASTER in found or SLOWER in found
+    assert different / 400 < 0.08

@@ -1,0 +1,120 @@
+"""What two sides of a comparison do not have in common besides what is compared, and what makes it meaningless."""
+
+import json
+from typing import Any
+
+import pandas as pd
+
+from steptime.compare.sides import CompareError, Side
+from steptime.merge.summary import region_text
+
+Pairs = list[tuple[Any, Any]]
+
+
+def refuse(one: Side, other: Side, pairs: Pairs) -> None:
+    """Raises CompareError where the same processes stand on both sides, and for other networks or other regions."""
+    sides = _processes(one, other, pairs)
+    names = one.name, other.name
+    starts = [set(zip(rows["machine_id"], rows["started_at"], strict=True)) for rows in sides]
+    if starts[0] == starts[1]:
+        raise CompareError(
+            f"{names[0]} and {names[1]} are the same processes: name two different things."
+        )
+    regions = [{region_text(region) for region in rows["timed_region"].dropna()} for rows in sides]
+    if regions[0] and regions[1] and regions[0] != regions[1]:
+        raise CompareError(
+            f"{names[0]} times '{'; '.join(regions[0])}' and {names[1]} '{'; '.join(regions[1])}', which cannot be "
+            "compared: measure both with the same region."
+        )
+    for at, label in pairs:
+        cells = one.results.cells.loc[at], other.results.cells.loc[label]
+        for column, words in {"parameters": "parameters", "flops_per_step": "operations"}.items():
+            values = [cell[column] for cell in cells]
+            if not any(map(pd.isna, values)) and values[0] != values[1]:
+                network = cells[0]["variant"] or cells[0]["network"]
+                raise CompareError(
+                    f"{network} is another network there: {values[0]:,.0f} {words} in {names[0]} and "
+                    f"{values[1]:,.0f} in {names[1]}; measure both with the same configuration."
+                )
+
+
+def told(one: Side, other: Side, pairs: Pairs) -> list[str]:
+    """What differs, one sentence each, the most important first; [] where nothing does."""
+    sides = _processes(one, other, pairs)
+    found = [
+        _differ(sides, "kind", "Machines differ"),
+        _other_machine(sides),
+        "" if in_turn(one, other, pairs) else _when(sides),
+    ]
+    if not {"environment", "mode"} & {*one.chosen, *other.chosen}:
+        found += [
+            _differ(sides, "framework_version", "Versions differ"),
+            _changed(sides, "environment_digest", "The pins of an environment"),
+        ]
+        found.append(_changed(sides, "worker_digest", "The code that is timed (adapter or loop)"))
+    found.append(_changed(sides, "network_digest", "The entry of a network"))
+    found.append(_changed(sides, "sampling_digest", "How long a process samples"))
+    found.append(_variables(sides))
+    return [sentence for sentence in found if sentence]
+
+
+def in_turn(one: Side, other: Side, pairs: Pairs) -> bool:
+    """Whether the two were measured in one run, and not one after the other."""
+    spans = [
+        (rows["started_at"].min(), rows["ended_at"].max()) for rows in _processes(one, other, pairs)
+    ]
+    overlap = spans[0][0] <= spans[1][1] and spans[1][0] <= spans[0][1]
+    return one.results is other.results and overlap
+
+
+def _processes(one: Side, other: Side, pairs: Pairs) -> list[pd.DataFrame]:
+    """The processes of the cells of each side, one after another as the pairs are."""
+    return [
+        side.results.processes.set_index("cell").loc[[pair[at] for pair in pairs]]
+        for at, side in enumerate((one, other))
+    ]
+
+
+def _values(rows: pd.DataFrame, column: str) -> list[str]:
+    return sorted(map(str, rows[column].dropna().unique()))
+
+
+def _differ(sides: list[pd.DataFrame], column: str, words: str) -> str:
+    one, other = (_values(rows, column) for rows in sides)
+    return f"{words}: {', '.join(one)} and {', '.join(other)}." if one != other else ""
+
+
+def _other_machine(sides: list[pd.DataFrame]) -> str:
+    kinds, ids = ([_values(rows, column) for rows in sides] for column in ("kind", "machine_id"))
+    if kinds[0] != kinds[1] or ids[0] == ids[1]:
+        return ""
+    return "They are two machines of the same kind."
+
+
+def _when(sides: list[pd.DataFrame]) -> str:
+    days = " and ".join(rows["started_at"].min().strftime("%Y-%m-%d %H:%M") for rows in sides)
+    return (
+        f"They were not measured in turn, but from {days} (UTC): whatever else has changed between, as another load of "
+        "the host, is part of each ratio and of no interval."
+    )
+
+
+def _changed(sides: list[pd.DataFrame], column: str, words: str) -> str:
+    one, other = (rows[column].fillna("").groupby(level=0, sort=False).first() for rows in sides)
+    changed = sum(ours != theirs for ours, theirs in zip(one, other, strict=True))
+    return f"{words} is not the same in {changed} of {len(one)} cells." if changed else ""
+
+
+def _variables(sides: list[pd.DataFrame]) -> str:
+    """The variables of the workers' environments that differ, such as the allocator's."""
+    known = []
+    for rows in sides:
+        values: dict[str, set[str]] = {}
+        for text in rows["variables"].unique():
+            for name, value in json.loads(text).items():
+                values.setdefault(name, set()).add(value)
+        known.append(values)
+    names = sorted(
+        name for name in {*known[0], *known[1]} if known[0].get(name) != known[1].get(name)
+    )
+    return f"Variables of the workers differ: {', '.join(names)}." if names else ""

@@ -1,0 +1,157 @@
+"""Holds two things that were measured against each other, cell by cell, and says first what came of it.
+
+    launch compare.results torch-1.4 torch-2.13             two environments of the results that lie here
+    launch compare.results before.tar.gz results            two packs, or folders of results
+    launch compare.results before.tar.gz:torch-2.13 torch-2.13
+
+Two platforms, and two modes as torch-2.13.eager and torch-2.13.compiled, go as well. The exit status is 0 where the
+second is shown to be slower in no cell, 1 where it is slower in some, and 2 where that cannot be told.
+"""
+
+import argparse
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from steptime import project
+from steptime.cells import migrate, pack, shard
+from steptime.compare import caveats, words
+from steptime.compare.sides import CompareError, Side, beside, opened, slug
+from steptime.compare.verdicts import SLOWER, UNDECIDED, verdicts
+from steptime.merge import MixedRowsError, intervals, moderation, ratios
+from steptime.merge.intervals import Ratio
+from steptime.merge.summary import KIND
+from steptime.plan import configuration, run
+from steptime.render import tables
+
+NO_SLOWDOWN, SLOWDOWN, CANNOT_TELL = 0, 1, 2
+MARGIN = 0.02
+COLUMNS = ["network", "variant", "batch", "threads", "device", "devices", "precision", "platform"]
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description="Compare two things that were measured.")
+    parser.add_argument("one", help="the base: a pack, a folder, an environment, mode or platform")
+    parser.add_argument("other", help="what is held against it")
+    parser.add_argument("--margin", type=float, default=MARGIN, help="what counts as equal, 0.02")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="where names are of")
+    parser.add_argument("--platforms", help="your own file of platforms")
+    parser.add_argument("--output", type=Path, help="path of the files to write, without ending")
+    options = parser.parse_args()
+    try:
+        sys.exit(compare(options))
+    except (
+        CompareError,
+        MixedRowsError,
+        OSError,
+        configuration.ConfigurationError,
+        migrate.MigrationError,
+        pack.PackError,
+        shard.ShardError,
+        tarfile.TarError,
+    ) as error:
+        print(error, file=sys.stderr)
+        sys.exit(CANNOT_TELL)
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Writes the comparison and prints its answer; the exit status. Raises CompareError and what reading raises."""
+    if not 0 < options.margin < 1:
+        raise CompareError(f"The margin {options.margin} is no share: write 0.02 for 2 %.")
+    chosen = {"platforms": options.platforms} if options.platforms else {}
+    run.TOLD.update(platforms=configuration.platforms(project.ROOT, chosen))
+    name = f"{slug(options.one)}_{slug(options.other)}"
+    prefix = options.output or Path("results/compare") / name
+    with opened(options.one, options.other, options.results) as (one, other):
+        pairs = beside(one, other)
+        caveats.refuse(one, other, pairs)
+        data = table(one, other, pairs, options.margin)
+        told, in_turn = caveats.told(one, other, pairs), caveats.in_turn(one, other, pairs)
+    answer = words.answer(one.name, other.name, data, options.margin, in_turn)
+    page = words.page(answer, one.name, other.name, told, options.margin)
+    layout = words.layout(data, one.name, other.name)
+    tables.write(prefix, data.drop(columns="known"), layout, page)
+    print(words.terminal(answer, told, data, one.name, other.name))
+    print(
+        f"Whole table, for a pull request or a browser: {prefix}.md, {prefix}.html, {prefix}.parquet"
+    )
+    return status(data)
+
+
+def table(one: Side, other: Side, pairs: list[tuple[Any, Any]], margin: float) -> pd.DataFrame:
+    """A row for each cell that both have: times, intervals and marks of both sides, their ratio (other / one), its
+    interval and the verdict; `known` is the Ratio, None where it has no interval.
+    """
+    found = (
+        _paired(one, other, pairs) if one.results is other.results else _apart(one, other, pairs)
+    )
+    rows = []
+    for (at, label), known in zip(pairs, found, strict=True):
+        base, new = one.results.cells.loc[at], other.results.cells.loc[label]
+        row: dict[str, Any] = {column: base[column] for column in COLUMNS}
+        for side, cell in (("one", base), ("other", new)):
+            row |= {f"{side}_{name}": cell[name] for name in ("environment", "mode", "status")}
+            row |= {f"{side}_{name}": cell[name] for name in ("reason", "seconds", "low", "high")}
+            row[f"{side}_marks"] = ", ".join(cell["marks"])
+        timed = pd.notna(base["seconds"]) and pd.notna(new["seconds"])
+        row["ratio"] = new["seconds"] / base["seconds"] if timed else None
+        row |= {"ratio_low": None, "ratio_high": None, "known": known}
+        if known:
+            row["ratio"], row["ratio_low"], row["ratio_high"] = known.interval
+        row["verdict"] = words.lost(row["one_status"], row["other_status"])
+        rows.append(row)
+    data = pd.DataFrame(rows)
+    decided = data["known"].notna()
+    data.loc[decided, "verdict"] = verdicts(list(data.loc[decided, "known"]), margin)
+    return data
+
+
+def status(data: pd.DataFrame) -> int:
+    """The exit status: a cell that lost its time is a slowdown too."""
+    if data["verdict"].isin([SLOWER, words.LOST]).any():
+        return SLOWDOWN
+    decided = data["known"].notna()
+    return CANNOT_TELL if (data["verdict"] == UNDECIDED).any() or not decided.any() else NO_SLOWDOWN
+
+
+def _paired(one: Side, other: Side, pairs: list[tuple[Any, Any]]) -> list[Ratio | None]:
+    """Ratios other / one of cells of one run: trial by trial where they stand in the same place."""
+    if "platform" in {*one.chosen, *other.chosen}:
+        return _apart(one, other, pairs)
+    known = ratios.of_pairs(one.results.cells)
+    return [known.get((label, at)) for at, label in pairs]
+
+
+def _apart(one: Side, other: Side, pairs: list[tuple[Any, Any]]) -> list[Ratio | None]:
+    """Ratios other / one of cells of two runs or machines: the processes of each are draws of their own."""
+    spreads = [_spreads(side.results.cells) for side in (one, other)]
+    found: list[Ratio | None] = []
+    for labels in pairs:
+        parts = [
+            intervals.ratio_of(
+                intervals.logs_of(list(side.results.cells.loc[at, "medians"].values())), known[at]
+            )
+            for side, at, known in zip((one, other), labels, spreads, strict=True)
+            if at in known
+        ]
+        found.append(intervals.difference(parts[1], parts[0]) if len(parts) == 2 else None)
+    return found
+
+
+def _spreads(cells: pd.DataFrame) -> dict[Any, moderation.Spread]:
+    """How much processes of each cell differ that several have measured, moderated by all cells of its kind."""
+    found: dict[Any, moderation.Spread] = {}
+    several = cells[(cells["status"] == "ok") & (cells["repeats"] > 1)]
+    for _, alike in several.groupby(KIND, sort=False):
+        logs = [intervals.logs_of(list(medians.values())) for medians in alike["medians"]]
+        own = [moderation.spread_of(each) for each in logs]
+        found |= dict(zip(alike.index, moderation.moderated(own), strict=True))
+    return found
+
+
+if __name__ == "__main__":
+    main()

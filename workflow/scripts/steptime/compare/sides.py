@@ -1,0 +1,216 @@
+"""The two sides of a comparison: which results they are, and which of their cells stand beside each other."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from steptime import machine, project
+from steptime.cells import pack, shard
+from steptime.merge.cells import refuse_several
+from steptime.merge.summary import summarise
+from steptime.plan.cell import FOLDER, IDENTITY
+from steptime.reading import read_yaml
+
+# What is noted of each process, to tell what else differs than what is compared.
+TOLD = [*IDENTITY, "repeat", "status", "framework_version", "environment_digest", "network_digest"]
+TOLD += ["worker_digest", "sampling_digest", "machine_id", "timed_region", "parameters"]
+TOLD += ["flops_per_step", "started_at", "ended_at"]
+
+
+class CompareError(Exception):
+    """A comparison that means nothing; the text is the whole message for the user."""
+
+
+@dataclass
+class Results:
+    """What a results folder holds of timed steps.
+
+    `cells` has a row for each cell (`merge.summary`), `processes` a row for each process: the columns TOLD, `cell` (its
+    label in `cells`), `kind` (of its machine, in words) and `variables` (of its environment, as JSON).
+    """
+
+    name: str
+    cells: pd.DataFrame
+    processes: pd.DataFrame
+
+
+@dataclass
+class Side:
+    """One side: the cells of some results that are chosen by what is the same in all of them."""
+
+    name: str
+    results: Results
+    chosen: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def cells(self) -> pd.DataFrame:
+        """The rows of its cells."""
+        return self.of(self.results.cells)
+
+    def of(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """The rows that belong to this side."""
+        for column, value in self.chosen.items():
+            rows = rows[rows[column] == value]
+        return rows
+
+
+@contextmanager
+def opened(one: str, other: str, here: Path) -> Iterator[tuple[Side, Side]]:
+    """The two sides that a user names: each a pack, a folder of results, or an environment, a mode or a platform; a
+    choice within a pack or folder is written after a colon. `here` is the folder of results where no other is named.
+
+    Raises CompareError, and what `cells.pack.opened` raises.
+    """
+    parts = [_parted(text) for text in (one, other)]
+    sources = list(dict.fromkeys(source or str(here) for source, _ in parts))
+    with _all_opened(sources) as folders:
+        results = {source: read(folders[source], source) for source in sources}
+        yield tuple(  # type: ignore[misc]
+            Side(text, results[source or str(here)], _choice(choice, results[source or str(here)]))
+            for text, (source, choice) in zip((one, other), parts, strict=True)
+        )
+
+
+@contextmanager
+def _all_opened(sources: list[str]) -> Iterator[dict[str, Path]]:
+    if not sources:
+        yield {}
+        return
+    with pack.opened(Path(sources[0])) as first, _all_opened(sources[1:]) as rest:
+        yield {sources[0]: first, **rest}
+
+
+def _parted(text: str) -> tuple[str, str]:
+    """What is named of results, and what of their cells: 'before.tar.gz:torch-2.13', 'before.tar.gz', 'torch-2.13'."""
+    source, colon, choice = text.rpartition(":")
+    if colon and Path(source).exists():
+        return source, choice
+    return (text, "") if Path(text).exists() or "/" in text else ("", text)
+
+
+def _choice(text: str, results: Results) -> dict[str, str]:
+    """The columns and their values that a word chooses: an environment, with its mode or not, a platform, a mode."""
+    if not text:
+        return {}
+    cells = results.cells
+    for columns in (["environment"], ["environment", "mode"], ["platform"], ["mode"]):
+        names = {
+            ".".join(row): row for row in set(zip(*map(cells.__getitem__, columns), strict=True))
+        }
+        if text in names:
+            return dict(zip(columns, names[text], strict=True))
+    known = [*cells["environment"].unique(), *cells["platform"].unique(), *cells["mode"].unique()]
+    raise CompareError(
+        f"{results.name} has no environment, mode or platform '{text}', and there is no such file: write one of "
+        f"{', '.join(dict.fromkeys(known))}, or the path of a pack or of a results folder."
+    )
+
+
+def read(folder: Path, name: str) -> Results:
+    """The timed steps of a results folder. Raises CompareError where there are none, ShardError and MixedRowsError."""
+    paths = sorted(folder.glob(f"{FOLDER}/*/step/*.parquet"))
+    if not paths:
+        raise CompareError(f"{name} has no timed cell: measure something there first.")
+    rows, samples, processes, logical = [], [], [], {}
+    machines: dict[str, dict[str, list[Path]]] = {}
+    for path in paths:
+        row, table, footer = shard.read_parts(path)
+        kind = machine.kind(footer["machine"], row["device"])
+        machines.setdefault(path.parent.parent.name, {}).setdefault(kind, []).append(path)
+        row |= {"platform": path.parent.parent.name, "variant": row["variant"] or ""}
+        row |= _judged(folder, row)
+        rows.append(row)
+        samples.append(table["seconds"].to_pylist())
+        variables = json.dumps(footer.get("job", {}).get("variables", {}), sort_keys=True)
+        told = {column: row[column] for column in TOLD}
+        processes.append(told | {"kind": kind, "variables": variables})
+        logical[row["machine_id"]] = footer["machine"]["cpu"].get("logical_cores")
+    refuse_several(machines)
+    counts = [len(each) for each in samples]
+    frame = pd.DataFrame(rows).loc[np.repeat(np.arange(len(rows)), counts)].reset_index(drop=True)
+    frame["seconds"] = np.array([value for each in samples for value in each], dtype=float)
+    cells = summarise(frame, logical)
+    places = {tuple(place): label for label, place in cells[IDENTITY].iterrows()}
+    labels = [places[tuple(each[column] for column in IDENTITY)] for each in processes]
+    return Results(name, cells, pd.DataFrame(processes).assign(cell=labels))
+
+
+def _judged(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
+    """What the proof beside a shard says of it, where that is another thing than the shard does."""
+    name = f"{row['environment']}.{row['mode']}-{row['variant'] or row['network']}.json"
+    try:
+        proof = json.loads((folder / "proofs" / name).read_text())
+    except (OSError, ValueError) as error:
+        raise CompareError(
+            f"The proof proofs/{name} of {folder} cannot be read: a time is worth no more than its proof; fetch it "
+            "from the machine that measured."
+        ) from error
+    refused = row["status"] == "ok" and proof["status"] == "not_equivalent"
+    return {"status": proof["status"], "reason": proof["reason"]} if refused else {}
+
+
+def beside(one: Side, other: Side) -> list[tuple[Any, Any]]:
+    """The labels of the cells, of `one` and of `other`, that differ in nothing but what is compared.
+
+    They are in the order of the catalogue of networks. Raises CompareError where there are none, and where a side has
+    several for the same place.
+    """
+    free = {*one.chosen, *other.chosen}
+    if set(one.cells["mode"]) != set(other.cells["mode"]) and "environment" in free:
+        free.add("mode")
+    if all(side.cells["platform"].nunique() == 1 for side in (one, other)):
+        free.add("platform")
+    common = [column for column in IDENTITY if column not in free]
+    places = [_places(side, common) for side in (one, other)]
+    pairs = [(places[0][place], places[1][place]) for place in places[0] if place in places[1]]
+    if not pairs:
+        raise CompareError(
+            f"{one.name} and {other.name} have no cell in common: {_what(one)}; {_what(other)}."
+        )
+    order = {name: at for at, name in enumerate(read_yaml(project.path("config/networks.yaml")))}
+    cells = one.results.cells
+    names = cells["variant"].where(cells["variant"] != "", cells["network"])
+
+    def place(pair: tuple[Any, Any]) -> tuple[int, int, int]:
+        row = cells.loc[pair[0]]
+        return order.get(names[pair[0]], len(order)), row["threads"], row["batch"]
+
+    return sorted(pairs, key=place)
+
+
+def _places(side: Side, columns: list[str]) -> dict[tuple[Any, ...], Any]:
+    places: dict[tuple[Any, ...], Any] = {}
+    for label, row in side.cells[columns].iterrows():
+        place = tuple(row)
+        if place in places:
+            names = [
+                f"{side.cells['environment'][at]}.{side.cells['mode'][at]}"
+                for at in (places[place], label)
+            ]
+            raise CompareError(
+                f"{side.name} has several cells for the same place ({' and '.join(names)}): name one of them."
+            )
+        places[place] = label
+    return places
+
+
+def _what(side: Side) -> str:
+    """The networks, mini-batches and threads of a side in words."""
+    cells = side.cells
+    networks = ", ".join(
+        dict.fromkeys(cells["variant"].where(cells["variant"] != "", cells["network"]))
+    )
+    threads = ", ".join(map(str, sorted(cells["threads"].unique())))
+    return f"{side.name} has {networks or 'nothing'} at {threads or 'no'} threads"
+
+
+def slug(text: str) -> str:
+    """A text as part of a file's name."""
+    return re.sub(r"[^\w.-]+", "-", Path(text).name if "/" in text else text).strip("-")

@@ -1,0 +1,143 @@
+"""A comparison in words: its answer in one sentence, its page, its table."""
+
+import math
+
+import pandas as pd
+
+from steptime.compare.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED, mean_of
+from steptime.render.tables import DASH, Entry, Page
+from steptime.render.words import MARK_WORDS, plural, significant, spread, status_reason
+
+# One side has a time, the other none.
+LOST, GAINED = "lost", "gained"
+# Axes that a line names where cells of a comparison differ in them.
+FURTHER = {
+    "one_environment": "Environment",
+    "one_mode": "Mode",
+    "platform": "Platform",
+    "device": "Device",
+    "devices": "Devices",
+    "precision": "Precision",
+}
+SAID = {LOST: "without a time now", GAINED: "with a time only now"}
+NO_INTERVAL = "fewer than two processes of both, so nothing is known of how much they differ: set `repeats` in the grid"
+
+
+def lost(one: str, other: str) -> str:
+    """The verdict on a cell without an interval, from its status on either side."""
+    if (one == "ok") == (other == "ok"):
+        return UNDECIDED if one == "ok" else ""
+    return LOST if one == "ok" else GAINED
+
+
+def answer(one: str, other: str, data: pd.DataFrame, margin: float, in_turn: bool = True) -> str:
+    """What came of it, in one sentence; `in_turn`: both sides were measured in one run."""
+    known = [ratio for ratio in data["known"] if ratio is not None]
+    counts = data.loc[data["verdict"] != "", "verdict"].value_counts()
+    equal = f"{EQUAL} within {100 * margin:g} %"
+    names = {FASTER: FASTER, SLOWER: SLOWER, EQUAL: equal, UNDECIDED: UNDECIDED} | SAID
+    parts = [f"{counts[verdict]} {said}" for verdict, said in names.items() if verdict in counts]
+    runs = "" if in_turn else " of two runs"
+    of_cells = f"geometric mean of {plural(len(known), 'cell')}{runs}; {', '.join(parts)}"
+    if not known:
+        return f"Whether {other} is faster or slower than {one} cannot be told ({', '.join(parts) or 'no time'})."
+    where = _where(data)
+    ratio, low, high = mean_of(known).interval
+    if low > 1:
+        return f"{other} is {times(ratio, low, high)} times slower than {one}{where} ({of_cells})."
+    if high < 1:
+        faster = times(1 / ratio, 1 / high, 1 / low)
+        return f"{other} is {faster} times faster than {one}{where} ({of_cells})."
+    return (
+        f"No difference between {other} and {one} is shown{where}: {other} takes {times(ratio, low, high)} times as "
+        f"long ({of_cells})."
+    )
+
+
+def _where(data: pd.DataFrame) -> str:
+    platforms = data["platform"].unique()
+    return f" on {platforms[0]}" if len(platforms) == 1 else ""
+
+
+def times(ratio: float, low: float, high: float) -> str:
+    """A ratio with the larger half of its interval: '1.21 ± 0.03'."""
+    half = max(high - ratio, ratio - low)
+    decimals = 2 if half >= 0.005 else 3
+    return f"{ratio:.{decimals}f} ± {half:.{decimals}f}"
+
+
+def page(answer: str, one: str, other: str, told: list[str], margin: float) -> Page:
+    """What stands around the table."""
+    facts = ["Not the same on both sides:", *told] if told else []
+    notes = [
+        f"The ratio is the time of {other} divided by that of {one}: above 1 is slower. Its interval is one of 95 % by "
+        "itself, from how much processes differ, which is known from all cells at as many threads.",
+        "The verdicts are paid for together (Holm): the chance that any of the differences is none is at most 5 %, and "
+        f"so is the chance that any of the equal cells differs by {100 * margin:g} % or more. So an interval without 1 "
+        "may be undecided.",
+    ]
+    caption = f"Time of one training step of the same network in {one} and in {other}."
+    return Page("compare", answer, caption, "steptime", facts=facts, notes=notes)
+
+
+def layout(data: pd.DataFrame, one: str, other: str) -> pd.DataFrame:
+    """What a reader sees: a line for each cell."""
+    lines, places = [], []
+    for row in data.to_dict("records"):
+        said = SAID.get(row["verdict"], row["verdict"]) or DASH
+        lines.append(
+            {
+                f"{one}, s": _time(row, "one"),
+                f"{other}, s": _time(row, "other"),
+                "Ratio": _ratio(row),
+                "Verdict": Entry(said, best=row["verdict"] == SLOWER, kind="words"),
+            }
+        )
+        network = row["variant"] or row["network"]
+        places.append([network, str(row["batch"]), str(row["threads"]), *_further(row, data)])
+    names = ["Network", "Mini-batch", "Threads", *_further(FURTHER, data)]
+    index = pd.MultiIndex.from_tuples(list(map(tuple, places)), names=names)
+    return pd.DataFrame(lines, index=index, dtype=object)
+
+
+def _further(row: dict[str, str], data: pd.DataFrame) -> list[str]:
+    return [str(row[name]) for name in FURTHER if data[name].nunique() > 1]
+
+
+def _time(row: dict, side: str) -> Entry:
+    if pd.isna(row[f"{side}_seconds"]):
+        reason = status_reason(row[f"{side}_status"], row[f"{side}_reason"] or "")
+        return Entry(DASH, (reason.rstrip("."),), kind="ours")
+    marks = [mark for mark in row[f"{side}_marks"].split(", ") if mark]
+    seconds = row[f"{side}_seconds"]
+    text = f"{significant(seconds)} {spread(seconds, row[f'{side}_low'], row[f'{side}_high'])}"
+    return Entry(text, tuple(MARK_WORDS.get(mark, mark) for mark in marks), kind="ours")
+
+
+def _ratio(row: dict) -> Entry:
+    if row["ratio"] is None or math.isnan(row["ratio"]):
+        return Entry(DASH)
+    if row["known"] is None:
+        return Entry(significant(row["ratio"]), (NO_INTERVAL,), kind="ratio")
+    limits = f"{significant(row['ratio_low'])} to {significant(row['ratio_high'])}"
+    return Entry(f"{significant(row['ratio'])} ({limits})", kind="ratio")
+
+
+def terminal(answer: str, told: list[str], data: pd.DataFrame, one: str, other: str) -> str:
+    """The answer, what differs besides, and a line for each cell."""
+    lines = [
+        answer,
+        *(["", "Not the same on both sides:", *[f"  {each}" for each in told]] if told else []),
+        "",
+    ]
+    width = 54 if _further(FURTHER, data) else 34
+    for row in data.to_dict("records"):
+        where = [row["variant"] or row["network"], f"batch {row['batch']}"]
+        where += [plural(row["threads"], "thread"), *_further(row, data)]
+        found = f"{row['one_marks']}, {row['other_marks']}".split(", ")
+        marks = ", ".join(dict.fromkeys(filter(None, found)))
+        verdict = SAID.get(row["verdict"], row["verdict"]) or "no time on either side"
+        lines.append(
+            f"  {', '.join(where):{width}} {_ratio(row).text:24} {verdict}{f'   [{marks}]' if marks else ''}"
+        )
+    return "\n".join([*lines, ""])
