@@ -1,10 +1,19 @@
 """A cell and its path say the same."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
-from steptime.plan.cell import IDENTITY, Cell, axes_of, key_of
+from steptime.plan.cell import (
+    IDENTITY,
+    TOGETHER,
+    Cell,
+    axes_of,
+    key_of,
+    proof_name,
+    together_of,
+)
 
 CELL = Cell(
     platform="local-cpu",
@@ -38,6 +47,13 @@ def test_a_row_has_the_key_of_its_cell():
     row = TRAINING.facts() | {"network": "mnist", "variant": "mnist-cntk"}
     assert key_of(row) == TRAINING.key
     assert set(IDENTITY) <= row.keys()
+
+
+def test_each_number_of_devices_has_a_proof_of_its_own():
+    assert proof_name(CELL.facts()) == "torch-2.13.eager-fcn5-table2"
+    assert proof_name(axes_of(PARALLEL.key)) == "torch-2.13.eager-fcn5-table2-d4async"
+    assert together_of("-d4async") == {"devices": 4, "exchange": "async"}
+    assert re.fullmatch(TOGETHER, "-d4async") and together_of("") == {}
 
 
 def test_what_is_no_key_is_told():

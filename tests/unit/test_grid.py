@@ -29,7 +29,7 @@ def test_shipped_grids_expand(name):
     asked = {"step", *loaded.grid["parts"], *({"training"} & set(loaded.grid))}
     # No grid has cells on several devices, and what shows them alone has none of other cells.
     several = {name for name, chosen in loaded.artefacts.items() if chosen.get("devices")}
-    assert several == {"wuensche2018_fig2"}
+    assert several == {"steptime_scaling"}
     assert set(plan.artefacts) == {name for name, task in tasks.items() if task in asked} - several
     assert set(plan.cells) == {key for keys in plan.artefacts.values() for key in keys}
 
@@ -135,6 +135,59 @@ def test_repeats_are_interleaved_and_no_environment_is_always_first(quick):
     for block in blocks:
         assert len({replace(cell, environment="", framework="", mode="") for cell in block}) == 1
     assert len({block[0].environment for block in blocks}) == 3
+
+
+@pytest.fixture
+def together(quick, monkeypatch):
+    """Grids in which PyTorch alone shares gradients, by `sync`; the cells of the one artefact of several devices."""
+    monkeypatch.setattr(
+        grid.exchanges, "of_adapter", lambda adapter: ("sync",) if adapter == "torch" else ()
+    )
+
+    def cells(cores=4, **values):
+        plan = grid.expand(changed(quick, networks=["fcn5"], repeats=1, **values), cores)
+        return [plan.cells[key] for key in plan.artefacts["steptime_scaling"]]
+
+    return cells
+
+
+def test_a_device_has_cpus_of_its_own_and_two_share_one_mini_batch(together):
+    two = together(devices=[1, 2])
+    found = {(cell.devices, cell.exchange, cell.threads, cell.batch) for cell in two}
+    assert found == {(1, "", 1, 64), (1, "", 4, 64), (2, "sync", 1, 64), (2, "sync", 2, 64)}
+    assert "local-cpu/step/torch-2.13.eager.float32-fcn5-b64-t1-d2sync-r1" in {
+        cell.key for cell in two
+    }
+    weak = {(cell.devices, cell.batch) for cell in together(devices=[1, 2], scaling="weak")}
+    assert weak == {(1, 64), (2, 128)}
+
+
+def test_several_devices_are_cells_of_what_shows_them_alone(quick, monkeypatch):
+    monkeypatch.setattr(grid.exchanges, "of_adapter", lambda adapter: ("sync",))
+    one, two = (grid.expand(changed(quick, devices=each), 2) for each in ([1], [1, 2]))
+    assert [key for key in two.cells if "-d1-" in key] == list(one.cells)
+    assert set(two.artefacts) - set(one.artefacts) == {"steptime_scaling"}
+    assert all(two.artefacts[name] == keys for name, keys in one.artefacts.items())
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"devices": [8]}, "asks for 8 devices, and local-cpu has 4 CPUs.*: write no more than 4"),
+        (
+            {"devices": [2], "threads": {"table": [4], "figure": [1]}},
+            "asks for 2 devices of 4 threads each, and local-cpu has 4 CPUs: write `all`",
+        ),
+        ({"devices": [3]}, "The mini-batch of fcn5, 64, cannot be shared out evenly to 3 devices"),
+        (
+            {"devices": [2], "exchange": ["sync", "async"]},
+            r"None of the grid's environments \(torch-2.13, .*\) shares gradients by `async`",
+        ),
+    ],
+)
+def test_devices_that_cannot_be_are_told(together, values, sentence):
+    with pytest.raises(configuration.ConfigurationError, match=sentence):
+        together(**values)
 
 
 def test_a_variant_takes_its_network_s_batch(quick):

@@ -14,7 +14,7 @@ import pytest
 
 from steptime import plain
 from steptime.environments import build
-from steptime.supervisor import supervise
+from steptime.supervisor import ranks, supervise
 
 
 def test_a_worker_inherits_no_thread_knob_and_no_python_path(monkeypatch):
@@ -286,7 +286,7 @@ tell("done")
 
 def test_a_worker_runs_where_its_first_choice_for_the_killer_cannot_be_said(tmp_path, monkeypatch):
     """As in hardened containers, where /proc is read alone."""
-    monkeypatch.setattr(supervise, "OOM_SCORE", tmp_path / "none/oom_score_adj")
+    monkeypatch.setattr(ranks, "OOM_SCORE", tmp_path / "none/oom_score_adj")
     assert run(tmp_path, "tell('done')").status == "ok"
 
 

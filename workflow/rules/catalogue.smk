@@ -6,8 +6,8 @@ OWN_OUTPUTS = {"table": ("parquet", "csv", "md", "html", "tex"), "figure": ("svg
 # What a reader opens of each, for `snakemake --report`.
 OPENED = {"table": "html", "figure": "svg"}
 
-# The proof of every network in every environment and mode that the grid has cells of.
-PROVEN = dict.fromkeys(f"{cell.environment}.{cell.mode}-{cell.network}" for cell in STEPS.values())
+# The proof of every network in every environment and mode, and number of devices, that the grid has cells of.
+PROVEN = dict.fromkeys(proof_name(cell.facts()) for cell in STEPS.values())
 # There is a peak for platforms whose cells run on CPUs.
 PEAKS = within_reach("peaks", (cell.platform for cell in STEPS.values() if cell.device == "cpu"))
 TOPOLOGIES = within_reach("topology", (cell.platform for cell in STEPS.values()))

@@ -18,9 +18,9 @@ sys.path.insert(0, str(SCRIPTS))
 from steptime import machine, networks
 from steptime.cells import adopt, migrate
 from steptime.environments import pins, prepare
-from steptime.plan import clock, configuration, digests, grid, run, tasks, written
+from steptime.plan import clock, configuration, digests, exchanges, grid, run, tasks, written
 from steptime.plan.artefacts import TRAINED
-from steptime.plan.cell import FOLDER, shard_path
+from steptime.plan.cell import FOLDER, TOGETHER, proof_name, shard_path, together_of
 from steptime.say import say
 from steptime.supervisor import holding, progress
 
@@ -148,16 +148,17 @@ def environment_digest(environment):
 
 
 @cache
-def framework_facts(environment, network, task=""):
+def framework_facts(environment, network, task="", devices=1):
     """The adapter of an environment, the variables that its worker gets, and the digest of its code for a task or none."""
     framework = CONFIGURATION.entry_of(environment)
-    adapter = framework["adapter"]
+    adapter = exchanges.adapter_of(framework["adapter"], devices)
     if task:
         adapter = tasks.TASKS[task].module.format(adapter)
+    run = [*([task] if task else []), *(["follow"] if devices > 1 else [])]
     return {
         "adapter": adapter,
         "variables": framework["variables"],
-        "worker_digest": worker_digest(adapter, network, *([task] if task else [])),
+        "worker_digest": worker_digest(adapter, network, *run),
     }
 
 
@@ -179,7 +180,7 @@ def cell_of(wildcards):
 def job_of(cell):
     """All that decides the number of a cell: the cell, its framework's settings and what is asked of it."""
     facts = tasks.job_of(CONFIGURATION, cell) | framework_facts(
-        cell.environment, cell.network, cell.task
+        cell.environment, cell.network, cell.task, cell.devices
     )
     return facts | {"network_digest": network_digest(cell.network)}
 
@@ -230,13 +231,13 @@ def needed_by_search(wildcards):
 def manifest_of_proof(wildcards):
     """The manifest of the environment that a proof is of, marked as `needed_by_cell` does."""
     path = f"results/environments/{wildcards.environment}.json"
-    name = f"{wildcards.environment}.{wildcards.mode}-{wildcards.network}"
+    name = f"{wildcards.environment}.{wildcards.mode}-{wildcards.network}{wildcards.together}"
     return ancient(path) if is_adopted_proof(wildcards.environment, name) else path
 
 
 def proof_path(cell):
     """The proof that a cell stands on."""
-    return f"results/proofs/{cell.environment}.{cell.mode}-{cell.network}.json"
+    return f"results/proofs/{proof_name(cell.facts())}.json"
 
 
 def needed_by_cell(wildcards):
@@ -268,7 +269,18 @@ def reference_of(cell):
     path = f"results/references/{cell.network}-b{cell.batch}.npz"
     # A cell that was measured before there was a reference stays.
     old = not Path(path).exists() and Path(shard_path(cell.key)).exists()
-    return [path] if tasks.TASKS[cell.task].needs_reference and not old else []
+    return [path] if has_reference(cell) and not old else []
+
+
+def has_reference(cell):
+    """Whether the steps of a cell are held against the network's reference at full size.
+
+    That is of the whole mini-batch: where batch normalisation takes the statistics of each rank's share, it says nothing.
+    """
+    return tasks.TASKS[cell.task].needs_reference and (
+        cell.devices == 1
+        or not networks.normalises(networks.specify(cell.network, CONFIGURATION.networks))
+    )
 
 
 def reference_job(wildcards):
@@ -283,15 +295,17 @@ def reference_job(wildcards):
 
 
 def proving_job(wildcards):
-    """All that decides the proof of a network in an environment and mode, as JSON."""
-    facts = framework_facts(wildcards.environment, wildcards.network) | {
+    """All that decides the proof of a network in an environment and mode, on one device or several, as JSON."""
+    together = together_of(wildcards.together)
+    devices = together.get("devices", 1)
+    facts = framework_facts(wildcards.environment, wildcards.network, devices=devices) | {
         "environment": wildcards.environment,
         "mode": wildcards.mode,
         "network": wildcards.network,
         "network_digest": network_digest(wildcards.network),
         "proof_digest": proof_digest(wildcards.network),
     }
-    return json.dumps(facts, sort_keys=True)
+    return json.dumps(facts | together, sort_keys=True)
 
 
 def shards_of(wildcards):

@@ -12,10 +12,10 @@ rule prove_network:
     input:
         manifest=manifest_of_proof,
     output:
-        proof="results/proofs/{environment}.{mode}-{network}.json",
-        details="results/proofs/{environment}.{mode}-{network}.details.json",
+        proof="results/proofs/{environment}.{mode}-{network}{together}.json",
+        details="results/proofs/{environment}.{mode}-{network}{together}.details.json",
     log:
-        "logs/proofs/{environment}.{mode}-{network}.log",
+        "logs/proofs/{environment}.{mode}-{network}{together}.log",
     priority: BEFORE_CELLS
     conda:
         "../../envs/workflow.yaml"

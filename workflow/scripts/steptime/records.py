@@ -67,5 +67,7 @@ class Footer(TypedDict, total=False):
     row: dict[str, Any]
     # Digest of the reference that its steps were held against, '' of none.
     reference: str
+    # Of several ranks, what each used.
+    ranks: list[dict[str, Any]]
     # Notes of what a training used.
     resources: dict[str, Any]

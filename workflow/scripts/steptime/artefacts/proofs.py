@@ -28,6 +28,8 @@ COLUMNS = [
     "framework",
     "framework_label",
     "mode",
+    "devices",
+    "exchange",
     "status",
     "reason",
     "full_parameters",
@@ -60,6 +62,10 @@ def build(
     """
     rows = pd.DataFrame([_row(proof, owners, catalogue) for proof in proofs])
     data = common.labelled(rows, frameworks, catalogue).reindex(columns=COLUMNS)
+    several = data["devices"] > 1
+    data.loc[several, "framework_label"] += (
+        ", " + data["devices"].astype(str) + " devices, " + data["exchange"]
+    )
     data = data.astype(
         dict.fromkeys(["full_parameters", "parameters", "frozen_parameters"], "Int64")
     )
@@ -93,6 +99,8 @@ def _row(
         "framework": owners[proof["environment"]],
         "framework_version": None,
         "mode": proof["mode"],
+        "devices": proof.get("devices", 1),
+        "exchange": proof.get("exchange", ""),
         "status": proof["status"],
         "reason": proof["reason"],
         "full_parameters": networks.count_parameters(networks.specify(proof["network"], catalogue)),

@@ -16,7 +16,7 @@ from typing import Any
 
 from steptime.datasets import DatasetError, sums
 from steptime.plan import digests
-from steptime.plan.cell import Cell, shard_path
+from steptime.plan.cell import Cell, proof_name, shard_path
 from steptime.records import Job
 
 
@@ -29,7 +29,7 @@ def knows_shard(cell: Cell, pins_digest: str, results: Path = Path("results")) -
     if _age(path) == math.inf:
         return False
     manifest = _manifest(cell.environment, results)
-    proof = results / "proofs" / f"{cell.environment}.{cell.mode}-{cell.network}.json"
+    proof = results / "proofs" / f"{proof_name(cell.facts())}.json"
     images = (
         [results / "datasets" / cell.dataset / f"{split}.npz" for split in ("train", "test")]
         if cell.dataset
@@ -56,7 +56,7 @@ def outlives_proof(
     as `job` asks. Snakemake looks for no other reason to run a job where one of its inputs is made again.
     """
     path = shard_path(cell.key, str(results))
-    made = results / "proofs" / f"{cell.environment}.{cell.mode}-{cell.network}.json"
+    made = results / "proofs" / f"{proof_name(cell.facts())}.json"
     proof = _json(made)
     if proof.get("status") != "ok" or proof.get("proof_digest") == proof_digest:
         return False

@@ -20,13 +20,13 @@ from typing import Any
 import yaml
 
 from steptime import machine, networks, project
-from steptime.cells import software
+from steptime.cells import outcomes, software
 from steptime.cells.context import Context
 from steptime.cells.outcomes import READINGS, result
 from steptime.datasets import DatasetError, sums
 from steptime.environments import interpreter
 from steptime.machine import gpu, interference, placement
-from steptime.plan import clock, digests
+from steptime.plan import clock, digests, tasks
 from steptime.plan.tasks import TASKS
 from steptime.records import Footer, Job, Manifest, Proof
 from steptime.supervisor import progress, resources
@@ -60,6 +60,8 @@ def describe(job: Job) -> str:
     cell = job["cell"]
     subject = TASKS[cell["task"]].title.format(cell["network"])
     threads = "1 thread" if cell["threads"] == 1 else f"{cell['threads']} threads"
+    if cell["devices"] > 1:
+        threads = f"{cell['devices']} devices of {threads}, {cell['exchange']}"
     repeat = f", repeat {cell['repeat']}" if cell["repeat"] > 1 else ""
     trained = f", trained on {job['dataset']}" if "dataset" in job else ""
     return (
@@ -169,6 +171,8 @@ class CellRun:
             "worker": outcome.events,
             "reference": digests.file_digest(*self.options.reference),
         }
+        if outcome.ranks:
+            footer["ranks"] = outcomes.used_by_ranks(outcome)
         if self.task.is_watched:
             footer["resources"] = self.used.series()
         try:
@@ -216,7 +220,7 @@ class CellRun:
                 **self.job["asked"],
                 **self.images.get("asked", {}),
             },
-            machine.cpus_for(cell["threads"]),
+            machine.cpus_of_ranks(cell["threads"], cell["devices"]),
             fill(self.job["variables"], cell["threads"], cell["mode"], prefix) | self.shown,
             limits["seconds"],
             int(memory * 2**30),
@@ -234,6 +238,12 @@ class CellRun:
             base = self.catalogue[base]["variant_of"]
         wall, used = done.get("wall_seconds"), done.get("cpu_seconds", 0.0)
         waited = done.get("waited_seconds")
+        for rank in outcomes.used_by_ranks(outcome)[1:]:
+            # Of the first, the worker itself has told.
+            used += rank.get("cpu_seconds", 0.0)
+            if waited is not None:
+                waited += rank["waited_seconds"] or 0.0
+        ranks = cell["devices"]
         disturbed = (
             interference.between(outcome.snapshots[0], outcome.snapshots[-1], wall, used)
             if wall
@@ -247,12 +257,12 @@ class CellRun:
             "reason": outcome.reason,
             "parameters": ready.get("parameters"),
             "flops_per_step": networks.flops_per_step(self.spec, cell["batch"]),
-            "timed_region": ",".join(self.task.timed_region),
+            "timed_region": ",".join(tasks.region_of(self.task, cell["devices"])),
             "import_seconds": ready.get("import_seconds"),
             "build_seconds": ready.get("build_seconds"),
             "peak_memory_bytes": outcome.peak_memory_bytes,
-            "effective_threads": used / wall if wall else None,
-            "waiting_threads": waited / wall if wall and waited is not None else None,
+            "effective_threads": used / wall / ranks if wall else None,
+            "waiting_threads": waited / wall / ranks if wall and waited is not None else None,
             "involuntary_switches": done.get("involuntary_switches"),
             "host_energy_joules": self.used.host_joules(),
             "proof_id": self.proof.get("proof_id"),
@@ -268,6 +278,8 @@ class CellRun:
             "started_at": outcome.span[0] if outcome.span else self.began,
             "ended_at": outcome.span[1] if outcome.span else datetime.now(UTC),
         }
+        if outcome.ranks:
+            facts |= outcomes.exchanged(outcome)
         return cell | disturbed | facts | (self.devices.columns() if self.devices else {})
 
 

@@ -30,14 +30,43 @@ def result(task: str, outcome: Outcome) -> str:
     return READINGS[task].told(outcome)
 
 
+def used_by_ranks(outcome: Outcome) -> list[dict[str, Any]]:
+    """Of several ranks, what each used while samples were taken, as far as it is known: its `seconds` in steps and its
+    `cpu_seconds` besides what `Rank.facts` says. The first rank has its own in the columns.
+    """
+    warm = outcome.events.get("warmup", {}).get("steps", 0)
+    last, found = warm + sum(steps for steps, _ in outcome.samples), []
+    for rank in outcome.ranks:
+        done, seconds, cpu = 0, 0.0, 0.0
+        for steps, taken, used in rank.get("blocks", []):
+            if warm <= done < last:
+                seconds, cpu = seconds + taken, cpu + used
+            done += steps
+        known = {"seconds": seconds, "cpu_seconds": cpu} if "blocks" in rank else {}
+        found.append({name: rank[name] for name in rank if name != "blocks"} | known)
+    return found
+
+
+def exchanged(outcome: Outcome) -> dict[str, Any]:
+    """What ranks exchanged in a step: bytes over the loopback interface, and seconds where the framework tells."""
+    steps = sum(steps for steps, _ in outcome.samples)
+    sent = [count for count in outcome.loopback if count is not None]
+    told = [rank["exchange_seconds"] for rank in outcome.ranks if rank.get("exchange_seconds")]
+    return {
+        "bytes_exchanged": (sent[-1] - sent[0]) // steps if steps and sent else None,
+        "exchange_seconds": sum(told) / len(told) if told else None,
+    }
+
+
 def _step_columns(job: Job, spec: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
     warmup, done = (outcome.events.get(name, {}) for name in ("warmup", "done"))
+    others = sum(rank.get("cpu_seconds", 0.0) for rank in used_by_ranks(outcome)[1:])
     return {
         "first_step_seconds": warmup.get("first_seconds"),
         "warmup_steps": warmup.get("steps"),
         "warmup_seconds": warmup.get("seconds"),
         "warmup_steady": warmup.get("steady"),
-        "cpu_seconds": done.get("cpu_seconds"),
+        "cpu_seconds": done["cpu_seconds"] + others if done else None,
         "wall_seconds": done.get("wall_seconds"),
         "first_loss": warmup.get("first_loss"),
         "last_loss": done.get("last_loss"),

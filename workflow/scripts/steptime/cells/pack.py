@@ -24,7 +24,7 @@ from steptime.machine import placement
 from steptime.merge import MixedRowsError
 from steptime.merge.cells import refuse_several
 from steptime.plan import configuration, run
-from steptime.plan.cell import FOLDER, axes_of
+from steptime.plan.cell import FOLDER, axes_of, proof_name
 
 RESULTS = Path("results")
 # Beside its shards, what stands for a machine that is not at hand; in the order in which one is made of the other.
@@ -158,8 +158,8 @@ def check(results: Path, shards: list[Path]) -> dict[str, str]:
         machines.setdefault(path.parent.parent.name, {}).setdefault(
             machine.kind(footer["machine"], row["device"]), []
         ).append(path)
-        name = f"{row['environment']}.{row['mode']}-{row['variant'] or row['network']}.json"
-        proof = results / "proofs" / name
+        name = proof_name(row | {"network": row["variant"] or row["network"]})
+        proof = results / "proofs" / f"{name}.json"
         if not proof.exists() or json.loads(proof.read_text()).get("proof_id") != row["proof_id"]:
             unproven.append(path)
     if unproven:

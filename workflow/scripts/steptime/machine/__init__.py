@@ -163,6 +163,15 @@ def cpus_for(threads: int) -> list[int]:
     return order_by_core({index: _siblings(index) for index in allowed})[:threads]
 
 
+def cpus_of_ranks(threads: int, ranks: int) -> list[int]:
+    """The CPUs of several ranks, one rank's behind the other's, so that none has a core in common with another's.
+
+    As far as there are so many cores; the CPUs are those of `cpus_for`.
+    """
+    chosen = cpus_for(threads * ranks)
+    return chosen if ranks == 1 else sorted(chosen, key=lambda index: (_siblings(index), index))
+
+
 def order_by_core(siblings: dict[int, tuple[int, ...]]) -> list[int]:
     """CPU numbers such that no core comes twice before every core has come; `siblings` are those of one core."""
     ranks = {index: sorted(group).index(index) for index, group in siblings.items()}

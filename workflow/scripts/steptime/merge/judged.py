@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from steptime.plan.cell import axes_of
+from steptime.plan.cell import axes_of, proof_name
 from worker import limits
 
 Row = dict[str, Any]
@@ -23,7 +23,7 @@ Row = dict[str, Any]
 def by_proof(key: str, row: Row) -> Row:
     """A row as the proof at hand judges it: a stricter one refuses what was measured before it."""
     cell = axes_of(key)
-    proof = _proof("{environment}.{mode}-{network}".format_map(cell))
+    proof = _proof(proof_name(cell))
     refused = (
         row["status"] == "ok"
         and proof.get("status") == "not_equivalent"
@@ -41,10 +41,13 @@ def by_losses(rows: list[Row]) -> list[Row]:
     groups = defaultdict(list)
     for number, row in enumerate(rows):
         if row["task"] == "step" and row["status"] == "ok" and row.get("first_loss") is not None:
-            groups[row["variant"] or row["network"], row["batch"], row.get("seed")].append(number)
+            group = row["variant"] or row["network"], row["batch"], row.get("seed"), row["devices"]
+            groups[group].append(number)
     judged = list(rows)
-    for (network, batch, _), numbers in groups.items():
-        known = _reference(network, batch) or _agreed([rows[number] for number in numbers])
+    for (network, batch, _, devices), numbers in groups.items():
+        # It is of one device: where several share the mini-batch, batch normalisation gives another loss.
+        known = _reference(network, batch) if devices == 1 else None
+        known = known or _agreed([rows[number] for number in numbers])
         if not known:
             continue
         wanted, limit, whose = known

@@ -34,6 +34,8 @@ MEASURED: dict[str, Callable[[list[float]], float]] = {
     "throttled_seconds": max,
     "frequency_ratio": min,
     "peak_memory_bytes": median,
+    "bytes_exchanged": median,
+    "exchange_seconds": median,
     "proven_loss": max,
     "proven_change": max,
 }
@@ -88,8 +90,10 @@ def summarise(frame: pd.DataFrame, logical_cores: Mapping[str, int] | None = Non
 def _refuse_regions(frame: pd.DataFrame) -> None:
     """Raises MixedRowsError when samples time different regions."""
     timed = frame[(frame["status"] == "ok") & frame["timed_region"].notna()]
+    # On one device there is nothing to exchange.
     regions = {
-        region_text(region): name for region, name in _pairs(timed, "timed_region", "environment")
+        region_text(region).replace("exchange, ", ""): name
+        for region, name in _pairs(timed, "timed_region", "environment")
     }
     if len(regions) > 1:
         (one, first), (other, second) = sorted(regions.items())[:2]

@@ -6,6 +6,7 @@ from steptime.networks.counts import (
     count_parameters,
     count_spare_parameters,
     flops_per_step,
+    normalises,
 )
 from steptime.networks.specification import RECORDS, resolve, specify, used_records
 from steptime.networks.tiny import tiny
@@ -20,6 +21,7 @@ __all__ = [
     "count_parameters",
     "count_spare_parameters",
     "flops_per_step",
+    "normalises",
     "resolve",
     "specify",
     "tiny",

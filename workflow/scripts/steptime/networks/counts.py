@@ -27,6 +27,11 @@ def count_layers(spec: Spec) -> int:
     )
 
 
+def normalises(spec: Spec) -> bool:
+    """Whether a layer takes statistics of the mini-batch, which those of its shares are not."""
+    return any(LAYERS[node["op"]].normalises_by for node in spec["nodes"])
+
+
 def flops_per_step(spec: Spec, batch: int) -> int:
     """Floating-point operations of one training step: 2 for each multiply-add of the matrix
     products.

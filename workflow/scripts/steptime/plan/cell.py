@@ -43,6 +43,8 @@ _KEY = re.compile(
     r"-(?P<network>[^/]+?)(-on-(?P<dataset>[^/]+))?"
     r"-b(?P<batch>\d+)-t(?P<threads>\d+)-d(?P<devices>\d+)(?P<exchange>[a-z]*)-r(?P<repeat>\d+)"
 )
+# What stands behind the name of a proof for several devices.
+TOGETHER = r"|-d\d+[a-z]+"
 _NUMBERS = ("batch", "threads", "devices", "repeat")
 
 
@@ -94,6 +96,18 @@ def axes_of(key: str) -> dict[str, Any]:
         raise ValueError(f"'{key}' is not the key of a cell")
     axes = {name: value or "" for name, value in found.groupdict().items()}
     return axes | {name: int(axes[name]) for name in _NUMBERS}
+
+
+def proof_name(axes: Mapping[str, Any]) -> str:
+    """The name of the proof that a cell with these axes, as `axes_of` gives them, stands on."""
+    together = f"-d{axes['devices']}{axes['exchange']}" if axes["devices"] > 1 else ""
+    return f"{axes['environment']}.{axes['mode']}-{axes['network']}{together}"
+
+
+def together_of(text: str) -> dict[str, Any]:
+    """Devices and exchange from what TOGETHER matches; {} of one device."""
+    found = re.fullmatch(r"-d(\d+)([a-z]+)", text)
+    return {"devices": int(found[1]), "exchange": found[2]} if found else {}
 
 
 def shard_path(key: str, results: str = "results") -> str:

@@ -6,14 +6,13 @@ from itertools import product
 from typing import Any
 
 from steptime import networks as specifications
+from steptime.plan import exchanges
 from steptime.plan.cell import Cell
 from steptime.plan.configuration import Configuration, ConfigurationError, unknown
 from steptime.plan.tasks import TASKS, Task
 
-# The axes that have one value in every grid today.
+# The axis that has one value in every grid today.
 PRECISIONS = ["float32"]
-# Each number of devices with the ways in which as many share their gradients.
-DEVICES = [(1, "")]
 # What ends a thread count of several times as many as there are CPUs.
 ABOVE = "*all"
 
@@ -36,6 +35,7 @@ def expand(configuration: Configuration, cores: int) -> Plan:
     """
     _check_names(configuration)
     _check_sizes(configuration)
+    _check_exchanges(configuration)
     cells: dict[str, Cell] = {}
     artefacts: dict[str, list[str]] = {}
     for artefact, selection in configuration.artefacts.items():
@@ -65,8 +65,6 @@ def missing(configuration: Configuration) -> list[str]:
 
 def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) -> Iterator[Cell]:
     """The cells that a selection asks for: a point of every axis, whatever the task."""
-    if selection.get("devices") == "several" and all(devices == 1 for devices, _ in DEVICES):
-        return
     task = TASKS[selection.get("task", "step")]
     policy = task.policy(configuration.grid)
     runners = ways(configuration)
@@ -77,16 +75,21 @@ def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) 
         for dataset in _datasets(configuration, task, network)
         for batch in _batches(configuration, task, network, selection["batches"])
     ]
-    for repeat, platform in product(range(1, policy.repeats + 1), configuration.grid["platforms"]):
+    for repeat, platform, (devices, exchange) in product(
+        range(1, policy.repeats + 1),
+        configuration.grid["platforms"],
+        _together(configuration, selection),
+    ):
         device = configuration.platforms[platform]["device"]
         counts: list[int | str] = ["all"]
         if device == "cpu":
             counts = policy.threads[selection["threads"]]
-        threads = _threads(configuration, platform, counts, cores)
-        for (network, dataset, batch), count, runner, precision, (devices, exchange) in product(
-            wanted, threads, runners, PRECISIONS, DEVICES
+        threads = _threads(configuration, platform, counts, cores, devices)
+        for (network, dataset, one), count, runner, precision in product(
+            wanted, threads, runners, PRECISIONS
         ):
             environment, framework, mode = runner
+            batch = _shared_batch(configuration, network, one, devices)
             yield Cell(
                 platform=platform,
                 environment=environment,
@@ -105,7 +108,7 @@ def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) 
             )
 
 
-def _running_order(configuration: Configuration) -> Callable[[Cell], tuple[int, ...]]:
+def _running_order(configuration: Configuration) -> Callable[[Cell], tuple[int | str, ...]]:
     """The key that sorts cells into interleaved trials.
 
     Every repeat of the whole grid comes before the next one, so that the repeats of a cell lie far apart and a drift
@@ -120,7 +123,7 @@ def _running_order(configuration: Configuration) -> Callable[[Cell], tuple[int, 
     )
     runners = [(environment, mode) for environment, _, mode in ways(configuration)]
 
-    def place(cell: Cell) -> tuple[int, ...]:
+    def place(cell: Cell) -> tuple[int | str, ...]:
         runner = runners.index((cell.environment, cell.mode))
         return (
             tasks.index(cell.task),
@@ -129,6 +132,8 @@ def _running_order(configuration: Configuration) -> Callable[[Cell], tuple[int, 
             networks.index(cell.network),
             cell.batch,
             cell.threads,
+            cell.devices,
+            cell.exchange,
             (runner + cell.repeat - 1) % len(runners),
         )
 
@@ -157,10 +162,58 @@ def thread_counts(wanted: list[int | str], cores: int, most: int | None) -> list
 
 
 def _threads(
-    configuration: Configuration, platform: str, wanted: list[int | str], cores: int
+    configuration: Configuration, platform: str, wanted: list[int | str], cores: int, devices: int
 ) -> list[int]:
+    """Thread counts of a device, of which a cell has so many: each has CPUs of its own."""
     entry = configuration.platforms[platform]
-    return thread_counts(wanted, entry.get("cores", cores), configuration.grid.get("most_threads"))
+    cores, most = entry.get("cores", cores), configuration.grid.get("most_threads")
+    if devices == 1:
+        return thread_counts(wanted, cores, most)
+    if devices > cores:
+        raise ConfigurationError(
+            f"The grid asks for {devices} devices, and {platform} has {cores} CPUs, of which each needs one of its "
+            f"own: write no more than {cores} under 'devices'."
+        )
+    if entry["device"] == "gpu" and devices > entry["devices"]:
+        raise ConfigurationError(
+            f"The grid asks for {devices} devices, and 'devices' of {platform} in the file of platforms says "
+            f"{entry['devices']}: write no more under 'devices' of the grid, or mend it there."
+        )
+    # More than there are, on purpose, is a question about one device.
+    within = [entry for entry in wanted if not str(entry).endswith(ABOVE)]
+    counts = thread_counts(within, cores // devices, most)
+    if counts and counts[-1] * devices > cores:
+        raise ConfigurationError(
+            f"The grid asks for {devices} devices of {counts[-1]} threads each, and {platform} has {cores} CPUs: "
+            "write `all` under 'threads', which is as many as each device can have, or fewer devices."
+        )
+    return counts
+
+
+def _together(configuration: Configuration, selection: dict[str, Any]) -> list[tuple[int, str]]:
+    """Each number of devices of a selection, with the ways in which as many share their gradients."""
+    if "devices" not in selection:
+        return [(1, "")]
+    grid = configuration.grid
+    if max(grid["devices"]) == 1:
+        return []
+    return [
+        (devices, exchange)
+        for devices in grid["devices"]
+        for exchange in (grid["exchange"] if devices > 1 else [""])
+    ]
+
+
+def _shared_batch(configuration: Configuration, network: str, batch: int, devices: int) -> int:
+    """The mini-batch of all devices together, from that of one device."""
+    if configuration.grid["scaling"] == "weak":
+        return batch * devices
+    if batch % devices:
+        raise ConfigurationError(
+            f"The mini-batch of {network}, {batch}, cannot be shared out evenly to {devices} devices: write another "
+            "one under 'table_batches' or 'figure_batches', or `scaling: weak`, by which each device has as many."
+        )
+    return batch
 
 
 def _batches(configuration: Configuration, task: Task, network: str, kind: str) -> list[int]:
@@ -244,6 +297,25 @@ def _networks(configuration: Configuration) -> list[str]:
     """The networks that the grid times, trains, or takes apart."""
     asked = [task.policy(configuration.grid).networks for task in TASKS.values()]
     return list(dict.fromkeys(name for networks in asked for name in networks))
+
+
+def _check_exchanges(configuration: Configuration) -> None:
+    """Every exchange of a grid with several devices is one that some environment of it has."""
+    grid = configuration.grid
+    if max(grid["devices"]) == 1:
+        return
+    able = {
+        environment: exchanges.of_adapter(configuration.entry_of(environment)["adapter"])
+        for environment in grid["environments"]
+    }
+    for exchange in grid["exchange"]:
+        if not any(exchange in found for found in able.values()):
+            others = exchanges.environments(configuration, exchange)
+            known = f"add one of {', '.join(others)}, or write" if others else "write"
+            raise ConfigurationError(
+                f"None of the grid's environments ({', '.join(able)}) shares gradients by `{exchange}` between "
+                f"devices: {known} another 'exchange'."
+            )
 
 
 def _check_sizes(configuration: Configuration) -> None:

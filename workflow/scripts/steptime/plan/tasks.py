@@ -50,6 +50,12 @@ class Task:
     limit_seconds: Callable[[dict[str, Any]], float]
 
 
+def region_of(task: Task, devices: int) -> tuple[str, ...]:
+    """The timed region of a cell of a task: on several devices the exchange is in it, behind the gradients."""
+    before, after = task.timed_region[:-2], task.timed_region[-2:]
+    return (*before, "exchange", *after) if devices > 1 else task.timed_region
+
+
 def job_of(configuration: Configuration, cell: Cell) -> dict[str, Any]:
     """What decides how a cell runs, besides its framework: the cell, what is asked of the worker, and its limits."""
     task, grid = TASKS[cell.task], configuration.grid

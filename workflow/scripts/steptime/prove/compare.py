@@ -229,6 +229,7 @@ def _check_gradients(spec, expected, measured, details):
         return (
             f"every update is {factor:.4g} times the specification's: the learning rate differs, "
             "or the loss is not the mean over all labels"
+            + (", or gradients are summed and not averaged" if expected.shares > 1 else "")
         )
     if cosines[worst] < TOLERANCES["cosine"]:
         bad = sum(value < TOLERANCES["cosine"] for value in cosines.values())
@@ -248,7 +249,7 @@ def _check_steps(spec, expected, measured, details):
         {name: measured[f"after{step}/{name}"].astype(np.float64) for name in expected.start}
         for step in np.cumsum(CALLS)
     ]
-    followed = golden.follow(spec, expected.start, calls)
+    followed = golden.follow(spec, expected.start, calls, expected.batch, expected.shares)
     for steps, step, reached, loss, (before, wanted) in zip(
         CALLS, np.cumsum(CALLS), calls, measured["losses"], followed, strict=True
     ):

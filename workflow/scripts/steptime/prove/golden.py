@@ -32,22 +32,24 @@ class Golden:
 
 @dataclass(frozen=True)
 class Expected:
-    """The start weights of a proof, and the step at `RECOVERY_RATE` from them."""
+    """The start weights of a proof, and the step at `RECOVERY_RATE` from them; the mini-batch, and its shares."""
 
     start: Arrays
     first: Golden
+    batch: int
+    shares: int
 
 
-def expect(spec: dict, batch: int = BATCH) -> Expected:
-    """What the gradient of a specification's proof must be."""
+def expect(spec: dict, batch: int = BATCH, shares: int = 1) -> Expected:
+    """What the gradient of a specification's proof must be, where so many ranks share the mini-batch."""
     start = data.initial_weights(spec)
-    return Expected(
-        start, train_step(at_rate(spec, RECOVERY_RATE), start, *data.synthetic_batch(spec, batch))
-    )
+    inputs, labels = data.synthetic_batch(spec, batch)
+    first = train_step(at_rate(spec, RECOVERY_RATE), start, inputs, labels, shares=shares)
+    return Expected(start, first, batch, shares)
 
 
 def follow(
-    spec: dict, weights: Arrays, calls: list[Arrays], batch: int = BATCH
+    spec: dict, weights: Arrays, calls: list[Arrays], batch: int = BATCH, shares: int = 1
 ) -> Iterator[tuple[Arrays, Golden]]:
     """For each of `CALLS`: the weights before it, and its last step at the specification's rate.
 
@@ -61,7 +63,7 @@ def follow(
     for steps, reached in zip(CALLS, calls, strict=True):
         before = weights
         for _ in range(steps):
-            now = train_step(spec, weights, inputs, labels, state)
+            now = train_step(spec, weights, inputs, labels, state, shares)
             weights = now.updated
         yield before, now
         weights = reached
@@ -73,16 +75,27 @@ def train_step(
     inputs: np.ndarray,
     labels: np.ndarray,
     state: optimisers.State | None = None,
+    shares: int = 1,
 ) -> Golden:
     """Forward, loss, backward and one update of the specification's optimiser.
 
     `inputs` is (batch, *shape) and `labels` (batch,) or (batch, steps). Everything is computed and
     returned in float64. `state` is what the optimiser carries from step to step.
+
+    Of several `shares` of the mini-batch, which are equal, the losses and gradients are averaged: as of the whole, but
+    that batch normalisation takes the statistics of each share.
     """
     weights = {name: np.asarray(values, np.float64) for name, values in weights.items()}
-    logits, tape = forward(spec, weights, inputs)
-    loss, flowing = loss_of(spec)(logits, labels)
-    gradients = backward(spec, tape, flowing)
+    losses, of_shares = [], []
+    for own_inputs, own_labels in zip(
+        np.split(inputs, shares), np.split(labels, shares), strict=True
+    ):
+        logits, tape = forward(spec, weights, own_inputs)
+        loss, flowing = loss_of(spec)(logits, own_labels)
+        losses.append(loss)
+        of_shares.append(backward(spec, tape, flowing))
+    loss = float(np.mean(losses))
+    gradients = {name: np.mean([each[name] for each in of_shares], axis=0) for name in of_shares[0]}
     updated = optimisers.update(
         spec["optimiser"], weights, gradients, {} if state is None else state
     )

@@ -29,6 +29,8 @@ from worker.tasks.proof import BATCH
 # Theano compiles a narrow ResNet-50 for minutes where it has no cache and the machine is busy.
 LIMIT_SECONDS = 1800
 DEVICE = "cpu"
+# Samples of each of several ranks: batch normalisation takes their statistics, and needs several.
+LEAST_SHARE = 4
 THREADS = 1
 
 
@@ -49,6 +51,7 @@ def main() -> None:
     else:
         verdict, details = {"status": manifest["status"], "reason": manifest["reason"]}, {}
     facts = {name: job[name] for name in ("environment", "mode", "network", "proof_digest")}
+    facts |= {name: job[name] for name in ("devices", "exchange") if name in job}
     facts["environment_digest"] = manifest["digest"]
     # The details hold measured numbers, which differ from run to run: not in the file that decides what is timed again.
     _write(options.details, facts | verdict | {"details": details})
@@ -56,6 +59,7 @@ def main() -> None:
     for made in (options.details, options.proof):
         clock.not_before(made, [options.manifest])
     title = f"{job['environment']} {job['mode']}, {job['network']}"
+    title += f", {job['devices']} devices, {job['exchange']}" if "devices" in job else ""
     if verdict["status"] == "ok":
         say(f"    {title}: proven")
     else:
@@ -65,17 +69,19 @@ def main() -> None:
 def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> tuple[dict, dict]:
     """The verdict {status, reason, proof_id} and the numbers behind it."""
     prefix = interpreter.prefix_of(job["environment"])
+    asked = worker_job(job, spec)
+    batch, ranks = asked["batch"], asked["ranks"]
     with tempfile.TemporaryDirectory() as folder:
         collected = Path(folder) / "collected.npz"
         outcome = run_worker(
             prefix,
-            worker_job(job, spec)
+            asked
             | {
                 "task": "proof",
                 "masks": training.mask_networks(spec),
                 "output": str(collected),
             },
-            machine.cpus_for(THREADS),
+            machine.cpus_of_ranks(THREADS, ranks),
             fill(job["variables"], THREADS, job["mode"], prefix),
             LIMIT_SECONDS,
             int(machine.usable_bytes() * MEMORY_SHARE),
@@ -84,25 +90,27 @@ def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> 
         if outcome.status != "ok":
             return {"status": outcome.status, "reason": outcome.reason}, {}
         measured = compare.read(collected)
-    proof = compare.judge(spec, golden.expect(spec), measured)
-    known = compare.proof_id(spec, job["mode"], DEVICE, digest, job["worker_digest"], proof)
+    proof = compare.judge(spec, golden.expect(spec, batch, ranks), measured)
+    place = f"{ranks} x {DEVICE}, {asked['exchange']}" if ranks > 1 else DEVICE
+    known = compare.proof_id(spec, job["mode"], place, digest, job["worker_digest"], proof)
     status = "ok" if proof.passed else "not_equivalent"
     return {"status": status, "reason": proof.reason, "proof_id": known}, proof.details
 
 
 def worker_job(job: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
     """What a worker must know of a small network, but for its task."""
+    ranks = job.get("devices", 1)
     return {
         "adapter": job["adapter"],
         "spec": spec,
         "mode": job["mode"],
         "precision": "float32",
-        "batch": BATCH,
+        "batch": max(BATCH, LEAST_SHARE * ranks),
         "threads": THREADS,
         "device": DEVICE,
         "rank": 0,
-        "ranks": 1,
-        "exchange": "",
+        "ranks": ranks,
+        "exchange": job.get("exchange", ""),
         "parameters": networks.count_parameters(spec),
     }
 

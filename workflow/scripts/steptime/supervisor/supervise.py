@@ -1,10 +1,8 @@
 """Runs a worker process, watches it, and says how it ended. The framework can do no harm to what calls this."""
 
-import ctypes
 import errno
-import json
+import math
 import os
-import resource
 import selectors
 import shutil
 import signal
@@ -17,27 +15,27 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from steptime.machine import cgroups, interference, processes
 from steptime.machine.alone import alone
-from steptime.plain import plain, plain_values
+from steptime.plain import plain
+from steptime.supervisor import ranks
+from steptime.supervisor.ranks import Rank
 
 POLL_SECONDS = 0.5
 LEAST_FREE_BYTES = 2**20
-OOM_SCORE = Path("/proc/self/oom_score_adj")
 WORKER = Path(__file__).resolve().parents[2] / "worker"
 # What a worker inherits. Thread knobs, Python's own variables and the like must come from the cell alone.
 # LD_LIBRARY_PATH of the user's shell would bring in another OpenMP; where drivers of GPUs lie, it is needed.
 INHERITED = ("PATH", "USER", "LANG", "LC_ALL")
 INHERITED_WITH_GPUS = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
-PR_SET_PDEATHSIG = 1
 # After its last word a worker ends by itself; what still holds its pipe then is not waited for.
 ENDING_SECONDS = 2.0
-LONGEST_LINE = 2**22
 MOST_PRINTED_BYTES = 2**30
 TAIL_BYTES = 2**16
-LAST_WORDS = ("done", "failed")
+# What a rank says whose partner is gone: that one's words, or the way in which it ended, tell why.
+OF_ANOTHER = ("connection", "peer", "has ended", "broken pipe", "unavailable")
 # Snakemake's process, as common.smk tells it; None where it is not above this one, as on a cluster.
 RUN = next(
     (pid for pid in processes.ancestors() if str(pid) == os.environ.get("STEPTIME_RUN")), None
@@ -60,9 +58,16 @@ class Watch(Protocol):
         """Called every half second or so, and after each event but the last, from the worker's start on."""
 
 
+class Limits(NamedTuple):
+    """At which a cell is ended: seconds from its start, resident bytes of all its ranks."""
+
+    seconds: float
+    bytes: int
+
+
 @dataclass
 class Outcome:
-    """What a worker said, by event, and how it ended."""
+    """What a worker said, by event, and how it ended; of several ranks, the first."""
 
     status: str = "ok"
     reason: str = ""
@@ -75,6 +80,9 @@ class Outcome:
     libraries: list[str] = field(default_factory=list)
     # From when to when it had the machine; None where it was not run.
     span: tuple[datetime, datetime] | None = None
+    # Of several ranks, what `Rank.facts` says of each, and what had gone over the loopback interface by each snapshot.
+    ranks: list[dict[str, Any]] = field(default_factory=list)
+    loopback: list[int | None] = field(default_factory=list)
 
 
 def run_worker(
@@ -90,6 +98,7 @@ def run_worker(
 ) -> Outcome:
     """Runs `job` in the environment in the folder `prefix` on `cpus` and returns its outcome, whatever happens to it.
 
+    A job of several `ranks` has as many workers, and the `cpus` are shared out to them.
     `meanwhile` is called once the worker has started: slow imports of this process hide behind the framework's own.
     `watches` look at what it uses. The worker is killed after `limit_seconds`, when its resident
     memory passes `limit_bytes`, and when this process dies.
@@ -100,7 +109,8 @@ def run_worker(
         _end_with_the_run()
         began = datetime.now(UTC)
         outcome = _run_worker(
-            prefix, job, cpus, variables, limit_seconds, limit_bytes, log, meanwhile, watches
+            *(prefix, job, cpus, variables, Limits(limit_seconds, limit_bytes)),
+            *(log, meanwhile, watches),
         )
         outcome.span = (began, datetime.now(UTC))
         return outcome
@@ -111,56 +121,31 @@ def _run_worker(
     job: dict[str, Any],
     cpus: list[int],
     variables: dict[str, str],
-    limit_seconds: float,
-    limit_bytes: int,
+    limits: Limits,
     log: Path,
     meanwhile: Callable[[], None],
     watches: Sequence[Watch],
 ) -> Outcome:
     log.parent.mkdir(parents=True, exist_ok=True)
-    reading, writing = os.pipe()
     kills_before = _kernel_kills()
     outcome = Outcome()
-    with (
-        log.open("w") as output,
-        tempfile.TemporaryFile("w+") as stdin,
-        tempfile.TemporaryDirectory(prefix="steptime-", dir=_scratch_below()) as scratch,
-        os.fdopen(reading, "rb") as pipe,
-    ):
-        json.dump(job, stdin)
-        stdin.seek(0)
-        try:
-            worker = subprocess.Popen(
-                [str(prefix / "bin/python"), "-m", "worker", str(writing)],
-                stdin=stdin,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                pass_fds=[writing],
-                env=environment(
-                    variables | own_folders(prefix, scratch) | _asked_of_the_kernel(),
-                    job["device"],
-                    worker_path(scratch),
-                ),
-                start_new_session=True,
-                # `python -m` looks there first: nothing that lies in the user's folder may hide a package.
-                cwd=Path(scratch) / "path",
-                preexec_fn=lambda: _prepare(cpus),
-            )
-        except (OSError, subprocess.SubprocessError) as error:
-            os.close(writing)
-            outcome.status, outcome.reason = "crashed", _why_not_started(error, cpus)
-            return outcome
-        os.close(writing)
-        others = processes.adopt_orphans() - {worker.pid}
-        try:
-            meanwhile()
-            _watch(worker, pipe, outcome, cpus, limit_seconds, limit_bytes, log, watches)
-        finally:
-            processes.end(worker, others)
-    if outcome.status == "ok" and "done" not in outcome.events:
-        outcome.status, outcome.reason = _how_it_ended(
-            worker.returncode, _kernel_kills() > kills_before, log
+    with tempfile.TemporaryDirectory(prefix="steptime-", dir=_scratch_below()) as scratch:
+        given = environment(
+            variables | own_folders(prefix, scratch) | _asked_of_the_kernel(),
+            job["device"],
+            worker_path(scratch),
         )
+        try:
+            with ranks.started(prefix / "bin/python", job, cpus, given, log) as members:
+                meanwhile()
+                _watch(members, outcome, limits, watches)
+                if outcome.status == "ok":
+                    blame(members, outcome, lambda: _kernel_kills() > kills_before)
+        except ranks.NotStarted as error:
+            outcome.status, outcome.reason = "crashed", str(error)
+            return outcome
+    if len(members) > 1:
+        outcome.ranks = [rank.facts() for rank in members]
     if outcome.status == "crashed":
         _refuse_full_disk(outcome.reason, log)
     reported = outcome.events.get("done", {}).get("peak_memory_bytes")
@@ -213,64 +198,102 @@ def environment(variables: dict[str, str], device: str, path: str) -> dict[str, 
     return inherited | own | hidden | variables
 
 
-def _watch(
-    worker: subprocess.Popen[bytes],
-    pipe: Any,
+def _watch(members: list[Rank], outcome: Outcome, limits: Limits, watches: Sequence[Watch]) -> None:
+    """Hears what the ranks say until one of them says nothing more, or is beyond a limit; then waits for the others."""
+    deadline = time.monotonic() + limits.seconds
+    with selectors.DefaultSelector() as selector:
+        for rank in members:
+            selector.register(rank.pipe, selectors.EVENT_READ, rank)
+        while not any(rank.silent for rank in members):
+            _listen(selector, POLL_SECONDS, members, outcome, watches)
+            if any(rank.silent for rank in members):
+                break
+            _end_with_the_run()
+            for watch in watches:
+                watch.look(members[0].process.pid)
+            _weigh(members, outcome, limits.bytes)
+            if sum(rank.log.stat().st_size for rank in members) > MOST_PRINTED_BYTES:
+                outcome.status = "crashed"
+                outcome.reason = f"it printed more than {MOST_PRINTED_BYTES / 2**30:g} GiB"
+            elif time.monotonic() > deadline and outcome.status == "ok":
+                outcome.status = "timeout"
+                outcome.reason = f"not done after {limits.seconds:g} s, the limit of the grid ({_last_stage(outcome)})"
+            if outcome.status != "ok":
+                return
+        # What one rank has to say about the end of another is heard too.
+        deadline = time.monotonic() + ENDING_SECONDS
+        while not all(rank.silent for rank in members) and time.monotonic() < deadline:
+            _listen(selector, max(0.0, deadline - time.monotonic()), members, outcome, watches)
+    for rank in members:
+        with suppress(subprocess.TimeoutExpired):
+            rank.process.wait(max(0.0, deadline - time.monotonic()))
+
+
+def _listen(
+    selector: selectors.BaseSelector,
+    seconds: float,
+    members: list[Rank],
     outcome: Outcome,
-    cpus: list[int],
-    limit_seconds: float,
-    limit_bytes: int,
-    log: Path,
     watches: Sequence[Watch],
 ) -> None:
-    deadline = time.monotonic() + limit_seconds
-    selector = selectors.DefaultSelector()
-    selector.register(pipe, selectors.EVENT_READ)
-    os.set_blocking(pipe.fileno(), False)
-    rest = b""
-    while True:
-        if selector.select(POLL_SECONDS):
-            chunk = pipe.read(65536)
-            if chunk == b"":
-                break
-            *lines, rest = (rest + (chunk or b"")).split(b"\n")
-            # No event is as long: a library writes there, without an end of line.
-            rest = rest if len(rest) <= LONGEST_LINE else b""
-            for name, event in filter(None, map(_event, lines)):
-                _note(name, event, outcome, cpus, worker.pid, watches)
-                if name in LAST_WORDS:
-                    _await_end(worker)
-                    return
-        _end_with_the_run()
-        for watch in watches:
-            watch.look(worker.pid)
-        resident, peak = processes.memory(worker.pid)
-        # What comes after is for the proof, not for what is timed.
-        if not outcome.events.keys() & set(ENDS):
-            outcome.peak_memory_bytes = max(
-                filter(None, (outcome.peak_memory_bytes, peak)), default=None
-            )
-        if resident > limit_bytes:
-            # Pages that forked processes share are counted once, which takes longer.
-            resident = processes.proportional_memory(worker.pid) or resident
-        if resident > limit_bytes:
-            outcome.status = "out_of_memory"
-            outcome.reason = (
-                f"the worker held {resident / 2**30:.1f} GiB, "
-                f"above the limit of {limit_bytes / 2**30:.1f} GiB"
-            )
-            return
-        if log.stat().st_size > MOST_PRINTED_BYTES:
-            outcome.status = "crashed"
-            outcome.reason = f"it printed more than {MOST_PRINTED_BYTES / 2**30:g} GiB"
-            return
-        if time.monotonic() > deadline:
-            outcome.status = "timeout"
-            outcome.reason = f"not done after {limit_seconds:g} s, the limit of the grid ({_last_stage(outcome)})"
-            return
-    # The pipe is closed by the end of the process, or by a framework that closes what it does not know.
-    if not _await_end(worker):
-        outcome.status, outcome.reason = "crashed", "the worker closed its pipe before it was done"
+    """Notes what is said in so many seconds at most."""
+    for key, _ in selector.select(seconds):
+        for name, event in key.data.read():
+            if key.data.number == 0:
+                _note(name, event, outcome, members, watches)
+        if key.data.silent:
+            selector.unregister(key.fileobj)
+
+
+def _weigh(members: list[Rank], outcome: Outcome, limit_bytes: int) -> None:
+    """Notes how much memory all ranks hold; more than the limit is the end."""
+    pids = [rank.process.pid for rank in members]
+    held = [processes.memory(pid) for pid in pids]
+    resident, peak = sum(now for now, _ in held), sum(most or 0 for _, most in held)
+    # What comes after is for the proof, not for what is timed.
+    if not outcome.events.keys() & set(ENDS):
+        outcome.peak_memory_bytes = max(
+            filter(None, (outcome.peak_memory_bytes, peak)), default=None
+        )
+    if resident > limit_bytes:
+        # Pages that forked processes share are counted once, which takes longer.
+        resident = sum(map(processes.proportional_memory, pids)) or resident
+    if resident > limit_bytes:
+        outcome.status = "out_of_memory"
+        outcome.reason = (
+            f"the worker held {resident / 2**30:.1f} GiB, "
+            f"above the limit of {limit_bytes / 2**30:.1f} GiB"
+        )
+
+
+def blame(members: list[Rank], outcome: Outcome, by_kernel: Callable[[], bool]) -> None:
+    """Gives the outcome the status and reason of the rank that was the first cause, where not all are done.
+
+    Whose end is without a word has ended those that complain of it; and to have crashed may be another's fault.
+    """
+    if "done" in members[0].events:
+        # Its last word comes when all that was asked for is done and shown, by all.
+        return
+    mute = [rank for rank in members if not rank.has_spoken()]
+    failed = [rank for rank in members if "failed" in rank.events]
+    ended = [rank for rank in mute if rank.process.returncode is not None]
+    first = min(ended or failed or mute, key=_place, default=None)
+    if first is None:
+        return
+    if first.has_spoken():
+        said = first.events["failed"]
+        outcome.status, outcome.reason = said["status"], said["reason"]
+    else:
+        outcome.status, outcome.reason = _how_it_ended(first, by_kernel())
+    if first.number and outcome.status != "unsupported":
+        outcome.reason = f"rank {first.number}: {outcome.reason}"
+
+
+def _place(rank: Rank) -> tuple[bool, bool, float]:
+    """What sorts ranks that failed by how much their words explain."""
+    said = rank.events.get("failed", {"status": "", "reason": ""})
+    complains = any(words in said["reason"].lower() for words in OF_ANOTHER)
+    return said["status"] == "crashed", complains, rank.silent_since or math.inf
 
 
 def _end_with_the_run() -> None:
@@ -279,35 +302,11 @@ def _end_with_the_run() -> None:
         sys.exit("The run has ended, and so does this cell: nothing of it is kept.")
 
 
-def _await_end(worker: subprocess.Popen[bytes]) -> bool:
-    """Whether a worker that has nothing more to say ends by itself."""
-    try:
-        worker.wait(ENDING_SECONDS)
-    except subprocess.TimeoutExpired:
-        return False
-    return True
-
-
-def _event(line: bytes) -> tuple[str, dict[str, Any]] | None:
-    """Name and fields of the event in a line of the pipe; None for what a library has written there.
-
-    What a library leaves without an end of line stands before the next event.
-    """
-    try:
-        event = json.loads(line[max(line.find(b"{"), 0) :])
-        # Texts of the kernel's, whose lines count.
-        kernel = {"kernel": event.pop("kernel")} if "kernel" in event else {}
-        return event.pop("event"), plain_values(event) | kernel
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        return None
-
-
 def _note(
     name: str,
     event: dict[str, Any],
     outcome: Outcome,
-    cpus: list[int],
-    pid: int,
+    members: list[Rank],
     watches: Sequence[Watch],
 ) -> None:
     if name == "sample":
@@ -316,23 +315,22 @@ def _note(
         outcome.epochs.append(event)
     elif name == "part":
         outcome.parts.append(event)
-    elif name == "failed":
-        outcome.status, outcome.reason = event["status"], event["reason"]
-    else:
+    elif name != "failed":
         outcome.events[name] = event
         # Not while samples are taken; some are loaded by the first step.
         if name == "ready" or name in ENDS:
-            outcome.libraries = sorted({*outcome.libraries, *processes.libraries(pid)})
+            outcome.libraries = sorted(
+                {*outcome.libraries, *processes.libraries(members[0].process.pid)}
+            )
         if name in BEGINNINGS + ENDS:
+            cpus = [cpu for rank in members for cpu in rank.cpus]
             outcome.snapshots.append(interference.parse(**event.pop("kernel"), cpus=cpus))
+            if len(members) > 1:
+                for rank in members:
+                    rank.waited.append(ranks.waited_seconds(rank))
+                outcome.loopback.append(ranks.loopback_bytes(members[0]))
             for watch in watches:
                 watch.begin() if name in BEGINNINGS else watch.end()
-
-
-def _why_not_started(error: Exception, cpus: list[int]) -> str:
-    if isinstance(error, OSError):
-        return f"the environment's Python does not start: {error}"
-    return f"the worker cannot be pinned to CPU {', '.join(map(str, cpus))}"
 
 
 def _last_stage(outcome: Outcome) -> str:
@@ -353,16 +351,21 @@ def _last_stage(outcome: Outcome) -> str:
     )
 
 
-def _how_it_ended(code: int, by_kernel: bool, log: Path) -> tuple[str, str]:
-    """Status and reason of a worker that ended without a word."""
+def _how_it_ended(rank: Rank, by_kernel: bool) -> tuple[str, str]:
+    """Status and reason of a worker that ended without a last word, or goes on without one."""
+    code = rank.process.returncode
+    if code is None and not rank.silent:
+        return "crashed", "the worker went on when the others had ended"
+    if code is None:
+        return "crashed", "the worker closed its pipe before it was done"
     if code == -signal.SIGKILL and by_kernel:
         return "out_of_memory", "the kernel killed the worker because the machine ran out of memory"
     if code < 0:
         known = {each.value: each.name for each in signal.Signals}
         name = known.get(-code, f"signal {-code}")
         return "crashed", f"the worker was ended by {name} ({signal.strsignal(-code)})"
-    with log.open("rb") as printed:
-        printed.seek(-min(TAIL_BYTES, log.stat().st_size), os.SEEK_END)
+    with rank.log.open("rb") as printed:
+        printed.seek(-min(TAIL_BYTES, rank.log.stat().st_size), os.SEEK_END)
         tail = printed.read().decode(errors="replace")
     lines = list(filter(None, map(plain, tail.splitlines())))
     last = f": {lines[-1][:200]}" if lines else ""
@@ -377,17 +380,6 @@ def _refuse_full_disk(reason: str, log: Path) -> None:
         and min(shutil.disk_usage(folder).free for folder in folders) < LEAST_FREE_BYTES
     ):
         raise OSError(errno.ENOSPC, said, str(log))
-
-
-def _prepare(cpus: list[int]) -> None:
-    """Runs in the child before Python: affinity, death with the parent, first choice of the kernel's OOM killer."""
-    os.sched_setaffinity(0, cpus)
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    # A crash is a row; gigabytes of memory written into the user's folder are of no use to anybody.
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # Some containers have a /proc that is read alone.
-    with suppress(OSError):
-        OOM_SCORE.write_text("1000")
 
 
 def _kernel_kills() -> int:

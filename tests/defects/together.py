@@ -1,0 +1,134 @@
+"""The adapter of a stand-in framework whose ranks share gradients over real sockets. Its mode is what is wrong with it.
+
+Tests put it beside the real adapters of a worker. It computes by the golden code.
+"""
+
+import os
+import signal
+import socket
+import sys
+import time
+
+import numpy as np
+
+sys.path.append(os.environ["STAND_IN_SCRIPTS"])
+
+from steptime.networks import optimisers  # noqa: E402
+from steptime.prove import golden  # noqa: E402
+
+from .. import ranks  # noqa: E402
+
+MODES = (
+    "right",
+    "summed",
+    "apart",
+    "absent",
+    "other_start",
+    "shared_batch",
+    "whole_norm",
+    "killed",
+    "hangs",
+    "raises",
+    "slow",
+)
+EXCHANGES = ("sync",)
+LAYOUT = {}
+TASKS = ("step", "follow")
+FAULT_STEP = 5
+_WIRES = []
+
+
+def versions():
+    return {"framework_version": "1.0"}
+
+
+def build(job):
+    return ranks.joined(job, Trainer)
+
+
+def meet(job):
+    """Sockets between rank 0 and each other rank, on the loopback interface."""
+    place = ("127.0.0.1", int(os.environ["STEPTIME_PORTS"].split(",")[0]))
+    if job.rank == 0:
+        with socket.create_server(place) as server:
+            return [server.accept()[0] for _ in range(1, job.ranks)]
+    while True:
+        try:
+            return [socket.create_connection(place)]
+        except ConnectionRefusedError:
+            time.sleep(0.01)
+
+
+class Trainer:
+    threads = 1
+    settings = {}
+
+    def __init__(self, job):
+        if not _WIRES:
+            _WIRES.extend(meet(job))
+        self.job, self.spec, self.values, self.state = job, job.spec, job.weights, {}
+        self.parameters, self.steps = sum(values.size for values in self.values.values()), 0
+        if job.mode == "other_start" and job.rank:
+            self.values = {name: values * np.float32(1.01) for name, values in self.values.items()}
+        self.is_first = job.rank == 0
+        self.inputs, self.labels = job.inputs, job.labels
+        if job.mode == "shared_batch":
+            job.rank = 0
+        if job.mode != "whole_norm":
+            self.inputs, self.labels = ranks.share(job, {})
+
+    def run(self, steps):
+        for _ in range(steps):
+            self.steps += 1
+            if not self.is_first:
+                self.fail()
+            taken = golden.train_step(self.spec, self.values, self.inputs, self.labels)
+            mean = self.exchange(taken.gradients)
+            updated = optimisers.update(self.spec["optimiser"], self.values, mean, self.state)
+            self.values = {name: values.astype(np.float32) for name, values in updated.items()}
+        return float(np.float32(taken.loss))
+
+    def weights(self, names=None):
+        return {name: self.values[name] for name in names or self.values}
+
+    def exchange(self, gradients):
+        mode, own = self.job.mode, np.concatenate([each.ravel() for each in gradients.values()])
+        if mode == "apart":
+            return gradients
+        if mode == "absent" and not self.is_first:
+            own = np.zeros_like(own)
+        if self.is_first:
+            total = own + sum(self.hear(wire, own) for wire in _WIRES)
+            for wire in _WIRES:
+                wire.sendall(total.tobytes())
+        else:
+            _WIRES[0].sendall(own.tobytes())
+            total = self.hear(_WIRES[0], own)
+        mean, start = total / (1 if mode == "summed" else self.job.ranks), 0
+        found = {}
+        for name, values in gradients.items():
+            found[name] = mean[start : start + values.size].reshape(values.shape)
+            start += values.size
+        return found
+
+    def hear(self, wire, like):
+        left, parts = like.nbytes, []
+        while left:
+            part = wire.recv(left)
+            if not part:
+                raise OSError("Connection reset by peer")
+            parts.append(part)
+            left -= len(part)
+        return np.frombuffer(b"".join(parts))
+
+    def fail(self):
+        if self.job.mode == "slow":
+            time.sleep(0.02)
+        if self.steps < FAULT_STEP:
+            return
+        if self.job.mode == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.job.mode == "hangs":
+            time.sleep(1000)
+        if self.job.mode == "raises":
+            raise ValueError("of my own")

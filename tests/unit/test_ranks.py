@@ -1,0 +1,179 @@
+"""Cells of several ranks, each a process: a stand-in framework whose ranks speak over real sockets, right and wrong."""
+
+import os
+import re
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from steptime import networks
+from steptime.cells import outcomes
+from steptime.prove import network
+from steptime.supervisor import ranks, supervise
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = ROOT / "workflow/scripts"
+SAMPLING = {"budget_seconds": 0.3, "precision": 0.1, "least_samples": 3}
+
+
+@pytest.fixture
+def stand_in(tmp_path, monkeypatch):
+    """The job of a proof in the stand-in framework, whose environment and worker are made in a folder."""
+    python = tmp_path / "environments/stand-in-1.0/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    worker = tmp_path / "scripts/worker"
+    shutil.copytree(supervise.WORKER, worker, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copyfile(ROOT / "tests/defects/together.py", worker / "adapters/together.py")
+    monkeypatch.setattr(supervise, "WORKER", worker)
+    monkeypatch.setenv("STEPTIME_ENVIRONMENTS", str(tmp_path / "environments"))
+    return {
+        "environment": "stand-in-1.0",
+        "adapter": "together",
+        "variables": {"STAND_IN_SCRIPTS": str(SCRIPTS), "OPENBLAS_NUM_THREADS": "1"},
+        "worker_digest": "",
+        "devices": 2,
+        "exchange": "sync",
+    }
+
+
+def proven(job, spec, tmp_path, **changes):
+    verdict, _ = network.prove(job | changes, spec, "", tmp_path / "log")
+    return verdict["status"], verdict["reason"]
+
+
+@pytest.mark.parametrize("devices", [2, 3])
+def test_several_ranks_are_proven_by_the_union_of_their_mini_batches(stand_in, tmp_path, devices):
+    for kind in ("dense", "batch_norm"):
+        spec = networks.tiny(kind)
+        assert proven(stand_in, spec, tmp_path, mode="right", devices=devices) == ("ok", ""), kind
+    assert "--- rank 1" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind", "words"),
+    [
+        (
+            "summed",
+            "dense",
+            "every update is 2 times the specification's: .* summed and not averaged",
+        ),
+        ("apart", "dense", "after 1 steps, rank 1 has other weights than rank 0 in "),
+        ("absent", "dense", "the gradient of .* differs"),
+        ("other_start", "dense", "rank 1 has other weights than rank 0 in "),
+        ("shared_batch", "dense", "the first loss is "),
+        ("whole_norm", "batch_norm", "the first loss is "),
+    ],
+)
+def test_a_wrong_way_of_sharing_is_refused(stand_in, tmp_path, mode, kind, words):
+    status, reason = proven(stand_in, networks.tiny(kind), tmp_path, mode=mode)
+    assert status == "not_equivalent"
+    assert re.search(words, reason), reason
+
+
+def timed(job, tmp_path, mode, seconds=20.0):
+    """The outcome of a cell of two ranks."""
+    asked = network.worker_job(job | {"mode": mode}, networks.tiny("dense"))
+    return supervise.run_worker(
+        tmp_path / "environments/stand-in-1.0",
+        asked | {"task": "step", "sampling": SAMPLING},
+        [0, 1] if os.cpu_count() > 1 else [0],
+        job["variables"],
+        seconds,
+        2**40,
+        tmp_path / "log",
+    )
+
+
+def test_each_rank_has_cpus_of_its_own_and_tells_what_it_used(stand_in, tmp_path):
+    outcome = timed(stand_in, tmp_path, "right")
+    assert outcome.status == "ok", outcome
+    first, second = outcomes.used_by_ranks(outcome)
+    assert not set(first["cpus"]) & set(second["cpus"]) or os.cpu_count() == 1
+    whole = sum(steps * seconds for steps, seconds in outcome.samples)
+    assert 0 < second["cpu_seconds"] < whole and 0.5 * whole < second["seconds"] < whole
+    sent = outcome.loopback[1] - outcome.loopback[0]
+    # Two ranks give their gradients, in float64 and one way each, in every step.
+    parameters = outcome.events["ready"]["parameters"]
+    assert sent >= 2 * 8 * parameters * sum(steps for steps, _ in outcome.samples)
+
+
+def test_the_first_rank_s_clock_waits_for_a_slow_one(stand_in, tmp_path):
+    outcome = timed(stand_in, tmp_path, "slow")
+    assert outcome.status == "ok" and min(seconds for _, seconds in outcome.samples) > 0.02
+    assert outcomes.used_by_ranks(outcome)[1]["cpu_seconds"] < 0.5 * sum(
+        steps * seconds for steps, seconds in outcome.samples
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "status", "reason"),
+    [
+        ("killed", "crashed", "rank 1: the worker was ended by SIGKILL (Killed)"),
+        ("raises", "crashed", "rank 1: ValueError: of my own"),
+        ("hangs", "timeout", "not done after 4 s, the limit of the grid (in the warm-up)"),
+    ],
+)
+def test_a_rank_that_fails_ends_all_and_nothing_is_left(stand_in, tmp_path, mode, status, reason):
+    began = time.monotonic()
+    outcome = timed(stand_in, tmp_path, mode, seconds=4.0)
+    assert (outcome.status, outcome.reason) == (status, reason), outcome
+    assert time.monotonic() - began < 12
+    assert not psutil.Process().children(recursive=True)
+
+
+def test_the_cpus_of_ranks_are_disjoint_and_as_many():
+    assert ranks.shares([0, 4, 1, 5], 2) == [[0, 4], [1, 5]]
+    assert ranks.shares([0, 1, 2], 2) == [[0], [1]]
+    assert ranks.shares([0], 2) == [[0], [0]]
+
+
+SPEAKS = """
+import json, os, sys, time
+pipe, links = int(sys.argv[-1]), os.environ.get("STEPTIME_LINKS", "")
+job = json.loads(sys.stdin.read())
+def tell(event, **fields):
+    os.write(pipe, json.dumps(dict(fields, event=event)).encode() + b"\\n")
+"""
+
+
+def spoken(tmp_path, text):
+    """The outcome of two ranks that both run `text`."""
+    python = tmp_path / "environment/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f"#!{sys.executable}\n{SPEAKS}{text}")
+    python.chmod(0o755)
+    job = {"task": "step", "device": "cpu", "ranks": 2, "rank": 0}
+    folder = tmp_path / "environment"
+    return supervise.run_worker(folder, job, [0], {}, 20, 2**40, tmp_path / "log")
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "reason"),
+    [
+        # The word of who complains comes first, but who died is the cause.
+        (
+            "os.abort() if job['rank'] and not time.sleep(0.5) else "
+            "tell('failed', status='crashed', reason='reset by peer')",
+            "crashed",
+            "rank 1: the worker was ended by SIGABRT (Aborted)",
+        ),
+        (
+            "tell('failed', status='crashed' if job['rank'] else 'not_equivalent', reason=str(job['rank']))",
+            "not_equivalent",
+            "0",
+        ),
+        ("time.sleep(30 * job['rank']); tell('done')", "ok", ""),
+        ("time.sleep(30) if job['rank'] else os._exit(3)", "crashed", "the worker ended with exit"),
+        ("tell('failed', status='unsupported', reason='none')", "unsupported", "none"),
+        ("tell('done')", "ok", ""),
+    ],
+)
+def test_the_row_names_the_rank_that_was_the_cause(tmp_path, text, status, reason):
+    outcome = spoken(tmp_path, text)
+    assert outcome.status == status and outcome.reason.startswith(reason), outcome

@@ -1,0 +1,44 @@
+"""The table of several devices: what each cell is held against, and which way round its numbers stand."""
+
+import pytest
+from examples import CATALOGUE, FRAMEWORKS, measured, words
+
+from steptime.artefacts import speedup
+from steptime.reading import InputError
+
+
+def cells(*made):
+    """Three repeats of each (devices, threads, mini-batch, seconds)."""
+    return [
+        {"devices": devices, "exchange": "sync" if devices > 1 else "", "threads": threads}
+        | {"batch": batch, "repeat": repeat, "seconds": seconds * (1 + 0.01 * repeat)}
+        | {"bytes_exchanged": 4_000_000 if devices > 1 else None, "exchange_seconds": None}
+        for devices, threads, batch, seconds in made
+        for repeat in (1, 2, 3)
+    ]
+
+
+def table(tmp_path, *made):
+    return speedup.build(measured(tmp_path, *cells(*made)), FRAMEWORKS, CATALOGUE, words())
+
+
+def test_two_devices_are_held_against_one_and_against_one_with_the_threads_of_both(tmp_path):
+    data, layout = table(tmp_path, (1, 1, 64, 0.4), (1, 2, 64, 0.2), (2, 1, 64, 0.25))
+    (row,) = data.to_dict("records")
+    assert row["speedup"] == pytest.approx(1.6) and row["efficiency"] == pytest.approx(0.8)
+    assert row["low"] <= row["speedup"] <= row["high"]
+    assert row["whole"] == pytest.approx(0.8) and row["scaling"] == "strong"
+    assert layout.index[0][2] == "2 x 1 thread, sync" and layout.iloc[0, 3].text == "80 %"
+    assert layout.iloc[0, 5].text == "4.00"
+
+
+def test_where_each_device_has_a_mini_batch_of_its_own_samples_are_counted(tmp_path):
+    data, _ = table(tmp_path, (1, 1, 64, 0.4), (2, 1, 128, 0.5))
+    (row,) = data.to_dict("records")
+    assert row["scaling"] == "weak" and row["speedup"] == pytest.approx(1.6)
+    assert row["whole"] is None
+
+
+def test_a_grid_of_one_device_is_told_what_to_write(tmp_path):
+    with pytest.raises(InputError, match="write `devices: .1, 2.` into it"):
+        table(tmp_path, (1, 1, 64, 0.4))

@@ -1,0 +1,152 @@
+"""How much faster several devices are than one, with intervals, as a table."""
+
+from typing import Any
+
+import pandas as pd
+
+from steptime.artefacts import common
+from steptime.artefacts.inputs import Inputs
+from steptime.merge import intervals
+from steptime.merge.measured import Measured
+from steptime.plan.cell import IDENTITY, without
+from steptime.reading import InputError
+from steptime.render import tables
+from steptime.render.frameworks import Frameworks
+from steptime.render.tables import Entry
+from steptime.render.words import (
+    MARK_WORDS,
+    facts,
+    plural,
+    processes,
+    raw_data,
+    significant,
+    status_reason,
+)
+
+# What a cell on several devices has in common with the ones that it is held against.
+ALIKE = without("devices", "exchange", "threads", "batch")
+COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", "status", "reason", "marks"]
+COLUMNS += ["seconds", "repeats", "bytes_exchanged", "exchange_seconds", "scaling"]
+COLUMNS += ["speedup", "low", "high", "efficiency", "whole", "whole_low", "whole_high"]
+NO_INTERVAL = "fewer than two repeats of both were measured, so there is no interval"
+
+
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows and the layout."""
+    return build(inputs.measured, inputs.frameworks, inputs.networks, inputs.page)
+
+
+def build(
+    measured: Measured, frameworks: Frameworks, catalogue: dict[str, Any], page: tables.Page
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tidy rows (COLUMNS), one for each cell on several devices, and the layout; fills the page's facts and notes.
+
+    `speedup` is samples per second divided by those of one device with as many threads, `efficiency` that divided by
+    the number of devices, `whole` the same against one device with the threads of all. `scaling` says whether the
+    devices share the mini-batch of the one (`strong`) or each has one as large (`weak`). Raises InputError where no
+    cell has several devices.
+    """
+    cells = measured.cells.assign(variant=measured.cells["variant"].fillna(""))
+    cells["network"] = [common.whole_name(cell) for cell in cells.to_dict("records")]
+    rows = common.labelled(cells, frameworks, catalogue)
+    found = [
+        _row(row, alike[alike["devices"] == 1])
+        for _, alike in rows.groupby(ALIKE, sort=False, dropna=False)
+        for row in alike[alike["devices"] > 1].to_dict("records")
+    ]
+    if not found:
+        raise InputError(
+            "The grid has no cell on several devices: write `devices: [1, 2]` into it."
+        )
+    data = pd.DataFrame(found, columns=COLUMNS)
+    page.facts = facts(measured)
+    page.notes = [
+        "Speed-up: samples per second, divided by those of one device with as many threads; in brackets its 95 % "
+        "interval, Student's, of the repeats' logarithms. Efficiency: that divided by the number of devices.",
+        "Against one device with the threads of all: the same machine without any exchange. Above 1, several "
+        "processes are faster than several threads.",
+        "Strong: the devices share the mini-batch of the one. Weak: each has one as large.",
+        processes(measured.cells),
+        raw_data(measured),
+    ]
+    return data, _layout(data)
+
+
+def _row(row: dict[str, Any], alone: pd.DataFrame) -> dict[str, Any]:
+    found = {name: row.get(name) for name in COLUMNS} | {"marks": ", ".join(row["marks"])}
+    devices, threads, batch = row["devices"], row["threads"], row["batch"]
+    strong = _one(alone, threads, batch)
+    base = _one(alone, threads, batch // devices) if strong is None else strong
+    found["scaling"] = "strong" if strong is not None else "weak" if base is not None else None
+    if row["status"] != "ok":
+        return found
+    if base is not None:
+        found["speedup"], found["low"], found["high"] = _faster(row, base)
+        found["efficiency"] = found["speedup"] / devices
+    whole = _one(alone, devices * threads, batch)
+    if whole is not None:
+        found["whole"], found["whole_low"], found["whole_high"] = _faster(row, whole)
+    return found
+
+
+def _one(alone: pd.DataFrame, threads: int, batch: int) -> dict[str, Any] | None:
+    """The timed cell on one device with so many threads and this mini-batch; None where there is none."""
+    chosen = alone["threads"].eq(threads) & alone["batch"].eq(batch) & alone["status"].eq("ok")
+    found = alone[chosen].to_dict("records")
+    return found[0] if found else None
+
+
+def _faster(row: dict[str, Any], base: dict[str, Any]) -> tuple[float, float | None, float | None]:
+    """How many times as many samples per second a cell has as another one, with the interval."""
+    factor = row["batch"] / base["batch"]
+    found = intervals.of_ratio(base["medians"], row["medians"])
+    if found is None:
+        return factor * base["seconds"] / row["seconds"], None, None
+    ratio, low, high = found.interval
+    return factor * ratio, factor * low, factor * high
+
+
+def _layout(data: pd.DataFrame) -> pd.DataFrame:
+    index = [
+        (
+            f"{row['network_label']}, batch {row['batch']}",
+            row["framework_label"],
+            f"{row['devices']} x {plural(row['threads'], 'thread')}, {row['exchange']}",
+        )
+        for row in data.to_dict("records")
+    ]
+    headings = ["Scaling", "Seconds per mini-batch", "Speed-up", "Efficiency"]
+    headings += ["Against one device with the threads of all", "MB exchanged in a step"]
+    return pd.DataFrame(
+        [_entries(row) for row in data.to_dict("records")],
+        index=pd.MultiIndex.from_tuples(index, names=["Network", "Framework", "Devices"]),
+        columns=headings,
+        dtype=object,
+    )
+
+
+def _entries(row: dict[str, Any]) -> list[Entry]:
+    scaling = Entry(row["scaling"] or "", kind="words")
+    if row["status"] != "ok":
+        reason = status_reason(row["status"], row["reason"])
+        return [scaling, *(common.dash(reason) for _ in range(5))]
+    texts = [MARK_WORDS.get(mark, mark) for mark in row["marks"].split(", ") if mark]
+    texts += [row["reason"].rstrip(".")] if row["reason"] else []
+    efficiency, sent = row["efficiency"], row["bytes_exchanged"]
+    none = "no cell on one device of this kind was timed"
+    return [
+        scaling,
+        Entry(significant(row["seconds"]), tuple(texts), kind="ours"),
+        _with_interval(row["speedup"], row["low"], row["high"], none),
+        common.dash(none) if pd.isna(efficiency) else Entry(f"{100 * efficiency:.0f} %"),
+        _with_interval(row["whole"], row["whole_low"], row["whole_high"], none),
+        common.dash("not known") if pd.isna(sent) else Entry(significant(sent / 1e6)),
+    ]
+
+
+def _with_interval(value: Any, low: Any, high: Any, none: str) -> Entry:
+    if pd.isna(value):
+        return common.dash(none)
+    if pd.isna(low):
+        return Entry(significant(value), (NO_INTERVAL,), kind="ours")
+    return Entry(f"{significant(value)} ({significant(low)} to {significant(high)})", kind="ours")

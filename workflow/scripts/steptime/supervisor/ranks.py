@@ -1,0 +1,284 @@
+"""The worker processes of a cell: one for each rank, on CPUs of its own, in a network that nobody else can reach.
+
+What joins them is told by variables, as `worker.ranks` says. A cell on one device has one rank, and is told nothing.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO
+
+from steptime.machine import processes
+from steptime.plain import plain_values
+from steptime.supervisor import network
+
+OOM_SCORE = Path("/proc/self/oom_score_adj")
+PR_SET_PDEATHSIG = 1
+LONGEST_LINE = 2**22
+LAST_WORDS = ("done", "failed")
+
+
+class NotStarted(Exception):
+    """A rank could not be started; the text is the reason."""
+
+
+@dataclass(eq=False)
+class Rank:
+    """A worker process, and what it has said."""
+
+    number: int
+    process: subprocess.Popen[bytes]
+    cpus: list[int]
+    pipe: BinaryIO
+    log: Path
+    # What it has said so far of a line.
+    rest: bytes = b""
+    # The last event of each name.
+    events: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # When it had said its last word, or closed its pipe.
+    silent_since: float | None = None
+    # How long it had waited for a CPU when its work began, and when that had ended.
+    waited: list[float | None] = field(default_factory=list)
+    # What the kernel tells of its network.
+    network: TextIO | None = None
+
+    @property
+    def silent(self) -> bool:
+        """Whether it says nothing more."""
+        return self.silent_since is not None
+
+    def read(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Name and fields of each event that it has told since, up to its last word."""
+        chunk = self.pipe.read(65536)
+        if chunk == b"":
+            self.silent_since = time.monotonic()
+            return
+        *lines, rest = (self.rest + (chunk or b"")).split(b"\n")
+        # No event is as long: a library writes there, without an end of line.
+        self.rest = rest if len(rest) <= LONGEST_LINE else b""
+        for name, event in filter(None, map(_event, lines)):
+            self.events[name] = event
+            yield name, event
+            if name in LAST_WORDS:
+                self.silent_since = time.monotonic()
+                return
+
+    def has_spoken(self) -> bool:
+        """Whether it has said its last word."""
+        return any(name in self.events for name in LAST_WORDS)
+
+    def facts(self) -> dict[str, Any]:
+        """What a shard tells of it; `waited_seconds` for a CPU are those between the first sample and the last."""
+        known = [seconds for seconds in self.waited if seconds is not None]
+        return {
+            "rank": self.number,
+            "cpus": self.cpus,
+            "waited_seconds": known[1] - known[0] if len(known) == 2 else None,
+            **self.events.get("followed", {}),
+        }
+
+
+def shares(cpus: list[int], ranks: int) -> list[list[int]]:
+    """The CPUs of each rank, as many for each and none for two; all for all where there are fewer than ranks."""
+    each = len(cpus) // ranks
+    if not each:
+        return [cpus] * ranks
+    return [cpus[number * each : (number + 1) * each] for number in range(ranks)]
+
+
+@contextmanager
+def started(
+    python: Path, job: dict[str, Any], cpus: list[int], variables: dict[str, str], log: Path
+) -> Iterator[list[Rank]]:
+    """The ranks of a job, each with these variables and those that join it to the others; afterwards, none is left.
+
+    What ranks but the first print is in `log` too, behind what that one prints. The working folder is that of the one
+    path in PYTHONPATH. Raises NotStarted.
+    """
+    count, scratch = job.get("ranks", 1), Path(variables["TMPDIR"])
+    logs = [log, *(scratch / f"rank{number}.log" for number in range(1, count))]
+    ranks: list[Rank] = []
+    others: set[int] = set()
+    with ExitStack() as stack:
+        joining = _joining(count, scratch, stack)
+        stack.callback(_end, ranks, others)
+        for number, own in enumerate(shares(cpus, count)):
+            told, ends = joining[number]
+            asked = job | ({"rank": number, "task": "follow"} if number else {})
+            with_first = _network(ranks, count)
+            given = variables | told
+            ranks.append(_start(number, python, asked, own, given, ends, logs[number], with_first))
+            if number == 0:
+                others |= processes.adopt_orphans() - {ranks[0].process.pid}
+        for _, ends in joining:
+            for end in ends:
+                end.close()
+        yield ranks
+    _gather(logs)
+
+
+def _joining(
+    count: int, scratch: Path, stack: ExitStack
+) -> list[tuple[dict[str, str], list[socket.socket]]]:
+    """For each rank the variables that join it to the others, and its ends of the sockets."""
+    if count == 1:
+        return [({}, [])]
+    meeting = scratch / "meeting"
+    meeting.mkdir()
+    pairs = [socket.socketpair() for _ in range(1, count)]
+    for end in (end for pair in pairs for end in pair):
+        stack.callback(end.close)
+    told = {
+        "STEPTIME_MEETING": str(meeting),
+        "STEPTIME_PORTS": ",".join(map(str, _ports(count))),
+        "STEPTIME_NETWORK": "own" if network.possible() else "",
+    }
+    ends = [[first for first, _ in pairs], *([second] for _, second in pairs)]
+    return [
+        (told | {"STEPTIME_LINKS": ",".join(str(end.fileno()) for end in own)}, own) for own in ends
+    ]
+
+
+def _ports(count: int) -> list[int]:
+    """Free ports of the loopback interface; whoever takes one meanwhile makes the framework say so."""
+    with ExitStack() as stack:
+        held = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in held:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in held]
+
+
+def _start(
+    number: int,
+    python: Path,
+    job: dict[str, Any],
+    cpus: list[int],
+    variables: dict[str, str],
+    ends: list[socket.socket],
+    log: Path,
+    join: Callable[[], None],
+) -> Rank:
+    reading, writing = os.pipe()
+    with log.open("w") as output, tempfile.TemporaryFile("w+") as stdin:
+        json.dump(job, stdin)
+        stdin.seek(0)
+        try:
+            process = subprocess.Popen(
+                [str(python), "-m", "worker", str(writing)],
+                stdin=stdin,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                pass_fds=[writing, *(end.fileno() for end in ends)],
+                env=variables,
+                start_new_session=True,
+                # `python -m` looks there first: nothing that lies in the user's folder may hide a package.
+                cwd=variables["PYTHONPATH"],
+                preexec_fn=lambda: _prepare(cpus, join),
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            os.close(reading)
+            raise NotStarted(_why_not_started(error, cpus)) from error
+        finally:
+            os.close(writing)
+    os.set_blocking(reading, False)
+    return Rank(number, process, cpus, os.fdopen(reading, "rb"), log)
+
+
+def _why_not_started(error: Exception, cpus: list[int]) -> str:
+    if isinstance(error, OSError):
+        return f"the environment's Python does not start: {error}"
+    return f"the worker cannot be pinned to CPU {', '.join(map(str, cpus))}"
+
+
+def _network(ranks: list[Rank], count: int) -> Callable[[], None]:
+    """What the next of so many ranks does to be in the network that they share."""
+    if count == 1 or not network.possible():
+        return lambda: None
+    return partial(network.enter, ranks[0].process.pid) if ranks else network.make
+
+
+def _prepare(cpus: list[int], join: Callable[[], None]) -> None:
+    """Runs in the child before Python: network, affinity, death with the parent, first choice of the OOM killer."""
+    join()
+    os.sched_setaffinity(0, cpus)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    # A crash is a row; gigabytes of memory written into the user's folder are of no use to anybody.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # Some containers have a /proc that is read alone.
+    with suppress(OSError):
+        OOM_SCORE.write_text("1000")
+
+
+def _end(ranks: list[Rank], others: set[int]) -> None:
+    """Ends all ranks and what they have started, but not the `others` that were there before."""
+    for rank in ranks:
+        with suppress(ProcessLookupError):
+            os.killpg(rank.process.pid, signal.SIGKILL)
+        rank.process.wait()
+        rank.pipe.close()
+        if rank.network:
+            rank.network.close()
+    if ranks:
+        processes.end(ranks[0].process, others)
+
+
+def _gather(logs: list[Path]) -> None:
+    """Puts what the other ranks have printed behind what the first has."""
+    with logs[0].open("ab") as output:
+        for number, log in enumerate(logs[1:], 1):
+            if log.exists():
+                output.write(f"\n--- rank {number}\n".encode() + log.read_bytes())
+
+
+def waited_seconds(rank: Rank) -> float | None:
+    """Seconds in which the threads of a rank waited for a CPU (schedstat); None of one that has ended."""
+    fields = [
+        text.split()
+        for member in processes.family(rank.process.pid)
+        for text in _texts(Path(f"/proc/{member}/task").glob("*/schedstat"))
+    ]
+    return sum(int(words[1]) for words in fields) / 1e9 if fields else None
+
+
+def loopback_bytes(rank: Rank) -> int | None:
+    """Bytes that have gone over the loopback interface of a rank's network; None where it is not told."""
+    with suppress(OSError):
+        # It tells of the network as long as it is open, when the rank has ended too.
+        rank.network = rank.network or Path(f"/proc/{rank.process.pid}/net/dev").open()
+        rank.network.seek(0)
+        for line in rank.network:
+            name, _, counts = line.partition(":")
+            if name.strip() == "lo":
+                return int(counts.split()[0])
+    return None
+
+
+def _texts(paths: Any) -> Iterator[str]:
+    for path in paths:
+        with suppress(OSError):
+            yield path.read_text()
+
+
+def _event(line: bytes) -> tuple[str, dict[str, Any]] | None:
+    """Name and fields of the event in a line of the pipe; None for what a library has written there.
+
+    What a library leaves without an end of line stands before the next event.
+    """
+    try:
+        event = json.loads(line[max(line.find(b"{"), 0) :])
+        # Texts of the kernel's, whose lines count.
+        kernel = {"kernel": event.pop("kernel")} if "kernel" in event else {}
+        return event.pop("event"), plain_values(event) | kernel
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        return None

@@ -1,0 +1,71 @@
+"""PyTorch on several ranks: DistributedDataParallel over gloo, around the network of the adapter torch.
+
+What was chosen here: docs/adapters/torch.md.
+"""
+
+import os
+
+from torch import distributed
+from torch.nn.parallel import DistributedDataParallel
+
+from .. import ranks, torch_settings
+from . import torch
+
+MODES = ("eager",)
+LAYERS = torch.LAYERS
+OPTIMISERS = torch.OPTIMISERS
+EXCHANGES = ("sync",)
+# `follow` is what all ranks but the first one do.
+TASKS = ("step", "follow")
+LAYOUT = torch.LAYOUT
+REASONS = {
+    "compiled": "steps on several devices are not compiled",
+    "gpu": "gradients are shared between CPUs only",
+    "async": "the adapter of PyTorch shares gradients by `sync` only",
+}
+# PyTorch 1.4 knows neither.
+_OPTIONS = {} if torch_settings.OLD else {"gradient_as_bucket_view": True, "static_graph": True}
+
+
+def versions():
+    """Versions of PyTorch and of the libraries that it was built with."""
+    return torch.versions()
+
+
+def build(job):
+    """A trainer of the specification in which all ranks take part."""
+    return ranks.joined(job, _build)
+
+
+def _build(job):
+    job.inputs, job.labels = ranks.share(job, LAYOUT)
+    # No two ranks drop the same.
+    job.seed += job.rank
+    trainer = torch.build(job)
+    # Not before PyTorch was told how many threads it has.
+    if not distributed.is_initialized():
+        _meet(job)
+    network = trainer.network
+    trainer.network = DistributedDataParallel(network, **_OPTIONS)
+    trainer.network.homes = network.homes
+    trainer.settings["exchange"] = "DistributedDataParallel over gloo"
+    trainer.exchange_seconds = lambda: _exchange_seconds(trainer.network)
+    return trainer
+
+
+def _meet(job):
+    """Joins the ranks by a file: a store of its own would listen on every interface."""
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    distributed.init_process_group(
+        "gloo",
+        init_method="file://{}/store".format(os.environ["STEPTIME_MEETING"]),
+        rank=job.rank,
+        world_size=job.ranks,
+    )
+
+
+def _exchange_seconds(network):
+    """From the first gradient that is sent until the last has come, in the mean of the steps that PyTorch looks at."""
+    tells = getattr(network, "_get_ddp_logging_data", None)
+    nanoseconds = tells().get("avg_backward_comm_time") if tells else None
+    return nanoseconds / 1e9 if nanoseconds else None

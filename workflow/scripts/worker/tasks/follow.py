@@ -1,0 +1,58 @@
+"""What a rank does that does not lead: what rank 0 tells it to (see `worker.ranks`), until rank 0 has ended.
+
+Events are
+
+    followed   blocks: (steps, seconds by this rank's own clock, CPU seconds) of each call of the first trainer, the
+               one that is timed; exchange_seconds: of a step, where the framework tells, None elsewhere
+    done
+
+Plain Python that 3.6 can import: standard library, numpy and the framework.
+"""
+
+import gc
+import time
+
+from .. import building, contract, ranks
+
+
+def run(loaded, job, emit):
+    """Builds, trains and shows weights as it is told."""
+    (link,) = ranks.links()
+    trainer, built, blocks, facts = None, 0, [], {}
+    while True:
+        asked = link.hear()
+        if asked is None or asked["do"] == "build":
+            if built == 1:
+                facts = _facts(trainer)
+            trainer = None
+        if asked is None:
+            break
+        if asked["do"] == "build":
+            gc.collect()
+            trainer, built = _build(loaded, job, **asked), built + 1
+            link.tell()
+        elif asked["do"] == "run":
+            start, used = building.clock(), time.process_time()
+            loss = trainer.run(asked["steps"])
+            seconds = building.clock() - start
+            link.tell(loss=loss)
+            if built == 1:
+                blocks.append((asked["steps"], seconds, time.process_time() - used))
+        else:
+            link.tell(sums=ranks.sums(trainer.weights(asked["names"])))
+    emit("followed", blocks=blocks, **facts)
+    emit("done")
+
+
+def _build(loaded, job, do, spec, arrays):
+    """The same trainer as that of rank 0, which has laid out its mini-batch already."""
+    from ..layout import Layout
+
+    layout = Layout(spec, contract.of_mode(loaded.adapter.LAYOUT, job["mode"]))
+    inputs, labels = arrays.pop(ranks.INPUTS), arrays.pop(ranks.LABELS)
+    return loaded.adapter.build(contract.Job(job, spec, layout, arrays, inputs, labels))
+
+
+def _facts(trainer):
+    tells = getattr(trainer, "exchange_seconds", None)
+    return {"exchange_seconds": tells() if tells else None}
