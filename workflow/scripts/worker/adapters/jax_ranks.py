@@ -1,0 +1,129 @@
+"""JAX on several ranks: a process each, whose compiled steps average the gradients of the adapter jax over gloo.
+
+What was chosen here: docs/adapters/jax.md.
+"""
+
+import functools
+import os
+
+import numpy as np
+from jax import (
+    block_until_ready,
+    devices,
+    distributed,
+    jit,
+    lax,
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+    shard_map,
+    value_and_grad,
+)
+from jax import numpy as jnp
+from jax._src import distributed as joined
+from jax._src import xla_bridge
+from jax._src.lib import _jax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from .. import ranks
+from . import jax
+
+MODES = ("compiled",)
+LAYERS = jax.LAYERS
+EXCHANGES = ("sync",)
+# `follow` is what all ranks but the first one do.
+TASKS = ("step", "follow")
+LAYOUT = jax.LAYOUT
+REASONS = {
+    "gpu": "gradients are shared between CPUs only",
+    "async": "the adapter of JAX shares gradients by `sync` only",
+}
+
+
+def versions():
+    """Versions of JAX and of the library with its compiler."""
+    return jax.versions()
+
+
+def build(job):
+    """A trainer of the specification in which all ranks take part."""
+    return ranks.joined(job, _build)
+
+
+def _build(job):
+    if joined.global_state.client is None:
+        _meet(job)
+    return _Trainer(job)
+
+
+def _meet(job):
+    place = ranks.endpoints()[0]
+    distributed.initialize(
+        place,
+        num_processes=job.ranks,
+        process_id=job.rank,
+        # By itself it listens on every interface, and looks for clusters.
+        coordinator_bind_address=place,
+        cluster_detection_method="deactivate",
+    )
+    # By itself gloo asks for the machine's own name, which need not be known.
+    collectives = _jax.make_gloo_tcp_collectives(
+        distributed_client=joined.global_state.client, interface="lo"
+    )
+    make = functools.partial(xla_bridge.make_cpu_client, collectives)
+    xla_bridge.register_backend_factory("cpu", make, priority=0, fail_quietly=False)
+
+
+class _Trainer(object):
+    def __init__(self, job):
+        mesh = Mesh(np.array(devices()), ("rank",))
+        one, all_of_them = PartitionSpec("rank"), PartitionSpec()
+        self._layout = job.layout
+        inputs, labels = ranks.share(job, LAYOUT)
+        # A rank's share has a place of its own along an axis of ranks.
+        self._batch = [
+            make_array_from_process_local_data(NamedSharding(mesh, one), values[None])
+            for values in (inputs, labels.reshape(-1))
+        ]
+        everywhere = NamedSharding(mesh, all_of_them)
+        self._values = {}
+        for name in job.layout.names:
+            own = jnp.array(job.take(name))
+            self._values[name] = make_array_from_single_device_arrays(own.shape, everywhere, [own])
+        step_size, loss_of = job.learning_rate, functools.partial(jax._loss, job.spec["nodes"])
+
+        def train(values, batch, answers):
+            found = value_and_grad(loss_of)(values, batch[0], answers[0])
+            loss, gradients = lax.pmean(found, "rank")
+            return {name: values[name] - step_size * gradients[name] for name in values}, loss
+
+        step = shard_map(
+            train,
+            mesh=mesh,
+            in_specs=(all_of_them, one, one),
+            out_specs=(all_of_them, all_of_them),
+            check_vma=False,
+        )
+        # Here and not in the first step: it takes seconds.
+        self._step = jit(step, donate_argnums=0).lower(self._values, *self._batch).compile()
+        self.parameters = sum(value.size for value in self._values.values())
+        self.threads = int(os.environ["NPROC"])
+        self.settings = {
+            "layout": "channels last, time first",
+            "exchange": "pmean over gloo",
+        }
+
+    def run(self, steps):
+        for _ in range(steps):
+            self._values, loss = self._step(self._values, *self._batch)
+        block_until_ready((self._values, loss))
+        return float(loss.addressable_data(0))
+
+    def weights(self, names=None):
+        wanted = self._values if names is None else names
+        # A copy: the next step writes over what is looked at.
+        return {
+            name: np.array(
+                self._layout.leave(name, np.asarray(self._values[name].addressable_data(0)))
+            )
+            for name in wanted
+        }

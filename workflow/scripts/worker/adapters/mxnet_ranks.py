@@ -1,0 +1,96 @@
+"""MXNet on several ranks: a kvstore (`dist_sync`) sums the gradients of the adapter mxnet on a server.
+
+What was chosen here: docs/adapters/mxnet.md.
+"""
+
+import os
+import subprocess
+import sys
+
+import mxnet as mx
+
+from .. import ranks
+from . import mxnet
+
+MODES = ("graph", "eager")
+LAYERS = mxnet.LAYERS
+EXCHANGES = ("sync",)
+# `follow` is what all ranks but the first one do.
+TASKS = ("step", "follow")
+LAYOUT = mxnet.LAYOUT
+REASONS = {
+    "gpu": "gradients are shared between CPUs only",
+    "async": "the adapter of MXNet shares gradients by `sync` only",
+}
+_STORE = []
+
+
+def versions():
+    """What the adapter mxnet says."""
+    return mxnet.versions()
+
+
+def build(job):
+    """A trainer of the specification in which all ranks take part."""
+    return ranks.joined(job, _build)
+
+
+def _build(job):
+    if not _STORE:
+        _STORE.append(_meet(job))
+    job.inputs, job.labels = ranks.share(job, LAYOUT)
+    mx.random.seed(job.seed + job.rank)
+    with mx.cpu():
+        return {"graph": _Graph, "eager": _Eager}[job.mode](job, mx.cpu())
+
+
+def _meet(job):
+    """The first rank starts a scheduler and a server, which have its CPUs."""
+    os.environ.update(
+        DMLC_PS_ROOT_URI="127.0.0.1",
+        DMLC_PS_ROOT_PORT=ranks.endpoints()[0].split(":")[1],
+        DMLC_NODE_HOST="127.0.0.1",
+        DMLC_INTERFACE="lo",
+        DMLC_NUM_SERVER="1",
+        DMLC_NUM_WORKER=str(job.ranks),
+        MXNET_KVSTORE_REDUCTION_NTHREADS=str(job.threads),
+    )
+    for role in ("scheduler", "server") if job.rank == 0 else ():
+        # To import it is to serve; the supervisor ends both.
+        command = [sys.executable, "-c", "import mxnet"]
+        subprocess.Popen(command, env=dict(os.environ, DMLC_ROLE=role))
+    os.environ["DMLC_ROLE"] = "worker"
+    return mx.kv.create("dist_sync")
+
+
+class _Together(object):
+    """What both modes have: gradients go to the server as soon as they are there, and come back summed."""
+
+    keys = 0
+
+    def __init__(self, job, context):
+        super(_Together, self).__init__(job, context)
+        # The sum over the ranks is the mean then.
+        self.head /= job.ranks
+        self.settings["exchange"] = "kvstore dist_sync"
+        # A key is of one array for ever.
+        self.first = _Together.keys
+        _Together.keys += len(self.updates)
+        for key, (_, gradient) in enumerate(self.updates, self.first):
+            _STORE[0].init(key, mx.nd.zeros(gradient.shape))
+
+    def update(self):
+        numbered = list(enumerate(self.updates, self.first))
+        for key, (_, gradient) in reversed(numbered):
+            _STORE[0].push(key, gradient, priority=-key)
+        for key, (_, gradient) in numbered:
+            _STORE[0].pull(key, out=gradient, priority=-key)
+        super(_Together, self).update()
+
+
+class _Graph(_Together, mxnet._Graph):
+    pass
+
+
+class _Eager(_Together, mxnet._Eager):
+    pass

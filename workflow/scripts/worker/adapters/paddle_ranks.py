@@ -1,0 +1,60 @@
+"""PaddlePaddle on several ranks: its DataParallel over gloo, around the network of the adapter paddle.
+
+What was chosen here: docs/adapters/paddle.md.
+"""
+
+import os
+
+from paddle import DataParallel, distributed
+
+from .. import ranks
+from . import paddle
+
+MODES = ("eager",)
+LAYERS = paddle.LAYERS
+EXCHANGES = ("sync",)
+# `follow` is what all ranks but the first one do.
+TASKS = ("step", "follow")
+LAYOUT = paddle.LAYOUT
+KERNELS = paddle.KERNELS
+REASONS = {
+    "gpu": "this build of PaddlePaddle is for CPUs only",
+    "async": "the adapter of PaddlePaddle shares gradients by `sync` only",
+}
+
+
+def versions():
+    """Versions of Paddle and of its math libraries."""
+    return paddle.versions()
+
+
+def build(job):
+    """A trainer of the specification in which all ranks take part."""
+    return ranks.joined(job, _build)
+
+
+def _build(job):
+    if not distributed.is_initialized():
+        _meet(job)
+    job.inputs, job.labels = ranks.share(job, LAYOUT)
+    trainer = paddle.build(job)
+    network = trainer._network
+    trainer._network = DataParallel(network)
+    trainer._network.homes = network.homes
+    trainer.settings["exchange"] = "DataParallel over gloo"
+    return trainer
+
+
+def _meet(job):
+    ranks.require_own_network("PaddlePaddle")
+    places = ranks.endpoints()
+    os.environ.update(
+        PADDLE_TRAINER_ID=str(job.rank),
+        PADDLE_TRAINERS_NUM=str(job.ranks),
+        PADDLE_TRAINER_ENDPOINTS=",".join(places),
+        PADDLE_CURRENT_ENDPOINT=places[job.rank],
+        # What it takes by itself is an older way, with forks.
+        PADDLE_DISTRI_BACKEND="gloo",
+        GLOO_SOCKET_IFNAME="lo",
+    )
+    distributed.init_parallel_env()
