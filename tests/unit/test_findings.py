@@ -409,3 +409,24 @@ def test_one_framework_alone_is_close_to_nobody_and_one_side_alone_is_no_best(tm
     for known, verdict_of_it in ((cells[:2], UNKNOWN), (cells, FAILS)):
         found = checked(measured=[measured(tmp_path / "steps.parquet", *known)], only="shi2016")
         assert found.loc["cpu-threads-equal-to-cores", "ours_verdict"] == verdict_of_it
+
+
+def test_a_claim_on_single_products_is_asked_of_products_alone(tmp_path):
+    product = {"task": "products", "part": "64 x 2048 x 2048", "role": "forward", "batch": 64}
+    rows = [
+        cell("torch", "fcn5", 1, seconds, way=way, **product)
+        for way, seconds in (("NN", 1.0), ("NT", 3.0))
+    ]
+    found = findings.build(
+        read(),
+        [measured(tmp_path / "steps.parquet", cell("torch", "fcn5", 1, 1.0, batch=64))],
+        Trained.nothing(),
+        FRAMEWORKS,
+        CATALOGUE,
+        "shi2016",
+        [measured(tmp_path / "products.parquet", *rows)],
+    ).set_index("id")
+    claim = found.loc["gpu-sgemm-transposed-3x"]
+    assert (claim["ours_verdict"], claim["ours_least"]) == (HOLDS, 3.0)
+    assert claim["theirs_verdict"] == UNKNOWN
+    assert found.loc["update-in-one-product-faster", "ours_verdict"] == UNKNOWN

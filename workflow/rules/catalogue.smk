@@ -23,6 +23,9 @@ EVERY_CELL = [
     )
 ]
 
+# Merged rows of single operations of a step.
+PARTS = [name for name, keys in PLAN.artefacts.items() if keys[0] not in STEPS and name != TRAINED]
+
 
 def merged(names):
     """The files of merged rows."""
@@ -60,6 +63,7 @@ FILES = {
     "peaks": lambda artefact: [f"results/peaks/{name}.json" for name in PEAKS],
     "topologies": lambda artefact: [f"results/topology/{name}.json" for name in TOPOLOGIES],
     "trainings": lambda artefact: merged([TRAINED]),
+    "parts": lambda artefact: merged(PARTS),
     "largest": lambda artefact: [f"results/largest/{name}.json" for name in LARGEST],
     "popularity": lambda artefact: CONFIGURATION.popularity or refuse_popularity,
     # Of a data set that nobody has, the whole one: its rule says so.
@@ -95,6 +99,7 @@ LACKING = {
     "images": lambda artefact: (
         "" if CONFIGURATION.dataset_of(artefact.entry["images"]) else NO_DATA
     ),
+    "parts": lambda artefact: "" if PARTS else NO_CELLS,
     "popularity": lambda artefact: "" if CONFIGURATION.popularity else NO_FILE,
     "versions": lambda artefact: (
         "" if len(grid_environments()) > len(set(FACTS["owners"]().values())) else ONE_VERSION

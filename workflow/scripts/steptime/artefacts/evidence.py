@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from steptime.artefacts.expressions import PLACE, REACHED, USED
+from steptime.artefacts.expressions import ALONE, PLACE, REACHED, USED
 from steptime.artefacts.inputs import read_printed
 from steptime.artefacts.trainings import Trained
 from steptime.merge.measured import Measured
@@ -189,6 +189,20 @@ def our_times(
         [*PLACE, "device"]
     )
     return _with_family(times.sort_index(), catalogue)
+
+
+def times_alone(parts: list[Measured]) -> pd.DataFrame:
+    """The median time of each single operation in each way: ALONE; `framework` is an environment and its mode."""
+    place = ["network", "environment", "mode", "threads", "part", "way"]
+    known = [found.rows[[*place, "variant", "status", "seconds"]] for found in parts]
+    rows = (
+        pd.concat(known)
+        if known
+        else pd.DataFrame(columns=[*place, "variant", "status", "seconds"])
+    )
+    rows = rows[(rows["status"] == "ok") & rows["seconds"].notna() & (rows["variant"] == "")]
+    medians = rows.groupby(place, sort=False)["seconds"].median().reset_index()
+    return medians.assign(framework=medians["environment"] + "." + medians["mode"])[ALONE]
 
 
 def _cores(measured: Measured) -> pd.Series:

@@ -20,6 +20,8 @@ import pandas as pd
 from steptime import networks as specifications
 
 PLACE = ["network", "framework", "platform", "threads", "batch"]
+# Of single operations: which, and in which way it was computed.
+ALONE = ["network", "framework", "threads", "part", "way", "seconds"]
 SELECTABLE = [*PLACE, "device", "family"]
 OPERATIONS = {
     ast.Add: operator.add,
@@ -32,7 +34,7 @@ LEVELS = {"Low": 1, "Moderate": 2, "High": 3}
 USED = {"cpus": "effective_threads", "memory": "peak_memory_bytes"}
 REACHED = {"accuracy": "accuracy", "epochs": "epochs"}
 # Calls that give seconds, and those that give what their numbers are.
-SECONDS, SAME = ("time", "others"), ("least", "most", "mean", "per_thread")
+SECONDS, SAME = ("time", "others", "alone"), ("least", "most", "mean", "per_thread")
 RELATIVE = re.compile(r"(?P<how><=|>=|<|>)?(?:(?P<times>\d+)\*)?cores")
 COMPARED: dict[str | None, Callable[[Any, Any], Any]] = {
     None: operator.eq,
@@ -60,8 +62,8 @@ class Scope:
     there is a dash), the columns of USED and REACHED; its frameworks are lineages, and `lineages` gives that of every
     name. `printed` has the printed numbers of all papers (`paper`, `file`, `row`, `column`, `value`, `number`). Where
     times are not the paper's own, `stands_for` says which kind of device stands for each of the paper's platforms.
-    `batches` is the mini-batch size of each network where a claim names none, `networks` are the paper's. `asked`
-    collects who was asked.
+    `batches` is the mini-batch size of each network where a claim names none, `networks` are the paper's. `alone` has
+    the times of single operations. `asked` collects who was asked.
     """
 
     paper: str
@@ -72,6 +74,7 @@ class Scope:
     stands_for: dict[str, str] | None = None
     batches: dict[str, int] = field(default_factory=dict)
     networks: list[str] = field(default_factory=list)
+    alone: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=ALONE))
     asked: set[str] = field(default_factory=set)
 
 
@@ -248,6 +251,15 @@ def reached(scope: Scope, what: str, **where: Any) -> pd.Series:
     """What trainings reached: the `accuracy` after the last epoch, or the `epochs` that it took."""
     column = _one_of(REACHED, what)
     return _by_place(_select(scope, where), where, column)
+
+
+def alone(scope: Scope, way: str) -> pd.Series:
+    """Times of single operations of a step that were computed in this way, by network, framework, threads and part."""
+    rows = scope.alone[scope.alone["way"] == way]
+    if rows.empty:
+        raise NothingThereError(f"no single operation was timed in the way '{way}'")
+    scope.asked.update(rows["framework"])
+    return rows.set_index(ALONE[:4])["seconds"]
 
 
 def _one_of(known: dict[str, str], what: str) -> str:
@@ -432,6 +444,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         time,
         used,
         reached,
+        alone,
         others,
         least,
         most,
@@ -448,4 +461,4 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     + (steps_down, parameters)
 }
 # Those that select times.
-OF_CELLS = {"time", "used", "reached", "others", "speedup", "doubling", "empty"}
+OF_CELLS = {"time", "used", "reached", "alone", "others", "speedup", "doubling", "empty"}

@@ -1,5 +1,6 @@
 """The table of findings: what the papers claim in words, checked against their own numbers and against ours."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -12,6 +13,7 @@ from steptime.artefacts.evidence import (
     our_times,
     read_papers,
     their_times,
+    times_alone,
 )
 from steptime.artefacts.expressions import (
     ExpressionError,
@@ -111,7 +113,7 @@ def rows_of(inputs: Inputs, only: str = "") -> pd.DataFrame:
     """The tidy rows (COLUMNS) of every claim, or of one paper's. Raises InputError for what is no calculation."""
     papers = read_papers(inputs.paths("papers"))
     made = papers, inputs.every_measured, joined(inputs), inputs.frameworks, inputs.networks
-    return build(*made, only)
+    return build(*made, only, inputs.parts)
 
 
 def build(
@@ -121,15 +123,16 @@ def build(
     frameworks: Frameworks,
     catalogue: dict[str, Any],
     only: str = "",
+    parts: Collection[Measured] = (),
 ) -> pd.DataFrame:
     """What `rows_of` says, of papers and of what was measured."""
     printed = pd.concat([paper.printed for paper in papers], ignore_index=True)
-    cells = measured_times(measured, trained)
+    cells, alone = measured_times(measured, trained), times_alone(list(parts))
     every = {known.name: known for paper in papers for known in (paper, *paper.quoted())}
 
     @cache
     def scopes(name: str) -> Scopes:
-        return _scopes(every[name], cells, printed, frameworks, catalogue)
+        return _scopes(every[name], cells, alone, printed, frameworks, catalogue)
 
     rows = []
     for paper in papers:
@@ -183,6 +186,7 @@ def _check_keys(paper: Paper, finding: dict[str, Any], known: list[str]) -> None
 def _scopes(
     paper: Paper,
     cells: pd.DataFrame,
+    alone: pd.DataFrame,
     printed: pd.DataFrame,
     frameworks: Frameworks,
     catalogue: dict[str, Any],
@@ -198,7 +202,7 @@ def _scopes(
         "batches": paper.batches,
         "networks": paper.networks,
     }
-    here = {"stands_for": paper.platforms, **parts}
+    here = {"stands_for": paper.platforms, "alone": alone, **parts}
     return Scopes(
         paper, Scope(times=theirs, **parts), Scope(times=ours, **here), Scope(times=today, **here)
     )

@@ -71,6 +71,11 @@ class Inputs:
         return [read_measured(path) for path in self.paths("every_cell")]
 
     @cached_property
+    def parts(self) -> list[Measured]:
+        """What was measured here of single operations, file by file of merged rows; nothing where the grid has none."""
+        return [read_measured(path) for path in self.paths("parts")] if self.has("parts") else []
+
+    @cached_property
     def proofs(self) -> list[dict[str, Any]]:
         """The proofs that frameworks train the same networks, as `prove.network` wrote their details."""
         return [read_json(path) for path in self.paths("proofs")]
