@@ -53,7 +53,8 @@ def changing(adapter, changes):
                 return operation(node, own, value, *more)
             change = changes[node["name"]]
             if change.keeps and not kept:
-                kept.update({role: variable.numpy() for role, variable in own.items()})
+                with tf.init_scope():
+                    kept.update({role: variable.numpy() for role, variable in own.items()})
             changed = {
                 role: change.parameter(
                     HERE, role, variable, lambda role=role: tf.constant(kept[role])

@@ -15,30 +15,27 @@ KINDS = {
 def print_tables(rows: list[dict]) -> None:
     """Right frameworks' shares of their nearest limit, and what refuses each defect, by what multiple of its limit."""
     right = [row for row in rows if row["defect"] == "right"]
-    title = "environment, threads"
-    print_table(title, right, lambda row: f"{row['environment']}, {row['threads']}", nearest_of)
-    planted = [row for row in rows if row["defect"] != "right"]
-    for network in dict.fromkeys(row["network"] for row in planted):
-        print(f"\n{network}:\n")
-        of_network = [row for row in planted if row["network"] == network]
-        print_table("defect", of_network, lambda row: row["defect"], verdict_of, "environment")
-
-
-def print_table(title, rows, name_of, cell_of, column="network") -> None:
-    """One line for each name, and a column for each network or environment."""
-    columns = list(dict.fromkeys(heading(row, column) for row in rows))
-    cells = defaultdict(dict)
+    names = [f"{row['environment']}, {row['threads']}" for row in right]
+    columns = [f"{row['network']}, {row['batch']}" for row in right]
+    print_table("environment, threads", names, columns, map(nearest_of, right))
+    print()
+    planted = defaultdict(list)
     for row in rows:
-        cells[name_of(row)][heading(row, column)] = cell_of(row)
-    print(f"| {title} | " + " | ".join(columns) + " |")
-    print("| --- |" + " --- |" * len(columns))
+        if row["defect"] != "right":
+            planted[row["defect"], row["environment"]].append(row)
+    names, columns = zip(*planted, strict=True)
+    print_table("defect", names, columns, map(least_of, planted.values()))
+
+
+def print_table(title, names, columns, texts) -> None:
+    """One line for each name, with the texts in its columns."""
+    headings, cells = list(dict.fromkeys(columns)), defaultdict(dict)
+    for name, column, text in zip(names, columns, texts, strict=True):
+        cells[name][column] = text
+    print(f"| {title} | " + " | ".join(headings) + " |")
+    print("| --- |" + " --- |" * len(headings))
     for name, found in cells.items():
-        print(f"| {name} | " + " | ".join(found.get(each, "") for each in columns) + " |")
-
-
-def heading(row, column):
-    """A network with its mini-batch, or an environment."""
-    return f"{row['network']}, {row['batch']}" if column == "network" else row["environment"]
+        print(f"| {name} | " + " | ".join(found.get(each, "") for each in headings) + " |")
 
 
 def nearest_of(row) -> str:
@@ -49,14 +46,15 @@ def nearest_of(row) -> str:
     return f"{share:.2f} ({what}){refused}{lacking}"
 
 
-def verdict_of(row) -> str:
-    """What refuses a defect most clearly."""
-    if not row["refused"]:
-        return "PASSES"
-    share, what = max(shares(row))
-    if share > 1:
-        return f"{what}, {share:.3g} times"
-    return "updates"
+def least_of(rows) -> str:
+    """What refuses a defect most clearly, in the network in which that is least clear."""
+    found = min((max(shares(row)), row["network"], bool(row["refused"])) for row in rows)
+    (share, what), network, refused = found
+    if not all(row["refused"] for row in rows):
+        return f"PASSES ({', '.join(row['network'] for row in rows if not row['refused'])})"
+    # Two digits.
+    times = float(f"{share:.2g}")
+    return f"{what}, {times:,g} ({network})" if share > 1 else f"updates ({network})"
 
 
 def shares(row):

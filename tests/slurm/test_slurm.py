@@ -8,6 +8,7 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from cluster import Cluster, missing, wait
@@ -174,6 +175,14 @@ def test_each_of_ten_cells_is_on_its_platform_s_node(runs):
     ]
     # The only cells that ask for the GPU itself, which is none.
     assert rows[rows["platform"] == "k80"]["reason"].str.contains("sees no CUDA device").all()
+
+
+def test_what_cells_are_held_against_is_computed_on_a_node(runs):
+    said = runs["interrupted"][1] + runs["again"][1]
+    assert "rule_compute_reference" in said, said
+    (reference,) = (runs["five"].checkout.root / "results/references").iterdir()
+    with np.load(reference) as content:
+        assert str(content["reason"]) == ""
 
 
 def test_no_two_cells_share_a_node(runs):

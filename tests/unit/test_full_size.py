@@ -82,7 +82,7 @@ def test_without_a_reference_a_cell_is_timed_and_nothing_is_proven(tmp_path):
 
 def test_a_reference_that_cannot_be_had_says_why():
     spec = networks.specify("fcn5", CATALOGUE, narrow=True)
-    found = reference.attempt(spec, BATCH, 1e-6)
+    found = reference.attempt(spec, BATCH, 1e-6, 10000)
     assert "took more than 1e-06 s" in str(found["reason"])
 
 

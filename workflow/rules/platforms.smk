@@ -34,6 +34,25 @@ def elsewhere(platform):
 ELSEWHERE = {platform: elsewhere(platform) for platform in CONFIGURATION.grid["platforms"]}
 
 
+# Where a cluster computes references, which take memory and no GPU.
+REFERENCE_PLATFORM = max(
+    [name for name in ELSEWHERE if "cluster" in CONFIGURATION.platforms[name]],
+    key=lambda name: (
+        not CONFIGURATION.platforms[name].get("gpu"),
+        CONFIGURATION.platforms[name]["memory_gib"],
+    ),
+    default=None,
+)
+
+
+def reference_mb():
+    """The memory that a reference may take where this process runs."""
+    given = [machine.usable_bytes() / 2**20]
+    if REFERENCE_PLATFORM:
+        given.append(CONFIGURATION.platforms[REFERENCE_PLATFORM]["memory_gib"] * 1024)
+    return int(0.9 * min(given))
+
+
 def within_reach(folder, platforms):
     """Those platforms whose machine this run can look at, or whose file results/<folder>/<platform>.json was fetched."""
     return [
@@ -61,36 +80,40 @@ def shards_at_hand(keys):
     return list(paths.values())
 
 
-def asked_of_slurm(seconds=lambda wildcards: CONFIGURATION.grid["limits"]["seconds"]):
-    """The resources of a rule that must run on its wildcard `platform` for so many seconds at most, as functions of its
-    wildcards."""
+def asked_of_slurm(
+    seconds=lambda wildcards: CONFIGURATION.grid["limits"]["seconds"],
+    platform=lambda wildcards: wildcards.platform,
+):
+    """The resources of a rule that must run on a platform for so many seconds at most, as functions of its wildcards."""
     catalogue = CONFIGURATION.platforms
-    if not any("cluster" in catalogue[platform] for platform in ELSEWHERE):
+    if not any("cluster" in catalogue[name] for name in ELSEWHERE):
         return {}
     asked = {}
     for key, resource in OPTIONS.items():
         # Only what some platform says: a resource of the rule, even an empty one, hides --default-resources.
         if any(key in entry.get("cluster", {}) for entry in catalogue.values()):
-            asked[resource] = from_cluster(lambda needs, key=key: needs["cluster"].get(key))
+            asked[resource] = from_cluster(
+                platform, lambda needs, key=key: needs["cluster"].get(key)
+            )
     return asked | {
-        "mem_mb": from_cluster(lambda needs: int(needs["memory_gib"] * 1024), 0),
+        "mem_mb": from_cluster(platform, lambda needs: int(needs["memory_gib"] * 1024), 0),
         # All CPUs of the node, not the cell's threads: a step that is bound to 2 CPUs may get two halves of one core, and
         # the supervisor could not take one of each.
-        "cpus_per_task": from_cluster(lambda needs: needs["cores"]),
+        "cpus_per_task": from_cluster(platform, lambda needs: needs["cores"]),
         "slurm_extra": from_cluster(
-            lambda needs: f"--exclusive {needs['cluster']['extra']}".strip()
+            platform, lambda needs: f"--exclusive {needs['cluster']['extra']}".strip()
         ),
         "runtime": lambda wildcards: from_cluster(
-            lambda needs: math.ceil(seconds(wildcards) / 60) + START_MINUTES
+            platform, lambda needs: math.ceil(seconds(wildcards) / 60) + START_MINUTES
         )(wildcards),
     }
 
 
-def from_cluster(value, otherwise=None):
-    """A function of the wildcards that gives `value` of their platform's entry, or `otherwise` where no cluster does."""
+def from_cluster(platform, value, otherwise=None):
+    """A function of the wildcards that gives `value` of a platform's entry, or `otherwise` where no cluster does."""
 
     def resource(wildcards):
-        needs = CONFIGURATION.platforms[wildcards.platform]
+        needs = CONFIGURATION.platforms[platform(wildcards)]
         return value(needs) if "cluster" in needs else otherwise
 
     return resource

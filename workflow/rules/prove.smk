@@ -4,7 +4,10 @@
 # A few seconds each, on narrow networks: not worth a job of a cluster.
 localrules:
     prove_network,
-    compute_reference,
+
+
+# ResNet-50 at 16 takes half a minute on two cores.
+REFERENCE_SECONDS = 1800
 
 
 rule prove_network:
@@ -36,9 +39,13 @@ rule compute_reference:
     conda:
         "../../envs/workflow.yaml"
     resources:
+        **asked_of_slurm(lambda wildcards: REFERENCE_SECONDS, lambda wildcards: REFERENCE_PLATFORM),
         host=100,
+        reference_mb=reference_mb(),
     params:
         job=reference_job,
+        seconds=REFERENCE_SECONDS,
     shell:
         '"$STEPTIME_LAUNCH" prove.reference --job {params.job:q} --networks config/networks.yaml'
+        " --seconds {params.seconds} --megabytes {resources.reference_mb}"
         " --reference {output.reference} --log {log}"

@@ -1,7 +1,7 @@
 """Computes what cells of a network and mini-batch are held against: some steps of it at full size, by the golden run.
 
     python -m steptime prove.reference --job JSON --networks config/networks.yaml \
-        --reference results/references/N-bB.npz --log logs/references/N-bB.log
+        --seconds 1800 --megabytes 16000 --reference results/references/N-bB.npz --log logs/references/N-bB.log
 
 All frameworks share it. Where it cannot be had, for want of memory or time, its file says why (`reason`), and cells are
 proven by their narrow network only. Read by `worker.full_size`.
@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import yaml
 
 from steptime import networks, project
@@ -29,9 +28,6 @@ from worker import data, sketch
 from worker.specification import at_rate, without_dropout
 
 STEPS = 3
-# ResNet-50 at 16 takes half a minute on two cores.
-LIMIT_SECONDS = 1800
-MEMORY_SHARE = 0.9
 # A gradient that is fainter than this beside the longest is not looked at.
 FAINT = 1e-6
 ROUNDING = 2.0**-24
@@ -56,6 +52,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Compute a network's reference at full size.")
     parser.add_argument("--job", required=True, type=json.loads, help="network and batch")
     parser.add_argument("--networks", required=True, type=project.path)
+    for name in ("seconds", "megabytes"):
+        parser.add_argument(f"--{name}", required=True, type=float, help="that it may take")
     for name in ("reference", "log"):
         parser.add_argument(f"--{name}", required=True, type=Path)
     options = parser.parse_args()
@@ -63,7 +61,8 @@ def main() -> None:
     job, began = options.job, time.monotonic()
     say(f"computing what {job['network']} at mini-batch {job['batch']} is held against")
     catalogue = yaml.load(options.networks.read_text(), Loader=yaml.CSafeLoader)
-    content = attempt(networks.specify(job["network"], catalogue), job["batch"])
+    spec = networks.specify(job["network"], catalogue)
+    content = attempt(spec, job["batch"], options.seconds, options.megabytes)
     with atomic_write(options.reference) as file:
         np.savez(file, **content)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
@@ -75,9 +74,8 @@ def main() -> None:
         print(f"    {title} is proven narrow only: {said}", file=sys.stderr)
 
 
-def attempt(spec: dict[str, Any], batch: int, seconds: float = LIMIT_SECONDS) -> Arrays:
-    """The reference, or the reason why there is none within this time and the memory of this machine."""
-    memory = psutil.virtual_memory().total / 2**30 * MEMORY_SHARE
+def attempt(spec: dict[str, Any], batch: int, seconds: float, megabytes: float) -> Arrays:
+    """The reference, or the reason why there is none within this time and memory."""
 
     def stop(*_: Any) -> None:
         raise OutOfTime(f"its reference took more than {seconds:g} s")
@@ -85,11 +83,11 @@ def attempt(spec: dict[str, Any], batch: int, seconds: float = LIMIT_SECONDS) ->
     signal.signal(signal.SIGALRM, stop)
     before = resource.getrlimit(resource.RLIMIT_AS)
     try:
-        resource.setrlimit(resource.RLIMIT_AS, (int(memory * 2**30), before[1]))
+        resource.setrlimit(resource.RLIMIT_AS, (int(megabytes * 2**20), before[1]))
         signal.setitimer(signal.ITIMER_REAL, seconds)
         return compute(spec, batch)
     except MemoryError:
-        return {"reason": np.array(f"its reference needs more than {memory:.0f} GiB")}
+        return {"reason": np.array(f"its reference needs more than {megabytes / 1024:.3g} GiB")}
     except OutOfTime as error:
         return {"reason": np.array(str(error))}
     finally:
