@@ -9,7 +9,7 @@ NAME ?=
 PAPER ?=
 PYTHON ?=
 
-.PHONY: run test test-zoo docs paper report environments again adapter-check reference inspect pack merge compare migrate clean help venv
+.PHONY: run test test-zoo docs paper report environments again adapter-check reference inspect pack merge compare watch bisect migrate clean help venv
 
 quoted = '$(subst ','\'',$(1))'
 CHOSEN = $(if $(GRID),--config $(call quoted,grid=$(GRID)) --)
@@ -73,6 +73,17 @@ compare: venv  ## say which of two is faster, cell by cell: make compare A=torch
 	@workflow/scripts/launch compare.results $(call quoted,$(or $(A),$(error Name two things: make compare A=torch-1.4 B=torch-2.13))) \
 		$(call quoted,$(or $(B),$(error Name what is held against $(A): make compare A=$(A) B=torch-2.13))) \
 		$(if $(MARGIN),--margin $(call quoted,$(MARGIN))) $(OWN)
+
+WATCHED = $(if $(NETWORKS),--networks $(NETWORKS)) $(if $(THREADS),--threads $(THREADS)) \
+	$(if $(MINUTES),--minutes $(call quoted,$(MINUTES))) $(if $(MARGIN),--margin $(call quoted,$(MARGIN)))
+
+watch: venv  ## hold a version, a wheel or a file of pins against an environment: make watch BASE=torch-2.13 CANDIDATE=2.12.0
+	@workflow/scripts/launch compare.watch $(call quoted,$(or $(BASE),$(error Name an environment: make watch BASE=torch-2.13 CANDIDATE=2.12.0))) \
+		$(call quoted,$(or $(CANDIDATE),$(error Name a candidate: make watch BASE=$(BASE) CANDIDATE=2.12.0))) $(WATCHED)
+
+bisect: venv  ## find the release that made a network slower or faster: make bisect BASE=torch-2.13 FROM=2.0.0 TO=2.13.0 NETWORKS=lstm32
+	@workflow/scripts/launch compare.bisect $(call quoted,$(or $(BASE),$(error Name an environment of the framework: make bisect BASE=torch-2.13 FROM=2.0.0 TO=2.13.0))) \
+		$(call quoted,$(FROM)) $(call quoted,$(TO)) $(WATCHED)
 
 migrate: venv  ## rewrite results of an older version as this one writes them, without measuring anything again
 	@kept=$$(workflow/scripts/launch cells.migrate) && \

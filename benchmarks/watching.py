@@ -1,0 +1,103 @@
+"""How often a watch errs, and what it finds: thousands of watches with noise as it was seen on a machine.
+
+    .venv/bin/python benchmarks/watching.py [FOLDER] [WATCHES]
+
+The noise of a pair of processes is drawn from those of the results in FOLDER: of each cell, how its processes deviate
+from their mean. Without FOLDER it is Student's with 5 degrees of freedom and a deviation of 3.5 %. A/A should be called
+different in at most 5 % of watches; what a watch finds of a planted slowdown is told by its size and the pairs it took.
+"""
+
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from cells import ROOT  # noqa: F401  (puts the project's packages on the path)
+
+from steptime.compare import looks, sides
+from steptime.compare.verdicts import EQUAL, FASTER, SLOWER
+from steptime.plan import configuration, run
+
+MARGIN = 0.03
+SLOWDOWNS = (0, 0.03, 0.1)
+
+
+def main() -> None:
+    """Prints a row for each noise, number of cells and slowdown."""
+    folders = [each for each in sys.argv[1:] if not each.isdigit()]
+    count = next((int(each) for each in sys.argv[1:] if each.isdigit()), 1000)
+    random = np.random.default_rng(1)
+    noises = {"Student's, 3.5 %": 0.035 * random.standard_t(5, 4000) / math.sqrt(5 / 3)}
+    for folder in folders:
+        noises |= seen(Path(folder))
+    rows = [
+        {"noise": name, "cells": cells, "slower by": f"{100 * slowdown:g} %"}
+        | outcome(random, noise, cells, slowdown, count // (cells if slowdown else 1))
+        for name, noise in noises.items()
+        for cells in (1, 6)
+        for slowdown in SLOWDOWNS
+    ]
+    print(pd.DataFrame(rows).to_string(index=False))
+
+
+def seen(folder: Path) -> dict[str, np.ndarray]:
+    """Deviations of the logarithm of a pair's ratio, by threads, drawn from the processes of real cells."""
+    run.TOLD.update(platforms=configuration.platforms(ROOT, {}))
+    random = np.random.default_rng(2)
+    cells = sides.read(folder, str(folder)).cells
+    found = {}
+    for threads, alike in cells[cells["repeats"] > 2].groupby("threads"):
+        deviations = []
+        for medians in alike["medians"]:
+            logs = np.log(list(medians.values()))
+            # Of n processes, their own mean hides 1/n of the variance.
+            deviations += list((logs - logs.mean()) * math.sqrt(len(logs) / (len(logs) - 1)))
+        pairs = random.choice(deviations, 4000) - random.choice(deviations, 4000)
+        found[f"{folder.name}, {threads} threads, {100 * pairs.std():.1f} %"] = pairs
+    return found
+
+
+def outcome(
+    random: np.random.Generator, noise: np.ndarray, cells: int, slowdown: float, count: int
+) -> dict[str, str]:
+    """Shares of watches with a false word, and of cells by verdict and by look."""
+    words: list[str] = []
+    found_at: list[int] = []
+    false = 0
+    for _ in range(count):
+        verdicts = watched(random, noise, cells, slowdown)
+        words += [word for word, _ in verdicts]
+        found_at += [pairs for word, pairs in verdicts if word == SLOWER]
+        wrong = {FASTER} if slowdown else {FASTER, SLOWER}
+        false += any(word in wrong for word, _ in verdicts)
+    told = {
+        f"{word}": f"{100 * words.count(word) / len(words):.1f} %"
+        for word in (SLOWER, FASTER, EQUAL)
+    }
+    early = {
+        f"slower by {pairs} pairs": f"{100 * sum(at <= pairs for at in found_at) / len(words):.0f} %"
+        for pairs in looks.LOOKS
+    }
+    return {"watches": str(count), "false": f"{100 * false / count:.1f} %"} | told | early
+
+
+def watched(
+    random: np.random.Generator, noise: np.ndarray, cells: int, slowdown: float
+) -> list[tuple[str, int]]:
+    """The verdict on each cell of one watch, and after how many pairs it was reached; '' where it was not."""
+    last = max(looks.LOOKS)
+    logs = math.log1p(slowdown) + random.choice(noise, (cells, last))
+    verdicts: dict[int, tuple[str, int]] = {}
+    for pairs in looks.LOOKS:
+        # A cell that is decided is measured no more: its pairs stay as they were.
+        known = {at: logs[at, : verdicts.get(at, ("", pairs))[1]] for at in range(cells)}
+        ratios = looks.ratios_of(known, dict.fromkeys(known, 1))
+        still = {at: ratio for at, ratio in ratios.items() if at not in verdicts}
+        new = looks.decided(still, MARGIN, pairs, cells)
+        verdicts |= {at: (word, pairs) for at, word in new.items()}
+    return [verdicts.get(at, ("", last)) for at in range(cells)]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""A watch: what its looks cost, and the folder in which a candidate becomes an environment."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from steptime.compare import looks
+from steptime.compare.candidate import Folder
+from steptime.compare.sides import CompareError
+from steptime.compare.verdicts import EQUAL, FASTER, SLOWER
+from steptime.environments import pins
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+
+@pytest.mark.parametrize("cells", [1, 6])
+def test_looks_do_not_add_up_to_false_words_and_a_slowdown_is_found(cells):
+    import watching
+
+    random = np.random.default_rng(cells)
+    noise = 0.035 * random.standard_t(5, 4000) / np.sqrt(5 / 3)
+    same = [watching.watched(random, noise, cells, 0) for _ in range(150)]
+    assert sum(any(word in (SLOWER, FASTER) for word, _ in each) for each in same) <= 12
+    assert np.mean([word == EQUAL for each in same for word, _ in each]) > 0.5
+    slow = [watching.watched(random, noise, cells, 0.1) for _ in range(40)]
+    assert np.mean([(word, pairs) == (SLOWER, 6) for each in slow for word, pairs in each]) > 0.8
+
+
+def test_the_chance_is_spent_once_over_all_looks():
+    assert sum(looks.LOOKS.values()) == 1
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return Folder(tmp_path_factory.mktemp("watch") / "a_b")
+
+
+def pinned(folder, name):
+    frameworks = yaml.safe_load((folder.root / "config/frameworks.yaml").read_text())
+    owner = next(key for key, entry in frameworks.items() if name in entry["environments"])
+    return owner, pins.load(folder.root / f"envs/{name}.yaml").packages, frameworks[owner]
+
+
+def test_a_version_a_wheel_and_a_file_become_an_environment_beside_the_base(folder, tmp_path):
+    name = folder.add("torch-2.13", "2.12.1")
+    owner, packages, _ = pinned(folder, name)
+    assert (name, owner, packages["torch"]) == ("torch-2.12.1", "torch", "2.12.1")
+    # What differs in the base differs in the candidate.
+    owner, _, entry = pinned(folder, folder.add("torch-1.4", "1.5.0"))
+    assert entry["differing"]["torch-1.5.0"] == entry["differing"]["torch-1.4"]
+    wheel = tmp_path / "torch-2.14.0.dev1+mine-cp311-cp311-linux_x86_64.whl"
+    wheel.write_bytes(b"one")
+    first = folder.add("torch-2.13", str(wheel))
+    wheel.write_bytes(b"two")
+    assert first != folder.add("torch-2.13", str(wheel))
+    assert pinned(folder, first)[1]["torch"] == "2.14.0.dev1+mine"
+    assert folder.variables["UV_FIND_LINKS"] == str(tmp_path)
+    assert folder.add("torch-2.13", "torch-1.4") == "torch-1.4"
+    again = folder.add("torch-2.13", "torch-2.13")
+    assert pinned(folder, again)[1]["torch"] == "2.13.0"
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate", "words"),
+    [
+        ("torch-9", "2.0", "There is no environment 'torch-9'"),
+        ("torch-2.13", "newest", "'newest' is no version, and no file"),
+    ],
+)
+def test_what_is_no_candidate_is_refused(folder, base, candidate, words):
+    with pytest.raises(CompareError, match=words):
+        folder.add(base, candidate)

@@ -1,0 +1,201 @@
+"""Holds a candidate (another version, a wheel, a file of pins) against an environment until the verdicts are clear.
+
+    launch compare.watch torch-2.13 2.12.0 --networks fcn5 alexnet --minutes 30
+    launch compare.watch torch-2.13 dist/torch-2.14.0-cp311-cp311-linux_x86_64.whl
+
+The candidate's environment is made and proven beside the base's by the workflow itself, in a folder of its own
+(watch/<base>_<candidate>/). Then both are measured in turn, cell by cell, until each verdict is reached or the time is
+spent. The exit status is 0 where the candidate is slower in no cell, 1 where it is in some or fails, and 2 where that
+cannot be told.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from steptime import project
+from steptime.cells import pack, shard
+from steptime.compare import caveats, looks, results, words
+from steptime.compare.candidate import Folder
+from steptime.compare.sides import CompareError, Side, beside, read, slug
+from steptime.compare.verdicts import UNDECIDED
+from steptime.merge import MixedRowsError, intervals
+from steptime.plan import configuration, run
+from steptime.plan.cell import Cell, shard_path
+from steptime.render import tables
+
+SAMPLING = {"budget_seconds": 1.5, "precision": 0.02, "least_samples": 3}
+MARGIN = 0.03
+PLATFORM = "local-cpu"
+# Network, mini-batch, threads.
+Place = tuple[str, int, int]
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description="Watch a candidate until the verdict is clear.")
+    parser.add_argument("base", help="an environment")
+    parser.add_argument("candidate", help="a version, a wheel, a file of pins or an environment")
+    add_options(parser, ["fcn5", "alexnet", "lstm32"])
+    options = parser.parse_args()
+    with complaints():
+        name = f"{slug(options.base)}_{slug(options.candidate)}"
+        folder = Folder(options.folder / name)
+        candidate = folder.add(options.base, options.candidate)
+        watch = Watch(folder, options.base, candidate, options)
+        watch.measure()
+        sys.exit(watch.tell())
+
+
+def add_options(parser: argparse.ArgumentParser, networks: list[str]) -> None:
+    """Adds what a watch and a search among releases are both told."""
+    parser.add_argument("--networks", nargs="+", default=networks)
+    parser.add_argument("--threads", nargs="+", type=int, default=[1])
+    parser.add_argument("--minutes", type=float, default=45, help="after which no look is begun")
+    parser.add_argument("--margin", type=float, default=MARGIN, help="what counts as equal, 0.03")
+    parser.add_argument("--folder", type=Path, default=Path("watch"), help="where it is worked")
+
+
+@contextmanager
+def complaints() -> Iterator[None]:
+    """Ends the program with a sentence, as something that cannot be told, where it may not go on."""
+    try:
+        run.TOLD.update(platforms=configuration.platforms(project.ROOT, {}))
+        yield
+    except (
+        CompareError,
+        MixedRowsError,
+        OSError,
+        configuration.ConfigurationError,
+        pack.PackError,
+        shard.ShardError,
+    ) as error:
+        print(error, file=sys.stderr)
+        sys.exit(results.CANNOT_TELL)
+
+
+class Watch:
+    """A candidate beside its base, two environments of a folder: measured in turn until all is decided."""
+
+    def __init__(
+        self, folder: Folder, base: str, candidate: str, options: argparse.Namespace
+    ) -> None:
+        self.folder, self.base, self.candidate, self.options = folder, base, candidate, options
+        self.end = time.monotonic() + 60 * options.minutes
+        self.verdicts: dict[Place, str] = {}
+        self.pairs = 0
+
+    def measure(self) -> None:
+        """Measures and looks, until each verdict is reached or the time is spent. Raises CompareError."""
+        for pairs in looks.LOOKS:
+            began = time.monotonic()
+            if self.folder.snakemake(*(shard_path(cell.key) for cell in self._open(pairs))):
+                raise CompareError(
+                    f"The workflow in {self.folder.root} did not end well: what it says stands above."
+                )
+            self._look(pairs)
+            took, self.pairs = time.monotonic() - began, pairs
+            print(f"After {pairs} pairs: {self._so_far()}", flush=True)
+            if not self._open(pairs) or self._next_ends(took, pairs) > self.end:
+                return
+
+    def _grid(self, pairs: int) -> dict[str, Any]:
+        return {
+            "environments": [self.base, self.candidate],
+            "platforms": [PLATFORM],
+            "networks": self.options.networks,
+            "threads": {"table": self.options.threads, "figure": self.options.threads},
+            "repeats": pairs,
+            "sampling": SAMPLING,
+            "limits": {"seconds": 900},
+        }
+
+    def _open(self, pairs: int) -> list[Cell]:
+        """The cells of the first so many trials of what is undecided."""
+        planned = self.folder.planned(self._grid(pairs))
+        return [cell for cell in planned if _place(cell) not in self.verdicts]
+
+    def _sides(self) -> tuple[Side, Side]:
+        measured = read(self.folder.root / "results", str(self.folder.root))
+        return tuple(  # type: ignore[return-value]
+            Side(name, measured, {"environment": name}) for name in (self.base, self.candidate)
+        )
+
+    def _look(self, pairs: int) -> None:
+        """Decides what can be decided after so many pairs."""
+        base, other = self._sides()
+        cells, logs, kinds = base.results.cells, {}, {}
+        found = beside(base, other)
+        for at, label in found:
+            place = _place(cells.loc[at])
+            if "ok" != cells.loc[label, "status"] or "ok" != cells.loc[at, "status"]:
+                self.verdicts.setdefault(place, words.lost(*cells.loc[[at, label], "status"]))
+            else:
+                # What an earlier watch has measured beyond this look is not looked at yet.
+                ours, theirs = (
+                    {repeat: each for repeat, each in medians.items() if repeat <= pairs}
+                    for medians in cells.loc[[label, at], "medians"]
+                )
+                logs[place], kinds[place] = intervals.paired(ours, theirs), place[-1]
+        ratios = looks.ratios_of(logs, kinds)
+        undecided = {place: each for place, each in ratios.items() if place not in self.verdicts}
+        self.verdicts |= looks.decided(undecided, self.options.margin, pairs, len(found))
+
+    def _so_far(self) -> str:
+        """The verdicts that there are, in words."""
+        return (
+            "; ".join(
+                f"{network}, {threads} threads: {verdict or 'no time'}"
+                for (network, _, threads), verdict in self.verdicts.items()
+            )
+            or "nothing is decided"
+        )
+
+    def _next_ends(self, took: float, pairs: int) -> float:
+        """When the look after this one would end, by what this one took for the pairs that are still open."""
+        following = next((count for count in looks.LOOKS if count > pairs), pairs)
+        return time.monotonic() + took * (following - pairs) / pairs
+
+    def table(self) -> pd.DataFrame:
+        """The rows of `results.table`, with the verdicts of the looks."""
+        base, other = self._sides()
+        found = beside(base, other)
+        data = results.table(base, other, found, self.options.margin)
+        places = [_place(base.results.cells.loc[at]) for at, _ in found]
+        data["verdict"] = [self.verdicts.get(place, UNDECIDED) for place in places]
+        return data
+
+    def tell(self) -> int:
+        """Writes the comparison, prints its answer and returns the exit status."""
+        base, other = self._sides()
+        data, found = self.table(), beside(base, other)
+        answer = words.answer(base.name, other.name, data, self.options.margin)
+        told = caveats.told(base, other, found)
+        page = words.page(answer, base.name, other.name, told, self.options.margin)
+        page.notes[-1] = (
+            f"Looked at after {', '.join(map(str, looks.LOOKS))} pairs of processes, of which {self.pairs} were the "
+            "last. The chance that any of the differences is none is at most 5 % for all looks and cells together, and "
+            "so is the chance that any of the equal cells differs by the margin or more."
+        )
+        prefix = self.folder.root / "results/compare" / f"{self.base}_{self.candidate}"
+        layout = words.layout(data, base.name, other.name)
+        tables.write(prefix, data.drop(columns="known"), layout, page)
+        print(words.terminal(answer, told, data, base.name, other.name))
+        print(f"Whole table, for a pull request or a browser: {prefix}.md, {prefix}.html")
+        return results.status(data)
+
+
+def _place(cell: Any) -> Place:
+    """Network, mini-batch and threads of a cell of the plan, or of a row."""
+    network = getattr(cell, "variant", "") or cell.network
+    return network, int(cell.batch), int(cell.threads)
+
+
+if __name__ == "__main__":
+    main()
