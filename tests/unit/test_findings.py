@@ -430,3 +430,15 @@ def test_a_claim_on_single_products_is_asked_of_products_alone(tmp_path):
     assert (claim["ours_verdict"], claim["ours_least"]) == (HOLDS, 3.0)
     assert claim["theirs_verdict"] == UNKNOWN
     assert found.loc["update-in-one-product-faster", "ours_verdict"] == UNKNOWN
+
+
+def test_several_devices_answer_the_claims_that_speak_of_them_and_no_other(tmp_path):
+    two = {"devices": 2, "exchange": "sync", "batch": 64}
+    cells = [cell("torch", "fcn5", 1, 1.0, batch=64), cell("torch", "fcn5", 1, 0.9, **two)]
+    found = checked(measured=[measured(tmp_path / "merged.parquet", *cells)], only="wuensche2018")
+    claim = found.loc["two-gpus-torch-tensorflow-10-percent"]
+    assert (claim["ours_verdict"], claim["ours_least"]) == (HOLDS, pytest.approx(10))
+    assert found.loc["more-gpus-can-be-slower", "ours_verdict"] == FAILS
+    two_alone = [cell("torch", "fcn5", threads, 1.0 / threads, **two) for threads in (1, 4)]
+    found = checked(measured=[measured(tmp_path / "two.parquet", *two_alone)], only="wuensche2018")
+    assert found.loc["threads-gain-to-cores", "ours_verdict"] == UNKNOWN

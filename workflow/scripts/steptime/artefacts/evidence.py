@@ -115,6 +115,7 @@ def their_times(paper: Paper, frameworks: Frameworks, catalogue: dict[str, Any])
             "threads": pd.to_numeric(rows["threads"]).fillna(0).astype(int),
             "batch": pd.to_numeric(rows["batch"]).fillna(0).astype(int),
             "device": rows["platform"].map(paper.platforms),
+            "devices": 1,
             "cores": [machines[name].get("cores") for name in rows["platform"]],
             "runner": paper.name,
             "seconds": rows["number"],
@@ -186,7 +187,7 @@ def our_times(
     known = {frameworks[name].lineage for name in paper.frameworks}
     times = times[times["framework"].isin(known)]
     times = times.sort_values(["rank", "seconds"], kind="stable").drop_duplicates(
-        [*PLACE, "device"]
+        [*PLACE, "device", "devices"]
     )
     return _with_family(times.sort_index(), catalogue)
 

@@ -22,7 +22,7 @@ from steptime import networks as specifications
 PLACE = ["network", "framework", "platform", "threads", "batch"]
 # Of single operations: which, and in which way it was computed.
 ALONE = ["network", "framework", "threads", "part", "way", "seconds"]
-SELECTABLE = [*PLACE, "device", "family"]
+SELECTABLE = [*PLACE, "device", "devices", "family"]
 OPERATIONS = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -58,10 +58,10 @@ class NothingThereError(Exception):
 class Scope:
     """What an expression is about.
 
-    `times` has one row for each time: PLACE, device, family, cores, `runner` (who was timed), `seconds` (NaN where
-    there is a dash), the columns of USED and REACHED; its frameworks are lineages, and `lineages` gives that of every
-    name. `printed` has the printed numbers of all papers (`paper`, `file`, `row`, `column`, `value`, `number`). Where
-    times are not the paper's own, `stands_for` says which kind of device stands for each of the paper's platforms.
+    `times` has one row for each time: PLACE, device, devices, family, cores, `runner` (who was timed), `seconds` (NaN
+    where there is a dash), the columns of USED and REACHED; its frameworks are lineages, and `lineages` gives that of
+    every name. `printed` has the printed numbers of all papers (`paper`, `file`, `row`, `column`, `value`, `number`).
+    Where times are not the paper's own, `stands_for` says which kind of device stands for each of its platforms.
     `batches` is the mini-batch size of each network where a claim names none, `networks` are the paper's. `alone` has
     the times of single operations. `asked` collects who was asked.
     """
@@ -180,6 +180,8 @@ def _select(scope: Scope, where: dict[str, Any]) -> pd.DataFrame:
         values, column = _names(scope, name, wanted)
         rows = rows[_threads(rows, values) if name == "threads" else rows[column].isin(values)]
         said.append(f"{column} {' or '.join(dict.fromkeys(map(str, values)))}")
+    # A claim that does not speak of several devices is of one.
+    rows = rows if "devices" in where else rows[rows["devices"] <= 1]
     if "batch" not in where and scope.batches:
         usual = rows["network"].map(scope.batches)
         rows = rows[usual.isna() | (rows["batch"] == usual)]

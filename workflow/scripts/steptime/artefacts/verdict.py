@@ -51,9 +51,9 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 def in_short(row: dict[str, str]) -> str:
     """What came of a claim, in a few words."""
     theirs, ours, today = (row[f"{side}_verdict"] for side in findings.SIDES)
-    both = SHORT.get((theirs, ours))
+    both, now = SHORT.get((theirs, ours)), SHORT.get((theirs, today))
     if both is None:
-        return ALONE[theirs]
+        return f"{now}, with today's versions" if now else ALONE[theirs]
     return both + SINCE.get((ours, today), "")
 
 
