@@ -48,7 +48,11 @@ SAID = {
 WORKER = """#!{python}
 import json, os, sys
 os.write(2, sys.stdin.read().encode())
-for event in json.loads({said!r}):
+with open("{turn}", "r+") as file:
+    turn = int(file.read())
+    file.seek(0)
+    file.write(str(turn + 1))
+for event in json.loads({said!r})[turn]:
     os.write(int(sys.argv[-1]), (json.dumps(event) + "\\n").encode())
 """
 
@@ -64,11 +68,14 @@ def run(tmp_path):
     for split in ("train", "test"):
         np.savez(tmp_path / f"{split}.npz", sha256=f"sum of {split}")
 
-    def measure(task):
+    def measure(task, *said):
         cell = next(each for each in grid.expand(loaded, 1).cells.values() if each.task == task)
         python = tmp_path / "environments" / cell.environment / "bin/python"
-        python.parent.mkdir(parents=True)
-        python.write_text(WORKER.format(python=sys.executable, said=json.dumps(SAID[task])))
+        python.parent.mkdir(parents=True, exist_ok=True)
+        # One after another, where the worker is run more than once.
+        said = json.dumps(said or [SAID[task]])
+        (tmp_path / "turn").write_text("0")
+        python.write_text(WORKER.format(python=sys.executable, said=said, turn=tmp_path / "turn"))
         python.chmod(0o755)
         job = tasks.job_of(loaded, cell) | {"adapter": "torch", "variables": {}}
         job |= {"network_digest": "nd", "worker_digest": "wd"}
@@ -103,6 +110,38 @@ def test_a_step_is_timed_and_its_shard_has_its_samples(run):
     assert [rows[0][name] for name in digests] == ["d", "nd", "wd", "pd"]
     assert rows[0]["sampling_digest"] and rows[0]["timed_region"].startswith("forward,")
     assert rows[0]["seed"] is None and "resources" not in shard.read(path)[1]
+
+
+def test_a_disturbed_process_is_measured_again_and_both_are_kept(run, tmp_path):
+    """The first worker sees another program use a CPU for ten seconds, the second does not."""
+    before = {
+        "stat": "cpu 0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0\n",
+        "cpuinfo": "",
+        "throttling": [],
+    }
+    busy = before | {"stat": "cpu 1000 0 0 0 0 0 0 0\ncpu0 1000 0 0 0 0 0 0 0\n"}
+    quiet = before | {"stat": "cpu 50 0 0 0 0 0 0 0\ncpu0 50 0 0 0 0 0 0 0\n"}
+
+    def said(after, seconds):
+        ready, warm, *_, sampled, done = SAID["step"]
+        sample = {"event": "sample", "steps": 2, "seconds": seconds}
+        return [ready, warm | {"kernel": before}, sample, sampled | {"kernel": after}, done]
+
+    folder = tmp_path / ".snakemake/steptime"
+    folder.mkdir(parents=True)
+    for name in ("finished", "again"):
+        (folder / name).write_text("")
+    (folder / "run.json").write_text(json.dumps({"cells": 100, "trials": {}}))
+    text, _, path = run("step", said(busy, 0.9), said(quiet, 0.2))
+    assert "disturbed, so it is measured once more" in text and "0.2 s per mini-batch" in text
+    table, footer = shard.read(path)
+    assert table["seconds"].to_pylist() == [0.2] and table["foreign_cpus"].to_pylist() == [0.0]
+    assert [row["seconds"] for row in footer["left_out"]["rows"]] == [0.9]
+    assert footer["left_out"]["foreign_cpus"] > 10
+    # Time is not spent without end: here the next one would be beyond a tenth of the run.
+    (folder / "again").write_text("1e6\n")
+    text, _, path = run("step", said(busy, 0.9), said(quiet, 0.2))
+    assert "once more" not in text and shard.read(path)[0]["seconds"].to_pylist() == [0.9]
 
 
 def test_a_training_is_fed_with_images_and_its_shard_has_its_epochs(run):

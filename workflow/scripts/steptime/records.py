@@ -69,5 +69,7 @@ class Footer(TypedDict, total=False):
     reference: str
     # Of several ranks, what each used.
     ranks: list[dict[str, Any]]
+    # The process that was disturbed, or was measured in its place and was so too: what it said.
+    left_out: dict[str, Any]
     # Notes of what a training used.
     resources: dict[str, Any]

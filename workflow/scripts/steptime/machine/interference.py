@@ -17,6 +17,8 @@ TICKS = os.sysconf("SC_CLK_TCK")
 MOST_FOREIGN_CPUS = 0.1
 MOST_STEAL_SHARE = 0.01
 LEAST_FREQUENCY_RATIO = 0.9
+# What `between` gives.
+MEASURED = ("foreign_cpus", "steal_share", "frequency_ratio", "throttled_seconds")
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,17 @@ from steptime.say import say
 
 # A line for each cell that was measured: its seconds, and its trial.
 FINISHED = run.FOLDER / "finished"
+# A line for each process that was measured again, since something else had disturbed the one before: its seconds.
+AGAIN = run.FOLDER / "again"
+# Of the time that all cells of a run take, what may be spent on such processes.
+MOST_AGAIN = 0.1
 
 
 def begin() -> None:
     """Forgets the cells of the run before."""
     FINISHED.parent.mkdir(parents=True, exist_ok=True)
     FINISHED.write_text("")
+    AGAIN.write_text("")
 
 
 def announce(title: str) -> None:
@@ -35,6 +40,22 @@ def finished() -> list[tuple[float, str]]:
         return [(float(seconds), trial) for seconds, trial in map(str.split, lines)]
     except (OSError, ValueError):
         return []
+
+
+def allows_another(seconds: float) -> bool:
+    """Whether this run has the time to measure a process again that took so long."""
+    cells, took = run.facts().get("cells", 0), [each for each, _ in finished()] or [seconds]
+    try:
+        spent = sum(map(float, AGAIN.read_text().split()))
+    except (OSError, ValueError):
+        return False
+    return spent + seconds <= MOST_AGAIN * cells * sum(took) / len(took)
+
+
+def count_another(seconds: float) -> None:
+    """Counts a process that was measured again."""
+    with suppress(OSError), AGAIN.open("a") as file:
+        file.write(f"{seconds:.1f}\n")
 
 
 def ended_trial() -> str:
