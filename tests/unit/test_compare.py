@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import steptime.plan.run
 from steptime.cells import shard
 from steptime.compare import results
 from steptime.compare.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED, holm, mean_of, verdicts
@@ -70,6 +71,8 @@ def measured(root, times, machine=MACHINE, start=0, **changes):
 def run(monkeypatch, capsys, *arguments):
     """The exit status, what was printed and what was complained."""
     monkeypatch.setattr(sys, "argv", ["compare.results", *map(str, arguments)])
+    # It tells this process which platforms there are: the next test is another program.
+    monkeypatch.setattr(steptime.plan.run, "TOLD", {})
     with pytest.raises(SystemExit) as ended:
         results.main()
     printed = capsys.readouterr()

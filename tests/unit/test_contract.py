@@ -17,7 +17,9 @@ ROOT = Path(__file__).parents[2]
 CATALOGUE = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 FRAMEWORKS = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
 ADAPTERS = sorted(
-    path.stem for path in Path(contract.FOLDER).glob("*.py") if not path.stem.startswith("_")
+    path.stem
+    for path in Path(contract.FOLDER).glob("*.py")
+    if not path.stem.startswith("_") and not path.stem.endswith("_parts")
 )
 
 

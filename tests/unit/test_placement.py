@@ -70,6 +70,7 @@ def test_a_cell_in_the_wrong_place_is_no_row(tmp_path, monkeypatch):
         "network": "n",
         "batch": 1,
         "threads": 1,
+        "devices": 1,
     }
     options = {
         "manifest": "m.json",
