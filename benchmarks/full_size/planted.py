@@ -262,4 +262,4 @@ DEFECTS = {
 # What a network without recurrent layers cannot have.
 RECURRENT_ONLY = ("a time step less", "truncated in the middle")
 # Steps that a defect takes to show; others show at once.
-STEPS = {"every 20th step left out": 24}
+STEPS = {"every 20th step left out": 24, "first product kept": 50}

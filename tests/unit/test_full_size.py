@@ -10,7 +10,7 @@ from defects.stand_in import Trainer, adapter, job
 
 from steptime import networks
 from steptime.prove import reference
-from worker import building, limits, sketch, timing
+from worker import building, data, limits, sketch, timing
 from worker.contract import NotEquivalent
 from worker.tasks import step
 
@@ -84,6 +84,17 @@ def test_a_reference_that_cannot_be_had_says_why():
     spec = networks.specify("fcn5", CATALOGUE, narrow=True)
     found = reference.attempt(spec, BATCH, 1e-6, 10000)
     assert "took more than 1e-06 s" in str(found["reason"])
+
+
+def test_a_loss_of_one_label_that_some_frameworks_cut_is_not_held():
+    spec = networks.specify("fcn5", CATALOGUE, narrow=True)
+    start = {name: values.astype(np.float64) for name, values in data.start_values(spec)}
+    inputs, labels = data.synthetic_batch(spec, BATCH)
+    loss, gradients = reference._step(spec, start, inputs, labels)
+    after = [
+        reference._loss_after(spec, start, gradients, rate, inputs, labels) for rate in (1e-9, -1e4)
+    ]
+    assert after[0] == pytest.approx(loss) and np.isnan(after[1])
 
 
 def test_projections_tell_the_norm_of_a_difference_and_entries_where_it_is():

@@ -152,6 +152,9 @@ def test_a_first_loss_that_is_not_that_of_the_reference_is_refused_though_most_h
     )
     np.savez(path, **known | {"dropout": 1})
     assert {status for status, _ in statuses({"a": 10.3956881, "b": 11.0}).values()} == {"ok"}
+    for broken in (b"", path.read_bytes()[:300], b"no archive"):
+        path.write_bytes(broken)
+        assert {status for status, _ in statuses({"a": 10.3956881, "b": 11.0}).values()} == {"ok"}
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ loss of a cell is a number that every framework must have in common.
 
 import json
 import zipfile
+import zlib
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
@@ -75,7 +76,8 @@ def _reference(network: str, batch: int) -> tuple[float, float, str] | None:
             loss, spread = float(content["losses"][0]), float(content["spreads"][0])
             # What drops at random has no loss of its own.
             limit = np.inf if content["dropout"] else limits.of_loss(loss) + spread
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error):
+        # None, or a broken one.
         return None
     return loss, limit, f"the reference {path}"
 

@@ -32,6 +32,8 @@ STEPS = 3
 FAINT = 1e-6
 ROUNDING = 2.0**-24
 MOST_RATE = 2.0**20
+# Of one label: PaddlePaddle takes a chance below e**-64 for that.
+MOST_LOSS = 50.0
 # Right frameworks stay below 2e-6 of a gradient's length; one layer in TF32 is above 2e-4 (benchmarks/full_size).
 CHANGE = 3e-5
 # Noise may turn a sign in front of a ReLU, or make another value of a window the largest, and what follows differs by
@@ -144,7 +146,7 @@ def compute(spec: dict[str, Any], batch: int) -> Arrays:
     return _narrowed(
         reason=np.array(""),
         losses=np.array(losses),
-        spreads=np.array(spreads),
+        spreads=np.nan_to_num(spreads, nan=np.inf, posinf=np.inf),
         rate=np.array(rate),
         next_loss=np.array(next_loss),
         next_spread=np.array(next_spread),
@@ -169,8 +171,13 @@ def _loss_after(spec, weights, gradients, rate, inputs, labels):
     """The loss after one plain step at a rate; NaN where it says nothing any more."""
     with np.errstate(all="ignore"):
         moved = optimisers.update(at_rate(spec, rate)["optimiser"], weights, gradients, {})
-        loss = float(golden.loss_of(spec)(golden.forward(spec, moved, inputs)[0], labels)[0])
-    return loss if np.isfinite(loss) else np.nan
+        logits = golden.forward(spec, moved, inputs)[0]
+        logits, value = logits.reshape(-1, logits.shape[-1]), golden.loss_of(spec)
+        each = [
+            value(row[None], label)[0]
+            for row, label in zip(logits, labels.reshape(-1, 1), strict=True)
+        ]
+    return float(np.mean(each)) if max(each) <= MOST_LOSS else np.nan
 
 
 def _later(spec, weights, gradients, inputs, labels):
