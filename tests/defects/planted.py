@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import yaml
+from defects.full_size import rounded
 from defects.stand_in import RIGHT, Trainer, adapter
 
 from steptime import networks
@@ -88,6 +89,19 @@ def swapped_gate_gradients(node, own, x):
         return dx, dict(gradients, bias=np.concatenate([i, g, f, o]))
 
     return y, wrong
+
+
+def in_tf32(kind):
+    """A layer kind whose products take numbers of 11 bits, as a GPU's TF32 does."""
+
+    def computed(node, own, x):
+        own = {
+            role: values if role == "bias" else rounded(values, 11) for role, values in own.items()
+        }
+        y, backward = RIGHT[kind](node, own, rounded(x, 11))
+        return y, lambda dy: backward(rounded(dy, 11))
+
+    return {kind: computed}
 
 
 def replacing(**operations):
@@ -279,6 +293,9 @@ PLANTED = {
         adapter(replacing(lstm=swapped_gate_gradients)),
         "the gradient of lstm",
     ),
+    "TF32 in an LSTM": ("lstm32", adapter(replacing(**in_tf32("lstm"))), "the update of"),
+    "TF32 behind an LSTM": ("lstm64", adapter(replacing(**in_tf32("dense"))), "the update of"),
+    "TF32 in convolutions": ("alexnet", adapter(replacing(**in_tf32("conv"))), ""),
     "one step a call": ("fcn5", adapter(OneStepACall), "a call of 3 steps"),
     "summed gradient": ("fcn5", adapter(SummedLoss), "every update is 8 times"),
     "fixed learning rate": ("fcn5", adapter(FixedRate), "the learning rate"),

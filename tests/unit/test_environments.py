@@ -28,21 +28,26 @@ dependencies:
 HERE = "{}.{}".format(*sys.version_info)
 
 
+def write_wheel(folder: Path, name: str, version: str, *needs: str) -> None:
+    """A package with one module, for any Python."""
+    about = f"{name}-{version}.dist-info"
+    needed = "".join(f"Requires-Dist: {each}\n" for each in needs)
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(f"{name}.py", "answer = 42\n")
+        described = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needed}"
+        wheel.writestr(f"{about}/METADATA", described)
+        wheel.writestr(
+            f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(f"{about}/RECORD", "")
+
+
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
     """A folder with envs/tiny-1.yaml and, where pip looks, the wheel that it pins; nothing can be downloaded."""
     wheels = tmp_path / "wheels"
     wheels.mkdir()
-    with zipfile.ZipFile(wheels / "tiny-1.0-py3-none-any.whl", "w") as wheel:
-        wheel.writestr("tiny.py", "answer = 42\n")
-        wheel.writestr(
-            "tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n"
-        )
-        wheel.writestr(
-            "tiny-1.0.dist-info/WHEEL",
-            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        )
-        wheel.writestr("tiny-1.0.dist-info/RECORD", "")
+    write_wheel(wheels, "tiny", "1.0")
     for name in [name for name in os.environ if name.startswith(("UV_", "PIP_", "STEPTIME_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
@@ -98,6 +103,10 @@ def make(root: Path, *arguments: str, expected: int = 0) -> tuple[dict, str]:
         ),
         (SPEC.replace("  - python={python}\n", "").format(package="a==1"), "does not pin python"),
         (SPEC.format(python="3.11", package="a==1") + "prefix: here\n", "there is no key 'prefix'"),
+        (
+            SPEC.format(python="3.11", package="nvidia-nccl-cu12==2\n      - nvidia-nccl-cu13==2"),
+            "nvidia-nccl-cu12 and nvidia-nccl-cu13 write the same files",
+        ),
     ],
 )
 def test_a_mistake_in_a_file_is_one_sentence_and_no_result(checkout, text, said):
@@ -226,6 +235,29 @@ def test_the_code_of_a_preparing_step_and_of_what_it_imports_is_part_of_the_envi
     assert pins.digest(wanted) != pins.digest(wanted, digests[0])
 
 
+@pytest.mark.parametrize(("version", "status"), [("1.0", "ok"), ("2.0", "install_failed")])
+def test_packages_that_a_machine_has_already_are_taken_as_they_are(
+    checkout, monkeypatch, version, status
+):
+    """Somebody's virtual environment, as on a machine without a network."""
+    theirs = checkout / "theirs"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", theirs], check=True)
+    folder = next(theirs.glob("lib/python*/site-packages"))
+    with zipfile.ZipFile(checkout / "wheels/tiny-1.0-py3-none-any.whl") as wheel:
+        wheel.extractall(folder)
+    monkeypatch.setenv("PATH", str(theirs / "bin"), prepend=os.pathsep)
+    (checkout / "envs/tiny-1.yaml").write_text(SPEC.format(python=HERE, package=f"tiny=={version}"))
+    shutil.rmtree(checkout / "wheels")
+    manifest = build.make("tiny-1", checkout / "envs/tiny-1.yaml", "installed", sys.stdout)
+    assert manifest["status"] == status
+    if status == "ok":
+        assert manifest["packages"] == {"tiny": "1.0"} and "packages" in manifest["prepared"]
+        python = checkout / ".environments/tiny-1/bin/python"
+        assert subprocess.run([python, "-c", "import tiny"]).returncode == 0
+    else:
+        assert "lacks tiny 2.0" in manifest["reason"]
+
+
 def test_conda_is_asked_for_what_it_alone_has(checkout, steps, monkeypatch):
     (steps / "part.py").write_text(STEP)
     asked = []
@@ -308,6 +340,37 @@ def test_the_cpu_build_of_torch_is_asked_for_where_the_pins_mean_it(
     builder = build.Builder(pins.parse(content, "x"), checkout / "prefix", sys.stdout)
     builder.variables = variables
     assert builder._needs_cpu_torch() is expected
+
+
+@pytest.mark.parametrize(
+    ("wheel", "pins_", "said"),
+    [
+        # It satisfies torch==1.0 in all but its meaning.
+        (("torch", "1.0+cpu"), "torch==1.0\n      - nvidia-tiny==1.0", "No solution found"),
+        (("torch", "1.0", "nvidia-other"), "torch==1.0\n      - nvidia-tiny==1.0", "nvidia-other came along"),
+        (("torch", "1.0"), "torch==1.0\n      - nvidia-tiny==1.0", ""),
+    ],
+)  # fmt: skip
+def test_an_environment_for_gpus_is_what_its_pins_mean_or_none(checkout, wheel, pins_, said):
+    for each in (wheel, ("nvidia_tiny", "1.0"), ("nvidia_other", "3.0")):
+        write_wheel(checkout / "wheels", *each)
+    (checkout / "envs/tiny-1.yaml").write_text(SPEC.format(python=HERE, package=pins_))
+    manifest, _ = make(checkout)
+    assert said in manifest["reason"]
+    assert manifest["status"] == ("install_failed" if said else "ok")
+
+
+def test_a_build_for_cpus_under_pins_for_gpus_is_refused_whoever_installed_it(
+    checkout, monkeypatch
+):
+    content = {
+        "channels": ["c"],
+        "dependencies": ["python=3.11", "pip=25.3", {"pip": ["torch==1", "nvidia-a==1"]}],
+    }
+    builder = build.Builder(pins.parse(content, "x"), checkout / "prefix", sys.stdout)
+    monkeypatch.setattr(builder, "installed", lambda: {"torch": "1+cpu", "nvidia-a": "1"})
+    with pytest.raises(prepare.InstallError, match=r"torch 1\+cpu is a build for CPUs"):
+        builder._check_cuda()
 
 
 def test_a_python_that_does_not_run_is_passed_over(tmp_path, monkeypatch):

@@ -96,6 +96,53 @@ def test_repeats_and_modes_are_axes(quick):
 
 
 @pytest.fixture(scope="module")
+def on_gpus():
+    """The default grid on a machine with a GPU, as a stand-in for one says."""
+    return configuration.load(ROOT, {"grid": "quick"}, lambda needs: needs["device"] == "gpu")
+
+
+def test_environments_meet_the_platforms_of_their_kind_of_device_alone(quick, on_gpus):
+    assert quick.grid["platforms"] == ["local-cpu"]
+    plan = grid.expand(on_gpus, 2)
+    met = {(cell.platform, cell.environment.endswith("-cuda")) for cell in plan.cells.values()}
+    assert met == {("local-cpu", False), ("local-gpu", True)}
+    alone = grid.expand(quick, 2).cells
+    assert [key for key in plan.cells if key.startswith("local-cpu/")] == list(alone)
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        (
+            {"environments": ["torch-2.13", "torch-2.13-cuda"]},
+            "torch-2.13-cuda computes on a GPU, and none of the grid's platforms is one (local-cpu): add one that "
+            "does, such as local-gpu, or take torch-2.13-cuda out of the grid.",
+        ),
+        (
+            {"platforms": ["local-cpu", "local-gpu"]},
+            "The platform 'local-gpu' computes on a GPU, and none of the grid's environments does (torch-2.13, "
+            "tensorflow-2.21, mxnet-1.9): add one that does, such as torch-2.13-cuda, or take it out of the grid.",
+        ),
+    ],
+)
+def test_a_pair_that_cannot_be_is_told(quick, values, sentence):
+    with pytest.raises(configuration.ConfigurationError) as error:
+        grid.expand(changed(quick, **values), 2)
+    assert str(error.value) == sentence
+
+
+def test_all_environments_are_those_of_the_devices_that_are_there():
+    names = [
+        configuration.load(ROOT, {"grid": "zoo"}, lambda needs, here=here: here).grid[
+            "environments"
+        ]
+        for here in (False, True)
+    ]
+    assert not [name for name in names[0] if "cuda" in name]
+    assert "torch-2.13-cuda" in names[1] and set(names[0]) < set(names[1])
+
+
+@pytest.fixture(scope="module")
 def differing(quick):
     """A framework whose older environment has another adapter and one of its modes."""
     torch = quick.frameworks["torch"] | {

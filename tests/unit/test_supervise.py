@@ -295,9 +295,12 @@ def test_a_worker_that_cannot_be_pinned_is_a_row(tmp_path):
     assert outcome.status == "crashed" and "pinned to CPU 100000" in outcome.reason
 
 
-def test_libraries_of_the_users_shell_reach_cells_on_gpus_alone(monkeypatch):
+def test_libraries_of_the_users_shell_reach_no_cell(monkeypatch, tmp_path):
     monkeypatch.setenv("LD_LIBRARY_PATH", "elsewhere")
-    assert "LD_LIBRARY_PATH" not in supervise.environment({}, "cpu", "alone")
-    assert supervise.environment({}, "gpu", "alone")["LD_LIBRARY_PATH"] == "elsewhere"
+    for device in ("cpu", "gpu"):
+        assert "LD_LIBRARY_PATH" not in supervise.environment({}, device, "alone")
     own = supervise.environment({"LD_LIBRARY_PATH": "own"}, "cpu", "alone")
     assert own["LD_LIBRARY_PATH"] == "own"
+    for variables, value in (({}, ""), ({"LD_LIBRARY_PATH": "own"}, "own")):
+        given = supervise._libraries(variables, "gpu", str(tmp_path))
+        assert given == {"LD_LIBRARY_PATH": value}

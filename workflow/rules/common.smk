@@ -18,6 +18,7 @@ sys.path.insert(0, str(SCRIPTS))
 from steptime import machine, networks
 from steptime.cells import adopt, migrate
 from steptime.environments import pins, prepare
+from steptime.machine import placement
 from steptime.plan import clock, configuration, digests, exchanges, grid, run, tasks, written
 from steptime.plan.artefacts import TRAINED
 from steptime.plan.cell import FOLDER, TOGETHER, proof_name, shard_path, together_of
@@ -35,8 +36,22 @@ if all(map(find_spec, NEEDED)):
     os.environ.setdefault("STEPTIME_PYTHON", sys.executable)
 os.environ.update(STEPTIME_LAUNCH=str(SCRIPTS / "launch"))
 
+
+def elsewhere(needs):
+    """Why this run cannot measure cells of a platform with this entry; None where it can."""
+    if not is_main_process():
+        return None
+    # Cells go to a cluster where jobs are counted and no host is shared out: profiles/default limits the host,
+    # profiles/slurm the jobs. Snakemake itself tells its executor only after this file was read.
+    if counts_jobs():
+        return None if "cluster" in needs else "its entry in the file of platforms has no 'cluster'"
+    if "cluster" in needs:
+        return "a cluster gives it: run there with --workflow-profile profiles/slurm"
+    return placement.lacking(needs)
+
+
 try:
-    CONFIGURATION = configuration.load(ROOT, config)
+    CONFIGURATION = configuration.load(ROOT, config, lambda needs: elsewhere(needs) is None)
     PLAN_FILE = written.path_of(CONFIGURATION.grid_name)
     # A job of a cluster has CPUs of its own: it goes by the plan of the run that it belongs to.
     PLAN = (
@@ -100,6 +115,13 @@ def known_environments():
 def grid_environments():
     """The environments of the grid."""
     return CONFIGURATION.grid["environments"]
+
+
+@cache
+def gpu_environments():
+    """Every environment of the catalogue that computes on GPUs."""
+    known = known_environments()
+    return [name for name in known if CONFIGURATION.entry_of(name)["device"] == "gpu"]
 
 
 @cache
@@ -305,7 +327,9 @@ def proving_job(wildcards):
         "network_digest": network_digest(wildcards.network),
         "proof_digest": proof_digest(wildcards.network),
     }
-    return json.dumps(facts | together, sort_keys=True)
+    # Only where it is one: a word more would prove every network on CPUs again.
+    on_gpu = {"device": "gpu"} if wildcards.environment in gpu_environments() else {}
+    return json.dumps(facts | together | on_gpu, sort_keys=True)
 
 
 def shards_of(wildcards):

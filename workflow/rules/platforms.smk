@@ -1,12 +1,6 @@
 # Where a cell may be measured, and what a cluster is asked for. Functions only.
 import math
 
-from steptime.machine import placement
-
-# Cells go to a cluster where jobs are counted and no host is shared out: profiles/default limits the host, profiles/slurm
-# the jobs. Snakemake itself tells its executor only after this file was read.
-ON_CLUSTER = counts_jobs()
-
 # What SLURM has as an option of its own; the keys are those of `cluster` in config/platforms.yaml.
 OPTIONS = {
     "partition": "slurm_partition",
@@ -19,19 +13,11 @@ OPTIONS = {
 START_MINUTES = 10
 
 
-def elsewhere(platform):
-    """Why this run cannot measure cells of a platform; None where it can."""
-    needs = CONFIGURATION.platforms[platform]
-    if not is_main_process():
-        return None
-    if ON_CLUSTER:
-        return None if "cluster" in needs else "its entry in the file of platforms has no 'cluster'"
-    if "cluster" in needs:
-        return "a cluster gives it: run there with --workflow-profile profiles/slurm"
-    return placement.lacking(needs)
-
-
-ELSEWHERE = {platform: elsewhere(platform) for platform in CONFIGURATION.grid["platforms"]}
+# Why this run cannot measure a platform of the grid, None where it can.
+ELSEWHERE = {
+    platform: elsewhere(CONFIGURATION.platforms[platform])
+    for platform in CONFIGURATION.grid["platforms"]
+}
 
 
 # Where a cluster computes references, which take memory and no GPU.

@@ -19,6 +19,8 @@ rule prove_network:
         details="results/proofs/{environment}.{mode}-{network}{together}.details.json",
     log:
         "logs/proofs/{environment}.{mode}-{network}{together}.log",
+    wildcard_constraints:
+        environment=choice(name for name in known_environments() if name not in gpu_environments()),
     priority: BEFORE_CELLS
     conda:
         "../../envs/workflow.yaml"
@@ -27,6 +29,25 @@ rule prove_network:
     shell:
         '"$STEPTIME_LAUNCH" prove.network --job {params.job:q} --networks config/networks.yaml'
         " --manifest {input.manifest} --proof {output.proof} --details {output.details} --log {log}"
+
+
+# On a GPU, one after another; on a cluster, on a node of the grid's first platform that has one.
+GPU_PLATFORM = next(
+    (
+        platform
+        for platform, reason in ELSEWHERE.items()
+        if reason is None and CONFIGURATION.platforms[platform]["device"] == "gpu"
+    ),
+    None,
+)
+
+
+use rule prove_network as prove_network_on_gpu with:
+    wildcard_constraints:
+        environment=choice(gpu_environments() if GPU_PLATFORM else []),
+    resources:
+        **(asked_of_slurm(platform=lambda wildcards: GPU_PLATFORM) if GPU_PLATFORM else {}),
+        host=100,
 
 
 rule compute_reference:

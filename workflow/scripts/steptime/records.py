@@ -59,7 +59,8 @@ class Footer(TypedDict, total=False):
     software: dict[str, Any]
     workflow: dict[str, Any]
     seeds: dict[str, int]
-    device_clocks: dict[str, Any] | None
+    # Which GPUs it used, and what they did (see `machine.gpu.Watch.facts`).
+    devices: dict[str, Any] | None
     job: Job
     # What the worker said, by event.
     worker: dict[str, dict[str, Any]]

@@ -70,7 +70,7 @@ COURSE = {
 OTHERS = {
     "foreign_cpus": f"CPUs at work for others (at most {interference.MOST_FOREIGN_CPUS})",
     "steal_share": f"share of time for other guests of the host (at most {interference.MOST_STEAL_SHARE})",
-    "throttled_seconds": "seconds for which a CPU quota held it back",
+    "throttled_seconds": "seconds for which a CPU quota, or its GPU's power or heat, held it back",
     "frequency_ratio": f"clock rate after by that before (at least {interference.LEAST_FREQUENCY_RATIO})",
 }
 
@@ -107,6 +107,8 @@ def tree(path: Path, rows: list[dict[str, Any]], footer: dict[str, Any]) -> Tree
     _columns(root.add(f"what else the machine did: {verdict}"), row, OTHERS)
     if "resources" in footer:
         _resources(root, footer["resources"])
+    if footer.get("devices"):
+        _add(root.add("its GPUs"), footer["devices"])
     described = footer["machine"]
     branch = root.add(f"machine {row['machine_id']}: {machine.kind(described, row['device'])}")
     _add(branch, described)

@@ -135,8 +135,11 @@ class CellRun:
         self.spec = networks.specify(self.cell["network"], self.catalogue)
         self.images = self._check_images() if self.task.needs_images else {}
         self.context = Context(options.shard)
+        needs = placement.entry(self.cell["platform"])
         self.shown = (
-            placement.visible_devices(self.cell["devices"]) if self.cell["device"] == "gpu" else {}
+            placement.visible_devices(needs, self.cell["devices"])
+            if self.cell["device"] == "gpu"
+            else {}
         )
         self.devices = (
             gpu.Watch(self.shown["CUDA_VISIBLE_DEVICES"].split(",")) if self.shown else None
@@ -180,6 +183,8 @@ class CellRun:
             Outcome(lacking[0]["status"], lacking[0]["reason"]) if lacking else self._run_worker()
         )
         self.context.look()
+        if self.devices and outcome.status == "crashed" and gpu.was_full(outcome.reason):
+            outcome.status = "out_of_memory"
         return outcome
 
     def write(self, outcome: Outcome) -> None:
@@ -197,7 +202,7 @@ class CellRun:
             "software": software.describe(self.cell, outcome, self.manifest),
             "workflow": self.context.workflow,
             "seeds": self.context.seeds,
-            "device_clocks": self.devices.clocks() if self.devices else None,
+            "devices": self.devices.facts() if self.devices else None,
             "job": self.job,
             "worker": outcome.events,
             "reference": digests.file_digest(*self.options.reference),
@@ -316,7 +321,10 @@ class CellRun:
         }
         if outcome.ranks:
             facts |= outcomes.exchanged(outcome)
-        return cell | disturbed | facts | (self.devices.columns() if self.devices else {})
+        used_gpus = self.devices.columns() if self.devices else {}
+        held = [each.get("throttled_seconds") for each in (disturbed, used_gpus)]
+        throttled = max((seconds for seconds in held if seconds is not None), default=None)
+        return cell | disturbed | facts | used_gpus | {"throttled_seconds": throttled}
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from steptime.plan import run
 from steptime.say import say
 
 STAMP = ".steptime-digest"
+SUPPLIED = ".steptime-supplied"
 PREPARED = ".steptime-prepared"
 LIBRARIES = ".steptime-libraries"
 TOOK = ".steptime-seconds"
@@ -47,8 +48,10 @@ class Builder:
         self.wanted, self.prefix, self.log, self.step = wanted, prefix, log, step
         self.digest = pins.digest(wanted, prepare.digest(step))
         self.python = prefix / "bin/python"
+        self.supply = prepare.supplier(step)
         self.variables = installer.environment_variables()
-        self.uv = installer.find_uv()
+        # Who brings all packages along needs no installer.
+        self.uv = "" if self.supply else installer.find_uv()
 
     def stands(self) -> bool:
         """Whether the environment is there, was made to its end, and from these pins."""
@@ -60,11 +63,16 @@ class Builder:
         """Makes the environment from nothing. Raises InstallError, OSError."""
         remove(self.prefix)
         try:
-            if run.facts().get("deployment") == "conda":
-                self._python_by_conda()
+            if self.supply:
+                supplied = self.supply(self.prefix.absolute(), self.wanted, self.run)
+                (self.prefix / SUPPLIED).write_text(json.dumps(supplied))
             else:
-                self._python_by_uv()
-            self._packages()
+                if run.facts().get("deployment") == "conda":
+                    self._python_by_conda()
+                else:
+                    self._python_by_uv()
+                self._packages()
+                self._check_cuda()
             self._prepare()
         except (InstallError, OSError):
             remove(self.prefix)
@@ -79,6 +87,8 @@ class Builder:
 
     def installed(self) -> dict[str, str]:
         """The packages of the environment with their versions."""
+        if self.supply:
+            return json.loads((self.prefix / SUPPLIED).read_text())
         listed = self.run(self.uv, "pip", "list", "--format", "json", "--python", self.python)
         return {
             pins.normalise(entry["name"]): entry["version"] for entry in json.loads(listed.stdout)
@@ -148,7 +158,9 @@ class Builder:
         # Old packages contradict each other in what they ask for; the file's pins are what was seen to run.
         overrides = self.prefix / ".steptime-pins.txt"
         overrides.write_text(
-            "".join(f"{name}=={version}\n" for name, version in self.wanted.packages.items())
+            "".join(
+                f"{self._exact(name)}{version}\n" for name, version in self.wanted.packages.items()
+            )
         )
         install: list[str | Path] = [
             self.uv,
@@ -168,7 +180,11 @@ class Builder:
                 "the packages that build the others could not be installed",
             )
             install.append("--no-build-isolation")
-        done = self.run(*install, *self.wanted.requirements)
+        wanted = [
+            self._exact(name) + version
+            for name, _, version in (each.partition("==") for each in self.wanted.requirements)
+        ]
+        done = self.run(*install, *wanted)
         self._check(done, "its packages could not be installed", advice)
         # Compiled once here, or every cell pays for it in its import where no bytecode is written then.
         # A package may hold files that are not for this Python, so the exit code says nothing.
@@ -178,6 +194,38 @@ class Builder:
         if self.step:
             said = prepare.step(self.step)(self.prefix.absolute(), self.run)
             (self.prefix / PREPARED).write_text(json.dumps(said))
+
+    def _exact(self, name: str) -> str:
+        """A package with the sign before its version.
+
+        A wheel 2.13.0+cpu in a local folder satisfies torch==2.13.0, which beside NVIDIA's packages means the build
+        for GPUs.
+        """
+        return f"{name}===" if name == "torch" and self._for_cuda() else f"{name}=="
+
+    def _for_cuda(self) -> bool:
+        """Whether the pins are of a build for NVIDIA's GPUs."""
+        return any(name.startswith("nvidia-") for name in self.wanted.packages)
+
+    def _check_cuda(self) -> None:
+        """Raises InstallError where an environment for GPUs has a build for CPUs, or libraries that nobody pinned."""
+        if not self._for_cuda():
+            return
+        installed = self.installed()
+        torch = installed.get("torch", "")
+        if torch.endswith("+cpu"):
+            raise InstallError(
+                f"torch {torch} is a build for CPUs and its file means the one for CUDA: take that wheel out of the "
+                "folders in which pip or uv looks for wheels"
+            )
+        open_ones = sorted(
+            name for name in installed.keys() - self.wanted.packages.keys() if "nvidia-" in name
+        )
+        if open_ones:
+            raise InstallError(
+                f"{', '.join(open_ones)} came along without a pin, and libraries of two versions of CUDA do not go "
+                "together: pin each of them"
+            )
 
     def _needs_cpu_torch(self) -> bool:
         """Whether uv must be told to take torch from PyTorch's own index of CPU builds.
@@ -189,7 +237,7 @@ class Builder:
         what the pins mean.
         """
         version = self.wanted.packages.get("torch")
-        if version is None or any(name.startswith("nvidia-") for name in self.wanted.packages):
+        if version is None or self._for_cuda():
             return False
         if tuple(map(int, version.split(".")[:2])) < (1, 13):
             return False
@@ -280,7 +328,8 @@ def make(environment: str, spec: Path, step: str, log: TextIO) -> dict[str, Any]
     installed = builder.installed()
     if (prefix / TOOK).is_file():
         log.write(f"took {(prefix / TOOK).read_text()} s\n")
-    if lines := unpinned(installed, wanted):
+    lines = [] if builder.supply else unpinned(installed, wanted)
+    if lines:
         say(f"{environment}: {spec} does not pin {', '.join(lines)}: add them to its list 'pip:'")
     manifest |= {"python": interpreter.version_of(builder.python), "packages": installed}
     manifest["libraries"] = builder.libraries()

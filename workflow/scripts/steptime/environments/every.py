@@ -23,6 +23,7 @@ from rich.table import Table
 
 from steptime import project
 from steptime.environments import interpreter, pins
+from steptime.machine import placement
 from steptime.plan import configuration
 
 # The grid that has all environments.
@@ -65,7 +66,7 @@ def main() -> None:
 
 def chosen(names: list[str]) -> list[str]:
     """The named environments, or all of the catalogue. Raises ConfigurationError, PinsError for a mistake in any."""
-    loaded = configuration.load(project.ROOT, {"grid": GRID})
+    loaded = configuration.load(project.ROOT, {"grid": GRID}, placement.is_here)
     names = names or loaded.grid["environments"]
     for name in names:
         pins.load(project.path(f"envs/{name}.yaml"), loaded.entry_of(name).get("prepare", ""))

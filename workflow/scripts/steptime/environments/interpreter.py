@@ -34,7 +34,7 @@ def find(wanted: str, run_uv: Callable[..., subprocess.CompletedProcess[str]]) -
 
     Looked for in this order: the workflow's own Python, PATH, pyenv, what uv knows, and what uv may download.
     """
-    for candidate in _candidates(wanted):
+    for candidate in candidates(wanted):
         if version_of(candidate, wanted):
             return candidate
     for command in (["python", "find", "--no-python-downloads"], ["python", "install", "--no-bin"]):
@@ -61,7 +61,8 @@ def version_of(python: Path, wanted: str = "") -> str | None:
     return version if f"{version}.".startswith(f"{wanted}." if wanted else "") else None
 
 
-def _candidates(wanted: str) -> Iterator[Path]:
+def candidates(wanted: str) -> Iterator[Path]:
+    """Where a Python of this version may be: the workflow's own, PATH, pyenv."""
     yield Path(getattr(sys, "_base_executable", sys.executable))
     minor = ".".join(wanted.split(".")[:2])
     for name in (f"python{minor}", "python3", "python"):

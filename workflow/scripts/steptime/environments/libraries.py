@@ -77,14 +77,18 @@ def inspect(prefix: Path) -> Libraries:
 
 
 def name_of(path: Path, prefix: Path) -> str:
-    """How a library below `prefix` is called here; '' for one of Python itself, of its home, or from elsewhere."""
+    """How a library below `prefix` is called here.
+
+    '' for one of Python itself, of its home, of NVIDIA's packages, whose code is of GPUs, or from elsewhere.
+    """
     if not path.is_relative_to(prefix):
         return ""
     parts = path.relative_to(prefix).parts
     if parts[0] == "lib64":
         parts = ("lib", *parts[1:])
     if parts[0] == "lib" and len(parts) > 2 and parts[1].startswith("python"):
-        return "/".join(parts[3:]) if parts[2] == "site-packages" else ""
+        own = parts[2] == "site-packages" and parts[3] != "nvidia"
+        return "/".join(parts[3:]) if own else ""
     return "" if parts[0] in ("home", "bin", "conda-meta") else "/".join(parts)
 
 

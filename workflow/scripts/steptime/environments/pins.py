@@ -16,6 +16,8 @@ CONDA = re.compile(r"[a-z0-9][a-z0-9._-]*={1,2}\d[A-Za-z0-9._]*")
 REQUIREMENT = re.compile(
     r"([A-Za-z0-9][A-Za-z0-9._-]*)(\[[A-Za-z0-9._, -]+\])?==([A-Za-z0-9.!_+-]+)"
 )
+# One of NVIDIA's libraries, for a version of CUDA.
+CUDA = re.compile(r"(nvidia-.+)-cu\d+")
 
 
 class PinsError(ValueError):
@@ -146,4 +148,18 @@ def _requirements(listed: list[Any], where: str) -> tuple[dict[str, str], tuple[
             )
         packages[name] = version
         requirements.append(f"{name}{extras}=={version}")
+    _check_cuda(packages, where)
     return packages, tuple(sorted(requirements))
+
+
+def _check_cuda(packages: dict[str, str], where: str) -> None:
+    """No installer tells that NVIDIA's packages of one library for two versions of CUDA write the same files."""
+    seen: dict[str, str] = {}
+    for name in packages:
+        if match := CUDA.fullmatch(name):
+            other = seen.setdefault(match[1], name)
+            if other != name:
+                raise PinsError(
+                    f"{where}: {other} and {name} write the same files: pin one of them, and give what needs the other "
+                    "an environment of its own."
+                )

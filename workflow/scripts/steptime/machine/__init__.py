@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 
 from steptime.machine import cgroups
+from steptime.machine.gpu import gpus
 
 CPUS = Path("/sys/devices/system/cpu")
 
@@ -90,52 +91,6 @@ def operating_system() -> str:
         return platform.freedesktop_os_release()["PRETTY_NAME"]
     except OSError:
         return platform.system()
-
-
-def gpus() -> list[dict[str, Any]]:
-    """Model, memory in bytes and driver of every NVIDIA GPU that NVML sees; an empty list where there is no NVML."""
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return []
-    try:
-        driver = pynvml.nvmlSystemGetDriverVersion()
-        handles = [
-            pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())
-        ]
-        return [
-            {
-                "model": pynvml.nvmlDeviceGetName(handle),
-                "memory_bytes": pynvml.nvmlDeviceGetMemoryInfo(handle).total,
-                "driver": driver,
-            }
-            for handle in handles
-        ]
-    finally:
-        pynvml.nvmlShutdown()
-
-
-def busy_gpus() -> list[int]:
-    """Numbers of the NVIDIA GPUs on which some program holds memory to compute; where there is no NVML, none."""
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return []
-    try:
-        handles = [
-            pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())
-        ]
-        return [
-            index
-            for index, handle in enumerate(handles)
-            if pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
-        ]
-    finally:
-        pynvml.nvmlShutdown()
 
 
 def slurm() -> dict[str, str] | None:

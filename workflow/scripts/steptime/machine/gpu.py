@@ -1,12 +1,148 @@
-"""What the GPUs of a cell do while it is measured, through NVML. Made only for cells whose device is a GPU."""
+"""The NVIDIA GPUs of this machine, and what those of a cell do while it is measured, through NVML.
 
+Drivers differ in what they answer: a question that one does not know, or that a GPU has no counter for, leaves its
+answer unknown (None), and nothing fails.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+
+# A GPU gives memory back some time after the process that held it has ended.
+SETTLED_SECONDS = 10.0
+POLL_SECONDS = 0.2
+# Why a GPU's clock is lower than it could be (NVML's clocks event reasons), where it is the GPU or its supply that
+# holds it back and not a setting.
+HELD_BACK = {
+    "power": ("nvmlClocksEventReasonSwPowerCap", "nvmlClocksEventReasonHwPowerBrakeSlowdown"),
+    "heat": ("nvmlClocksEventReasonSwThermalSlowdown", "nvmlClocksEventReasonHwThermalSlowdown"),
+    "hardware": ("nvmlClocksEventReasonHwSlowdown",),
+}
+# What a reader may want to know of a GPU, and the question that tells it.
+FACTS = {
+    "persistence": "nvmlDeviceGetPersistenceMode",
+    "compute_mode": "nvmlDeviceGetComputeMode",
+    "power_limit_milliwatts": "nvmlDeviceGetEnforcedPowerLimit",
+    "pcie_generation": "nvmlDeviceGetCurrPcieLinkGeneration",
+    "pcie_width": "nvmlDeviceGetCurrPcieLinkWidth",
+    "compute_capability": "nvmlDeviceGetCudaComputeCapability",
+}
+# The driver's own libraries, which belong to the kernel's part of it and to no environment.
+DRIVER = ("libcuda.so", "libnvidia-", "libcudadebugger.so")
+
+
+# What libraries say of a GPU whose memory is full, where they do not say "out of memory".
+FULL = ("resource_exhausted", "_alloc_failed", "error_out_of_memory", "errormemoryallocation")
+
+
+@contextmanager
+def nvml() -> Iterator[Any]:
+    """The module `pynvml`, with NVML started; None where there is no driver."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        yield None
+        return
+    try:
+        yield pynvml
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def asked(module: Any, question: str, *arguments: Any) -> Any:
+    """NVML's answer; None where the driver does not know the question, or the GPU has no answer."""
+    try:
+        return getattr(module, question)(*arguments)
+    except (module.NVMLError, AttributeError):
+        return None
+
+
+def gpus() -> list[dict[str, Any]]:
+    """What each NVIDIA GPU of this machine is, in the order of their slots; [] where there is none.
+
+    `index`, `uuid`, `model`, `memory_bytes`, `driver`, `cuda` (the newest that the driver knows) and what of FACTS it
+    tells. Of a GPU that is divided (MIG), each of its instances in its place.
+    """
+    with nvml() as module:
+        if module is None:
+            return []
+        driver = asked(module, "nvmlSystemGetDriverVersion")
+        cuda = asked(module, "nvmlSystemGetCudaDriverVersion")
+        newest = f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None
+        return [
+            _described(module, index, each) | {"driver": driver, "cuda": newest}
+            for index in range(asked(module, "nvmlDeviceGetCount") or 0)
+            for each in _parts(module, index)
+        ]
+
+
+def given(known: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those of `known` that this process may use, in the order in which CUDA_VISIBLE_DEVICES names them.
+
+    By number, as NVML counts, or by the beginning of a UUID; a name that is none ends the list, as CUDA reads it.
+    """
+    wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if wanted is None:
+        return known
+    found: list[dict[str, Any]] = []
+    for name in map(str.strip, wanted.split(",")):
+        named = [
+            each
+            for each in known
+            if name and (str(each["index"]) == name or each["uuid"].startswith(name))
+        ]
+        if not named:
+            break
+        found += [each for each in named if each not in found]
+    return found
+
+
+def at_work(uuids: list[str]) -> list[int]:
+    """Processes that hold memory of these GPUs to compute, after what has just ended has had time to let go of it."""
+    deadline = time.monotonic() + SETTLED_SECONDS
+    with nvml() as module:
+        if module is None:
+            return []
+        handles = [asked(module, "nvmlDeviceGetHandleByUUID", name) for name in uuids]
+        while True:
+            pids = sorted(
+                {pid for handle in handles if handle is not None for pid in _pids(module, handle)}
+            )
+            if not pids or time.monotonic() > deadline:
+                return pids
+            time.sleep(POLL_SECONDS)
+
+
+def was_full(reason: str) -> bool:
+    """Whether what stopped a worker was that a GPU's memory was full."""
+    return any(words in reason.lower() for words in FULL)
+
+
+def driver_links(folder: Path) -> str:
+    """A folder with links to the driver's own libraries, where the user's LD_LIBRARY_PATH leads to them; '' where the
+    system finds them by itself.
+
+    Nothing else of that path reaches a worker: another CUDA would take the place of the environment's own.
+    """
+    for place in map(Path, filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep))):
+        if (place / "libcuda.so.1").exists():
+            folder.mkdir()
+            for library in sorted(place.glob("lib*.so*")):
+                if library.name.startswith(DRIVER):
+                    (folder / library.name).symlink_to(library.absolute())
+            return str(folder)
+    return ""
 
 
 class Watch:
-    """Reads the GPUs that a worker is shown, by number or UUID as in CUDA_VISIBLE_DEVICES.
+    """Reads the GPUs that a worker is shown, by UUID.
 
-    Nobody else may be at work on them (measure.placement), so that the memory that comes to be used is the worker's.
+    Nobody else may be at work on them (machine.placement), so that the memory that comes to be used is the worker's.
     Where NVML does not answer, or a GPU lacks a counter, what it would tell stays None.
     """
 
@@ -17,72 +153,162 @@ class Watch:
         self.handles: list[Any] = []
         try:
             pynvml.nvmlInit()
-            self.handles = [
-                pynvml.nvmlDeviceGetHandleByIndex(int(name))
-                if name.isdigit()
-                else pynvml.nvmlDeviceGetHandleByUUID(name)
-                for name in visible
-            ]
+            self.handles = [pynvml.nvmlDeviceGetHandleByUUID(name) for name in visible]
         except pynvml.NVMLError:
             pass
         self.sampling = False
-        self.used_before = self._sum(self._memory)
+        self.used_before = self._settled()
         self.used: int | None = None
         self.peak: int | None = None
         self.millijoules: list[int | None] = []
+        # Of readings while samples are taken: (seconds, milliwatts).
+        self.power: list[tuple[float, int]] = []
         self.shares: list[float] = []
         self.megahertz: list[int] = []
+        self.last: float | None = None
+        self.held_back = dict.fromkeys(HELD_BACK, 0.0)
 
     def begin(self) -> None:
         """Samples are taken from now on."""
-        self.sampling = True
-        self.millijoules.append(self._sum(self.nvml.nvmlDeviceGetTotalEnergyConsumption))
+        self.sampling, self.last = True, time.monotonic()
+        self.millijoules.append(self._sum("nvmlDeviceGetTotalEnergyConsumption"))
+        self._note_power()
 
     def end(self) -> None:
         """The last sample was taken."""
         self.sampling = False
-        self.millijoules.append(self._sum(self.nvml.nvmlDeviceGetTotalEnergyConsumption))
+        self.millijoules.append(self._sum("nvmlDeviceGetTotalEnergyConsumption"))
+        self._note_power()
 
     def look(self, pid: int) -> None:
-        """Notes memory, and while samples are taken utilisation and clocks; called every half second or so."""
-        self.used = used = self._sum(self._memory)
+        """Notes memory, and while samples are taken utilisation, clocks, power and what holds the clocks back; called
+        every half second or so.
+        """
+        self.used = used = self._sum("nvmlDeviceGetMemoryInfo", lambda found: found.used)
         if used is not None and self.used_before is not None:
             self.peak = max(self.peak or 0, used - self.used_before)
-        if self.sampling:
-            share = self._sum(lambda handle: self.nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
-            clock = self._sum(
-                lambda handle: self.nvml.nvmlDeviceGetClockInfo(handle, self.nvml.NVML_CLOCK_SM)
-            )
-            if share is not None:
-                self.shares.append(share / 100 / len(self.handles))
-            if clock is not None:
-                self.megahertz.append(clock // len(self.handles))
+        if not self.sampling:
+            return
+        share = self._sum("nvmlDeviceGetUtilizationRates", lambda found: found.gpu)
+        clock = self._sum("nvmlDeviceGetClockInfo", int, self.nvml.NVML_CLOCK_SM)
+        if share is not None:
+            self.shares.append(share / 100 / len(self.handles))
+        if clock is not None:
+            self.megahertz.append(clock // len(self.handles))
+        self._note_power()
+        self._note_clocks()
 
     def columns(self) -> dict[str, Any]:
-        """The shard's columns: most bytes used, mean share of the time in which a kernel ran, joules over the samples.
+        """The shard's columns: most bytes used, mean share of the time in which a kernel ran, joules over the samples,
+        seconds in which a GPU held its clock back.
 
         The share is NVML's: of its last sampling period of up to a second, whatever part of the GPU the kernel used.
         """
-        known = [value for value in self.millijoules if value is not None]
         return {
             "peak_device_memory_bytes": self.peak,
             "device_utilisation": sum(self.shares) / len(self.shares) if self.shares else None,
-            "energy_joules": (known[1] - known[0]) / 1000 if len(known) == 2 else None,
+            "energy_joules": self._joules()[0],
+            "throttled_seconds": max(self.held_back.values()) if self.handles else None,
         }
 
-    def clocks(self) -> dict[str, int] | None:
-        """Lowest and highest clock of the multiprocessors while samples were taken, in MHz, mean over the GPUs."""
-        return (
+    def facts(self) -> dict[str, Any]:
+        """What else a reader may ask of the GPUs.
+
+        Which they are; lowest and highest clock of the multiprocessors in MHz while samples were taken, mean over the
+        GPUs; by what their energy is known; seconds for which each of HELD_BACK held a clock back.
+        """
+        clocks = (
             {"least_mhz": min(self.megahertz), "most_mhz": max(self.megahertz)}
             if self.megahertz
-            else None
+            else {}
         )
+        uuids = [asked(self.nvml, "nvmlDeviceGetUUID", handle) for handle in self.handles]
+        return {
+            "uuids": uuids,
+            "energy_by": self._joules()[1],
+            "held_back": self.held_back,
+        } | clocks
 
-    def _memory(self, handle: Any) -> int:
-        return self.nvml.nvmlDeviceGetMemoryInfo(handle).used
+    def _joules(self) -> tuple[float | None, str]:
+        """Energy over the samples, and by what it is known: a counter of the GPU (Volta and newer), or its power, which
+        is taken to change evenly between two readings.
+        """
+        counted = [value for value in self.millijoules if value is not None]
+        if len(counted) == 2:
+            return (counted[1] - counted[0]) / 1000, "counter"
+        if len(self.power) < 2:
+            return None, ""
+        pairs = zip(self.power, self.power[1:], strict=False)
+        return sum((b - a) * (p + q) / 2e3 for (a, p), (b, q) in pairs), "power"
 
-    def _sum(self, read: Any) -> int | None:
-        try:
-            return sum(read(handle) for handle in self.handles) if self.handles else None
-        except self.nvml.NVMLError:
-            return None
+    def _note_power(self) -> None:
+        milliwatts = self._sum("nvmlDeviceGetPowerUsage")
+        if milliwatts is not None:
+            self.power.append((time.monotonic(), milliwatts))
+
+    def _note_clocks(self) -> None:
+        """Adds the time since the last look to what holds back the clock of any of the GPUs now."""
+        now = time.monotonic()
+        passed, self.last = now - (now if self.last is None else self.last), now
+        reasons = 0
+        for handle in self.handles:
+            seen = asked(self.nvml, "nvmlDeviceGetCurrentClocksEventReasons", handle)
+            # Its name before driver 535.
+            if seen is None:
+                seen = asked(self.nvml, "nvmlDeviceGetCurrentClocksThrottleReasons", handle)
+            reasons |= seen or 0
+        for why, names in HELD_BACK.items():
+            if any(reasons & getattr(self.nvml, name) for name in names):
+                self.held_back[why] += passed
+
+    def _settled(self) -> int | None:
+        """Bytes in use when they have stopped to change: what ended just now gives its memory back late."""
+        deadline = time.monotonic() + SETTLED_SECONDS
+        used = self._sum("nvmlDeviceGetMemoryInfo", lambda found: found.used)
+        while used is not None and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
+            before, used = used, self._sum("nvmlDeviceGetMemoryInfo", lambda found: found.used)
+            if used == before:
+                break
+        return used
+
+    def _sum(self, question: str, take: Any = int, *arguments: Any) -> int | None:
+        """The sum over the GPUs of what `take` finds in the answers; None where one of them has none."""
+        found = [asked(self.nvml, question, handle, *arguments) for handle in self.handles]
+        return None if not found or None in found else sum(map(take, found))
+
+
+def _parts(module: Any, index: int) -> list[Any]:
+    """The handle of a GPU, or those of the instances that it is divided into."""
+    handle = asked(module, "nvmlDeviceGetHandleByIndex", index)
+    if handle is None:
+        return []
+    if (asked(module, "nvmlDeviceGetMigMode", handle) or (0,))[0] != 1:
+        return [handle]
+    places = range(asked(module, "nvmlDeviceGetMaxMigDeviceCount", handle) or 0)
+    parts = [
+        asked(module, "nvmlDeviceGetMigDeviceHandleByIndex", handle, place) for place in places
+    ]
+    return [part for part in parts if part is not None]
+
+
+def _described(module: Any, index: int, handle: Any) -> dict[str, Any]:
+    memory = asked(module, "nvmlDeviceGetMemoryInfo", handle)
+    told = {name: asked(module, question, handle) for name, question in FACTS.items()}
+    most = asked(module, "nvmlDeviceGetMaxClockInfo", handle, module.NVML_CLOCK_SM)
+    return {
+        "index": index,
+        "uuid": asked(module, "nvmlDeviceGetUUID", handle) or "",
+        "model": asked(module, "nvmlDeviceGetName", handle) or "unknown",
+        "memory_bytes": memory.total if memory else None,
+        "most_mhz": most,
+    } | {name: value for name, value in told.items() if value is not None}
+
+
+def _pids(module: Any, handle: Any) -> list[int]:
+    # By the names of their versions: the one without raises another error where a driver lacks it, as before 510.
+    for version in ("v3", "v2"):
+        found = asked(module, f"nvmlDeviceGetComputeRunningProcesses_{version}", handle)
+        if found is not None:
+            return [process.pid for process in found]
+    return []

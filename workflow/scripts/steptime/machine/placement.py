@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from steptime import machine
-from steptime.machine import interference
+from steptime.machine import gpu, interference
 from steptime.plan import run
 
 MOST_FOREIGN_CPUS = 0.5
@@ -26,12 +26,16 @@ def entry(platform: str) -> dict[str, Any]:
 def refusal(platform: str) -> str | None:
     """Why this machine cannot measure the platform, as a sentence; None where it can.
 
-    In a SLURM job, which has its node to itself, nobody else may be at work either.
+    Nobody else may be at work on the GPUs that a cell would use, nor, in a SLURM job, which has its node to itself,
+    anywhere on it.
     """
     needs = entry(platform)
     lacks = lacking(needs)
     if not lacks and "SLURM_JOB_ID" in os.environ:
         lacks = disturbance(needs.get("cluster", {}).get("foreign_cpus", MOST_FOREIGN_CPUS))
+        lacks = lacks or at_work([each["uuid"] for each in machine.gpus()])
+    elif not lacks and needs.get("device") == "gpu":
+        lacks = at_work([each["uuid"] for each in fitting_gpus(needs)[: needs.get("devices", 1)]])
     if not lacks:
         return None
     return (
@@ -44,13 +48,13 @@ def lacking(needs: dict[str, Any]) -> str | None:
     if "cpu" in needs and not _has_words(model := machine.cpu()["model"], needs["cpu"]):
         return f"its processor is '{model}', and '{needs['cpu']}' is needed"
     if needs.get("device") == "gpu" or "gpu" in needs:
-        models = gpu_models()
-        fitting = [
-            model for model in models if "gpu" not in needs or _is_model(model, needs["gpu"])
-        ]
-        if len(fitting) < needs.get("devices", 1):
+        if len(fitting_gpus(needs)) < needs.get("devices", 1):
+            models = ", ".join(each["model"] for each in own_gpus()) or "none"
             wanted = f"{needs.get('devices', 1)} x {needs.get('gpu', 'a GPU')}"
-            return f"its GPUs are {', '.join(models) or 'none'}, and {wanted} is needed"
+            hidden = ", of those that CUDA_VISIBLE_DEVICES names" * (
+                len(own_gpus()) < len(machine.gpus())
+            )
+            return f"its GPUs are {models}{hidden}, and {wanted} is needed"
     cores = machine.usable_cpus()
     if cores < needs.get("cores", 1):
         return f"{cores} logical CPUs may be used, and {needs['cores']} are needed"
@@ -58,6 +62,11 @@ def lacking(needs: dict[str, Any]) -> str | None:
     if gib < needs.get("memory_gib", 0):
         return f"it has {gib:.1f} GiB of memory, and {needs['memory_gib']} are needed"
     return None
+
+
+def is_here(needs: dict[str, Any]) -> bool:
+    """Whether this very machine is a platform with this entry, and no cluster gives it."""
+    return "cluster" not in needs and lacking(needs) is None
 
 
 def disturbance(most_foreign_cpus: float) -> str | None:
@@ -70,8 +79,14 @@ def disturbance(most_foreign_cpus: float) -> str | None:
         return (
             f"others keep {foreign:.1f} of its CPUs busy, and a cell must have its node to itself"
         )
-    if busy := machine.busy_gpus():
-        return f"other programs are at work on its GPU {', '.join(map(str, busy))}"
+    return None
+
+
+def at_work(uuids: list[str]) -> str | None:
+    """Who else is at work on these GPUs right now; None where they are free."""
+    if others := gpu.at_work(uuids):
+        names = ", ".join(map(str, others))
+        return f"other programs are at work on its GPUs (process {names}), and a cell must have them to itself"
     return None
 
 
@@ -80,32 +95,38 @@ def name() -> str:
     return os.environ.get("SLURMD_NODENAME") or os.uname().nodename
 
 
-def gpu_models() -> list[str]:
-    """Model of every GPU that this machine or job has."""
+def own_gpus() -> list[dict[str, Any]]:
+    """The GPUs that this process or job may use."""
     if GPUS_BY_SLURM in os.environ:
         return _gpus_by_slurm(os.environ["SLURM_JOB_ID"])
-    return [gpu["model"] for gpu in machine.gpus()]
+    return gpu.given(machine.gpus())
 
 
-def visible_devices(count: int) -> dict[str, str]:
-    """The variables that show a worker the first `count` GPUs of those that this process may use.
+def fitting_gpus(needs: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those of them that are the model which a platform needs."""
+    return [
+        each for each in own_gpus() if "gpu" not in needs or _is_model(each["model"], needs["gpu"])
+    ]
 
-    In the order of their slots, as NVML counts; CUDA's own order begins with the fastest.
+
+def visible_devices(needs: dict[str, Any], count: int) -> dict[str, str]:
+    """The variables that show a worker the first `count` GPUs of those that fit its platform: by UUID, which names the
+    same one whatever the order and in whatever container, and an instance of a GPU that is divided.
     """
-    given = os.environ.get("CUDA_VISIBLE_DEVICES")
-    devices = given.split(",") if given else [str(number) for number in range(count)]
-    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(devices[:count])}
+    uuids = [each["uuid"] for each in fitting_gpus(needs)[:count]]
+    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(uuids)}
 
 
-def _gpus_by_slurm(job: str) -> list[str]:
-    """The types in GRES=gpu:k80:2(IDX:0-1) of the job's nodes."""
+def _gpus_by_slurm(job: str) -> list[dict[str, Any]]:
+    """Those of GRES=gpu:k80:2(IDX:0-1) of the job's nodes, by their type; their numbers stand in for UUIDs."""
     shown = subprocess.run(
         ["scontrol", "-d", "show", "job", job], capture_output=True, text=True, check=True
     ).stdout
     granted = [
         word.split("(")[0].split(":") for word in shown.split() if word.startswith("GRES=gpu:")
     ]
-    return [parts[1] for parts in granted for _ in range(int(parts[2]))]
+    models = [parts[1] for parts in granted for _ in range(int(parts[2]))]
+    return [{"model": model, "uuid": str(index)} for index, model in enumerate(models)]
 
 
 def _has_words(text: str, wanted: str) -> bool:

@@ -4,6 +4,7 @@ import copy
 import difflib
 import math
 import string
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,9 +73,14 @@ class Configuration:
         return entry | entry["differing"].get(environment, {})
 
 
-def load(root: Path, config: dict[str, Any]) -> Configuration:
+def load(
+    root: Path,
+    config: dict[str, Any],
+    is_present: Callable[[dict[str, Any]], bool] = lambda needs: False,
+) -> Configuration:
     """The configuration below `root`, with `config` as Snakemake has merged it from config.yaml and the command line.
 
+    `is_present` says of a platform's entry whether this run can measure it, for those that count only then.
     Raises ConfigurationError.
     """
     schemas = root / "config" / "schemas"
@@ -95,11 +101,6 @@ def load(root: Path, config: dict[str, Any]) -> Configuration:
             unknown("grid", config["grid"], known, "config/grids/, or the path of a .yaml file")
         )
     chosen_grid = read(path, schemas / "grid.yaml")
-    if chosen_grid["environments"] == "all":
-        every = content["frameworks"].values()
-        chosen_grid["environments"] = [
-            name for framework in every for name in framework["environments"]
-        ]
     data = config["data"]
     for name in data:
         if name not in content["datasets"]:
@@ -108,6 +109,7 @@ def load(root: Path, config: dict[str, Any]) -> Configuration:
             )
     named = {"grid_name": path.stem, "data": data, "popularity": _popularity(config)}
     loaded = Configuration(grid=chosen_grid, **named, **content)
+    _settle_platforms(loaded, is_present)
     for name, framework in loaded.frameworks.items():
         for environment in framework["differing"]:
             if environment not in framework["environments"]:
@@ -145,6 +147,35 @@ def _popularity(config: dict[str, Any]) -> str:
             "leave it out."
         )
     return str(Path(named).expanduser()) if named else ""
+
+
+def _settle_platforms(loaded: Configuration, is_present: Callable[[dict[str, Any]], bool]) -> None:
+    """Adds to the grid's platforms, in place, those of `platforms_if_present` that are. Environments for the kind of
+    device of the others alone are left out, and `all` are those of the kinds that are there.
+    """
+    grid, known = loaded.grid, loaded.platforms
+    optional = [name for name in grid["platforms_if_present"] if name not in grid["platforms"]]
+    for name in optional:
+        if name not in known:
+            raise ConfigurationError(
+                unknown("platform", name, list(known), "config/platforms.yaml")
+            )
+    takes_all = grid["environments"] == "all"
+    every = [name for each in loaded.frameworks.values() for name in each["environments"]]
+    wanted = every if takes_all else grid["environments"]
+    devices = {name: loaded.entry_of(name)["device"] for name in wanted}
+    grid["platforms"] = grid["platforms"] + [
+        name
+        for name in optional
+        if known[name]["device"] in devices.values() and is_present(known[name])
+    ]
+    there = {known[name]["device"] for name in grid["platforms"] if name in known}
+    absent = {known[name]["device"] for name in optional} - there
+    grid["environments"] = [
+        name
+        for name in wanted
+        if devices[name] not in absent and (devices[name] in there or not takes_all)
+    ]
 
 
 def _catalogue(root: Path) -> dict[str, Artefact]:

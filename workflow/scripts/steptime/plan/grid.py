@@ -34,6 +34,7 @@ def expand(configuration: Configuration, cores: int) -> Plan:
     Raises ConfigurationError for a name that is not in a catalogue and for a grid without a cell.
     """
     _check_names(configuration)
+    _check_devices(configuration)
     _check_sizes(configuration)
     _check_exchanges(configuration)
     cells: dict[str, Cell] = {}
@@ -86,7 +87,7 @@ def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) 
             counts = policy.threads[selection["threads"]]
         threads = _threads(configuration, platform, counts, cores, devices)
         for (network, dataset, one), count, runner, precision in product(
-            wanted, threads, runners, PRECISIONS
+            wanted, threads, runners[device], PRECISIONS
         ):
             environment, framework, mode = runner
             batch = _shared_batch(configuration, network, one, devices)
@@ -121,10 +122,11 @@ def _running_order(configuration: Configuration) -> Callable[[Cell], tuple[int |
         configuration.grid["platforms"],
         _networks(configuration),
     )
-    runners = [(environment, mode) for environment, _, mode in ways(configuration)]
+    known = ways(configuration)
 
     def place(cell: Cell) -> tuple[int | str, ...]:
-        runner = runners.index((cell.environment, cell.mode))
+        runners = known[cell.device]
+        runner = runners.index((cell.environment, cell.framework, cell.mode))
         return (
             tasks.index(cell.task),
             cell.repeat,
@@ -267,12 +269,13 @@ def _whole(configuration: Configuration, network: str) -> str:
     return entry["dataset"]
 
 
-def ways(configuration: Configuration) -> list[tuple[str, str, str]]:
-    """Every (environment, framework, mode) of the grid."""
-    found: list[tuple[str, str, str]] = []
+def ways(configuration: Configuration) -> dict[str, list[tuple[str, str, str]]]:
+    """Every (environment, framework, mode) of the grid, by the kind of device that it is for."""
+    found: dict[str, list[tuple[str, str, str]]] = {}
     for environment in configuration.grid["environments"]:
         framework = configuration.framework_of(environment)
-        able = configuration.entry_of(environment)["modes"]
+        entry = configuration.entry_of(environment)
+        able = entry["modes"]
         wanted = configuration.grid["modes"].get(framework, able[:1])
         # A mode that only other environments of the framework have is not asked of this one.
         entries = map(configuration.entry_of, configuration.frameworks[framework]["environments"])
@@ -289,7 +292,9 @@ def ways(configuration: Configuration) -> list[tuple[str, str, str]]:
                 f"{environment} has none of the modes that the grid wants of {framework} ({', '.join(wanted)}): add "
                 f"one of {', '.join(able)}, or take {environment} out of the grid."
             )
-        found.extend((environment, framework, mode) for mode in wanted if mode in able)
+        found.setdefault(entry["device"], []).extend(
+            (environment, framework, mode) for mode in wanted if mode in able
+        )
     return found
 
 
@@ -335,6 +340,44 @@ def _check_sizes(configuration: Configuration) -> None:
                 f"config/networks.yaml, {network}: the layers have {count:,} trainable parameters and 'parameters' "
                 f"says {promised:,}; mend whichever is wrong."
             )
+
+
+def _check_devices(configuration: Configuration) -> None:
+    """Every environment of the grid meets a platform of its kind of device, and every platform an environment."""
+    platforms = {
+        name: configuration.platforms[name]["device"] for name in configuration.grid["platforms"]
+    }
+    environments = {
+        name: configuration.entry_of(name)["device"] for name in configuration.grid["environments"]
+    }
+    for name, device in environments.items():
+        if device not in platforms.values():
+            raise ConfigurationError(
+                f"{name} computes on a {device.upper()}, and none of the grid's platforms is one "
+                f"({', '.join(platforms)}): {_advice('platform', configuration.platforms, device)} or take {name} "
+                "out of the grid."
+            )
+    known = {
+        name: configuration.entry_of(name)
+        for framework in configuration.frameworks.values()
+        for name in framework["environments"]
+    }
+    for name, device in platforms.items():
+        if device not in environments.values():
+            raise ConfigurationError(
+                f"The platform '{name}' computes on a {device.upper()}, and none of the grid's environments does "
+                f"({', '.join(environments) or 'none'}): {_advice('environment', known, device)} or take it out of "
+                "the grid."
+            )
+
+
+def _advice(kind: str, known: dict[str, dict[str, Any]], device: str) -> str:
+    fitting = [name for name, entry in known.items() if entry["device"] == device]
+    return (
+        f"add one that does, such as {fitting[0]},"
+        if fitting
+        else f"write such a{'n' * (kind[0] in 'aeiou')} {kind},"
+    )
 
 
 def _check_names(configuration: Configuration) -> None:

@@ -19,6 +19,7 @@ from rich.console import Console
 from steptime import machine, networks, project
 from steptime.cells.measure import fill
 from steptime.environments import every, interpreter, pins, prepare
+from steptime.machine import placement
 from steptime.networks.layers import LAYERS
 from steptime.plan import configuration
 from steptime.prove import network
@@ -50,6 +51,7 @@ def main() -> None:
         "adapter": options.adapter,
         "mode": options.mode or entry["modes"][0],
         "variables": entry.get("variables", {}),
+        "device": entry["device"],
         "worker_digest": "",
     }
     print(f"{options.adapter} in {environment}, {job['mode']}:")
@@ -119,11 +121,12 @@ def verdict(job: dict[str, Any], spec: dict[str, Any], log: Path) -> str:
 def time_tiny(job: dict[str, Any], log: Path) -> str:
     """What is wrong with timing a tiny network, "" where nothing is."""
     prefix = interpreter.prefix_of(job["environment"])
+    shown = placement.visible_devices({}, 1) if job["device"] == "gpu" else {}
     outcome = run_worker(
         prefix,
         network.worker_job(job, networks.tiny("dense")) | {"task": "step", "sampling": SAMPLING},
         machine.cpus_for(network.THREADS),
-        fill(job["variables"], network.THREADS, job["mode"], prefix),
+        fill(job["variables"], network.THREADS, job["mode"], prefix) | shown,
         LIMIT_SECONDS,
         LIMIT_BYTES,
         log,

@@ -21,11 +21,11 @@ from worker.tasks.proof import CALLS, RECOVERY_RATE
 
 # What float32 may do. `parameters` is ||w - w*|| / ||w*|| of a tensor after a step at the specification's
 # rate. `update` and `later_update` are ||w - w*|| / ||w* - w0||, which see the step itself however small it
-# is beside the weight.
+# is beside the weight. Products of TF32, with 10 bits, are off by 7e-4 of an update in an LSTM.
 TOLERANCES = {
     "loss": 1e-5,
     "cosine": 0.9999,
-    "update": 1e-3,
+    "update": 1e-4,
     "parameters": 1e-4,
     "later_loss": 1e-4,
     "later_update": 1e-2,

@@ -20,6 +20,7 @@ from steptime import machine, networks, project
 from steptime.atomic import atomic_write
 from steptime.cells.measure import MEMORY_SHARE, fill
 from steptime.environments import interpreter
+from steptime.machine import placement
 from steptime.plan import clock
 from steptime.prove import compare, golden, training
 from steptime.say import say
@@ -28,7 +29,6 @@ from worker.tasks.proof import BATCH
 
 # Theano compiles a narrow ResNet-50 for minutes where it has no cache and the machine is busy.
 LIMIT_SECONDS = 1800
-DEVICE = "cpu"
 # Samples of each of several ranks: batch normalisation takes their statistics, and needs several.
 LEAST_SHARE = 4
 THREADS = 1
@@ -70,7 +70,9 @@ def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> 
     """The verdict {status, reason, proof_id} and the numbers behind it."""
     prefix = interpreter.prefix_of(job["environment"])
     asked = worker_job(job, spec)
-    batch, ranks = asked["batch"], asked["ranks"]
+    batch, ranks, device = asked["batch"], asked["ranks"], asked["device"]
+    # Whichever GPU: each cell proves itself once more on its own.
+    shown = placement.visible_devices({}, ranks) if device == "gpu" else {}
     with tempfile.TemporaryDirectory() as folder:
         collected = Path(folder) / "collected.npz"
         outcome = run_worker(
@@ -82,7 +84,7 @@ def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> 
                 "output": str(collected),
             },
             machine.cpus_of_ranks(THREADS, ranks),
-            fill(job["variables"], THREADS, job["mode"], prefix),
+            fill(job["variables"], THREADS, job["mode"], prefix) | shown,
             LIMIT_SECONDS,
             int(machine.usable_bytes() * MEMORY_SHARE),
             log,
@@ -91,7 +93,7 @@ def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> 
             return {"status": outcome.status, "reason": outcome.reason}, {}
         measured = compare.read(collected)
     proof = compare.judge(spec, golden.expect(spec, batch, ranks), measured)
-    place = f"{ranks} x {DEVICE}, {asked['exchange']}" if ranks > 1 else DEVICE
+    place = f"{ranks} x {device}, {asked['exchange']}" if ranks > 1 else device
     known = compare.proof_id(spec, job["mode"], place, digest, job["worker_digest"], proof)
     status = "ok" if proof.passed else "not_equivalent"
     return {"status": status, "reason": proof.reason, "proof_id": known}, proof.details
@@ -107,7 +109,7 @@ def worker_job(job: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
         "precision": "float32",
         "batch": max(BATCH, LEAST_SHARE * ranks),
         "threads": THREADS,
-        "device": DEVICE,
+        "device": job.get("device", "cpu"),
         "rank": 0,
         "ranks": ranks,
         "exchange": job.get("exchange", ""),

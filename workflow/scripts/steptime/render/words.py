@@ -30,7 +30,8 @@ MARK_WORDS = {
     "idle threads": "used less CPU than it was given: under 0.7 effective threads for each one asked for",
     "disturbed": "measured while other programs, or other guests of the host, had CPU time, or the clock slowed down: "
     "`make again` measures such cells once more",
-    "throttled": "a CPU quota of a container or a batch system held it back while it was timed",
+    "throttled": "a CPU quota of a container or a batch system, or its GPU's power or heat, held it back while it was "
+    "timed",
     "without AVX": "the framework's own compiled code multiplies in 128-bit registers: it was built without AVX",
     "reference BLAS": "matrix products by the reference BLAS, which is made for no processor in particular",
     "proven narrow only": "held against the specification as a narrow network alone, not at the size that was timed",

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from steptime.machine import cgroups, interference, processes
+from steptime.machine import cgroups, gpu, interference, processes
 from steptime.machine.alone import alone
 from steptime.plain import plain
 from steptime.supervisor import ranks
@@ -27,9 +27,8 @@ POLL_SECONDS = 0.5
 LEAST_FREE_BYTES = 2**20
 WORKER = Path(__file__).resolve().parents[2] / "worker"
 # What a worker inherits. Thread knobs, Python's own variables and the like must come from the cell alone.
-# LD_LIBRARY_PATH of the user's shell would bring in another OpenMP; where drivers of GPUs lie, it is needed.
+# LD_LIBRARY_PATH of the user's shell would bring in another OpenMP or another CUDA.
 INHERITED = ("PATH", "USER", "LANG", "LC_ALL")
-INHERITED_WITH_GPUS = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
 # After its last word a worker ends by itself; what still holds its pipe then is not waited for.
 ENDING_SECONDS = 2.0
 MOST_PRINTED_BYTES = 2**30
@@ -131,7 +130,10 @@ def _run_worker(
     outcome = Outcome()
     with tempfile.TemporaryDirectory(prefix="steptime-", dir=_scratch_below()) as scratch:
         given = environment(
-            variables | own_folders(prefix, scratch) | _asked_of_the_kernel(),
+            variables
+            | own_folders(prefix, scratch)
+            | _asked_of_the_kernel()
+            | _libraries(variables, job["device"], scratch),
             job["device"],
             worker_path(scratch),
         )
@@ -165,6 +167,14 @@ def own_folders(prefix: Path, scratch: str) -> dict[str, str]:
     return {"HOME": str(home), "TMPDIR": scratch}
 
 
+def _libraries(variables: dict[str, str], device: str, scratch: str) -> dict[str, str]:
+    """Where a worker on a GPU finds libraries: those of its own variables, then the driver's."""
+    if device != "gpu":
+        return {}
+    places = (variables.get("LD_LIBRARY_PATH", ""), gpu.driver_links(Path(scratch) / "driver"))
+    return {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, places))}
+
+
 def _scratch_below() -> str:
     """Where a worker's own folder is made: it is on a path, and no path can hold the sign between its folders."""
     folder = tempfile.gettempdir()
@@ -185,8 +195,7 @@ def worker_path(scratch: str) -> str:
 
 def environment(variables: dict[str, str], device: str, path: str) -> dict[str, str]:
     """Environment variables of a worker: a few inherited ones, Python's isolation, its `path`, the cell's own."""
-    names = INHERITED + (INHERITED_WITH_GPUS if device == "gpu" else ())
-    inherited = {name: os.environ[name] for name in names if name in os.environ}
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     own = {
         "PYTHONPATH": path,
         "PYTHONNOUSERSITE": "1",

@@ -12,6 +12,9 @@ once when the packages of the environment stand, with the workflow's own Python,
     {"libmpi.so.12": "a stand-in for single processes"}: it is shown beside every number. Raises `InstallError` with
     one clause, without a full stop, that says why it cannot be done and what to do.
 
+A step may also offer `supply(prefix, wanted, run)`, which is called in place of the installers: it makes the
+environment of the pins `wanted` and returns its packages with their versions.
+
 The code of the step, and of the modules of this folder that it imports, belongs to the environment's digest.
 """
 
@@ -31,6 +34,11 @@ class InstallError(Exception):
 def step(name: str) -> Callable[..., dict[str, str]]:
     """The function `prepare` of a step."""
     return importlib.import_module(f"{__name__}.{name}").prepare
+
+
+def supplier(name: str) -> Callable[..., dict[str, str]] | None:
+    """The function `supply` of a step; None where installers are called, and for no step."""
+    return getattr(importlib.import_module(f"{__name__}.{name}"), "supply", None) if name else None
 
 
 def digest(name: str) -> str:

@@ -1,0 +1,71 @@
+"""Packages that a Python of this machine has already, in the versions of the file: nothing is downloaded.
+
+For machines without a network whose CUDA builds somebody else has installed. The environment is one of its own, with
+the workflow's settings and caches; it only looks into the folders of that Python's packages.
+"""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+from steptime.environments import interpreter, pins
+from steptime.environments.prepare import InstallError
+
+QUESTION = """
+import json, site, sys, sysconfig
+from importlib.metadata import distributions
+found = {each.metadata["Name"]: each.version for each in distributions() if each.metadata["Name"]}
+folders = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages()]
+print(json.dumps([found, list(dict.fromkeys(folders))]))
+"""
+
+
+def supply(
+    prefix: Path, wanted: pins.Pins, run: Callable[..., CompletedProcess[str]]
+) -> dict[str, str]:
+    """Makes the environment of the first Python that has everything; its packages with their versions.
+
+    Only those of the file, and NVIDIA's. Raises InstallError where there is none.
+    """
+    lacking = f"no Python {wanted.python} is on PATH"
+    for python in interpreter.candidates(wanted.python):
+        if not interpreter.version_of(python, wanted.python):
+            continue
+        installed, folders = _packages(python)
+        missing = [
+            f"{name} {version}"
+            for name, version in wanted.packages.items()
+            if installed.get(name, "").partition("+")[0] != version
+        ]
+        if missing:
+            lacking = f"a Python {wanted.python} of this machine lacks {', '.join(missing)}"
+            continue
+        done = run(python, "-m", "venv", "--without-pip", prefix)
+        if done.returncode:
+            raise InstallError(f"a virtual environment of Python {wanted.python} could not be made")
+        own = next((prefix / "lib").glob("python*/site-packages"))
+        # With the files of links that lie in those folders themselves.
+        lines = [f"import site; site.addsitedir({folder!r})\n" for folder in folders]
+        (own / "installed.pth").write_text("".join(lines))
+        return {
+            name: version
+            for name, version in installed.items()
+            if name in wanted.packages or name.startswith("nvidia-")
+        }
+    raise InstallError(f"its packages must have been installed here by somebody, and {lacking}")
+
+
+def prepare(prefix: Path, run: Callable[..., CompletedProcess[str]]) -> dict[str, str]:
+    """What a reader must know."""
+    return {"packages": "those that a Python of this machine had already"}
+
+
+def _packages(python: Path) -> tuple[dict[str, str], list[str]]:
+    """Versions by normalised name, and the folders that they lie in; {} of a Python that does not answer."""
+    done = subprocess.run([python, "-I", "-c", QUESTION], capture_output=True, text=True)
+    if done.returncode:
+        return {}, []
+    found, folders = json.loads(done.stdout)
+    return {pins.normalise(name): version for name, version in found.items()}, folders
