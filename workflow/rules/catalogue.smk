@@ -8,8 +8,7 @@ OPENED = {"table": "html", "figure": "svg"}
 
 # The proof of every network in every environment and mode, and number of devices, that the grid has cells of.
 PROVEN = dict.fromkeys(proof_name(cell.facts()) for cell in STEPS.values())
-# There is a peak for platforms whose cells run on CPUs.
-PEAKS = within_reach("peaks", (cell.platform for cell in STEPS.values() if cell.device == "cpu"))
+PEAKS = within_reach("peaks", (cell.platform for cell in STEPS.values()))
 TOPOLOGIES = within_reach("topology", (cell.platform for cell in STEPS.values()))
 # The searches for the largest mini-batch: the cell that each begins with, of the first repeat with the most threads.
 LARGEST = largest_searches()

@@ -1,12 +1,20 @@
 # What each platform's machine is, and what it reaches by itself.
 
 
+# A platform has a peak of its kind of device.
+ON_GPU = [name for name in ELSEWHERE if CONFIGURATION.platforms[name]["device"] == "gpu"]
+
+
 rule peak:
     """Measure what a platform's machine itself reaches at each thread count, alone on its host."""
     output:
         "results/peaks/{platform}.json",
     log:
         "logs/peaks/{platform}.log",
+    wildcard_constraints:
+        platform=choice(
+            name for name, reason in ELSEWHERE.items() if reason is None and name not in ON_GPU
+        ),
     conda:
         "../../envs/workflow.yaml"
     resources:
@@ -19,6 +27,36 @@ rule peak:
         code=digests.program_digest("steptime.machine.peak"),
     shell:
         '"$STEPTIME_LAUNCH" machine.peak --threads {params.threads} --output {output} 2>&1 | tee {log} >&2'
+
+
+rule gpu_peak:
+    """Measure what a platform's GPU itself reaches, with the libraries of the grid's environments, alone on its host."""
+    input:
+        [
+            ancient(f"results/environments/{name}.json")
+            for name in grid_environments()
+            if name in gpu_environments()
+        ],
+    output:
+        "results/peaks/{platform}.json",
+    log:
+        "logs/peaks/{platform}.log",
+    wildcard_constraints:
+        platform=choice(name for name in ON_GPU if ELSEWHERE[name] is None),
+    conda:
+        "../../envs/workflow.yaml"
+    resources:
+        **asked_of_slurm(),
+        host=100,
+    params:
+        environments=[name for name in grid_environments() if name in gpu_environments()],
+        threads=lambda wildcards: sorted(
+            {cell.threads for cell in STEPS.values() if cell.platform == wildcards.platform}
+        ),
+        code=digests.program_digest("steptime.machine.gpu_peak"),
+    shell:
+        '"$STEPTIME_LAUNCH" machine.gpu_peak --platform {wildcards.platform} --threads {params.threads}'
+        " --environments {params.environments} --output {output} 2>&1 | tee {log} >&2"
 
 
 rule topology:

@@ -118,19 +118,18 @@ def _peak_of(cell: dict[str, Any], peaks: dict[str, Any]) -> tuple[dict[str, Any
     """The peak that a cell is held against, or {} and why there is none."""
     platform = cell["platform"]
     if platform not in peaks:
-        return {}, f"no peak of {platform} is measured, which is done for CPUs only"
+        return {}, f"no peak of {platform} is measured"
     if cell["machine_id"] != peaks[platform]["machine_id"]:
         return {}, (
             f"the peak of {platform} is another machine's: on the one that measured the cells, run "
             f"`rm results/peaks/{platform}.json && snakemake steptime_efficiency`"
         )
     known = peaks[platform]["threads"].get(str(cell["threads"]))
-    return (
-        known or {},
-        ""
-        if known
-        else f"no peak of {platform} is measured for {plural(cell['threads'], 'thread')}",
-    )
+    if known:
+        return known, ""
+    if reason := peaks[platform].get("reason"):
+        return {}, f"the peak of {platform} is not known: {reason}"
+    return {}, f"no peak of {platform} is measured for {plural(cell['threads'], 'thread')}"
 
 
 def _peak_facts(peaks: dict[str, Any]) -> list[str]:

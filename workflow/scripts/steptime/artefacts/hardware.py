@@ -64,11 +64,16 @@ def build(
 
 def _performance(cells: pd.DataFrame, peak: dict[str, Any] | None) -> dict[str, Any]:
     """Operations per second: of the machine's own matrix product, or where none is measured, of the fastest cell."""
-    if peak:
+    if peak and peak["threads"]:
         threads, found = max(
             peak["threads"].items(), key=lambda entry: entry[1]["flops_per_second"]
         )
-        note = f"float32, the fastest matrix product with {plural(int(threads), 'thread')}"
+        by = (
+            f"of {found['blas']}"
+            if "transfers" in found
+            else f"with {plural(int(threads), 'thread')}"
+        )
+        note = f"float32, the fastest matrix product {by}"
         return _number(found["flops_per_second"] / 1e9, "GFLOP/s", note)
     speeds = (cells["flops_per_step"] / cells["seconds"]).dropna()
     if speeds.empty:

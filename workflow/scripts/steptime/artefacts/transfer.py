@@ -67,6 +67,7 @@ def build(
     places = {AS_PRINTED: given} | {
         platform: given | {"bandwidth": copied_per_second(peak) / GIGA}
         for platform, peak in peaks.items()
+        if peak["threads"]
     }
     raid = {"ssd": theirs["ssd"], "ssds": theirs["ssds"], "raid": theirs["ssd"] * theirs["ssds"]}
     values = {place: inputs | evaluate(**inputs) for place, inputs in places.items()}
@@ -94,11 +95,15 @@ def build(
 
 
 def copied_per_second(peak: dict[str, Any]) -> float:
-    """Bytes per second that a platform copies in memory, at the thread count that copies most.
+    """Bytes per second that a platform's host gives to its GPU, out of memory that is pinned; without a GPU, that it
+    copies in its own memory, at the thread count that copies most.
 
     STREAM's copy counts each byte twice, as it is read and as it is written (McCalpin 1995); a transfer moves it once.
     """
-    return max(known["streams"]["copy"] for known in peak["threads"].values()) / 2
+    found = peak["threads"].values()
+    if all("transfers" in known for known in found):
+        return max(known["transfers"]["to_device_pinned"] for known in found)
+    return max(known["streams"]["copy"] for known in found) / 2
 
 
 def _layout(data: pd.DataFrame, rows: pd.DataFrame, short: str) -> pd.DataFrame:
@@ -143,11 +148,12 @@ NOT_HERE = "it does not follow from the bandwidth that was measured"
 def _notes(peaks: dict[str, dict[str, Any]]) -> list[str]:
     if not peaks:
         return [
-            "No memory bandwidth is measured, since the grid has no platform that runs on a CPU."
+            "No memory bandwidth is measured, since the grid has no platform that times a step."
         ]
     return [
-        "Measured bandwidth: bytes copied within the machine's own memory, from the rule `peak`, in place of the bus "
-        "of the paper; all else is the paper's. It is the most that a device in the same memory could be given."
+        "Measured bandwidth, in place of the bus of the paper: of a GPU, bytes copied to it from pinned memory of the "
+        "host (rule `gpu_peak`); of CPUs, bytes copied within the machine's own memory (rule `peak`), the most that a "
+        "device in the same memory could be given. All else is the paper's."
     ]
 
 

@@ -1,0 +1,311 @@
+"""What a GPU itself can do: operations of matrix products, bytes of its memory, bytes between it and the host.
+
+    python -m steptime machine.gpu_peak --platform local-gpu --threads 2 --environments torch-2.13-cuda \
+        --output results/peaks/local-gpu.json
+
+The products are cuBLAS's: of float32 as it is, of float32 rounded to TF32, and of bfloat16, of the size in SIZES that
+goes fastest, on random numbers (zeros cost less power, and go faster). The bytes are those of copies within the GPU's
+memory, counted as read and as written, as STREAM does. Transfers are counted once, from and to memory of the host that
+is pinned, and that is not. All are timed by the GPU's own events. The libraries are those of one of the environments;
+no framework is imported.
+
+Where it cannot be measured, the file says why (`reason`) in place of numbers.
+"""
+
+import argparse
+import ctypes
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steptime import machine
+from steptime.atomic import atomic_write
+from steptime.environments import interpreter
+from steptime.machine import gpu, placement
+from steptime.machine.alone import alone
+from steptime.plan.digests import SCRIPTS
+from steptime.supervisor.supervise import environment
+
+SIZES = (2048, 4096, 8192)
+SECONDS = 0.3  # for each product and each copy
+DEVICE_BYTES = 2**30
+HOST_BYTES = 2**28
+# Of library_types.h and cublas_api.h: the type of the numbers, and what the products are computed with.
+PRODUCTS = {"float32": (0, 69), "tf32": (0, 77), "bfloat16": (14, 68)}
+FLOAT32, PLAIN, TRANSPOSED, DEFAULT = 0, 0, 1, -1
+TO_DEVICE, TO_HOST, WITHIN = 1, 2, 3
+FAILURES = {
+    2: "the GPU's memory is full",
+    35: "the driver is older than this version of CUDA",
+    100: "there is no GPU",
+    803: "the driver's parts are of two versions: restart the machine",
+}
+
+
+class CudaError(Exception):
+    """A call of CUDA's failed; the text is a clause that says why."""
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description="Measure the peak of a GPU.")
+    parser.add_argument("--platform", required=True)
+    parser.add_argument("--threads", required=True, type=int, nargs="+", help="of its cells")
+    parser.add_argument("--environments", required=True, nargs="+", help="with CUDA's libraries")
+    parser.add_argument("--output", type=Path, help="without it, one GPU is measured and printed")
+    options = parser.parse_args()
+    if options.output is None:
+        print(json.dumps(measure_here(find_libraries(options.environments))))
+        return
+    described = machine.describe()
+    found = measure(options.platform, options.environments)
+    content = {
+        "machine_id": machine.identify(described),
+        "cpu": described["cpu"],
+        "gpus": described["gpus"],
+        "reason": found.pop("reason", ""),
+        # A cell's threads are of the host, and change nothing of this.
+        "threads": dict.fromkeys(map(str, options.threads), found) if found else {},
+    }
+    with atomic_write(options.output) as file:
+        file.write(json.dumps(content, indent=1).encode() + b"\n")
+    if content["reason"]:
+        print(f"The peak of {options.platform} is not known: {content['reason']}.", file=sys.stderr)
+
+
+def measure(platform: str, environments: list[str]) -> dict[str, Any]:
+    """What `measure_here` returns in a process that sees the GPUs of a cell; {"reason"} where it fails."""
+    try:
+        libraries = find_libraries(environments)
+    except CudaError as error:
+        return {"reason": str(error)}
+    needs = placement.entry(platform)
+    shown = placement.visible_devices(needs, needs.get("devices", 1))
+    command = [sys.executable, "-m", "steptime", "machine.gpu_peak", "--platform", platform]
+    command += ["--threads", "1", "--environments", *environments]
+    with alone(), tempfile.TemporaryDirectory() as scratch:
+        places = [*dict.fromkeys(str(each.parent) for each in libraries.values())]
+        places += filter(None, [gpu.driver_links(Path(scratch) / "driver")])
+        done = subprocess.run(
+            command,
+            env=environment(shown | {"LD_LIBRARY_PATH": ":".join(places)}, "gpu", str(SCRIPTS)),
+            capture_output=True,
+            text=True,
+        )
+    try:
+        return json.loads(done.stdout)
+    except ValueError:
+        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        return {"reason": f"CUDA's libraries failed ({last[:200]})"}
+
+
+def find_libraries(environments: list[str]) -> dict[str, Path]:
+    """Paths of CUDA's run time and of cuBLAS, by their names, of the first environment that brings both."""
+    for name in environments:
+        packages = interpreter.folder(name).absolute() / "lib"
+        found = {
+            library: next(
+                iter(sorted(packages.glob(f"python*/site-packages/nvidia/**/{library}.so.*"))), None
+            )
+            for library in ("libcudart", "libcublasLt", "libcublas")
+        }
+        known = {library: path for library, path in found.items() if path is not None}
+        if len(known) == len(found):
+            return known
+    raise CudaError(
+        f"none of {', '.join(environments)} stands and has CUDA's libraries as packages"
+    )
+
+
+def measure_here(libraries: dict[str, Path]) -> dict[str, Any]:
+    """What the first GPU that this process sees reaches: `flops_per_second` of float32 and `bytes_per_second`, and what
+    each product, copy and transfer reached; {"reason"} where a call fails.
+
+    A type of numbers that the GPU or the library does not know is left out.
+    """
+    try:
+        cuda = Cuda(libraries)
+        products = {name: product_speeds(cuda, *how) for name, how in PRODUCTS.items()}
+        copied = 2 * copy_speed(cuda, WITHIN, "device")
+        transfers = {
+            f"{way}_{kind}": copy_speed(cuda, direction, kind)
+            for way, direction in (("to_device", TO_DEVICE), ("to_host", TO_HOST))
+            for kind in ("pinned", "pageable")
+        }
+        if cuda.count() > 1:
+            transfers["to_another_device"] = peer_speed(cuda)
+    except CudaError as error:
+        return {"reason": str(error)}
+    size = max(products["float32"], key=products["float32"].__getitem__)
+    version = ".".join(libraries["libcublas"].name.split(".so.")[1].split("."))
+    return {
+        "flops_per_second": products["float32"][size],
+        "product": size,
+        "products": products["float32"],
+        "precisions": {name: max(found.values()) for name, found in products.items() if found},
+        "blas": f"cuBLAS {version}",
+        "bytes_per_second": copied,
+        "stream": "copy",
+        "streams": {"copy": copied},
+        "transfers": transfers,
+        "disturbed": False,
+    }
+
+
+def product_speeds(cuda: "Cuda", kind: int, computed: int) -> dict[int, float]:
+    """Operations per second of products of square matrices of numbers of a `kind`, 2 size^3 each, by their size."""
+    found = {}
+    for size in SIZES:
+        width = 4 if kind == FLOAT32 else 2
+        random = np.random.default_rng(1).standard_normal((size, size), np.float32)
+        # The upper half of a float32 is a bfloat16.
+        values = random if width == 4 else random.view(np.uint16)[:, 1::2].copy()
+        with cuda.memory(values.nbytes) as one, cuda.memory(4 * size * size) as result:
+            cuda.copy(one, values.ctypes.data, values.nbytes, TO_DEVICE)
+            if not cuda.multiply(size, one, result, kind, computed):
+                return {}
+            work = partial(cuda.multiply, size, one, result, kind, computed)
+            seconds = shortest(cuda, work)
+        found[size] = 2 * size**3 / seconds
+    return found
+
+
+def copy_speed(cuda: "Cuda", direction: int, kind: str) -> float:
+    """Bytes per second of copies within the GPU, or between it and memory of the host of a kind."""
+    size = DEVICE_BYTES if direction == WITHIN else HOST_BYTES
+    other = {"device": cuda.memory, "pinned": cuda.pinned, "pageable": pageable}[kind]
+    with cuda.memory(size) as here, other(size) as there:
+        source, target = (there, here) if direction == TO_DEVICE else (here, there)
+        return size / shortest(cuda, partial(cuda.copy, target, source, size, direction))
+
+
+def peer_speed(cuda: "Cuda") -> float:
+    """Bytes per second from the first GPU to the second."""
+    with cuda.memory(HOST_BYTES) as here, cuda.memory(HOST_BYTES, device=1) as there:
+        return HOST_BYTES / shortest(cuda, partial(cuda.copy_to_peer, there, here, HOST_BYTES))
+
+
+def shortest(cuda: "Cuda", work: Callable[[], Any]) -> float:
+    """Seconds of the fastest of many times that `work` was done, of blocks that the GPU's events see."""
+    work()
+    once = cuda.seconds(work, 1)
+    times = max(1, int(SECONDS / 5 / max(once, 1e-7)))
+    return min(cuda.seconds(work, times) / times for _ in range(5))
+
+
+@contextmanager
+def pageable(size: int) -> Iterator[int]:
+    """Memory of the host as any program has it, written to once."""
+    values = np.ones(size, np.uint8)
+    yield values.ctypes.data
+
+
+class Cuda:
+    """The few calls of CUDA's that are needed, of libraries given by their paths. They raise CudaError."""
+
+    def __init__(self, libraries: dict[str, Path]) -> None:
+        try:
+            # cuBLAS asks for its other part by name.
+            ctypes.CDLL(str(libraries["libcublasLt"]), ctypes.RTLD_GLOBAL)
+            self.runtime = ctypes.CDLL(str(libraries["libcudart"]))
+            self.blas = ctypes.CDLL(str(libraries["libcublas"]))
+        except OSError as error:
+            raise CudaError(f"a library does not load ({error})") from error
+        self.count()
+        self.handle, self.begun, self.ended = (ctypes.c_void_p() for _ in range(3))
+        self._check(self.blas.cublasCreate_v2(ctypes.byref(self.handle)), "cublasCreate", {})
+        for event in (self.begun, self.ended):
+            self.call("cudaEventCreate", ctypes.byref(event))
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Calls a function of the run time."""
+        self._check(getattr(self.runtime, name)(*arguments), name, FAILURES)
+
+    def count(self) -> int:
+        """How many GPUs this process sees."""
+        number = ctypes.c_int()
+        self.call("cudaGetDeviceCount", ctypes.byref(number))
+        return number.value
+
+    @contextmanager
+    def memory(self, size: int, device: int = 0) -> Iterator[int]:
+        """Memory of a GPU, as its address."""
+        address = ctypes.c_void_p()
+        self.call("cudaSetDevice", device)
+        self.call("cudaMalloc", ctypes.byref(address), ctypes.c_size_t(size))
+        self.call("cudaSetDevice", 0)
+        try:
+            yield address.value or 0
+        finally:
+            self.call("cudaFree", address)
+
+    @contextmanager
+    def pinned(self, size: int) -> Iterator[int]:
+        """Memory of the host that stays where it is, as its address."""
+        address = ctypes.c_void_p()
+        self.call("cudaMallocHost", ctypes.byref(address), ctypes.c_size_t(size))
+        try:
+            yield address.value or 0
+        finally:
+            self.call("cudaFreeHost", address)
+
+    def copy(self, target: int, source: int, size: int, direction: int) -> None:
+        """Copies bytes; from and to pinned memory it may return before they are there."""
+        pointers = ctypes.c_void_p(target), ctypes.c_void_p(source), ctypes.c_size_t(size)
+        self.call("cudaMemcpyAsync", *pointers, direction, None)
+
+    def copy_to_peer(self, target: int, source: int, size: int) -> None:
+        """Copies bytes from the first GPU to the second."""
+        arguments = ctypes.c_void_p(target), 1, ctypes.c_void_p(source), 0, ctypes.c_size_t(size)
+        self.call("cudaMemcpyPeerAsync", *arguments, None)
+
+    def multiply(self, size: int, values: int, result: int, kind: int, computed: int) -> bool:
+        """A product of a square matrix with its transpose; False where this kind of numbers is not known."""
+        one, none = ctypes.c_float(1), ctypes.c_float(0)
+        matrix = ctypes.c_void_p(values), kind, size
+        code = self.blas.cublasGemmEx(
+            *(
+                self.handle,
+                PLAIN,
+                TRANSPOSED,
+                size,
+                size,
+                size,
+                ctypes.byref(one),
+                *matrix,
+                *matrix,
+            ),
+            *(ctypes.byref(none), ctypes.c_void_p(result), FLOAT32, size, computed, DEFAULT),
+        )
+        # CUBLAS_STATUS_INVALID_VALUE, _ARCH_MISMATCH, _NOT_SUPPORTED.
+        if code in (7, 8, 15):
+            return False
+        self._check(code, "cublasGemmEx", {})
+        return True
+
+    def seconds(self, work: Callable[[], Any], times: int) -> float:
+        """Seconds between two events of the GPU around so many times of `work`."""
+        self.call("cudaEventRecord", self.begun, None)
+        for _ in range(times):
+            work()
+        self.call("cudaEventRecord", self.ended, None)
+        self.call("cudaEventSynchronize", self.ended)
+        passed = ctypes.c_float()
+        self.call("cudaEventElapsedTime", ctypes.byref(passed), self.begun, self.ended)
+        return passed.value / 1000
+
+    def _check(self, code: int, name: str, known: dict[int, str]) -> None:
+        if code:
+            raise CudaError(known.get(code, f"{name} failed with code {code}"))
+
+
+if __name__ == "__main__":
+    main()
