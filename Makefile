@@ -9,7 +9,7 @@ NAME ?=
 PAPER ?=
 PYTHON ?=
 
-.PHONY: run test test-zoo docs paper report environments again adapter-check reference inspect pack merge compare watch bisect migrate clean help venv
+.PHONY: run test test-zoo docs paper report environments again adapter-check gpu-check reference inspect pack merge compare watch bisect migrate clean help venv
 
 quoted = '$(subst ','\'',$(1))'
 CHOSEN = $(if $(GRID),--config $(call quoted,grid=$(GRID)) --)
@@ -56,6 +56,9 @@ again: venv  ## measure once more the cells that were measured while something e
 adapter-check: venv  ## say what an adapter lacks and what it gets wrong: make adapter-check NAME=torch
 	@workflow/scripts/launch prove.adapter --adapter $(call quoted,$(or $(NAME),$(error Name an adapter: make adapter-check NAME=torch))) \
 		$(if $(ONLY),--environment $(call quoted,$(ONLY)))
+
+gpu-check: venv  ## on a machine with a GPU: run in ten minutes all that needs one, and say what failed
+	@workflow/scripts/launch gpu_check $(ONLY)
 
 reference: venv  ## write docs/reference/configuration.md anew from config/schemas/
 	@workflow/scripts/launch plan.reference > docs/reference/configuration.md

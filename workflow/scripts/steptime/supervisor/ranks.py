@@ -180,7 +180,7 @@ def _start(
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 pass_fds=[writing, *(end.fileno() for end in ends)],
-                env=variables,
+                env=variables | _own_gpu(number, job, variables),
                 start_new_session=True,
                 # `python -m` looks there first: nothing that lies in the user's folder may hide a package.
                 cwd=variables["PYTHONPATH"],
@@ -193,6 +193,13 @@ def _start(
             os.close(writing)
     os.set_blocking(reading, False)
     return Rank(number, process, cpus, os.fdopen(reading, "rb"), log)
+
+
+def _own_gpu(number: int, job: dict[str, Any], variables: dict[str, str]) -> dict[str, str]:
+    """Of several ranks on GPUs, each sees its own alone."""
+    if job["device"] != "gpu" or job.get("ranks", 1) == 1:
+        return {}
+    return {"CUDA_VISIBLE_DEVICES": variables["CUDA_VISIBLE_DEVICES"].split(",")[number]}
 
 
 def _why_not_started(error: Exception, cpus: list[int]) -> str:

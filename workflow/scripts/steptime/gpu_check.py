@@ -1,0 +1,304 @@
+"""Runs on a machine with a GPU what no GPU may have run before, and says in words what failed.
+
+    python -m steptime gpu_check [ENVIRONMENT ...]
+
+In under ten minutes: what NVML tells, the GPU that a cell would get, environments that stand or can be made of what
+the machine has, the proofs of narrow networks on the GPU, whether a proof sees TF32, a timed cell with all that is read
+beside it, another CUDA in the user's LD_LIBRARY_PATH, a full GPU, and the peak. It needs no network, no Snakemake and
+no framework but one. docs/gpu.md says what each line stands for. The exit status is 1 where something failed.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from steptime import machine, networks, project
+from steptime.cells.measure import fill
+from steptime.environments import build, interpreter
+from steptime.machine import gpu, gpu_peak, placement
+from steptime.prove import network
+from steptime.supervisor.supervise import Outcome, run_worker
+
+NO_GPU = "NVML sees no GPU on this machine, so there is nothing to check: run this where `nvidia-smi` lists one."
+BUDGET_SECONDS = 570.0
+LIMIT_SECONDS = 120.0
+PROVEN = ("fcn5", "alexnet", "resnet50", "lstm32")
+TIMED, BATCH = "fcn5", 64
+SAMPLING = {"budget_seconds": 5.0, "precision": 0.02, "least_samples": 10}
+# As much of the GPU as holds no network of the check.
+SCARCE = {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.002", "XLA_PYTHON_CLIENT_PREALLOCATE": "true"}
+# What NVIDIA's libraries and JAX take for leave to round to TF32.
+ROUNDED = {"NVIDIA_TF32_OVERRIDE": "1", "JAX_DEFAULT_MATMUL_PRECISION": "default"}
+
+
+class Failure(Exception):
+    """What a check found wrong, in words."""
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description="Check the parts that need a GPU.")
+    parser.add_argument(
+        "names", nargs="*", help="environments; none: each of a GPU that stands or can be had here"
+    )
+    options = parser.parse_args()
+    if not machine.gpus():
+        sys.exit(NO_GPU) if options.names else print(NO_GPU)
+        return
+    known = gpu_environments()
+    for name in options.names:
+        if name not in known:
+            sys.exit(
+                f"There is no environment '{name}' for GPUs in config/frameworks.yaml: known are {', '.join(known)}."
+            )
+    with tempfile.TemporaryDirectory() as folder:
+        failed = run_all(checks(options.names or list(known), known, Path(folder)))
+    if failed:
+        sys.exit(f"{failed} checks failed: what is printed above says of each what was expected.")
+    print("Nothing failed.")
+
+
+def run_all(todo: Iterator[tuple[str, Callable[[], str]]]) -> int:
+    """Runs checks one after another, prints a line of each, and returns how many failed."""
+    began, failed = time.monotonic(), 0
+    for title, check in todo:
+        if time.monotonic() - began > BUDGET_SECONDS:
+            print(f"left out   {title}: the ten minutes are over", flush=True)
+            continue
+        start = time.monotonic()
+        try:
+            state, said = "ok", check()
+        except Failure as failure:
+            state, said, failed = "FAILED", str(failure), failed + 1
+        # Whatever it is, the other checks tell more than a traceback alone.
+        except Exception as error:
+            state, said, failed = "FAILED", f"{type(error).__name__}: {error}", failed + 1
+        print(f"{state:10} {title} ({time.monotonic() - start:.1f} s): {said}", flush=True)
+    return failed
+
+
+def checks(
+    names: list[str], known: dict[str, dict[str, Any]], folder: Path
+) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Title and function of each check; those of an environment only where it stands in the end."""
+    yield "what NVML tells of the GPUs", nvml_answers
+    yield "the GPU that a cell gets", gpu_of_a_cell
+    standing: list[str] = []
+    for name in names:
+        yield f"environment {name}", partial(environment_stands, name, known[name], standing)
+    for name in standing:
+        own = (name, known[name], folder)
+        for each in PROVEN:
+            yield f"{name}: proof of {each}", partial(proof_passes, *own, each)
+        yield f"{name}: a proof that TF32 must not pass", partial(tf32_is_seen, *own)
+        yield f"{name}: a timed cell", partial(cell_is_timed, *own)
+        yield f"{name}: another CUDA beside it", partial(own_libraries, *own)
+        if known[name]["adapter"] == "jax":
+            yield f"{name}: a GPU that is full", partial(full_is_told, *own)
+    yield "peak of the GPU", partial(peak, standing)
+
+
+def gpu_environments() -> dict[str, dict[str, Any]]:
+    """The entries of environments for GPUs, with what each differs in."""
+    catalogue = yaml.safe_load(project.path("config/frameworks.yaml").read_text())
+    found = {
+        name: entry | entry.get("differing", {}).get(name, {})
+        for entry in catalogue.values()
+        for name in entry["environments"]
+    }
+    return {name: entry for name, entry in found.items() if entry.get("device") == "gpu"}
+
+
+def nvml_answers() -> str:
+    """Every question that is asked has an answer; those without one are told, and no failure."""
+    told = []
+    for each in machine.gpus():
+        missing = [name for name in gpu.FACTS if name not in each]
+        told.append(json.dumps(each) + (f" without {', '.join(missing)}" if missing else ""))
+        if not each["uuid"] or each["model"] == "unknown":
+            raise Failure(f"a GPU has no UUID or no name: {told[-1]}")
+    return "; ".join(told)
+
+
+def gpu_of_a_cell() -> str:
+    """It is one by UUID, and nobody else computes on it."""
+    shown = placement.visible_devices({}, 1)["CUDA_VISIBLE_DEVICES"]
+    if not shown:
+        raise Failure("no GPU of this machine may be used: CUDA_VISIBLE_DEVICES hides them")
+    if others := placement.at_work([shown]):
+        raise Failure(others)
+    return shown
+
+
+def environment_stands(name: str, entry: dict[str, Any], standing: list[str]) -> str:
+    """It stands, or can be made of packages that are here; what needs a network is left to `make environments`."""
+    there = (interpreter.folder(name) / build.STAMP).is_file()
+    if not there and entry.get("prepare") != "installed":
+        return f"not made, which is no fault: `make environments ONLY={name}` makes it where there is a network"
+    log = Path("logs/environments") / f"{name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("w") as printed:
+        spec = project.path(f"envs/{name}.yaml")
+        manifest = build.make(name, spec, entry.get("prepare", ""), printed)
+    if manifest["status"] != "ok":
+        return f"cannot be had here, which is no fault: {manifest['reason']}"
+    standing.append(name)
+    return ", ".join(
+        f"{package} {version}" for package, version in sorted(manifest["packages"].items())
+    )
+
+
+def job_of(name: str, entry: dict[str, Any], variables: dict[str, str]) -> dict[str, Any]:
+    """What a proof is made from, with these environment variables too."""
+    return {
+        "environment": name,
+        "adapter": entry["adapter"],
+        "mode": entry["modes"][0],
+        "device": "gpu",
+        "variables": entry.get("variables", {}) | variables,
+        "worker_digest": "",
+    }
+
+
+def specification(name: str, narrow: bool) -> dict[str, Any]:
+    """The specification of a network of the catalogue."""
+    catalogue = yaml.safe_load(project.path("config/networks.yaml").read_text())
+    return networks.specify(name, catalogue, narrow=narrow)
+
+
+def proof_passes(name: str, entry: dict[str, Any], folder: Path, wanted: str) -> str:
+    """The narrow network is the specified one on this GPU."""
+    found, details = network.prove(
+        job_of(name, entry, {}), specification(wanted, True), "", folder / "proof.log"
+    )
+    if found["status"] != "ok":
+        raise Failure(f"{found['status']}: {found['reason']}{_printed(folder / 'proof.log')}")
+    seen = {key: details[key] for key in ("loss_error", "worst_update", "later_loss_error")}
+    return ", ".join(f"{key} {value:.2g}" for key, value in seen.items())
+
+
+def tf32_is_seen(name: str, entry: dict[str, Any], folder: Path) -> str:
+    """Where the libraries are told to round to TF32, the proof of an LSTM is refused, or the GPU has no TF32."""
+    capability = machine.gpus()[0].get("compute_capability", [0])
+    found, details = network.prove(
+        job_of(name, entry, ROUNDED), specification("lstm32", True), "", folder / "tf32.log"
+    )
+    if found["status"] == "not_equivalent":
+        return f"refused: {found['reason']}"
+    if found["status"] != "ok":
+        raise Failure(f"{found['status']}: {found['reason']}")
+    update = f"the worst update is off by {details['worst_update']:.2g}"
+    if capability[0] < 8:
+        return f"this GPU is older than TF32; {update}"
+    return f"passed, as the adapter itself forbids TF32, or the libraries do not listen; {update}"
+
+
+def run_cell(
+    name: str,
+    entry: dict[str, Any],
+    folder: Path,
+    watches: Sequence[Any] = (),
+    variables: dict[str, str] | None = None,
+) -> Outcome:
+    """A cell of TIMED at BATCH on this GPU, without its reference."""
+    prefix, mode = interpreter.prefix_of(name), entry["modes"][0]
+    spec = specification(TIMED, False)
+    asked = network.worker_job(job_of(name, entry, {}), spec)
+    asked |= {"task": "step", "batch": BATCH, "sampling": SAMPLING, "threads": 2}
+    own = fill(entry.get("variables", {}) | (variables or {}), 2, mode, prefix)
+    shown = placement.visible_devices({}, 1)
+    return run_worker(
+        *(prefix, asked, machine.cpus_for(2), own | shown, LIMIT_SECONDS),
+        *(int(machine.usable_bytes() * 0.9), folder / "cell.log"),
+        watches=watches,
+    )
+
+
+def cell_is_timed(name: str, entry: dict[str, Any], folder: Path) -> str:
+    """Samples, and what is read beside them: none of it may be missing on a GPU of these years."""
+    watch = gpu.Watch(placement.visible_devices({}, 1)["CUDA_VISIBLE_DEVICES"].split(","))
+    outcome = run_cell(name, entry, folder, (watch,))
+    if outcome.status != "ok":
+        raise Failure(f"{outcome.status}: {outcome.reason}{_printed(folder / 'cell.log')}")
+    times = sorted(seconds for _, seconds in outcome.samples)
+    columns, facts = watch.columns(), watch.facts()
+    missing = [key for key, value in columns.items() if value is None]
+    if missing:
+        raise Failure(f"not read: {', '.join(missing)}; read: {json.dumps(columns | facts)}")
+    if not columns["device_utilisation"] or not columns["peak_device_memory_bytes"]:
+        raise Failure(f"the GPU seems not to have been used: {json.dumps(columns | facts)}")
+    done = outcome.events["done"]
+    return (
+        f"{TIMED}, mini-batch {BATCH}: median {times[len(times) // 2]:.3g} s, {times[0]:.3g} to {times[-1]:.3g} s, "
+        f"{len(times)} samples, late by {done['late_seconds']:.2g} s; {json.dumps(columns | facts)}; "
+        f"{json.dumps(outcome.events['ready']['settings'])}"
+    )
+
+
+def own_libraries(name: str, entry: dict[str, Any], folder: Path) -> str:
+    """Of a CUDA in the user's LD_LIBRARY_PATH, here of empty files, nothing is loaded."""
+    other = folder / f"other-{name}"
+    other.mkdir()
+    for number in range(8, 14):
+        for library in ("cublas", "cublasLt", "cudart", "cudnn"):
+            (other / f"lib{library}.so.{number}").touch()
+    before = os.environ.get("LD_LIBRARY_PATH")
+    os.environ["LD_LIBRARY_PATH"] = f"{other}:{before}" if before else str(other)
+    try:
+        outcome = run_cell(name, entry, folder)
+    finally:
+        if before is None:
+            del os.environ["LD_LIBRARY_PATH"]
+        else:
+            os.environ["LD_LIBRARY_PATH"] = before
+    if outcome.status != "ok":
+        raise Failure(f"{outcome.status}: {outcome.reason}")
+    taken = [path for path in outcome.libraries if "libcublas.so" in path or "libcudnn.so" in path]
+    strange = [path for path in taken if path.startswith(str(other))]
+    if strange:
+        raise Failure(f"loaded from there: {', '.join(strange)}")
+    return f"its own: {', '.join(taken) or 'none has cuBLAS or cuDNN in its name'}"
+
+
+def full_is_told(name: str, entry: dict[str, Any], folder: Path) -> str:
+    """A cell that has too little memory is `out_of_memory`, and the next one finds the GPU free."""
+    outcome = run_cell(name, entry, folder, variables=SCARCE)
+    status = outcome.status
+    if status == "crashed" and gpu.was_full(outcome.reason):
+        status = "out_of_memory"
+    if status != "out_of_memory":
+        raise Failure(f"it was {status} in place of out_of_memory: {outcome.reason}")
+    if others := placement.at_work([placement.visible_devices({}, 1)["CUDA_VISIBLE_DEVICES"]]):
+        raise Failure(f"the cell has ended, and {others}")
+    return outcome.reason
+
+
+def peak(standing: list[str]) -> str:
+    """Products, copies and transfers."""
+    if not standing:
+        raise Failure("no environment stands, so there is no cuBLAS to measure with")
+    found = gpu_peak.measure("local-gpu", standing)
+    if "reason" in found:
+        raise Failure(found["reason"])
+    return json.dumps(
+        {name: found[name] for name in ("precisions", "bytes_per_second", "transfers", "blas")}
+    )
+
+
+def _printed(log: Path) -> str:
+    """The last lines that a worker printed, to be sent along."""
+    lines = log.read_text(errors="replace").splitlines()[-5:] if log.is_file() else []
+    return "; it printed: " + " | ".join(lines) if lines else ""
+
+
+if __name__ == "__main__":
+    main()
