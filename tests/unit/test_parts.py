@@ -168,6 +168,19 @@ def test_products_are_divided_by_nn_of_the_same_cell_and_dashes_say_why(tmp_path
     assert set(drawn["threads"]) == {2}
 
 
+def test_a_ratio_of_repeats_is_that_of_processes_of_one_trial(tmp_path):
+    times = {"NN": (0.5, 1.0), "NT": (0.9, 2.2)}
+    cells = [
+        row(way, seconds, repeat=repeat)
+        for way, both in times.items()
+        for repeat, seconds in enumerate(both, 1)
+    ]
+    data, layout = products.table(inputs(tmp_path, *cells))
+    wanted = (0.9 / 0.5 * 2.2 / 1.0) ** 0.5
+    assert data.set_index("way")["value"]["NT"] == pytest.approx(wanted)
+    assert layout.iloc[0]["local-cpu, 1 thread", "NT ÷ NN"].text.startswith(f"{wanted:.2f} ±")
+
+
 def test_the_fastest_way_of_a_layer_is_bold(tmp_path):
     cells = [row("direct", 0.5, "conv1"), row("fft", 0.25, "conv1"), row("im2col", 0.125, "conv2")]
     made = inputs(tmp_path, *cells)

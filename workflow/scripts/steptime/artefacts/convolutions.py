@@ -42,7 +42,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     drawing, handles = parts.dots(
         drawn, WAYS, f"{inputs.entry['title']}: {place}", "time of one convolution (ms)", {}
     )
-    notes = [inputs.entry["caption"], *parts.not_timed(data), *facts(inputs.measured)]
+    notes = [inputs.entry["caption"], *parts.remarks(data), *facts(inputs.measured)]
     figures.notes_below(drawing, [*notes, raw_data(inputs.measured)], handles, 3)
     return drawn, drawing
 

@@ -21,6 +21,11 @@ ONE_SIZE = (
     "one mini-batch size was measured, and a line needs two: more under figure_batches of the grid"
 )
 FLAT = "memory does not grow between the sizes that were measured, so no line tells where it ends"
+# How many times the largest size that was measured a line is believed.
+FAR = 4
+TOO_FAR = (
+    f"the line reaches it above {FAR} times the sizes that were measured, where it is no evidence"
+)
 PANEL_INCHES = 2.7
 
 
@@ -54,7 +59,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             figures.key(row["framework_label"], **inputs.frameworks[row["framework"]].look)
             for row in names
         ]
-        notes = [*_notes(), *facts(inputs.measured), raw_data(inputs.measured)]
+        notes = [*_notes()[:1], *facts(inputs.measured), raw_data(inputs.measured)]
         figures.notes_below(drawing, notes, handles, 3)
     return drawn, drawing
 
@@ -108,8 +113,8 @@ def _notes() -> list[str]:
         "The most resident memory of the worker's process up to its last sample: arrays, workspaces, and the "
         "framework's own code, which no GPU holds. A framework's workspaces on a GPU are others.",
         "Largest mini-batch: where the straight line through the sizes that were measured reaches a limit. It was not "
-        "run. A search runs it: the supervisor ends each worker that passes the limit, and the largest that was held "
-        "is right to a sixteenth.",
+        "run; ≥ and < are sizes that were. A search runs it: the supervisor ends what passes the limit, and "
+        "the largest that was held is right to a sixteenth.",
     ]
 
 
@@ -143,13 +148,24 @@ def _entries(rows: pd.DataFrame, limits: dict[str, float]) -> list[Entry]:
     taken = ", ".join(significant(value / 2**30) for value in known["peak_memory_bytes"])
     found = [Entry(batches), Entry(taken, kind="ours") if taken else common.dash(line["no_line"])]
     if line["no_line"]:
-        return [*found, *[common.dash(line["no_line"])] * (2 + len(limits))]
-    fixed, sample = line["fixed_bytes"], line["sample_bytes"]
-    found += [Entry(_signed(fixed / 2**30)), Entry(significant(sample / 2**20))]
-    for gib in limits.values():
-        largest = int((gib * 2**30 - fixed) // sample)
-        found.append(Entry(f"{largest:,}") if largest > 0 else common.dash("not even one sample"))
-    return found
+        found += [common.dash(line["no_line"])] * 2
+    else:
+        fixed, sample = line["fixed_bytes"] / 2**30, line["sample_bytes"] / 2**20
+        found += [Entry(_signed(fixed)), Entry(significant(sample))]
+    return found + [_largest(known, line, gib) for gib in limits.values()]
+
+
+def _largest(known: pd.DataFrame, line: pd.Series, gib: float) -> Entry:
+    """The largest mini-batch by the line; without one, or too far away, what was measured on this side of it."""
+    if known.empty:
+        return common.dash(line["no_line"])
+    if not line["no_line"]:
+        largest = int((gib * 2**30 - line["fixed_bytes"]) // line["sample_bytes"])
+        if largest <= FAR * known["batch"].max():
+            return Entry(f"{largest:,}") if largest > 0 else common.dash("not even one sample")
+    held = known.loc[known["peak_memory_bytes"] <= gib * 2**30, "batch"]
+    text = f"≥ {held.max():,}" if len(held) else f"< {known['batch'].min():,}"
+    return Entry(text, ((line["no_line"] or TOO_FAR).rstrip("."),))
 
 
 def _runner(row: Any) -> tuple[Any, ...]:

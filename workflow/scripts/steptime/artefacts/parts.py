@@ -106,7 +106,8 @@ def ratio(row: dict[str, Any] | None, base: dict[str, Any] | None) -> tuple[floa
     if known is None:
         value = row["seconds"] / base["seconds"]
         return value, f"{value:.2f}"
-    return known[0], f"{known[0]:.2f} {spread(*known)}"
+    value, low, high = known.interval
+    return value, f"{value:.2f} {spread(value, low, high)}"
 
 
 def milliseconds(row: dict[str, Any]) -> str:
@@ -122,9 +123,16 @@ def off_by(data: pd.DataFrame) -> str:
     )
 
 
-def not_timed(drawn: pd.DataFrame) -> list[str]:
-    """A sentence for each reason for which something is not drawn."""
+def remarks(drawn: pd.DataFrame) -> list[str]:
+    """A sentence for each reason for which something is not drawn, and for each mark of what is."""
     notes = []
+    for mark in dict.fromkeys(
+        mark for marks in drawn["marks"] for mark in marks.split(", ") if mark
+    ):
+        rows = drawn[drawn["marks"].str.contains(mark, regex=False)]
+        names = ", ".join(dict.fromkeys(rows["framework_label"]))
+        share = f"{len(rows)} of {int((drawn['repeats'] > 0).sum())}"
+        notes.append(f"Marked: {share} operations, of {names} ({MARK_WORDS[mark]}).")
     lacking = drawn[drawn["repeats"] == 0]
     for reason, rows in lacking.groupby("lacking", sort=False):
         ways = dict.fromkeys(

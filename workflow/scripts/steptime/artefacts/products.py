@@ -54,7 +54,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         "time, divided by that of NN or of one call",
         {1: "", printed: f"{printed}: the paper, GPU"},
     )
-    notes = [inputs.entry["caption"], *parts.not_timed(data), *facts(inputs.measured)]
+    notes = [inputs.entry["caption"], *parts.remarks(data), *facts(inputs.measured)]
     figures.notes_below(drawing, [*notes, raw_data(inputs.measured)], handles, 1)
     return drawn, drawing
 
