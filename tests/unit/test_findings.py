@@ -442,3 +442,13 @@ def test_several_devices_answer_the_claims_that_speak_of_them_and_no_other(tmp_p
     two_alone = [cell("torch", "fcn5", threads, 1.0 / threads, **two) for threads in (1, 4)]
     found = checked(measured=[measured(tmp_path / "two.parquet", *two_alone)], only="wuensche2018")
     assert found.loc["threads-gain-to-cores", "ours_verdict"] == UNKNOWN
+
+
+def test_a_time_of_one_version_is_never_divided_by_that_of_another(tmp_path):
+    old = {"environment": "torch7-7.0", "mode": "eager", "batch": 64}
+    cells = [cell("torch7", "fcn5", 1, 4.0, **old)]
+    cells += [cell("torch", "fcn5", threads, 1.0 / threads, batch=64) for threads in (1, 2)]
+    found = checked(measured=[measured(tmp_path / "merged.parquet", *cells)], only="wuensche2018")
+    claim = found.loc["threads-gain-to-cores"]
+    assert (claim["ours_verdict"], claim["today_verdict"]) == (UNKNOWN, HOLDS)
+    assert claim["today_most"] == 2

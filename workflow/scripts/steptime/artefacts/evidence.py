@@ -161,8 +161,8 @@ def our_times(
     """What was measured of a paper's networks and frameworks, and of what it timed: TIMES, environment, mode, VALUES.
 
     `cells` is what `measured_times` gives. The environment and mode nearest to the paper's version stands for its
-    framework (`nearest` of its catalogue), of others the fastest; with `today`, the fastest of those that are not
-    nearest, where there is one.
+    framework (`nearest` of its catalogue) in every place, where it has any time; or else the fastest of the others in
+    each place. With `today`, these others come first.
     """
     lineages = {
         runner: name
@@ -182,10 +182,15 @@ def our_times(
     ]
     near = times["runner"].map(ranks)
     times = times.assign(
-        framework=named, rank=near.notna().astype(int) if today else near.fillna(len(cells))
+        framework=named, rank=near.notna().astype(int) if today else near.fillna(len(ranks))
     )
     known = {frameworks[name].lineage for name in paper.frameworks}
     times = times[times["framework"].isin(known)]
+    # One stands for a framework everywhere: a time of one version is never divided by that of another.
+    chosen = times["framework"].map(
+        times[times["seconds"].notna()].groupby("framework")["rank"].min()
+    )
+    times = times[chosen.isna() | (times["rank"] == chosen)]
     times = times.sort_values(["rank", "seconds"], kind="stable").drop_duplicates(
         [*PLACE, "device", "devices"]
     )

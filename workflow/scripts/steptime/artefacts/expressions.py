@@ -290,12 +290,12 @@ def _over(numbers: pd.Series, over: str | list[str], how: str) -> Number:
 
 
 def least(scope: Scope, numbers: pd.Series, over: str | list[str] = "") -> Number:
-    """The smallest of all numbers, or of those that differ in `over` alone; over frameworks, of two at least."""
+    """The smallest of all numbers, or of those that differ in `over` alone; of two frameworks or networks at least."""
     return _over(_of_several(numbers, over), over, "min")
 
 
 def most(scope: Scope, numbers: pd.Series, over: str | list[str] = "") -> Number:
-    """The largest of all numbers, or of those that differ in `over` alone; over frameworks, of two at least."""
+    """The largest of all numbers, or of those that differ in `over` alone; of two frameworks or networks at least."""
     return _over(_of_several(numbers, over), over, "max")
 
 
@@ -305,18 +305,16 @@ def larger(scope: Scope, first: Number, second: Number) -> Number:
 
 
 def _of_several(numbers: pd.Series, over: str | list[str]) -> pd.Series:
-    """Numbers of which two frameworks at least have one, where frameworks are compared."""
-    if "framework" not in _list(over):
-        return numbers
-    levels = [name for name in numbers.index.names if name not in _list(over)]
-    frameworks = numbers.index.to_frame()["framework"]
-    counts = (
-        frameworks.groupby(level=levels).transform("nunique") if levels else frameworks.nunique()
-    )
-    found = numbers[counts > 1] if levels else numbers if counts > 1 else numbers.iloc[:0]
-    if found.empty:
-        raise NothingThereError("only one framework has times there")
-    return found
+    """Numbers of places with two frameworks or networks at least, where these are compared."""
+    dropped = _list(over)
+    levels = [name for name in numbers.index.names if name not in dropped]
+    for compared in {"framework", "network"} & {*dropped} & {*numbers.index.names}:
+        names = numbers.index.to_frame()[compared]
+        counts = names.groupby(level=levels).transform("nunique") if levels else names.nunique()
+        numbers = numbers[counts > 1] if levels else numbers if counts > 1 else numbers.iloc[:0]
+        if numbers.empty:
+            raise NothingThereError(f"only one {compared} has times there")
+    return numbers
 
 
 def mean(scope: Scope, numbers: pd.Series, over: str | list[str] = "") -> Number:
