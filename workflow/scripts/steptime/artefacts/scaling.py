@@ -11,13 +11,11 @@ from steptime.merge.measured import Measured
 from steptime.plan.cell import without
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
-from steptime.render.words import facts, raw_data, significant
+from steptime.render.words import facts, plural, raw_data, significant
 
 COLUMNS = ["source", "framework", "label", "network", "platform", "devices", "relative_time"]
 ALIKE = without("devices", "exchange")
-NOT_HERE = (
-    "Here no cell with more than one device is measured, so no line of ours stands beside theirs."
-)
+NOT_HERE = "Here no cell on several devices is measured: `devices` of a grid asks for such."
 GREY = "#6A6A6A"
 
 
@@ -48,7 +46,7 @@ def build(
         axes.set_xlim(0.9, most * 1.9)
         axes.set_xlabel("devices")
         axes.set_ylabel("time per mini-batch (1 on one device)")
-        axes.set_ylim(0, 1.12)
+        axes.set_ylim(0, 1.12 * max(1.0, data["relative_time"].max()))
         axes.plot([1, most], [1, 1 / most], color=GREY, linestyle=":", zorder=2)
         _name(axes, most, 1 / most, "as many times faster as there are devices", GREY)
         _lines(axes, data, frameworks)
@@ -58,7 +56,11 @@ def build(
         ]
         ours = data["source"] == "ours"
         notes += (
-            ["Outlined, dashed: measured here.", *facts(measured), raw_data(measured)]
+            [
+                "Outlined, dashed: measured here; the threads are those of each device.",
+                *facts(measured),
+                raw_data(measured),
+            ]
             if ours.any()
             else [NOT_HERE]
         )
@@ -89,7 +91,8 @@ def _ours(measured: Measured, frameworks: Frameworks) -> list[dict[str, Any]]:
                 {
                     "source": "ours",
                     "framework": row["framework"],
-                    "label": f"{frameworks[row['framework']].label}, {row['network']}, {row['platform']}",
+                    "label": f"{frameworks[row['framework']].label}, {row['network']}, {row['platform']}, "
+                    + plural(row["threads"], "thread"),
                     "network": row["network"],
                     "platform": row["platform"],
                     "devices": row["devices"],
@@ -119,7 +122,7 @@ def _lines(axes: Axes, data: pd.DataFrame, frameworks: Frameworks) -> None:
             axes,
             data["devices"].max(),
             height,
-            f"{' and '.join(labels)}: −{significant(100 * (1 - height), 2)} %",
+            f"{' and '.join(labels)}: {'+' if height > 1 else '−'}{significant(100 * abs(height - 1), 2)} %",
         )
 
 

@@ -52,7 +52,8 @@ class Measured:
     def timed_region(self) -> str:
         """The timed region in words, or '' where nothing was timed."""
         regions = self.cells.loc[self.cells["status"] == "ok", "timed_region"].dropna()
-        return region_text(regions.iloc[0]) if len(regions) else ""
+        # That of several devices has their exchange besides.
+        return region_text(max(regions, key=len)) if len(regions) else ""
 
     @property
     def dates(self) -> str:

@@ -272,7 +272,15 @@ def _check_steps(spec, expected, measured, details):
         )
         when = "one step" if step == 1 else f"step {step}"
         when = f"one step and then a call of {steps} steps" if steps > 1 else when
-        if strict[moved] > TOLERANCES["later_update"]:
+        beyond = strict[moved] > TOLERANCES["later_update"]
+        if beyond and expected.shares > 1:
+            # Statistics of few samples turn more signs than those of a whole mini-batch.
+            noise = _noise(spec, expected, calls, len(errors), wanted, before)
+            details[f"after{step}_noise"] = noise
+            if strict[moved] <= golden.NOISE_SHARE * noise:
+                errors[step] = 0.0
+                continue
+        if beyond:
             return f"{moved} is wrong after {when}: off by {strict[moved]:.2g} of the way it should have gone"
         if near[worst] > TOLERANCES["parameters"]:
             return f"{worst} is wrong after {when}: off by {near[worst]:.2g} of its size"
@@ -284,6 +292,21 @@ def _check_steps(spec, expected, measured, details):
     if not last < first:
         return f"the loss does not fall: {first:.6g} in the first step, {last:.6g} in step {sum(CALLS)}"
     return None
+
+
+def _noise(spec, expected, calls, number, wanted, before):
+    """How far rounding to some bits less than float32 takes the step at the end of a call, as a share of the step."""
+    made = golden.follow(
+        *(spec, expected.start, calls, expected.batch, expected.shares), golden.coarse
+    )
+    rough = next(now for at, (_, now) in enumerate(made) if at == number)
+    return max(
+        float(
+            np.linalg.norm(rough.updated[name] - wanted.updated[name])
+            / np.linalg.norm(wanted.updated[name] - before[name])
+        )
+        for name in _driven(expected)
+    )
 
 
 CHECKS = {

@@ -18,6 +18,12 @@ from worker import data
 from worker.specification import at_rate
 from worker.tasks.proof import BATCH, CALLS, RECOVERY_RATE
 
+# Noise may turn a sign in front of a ReLU, or make another value of a window the largest, and what follows differs by
+# more than any rounding. So a limit is no less than so many times what a significand of BITS does to the step: sums of
+# float32 err by some of its last three bits.
+BITS = 21
+NOISE_SHARE = 8.0
+
 
 @dataclass(frozen=True)
 class Golden:
@@ -49,7 +55,12 @@ def expect(spec: dict, batch: int = BATCH, shares: int = 1) -> Expected:
 
 
 def follow(
-    spec: dict, weights: Arrays, calls: list[Arrays], batch: int = BATCH, shares: int = 1
+    spec: dict,
+    weights: Arrays,
+    calls: list[Arrays],
+    batch: int = BATCH,
+    shares: int = 1,
+    rounded: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Iterator[tuple[Arrays, Golden]]:
     """For each of `CALLS`: the weights before it, and its last step at the specification's rate.
 
@@ -63,7 +74,7 @@ def follow(
     for steps, reached in zip(CALLS, calls, strict=True):
         before = weights
         for _ in range(steps):
-            now = train_step(spec, weights, inputs, labels, state, shares)
+            now = train_step(spec, weights, inputs, labels, state, shares, rounded)
             weights = now.updated
         yield before, now
         weights = reached
@@ -76,6 +87,7 @@ def train_step(
     labels: np.ndarray,
     state: optimisers.State | None = None,
     shares: int = 1,
+    rounded: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Golden:
     """Forward, loss, backward and one update of the specification's optimiser.
 
@@ -83,17 +95,17 @@ def train_step(
     returned in float64. `state` is what the optimiser carries from step to step.
 
     Of several `shares` of the mini-batch, which are equal, the losses and gradients are averaged: as of the whole, but
-    that batch normalisation takes the statistics of each share.
+    that batch normalisation takes the statistics of each share. `rounded` is what becomes of each output of a layer.
     """
     weights = {name: np.asarray(values, np.float64) for name, values in weights.items()}
     losses, of_shares = [], []
     for own_inputs, own_labels in zip(
         np.split(inputs, shares), np.split(labels, shares), strict=True
     ):
-        logits, tape = forward(spec, weights, own_inputs)
+        logits, tape = forward(spec, weights, own_inputs, rounded or exact)
         loss, flowing = loss_of(spec)(logits, own_labels)
         losses.append(loss)
-        of_shares.append(backward(spec, tape, flowing))
+        of_shares.append(backward(spec, tape, flowing, rounded or exact))
     loss = float(np.mean(losses))
     gradients = {name: np.mean([each[name] for each in of_shares], axis=0) for name in of_shares[0]}
     updated = optimisers.update(
@@ -105,6 +117,12 @@ def train_step(
 def exact(values: np.ndarray) -> np.ndarray:
     """What a layer gives, as it is."""
     return values
+
+
+def coarse(values: np.ndarray) -> np.ndarray:
+    """Rounded to BITS (Dekker 1971, "A floating-point technique for extending the available precision")."""
+    high = np.asarray(values) * (2.0 ** (53 - BITS) + 1)
+    return high - (high - values)
 
 
 def forward(

@@ -29,8 +29,6 @@ from worker.tasks.proof import BATCH
 
 # Theano compiles a narrow ResNet-50 for minutes where it has no cache and the machine is busy.
 LIMIT_SECONDS = 1800
-# Samples of each of several ranks: batch normalisation takes their statistics, and needs several.
-LEAST_SHARE = 4
 THREADS = 1
 
 
@@ -107,7 +105,8 @@ def worker_job(job: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
         "spec": spec,
         "mode": job["mode"],
         "precision": "float32",
-        "batch": max(BATCH, LEAST_SHARE * ranks),
+        # Each rank has as many samples as one alone: batch normalisation takes the statistics of each share.
+        "batch": BATCH * ranks,
         "threads": THREADS,
         "device": job.get("device", "cpu"),
         "rank": 0,

@@ -23,6 +23,7 @@ from steptime import networks, project
 from steptime.atomic import atomic_write
 from steptime.networks import optimisers
 from steptime.prove import golden
+from steptime.prove.golden import NOISE_SHARE, coarse
 from steptime.say import say
 from worker import data, sketch
 from worker.specification import at_rate, without_dropout
@@ -36,11 +37,6 @@ MOST_RATE = 2.0**20
 MOST_LOSS = 50.0
 # Right frameworks stay below 2e-6 of a gradient's length; one layer in TF32 is above 2e-4 (benchmarks/full_size).
 CHANGE = 3e-5
-# Noise may turn a sign in front of a ReLU, or make another value of a window the largest, and what follows differs by
-# more than any rounding. So a limit is no less than so many times what a significand of BITS does to the step: sums of
-# float32 err by some of its last three bits.
-BITS = 21
-NOISE_SHARE = 8.0
 
 Arrays = dict[str, Any]
 
@@ -121,7 +117,7 @@ def compute(spec: dict[str, Any], batch: int) -> Arrays:
     next_loss = _loss_after(still, start, gradients, rate, inputs, labels)
     losses = [loss, *_later(still, start, gradients, inputs, labels)]
     del gradients
-    rough, gradients = _step(still, start, inputs, labels, _coarse)
+    rough, gradients = _step(still, start, inputs, labels, coarse)
     spreads = [NOISE_SHARE * abs(rough - loss)]
     own_rate = spec["optimiser"]["learning_rate"]
     if spec["optimiser"]["name"] == "sgd":
@@ -196,12 +192,6 @@ def _sketches(gradients):
     return [
         sketch.take(name, values.shape, sketch.pieces(values)) for name, values in gradients.items()
     ]
-
-
-def _coarse(values):
-    """Rounded to BITS (Dekker 1971, "A floating-point technique for extending the available precision")."""
-    high = np.asarray(values) * (2.0 ** (53 - BITS) + 1)
-    return high - (high - values)
 
 
 def _narrowed(**content: np.ndarray) -> Arrays:
