@@ -1,17 +1,20 @@
 """A watch: what its looks cost, and the folder in which a candidate becomes an environment."""
 
+import argparse
 import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 
-from steptime.compare import looks
+from steptime.compare import bisect, looks
 from steptime.compare.candidate import Folder
 from steptime.compare.sides import CompareError
 from steptime.compare.verdicts import EQUAL, FASTER, SLOWER
 from steptime.environments import pins
+from steptime.merge.intervals import Ratio
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -59,7 +62,8 @@ def test_a_version_a_wheel_and_a_file_become_an_environment_beside_the_base(fold
     assert pinned(folder, first)[1]["torch"] == "2.14.0.dev1+mine"
     assert folder.variables["UV_FIND_LINKS"] == str(tmp_path)
     assert folder.add("torch-2.13", "torch-1.4") == "torch-1.4"
-    again = folder.add("torch-2.13", "torch-2.13")
+    # The same command goes on where it was.
+    again = Folder(folder.root).add("torch-2.13", "torch-2.13")
     assert pinned(folder, again)[1]["torch"] == "2.13.0"
 
 
@@ -73,3 +77,44 @@ def test_a_version_a_wheel_and_a_file_become_an_environment_beside_the_base(fold
 def test_what_is_no_candidate_is_refused(folder, base, candidate, words):
     with pytest.raises(CompareError, match=words):
         folder.add(base, candidate)
+
+
+class Held:
+    """Stands in for a watch: the release 2.3.0 and those after it are a quarter slower, and 2.2.0 cannot be made."""
+
+    releases = ("2.0.0", "2.1.0", "2.2.0", "2.3.0", "2.4.0", "2.5.0")
+
+    def __init__(self, folder, base, candidate, options):
+        self.release = candidate.rpartition("-")[2]
+
+    def measure(self):
+        pass
+
+    def tell(self):
+        return 1 if self.release >= "2.3.0" else 0
+
+    def table(self):
+        log = 0.22 if self.release >= "2.3.0" else 0.01
+        known = None if self.release == "2.2.0" else Ratio(log, 0.01, 10)
+        return pd.DataFrame({"known": [known]})
+
+
+@pytest.mark.parametrize(
+    ("last", "status", "words"),
+    [("2.5.0", 1, "became slower between 2.1.0 and 2.3.0"), ("2.1.0", 2, "nothing to look for")],
+)
+def test_the_release_that_changed_a_time_is_found(folder, monkeypatch, capsys, last, status, words):
+    monkeypatch.setattr(bisect, "Watch", Held)
+    options = argparse.Namespace(environment="torch-2.13", networks=["lstm32"])
+    if last == "2.1.0":
+        monkeypatch.setattr(Held, "tell", lambda held: 2)
+    known = bisect.within(list(Held.releases), "2.0.0", last)
+    assert bisect.Search(folder, options, known).run() == status
+    assert words in capsys.readouterr().out
+
+
+def test_releases_are_ordered_as_versions_and_the_wrong_way_round_is_refused():
+    known = ["1.10.0", "1.9.0", "1.2.0"]
+    assert bisect.within(known, "1.2.0", "1.10.0") == ["1.2.0", "1.9.0", "1.10.0"]
+    with pytest.raises(CompareError, match="1.10.0 is not older than 1.2.0"):
+        bisect.within(known, "1.10.0", "1.2.0")

@@ -30,10 +30,11 @@ class Folder:
         self.root = root.absolute()
         self.variables: dict[str, str] = {}
         for part in PARTS:
+            # What another watch has left there, of other code or of another candidate.
+            shutil.rmtree(self.root / part, ignore_errors=True)
             shutil.copytree(
                 project.ROOT / part,
                 self.root / part,
-                dirs_exist_ok=True,
                 symlinks=True,
                 ignore=shutil.ignore_patterns("__pycache__"),
             )
