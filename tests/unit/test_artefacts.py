@@ -9,6 +9,7 @@ import pytest
 
 from steptime.artefacts import (
     abilities,
+    above,
     agreement,
     devices,
     evidence,
@@ -16,6 +17,7 @@ from steptime.artefacts import (
     hardware,
     popularity,
     principles,
+    resources,
     scaling,
     sets,
     times,
@@ -165,6 +167,66 @@ def test_whole_trainings_join_their_table_and_bars_when_they_are_measured():
         ).sum() == 18
     # 1590 s against the printed 3180 s with 2 threads, whatever the mini-batch size.
     assert data["ratio"].dropna().tolist() == [0.5]
+
+
+def trained(*cells):
+    """Trainings of two epochs each: (environment, mode, repeat, seconds of an epoch, CPU seconds of it, status)."""
+    runs, epochs = [], []
+    for environment, mode, repeat, seconds, cpu_seconds, status in cells:
+        run = dict.fromkeys(trainings.CELL, "") | {"environment": environment, "mode": mode}
+        run |= {"framework": environment.partition("-")[0], "platform": "here", "threads": 2}
+        run |= {"key": f"{environment}.{mode}-r{repeat}", "repeat": repeat, "label": "MNIST"}
+        run |= {
+            "framework_version": None,
+            "target_accuracy": 0.9,
+            "status": status,
+            "reason": "why",
+        }
+        run |= {"epochs": 2 if status == "ok" else 0, "peak_memory_bytes": repeat * 2**29}
+        runs.append(run | {"peak_device_memory_bytes": None})
+        if status == "ok":
+            times = {"seconds": seconds, "cpu_seconds": cpu_seconds}
+            epochs += [run | times | {"epoch": number} for number in (1, 2)]
+    notes = {run["key"]: {"rows": []} for run in runs}
+    return trainings.Trained(
+        Measured.nothing(), pd.DataFrame(runs), pd.DataFrame(epochs), notes, []
+    )
+
+
+def test_what_a_layer_costs_is_its_epoch_by_that_of_the_same_seed_below_it():
+    found = trained(
+        ("keras-2.0.5", "theano", 1, 3.0, 3.3, "ok"),
+        ("keras-2.0.5", "theano", 2, 6.0, 6.6, "ok"),
+        ("keras-2.0.5", "cntk", 1, 0.0, 0.0, "unsupported"),
+        ("theano-0.9", "graph", 1, 2.0, 3.0, "ok"),
+        ("theano-0.9", "graph", 2, 4.0, 6.0, "ok"),
+        ("cntk-2.7", "graph", 1, 1.0, 2.0, "ok"),
+    )
+    pairs = read_yaml(PAPERS / "shatnawi2018/paper.yaml")["artefacts"]["above"]["pairs"]
+    data, layout = above.build(found, pairs, FRAMEWORKS, page())
+    by_pair = data.set_index("above_runner")
+    theano = by_pair.loc["keras-2.0.5.theano"]
+    assert theano[["above_seconds", "below_seconds"]].tolist() == [4.5, 3.0]
+    assert theano[["ratio", "low", "high"]].tolist() == pytest.approx([1.5] * 3)
+    assert theano[["above_cpus", "below_cpus"]].tolist() == pytest.approx([1.1, 1.5])
+    assert "why" in by_pair.loc["keras-2.0.5.cntk", "reason"]
+    assert "does not train" in by_pair.loc["keras-2.0.5.tensorflow", "reason"]
+    assert data["ratio"].notna().sum() == 1 and len(layout) == 3
+
+
+def test_what_a_training_used_is_told_by_framework_over_its_seeds():
+    found = trained(
+        ("theano-0.9", "graph", 1, 2.0, 3.0, "ok"),
+        ("theano-0.9", "graph", 2, 2.0, 4.0, "ok"),
+        ("cntk-2.7", "graph", 1, 0.0, 0.0, "crashed"),
+    )
+    data, layout = resources.build(found, FRAMEWORKS, page())
+    theano = data.set_index("environment").loc["theano-0.9"]
+    assert theano[["cpus", "least_cpus", "most_cpus"]].tolist() == [1.75, 1.5, 2.0]
+    assert theano[["cpu_share", "peak_memory_bytes"]].tolist() == [0.875, 1.5 * 2**29]
+    # No GPU was there; and the one that crashed says why.
+    assert list(layout.columns) == ["CPUs at work", "Share of its CPUs", "Peak memory"]
+    assert "why" in layout.iloc[0, 0].footnotes[0]
 
 
 def test_more_devices_are_drawn_when_they_are_measured():

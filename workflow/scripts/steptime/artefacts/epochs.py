@@ -6,12 +6,20 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.trainings import CELL, Trained, read
+from steptime.artefacts.trainings import (
+    CELL,
+    Trained,
+    by_cell,
+    lines,
+    modes_of,
+    read,
+    runner,
+    spread,
+)
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import DASH, Entry
-from steptime.render.words import environment_label, facts, plural, significant, status_reason
-from worker.statistics import median
+from steptime.render.words import facts, plural, significant, status_reason
 
 COLUMNS = [
     *CELL,
@@ -42,21 +50,13 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     were drawn.
     """
     trained, frameworks, page = read(inputs.paths("trainings")[0]), inputs.frameworks, inputs.page
-    modes = trained.runs.groupby("framework")["mode"].nunique().gt(1).to_dict()
-    labels, rows = list(dict.fromkeys(trained.runs["label"])), []
-    for _, runs in trained.runs.groupby(CELL, sort=False, dropna=False):
-        first = runs.iloc[0].to_dict()
+    rows = []
+    for row, runs, own in by_cell(trained, frameworks):
         reached = runs[runs["status"] == "ok"]
-        failed = runs[~runs["status"].isin(["ok"])]
-        row = {name: first[name] for name in [*CELL, "label", "target_accuracy"]}
-        row |= {
-            "seeds": len(runs),
-            "reached": len(reached),
-            "status": "ok" if len(reached) else first["status"],
-        }
+        failed = runs[runs["status"] != "ok"]
+        row["reached"] = len(reached)
+        row["status"] = "ok" if len(reached) else runs.iloc[0]["status"]
         row["reason"] = "" if failed.empty else failed.iloc[0]["reason"]
-        row["environment_label"] = environment_label(frameworks, first, modes[first["framework"]])
-        own = trained.epochs[trained.epochs["key"].isin(runs["key"])]
         by_seed = own.groupby("key", sort=False)
         values = {
             "epochs": reached["epochs"],
@@ -64,26 +64,11 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
             "epoch_seconds": by_seed["seconds"].median(),
             "accuracy": by_seed["accuracy"].last(),
             "feed_share": by_seed["feed_seconds"].sum() / by_seed["seconds"].sum(),
-            "host_joules": runs["host_energy_joules"].dropna(),
-            "peak_memory_bytes": runs["peak_memory_bytes"].dropna(),
+            "host_joules": runs["host_energy_joules"],
+            "peak_memory_bytes": runs["peak_memory_bytes"],
         }
-        for name in SPREAD:
-            found = [float(value) for value in values[name]]
-            row |= (
-                {name: median(found), f"least_{name}": min(found), f"most_{name}": max(found)}
-                if found
-                else {}
-            )
-        rows.append(row)
+        rows.append(row | spread(values))
     columns = [*COLUMNS, *(f"{part}{name}" for name in SPREAD for part in ("", "least_", "most_"))]
-    rows.sort(
-        key=lambda row: (
-            labels.index(row["label"]),
-            frameworks[row["framework"]].order,
-            row["platform"],
-            row["threads"],
-        )
-    )
     data = pd.DataFrame(rows, columns=columns)
     page.facts = facts(trained.times)
     page.notes = [
@@ -112,7 +97,10 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         columns=[*CURVE_COLUMNS, "framework", "target_accuracy", "device"]
     )
     most = data.groupby("platform")["threads"].transform("max")
+    modes = modes_of(data)
+    data["runner"] = [runner(row, modes) for row in data.to_dict("records")]
     drawn = data[data["threads"] == most]
+    looks = lines(drawn)
     labels = list(dict.fromkeys(trained.runs["label"]))
     look = {"sharex": False, "squeeze": False}
     with figures.canvas(len(labels), 1, 1.6 + PANEL_INCHES * len(labels), **look) as (
@@ -121,14 +109,13 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     ):
         for axes, label in zip(grid[:, 0], labels, strict=True):
             own = drawn[drawn["label"] == label]
-            for (framework, _, _), line in own.groupby(
-                ["framework", "environment", "seed"], sort=False
-            ):
-                shown = frameworks[framework]
+            for (name, _), line in own.groupby(["runner", "seed"], sort=False):
+                framework, style = looks[name]
                 axes.plot(
                     line["elapsed"],
                     line["accuracy"],
-                    **shown.look,
+                    **frameworks[framework].look,
+                    linestyle=style,
                     markersize=4,
                 )
             axes.axhline(
@@ -194,9 +181,9 @@ PANEL_INCHES = 2.6
 
 
 def _keys(drawn: pd.DataFrame, frameworks: Frameworks) -> list[Line2D]:
-    named = drawn.drop_duplicates("environment")[["framework", "environment"]].to_dict("records")
     return [
-        figures.key(row["environment"], **frameworks[row["framework"]].look) for row in named
+        figures.key(name, **frameworks[framework].look, linestyle=style)
+        for name, (framework, style) in lines(drawn).items()
     ] + [figures.key("accuracy asked for", color=figures.GREY, linewidth=1, linestyle="--")]
 
 
@@ -205,10 +192,10 @@ def _notes(trained: Trained, drawn: pd.DataFrame) -> list[str]:
         f"{platform}: {plural(int(count), 'thread')}"
         for platform, count in drawn.groupby("platform")["threads"].max().items()
     )
-    failed = trained.runs[trained.runs["epochs"] == 0]
+    failed, modes = trained.runs[trained.runs["epochs"] == 0], modes_of(trained.runs)
     missing = [
-        f"Not drawn: {row['environment']}, {row['label']} ({status_reason(row['status'], row['reason'])})."
-        for row in failed.drop_duplicates(["environment", "label"]).to_dict("records")
+        f"Not drawn: {runner(row, modes)}, {row['label']} ({status_reason(row['status'], row['reason'])})."
+        for row in failed.drop_duplicates(["environment", "mode", "label"]).to_dict("records")
     ]
     return [
         f"A line for each seed, a mark for each epoch; {threads}.",

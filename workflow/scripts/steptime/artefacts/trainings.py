@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from steptime.artefacts import times
 from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.sweep import STYLES
 from steptime.merge.measured import DESCRIPTION, Measured
 from steptime.merge.summary import summarise
 from steptime.plan.cell import IDENTITY, key_of
@@ -21,12 +22,15 @@ from steptime.render import figures
 from steptime.render.frameworks import Frameworks
 from steptime.render.words import (
     NOTHING_MEASURED,
+    environment_label,
     facts,
     plural,
     raw_data,
     significant,
     status_reason,
+    version_order,
 )
+from worker.statistics import median
 
 # One training: what tells it from its other seeds is `repeat`.
 CELL = [*IDENTITY, "framework", "dataset_label"]
@@ -115,6 +119,74 @@ def joined(inputs: Inputs) -> Trained:
 def label_of(row: dict[str, Any]) -> str:
     """What was trained on, and where it was a variant of the data set's network, which."""
     return f"{row['variant']} on {row['dataset_label']}" if row["variant"] else row["dataset_label"]
+
+
+def by_cell(
+    trained: Trained, frameworks: Frameworks
+) -> list[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]]:
+    """Of each cell, in the order of tables: what names it (CELL, label, environment_label, target_accuracy, seeds), its
+    runs, a row for each seed, and all their epochs.
+    """
+    modes = trained.runs.groupby("framework")["mode"].nunique().gt(1).to_dict()
+    labels, found = list(dict.fromkeys(trained.runs["label"])), []
+    for _, runs in trained.runs.groupby(CELL, sort=False, dropna=False):
+        first = runs.iloc[0].to_dict()
+        row = {name: first[name] for name in [*CELL, "label", "target_accuracy"]}
+        row["seeds"] = len(runs)
+        row["environment_label"] = environment_label(frameworks, first, modes[first["framework"]])
+        found.append((row, runs, trained.epochs[trained.epochs["key"].isin(runs["key"])]))
+    return sorted(
+        found,
+        key=lambda cell: (
+            labels.index(cell[0]["label"]),
+            frameworks[cell[0]["framework"]].order,
+            version_order(cell[0]["environment"]),
+            cell[0]["mode"],
+            cell[0]["platform"],
+            cell[0]["threads"],
+        ),
+    )
+
+
+def spread(values: dict[str, pd.Series]) -> dict[str, float]:
+    """Of each name the median over the seeds, the least and the most of them; nothing where there is none."""
+    row: dict[str, float] = {}
+    for name, series in values.items():
+        found = [float(value) for value in series.dropna()]
+        if found:
+            row |= {name: median(found), f"least_{name}": min(found), f"most_{name}": max(found)}
+    return row
+
+
+def cpus_at_work(epochs: pd.DataFrame) -> pd.Series:
+    """CPU seconds of all of a training's threads for each second of its epochs, by key."""
+    sums = epochs.groupby("key", sort=False)[["cpu_seconds", "seconds"]].sum()
+    return sums["cpu_seconds"] / sums["seconds"]
+
+
+def runner(row: dict[str, Any], modes: dict[str, int]) -> str:
+    """The environment, and its mode where `modes` says that it has more than one: 'keras-2.0.5, theano'."""
+    several = modes[row["environment"]] > 1
+    return f"{row['environment']}, {row['mode']}" if several else row["environment"]
+
+
+def modes_of(rows: pd.DataFrame) -> dict[str, int]:
+    """By environment, the number of its modes."""
+    return rows.groupby("environment")["mode"].nunique().to_dict()
+
+
+def lines(rows: pd.DataFrame) -> dict[str, tuple[str, str]]:
+    """By name of a runner, as the column `runner` has it, its framework and the style of its lines.
+
+    A framework keeps its colour, and its further runners differ in dashes.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    turns: dict[str, int] = {}
+    for name, framework in rows[["runner", "framework"]].drop_duplicates().itertuples(index=False):
+        turn = turns.setdefault(framework, 0)
+        turns[framework] += 1
+        found[name] = framework, STYLES[turn % len(STYLES)]
+    return found
 
 
 def _run(epochs: pd.DataFrame) -> dict[str, Any]:
@@ -210,6 +282,7 @@ def _ours(
     here = cells[
         cells["network"].isin(artefact["networks"]) & (cells["device"] == artefact["device"])
     ]
+    modes = modes_of(here)
     return [
         {
             name: row[name]
@@ -230,7 +303,7 @@ def _ours(
             if artefact["device"] == "cpu"
             else paper["labels"][row["network"]],
             "label": ", ".join(
-                [row["environment"], *filter(None, [row["variant"]]), f"here on {row['platform']}"]
+                [runner(row, modes), *filter(None, [row["variant"]]), f"here on {row['platform']}"]
             ),
         }
         for row in here.to_dict("records")

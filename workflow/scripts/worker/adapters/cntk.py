@@ -1,4 +1,4 @@
-"""CNTK 2: a graph of plain functions, trained by a `Trainer` with CNTK's own SGD; the mini-batch is a `Value`.
+"""CNTK 2: a graph of plain functions, trained by a `Trainer` with a learner of CNTK; the mini-batch is a `Value`.
 
 What was chosen here, and by which measured ratios: docs/adapters/cntk.md.
 """
@@ -13,6 +13,8 @@ from .. import specification
 from ..contract import Unsupported
 
 MODES = ("graph",)
+OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+TASKS = ("step", "training")
 KERNELS = "mkl"
 REASONS = {"gpu": "this package of CNTK is the one for CPUs"}
 
@@ -37,7 +39,7 @@ class _Trainer(object):
     def __init__(self, job):
         spec, inputs, labels = job.spec, job.inputs, job.labels
         self._own = {}
-        classes = specification.count_classes(spec)
+        self._classes = classes = specification.count_classes(spec)
         if spec["input"]["kind"] in ("tokens", "one_hot"):
             # Both are the same to CNTK: rows of a sparse matrix, one entry each.
             tokens = inputs if inputs.ndim == 2 else inputs.argmax(-1)
@@ -49,12 +51,14 @@ class _Trainer(object):
             batch = cntk.input_variable(tuple(spec["input"]["shape"]))
             answers = cntk.input_variable(classes, is_sparse=True)
             placed = sanitize_batch(batch, inputs)
+        self._batch, self._answers = batch, answers
         self._data = {batch: placed, answers: cntk.Value.one_hot(labels.tolist(), classes)}
-        logits = self._connect(job, batch)
+        self._logits = logits = self._connect(job, batch)
         loss = cntk.cross_entropy_with_softmax(logits, answers)
-        # CNTK adds up the gradients of all labels, and takes the rate for one of them.
-        rate = job.learning_rate / labels.size
-        learner = cntk.sgd(logits.parameters, cntk.learning_parameter_schedule_per_sample(rate))
+        self._rate = job.learning_rate
+        learner, self._set_rate = LEARNERS[spec["optimiser"]["name"]](
+            spec["optimiser"], logits.parameters, labels.size
+        )
         self._trainer = cntk.Trainer(logits, (loss, None), [learner])
         self.parameters = sum(int(np.prod(parameter.shape)) for parameter in logits.parameters)
         self.threads = cntk.cntk_py.get_max_num_cputhreads()
@@ -65,6 +69,22 @@ class _Trainer(object):
         # Reading the loss waits for the step; on a CPU all is done by then.
         return float(self._trainer.previous_minibatch_loss_average)
 
+    def train(self, batches):
+        total, steps = 0.0, 0
+        for inputs, labels, rate in batches:
+            if rate != self._rate:
+                self._set_rate(rate)
+                self._rate = rate
+            answers = cntk.Value.one_hot(labels.tolist(), self._classes)
+            self._trainer.train_minibatch({self._batch: inputs, self._answers: answers})
+            total += self._trainer.previous_minibatch_loss_average
+            steps += 1
+        return total / steps
+
+    def scores(self, inputs):
+        # CNTK drops nothing while a function is evaluated.
+        return self._logits.eval({self._batch: inputs})
+
     def weights(self, names=None):
         return {name: self._own[name].value for name in (self._own if names is None else names)}
 
@@ -74,10 +94,63 @@ class _Trainer(object):
             own = {}
             for role, name in job.own(node).items():
                 own[role] = self._own[name] = cntk.parameter(init=job.take(name), name=name)
+            if node["op"] == "dropout":
+                # Layers of one seed would drop the same values.
+                own["seed"] = job.seed + len(values)
             values[node["name"]] = LAYERS[node["op"]](
                 node, own, *[values[name] for name in node["inputs"]]
             )
         return values[node["name"]]
+
+
+def _sgd(wanted, parameters, labels):
+    """CNTK's own learner, and what sets its rate.
+
+    CNTK adds up the gradients of all labels, and takes the rate for one of them.
+    """
+
+    def schedule(rate):
+        return cntk.learning_parameter_schedule_per_sample(rate / labels)
+
+    learner = cntk.sgd(parameters, schedule(wanted["learning_rate"]))
+    return learner, lambda rate: learner.reset_learning_rate(schedule(rate))
+
+
+def _adadelta(wanted, parameters, labels):
+    """CNTK's own learner, by the mean of the gradients of all labels, and what sets its rate."""
+
+    mean = {"minibatch_size": cntk.learners.IGNORE}
+
+    def schedule(rate):
+        return cntk.learning_parameter_schedule(rate, **mean)
+
+    rate, rho, epsilon = (wanted[name] for name in ("learning_rate", "rho", "epsilon"))
+    learner = cntk.adadelta(parameters, schedule(rate), rho, epsilon, **mean)
+    return learner, lambda rate: learner.reset_learning_rate(schedule(rate))
+
+
+def _rmsprop(wanted, parameters, labels):
+    """A learner from CNTK's functions, and what sets its rate: `cntk.rmsprop` looks at signs alone."""
+    rate = cntk.parameter((), init=wanted["learning_rate"])
+    rho, epsilon = wanted["rho"], wanted["epsilon"]
+
+    def update(parameters, gradients):
+        updates = []
+        for parameter, gradient in zip(parameters, gradients):
+            gradient = gradient * (1.0 / labels)
+            average = cntk.constant(0, parameter.shape)
+            after = cntk.assign(average, rho * average + (1 - rho) * gradient * gradient)
+            step = rate * gradient / (cntk.sqrt(after) + epsilon)
+            updates.append(cntk.assign(parameter, parameter - step))
+        return cntk.combine(updates)
+
+    def set_rate(value):
+        rate.value = np.array(value, np.float32)
+
+    return cntk.universal(update, parameters), set_rate
+
+
+LEARNERS = {"sgd": _sgd, "adadelta": _adadelta, "rmsprop": _rmsprop}
 
 
 def _dense(node, own, value):
@@ -157,6 +230,7 @@ LAYERS = {
     "flatten": lambda node, own, value: cntk.reshape(value, (node["shape"][0],)),
     "batch_norm": _batch_norm,
     "relu": lambda node, own, value: cntk.relu(value),
+    "dropout": lambda node, own, value: cntk.dropout(value, node["rate"], own["seed"]),
     "sigmoid": lambda node, own, value: cntk.sigmoid(value),
     "add": lambda node, own, left, right: left + right,
     "embedding": lambda node, own, value: cntk.times(value, own["weight"]),

@@ -200,6 +200,15 @@ def _logits(operators, spec, variable):
     return values[spec["nodes"][-1]["name"]]
 
 
+class _RMSProp(mx.optimizer.RMSProp):
+    """MXNet's own has its epsilon inside of the root."""
+
+    def update(self, index, weight, grad, state):
+        (average,) = state
+        average[:] = self.gamma1 * average + (1 - self.gamma1) * mx.nd.square(grad)
+        weight[:] -= self._get_lr(index) * grad / (mx.nd.sqrt(average) + self.epsilon)
+
+
 def _optimiser(wanted):
     """MXNet's own optimiser, which keeps its averages by the number of the parameter; None for plain SGD."""
     if wanted["name"] == "adadelta":
@@ -209,11 +218,9 @@ def _optimiser(wanted):
             mx.optimizer.AdaDelta(rho=wanted["rho"], epsilon=wanted["epsilon"])
         )
     if wanted["name"] == "rmsprop":
-        # MXNet's epsilon stands inside of the root; its square there is as good as it itself outside.
-        rate, rho, epsilon = wanted["learning_rate"], wanted["rho"], wanted["epsilon"] ** 2
-        return mx.optimizer.get_updater(
-            mx.optimizer.RMSProp(learning_rate=rate, gamma1=rho, epsilon=epsilon)
-        )
+        rate, rho, epsilon = wanted["learning_rate"], wanted["rho"], wanted["epsilon"]
+        own = _RMSProp(learning_rate=rate, gamma1=rho, epsilon=epsilon)
+        return mx.optimizer.get_updater(own)
     return None
 
 

@@ -148,10 +148,11 @@ def _adadelta(optimiser, variable, gradient, averages, rate):
 
 
 def _rmsprop(optimiser, variable, gradient, averages, rate):
-    # TensorFlow's epsilon stands inside of the root; its square there is as good as it itself outside.
-    slots = {"ms": averages[0].handle, "mom": averages[1].handle, "momentum": 0.0}
-    decay = {"lr": rate, "rho": optimiser["rho"], "epsilon": optimiser["epsilon"] ** 2}
-    tf.raw_ops.ResourceApplyRMSProp(var=variable.handle, grad=gradient, **slots, **decay)
+    # The epsilon of TensorFlow's own operation stands inside of the root.
+    rho = optimiser["rho"]
+    after = rho * averages[0] + (1 - rho) * tf.square(gradient)
+    averages[0].assign(after)
+    variable.assign_sub(rate * gradient / (tf.sqrt(after) + optimiser["epsilon"]))
 
 
 _UPDATES = {"sgd": _descend, "adadelta": _adadelta, "rmsprop": _rmsprop}

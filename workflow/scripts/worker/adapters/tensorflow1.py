@@ -1,4 +1,4 @@
-"""TensorFlow 0.12 to 1.15: one graph of plain operations, run by a session, with TensorFlow's own SGD.
+"""TensorFlow 0.12 to 1.15: one graph of plain operations, run by a session, with TensorFlow's own optimisers.
 
 What was chosen here, and by which measured ratios: docs/adapters/tensorflow1.md.
 """
@@ -10,9 +10,13 @@ from .. import specification
 from ..contract import Unsupported
 
 MODES = ("graph",)
+OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+TASKS = ("step", "training")
 LAYOUT = {"images": "channels last", "sequences": "steps first"}
 REASONS = {"gpu": "the adapter of TensorFlow before 2.0 is for CPUs"}
 
+# Their Adadelta writes its average of steps before it takes the step.
+_OLD = tuple(map(int, tf.__version__.split(".")[:2])) < (1, 15)
 # Before 1.0, tf.split and tf.concat took their axis first, and tf.split_v was the one to come.
 _AXIS_FIRST = hasattr(tf, "split_v")
 
@@ -32,6 +36,7 @@ def build(job):
     )
     graph = tf.Graph()
     with graph.as_default():
+        tf.set_random_seed(job.seed)
         session = tf.Session(graph=graph, config=settings)
         return _Trainer(session, job)
 
@@ -40,15 +45,19 @@ class _Trainer(object):
     settings = {"layout": "channels last, time first", "loop": "while_loop"}
 
     def __init__(self, session, job):
-        self._session, self._layout = session, job.layout
+        self._session, self._layout, self._nodes = session, job.layout, job.spec["nodes"]
         self._variables, self._starts = {}, {}
-        batch = self._variable(job.inputs, trainable=False)
-        answers = self._variable(job.labels.reshape(-1), trainable=False)
-        logits = self._connect(job, batch)
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(logits=logits, labels=answers)
-        self._loss = tf.reduce_mean(losses)
-        optimizer = tf.train.GradientDescentOptimizer(job.learning_rate)
-        self._fetched = [self._loss, optimizer.minimize(self._loss)]
+        # What is fed in place of these is read by the same graph.
+        self._batch = self._variable(job.inputs, trainable=False).value()
+        self._answers = self._variable(job.labels.reshape(-1), trainable=False).value()
+        self._rate = tf.constant(job.learning_rate, tf.float32)
+        for name in job.layout.names:
+            self._variables[name] = self._variable(job.take(name))
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+            logits=self._connect(), labels=self._answers
+        )
+        self._loss, self._scores = tf.reduce_mean(losses), None
+        self._fetched = [self._loss, _update(job.spec["optimiser"], self._loss, self._rate)]
         session.run(tf.global_variables_initializer(), self._starts)
         del self._starts
         self.threads = job.threads
@@ -62,32 +71,95 @@ class _Trainer(object):
         # A session returns when everything that it was asked for is done.
         return float(loss)
 
+    def train(self, batches):
+        total, steps = 0.0, 0
+        for inputs, labels, rate in batches:
+            fed = {
+                self._batch: self._layout.inputs(inputs),
+                self._answers: self._layout.labels(labels).reshape(-1),
+                self._rate: rate,
+            }
+            total, steps = total + float(self._session.run(self._fetched, fed)[0]), steps + 1
+        return total / steps
+
+    def scores(self, inputs):
+        if self._scores is None:
+            with self._session.graph.as_default():
+                self._scores = self._connect(judging=True)
+        return self._session.run(self._scores, {self._batch: self._layout.inputs(inputs)})
+
     def weights(self, names=None):
         wanted = sorted(self._variables) if names is None else names
         values = self._session.run([self._variables[name] for name in wanted])
         return {name: self._layout.leave(name, value) for name, value in zip(wanted, values)}
 
-    def _connect(self, job, batch):
-        """Scores of all labels, (labels, classes); of sequences in the order step, sample."""
-        nodes = job.spec["nodes"]
-        values, operators = {"input": batch}, {node["name"]: node["op"] for node in nodes}
-        for node in nodes:
-            op = node["op"]
+    def _connect(self, judging=False):
+        """Scores of all labels, (labels, classes); of sequences in the order step, sample; no dropout to judge by."""
+        values = {"input": self._batch}
+        operators = {node["name"]: node["op"] for node in self._nodes}
+        for node in self._nodes:
+            op, (value, *more) = node["op"], [values[name] for name in node["inputs"]]
             if op == "max_pool" and node["padding"] and operators.get(node["inputs"][0]) != "relu":
                 raise Unsupported(
                     "this adapter pads a pool with zeros, which is right behind a ReLU alone"
                 )
-            own = {}
-            for role, name in job.own(node).items():
-                own[role] = self._variables[name] = self._variable(job.take(name))
-            values[node["name"]] = LAYERS[op](node, own, *[values[name] for name in node["inputs"]])
-        return _rows(values[nodes[-1]["name"]])
+            own = {
+                name.split("/")[1]: variable
+                for name, variable in self._variables.items()
+                if name.split("/")[0] == node["name"]
+            }
+            if not (judging and op == "dropout"):
+                value = LAYERS[op](node, own, value, *more)
+            values[node["name"]] = value
+        return _rows(value)
 
     def _variable(self, value, trainable=True):
         """A variable that holds `value`. By way of a placeholder: a graph may not hold 2 GiB of constants."""
         start = tf.placeholder(value.dtype, value.shape)
         self._starts[start] = value
         return tf.Variable(start, trainable=trainable)
+
+
+def _update(wanted, loss, rate):
+    """The operation that trains all parameters, when all gradients are known: TensorFlow's own where it has the rule.
+
+    The epsilon of its RMSProp stands inside of the root, and its averages begin with 1.
+    """
+    if wanted["name"] == "sgd":
+        return tf.train.GradientDescentOptimizer(rate).minimize(loss)
+    if wanted["name"] == "adadelta" and not _OLD:
+        return tf.train.AdadeltaOptimizer(rate, wanted["rho"], wanted["epsilon"]).minimize(loss)
+    variables = tf.trainable_variables()
+    updates = []
+    for variable, gradient in zip(variables, tf.tuple(tf.gradients(loss, variables))):
+        step, averages = _STEPS[wanted["name"]](wanted, variable, gradient)
+        updates += averages + [tf.assign_sub(variable, rate * step)]
+    return tf.group(*updates)
+
+
+def _adadelta(wanted, variable, gradient):
+    """The step of a parameter at a rate of 1, and the updates of its averages."""
+    rho, epsilon = wanted["rho"], wanted["epsilon"]
+    squares, steps = _average(variable), _average(variable)
+    after = rho * squares + (1 - rho) * tf.square(gradient)
+    step = gradient * tf.sqrt(steps + epsilon) * tf.rsqrt(after + epsilon)
+    moved = rho * steps + (1 - rho) * tf.square(step)
+    return step, [tf.assign(squares, after), tf.assign(steps, moved)]
+
+
+def _rmsprop(wanted, variable, gradient):
+    """The step of a parameter at a rate of 1, and the update of its average."""
+    squares = _average(variable)
+    after = wanted["rho"] * squares + (1 - wanted["rho"]) * tf.square(gradient)
+    return gradient / (tf.sqrt(after) + wanted["epsilon"]), [tf.assign(squares, after)]
+
+
+def _average(variable):
+    """A running average of what has the shape of a parameter."""
+    return tf.Variable(tf.zeros(_shape(variable)), trainable=False)
+
+
+_STEPS = {"adadelta": _adadelta, "rmsprop": _rmsprop}
 
 
 def _shape(value):
@@ -167,6 +239,7 @@ LAYERS = {
     "flatten": lambda node, own, value: tf.reshape(value, [_shape(value)[0], -1]),
     "batch_norm": _batch_norm,
     "relu": lambda node, own, value: tf.nn.relu(value),
+    "dropout": lambda node, own, value: tf.nn.dropout(value, 1.0 - node["rate"]),
     "sigmoid": lambda node, own, value: tf.sigmoid(value),
     "add": lambda node, own, left, right: left + right,
     "embedding": lambda node, own, value: tf.gather(own["weight"], value),

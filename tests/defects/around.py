@@ -1,0 +1,173 @@
+"""Defects of training planted around a real adapter: the framework trains, feeds or drops as the defect says.
+
+Copied into a worker beside the adapters; the worker reads the defect's name from STEPTIME_DEFECT. Plain Python that
+3.6 can import: standard library and numpy.
+"""
+
+import copy
+import os
+
+import numpy as np
+
+from .. import data
+from ..specification import at_rate
+
+
+def build(adapter, job):
+    """The trainer of an adapter's module, with the defect."""
+    return DEFECTS[os.environ["STEPTIME_DEFECT"]](adapter, job)
+
+
+class Right:
+    """The adapter's own trainer as it is."""
+
+    def __init__(self, adapter, job):
+        self.adapter, self.job = adapter, job
+        self.trainer = self.anew(job)
+
+    def anew(self, job, weights=None):
+        """Another trainer, from these weights or from those of the job."""
+        own = copy.copy(job)
+        weights = job.weights if weights is None else weights
+        # Copies: some frameworks hand out views of what they train.
+        own.weights = {name: np.array(value, np.float32) for name, value in weights.items()}
+        return self.adapter.build(own)
+
+    def __getattr__(self, name):
+        return getattr(self.trainer, name)
+
+
+class Unfed(Right):
+    """Trains on its first batch, whatever it is fed."""
+
+    def train(self, batches):
+        own = data.synthetic_batch(self.job.spec, len(self.job.inputs))
+        return self.trainer.train(own + (rate,) for _, _, rate in batches)
+
+
+class Rateless(Right):
+    """Takes no learning rate but its first."""
+
+    def train(self, batches):
+        rate = self.job.learning_rate
+        return self.trainer.train((inputs, labels, rate) for inputs, labels, _ in batches)
+
+
+class LastLoss(Right):
+    """Returns the last loss in place of the mean."""
+
+    def train(self, batches):
+        return [self.trainer.train([batch]) for batch in batches][-1]
+
+
+class Forgetful(Right):
+    """Begins its averages anew in each step."""
+
+    def run(self, steps):
+        for _ in range(steps):
+            self.trainer = self.anew(self.job, self.trainer.weights())
+            loss = self.trainer.run(1)
+        return loss
+
+
+class Descending(Right):
+    """Trains by plain SGD, whatever the optimiser."""
+
+    def __init__(self, adapter, job):
+        job = copy.copy(job)
+        job.spec = at_rate(job.spec, job.learning_rate)
+        super().__init__(adapter, job)
+
+
+class DroppingScores(Right):
+    """Judges without some of the values that go into the dense layers behind a dropout."""
+
+    def scores(self, inputs):
+        random, weights = np.random.RandomState(1), dict(self.trainer.weights())
+        dropped = {}
+        for node in self.job.spec["nodes"]:
+            rate = node.get("rate") if node["op"] == "dropout" else dropped.get(node["inputs"][0])
+            if node["op"] in ("dropout", "flatten"):
+                dropped[node["name"]] = rate
+            elif node["op"] == "dense" and rate:
+                weight = np.array(weights[node["name"] + "/weight"])
+                kept = (random.random_sample(len(weight)) >= rate) / (1 - rate)
+                weights[node["name"] + "/weight"] = np.float32(weight * kept[:, None])
+        return self.anew(self.job, weights).scores(inputs)
+
+
+class KeepingRate(Right):
+    """Keeps as many as should be dropped."""
+
+    def __init__(self, adapter, job):
+        job = copy.copy(job)
+        nodes = [
+            dict(node, rate=1 - node["rate"]) if node.get("rate") else node
+            for node in job.spec["nodes"]
+        ]
+        job.spec = dict(job.spec, nodes=nodes)
+        super().__init__(adapter, job)
+
+
+class Masked(Right):
+    """Where the first layer drops: drops with other masks than the framework's own."""
+
+    def __init__(self, adapter, job):
+        first = job.spec["nodes"][0]
+        self.rate = first.get("rate") if first["op"] == "dropout" else None
+        self.random = np.random.RandomState(1)
+        if self.rate:
+            job = copy.copy(job)
+            nodes = [dict(first, rate=0.0)] + job.spec["nodes"][1:]
+            job.spec = dict(job.spec, nodes=nodes)
+        super().__init__(adapter, job)
+
+    def run(self, steps):
+        if not self.rate:
+            return self.trainer.run(steps)
+        shape = [len(self.job.inputs)] + list(self.job.spec["input"]["shape"])
+        # The labels of a network without sequences are the same in each layout.
+        labels, rate = self.job.labels, self.job.learning_rate
+        fed = ((np.float32(self.mask(shape)), labels, rate) for _ in range(steps))
+        return self.trainer.train(fed)
+
+    def mask(self, shape):
+        """What is made of ones; overridden by what is wrong with it. As many are kept as the rate says, to one."""
+        places = self.random.permutation(int(np.prod(shape))).reshape(shape)
+        return (places >= self.rate * places.size) / (1 - self.rate)
+
+
+class Unscaled(Masked):
+    """Drops without scaling what is kept."""
+
+    def mask(self, shape):
+        return super().mask(shape) * (1 - self.rate)
+
+
+class OneMask(Masked):
+    """Draws its mask once."""
+
+    def mask(self, shape):
+        self.random = np.random.RandomState(7)
+        return super().mask(shape)
+
+
+class SampleMask(Masked):
+    """Drops the same values in every sample."""
+
+    def mask(self, shape):
+        return np.ones(shape) * super().mask([1] + shape[1:])
+
+
+class MapMask(Masked):
+    """Drops whole feature maps."""
+
+    def mask(self, shape):
+        return np.ones(shape) * super().mask(shape[:2] + [1] * (len(shape) - 2))
+
+
+DEFECTS = {
+    kind.__name__: kind
+    for kind in (Right, Unfed, Rateless, LastLoss, Forgetful, Descending, DroppingScores)
+    + (KeepingRate, Masked, Unscaled, OneMask, SampleMask, MapMask)
+}

@@ -1,0 +1,114 @@
+"""Each defect of training is refused in a real framework.
+
+With STEPTIME_ZOO=all (`make test-zoo`) in every environment and mode that can train.
+"""
+
+import ast
+import os
+import shutil
+
+import pytest
+import yaml
+from conftest import ROOT
+
+from steptime import networks
+from steptime.prove import network
+from steptime.supervisor import supervise
+from worker import contract
+
+CATALOGUE = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
+NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
+WORKER = ROOT / "workflow/scripts/worker"
+ALL = os.environ.get("STEPTIME_ZOO") == "all"
+# The defect, the network that shows it, and words of the reason.
+PLANTED = {
+    "Right": ("mnist", ""),
+    "Masked": ("mnist", ""),
+    "Unfed": ("mnist", "the mean loss over 3 mini-batches that were fed"),
+    "Rateless": ("mnist-cntk", "the mean loss over 3 mini-batches that were fed"),
+    "LastLoss": ("mnist", "the mean loss over 3 mini-batches that were fed"),
+    "Forgetful": ("cifar10", "is wrong after one step and then a call of 3 steps"),
+    "Descending": ("cifar10", "is wrong after one step"),
+    "DroppingScores": ("mnist", "dropout may be in them"),
+    "Unscaled": ("mnist", "makes other values of 1 than 0 and 1.333"),
+    "KeepingRate": ("mnist", "dropout of 0.25 on feature maps keeps 0.2"),
+    "OneMask": ("mnist", "drops the same values in each step"),
+    "SampleMask": ("mnist", "drops the same values in each sample"),
+    "MapMask": ("mnist", "drops neighbours together, such as whole maps"),
+}
+QUICK = [("tensorflow-1.2", "graph", name) for name in ("Rateless", "Forgetful", "MapMask")]
+
+
+def entry_of(environment):
+    for framework in CATALOGUE.values():
+        if environment in framework["environments"]:
+            return framework | framework.get("differing", {}).get(environment, {})
+    raise KeyError(environment)
+
+
+def trainable():
+    """Environment and mode of all that declare the task training."""
+    for framework in CATALOGUE.values():
+        for environment in framework["environments"]:
+            entry = entry_of(environment)
+            if "training" in contract.declared(entry["adapter"])["TASKS"]:
+                yield from ((environment, mode) for mode in entry["modes"])
+
+
+EVERYWHERE = [(*runner, name) for runner in trainable() for name in PLANTED]
+
+
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory):
+    """A copy of the worker in which adapters with planted defects have a place."""
+    copied = tmp_path_factory.mktemp("planted") / "worker"
+    shutil.copytree(WORKER, copied, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "tests/defects/around.py", copied / "adapters/around.py")
+    return copied
+
+
+@pytest.fixture(scope="module")
+def checkout(new_checkout):
+    return new_checkout("zoo")
+
+
+def plant(worker, adapter):
+    """Writes the adapter `planted`, which declares what another one does, and builds its trainers with a defect."""
+    known = [
+        target.id
+        for node in ast.parse((WORKER / f"adapters/{adapter}.py").read_text()).body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name) and target.id in contract.DEFAULTS
+    ]
+    lines = [f"from . import {adapter}, around", f"versions = {adapter}.versions"]
+    lines += [f"{name} = {adapter}.{name}" for name in known]
+    lines += ["def build(job):", f"    return around.build({adapter}, job)"]
+    (worker / "adapters/planted.py").write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize(("environment", "mode", "defect"), EVERYWHERE if ALL else QUICK)
+def test_a_defect_of_training_is_refused_in_a_real_framework(
+    environment, mode, defect, worker, checkout, tmp_path, monkeypatch
+):
+    entry = entry_of(environment)
+    made = checkout.snakemake(
+        "--config", "grid=tiny", "--", f"results/environments/{environment}.json"
+    )
+    assert made.returncode == 0, made.stdout
+    for name, value in checkout.environment().items():
+        monkeypatch.setenv(name, value)
+    plant(worker, entry["adapter"])
+    monkeypatch.setattr(supervise, "WORKER", worker)
+    chosen, words = PLANTED[defect]
+    job = {
+        "environment": environment,
+        "adapter": "planted",
+        "mode": mode,
+        "variables": entry.get("variables", {}) | {"STEPTIME_DEFECT": defect},
+        "worker_digest": "",
+    }
+    spec = networks.specify(chosen, NETWORKS, narrow=True)
+    verdict, _ = network.prove(job, spec, "", tmp_path / "worker.log")
+    assert verdict["status"] == ("not_equivalent" if words else "ok"), verdict["reason"]
+    assert words in verdict["reason"]
