@@ -47,11 +47,12 @@ def test_every_adapter_declares_what_the_catalogue_and_the_layers_know(adapter):
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (job("mnist", "jax"), "the adapter jax has no optimiser 'adadelta'; it has sgd"),
+        (job("mnist", "neon"), "the adapter neon has no optimiser 'adadelta'; it has sgd"),
+        (job("mnist", "singa"), "SINGA 3.0 has no optimiser but SGD"),
         (job(mode="xla"), "the adapter torch has no mode 'xla'; it has eager, compiled"),
         (job(precision="bfloat16"), "has no precision 'bfloat16'; it has float32"),
         (job(exchange="sync"), "has no exchange 'sync'"),
-        (job(adapter="jax", task="training"), "the adapter jax has no task 'training'"),
+        (job(adapter="neon", task="training"), "the adapter neon has no task 'training'"),
         (job("fcn5", "singa", device="gpu"), "the wheel of SINGA is built without CUDA"),
         (job("fcn5", "torch") | {"adapter": "nowhere"}, "there is no adapter 'nowhere'"),
     ],
@@ -70,7 +71,7 @@ def test_a_layer_that_is_not_declared_is_refused():
 
 
 def test_a_network_on_real_images_is_proven_where_it_can_be_trained_alone():
-    plain = job("mnist", "jax", task="proof")
+    plain = job("mnist", "neon", task="proof")
     plain["spec"]["optimiser"] = {"name": "sgd", "learning_rate": 0.1}
     with pytest.raises(contract.Unsupported, match="has no task 'training'; it has step"):
         building.load(plain)

@@ -1,4 +1,4 @@
-"""Caffe 1.0: a net of its layers, run forward and backward by pycaffe, on a CPU.
+"""Caffe 1.0: a net of its layers, run forward and backward by pycaffe, on a CPU; its solvers where it is not SGD.
 
 What was chosen here, and by which measured ratios: docs/adapters/caffe.md.
 """
@@ -13,6 +13,8 @@ from caffe.proto import caffe_pb2
 from .. import kernels, specification
 
 MODES = ("graph",)
+OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+TASKS = ("step", "training")
 LAYOUT = {
     "sequences": "steps first",
     "dense": "units first",
@@ -40,13 +42,16 @@ def versions():
 def build(job):
     """A trainer of the specification. The BLAS reads its thread number from the environment."""
     caffe.set_mode_cpu()
+    caffe.set_random_seed(job.seed)
     return _Trainer(job)
 
 
 class _Trainer(object):
     def __init__(self, job):
-        self.layout = job.layout
-        self.net = _load(_describe(job.spec, job.inputs.shape, job.labels.shape))
+        self.layout, self.spec = job.layout, job.spec
+        self.solver = _solver(_describe(job.spec, job.inputs.shape, job.labels.shape), job.spec)
+        self.net = getattr(self.solver, "net", self.solver)
+        self.plain, self.judge = self.net is self.solver, None
         self.net.blobs["input"].data[...] = job.inputs
         self.net.blobs["labels"].data[...] = job.labels
         if "continued" in self.net.blobs:
@@ -70,17 +75,48 @@ class _Trainer(object):
         self.parameters = sum(blob.count for blob in trained)
         self.threads = kernels.count_threads()
         self.settings = {
-            "update": "w -= g, with the learning rate as the weight of the loss",
+            "update": "w -= g, with the learning rate as the weight of the loss"
+            if self.plain
+            else "Caffe's own solver",
         }
 
     def run(self, steps):
         for _ in range(steps):
-            self.net.clear_param_diffs()
-            self.net._forward(0, self.last)
-            self.net._backward(self.last, 0)
-            for value, gradient in self.updates:
-                np.subtract(value, gradient, out=value)
+            self.step()
         return float(self.net.blobs["loss"].data)
+
+    def step(self):
+        self.net.clear_param_diffs()
+        self.net._forward(0, self.last)
+        self.net._backward(self.last, 0)
+        if not self.plain:
+            self.solver.apply_update()
+            return
+        for value, gradient in self.updates:
+            np.subtract(value, gradient, out=value)
+
+    def train(self, batches):
+        total, steps = 0.0, 0
+        for inputs, labels, rate in batches:
+            self.net.blobs["input"].data[...] = self.layout.inputs(inputs)
+            self.net.blobs["labels"].data[...] = self.layout.labels(labels)
+            if self.plain:
+                self.net.blobs["loss"].diff[...] = rate
+            else:
+                self.solver.param.base_lr = rate
+            self.step()
+            total, steps = total + float(self.net.blobs["loss"].data), steps + 1
+        return total / steps
+
+    def scores(self, inputs):
+        if self.judge is None:
+            blobs = self.net.blobs
+            shapes = blobs["input"].data.shape, blobs["labels"].data.shape
+            self.judge = _load(_describe(self.spec, *shapes), caffe.TEST)
+            self.judge.share_with(self.net)
+        self.judge.blobs["input"].data[...] = self.layout.inputs(inputs)
+        self.judge._forward(0, self.last)
+        return np.array(self.judge.blobs[self.judge.bottom_names["loss"][0]].data)
 
     def weights(self, names=None):
         names = self.homes if names is None else names
@@ -92,7 +128,7 @@ class _Trainer(object):
 
 
 def _describe(spec, input_shape, label_shape):
-    """The network as Caffe's message NetParameter, with the learning rate as the weight of the loss."""
+    """The network as Caffe's message NetParameter, with SGD's learning rate as the weight of the loss."""
     net = caffe_pb2.NetParameter()
     _add(net, "Input", [], "input").input_param.shape.add().dim.extend(input_shape)
     _add(net, "Input", [], "labels").input_param.shape.add().dim.extend(label_shape)
@@ -107,16 +143,38 @@ def _describe(spec, input_shape, label_shape):
         LAYERS[node["op"]](net, node, sources, blobs[node["name"]])
     loss = _add(net, "SoftmaxWithLoss", [blobs[node["name"]], "labels"], "loss")
     loss.softmax_param.axis = len(label_shape)
-    loss.loss_weight.append(spec["optimiser"]["learning_rate"])
+    plain = spec["optimiser"]["name"] == "sgd"
+    loss.loss_weight.append(spec["optimiser"]["learning_rate"] if plain else 1.0)
     return net
 
 
-def _load(message):
+def _solver(net, spec):
+    """Caffe's own solver; the bare net for SGD, whose gradients come out as its steps."""
+    wanted = spec["optimiser"]
+    if wanted["name"] == "sgd":
+        return _load(net)
+    asked = caffe_pb2.SolverParameter(
+        base_lr=wanted["learning_rate"], lr_policy="fixed", delta=wanted["epsilon"]
+    )
+    asked.net_param.CopyFrom(net)
+    if wanted["name"] == "adadelta":
+        asked.type, asked.momentum = "AdaDelta", wanted["rho"]
+    else:
+        asked.type, asked.rms_decay = "RMSProp", wanted["rho"]
+    return _read(asked, caffe.get_solver)
+
+
+def _load(net, phase=caffe.TRAIN):
+    return _read(net, caffe.Net, phase)
+
+
+def _read(message, make, *arguments):
+    """What Caffe makes of a message, which it takes from a file alone."""
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "net.prototxt")
+        path = os.path.join(folder, "message.prototxt")
         with open(path, "w") as file:
             file.write(str(message))
-        return caffe.Net(path, caffe.TRAIN)
+        return make(path, *arguments)
 
 
 def _add(net, kind, bottoms, top, name=None, **options):
@@ -179,6 +237,10 @@ def _embedding(net, node, sources, top):
     _add(net, "Embed", sources, top, node["name"], embed_param=options)
 
 
+def _dropout(net, node, sources, top):
+    _add(net, "Dropout", sources, top, node["name"], dropout_param={"dropout_ratio": node["rate"]})
+
+
 def _lstm(net, node, sources, top):
     options = {"num_output": node["units"]}
     _add(net, "LSTM", sources + ["continued"], top, node["name"], recurrent_param=options)
@@ -192,6 +254,7 @@ LAYERS = {
     "flatten": lambda net, node, sources, top: _add(net, "Flatten", sources, top, node["name"]),
     "batch_norm": _batch_norm,
     "relu": lambda net, node, sources, top: _add(net, "ReLU", sources, top, node["name"]),
+    "dropout": _dropout,
     "sigmoid": lambda net, node, sources, top: _add(net, "Sigmoid", sources, top, node["name"]),
     "add": lambda net, node, sources, top: _add(net, "Eltwise", sources, top, node["name"]),
     "embedding": _embedding,

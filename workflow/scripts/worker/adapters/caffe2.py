@@ -13,6 +13,8 @@ from .. import specification
 from ..contract import Unsupported
 
 MODES = ("graph",)
+OPTIMISERS = ("sgd", "adadelta")
+TASKS = ("step", "training")
 LAYOUT = {
     "sequences": "steps first",
     "dense": "units first",
@@ -20,7 +22,10 @@ LAYOUT = {
     "gates": "ifog",
 }
 KERNELS = "mkl"
-REASONS = {"gpu": "the Caffe2 adapter speaks to CPUs only"}
+REASONS = {
+    "gpu": "the Caffe2 adapter speaks to CPUs only",
+    "rmsprop": "the epsilon of Caffe2's RmsProp stands inside of the root, which is another rule",
+}
 
 # What Caffe2 appends to a layer's name to name the blobs of its parameters.
 _HOMES = {
@@ -50,24 +55,35 @@ def build(job):
         ["caffe2", "--caffe2_log_level=2", "--caffe2_omp_num_threads={}".format(job.threads)]
     )
     workspace.ResetWorkspace()
-    # Without start values of its own: of a hundred million those take seconds.
-    model = model_helper.ModelHelper(name="network", arg_scope={"order": "NCHW"}, init_params=False)
+    model = _model("network")
     workspace.FeedBlob("input", job.inputs)
     workspace.FeedBlob("labels", job.labels)
-    return _Trainer(model, _add_network(model, job.spec["nodes"], job.labels.shape), job)
+    scores = _add_network(model, job.spec["nodes"], job.labels.shape, job.seed)
+    _, loss = model.net.SoftmaxWithLoss(
+        [scores, "labels"], ["probabilities", "loss"], axis=len(job.labels.shape)
+    )
+    return _Trainer(model, loss, job)
+
+
+def _model(name):
+    """An empty one, without start values of its own: of a hundred million those take seconds."""
+    return model_helper.ModelHelper(name=name, arg_scope={"order": "NCHW"}, init_params=False)
 
 
 class _Trainer(object):
     def __init__(self, model, loss, job):
         self.threads, self._loss, self._net, self._layout = job.threads, loss, model.net, job.layout
-        self.settings = {"net": "simple"}
+        self.settings, self._nodes, self._judge = {"net": "simple"}, job.spec["nodes"], None
+        self._labels_shape = job.labels.shape
         self._homes = {
             name: node["name"] + _HOMES[node["op"]][role]
             for node in job.spec["nodes"]
             for role, name in job.own(node).items()
         }
         gradients = model.AddGradientOperators([loss])
-        _add_updates(model.net, gradients, self._homes.values())
+        self._averages = _add_updates(
+            model.net, gradients, self._homes.values(), job.spec["optimiser"]
+        )
         for operator in model.net.Proto().op:
             # Its executor would start a thread for each core and more.
             if operator.type.startswith("RecurrentNetwork"):
@@ -76,9 +92,11 @@ class _Trainer(object):
         model.net.Proto().type = "simple"
         workspace.RunNetOnce(model.param_init_net)
         workspace.FeedBlob("one", np.ones(1, np.float32))
-        workspace.FeedBlob("minus_rate", np.full(1, -job.learning_rate, np.float32))
+        self._set_rate(job.learning_rate)
         for name, blob in self._homes.items():
             workspace.FeedBlob(blob, np.ascontiguousarray(job.take(name)))
+        for average, blob in self._averages:
+            workspace.FeedBlob(average, np.zeros_like(workspace.FetchBlob(blob)))
         spare = [node["name"] + _SPARE for node in job.spec["nodes"] if node["op"] == "lstm"]
         for blob in spare:
             workspace.FeedBlob(blob, np.zeros_like(workspace.FetchBlob(blob)))
@@ -90,6 +108,27 @@ class _Trainer(object):
         workspace.RunNet(self._net, steps)
         return float(workspace.FetchBlob(self._loss))
 
+    def train(self, batches):
+        total, steps = 0.0, 0
+        for inputs, labels, rate in batches:
+            workspace.FeedBlob("input", self._layout.inputs(inputs))
+            workspace.FeedBlob("labels", self._layout.labels(labels))
+            self._set_rate(rate)
+            total, steps = total + self.run(1), steps + 1
+        return total / steps
+
+    def scores(self, inputs):
+        if self._judge is None:
+            self._judge = _model("judge")
+            self._scores = _add_network(self._judge, self._nodes, self._labels_shape)
+            workspace.CreateNet(self._judge.net)
+        workspace.FeedBlob("input", self._layout.inputs(inputs))
+        workspace.RunNet(self._judge.net)
+        return workspace.FetchBlob(self._scores)
+
+    def _set_rate(self, rate):
+        workspace.FeedBlob("minus_rate", np.full(1, -rate, np.float32))
+
     def weights(self, names=None):
         wanted = self._homes if names is None else names
         return {
@@ -98,32 +137,43 @@ class _Trainer(object):
         }
 
 
-def _add_network(model, nodes, labels_shape):
-    """Adds the layers and the loss, and returns the blob of the loss."""
+def _add_network(model, nodes, labels_shape, seed=None):
+    """Adds the layers, and returns the blob of the scores; without a seed for its dropout, there is none."""
     values = {"input": "input"}
     for node in nodes:
         if node["op"] == "lstm":
             start = np.zeros((1, labels_shape[1], node["units"]), np.float32)
             workspace.FeedBlob(node["name"] + "/start", start)
-        values[node["name"]] = LAYERS[node["op"]](
-            model, node, *[values[source] for source in node["inputs"]]
-        )
-    _, loss = model.net.SoftmaxWithLoss(
-        [values[nodes[-1]["name"]], "labels"], ["probabilities", "loss"], axis=len(labels_shape)
-    )
-    return loss
+        value, more = values[node["inputs"][0]], [values[name] for name in node["inputs"][1:]]
+        if node["op"] != "dropout":
+            value = LAYERS[node["op"]](model, node, value, *more)
+        elif seed is not None:
+            # Layers of one seed would drop the same values.
+            value = LAYERS[node["op"]](model, node, value, seed + len(values))
+        values[node["name"]] = value
+    return values[nodes[-1]["name"]]
 
 
-def _add_updates(net, gradients, blobs):
-    """Adds SGD's own operators, as `caffe2.python.optimizer` does, less its counter of iterations."""
+def _add_updates(net, gradients, blobs, wanted):
+    """Adds the optimiser's operators, as `caffe2.python.optimizer` does, less its counter of iterations.
+
+    Returns the blobs of its averages, each with that of its parameter.
+    """
+    averages = []
     for blob in blobs:
         gradient = gradients[blob]
-        if isinstance(gradient, core.GradientSlice):
+        if wanted["name"] == "adadelta":
+            own = [blob + "_squares", blob + "_steps"]
+            averages += [(name, blob) for name in own]
+            rule = {"decay": wanted["rho"], "epsilon": wanted["epsilon"]}
+            net.Adadelta([blob] + own + [gradient, "minus_rate"], [blob] + own, **rule)
+        elif isinstance(gradient, core.GradientSlice):
             net.ScatterWeightedSum(
                 [blob, "one", gradient.indices, gradient.values, "minus_rate"], blob
             )
         else:
             net.WeightedSum([blob, "one", gradient, "minus_rate"], blob)
+    return averages
 
 
 def _dense(model, node, value):
@@ -153,6 +203,12 @@ def _batch_norm(model, node, value):
     )
 
 
+def _dropout(model, node, value, seed):
+    name = node["name"]
+    kept = {"ratio": node["rate"], "is_test": 0, "random_seed": seed}
+    return model.net.Dropout(value, [name, name + "_mask"], **kept)[0]
+
+
 def _lstm(model, node, value):
     name, start = node["name"], (node["name"] + "/start",) * 2
     sizes = (node["in_shape"][-1], node["units"])
@@ -170,6 +226,7 @@ LAYERS = {
     "flatten": lambda model, node, value: value,
     "batch_norm": _batch_norm,
     "relu": lambda model, node, value: brew.relu(model, value, node["name"]),
+    "dropout": _dropout,
     "sigmoid": lambda model, node, value: model.net.Sigmoid(value, node["name"]),
     "add": lambda model, node, left, right: brew.sum(model, [left, right], node["name"]),
     "embedding": lambda model, node, value: model.net.Gather(

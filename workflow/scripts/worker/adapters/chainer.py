@@ -6,10 +6,14 @@ What was chosen here, and by which measured ratios: docs/adapters/chainer.md.
 import chainer
 import numpy as np
 from chainer import functions
+from chainer.optimizers import ada_delta, rmsprop
 
 from .. import kernels, specification
+from ..contract import Unsupported
 
 MODES = ("ideep", "numpy")
+OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+TASKS = ("step", "training")
 # So that each step of a recurrence is one block of memory.
 LAYOUT = {"sequences": "steps first", "dense": "units first"}
 KERNELS = "openblas:numpy"
@@ -29,6 +33,8 @@ def build(job):
     # The performance guide of Chainer: checks of types cost time in each call.
     chainer.config.type_check = False
     chainer.config.use_ideep = {"ideep": "auto", "numpy": "never"}[job.mode]
+    # What Chainer draws its masks from.
+    np.random.seed(job.seed)
     return _Trainer(job)
 
 
@@ -36,6 +42,7 @@ class _Trainer(object):
     def __init__(self, job):
         self.spec, self.layout = job.spec, job.layout
         self.inputs, self.labels = job.inputs, job.labels.reshape(-1)
+        make_rule = _RULES[job.spec["optimiser"]["name"]]
         self.trained, self.averages, self.lstms = {}, {}, set()
         for node in job.spec["nodes"]:
             for name in job.own(node).values():
@@ -50,8 +57,12 @@ class _Trainer(object):
                     np.zeros(channels, np.float32),
                     np.ones(channels, np.float32),
                 )
-        # The backward pass starts from the learning rate, so that the gradients come out as SGD's steps.
-        self.head = np.array(job.learning_rate, np.float32)
+        self.rules = []
+        for value in self.trained.values() if make_rule else ():
+            value.update_rule = make_rule(job.spec["optimiser"])
+            self.rules.append(value.update_rule)
+        # SGD's backward pass starts from the learning rate, so that the gradients come out as its steps.
+        self.head = np.array(1.0 if self.rules else job.learning_rate, np.float32)
         self.parameters = sum(value.size for value in self.trained.values())
         self.threads = kernels.count_threads()
         self.settings = {
@@ -61,13 +72,24 @@ class _Trainer(object):
 
     def run(self, steps):
         for _ in range(steps):
-            loss = self._loss()
-            loss.grad = self.head
-            loss.backward()
-            for value in self.trained.values():
-                np.subtract(value.array, value.grad, out=value.array)
-                value.cleargrad()
+            loss = self._step(self.inputs, self.labels)
         return float(loss.array)
+
+    def train(self, batches):
+        total, steps = 0.0, 0
+        for inputs, labels, rate in batches:
+            for rule in self.rules:
+                rule.hyperparam.lr = rate
+            if not self.rules:
+                self.head[...] = rate
+            labels = self.layout.labels(labels).reshape(-1)
+            loss = self._step(self.layout.inputs(inputs), labels)
+            total, steps = total + float(loss.array), steps + 1
+        return total / steps
+
+    def scores(self, inputs):
+        with chainer.using_config("train", False), chainer.no_backprop_mode():
+            return self._logits(self.layout.inputs(inputs)).array
 
     def weights(self, names=None):
         names = self.trained if names is None else names
@@ -78,17 +100,46 @@ class _Trainer(object):
             found[name] = self.layout.leave(name, value)
         return found
 
-    def _loss(self):
-        values = {"input": self.inputs}
+    def _step(self, inputs, labels):
+        """Takes a step, and returns its loss."""
+        loss = functions.softmax_cross_entropy(self._logits(inputs), labels)
+        loss.grad = self.head
+        loss.backward()
+        for value in self.trained.values():
+            if self.rules:
+                value.update()
+            else:
+                np.subtract(value.array, value.grad, out=value.array)
+            value.cleargrad()
+        return loss
+
+    def _logits(self, inputs):
+        """Scores of all labels, (labels, classes); of sequences in the order step, sample."""
+        values = {"input": inputs}
         for node in self.spec["nodes"]:
             arguments = [values[name] for name in node["inputs"]]
             values[node["name"]] = LAYERS[node["op"]](self, node, *arguments)
         logits = values[node["name"]]
-        return functions.softmax_cross_entropy(logits.reshape(-1, logits.shape[-1]), self.labels)
+        return logits.reshape(-1, logits.shape[-1])
 
     def own(self, node, role):
         """The parameter of a node; None where it has none of that role."""
         return self.trained.get(node["name"] + "/" + role)
+
+
+def _adadelta(wanted):
+    if wanted["learning_rate"] != 1 or {"decay", "after_epochs"} & set(wanted):
+        raise Unsupported("Chainer's AdaDelta has no learning rate: it is always 1")
+    return ada_delta.AdaDeltaRule(rho=wanted["rho"], eps=wanted["epsilon"])
+
+
+def _rmsprop(wanted):
+    rate, rho, epsilon = wanted["learning_rate"], wanted["rho"], wanted["epsilon"]
+    return rmsprop.RMSpropRule(lr=rate, alpha=rho, eps=epsilon)
+
+
+# Chainer's own rule of a parameter; None for plain SGD.
+_RULES = {"sgd": None, "adadelta": _adadelta, "rmsprop": _rmsprop}
 
 
 def _beside(value):
@@ -137,6 +188,12 @@ def _batch_norm(trainer, node, x):
     )
 
 
+def _dropout(trainer, node, x):
+    """By NumPy: iDeep draws the same mask in each step."""
+    with chainer.using_config("use_ideep", "never"):
+        return functions.dropout(x, node["rate"])
+
+
 def _lstm(trainer, node, x):
     steps, batch = x.shape[:2]
     # The product with the inputs needs no loop: one large product in place of one for each step.
@@ -160,6 +217,7 @@ LAYERS = {
     "flatten": lambda trainer, node, x: x.reshape(len(x), -1),
     "batch_norm": _batch_norm,
     "relu": lambda trainer, node, x: functions.relu(x),
+    "dropout": _dropout,
     "sigmoid": lambda trainer, node, x: functions.sigmoid(x),
     "add": lambda trainer, node, x, y: x + y,
     "embedding": lambda trainer, node, x: functions.embed_id(x, trainer.own(node, "weight")),

@@ -1,4 +1,4 @@
-"""DyNet 2.1: a new graph in every step, as DyNet is meant to be used, and its own SGD trainer, on a CPU.
+"""DyNet 2.1: a new graph in every step, as DyNet is meant to be used, and its own trainers, on a CPU.
 
 Arrays are column-major in DyNet, with the batch last, so that every array of the specification is its own transpose
 there: images are (width, height, channels), kernels (width, height, in, out), dense matrices (units, in).
@@ -9,15 +9,21 @@ import dynet
 import numpy as np
 
 from .. import specification
+from ..contract import Unsupported
 
 MODES = ("eager",)
+OPTIMISERS = ("sgd", "adadelta")
+TASKS = ("step", "training")
 LAYOUT = {
     "sequences": "steps first",
     "dense": "units first",
     "lstm": "units first",
     "gates": "ifog",
 }
-REASONS = {"gpu": "the packages of DyNet are built without CUDA"}
+REASONS = {
+    "gpu": "the packages of DyNet are built without CUDA",
+    "rmsprop": "the epsilon of DyNet's RMSProp stands inside of the root, which is another rule",
+}
 
 _LOWEST = -3e38
 
@@ -29,6 +35,7 @@ def versions():
 
 def build(job):
     """A trainer of the specification. There is no thread number to set: DyNet computes on one thread."""
+    dynet.reset_random_seed(job.seed)
     return _Trainer(job)
 
 
@@ -48,8 +55,9 @@ class _Trainer(object):
             bare = dict(node, padding=0) if "input" in node["inputs"] else node
             self.plan.append((LAYERS[node["op"]], bare, own))
         self.labels = [int(label) for label in job.labels.reshape(-1)]
-        self._place(spec["input"]["kind"], job.inputs, spec["nodes"][0].get("padding"))
-        self.trainer = dynet.SimpleSGDTrainer(self.collection, job.learning_rate)
+        self.border = spec["nodes"][0].get("padding")
+        self._place(spec["input"]["kind"], job.inputs)
+        self.trainer = _trainer(self.collection, spec["optimiser"])
         self.trainer.set_clip_threshold(0)
         self.parameters = self.collection.parameter_count()
         self.settings = {
@@ -59,12 +67,22 @@ class _Trainer(object):
 
     def run(self, steps):
         for _ in range(steps):
-            dynet.renew_cg()
-            loss = self._loss()
-            last = loss.scalar_value()
-            loss.backward()
-            self.trainer.update()
+            last = self._step()
         return last
+
+    def train(self, batches):
+        total, steps = 0.0, 0
+        for inputs, labels, rate in batches:
+            self.table.init_from_array(self._rows(self.layout.inputs(inputs)))
+            self.labels = [int(label) for label in self.layout.labels(labels).reshape(-1)]
+            self.trainer.learning_rate = rate
+            total, steps = total + self._step(), steps + 1
+        return total / steps
+
+    def scores(self, inputs):
+        self.table.init_from_array(self._rows(self.layout.inputs(inputs)))
+        dynet.renew_cg()
+        return self._logits(judging=True).npvalue().T
 
     def weights(self, names=None):
         names = self.trained if names is None else names
@@ -72,27 +90,43 @@ class _Trainer(object):
             name: self.layout.leave(name, _turned(self.trained[name].as_array())) for name in names
         }
 
-    def _loss(self):
+    def _step(self):
+        """Takes a step, and returns its loss."""
+        dynet.renew_cg()
+        losses = dynet.pickneglogsoftmax_batch(self._logits(), self.labels)
+        loss = dynet.mean_batches(losses)
+        last = loss.scalar_value()
+        loss.backward()
+        self.trainer.update()
+        return last
+
+    def _logits(self, judging=False):
+        """Scores of all labels as an expression; no dropout to judge by."""
         values = {"input": self._read()}
         for layer, node, own in self.plan:
-            values[node["name"]] = layer(node, own, *[values[name] for name in node["inputs"]])
-        return dynet.mean_batches(dynet.pickneglogsoftmax_batch(values[node["name"]], self.labels))
+            value, more = values[node["inputs"][0]], [values[name] for name in node["inputs"][1:]]
+            if not (judging and node["op"] == "dropout"):
+                value = layer(node, own, value, *more)
+            values[node["name"]] = value
+        return value
 
-    def _place(self, kind, inputs, border):
+    def _place(self, kind, inputs):
         """Puts the batch into DyNet's memory, as rows of a table: its inputs are converted from Python in each step."""
         self.batch, self.steps = len(inputs), None
         if kind in ("tokens", "one_hot"):
             self.steps, self.batch = inputs.shape[:2]
             self.tokens = inputs.tolist() if kind == "tokens" else None
-        if border:
-            inputs = np.pad(
-                inputs, [(0, 0), (0, 0), (border, border), (border, border)], "constant"
-            )
-        self.shape = inputs.shape[:0:-1]
         if kind != "tokens":
-            rows = inputs.reshape(self.batch * (self.steps or 1), -1)
             self.constants = dynet.ParameterCollection()
-            self.table = self.constants.lookup_parameters_from_numpy(rows)
+            self.table = self.constants.lookup_parameters_from_numpy(self._rows(inputs))
+
+    def _rows(self, inputs):
+        """The batch as rows, with the border of the first layer."""
+        if self.border:
+            around = (self.border,) * 2
+            inputs = np.pad(inputs, [(0, 0), (0, 0), around, around], "constant")
+        self.shape = inputs.shape[:0:-1]
+        return inputs.reshape(self.batch * (self.steps or 1), -1)
 
     def _read(self):
         """The batch as an expression; of a sequence, a list of one for each step, or of the words of each step."""
@@ -106,6 +140,16 @@ class _Trainer(object):
             dynet.lookup_batch(self.table, range(start, start + self.batch), update=False)
             for start in starts
         ]
+
+
+def _trainer(collection, wanted):
+    """DyNet's own trainer."""
+    rate, rho, epsilon = (wanted.get(name) for name in ("learning_rate", "rho", "epsilon"))
+    if wanted["name"] == "adadelta":
+        if rate != 1 or {"decay", "after_epochs"} & set(wanted):
+            raise Unsupported("DyNet's Adadelta has no learning rate: it is always 1")
+        return dynet.AdadeltaTrainer(collection, epsilon, rho)
+    return dynet.SimpleSGDTrainer(collection, rate)
 
 
 def _turned(value):
@@ -194,6 +238,7 @@ LAYERS = {
     "flatten": lambda node, own, x: dynet.reshape(x, (node["shape"][0],), batch_size=x.dim()[1]),
     "batch_norm": _batch_norm,
     "relu": lambda node, own, x: dynet.rectify(x),
+    "dropout": lambda node, own, x: dynet.dropout(x, node["rate"]),
     "sigmoid": lambda node, own, x: dynet.logistic(x),
     "add": lambda node, own, x, y: x + y,
     "embedding": lambda node, own, x: [dynet.lookup_batch(own["weight"], words) for words in x],

@@ -1,17 +1,22 @@
-"""fastai 2: its Learner and its SGD train the network of the PyTorch adapter.
+"""fastai 2: its Learner and its optimisers train the network of the PyTorch adapter.
 
 What was chosen here: docs/adapters/fastai.md.
 """
+
+import functools
 
 import fastai
 from fastai.data.core import DataLoaders
 from fastai.learner import Learner
 from fastai.losses import CrossEntropyLossFlat
-from fastai.optimizer import SGD
+from fastai.optimizer import SGD, OptimWrapper, RMSProp
+from torch.optim import Adadelta
 
 from . import torch
 
 MODES = ("eager",)
+OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+TASKS = ("step", "training")
 LAYERS = torch.LAYERS
 DEVICES = torch.DEVICES
 LAYOUT = torch.LAYOUT
@@ -29,13 +34,14 @@ def versions():
 
 def build(job):
     """A trainer of the specification: PyTorch's network, batch and settings in a Learner of fastai."""
-    return _Trainer(torch.build(job), job.learning_rate)
+    return _Trainer(torch.build(job), job)
 
 
 class _Trainer(object):
-    def __init__(self, below, learning_rate):
+    def __init__(self, below, job):
         self.parameters, self.frozen_parameters = below.parameters, below.frozen_parameters
         self.threads, self.settings, self.weights = below.threads, below.settings, below.weights
+        self._layout, self._below, self.scores = job.layout, below, below.scores
         self._batch = (below.inputs, below.labels)
         loaders = DataLoaders([self._batch], [], device=below.inputs.device)
         # Without what shows progress and keeps records of each step.
@@ -43,8 +49,8 @@ class _Trainer(object):
             loaders,
             below.network,
             CrossEntropyLossFlat(),
-            opt_func=SGD,
-            lr=learning_rate,
+            opt_func=_optimiser(job.spec["optimiser"]),
+            lr=job.learning_rate,
             default_cbs=False,
         )
         self._learner.create_opt()
@@ -54,3 +60,23 @@ class _Trainer(object):
         for step in range(steps):
             self._learner.one_batch(step, self._batch)
         return self._learner.loss.item()
+
+    def train(self, batches):
+        total, steps = 0.0, 0
+        for inputs, labels, rate in batches:
+            self._learner.opt.set_hyper("lr", rate)
+            inputs, labels = self._layout.inputs(inputs), self._layout.labels(labels)
+            fed = self._below._placed(inputs), self._below._placed_labels(labels)
+            self._learner.one_batch(steps, fed)
+            total, steps = total + self._learner.loss.detach(), steps + 1
+        return total.item() / steps
+
+
+def _optimiser(wanted):
+    """fastai's own optimiser; it has no Adadelta, but a wrapper for PyTorch's."""
+    if wanted["name"] == "adadelta":
+        rule = {"rho": wanted["rho"], "eps": wanted["epsilon"]}
+        return functools.partial(OptimWrapper, opt=Adadelta, **rule)
+    if wanted["name"] == "rmsprop":
+        return functools.partial(RMSProp, sqr_mom=wanted["rho"], eps=wanted["epsilon"])
+    return SGD

@@ -16,6 +16,8 @@ from .. import specification
 from ..contract import Unsupported
 
 MODES = ("compiled",)
+OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+TASKS = ("step", "training")
 DEVICES = ("cpu", "gpu")
 LAYOUT = {"images": "channels last", "sequences": "steps first"}
 
@@ -45,18 +47,34 @@ def build(job):
 
 class _Trainer(object):
     def __init__(self, job, parameters, inputs, labels):
-        self._layout, self._values = job.layout, parameters
+        self._layout, self._nodes, self._place = job.layout, job.spec["nodes"], inputs.device
         self._inputs, self._labels = inputs, labels
-        step_size, nodes = job.learning_rate, job.spec["nodes"]
+        step_size, optimiser = job.learning_rate, job.spec["optimiser"]
+        count, update = _UPDATES[optimiser["name"]]
+        averages = [
+            {name: jnp.zeros_like(value) for name, value in parameters.items()}
+            for _ in range(count)
+        ]
+        drops = any(node["op"] == "dropout" and node["rate"] for node in self._nodes)
+        # The parameters, their running averages, and what the masks of the next step are drawn from.
+        self._state = parameters, averages, jax.random.key(job.seed) if drops else None
 
-        def train(values, batch, answers):
-            loss, gradients = jax.value_and_grad(functools.partial(_loss, nodes))(
+        def train(state, batch, answers, rate):
+            values, averages, key = state
+            key, drawn = (key, None) if key is None else jax.random.split(key)
+            loss, gradients = jax.value_and_grad(functools.partial(_loss, self._nodes, drawn))(
                 values, batch, answers
             )
-            return {name: values[name] - step_size * gradients[name] for name in values}, loss
+            values, averages = update(optimiser, values, averages, gradients, rate)
+            return (values, averages, key), loss
+
+        def run(state, batch, answers):
+            return train(state, batch, answers, step_size)
 
         # Here and not in the first step: it takes seconds.
-        self._step = jax.jit(train, donate_argnums=0).lower(parameters, inputs, labels).compile()
+        self._step = jax.jit(run, donate_argnums=0).lower(self._state, inputs, labels).compile()
+        self._fed_step = jax.jit(train, donate_argnums=0)
+        self._judge = jax.jit(functools.partial(_logits, self._nodes, None))
         self.parameters = sum(value.size for value in parameters.values())
         # XLA does not tell the size of its pool; NPROC is where it reads it from.
         self.threads = int(os.environ["NPROC"])
@@ -64,20 +82,76 @@ class _Trainer(object):
 
     def run(self, steps):
         for _ in range(steps):
-            self._values, loss = self._step(self._values, self._inputs, self._labels)
-        jax.block_until_ready((self._values, loss))
+            self._state, loss = self._step(self._state, self._inputs, self._labels)
+        jax.block_until_ready((self._state, loss))
         return float(loss)
 
+    def train(self, batches):
+        total, steps = 0.0, 0
+        for inputs, labels, rate in batches:
+            answers = self._placed(self._layout.labels(labels).reshape(-1))
+            fed = self._placed(self._layout.inputs(inputs)), answers, np.float32(rate)
+            self._state, loss = self._fed_step(self._state, *fed)
+            total, steps = total + loss, steps + 1
+        jax.block_until_ready((self._state, total))
+        return float(total) / steps
+
+    def scores(self, inputs):
+        return np.asarray(self._judge(self._state[0], self._placed(self._layout.inputs(inputs))))
+
     def weights(self, names=None):
-        wanted = self._values if names is None else names
+        values = self._state[0]
         # A copy: the next step writes over what is looked at.
         return {
-            name: np.array(self._layout.leave(name, np.asarray(self._values[name])))
-            for name in wanted
+            name: np.array(self._layout.leave(name, np.asarray(values[name])))
+            for name in (values if names is None else names)
         }
 
+    def _placed(self, array):
+        return jax.device_put(array, self._place)
 
-def _loss(nodes, parameters, inputs, labels):
+
+def _descend(optimiser, values, averages, gradients, rate):
+    return {name: values[name] - rate * gradients[name] for name in values}, averages
+
+
+def _adadelta(optimiser, values, averages, gradients, rate):
+    rho, epsilon = optimiser["rho"], optimiser["epsilon"]
+    squares = _averaged(rho, averages[0], gradients)
+    steps = {
+        name: gradient * jnp.sqrt(averages[1][name] + epsilon) / jnp.sqrt(squares[name] + epsilon)
+        for name, gradient in gradients.items()
+    }
+    values, _ = _descend(optimiser, values, averages, steps, rate)
+    return values, [squares, _averaged(rho, averages[1], steps)]
+
+
+def _rmsprop(optimiser, values, averages, gradients, rate):
+    squares = _averaged(optimiser["rho"], averages[0], gradients)
+    steps = {
+        name: gradient / (jnp.sqrt(squares[name]) + optimiser["epsilon"])
+        for name, gradient in gradients.items()
+    }
+    return _descend(optimiser, values, averages, steps, rate)[0], [squares]
+
+
+def _averaged(rho, average, fresh):
+    """A running average of squares, with those of `fresh` in it."""
+    return {name: rho * average[name] + (1 - rho) * fresh[name] ** 2 for name in average}
+
+
+# From each optimiser to its number of running averages and its update, which JAX itself has not.
+_UPDATES = {"sgd": (0, _descend), "adadelta": (2, _adadelta), "rmsprop": (1, _rmsprop)}
+
+
+def _loss(nodes, key, parameters, inputs, labels):
+    logits = _logits(nodes, key, parameters, inputs)
+    chosen = jnp.take_along_axis(logits, labels[:, None], 1)[:, 0]
+    return jnp.mean(jax.nn.logsumexp(logits, 1) - chosen)
+
+
+def _logits(nodes, key, parameters, inputs):
+    """Scores (labels, classes), of sequences in the order step, sample; without a key nothing is dropped."""
     values = {"input": inputs}
     for node in nodes:
         own = {
@@ -85,13 +159,13 @@ def _loss(nodes, parameters, inputs, labels):
             for name, value in parameters.items()
             if name.split("/")[0] == node["name"]
         }
+        if node["op"] == "dropout":
+            own["key"] = None if key is None else jax.random.fold_in(key, len(values))
         values[node["name"]] = LAYERS[node["op"]](
             node, own, *[values[name] for name in node["inputs"]]
         )
     logits = values[nodes[-1]["name"]]
-    logits = logits.reshape(-1, logits.shape[-1])
-    chosen = jnp.take_along_axis(logits, labels[:, None], 1)[:, 0]
-    return jnp.mean(jax.nn.logsumexp(logits, 1) - chosen)
+    return logits.reshape(-1, logits.shape[-1])
 
 
 def _dense(node, own, value):
@@ -131,6 +205,13 @@ def _batch_norm(node, own, value):
     return (value - jnp.mean(value, axes)) * scale + own["beta"]
 
 
+def _dropout(node, own, value):
+    if own["key"] is None or not node["rate"]:
+        return value
+    kept = jax.random.bernoulli(own["key"], 1 - node["rate"], value.shape)
+    return jnp.where(kept, value / (1 - node["rate"]), 0)
+
+
 def _lstm(node, own, value):
     def step(state, product):
         output, cell = state
@@ -153,6 +234,7 @@ LAYERS = {
     "flatten": lambda node, own, value: value.reshape(len(value), -1),
     "batch_norm": _batch_norm,
     "relu": lambda node, own, value: jax.nn.relu(value),
+    "dropout": _dropout,
     "sigmoid": lambda node, own, value: jax.nn.sigmoid(value),
     "add": lambda node, own, left, right: left + right,
     "embedding": lambda node, own, value: own["weight"][value],

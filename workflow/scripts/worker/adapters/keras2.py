@@ -1,4 +1,4 @@
-"""Keras 2.0: its own layers and SGD in a function of Keras's backend, which is the mode.
+"""Keras 2.0: its own layers and optimisers in a function of Keras's backend, which is the mode.
 
 What was chosen here, and by which measured ratios: docs/adapters/keras2.md.
 """
@@ -13,6 +13,8 @@ from .. import kernels, specification
 from ..contract import Unsupported
 
 MODES = ("tensorflow", "theano", "cntk")
+OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+TASKS = ("step", "training")
 # Kernels are channels last with every backend, images with TensorFlow alone.
 LAYOUT = {
     "tensorflow": {"images": "channels last"},
@@ -70,35 +72,37 @@ def build(job):
         import cntk
 
         cntk.cntk_py.set_max_num_cputhreads(known)
+        cntk.cntk_py.set_fixed_random_seed(job.seed)
     # Where there is no image too: on Theano, channels first is where Keras looks for the features of a sequence.
     last = mode == "tensorflow" or spec["input"]["kind"] != "image"
     backend.set_image_data_format("channels_last" if last else "channels_first")
     # Known while the graph is made, it needs no branch for another phase.
     backend.set_learning_phase(1)
+    # Its layers of dropout draw their seeds from here.
+    np.random.seed(job.seed)
     return _Trainer(job, known)
 
 
 class _Trainer(object):
     def __init__(self, job, threads):
-        mode = job.mode
-        self._layers, self._variables, self._layout = {}, {}, job.layout
+        mode, self._nodes = job.mode, job.spec["nodes"]
+        self._variables, self._layout, self._mode = {}, job.layout, mode
         self.threads = threads
         self.settings = {"layout": backend.image_data_format().replace("_", " ")}
-        first, given = _place(job.inputs, mode)
-        values = {"input": first}
-        for node in job.spec["nodes"]:
-            value = [values[name] for name in node["inputs"]]
-            for layer in LAYERS[node["op"]](node, mode):
-                value = [layer(value if len(value) > 1 else value[0])]
-            values[node["name"]] = value[0]
-            self._layers[node["name"]] = layer
-        model = models.Model(first, value[0])
-        answers, given_answers = _place(job.labels[..., None], mode)
-        loss = backend.mean(_losses(answers, value[0], mode))
-        updates = _sgd(mode, job.learning_rate).get_updates(model.trainable_weights, {}, loss)
-        handed = [first, answers] if given else []
-        self._train = backend.function(handed, [loss], model.updates + updates)
+        self._layers = {node["name"]: LAYERS[node["op"]](node, mode) for node in self._nodes}
+        self._first, given = _place(job.inputs, mode)
+        scores = self._connect(self._first)
+        model = models.Model(self._first, scores)
+        self._answers, given_answers = _place(job.labels[..., None], mode)
+        self._loss = backend.mean(_losses(self._answers, scores, mode))
+        optimiser, self._rate = _optimiser(mode, job.spec["optimiser"])
+        self._learning_rate = job.learning_rate
+        updates = optimiser.get_updates(model.trainable_weights, {}, self._loss)
+        self._updates = model.updates + updates
+        handed = [self._first, self._answers] if given else []
+        self._train = backend.function(handed, [self._loss], self._updates)
         self._given = given + given_answers
+        self._fed = self._judge = None
         self._load(job)
         self.parameters = sum(int(np.prod(backend.int_shape(w))) for w in model.trainable_weights)
 
@@ -107,6 +111,47 @@ class _Trainer(object):
             loss = self._train(self._given)[0]
         # Keras hands out the loss as a number: the step is done.
         return float(loss)
+
+    def train(self, batches):
+        total, steps = 0.0, 0
+        for inputs, labels, rate in batches:
+            if rate != self._learning_rate:
+                backend.set_value(self._rate, rate)
+                self._learning_rate = rate
+            inputs = self._layout.inputs(inputs)
+            labels = self._layout.labels(labels)[..., None]
+            total, steps = total + float(self._feed(inputs, labels)[0]), steps + 1
+        return total / steps
+
+    def scores(self, inputs):
+        inputs = self._layout.inputs(inputs)
+        if self._judge is None:
+            judged = layers.Input(batch_shape=inputs.shape)
+            self._judge = backend.function([judged], [self._connect(judged, judging=True)])
+        return self._judge([inputs])[0]
+
+    def _feed(self, inputs, labels):
+        """Trains a step on these arrays."""
+        if self._mode == "theano":
+            # The very function that was compiled, on other contents of its variables.
+            self._first.set_value(inputs, borrow=True)
+            self._answers.set_value(labels, borrow=True)
+            return self._train([])
+        if self._mode == "tensorflow" and self._fed is None:
+            # What is fed in place of the values of both variables is read by the same graph.
+            handed = [self._first.value(), self._answers.value()]
+            self._fed = backend.function(handed, [self._loss], self._updates)
+        return (self._fed or self._train)([inputs, labels])
+
+    def _connect(self, first, judging=False):
+        """What the last layer gives; no dropout to judge by."""
+        values = {"input": first}
+        for node in self._nodes:
+            value = [values[name] for name in node["inputs"]]
+            for layer in () if judging and node["op"] == "dropout" else self._layers[node["name"]]:
+                value = [layer(value if len(value) > 1 else value[0])]
+            values[node["name"]] = value[0]
+        return value[0]
 
     def weights(self, names=None):
         wanted = self._variables if names is None else names
@@ -118,7 +163,8 @@ class _Trainer(object):
     def _load(self, job):
         for node in job.spec["nodes"]:
             names = ["{}/{}".format(node["name"], role) for role in _ROLES.get(node["op"], ())]
-            for name, variable in zip(names, self._layers[node["name"]].weights):
+            # Padding stands in front of the layer that has weights.
+            for name, variable in zip(names, self._layers[node["name"]][-1].weights):
                 self._variables[name] = variable
                 backend.set_value(variable, np.ascontiguousarray(_turned(job.take(name))))
 
@@ -129,17 +175,31 @@ def _turned(value):
     return value[::-1, ::-1] if convolves else value
 
 
-def _sgd(mode, rate):
-    """SGD; TensorFlow's own where it is the backend.
+def _optimiser(mode, wanted):
+    """The optimiser and the variable of its rate: Keras's own, but for SGD on TensorFlow, which has one of its own.
 
-    Keras's lets a weight be updated while the gradient of the layer's input still reads it: on TensorFlow, the layers
-    below get the gradient of another step.
+    On TensorFlow, Keras lets a weight be updated while the gradient of the layer's input still reads it, and the layers
+    below get the gradient of another step. TensorFlow's own optimiser waits; Keras's are made to.
     """
-    if mode == "tensorflow":
+    rate, name = wanted["learning_rate"], wanted["name"]
+    if name == "sgd" and mode == "tensorflow":
         import tensorflow as tf
 
-        return keras.optimizers.TFOptimizer(tf.train.GradientDescentOptimizer(rate))
-    return keras.optimizers.SGD(lr=rate)
+        rate = backend.variable(rate)
+        return keras.optimizers.TFOptimizer(tf.train.GradientDescentOptimizer(rate)), rate
+    kind = {"sgd": "SGD", "adadelta": "Adadelta", "rmsprop": "RMSprop"}[name]
+    own = {key: wanted[key] for key in ("rho", "epsilon") if key in wanted}
+    made = getattr(keras.optimizers, kind)(lr=rate, **own)
+    if mode == "tensorflow":
+        made.get_gradients = _all_gradients
+    return made, made.lr
+
+
+def _all_gradients(loss, parameters):
+    """Gradients that are handed on when all of them are there."""
+    import tensorflow as tf
+
+    return tf.tuple(tf.gradients(loss, parameters))
 
 
 def _place(value, mode):
@@ -214,6 +274,7 @@ LAYERS = {
     "flatten": lambda node, mode: [layers.Flatten()],
     "batch_norm": _batch_norm,
     "relu": lambda node, mode: [layers.Activation("relu")],
+    "dropout": lambda node, mode: [layers.Dropout(node["rate"])],
     "sigmoid": lambda node, mode: [layers.Activation("sigmoid")],
     "add": lambda node, mode: [layers.Add()],
     "embedding": lambda node, mode: [layers.Embedding(node["vocabulary"], node["units"])],

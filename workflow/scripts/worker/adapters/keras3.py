@@ -13,6 +13,8 @@ from .. import specification
 from ..contract import Unsupported
 
 MODES = ("tensorflow", "torch", "jax")
+OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+TASKS = ("step", "training")
 LAYOUT = {"images": "channels last"}
 REASONS = {"gpu": "the adapter of Keras 3 speaks to CPUs only"}
 
@@ -41,7 +43,10 @@ def build(job):
         raise Unsupported(
             "Keras was started on {} and not on {}".format(keras.backend.backend(), job.mode)
         )
-    return _Trainer(job, _limit_threads(job.mode, job.threads), *_make_model(job))
+    threads = _limit_threads(job.mode, job.threads)
+    # Its layers of dropout draw their seeds from here.
+    keras.utils.set_random_seed(job.seed)
+    return _Trainer(job, threads, *_make_model(job))
 
 
 class _Trainer(object):
@@ -51,7 +56,7 @@ class _Trainer(object):
         self._inputs = keras.ops.convert_to_tensor(job.inputs)
         self._labels = keras.ops.convert_to_tensor(job.labels.flatten())
         model.compile(
-            optimizer=keras.optimizers.SGD(job.learning_rate),
+            optimizer=_optimizer(job.spec["optimiser"]),
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         )
         self.parameters = sum(
@@ -65,11 +70,26 @@ class _Trainer(object):
     def run(self, steps):
         for _ in range(steps):
             loss = self._model.train_on_batch(self._inputs, self._labels)
+        self._wait()
+        return float(loss)
+
+    def train(self, batches):
+        total, steps = 0.0, 0
+        for inputs, labels, rate in batches:
+            self._model.optimizer.learning_rate = rate
+            fed = self._layout.inputs(inputs), self._layout.labels(labels).flatten()
+            total, steps = total + float(self._model.train_on_batch(*fed)), steps + 1
+        self._wait()
+        return total / steps
+
+    def scores(self, inputs):
+        return self._model.predict_on_batch(self._layout.inputs(inputs))
+
+    def _wait(self):
         if keras.backend.backend() == "jax":
             # The loss may be there before the parameters are.
             for variable in self._model.variables:
                 variable.value.block_until_ready()
-        return float(loss)
 
     def weights(self, names=None):
         wanted = self._variables if names is None else names
@@ -79,6 +99,34 @@ class _Trainer(object):
             )
             for name in wanted
         }
+
+
+class _RMSprop(keras.optimizers.Optimizer):
+    """Keras 2's rule: the epsilon of Keras 3's own stands inside of the root."""
+
+    def __init__(self, learning_rate, rho, epsilon):
+        super().__init__(learning_rate)
+        self._rho, self._epsilon = rho, epsilon
+
+    def build(self, variables):
+        super().build(variables)
+        self._averages = self.add_optimizer_variables(variables, "average")
+
+    def update_step(self, gradient, variable, learning_rate):
+        average = self._averages[self._get_variable_index(variable)]
+        self.assign(average, self._rho * average + (1 - self._rho) * keras.ops.square(gradient))
+        step = gradient / (keras.ops.sqrt(average) + self._epsilon)
+        self.assign_sub(variable, learning_rate * step)
+
+
+def _optimizer(wanted):
+    """Keras's own optimiser."""
+    rate, rho, epsilon = (wanted.get(name) for name in ("learning_rate", "rho", "epsilon"))
+    if wanted["name"] == "adadelta":
+        return keras.optimizers.Adadelta(rate, rho, epsilon)
+    if wanted["name"] == "rmsprop":
+        return _RMSprop(rate, rho, epsilon=epsilon)
+    return keras.optimizers.SGD(rate)
 
 
 def _limit_threads(mode, threads):
@@ -167,6 +215,7 @@ LAYERS = {
         epsilon=specification.BATCH_NORM_EPSILON, **own
     ),
     "relu": lambda node, own: layers.ReLU(),
+    "dropout": lambda node, own: layers.Dropout(node["rate"]),
     "sigmoid": lambda node, own: layers.Activation("sigmoid"),
     "add": lambda node, own: lambda *values: layers.add(values),
     "embedding": lambda node, own: layers.Embedding(node["vocabulary"], node["units"], **own),

@@ -8,8 +8,11 @@ import ctypes
 import mxnet as mx
 
 from .. import specification
+from ..contract import Unsupported
 
 MODES = ("graph",)
+OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+TASKS = ("step", "training")
 LAYOUT = {"sequences": "steps first", "dense": "units first", "lstm": "units first"}
 KERNELS = "openblas:mxnet"
 REASONS = {"gpu": "this build of MXNet is the one for CPUs"}
@@ -22,6 +25,7 @@ def versions():
 
 def build(job):
     """A trainer of the specification. MXNet reads its thread numbers from the environment, at import."""
+    mx.random.seed(job.seed)
     return _Trainer(job)
 
 
@@ -29,8 +33,9 @@ class _Trainer(object):
     settings = {"update": "w -= g, with the backward pass started from the learning rate"}
 
     def __init__(self, job):
-        self._layout = job.layout
-        arrays = {"input": _array(job.inputs), "labels": _array(job.labels.ravel())}
+        self._layout, self._spec = job.layout, job.spec
+        self._data = {"input": _array(job.inputs), "labels": _array(job.labels.ravel())}
+        self._arrays = arrays = dict(self._data)
         self._trained = {name: _array(job.take(name)) for name in job.layout.names}
         arrays.update(self._trained)
         loss, states = _loss(job.spec)
@@ -47,29 +52,91 @@ class _Trainer(object):
             },
             aux_states={name: arrays[name] for name in loss.list_auxiliary_states()},
         )
+        self._optimiser, self._judge = _optimiser(job.spec["optimiser"]), None
         # The gradients come out as SGD's steps: to subtract them is vectorised, sgd_update is not.
-        self._head = mx.nd.full((1,), job.learning_rate)
+        self._head = mx.nd.full((1,), 1.0 if self._optimiser else job.learning_rate)
         self.parameters = sum(value.size for value in self._trained.values())
         self.threads = ctypes.CDLL(mx.libinfo.find_lib_path()[0]).omp_get_max_threads()
 
     def run(self, steps):
         for _ in range(steps):
-            (loss,) = self._executor.forward(is_train=True)
-            self._executor.backward([self._head])
-            for value, gradient in self._updates:
-                value -= gradient
+            loss = self._step()
         last = float(loss.asscalar())
         # The loss is there before the last update is done.
         mx.nd.waitall()
         return last
+
+    def train(self, batches):
+        mean = mx.nd.zeros((1,))
+        for steps, (inputs, labels, rate) in enumerate(batches, 1):
+            self._data["input"][:] = self._layout.inputs(inputs)
+            self._data["labels"][:] = self._layout.labels(labels).ravel()
+            if self._optimiser:
+                self._optimiser.optimizer.lr = rate
+            else:
+                self._head[:] = rate
+            mean += (self._step() - mean) / steps
+        mx.nd.waitall()
+        return float(mean.asscalar())
+
+    def scores(self, inputs):
+        inputs = _array(self._layout.inputs(inputs))
+        if self._judge is None:
+            logits = _logits(self._spec)[0]
+            arrays = dict(self._arrays, input=mx.nd.empty(inputs.shape))
+            self._judge = logits.bind(
+                mx.cpu(), {name: arrays[name] for name in logits.list_arguments()}, grad_req="null"
+            )
+        return self._judge.forward(is_train=False, input=inputs)[0].asnumpy()
+
+    def _step(self):
+        """Takes a step, and returns its loss."""
+        (loss,) = self._executor.forward(is_train=True)
+        self._executor.backward([self._head])
+        for index, (value, gradient) in enumerate(self._updates):
+            if self._optimiser:
+                self._optimiser(index, gradient, value)
+            else:
+                value -= gradient
+        return loss
 
     def weights(self, names=None):
         wanted = self._trained if names is None else names
         return {name: self._layout.leave(name, self._trained[name].asnumpy()) for name in wanted}
 
 
+class _RMSProp(mx.optimizer.RMSProp):
+    """MXNet's own has its epsilon inside of the root."""
+
+    def update(self, index, weight, grad, state):
+        (average,) = state
+        average[:] = self.gamma1 * average + (1 - self.gamma1) * mx.nd.square(grad)
+        weight[:] -= self._get_lr(index) * grad / (mx.nd.sqrt(average) + self.epsilon)
+
+
+def _optimiser(wanted):
+    """MXNet's own optimiser, which keeps its averages by the number of the parameter; None for plain SGD."""
+    if wanted["name"] == "adadelta":
+        if wanted["learning_rate"] != 1 or {"decay", "after_epochs"} & set(wanted):
+            raise Unsupported("MXNet's AdaDelta has no learning rate: it is always 1")
+        own = mx.optimizer.AdaDelta(rho=wanted["rho"], epsilon=wanted["epsilon"])
+        return mx.optimizer.get_updater(own)
+    if wanted["name"] == "rmsprop":
+        rate, rho, epsilon = wanted["learning_rate"], wanted["rho"], wanted["epsilon"]
+        own = _RMSProp(learning_rate=rate, gamma1=rho, epsilon=epsilon)
+        return mx.optimizer.get_updater(own)
+    return None
+
+
 def _loss(spec):
     """The loss of the batch as a symbol, (1,), and what it needs besides parameters: {name: (shape, value)}."""
+    logits, states = _logits(spec)
+    likelihoods = mx.sym.log_softmax(logits, axis=-1)
+    return -mx.sym.mean(mx.sym.pick(likelihoods, mx.sym.Variable("labels"), axis=-1)), states
+
+
+def _logits(spec):
+    """The scores of all labels as a symbol, (labels, classes), and what `_loss` says."""
     values, states = {"input": mx.sym.Variable("input")}, {}
     for node in spec["nodes"]:
 
@@ -82,9 +149,7 @@ def _loss(spec):
         values[node["name"]] = LAYERS[node["op"]](
             node, own, *[values[name] for name in node["inputs"]]
         )
-    logits = mx.sym.reshape(values[node["name"]], shape=(-1, node["shape"][-1]))
-    likelihoods = mx.sym.log_softmax(logits, axis=-1)
-    return -mx.sym.mean(mx.sym.pick(likelihoods, mx.sym.Variable("labels"), axis=-1)), states
+    return mx.sym.reshape(values[node["name"]], shape=(-1, node["shape"][-1])), states
 
 
 def _dense(node, own, x):
@@ -139,6 +204,7 @@ LAYERS = {
     "flatten": lambda node, own, x: mx.sym.Flatten(x),
     "batch_norm": _batch_norm,
     "relu": lambda node, own, x: mx.sym.Activation(x, act_type="relu"),
+    "dropout": lambda node, own, x: mx.sym.Dropout(x, p=node["rate"]),
     "sigmoid": lambda node, own, x: mx.sym.Activation(x, act_type="sigmoid"),
     "add": lambda node, own, x, y: x + y,
     "embedding": lambda node, own, x: mx.sym.Embedding(

@@ -1,4 +1,4 @@
-"""PaddlePaddle 2 and later: `paddle.nn` layers run as they are called (dynamic graph), and Paddle's own SGD.
+"""PaddlePaddle 2 and later: `paddle.nn` layers run as they are called (dynamic graph), with its own optimisers.
 
 What was chosen here: docs/adapters/paddle.md.
 """
@@ -13,6 +13,8 @@ from paddle.nn import functional
 from .. import specification
 
 MODES = ("eager",)
+OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+TASKS = ("step", "training")
 # As its LSTM works inside.
 LAYOUT = {"sequences": "steps first", "lstm": "units first"}
 KERNELS = "mkl"
@@ -36,6 +38,7 @@ def versions():
 def build(job):
     """A trainer of the specification, with the batch and the start values in memory."""
     paddle.set_device("cpu")
+    paddle.seed(job.seed)
     return _Trainer(_Network(job), job)
 
 
@@ -68,12 +71,11 @@ class _Network(nn.Layer):
 class _Trainer(object):
     def __init__(self, network, job):
         self._network, self._layout, self.settings = network, job.layout, {}
-        self._inputs = paddle.to_tensor(job.inputs)
-        self._labels = paddle.to_tensor(job.labels.flatten().astype(np.int64))
+        self._inputs, self._labels = paddle.to_tensor(job.inputs), _answers(job.labels)
         # Paddle does not tell; this is where it reads it from.
         self.threads = int(os.environ["OMP_NUM_THREADS"])
         trained = list(network.homes.values())
-        self._optimiser = paddle.optimizer.SGD(job.learning_rate, parameters=trained)
+        self._optimiser = _optimiser(job.spec["optimiser"], trained)
         self.parameters = sum(value.size for value in trained)
         # Statistics of batch normalisation are parameters too there, but have no gradient.
         learnt = [value for value in network.parameters() if not value.stop_gradient]
@@ -81,12 +83,33 @@ class _Trainer(object):
 
     def run(self, steps):
         for _ in range(steps):
-            logits = self._network(self._inputs)
-            loss = functional.cross_entropy(logits.reshape([-1, logits.shape[-1]]), self._labels)
-            loss.backward()
-            self._optimiser.step()
-            self._network.clear_gradients(set_to_zero=False)
+            loss = self._step(self._inputs, self._labels)
         return float(loss)
+
+    def train(self, batches):
+        total, steps = 0.0, 0
+        for inputs, labels, rate in batches:
+            self._optimiser.set_lr(rate)
+            inputs, labels = self._layout.inputs(inputs), self._layout.labels(labels)
+            loss = self._step(paddle.to_tensor(inputs), _answers(labels))
+            total, steps = total + float(loss), steps + 1
+        return total / steps
+
+    def scores(self, inputs):
+        self._network.eval()
+        with paddle.no_grad():
+            found = self._network(paddle.to_tensor(self._layout.inputs(inputs))).numpy()
+        self._network.train()
+        return found
+
+    def _step(self, inputs, labels):
+        """Takes a step, and returns its loss."""
+        logits = self._network(inputs)
+        loss = functional.cross_entropy(logits.reshape([-1, logits.shape[-1]]), labels)
+        loss.backward()
+        self._optimiser.step()
+        self._network.clear_gradients(set_to_zero=False)
+        return loss
 
     def weights(self, names=None):
         homes = self._network.homes
@@ -94,6 +117,38 @@ class _Trainer(object):
             name: np.array(self._layout.leave(name, homes[name].numpy()))
             for name in (homes if names is None else names)
         }
+
+
+def _answers(labels):
+    return paddle.to_tensor(labels.flatten().astype(np.int64))
+
+
+def _optimiser(wanted, trained):
+    """Paddle's own optimiser."""
+    rate, rho, epsilon = (wanted.get(name) for name in ("learning_rate", "rho", "epsilon"))
+    if wanted["name"] == "adadelta":
+        return paddle.optimizer.Adadelta(rate, epsilon, rho, parameters=trained)
+    if wanted["name"] == "rmsprop":
+        return _RMSProp(rate, rho, epsilon, trained)
+    return paddle.optimizer.SGD(rate, parameters=trained)
+
+
+class _RMSProp(object):
+    """The epsilon of Paddle's own stands inside of the root."""
+
+    def __init__(self, rate, rho, epsilon, trained):
+        self._rho, self._epsilon, self._trained = rho, epsilon, trained
+        self._averages = [paddle.zeros_like(value) for value in trained]
+        self.set_lr(rate)
+
+    def set_lr(self, rate):
+        self._rate = rate
+
+    @paddle.no_grad()
+    def step(self):
+        for value, average in zip(self._trained, self._averages):
+            average.scale_(self._rho).add_((1 - self._rho) * value.grad.square())
+            value.subtract_(value.grad * self._rate / (average.sqrt() + self._epsilon))
 
 
 class _LSTM(nn.LSTM):
@@ -124,6 +179,7 @@ LAYERS = {
         node["in_shape"][0], epsilon=specification.BATCH_NORM_EPSILON
     ),
     "relu": lambda node: nn.ReLU(),
+    "dropout": lambda node: nn.Dropout(node["rate"]),
     "sigmoid": lambda node: nn.Sigmoid(),
     "add": lambda node: paddle.add,
     "embedding": lambda node: nn.Embedding(node["vocabulary"], node["units"]),

@@ -12,10 +12,15 @@ from paddle import fluid
 from .. import specification
 
 MODES = ("graph",)
+TASKS = ("step", "training")
 # So that a step of all samples lies in one piece.
 LAYOUT = {"sequences": "steps first"}
 KERNELS = "mkl"
-REASONS = {"gpu": "this build of PaddlePaddle is for CPUs only"}
+REASONS = {
+    "gpu": "this build of PaddlePaddle is for CPUs only",
+    "adadelta": "the Adadelta of Paddle 1 takes its step by an average that it has just written, and fails the proof",
+    "rmsprop": "the epsilon of Paddle's RMSProp stands inside of the root, which is another rule",
+}
 
 
 def versions():
@@ -36,11 +41,18 @@ class _Trainer(object):
         self.threads = int(os.environ["OMP_NUM_THREADS"])
         unrolled = any(node["op"] == "lstm" for node in job.spec["nodes"])
         self.settings = {"lstm": "from primitives, unrolled"} if unrolled else {}
+        if any(node["op"] == "dropout" for node in job.spec["nodes"]):
+            # A seed of its own would give it the same mask in each step.
+            self.settings["dropout"] = "seeded by the system"
+        self._layout = job.layout
         self._program, start = fluid.Program(), fluid.Program()
         with fluid.program_guard(self._program, start):
             block = self._program.global_block()
-            self._loss = _add_network(block, job.spec["nodes"], inputs, labels)
-            fluid.optimizer.SGD(job.learning_rate).minimize(self._loss)
+            self._logits, self._loss = _add_network(block, job.spec["nodes"], inputs, labels)
+            self._judging = self._program.clone(for_test=True)
+            optimiser = fluid.optimizer.SGD(job.learning_rate)
+            optimiser.minimize(self._loss)
+            self._rate = optimiser._global_learning_rate().name
         self._place, self._scope = fluid.CPUPlace(), fluid.core.Scope()
         self._executor = fluid.Executor(self._place)
         self._executor.run(start, scope=self._scope)
@@ -58,6 +70,26 @@ class _Trainer(object):
     def run(self, steps):
         for _ in range(steps - 1):
             self._executor.run(self._program, scope=self._scope, use_program_cache=True)
+        return self._step()
+
+    def train(self, batches):
+        total, steps = 0.0, 0
+        for inputs, labels, rate in batches:
+            self._set("input", self._layout.inputs(inputs))
+            self._set("labels", self._layout.labels(labels).reshape(-1, 1).astype(np.int64))
+            self._set(self._rate, np.array([rate], np.float32))
+            total, steps = total + self._step(), steps + 1
+        return total / steps
+
+    def scores(self, inputs):
+        self._set("input", self._layout.inputs(inputs))
+        fetched = self._executor.run(
+            self._judging, fetch_list=[self._logits], scope=self._scope, use_program_cache=True
+        )
+        return fetched[0]
+
+    def _step(self):
+        """Takes a step, and returns its loss."""
         fetched = self._executor.run(
             self._program, fetch_list=[self._loss], scope=self._scope, use_program_cache=True
         )
@@ -72,7 +104,7 @@ class _Trainer(object):
 
 
 def _add_network(block, nodes, inputs, labels):
-    """Adds the layers and the loss to the program that is being written, and returns the loss."""
+    """Adds the layers and the loss to the program that is being written; returns the scores and the loss."""
     values = {"input": _batch(block, "input", inputs)}
     for node in nodes:
         values[node["name"]] = LAYERS[node["op"]](
@@ -81,7 +113,7 @@ def _add_network(block, nodes, inputs, labels):
     logits = values[nodes[-1]["name"]]
     logits = fluid.layers.reshape(logits, [len(labels), logits.shape[-1]])
     losses = fluid.layers.softmax_with_cross_entropy(logits, _batch(block, "labels", labels))
-    return fluid.layers.mean(losses)
+    return logits, fluid.layers.mean(losses)
 
 
 def _batch(block, name, value):
@@ -153,6 +185,9 @@ LAYERS = {
     "flatten": lambda node, value: fluid.layers.flatten(value),
     "batch_norm": _batch_norm,
     "relu": lambda node, value: fluid.layers.relu(value),
+    "dropout": lambda node, value: fluid.layers.dropout(
+        value, node["rate"], dropout_implementation="upscale_in_train"
+    ),
     "sigmoid": lambda node, value: fluid.layers.sigmoid(value),
     "add": lambda node, left, right: fluid.layers.elementwise_add(left, right),
     "embedding": _embedding,

@@ -14,7 +14,10 @@ from .. import specification
 MODES = ("graph",)
 # So that each step of a recurrence is one block of memory.
 LAYOUT = {"sequences": "steps first"}
-REASONS = {"gpu": "this environment of PlaidML is for its CPU device only"}
+REASONS = {
+    "gpu": "this environment of PlaidML is for its CPU device only",
+    "training": "the operations of PlaidML 0.7 draw no random numbers, and so there is no dropout",
+}
 
 _FIRST = {
     "data_format": op.ConvolutionDataFormat.CHANNELS_FIRST,

@@ -11,10 +11,15 @@ from singa import singa_wrap as core
 from .. import kernels, singa_repair
 
 MODES = ("eager",)
+TASKS = ("step", "training")
 # The sigmoid gates side by side.
 LAYOUT = {"sequences": "steps first", "gates": "ifog"}
 KERNELS = "openblas:singa"
-REASONS = {"gpu": "the wheel of SINGA is built without CUDA"}
+REASONS = {
+    "gpu": "the wheel of SINGA is built without CUDA",
+    "adadelta": "SINGA 3.0 has no optimiser but SGD",
+    "rmsprop": "SINGA 3.0 has no optimiser but SGD",
+}
 
 
 def versions():
@@ -28,6 +33,7 @@ def versions():
 def build(job):
     """A trainer of the specification. oneDNN reads its thread number from the environment."""
     autograd.training = True
+    device.get_default_device().SetRandSeed(job.seed)
     inputs, kind = job.inputs, job.spec["input"]["kind"]
     if kind == "tokens":
         # There is no look-up with a right gradient, so words are rows of an identity matrix, as in SINGA's examples.
@@ -40,9 +46,7 @@ class _Trainer(object):
     def __init__(self, job, inputs):
         self.spec, self.layout = job.spec, job.layout
         self.trained = {name: _tensor(job.take(name), trained=True) for name in job.layout.names}
-        self.inputs = _tensor(inputs)
-        labels = job.labels.reshape(-1).astype(np.float32)
-        self.labels = _tensor(labels).data.AsType(core.kInt)
+        self.inputs, self.labels = _tensor(inputs), _answers(job.labels)
         self.layers = [LAYERS[node["op"]](self, node) for node in job.spec["nodes"]]
         self.rate = job.learning_rate
         self.parameters = sum(value.size() for value in self.trained.values())
@@ -55,15 +59,37 @@ class _Trainer(object):
 
     def run(self, steps):
         for _ in range(steps):
-            values = {"input": self.inputs}
-            for node, layer in zip(self.spec["nodes"], self.layers):
-                values[node["name"]] = layer(*[values[name] for name in node["inputs"]])
-            loss = _Loss(self.labels)(values[node["name"]])[0]
-            del values
-            for value, gradient in autograd.backward(loss):
-                core.Axpy(-self.rate, gradient.data, value.data)
+            loss = self.step(self.inputs, self.labels)
         device.get_default_device().Sync()
         return float(singa_repair.view(loss.data)[0])
+
+    def step(self, inputs, labels):
+        """Takes a step, and returns its loss."""
+        loss = _Loss(labels)(self.logits(inputs))[0]
+        for value, gradient in autograd.backward(loss):
+            core.Axpy(-self.rate, gradient.data, value.data)
+        return loss
+
+    def logits(self, inputs):
+        values = {"input": inputs}
+        for node, layer in zip(self.spec["nodes"], self.layers):
+            values[node["name"]] = layer(*[values[name] for name in node["inputs"]])
+        return values[node["name"]]
+
+    def train(self, batches):
+        total, steps = 0.0, 0
+        for inputs, labels, self.rate in batches:
+            fed = _tensor(self.layout.inputs(inputs)), _answers(self.layout.labels(labels))
+            loss = self.step(*fed)
+            device.get_default_device().Sync()
+            total, steps = total + float(singa_repair.view(loss.data)[0]), steps + 1
+        return total / steps
+
+    def scores(self, inputs):
+        autograd.training = False
+        scores = self.logits(_tensor(self.layout.inputs(inputs)))
+        autograd.training = True
+        return np.array(singa_repair.view(scores.data)).reshape(scores.shape)
 
     def weights(self, names=None):
         names = self.trained if names is None else names
@@ -86,6 +112,10 @@ def _tensor(values, trained=False):
     )
 
 
+def _answers(labels):
+    return _tensor(labels.reshape(-1).astype(np.float32)).data.AsType(core.kInt)
+
+
 def _is_data(operator):
     """Whether the first argument of an operator is the batch, whose gradient nobody asks for."""
     return isinstance(operator.src[0][0], autograd.Dummy)
@@ -106,6 +136,23 @@ class _Dense(autograd.Operator):
         dx = None if _is_data(self) else core.Mult(dy, core.DefaultTranspose(w))
         found = dx, core.Mult(core.DefaultTranspose(x), dy), core.Sum(dy, 0)
         return found[: len(self.src)]
+
+
+class _Dropout(autograd.Operator):
+    """SINGA's own scales what it keeps by 1 / 1 - rate in place of 1 / (1 - rate)."""
+
+    def __init__(self, rate):
+        super(_Dropout, self).__init__()
+        self.rate = rate
+
+    def forward(self, x):
+        mask = singa_repair.empty(*x.shape())
+        core.Bernoulli(1.0 - self.rate, mask)
+        self.mask = core.MultFloat(mask, 1.0 / (1.0 - self.rate))
+        return core.__mul__(x, self.mask)
+
+    def backward(self, dy):
+        return core.__mul__(dy, self.mask)
 
 
 class _Lstm(autograd.Operator):
@@ -253,6 +300,10 @@ def _batch_norm(trainer, node):
     return lambda x: autograd.batchnorm_2d(handle(x), x, *arrays)
 
 
+def _dropout(trainer, node):
+    return lambda x: _Dropout(node["rate"])(x)[0] if autograd.training and node["rate"] else x
+
+
 def _lstm(trainer, node):
     steps = node["in_shape"][0]
     entry, recurrent = trainer.own(node, "input", "bias"), trainer.own(node, "recurrent")
@@ -267,6 +318,7 @@ LAYERS = {
     "flatten": lambda trainer, node: autograd.flatten,
     "batch_norm": _batch_norm,
     "relu": lambda trainer, node: autograd.relu,
+    "dropout": _dropout,
     "sigmoid": lambda trainer, node: autograd.sigmoid,
     "add": lambda trainer, node: autograd.add,
     "embedding": _dense,

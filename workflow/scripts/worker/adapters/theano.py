@@ -8,6 +8,7 @@ import ctypes
 import numpy as np
 import theano
 from theano import tensor
+from theano.sandbox.rng_mrg import MRG_RandomStreams
 from theano.tensor import nnet
 from theano.tensor.nnet import bn
 from theano.tensor.signal.pool import pool_2d
@@ -16,6 +17,8 @@ from .. import kernels, specification
 from ..contract import Unsupported
 
 MODES = ("graph",)
+OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+TASKS = ("step", "training")
 LAYOUT = {"sequences": "steps first"}
 KERNELS = "openblas:numpy"
 REASONS = {"gpu": "the GPU part of Theano (libgpuarray) is in no package here"}
@@ -42,22 +45,19 @@ class _Trainer(object):
     settings = {"layout": "channels first, time first", "loop": "scan"}
 
     def __init__(self, job):
-        self._shared = {}
+        self._layout, self._nodes = job.layout, job.spec["nodes"]
+        self._shared = {name: _share(name, job.take(name)) for name in job.layout.names}
         # A result that is read in place of a whole parameter, so that only its own rows get a gradient.
         self._read = {}
-        values = {"input": _share("input", job.inputs)}
-        for node in job.spec["nodes"]:
-            own = {}
-            for role, name in job.own(node).items():
-                own[role] = self._shared[name] = _share(name, job.take(name))
-            value = LAYERS[node["op"]](node, own, *[values[name] for name in node["inputs"]])
-            values[node["name"]] = value
-            if node["op"] == "embedding":
-                self._read[node["name"] + "/weight"] = value.owner.inputs[0]
-        answers = _share("labels", job.labels.flatten())
-        likelihoods = nnet.softmax(_rows(value))
-        loss = nnet.categorical_crossentropy(likelihoods, answers).mean()
-        self._train = theano.function([], loss, updates=self._updates(loss, job.learning_rate))
+        self._masks = MRG_RandomStreams(1 + job.seed)
+        self._inputs = _share("input", job.inputs)
+        self._answers = _share("labels", job.labels.flatten())
+        # A variable and not a constant: constants stand in the C code, which another rate would compile again.
+        self._rate = theano.shared(np.float32(job.learning_rate), name="rate")
+        likelihoods = nnet.softmax(self._connect())
+        loss = nnet.categorical_crossentropy(likelihoods, self._answers).mean()
+        updates = self._updates(loss, job.spec["optimiser"])
+        self._train, self._judge = theano.function([], loss, updates=updates), None
         self.parameters = sum(
             shared.get_value(borrow=True).size for shared in self._shared.values()
         )
@@ -71,27 +71,93 @@ class _Trainer(object):
         # On a CPU a function returns when everything is done.
         return float(loss)
 
+    def train(self, batches):
+        total, steps = 0.0, 0
+        for inputs, labels, rate in batches:
+            self._inputs.set_value(self._layout.inputs(inputs), borrow=True)
+            self._answers.set_value(self._layout.labels(labels).flatten(), borrow=True)
+            self._rate.set_value(np.float32(rate))
+            total, steps = total + float(self._train()), steps + 1
+        return total / steps
+
+    def scores(self, inputs):
+        if self._judge is None:
+            judged = self._inputs.type()
+            self._judge = theano.function(
+                [judged], self._connect(judging=True), givens=[(self._inputs, judged)]
+            )
+        return self._judge(self._layout.inputs(inputs))
+
     def weights(self, names=None):
         wanted = self._shared if names is None else names
         return {name: self._shared[name].get_value() for name in wanted}
 
-    def _updates(self, loss, rate):
-        # A variable and not a constant: constants stand in the C code, which another rate would compile again.
-        rate = theano.shared(np.float32(rate), name="rate")
-        names = sorted(self._shared)
-        gradients = tensor.grad(loss, [self._read.get(name, self._shared[name]) for name in names])
+    def _connect(self, judging=False):
+        """Scores of all labels, (labels, classes); of sequences in the order step, sample; no dropout to judge by."""
+        values = {"input": self._inputs}
+        for node in self._nodes:
+            own = {
+                name.split("/")[1]: shared
+                for name, shared in self._shared.items()
+                if name.split("/")[0] == node["name"]
+            }
+            value, more = values[node["inputs"][0]], [values[name] for name in node["inputs"][1:]]
+            if node["op"] == "dropout":
+                own["masks"] = self._masks
+            if not (judging and node["op"] == "dropout"):
+                value = LAYERS[node["op"]](node, own, value, *more)
+            values[node["name"]] = value
+            if node["op"] == "embedding":
+                self._read[node["name"] + "/weight"] = value.owner.inputs[0]
+        return _rows(value)
+
+    def _updates(self, loss, optimiser):
+        names, averaged = sorted(self._shared), _AVERAGED.get(optimiser["name"])
+        read = {} if averaged else self._read
+        gradients = tensor.grad(loss, [read.get(name, self._shared[name]) for name in names])
         updates = []
         for name, gradient in zip(names, gradients):
             shared = self._shared[name]
-            if name in self._read:
-                updates.append((shared, tensor.inc_subtensor(self._read[name], -rate * gradient)))
+            if averaged:
+                gradient, averages = averaged(optimiser, shared, gradient)
+                updates += averages
+            if name in read:
+                rows = tensor.inc_subtensor(read[name], -self._rate * gradient)
+                updates.append((shared, rows))
             else:
-                updates.append((shared, shared - rate * gradient))
+                updates.append((shared, shared - self._rate * gradient))
         return updates
 
 
 def _share(name, values):
     return theano.shared(np.ascontiguousarray(values), name=name, borrow=True)
+
+
+def _average(shared):
+    """A running average of what has the shape of a parameter."""
+    return theano.shared(
+        np.zeros_like(shared.get_value(borrow=True)), broadcastable=shared.broadcastable
+    )
+
+
+def _adadelta(optimiser, shared, gradient):
+    """The step of a parameter at a rate of 1, and the updates of its averages."""
+    rho, epsilon = np.float32(optimiser["rho"]), np.float32(optimiser["epsilon"])
+    squares, steps, rest = _average(shared), _average(shared), np.float32(1 - optimiser["rho"])
+    after = rho * squares + rest * gradient**2
+    step = gradient * tensor.sqrt(steps + epsilon) / tensor.sqrt(after + epsilon)
+    return step, [(squares, after), (steps, rho * steps + rest * step**2)]
+
+
+def _rmsprop(optimiser, shared, gradient):
+    """The step of a parameter at a rate of 1, and the update of its average."""
+    rho, rest = np.float32(optimiser["rho"]), np.float32(1 - optimiser["rho"])
+    squares = _average(shared)
+    after = rho * squares + rest * gradient**2
+    return gradient / (tensor.sqrt(after) + np.float32(optimiser["epsilon"])), [(squares, after)]
+
+
+_AVERAGED = {"adadelta": _adadelta, "rmsprop": _rmsprop}
 
 
 def _rows(value):
@@ -135,6 +201,15 @@ def _embedding(node, own, value):
     return rows.reshape((value.shape[0], value.shape[1], node["units"]))
 
 
+def _dropout(node, own, value):
+    keep = np.float32(1 - node["rate"])
+    if keep == 1:
+        return value
+    # So many streams of random numbers as Theano would guess, with a warning.
+    mask = own["masks"].binomial(value.shape, p=keep, dtype="float32", nstreams=60 * 256)
+    return value * mask / keep
+
+
 def _lstm(node, own, value):
     units = node["units"]
     # The product with the inputs needs no loop: one large product in place of one for each step.
@@ -160,6 +235,7 @@ LAYERS = {
     "flatten": lambda node, own, value: value.flatten(2),
     "batch_norm": _batch_norm,
     "relu": lambda node, own, value: nnet.relu(value),
+    "dropout": _dropout,
     "sigmoid": lambda node, own, value: nnet.sigmoid(value),
     "add": lambda node, own, left, right: left + right,
     "embedding": _embedding,

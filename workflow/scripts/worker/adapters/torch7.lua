@@ -3,12 +3,14 @@
 --     luajit torch7.lua HOME IN OUT
 --
 -- HOME is the folder of Torch7's own files; IN and OUT are descriptors of pipes. First comes a line with a table of
--- Lua: the specification's nodes, the learning rate, the shape and kind of the input, the number of labels and the
+-- Lua: the specification's nodes and optimiser, the seed of dropout, the shape and kind of the input, the number of labels and the
 -- names of the parameters; then, as raw numbers, the input (float32, or int32 counted from 1 for words), the labels
 -- (int32, counted from 1) and the parameters in their order (float32, in Torch7's layout). The answer is a line: number
 -- of parameters, threads, the BLAS, its kernel, and LuaJIT's version, with tabs between. Then each line is answered:
 --
 --     run STEPS       trains so many steps; answers the loss of the last
+--     train RATE      is followed by an input and labels, as above; trains a step on them; answers its loss
+--     judge 1         is followed by an input; answers the raw scores, with dropout off
 --     weights NAME    answers the raw numbers of a parameter
 --
 -- A failure is answered by a line that begins with "error". The end of IN is the end of this.
@@ -145,6 +147,7 @@ local make = {
     return kind(node.shape[1], epsilon, 0.1)
   end,
   relu = function(_, over) return nn.ReLU(over) end,
+  dropout = function(node) return nn.Dropout(node.rate) end,
   sigmoid = function() return nn.Sigmoid() end,
   add = function(_, over) return nn.CAddTable(over) end,
   embedding = function(node) return nn.LookupTable(node.vocabulary, node.units) end,
@@ -180,8 +183,10 @@ local function build(spec)
     local first, second = nodes[node.inputs[1]], nodes[node.inputs[2]]
     local over = first and inPlace[node.op] and inPlace[node.op](node, first, alone, second) or false
     node.module = make[node.op](node, over, spec.epsilon)
-    -- A gradient that is added to the weights at once, scaled by the learning rate, is SGD's step.
-    node.module.gradWeight, node.module.gradBias = node.module.weight, node.module.bias
+    if spec.optimiser.name == 'sgd' then
+      -- A gradient that is added to the weights at once, scaled by the learning rate, is its step.
+      node.module.gradWeight, node.module.gradBias = node.module.weight, node.module.bias
+    end
     -- nn's way to say that nobody needs it.
     if not first and (node.op == 'dense' or node.op == 'conv' or node.op == 'lstm') then node.module.gradInput = nil end
   end
@@ -190,8 +195,30 @@ local function build(spec)
   return nodes
 end
 
+-- What turns gradients into new weights, as the package optim does it, in place; SGD needs none.
+local update = {
+  adadelta = function(own, weight, gradient, state)
+    if not state.squares then
+      state.squares, state.steps = weight:clone():zero(), weight:clone():zero()
+      state.below, state.step = weight:clone(), weight:clone()
+    end
+    state.squares:mul(own.rho):addcmul(1 - own.rho, gradient, gradient)
+    state.below:copy(state.squares):add(own.epsilon):sqrt()
+    state.step:copy(state.steps):add(own.epsilon):sqrt():cdiv(state.below):cmul(gradient)
+    weight:add(-own.learning_rate, state.step)
+    state.steps:mul(own.rho):addcmul(1 - own.rho, state.step, state.step)
+  end,
+  rmsprop = function(own, weight, gradient, state)
+    if not state.squares then state.squares, state.below = weight:clone():zero(), weight:clone() end
+    state.squares:mul(own.rho):addcmul(1 - own.rho, gradient, gradient)
+    state.below:sqrt(state.squares):add(own.epsilon)
+    weight:addcdiv(-own.learning_rate, gradient, state.below)
+  end,
+}
+
 local function trainer(spec, input, labels)
-  local criterion, nodes = nn.CrossEntropyCriterion(), spec.nodes
+  local criterion, nodes, own = nn.CrossEntropyCriterion(), spec.nodes, spec.optimiser
+  local rule, states = update[own.name], {}
   local outputs, errors, given = {input = input}, {}, {}
 
   local function sources(node)
@@ -206,25 +233,61 @@ local function trainer(spec, input, labels)
     errors[name] = errors[name] and errors[name]:add(gradient) or gradient
   end
 
-  return function()
+  local function forward()
     for place, node in ipairs(nodes) do
       given[place] = sources(node)
       outputs[node.name] = node.module:forward(given[place])
     end
+    return outputs[nodes[#nodes].name]
+  end
+
+  local function drop(yes)
+    for _, node in ipairs(nodes) do
+      if node.op == 'dropout' then node.module.train = yes end
+    end
+  end
+
+  local function descend()
+    for place, node in ipairs(nodes) do
+      local weights, gradients = node.module:parameters()
+      for number, weight in ipairs(weights or {}) do
+        local key = place .. '/' .. number
+        states[key] = states[key] or {}
+        rule(own, weight, gradients[number], states[key])
+      end
+      node.module:zeroGradParameters()
+    end
+  end
+
+  local function judge()
+    drop(false)
+    local scores = forward()
+    drop(true)
+    return scores
+  end
+
+  local function step()
+    forward()
     local last = nodes[#nodes].name
     local loss = criterion:forward(outputs[last], labels)
     errors = {[last] = criterion:backward(outputs[last], labels)}
     for place = #nodes, 1, -1 do
       local node = nodes[place]
-      local gradient = node.module:backward(given[place], errors[node.name], -spec.rate)
+      local gradient = node.module:backward(given[place], errors[node.name], rule and 1 or -own.learning_rate)
       if #node.inputs == 1 then
         pass(node.inputs[1], gradient)
       else
         for number, name in ipairs(node.inputs) do pass(name, gradient[number]) end
       end
     end
+    if rule then descend() end
     return loss
   end
+
+  for _, node in ipairs(nodes) do
+    if rule then node.module:zeroGradParameters() end
+  end
+  return step, judge
 end
 
 local function main(commands, answers)
@@ -235,6 +298,7 @@ local function main(commands, answers)
 
   local spec = assert(loadstring('return ' .. commands:readString('*l')))()
   torch.setnumthreads(spec.threads)
+  torch.manualSeed(spec.seed)
   local nodes = build(spec)
   local input = torch[spec.words and 'IntTensor' or 'FloatTensor'](torch.LongStorage(spec.shape))
   commands[spec.words and 'readInt' or 'readFloat'](commands, input:storage())
@@ -249,7 +313,8 @@ local function main(commands, answers)
   for _, node in ipairs(spec.nodes) do
     for _, tensor in ipairs(node.module:parameters() or {}) do count = count + tensor:nElement() end
   end
-  local step = trainer(spec, spec.words and input:long() or input, labels:long())
+  local truth = labels:long()
+  local step, judge = trainer(spec, spec.words and input:long() or input, truth)
   local blas = ffi.load('libopenblas.so.0')
   local facts = {count, torch.getnumthreads(), ffi.string(blas.openblas_get_config()),
                  ffi.string(blas.openblas_get_corename()), jit.version}
@@ -264,6 +329,16 @@ local function main(commands, answers)
       local loss
       for _ = 1, tonumber(value) do loss = step() end
       answer(string.format('%.9g', loss))
+    elseif command == 'train' then
+      spec.optimiser.learning_rate = tonumber(value)
+      commands:readFloat(input:storage())
+      commands:readInt(labels:storage())
+      truth:copy(labels)
+      answer(string.format('%.9g', step()))
+    elseif command == 'judge' then
+      commands:readFloat(input:storage())
+      answers:writeFloat(judge():contiguous():storage())
+      answers:synchronize()
     else
       answers:writeFloat(found[value]:storage())
       answers:synchronize()

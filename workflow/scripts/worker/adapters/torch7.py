@@ -14,6 +14,8 @@ import numpy as np
 from .. import specification
 
 MODES = ("eager",)
+OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+TASKS = ("step", "training")
 LAYERS = (
     "dense",
     "conv",
@@ -22,6 +24,7 @@ LAYERS = (
     "flatten",
     "batch_norm",
     "relu",
+    "dropout",
     "sigmoid",
     "add",
     "embedding",
@@ -47,6 +50,7 @@ class _Trainer(object):
     def __init__(self, job):
         spec, inputs, self.layout = job.spec, job.inputs, job.layout
         self.shapes = {entry["name"]: entry["shape"] for entry in spec["parameters"]}
+        self.scored = (job.labels.size, specification.count_classes(spec))
         words = spec["input"]["kind"] == "tokens"
         if words or spec["input"]["kind"] == "one_hot":
             inputs = inputs.reshape((-1,) + inputs.shape[2:])
@@ -55,7 +59,8 @@ class _Trainer(object):
         table = {
             "nodes": spec["nodes"],
             "parameters": list(self.shapes),
-            "rate": job.learning_rate,
+            "optimiser": spec["optimiser"],
+            "seed": job.seed,
             "epsilon": specification.BATCH_NORM_EPSILON,
             "threads": job.threads,
             "words": words,
@@ -73,8 +78,11 @@ class _Trainer(object):
         with open(os.path.join(home, "commit")) as commit:
             _SAID["framework_version"] = "commit " + commit.read()
         _SAID.update(blas="{} runs {}".format(blas.strip(), kernel), build=luajit)
+        plain = spec["optimiser"]["name"] == "sgd"
         self.settings = {
-            "update": "each gradient goes to its weights at once, times the learning rate",
+            "update": "each gradient goes to its weights at once, times the learning rate"
+            if plain
+            else "the rule of the package optim",
             "convolution": "unfolded, one product for each image",
         }
         if any(node["op"] == "lstm" for node in spec["nodes"]):
@@ -84,16 +92,34 @@ class _Trainer(object):
         self._tell("run {}\n".format(steps).encode())
         return float(self._answer())
 
+    def train(self, batches):
+        total, steps = 0.0, 0
+        for inputs, labels, rate in batches:
+            self._tell("train {!r}\n".format(float(rate)).encode())
+            self._tell_array(self.layout.inputs(inputs), np.float32)
+            self._tell_array(self.layout.labels(labels) + 1, np.int32)
+            total, steps = total + float(self._answer()), steps + 1
+        return total / steps
+
+    def scores(self, inputs):
+        self._tell(b"judge 1\n")
+        self._tell_array(self.layout.inputs(inputs), np.float32)
+        return self._numbers(self.scored)
+
     def weights(self, names=None):
         found = {}
         for name in self.shapes if names is None else names:
             self._tell("weights {}\n".format(name).encode())
-            count = int(np.prod(self.shapes[name], dtype=np.int64))
-            content = self.answers.read(4 * count)
-            if len(content) != 4 * count:
-                self._fail()
-            found[name] = self.layout.leave(name, np.frombuffer(content, np.float32))
+            found[name] = self.layout.leave(name, self._numbers(self.shapes[name]).reshape(-1))
         return found
+
+    def _numbers(self, shape):
+        """The raw numbers that the program answers, in this shape."""
+        count = 4 * int(np.prod(shape, dtype=np.int64))
+        content = self.answers.read(count)
+        if len(content) != count:
+            self._fail()
+        return np.frombuffer(content, np.float32).reshape(shape)
 
     def __del__(self):
         for pipe in (self.commands, self.answers):
