@@ -65,6 +65,13 @@ def test_products_copies_and_transfers_are_counted_as_they_are_meant(environment
     assert found["blas"] == "cuBLAS 13"
 
 
+def test_a_clean_process_finds_the_libraries_of_the_environment(environments, monkeypatch):
+    """As a rule starts it: of the shell's variables none reaches that process."""
+    monkeypatch.setenv("STEPTIME_ENVIRONMENTS", str(environments))
+    found = gpu_peak.measure("local-gpu", ["with-cuda"])
+    assert found["flops_per_second"] == pytest.approx(10e12, rel=1e-3)
+
+
 @pytest.mark.parametrize(
     ("code", "said"),
     [

@@ -94,9 +94,13 @@ def measure(platform: str, environments: list[str]) -> dict[str, Any]:
     with alone(), tempfile.TemporaryDirectory() as scratch:
         places = [*dict.fromkeys(str(each.parent) for each in libraries.values())]
         places += filter(None, [gpu.driver_links(Path(scratch) / "driver")])
+        told = {
+            "LD_LIBRARY_PATH": ":".join(places),
+            "STEPTIME_ENVIRONMENTS": str(interpreter.folder("any").absolute().parent),
+        }
         done = subprocess.run(
             command,
-            env=environment(shown | {"LD_LIBRARY_PATH": ":".join(places)}, "gpu", str(SCRIPTS)),
+            env=environment(shown | told, "gpu", str(SCRIPTS)),
             capture_output=True,
             text=True,
         )
