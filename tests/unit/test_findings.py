@@ -398,6 +398,7 @@ def test_the_catalogue_says_what_is_not_made_and_why():
     data, layout = catalogue.build(read(), targets, "quick", words())
     missing = data[data["state"] == catalogue.NOT_MADE]
     assert len(data) == len(layout) and 0 < len(missing) < len(data)
+    assert layout.index.is_unique
     assert (missing["why"] != "").all() and (data.drop(missing.index)["target"] != "").all()
 
 

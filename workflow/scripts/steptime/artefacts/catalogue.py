@@ -88,11 +88,16 @@ def _layout(data: pd.DataFrame, papers: dict[str, Paper]) -> pd.DataFrame:
     for row in data.to_dict("records"):
         cells = "" if pd.isna(row["cells"]) or not row["cells"] else str(row["cells"])
         state = Entry(row["state"], best=row["state"] == NOT_MADE, kind="words")
-        words = [Entry(row["title"], kind="words long"), Entry(row["target"], kind="words")]
-        body.append([*words, state, Entry(cells), Entry(row["why"], kind="words long")])
+        words = Entry(row["title"], kind="words long")
+        body.append([words, state, Entry(cells), Entry(row["why"], kind="words long")])
     index = pd.MultiIndex.from_arrays(
-        [[papers[name].catalogue["short"] for name in data["paper"]], data["sources"]],
-        names=["Paper", "Table or figure"],
+        # Several are made of one table of a paper; their names tell them apart.
+        [
+            [papers[name].catalogue["short"] for name in data["paper"]],
+            data["sources"],
+            data["target"].where(data["target"] != "", data["name"]),
+        ],
+        names=["Paper", "Table or figure", "Name"],
     )
-    columns = ["What it shows", "Name", "State", "Cells", "Why not"]
+    columns = ["What it shows", "State", "Cells", "Why not"]
     return pd.DataFrame(body, index=index, columns=columns, dtype=object)
