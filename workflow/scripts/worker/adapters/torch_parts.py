@@ -55,8 +55,8 @@ def _operation(step, result):
 
 
 def _convolution(part):
-    if part.way not in _WAYS:
-        raise Unsupported("PyTorch has no switch for Winograd's convolution")
+    if part.way in ("winograd", "fft") and part.way != _nnpack_takes(part):
+        raise Unsupported("NNPACK chooses by the sizes, and takes {}".format(_nnpack_takes(part)))
     images, weights = _tensor(part.inputs), _tensor(part.weights)
     step = _WAYS[part.way](images, weights, part.stride, part.padding)
     kept = [None]
@@ -90,13 +90,29 @@ def _im2col(images, weights, stride, padding):
     return lambda: torch._C._nn.thnn_conv2d(images, weights, window, None, steps, around)
 
 
-def _fft(images, weights, stride, padding):
-    """NNPACK's: for each of AlexNet's layers of stride 1 it takes Fourier transforms of tiles of 16 x 16."""
-    if stride != 1:
+def _nnpack_takes(part):
+    """Which way NNPACK takes, by the rule of its src/convolution-output.c: by how many tiles cover the result."""
+    if part.stride != 1:
         raise Unsupported("NNPACK transforms no convolution that has a stride")
     if not torch._nnpack_available():
         raise Unsupported("NNPACK does not run on this processor")
+    kernel = part.weights.shape[2]
+    small, large = (
+        [-(-extent // (tile - kernel + 1)) for extent in part.shape[2:]] for tile in (8, 16)
+    )
+    few = kernel == 3 and small[0] * small[1] <= 4 * large[0] * large[1]
+    return "winograd" if few else "fft"
+
+
+def _nnpack(images, weights, stride, padding):
+    """Winograd's transform of tiles of 8 x 8, or Fourier's of tiles of 8 x 8 or 16 x 16."""
     return lambda: torch._nnpack_spatial_convolution(images, weights, None, (padding,) * 2)
 
 
-_WAYS = {"own choice": _own_choice, "direct": _direct, "im2col": _im2col, "fft": _fft}
+_WAYS = {
+    "own choice": _own_choice,
+    "direct": _direct,
+    "im2col": _im2col,
+    "winograd": _nnpack,
+    "fft": _nnpack,
+}
