@@ -1,6 +1,6 @@
 """Defects of training planted around a real adapter: the framework trains, feeds or drops as the defect says.
 
-Copied into a worker beside the adapters; the worker reads the defect's name from STEPTIME_DEFECT. Plain Python that
+Copied into a worker beside the adapters; the worker reads the defect's name from PLANTED_DEFECT. Plain Python that
 3.6 can import: standard library and numpy.
 """
 
@@ -15,7 +15,7 @@ from ..specification import at_rate
 
 def build(adapter, job):
     """The trainer of an adapter's module, with the defect."""
-    return DEFECTS[os.environ["STEPTIME_DEFECT"]](adapter, job)
+    return DEFECTS[os.environ["PLANTED_DEFECT"]](adapter, job)
 
 
 class Right:

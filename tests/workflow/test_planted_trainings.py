@@ -105,7 +105,7 @@ def test_a_defect_of_training_is_refused_in_a_real_framework(
         "environment": environment,
         "adapter": "planted",
         "mode": mode,
-        "variables": entry.get("variables", {}) | {"STEPTIME_DEFECT": defect},
+        "variables": entry.get("variables", {}) | {"PLANTED_DEFECT": defect},
         "worker_digest": "",
     }
     spec = networks.specify(chosen, NETWORKS, narrow=True)
