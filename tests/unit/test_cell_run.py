@@ -62,13 +62,13 @@ def run(tmp_path):
     """Runs the program for the first cell of a task; gives what it printed, the worker's job, and the shard's path."""
     loaded = configuration.load(ROOT, {"grid": "quick"})
     loaded = replace(loaded, grid=loaded.grid | {"parts": {"products": ["fcn5"]}})
-    (tmp_path / "made.json").write_text(
-        json.dumps({"status": "ok", "digest": "d", "proof_id": "p", "proof_digest": "pd"})
-    )
     for split in ("train", "test"):
         np.savez(tmp_path / f"{split}.npz", sha256=f"sum of {split}")
 
-    def measure(task, *said):
+    def measure(task, *said, packages=(), installed=()):
+        made = {"status": "ok", "digest": "d", "proof_id": "p", "proof_digest": "pd"}
+        made["packages"] = dict(packages)
+        (tmp_path / "made.json").write_text(json.dumps(made))
         cell = next(each for each in grid.expand(loaded, 1).cells.values() if each.task == task)
         python = tmp_path / "environments" / cell.environment / "bin/python"
         python.parent.mkdir(parents=True, exist_ok=True)
@@ -77,6 +77,9 @@ def run(tmp_path):
         (tmp_path / "turn").write_text("0")
         python.write_text(WORKER.format(python=sys.executable, said=said, turn=tmp_path / "turn"))
         python.chmod(0o755)
+        for name, version in dict(installed).items():
+            info = f"lib/python3.11/site-packages/{name}-{version}.dist-info"
+            (python.parents[1] / info).mkdir(parents=True)
         job = tasks.job_of(loaded, cell) | {"adapter": "torch", "variables": {}}
         job |= {"network_digest": "nd", "worker_digest": "wd"}
         path = tmp_path / shard_path(cell.key)
@@ -92,7 +95,8 @@ def run(tmp_path):
             command, cwd=tmp_path, env=os.environ | places, capture_output=True, text=True
         )
         assert done.returncode == 0, done.stderr
-        return done.stderr, json.loads((tmp_path / "log").read_text()), path
+        log = tmp_path / "log"
+        return done.stderr, json.loads(log.read_text()) if log.exists() else {}, path
 
     return measure
 
@@ -175,3 +179,28 @@ def test_single_operations_have_a_row_for_each_sample_and_one_for_what_is_lackin
         text=True,
     )
     assert "NN: 0.375 s, " in told.stdout and "NT: there is none" in told.stdout, told.stderr
+
+
+def test_packages_that_were_exchanged_are_a_row_and_no_time(run):
+    packages = {"torch": "2.13.0", "numpy": "2.4.6"}
+    said, job, path = run("step", packages=packages, installed=packages | {"numpy": "2.3.5"})
+    (row,) = shard.read(path)[0].to_pylist()
+    assert row["status"] == "install_failed" and "numpy 2.3.5 instead of 2.4.6" in row["reason"]
+    assert not job and row["seconds"] is None
+
+
+@pytest.mark.parametrize(
+    ("imported", "status"), [("2.13.0+cpu", "ok"), ("2.12.1", "install_failed"), (None, "ok")]
+)
+def test_a_framework_that_is_not_the_installed_one_is_a_row_and_no_time(
+    run, monkeypatch, imported, status
+):
+    """As from a folder that a .pth file or a hook of the environment names."""
+    ready = SAID["step"][0] | {"versions": {"framework_version": imported}}
+    monkeypatch.setitem(SAID, "step", [ready, *SAID["step"][1:]])
+    packages = {"torch": "2.13.0", "numpy": "2.4.6"}
+    _, _, path = run("step", packages=packages, installed=packages)
+    rows = shard.read(path)[0].to_pylist()
+    assert {row["status"] for row in rows} == {status}
+    if status != "ok":
+        assert "imported torch 2.12.1, and installed is torch 2.13.0" in rows[0]["reason"]

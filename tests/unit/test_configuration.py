@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 import yaml
 
 from steptime.plan import configuration, reference
@@ -43,3 +44,55 @@ def test_labels_of_older_files_of_platforms_are_still_accepted(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump({"mine": {"label": "my machine", "device": "cpu"}}))
     assert "mine" in configuration.platforms(ROOT, {"platforms": str(path)})
+
+
+def grid_file(folder, change):
+    path = folder / "mine.yaml"
+    content = change((ROOT / "config/grids/quick.yaml").read_bytes())
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: b"\xef\xbb\xbf" + content,
+        lambda content: content.replace(b"\n", b"\r\n"),
+        lambda content: content.replace(b"repeats: 3", b"repeats: &n 3\ntable_batches: {fcn5: *n}"),
+    ],
+    ids=["a mark of the order of bytes", "lines of Windows", "an anchor"],
+)
+def test_files_as_editors_write_them_are_read(tmp_path, change):
+    path = grid_file(tmp_path, change)
+    assert configuration.load(ROOT, {"grid": str(path)}).grid["repeats"] == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda content: content + b"\nrepeats: 5\n", "the key 'repeats' stands twice"),
+        (lambda content: content.replace(b"repeats: 3", b"\trepeats: 3"), "is not valid YAML"),
+        (lambda content: content.decode().encode("utf-16"), "is no text in UTF-8"),
+        (lambda content: b"[" * 5_000, "is not valid YAML"),
+        (lambda content: content.replace(b"repeats: 3", b"repeats: 0"), "at 'repeats', 0 is less"),
+        (lambda content: content.replace(b"repeats: 3", b"repeats: -1"), "at 'repeats', -1 is"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_sentence(tmp_path, change, said):
+    path = grid_file(tmp_path, change)
+    with pytest.raises(configuration.ConfigurationError, match=said) as refused:
+        configuration.load(ROOT, {"grid": str(path)})
+    assert "\n" not in str(refused.value) and str(path) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["x'; touch y; '", "../../x", "", "torch\n", "x" * 65, "é"], ids=ascii
+)
+def test_names_that_become_files_and_words_of_a_shell_have_plain_letters(tmp_path, name):
+    entry = {"adapter": "torch", "modes": ["eager"], "environments": ["torch-2.13"]}
+    schema = ROOT / "config/schemas/frameworks.yaml"
+    with pytest.raises(configuration.ConfigurationError):
+        configuration.check({name: entry}, schema, "frameworks.yaml")
+    with pytest.raises(configuration.ConfigurationError):
+        configuration.check({"x": entry | {"environments": [name]}}, schema, "frameworks.yaml")
+    configuration.check({"x": entry}, schema, "frameworks.yaml")

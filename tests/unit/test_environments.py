@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from steptime import machine
+from steptime.cells import adopt
 from steptime.environments import build, installer, interpreter, pins, prepare
 from steptime.plan import digests as code
 from steptime.plan import run
@@ -165,6 +167,66 @@ def test_a_changed_pin_does_not_keep_the_old_environment(checkout):
     assert str(checkout) not in manifest["reason"]
     assert not (checkout / ".environments/tiny-1").exists()
     assert seen.count("\n") == 2
+
+
+@pytest.mark.parametrize("change", ["another version", "one more", "one less"])
+def test_an_environment_that_was_changed_is_made_again(checkout, change):
+    """By hand, or by another program that installs into it."""
+    manifest, _ = make(checkout)
+    prefix = checkout / ".environments/tiny-1"
+    assert interpreter.stands_as(manifest)
+    (info,) = prefix.rglob("tiny-1.0.dist-info")
+    names = {"another version": "tiny-0.9.dist-info", "one more": "mine-1.0.dist-info"}
+    if change == "one more":
+        shutil.copytree(info, info.with_name(names[change]))
+    elif change == "one less":
+        shutil.rmtree(info)
+    else:
+        info.rename(info.with_name(names[change]))
+    said = {"one more": "mine 1.0 instead of none", "one less": "tiny none instead of 1.0"}
+    told = interpreter.strangers(prefix, manifest["packages"])
+    assert told == said.get(change, "tiny 0.9 instead of 1.0")
+    assert not interpreter.stands_as(manifest)
+    again, seen = make(checkout)
+    assert again == manifest and "making the environment" in seen
+    assert interpreter.stands_as(manifest)
+
+
+@pytest.mark.parametrize(
+    ("said", "passing"),
+    [
+        ("error: Failed to fetch\n  cause: dns error: failed to lookup address information", True),
+        ("CondaHTTPError: HTTP 000 CONNECTION FAILED for url <...>", True),
+        ("error: Request failed after 3 retries\n cause: operation timed out", True),
+        ("  × No solution found\n  ╰─▶ Because a was not found in the package registry", False),
+        ("PackagesNotFoundError: not available from current channels: python=3.11", False),
+    ],
+)
+def test_a_lost_network_is_told_from_what_does_not_install(said, passing):
+    assert build.is_passing(said) is passing
+
+
+def test_what_failed_says_where_and_whether_the_network_was_to_blame(checkout, monkeypatch):
+    """An index that nobody serves; the manifest is what planning looks at."""
+    (checkout / "pip.conf").write_text("[global]\nindex-url = http://127.0.0.1:9/simple\n")
+    monkeypatch.setenv("UV_HTTP_TIMEOUT", "1")
+    manifest, _ = make(checkout)
+    assert manifest["status"] == "install_failed"
+    assert (manifest["passing"], manifest["machine"]) == (True, machine.own_id())
+    digest = manifest["digest"]
+    assert not adopt.manifest_is_of(manifest, digest, machine.own_id())
+    assert adopt.manifest_is_of(manifest | {"passing": False}, digest, machine.own_id())
+    assert not adopt.manifest_is_of(manifest | {"passing": False}, digest, "another")
+    assert not adopt.manifest_is_of(manifest | {"passing": False}, "other pins", machine.own_id())
+
+
+def test_a_long_reason_keeps_its_end_where_the_cause_stands():
+    said = "error: the build failed\n" + "a line of a compiler\n" * 200 + "cc: command not found"
+    reason = build.reason(said, "it failed")
+    assert (
+        reason.startswith("it failed (the build failed a line") and "command not found)" in reason
+    )
+    assert " ... " in reason and len(reason) < build.LONGEST + 40
 
 
 def test_a_python_that_is_not_there_is_a_result(checkout):

@@ -2,9 +2,13 @@
 
 import json
 import os
+import re
 import shutil
+import tarfile
+import zipfile
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -52,7 +56,8 @@ def results(root: Path, platform: str, batches: list[int], described=HERE, secon
         (root / kind / f"{name}.json").write_text(json.dumps(content))
     for dataset in ("digits", "others"):
         (root / "datasets" / dataset).mkdir(parents=True, exist_ok=True)
-        (root / "datasets" / dataset / "train.npz").write_bytes(root.name.encode())
+        with zipfile.ZipFile(root / "datasets" / dataset / "train.npz", "w") as arrays:
+            arrays.writestr("of", root.name)
     return root
 
 
@@ -205,3 +210,157 @@ def test_a_folder_with_something_wrong_is_not_taken_in_part(tmp_path, spoil, sai
     with pytest.raises((pack.PackError, shard.ShardError), match=said):
         pack.take(there, here)
     assert files(here) == before
+
+
+def shard_of(there: Path) -> Path:
+    return next(there.rglob("far/step/*-b2-*"))
+
+
+def rewrite(path: Path, footer: bytes | None = None, rows: dict | None = None) -> None:
+    """Changes a shard as someone does who knows Parquet: columns of its rows, or what its footer says."""
+    table = pq.read_table(path, partitioning=None)
+    metadata = footer or table.schema.metadata[shard.FOOTER]
+    for name, value in (rows or {}).items():
+        at = table.schema.names.index(name)
+        column = pa.array([value] * len(table), table.schema.field(name).type)
+        table = table.set_column(at, name, column)
+    pq.write_table(table.replace_schema_metadata({shard.FOOTER: metadata}), path)
+
+
+def footer_of(path: Path) -> dict:
+    return json.loads(pq.read_metadata(path).metadata[shard.FOOTER])
+
+
+def lie(changes: dict, rows: dict | None = None, digest: bool = True):
+    """A shard whose row says something else, in its columns and in its footer; `digest`: its rows' digest too."""
+
+    def spoil(there: Path) -> None:
+        path = shard_of(there)
+        columns = {name: value for name, value in changes.items() if name in schema.CONSTANT.names}
+        rewrite(path, rows=columns | (rows or {}))
+        footer = footer_of(path)
+        footer["row"] |= changes
+        if digest:
+            table = pq.read_table(
+                path, columns=list(schema.rows_of("step").names), partitioning=None
+            )
+            footer["rows_digest"] = shard.rows_digest(table)
+        rewrite(path, footer=json.dumps(footer).encode())
+
+    return spoil
+
+
+def say(footer: str):
+    return lambda there: rewrite(shard_of(there), footer=footer.encode())
+
+
+def say_of_machine(there: Path) -> None:
+    path = shard_of(there)
+    rewrite(path, footer=json.dumps(footer_of(path) | {"machine": {"gpus": 7}}).encode())
+
+
+def put(name: str, content: bytes):
+    return lambda there: (there / name).write_bytes(content)
+
+
+def put_pipe(there: Path) -> None:
+    os.mkfifo(there / "cells/far/step/e-1.m.float32-n-b9-t1-d1-r1.parquet")
+
+
+def put_name(there: Path) -> None:
+    (there / "cells/far").rename(there / "cells/far\x1b[31m\n")
+
+
+def refuse_proof(there: Path) -> None:
+    (there / "proofs/e-1.m-n.json").write_text('{"proof_id": "p", "status": "not_equivalent"}')
+
+
+DEEP = "[" * 200_000
+NO_PROOF = {"proof_id": None}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (
+            put("proofs/e-1.m-n.json", b"{"),
+            r"proofs/e-1.m-n.json is broken \(.*\): fetch it once more",
+        ),
+        (put("proofs/e-1.m-n.json", b"[]"), "it holds no record"),
+        (put("proofs/e-1.m-n.json", b"\xff\xfe{"), "e-1.m-n.json is broken"),
+        (put("proofs/e-1.m-n.json", DEEP.encode()), "e-1.m-n.json is broken"),
+        (put("environments/e-1.json", b'{"reason": "\\u001b[2J"}'), "holds control characters"),
+        (put("datasets/digits/train.npz", b"PK"), "train.npz is broken"),
+        (say("{"), "far/step/.* is broken"),
+        (say("[]"), "has schema version None"),
+        (say(DEEP), "far/step/.* is broken"),
+        (say('{"schema": 2, "row": []}'), "does not have the columns of a shard"),
+        (say('{"schema": 2, "row": {"task": []}}'), "does not have the columns of a shard"),
+        (say_of_machine, "does not say on which machine"),
+        (put_pipe, "is no plain file"),
+        (put_name, "has control characters"),
+        (lie({}, {"seconds": 0.05}, digest=False), "rows are not those that were written"),
+        (lie({}, {"seconds": float("nan")}), r"cannot be what was measured \(seconds is nan\)"),
+        (lie({}, {"seconds": -1.0}), "seconds is -1.0"),
+        (lie({}, {"seconds": 0.0}), "ok without seconds"),
+        (lie({"import_seconds": -1.0}), "import_seconds is -1.0"),
+        (lie({"status": "great"}), "'great' is no status"),
+        (lie({"reason": "\x1b[31mred"}), "control characters"),
+        (lie(NO_PROOF), "ok without a proof"),
+        (refuse_proof, "4 shards have no proof beside them"),
+    ],
+)
+def test_what_is_broken_or_lies_is_one_sentence_and_not_taken(tmp_path, spoil, said):
+    there, here = results(tmp_path / "there", "far", [1, 2]), tmp_path / "here"
+    spoil(there)
+    with pytest.raises((pack.PackError, shard.ShardError)) as refused:
+        pack.take(there, here)
+    text = str(refused.value)
+    assert re.search(said, text), text
+    assert "\n" not in text and "\x1b" not in text and "snakemake" not in text
+    assert not here.exists()
+
+
+def test_a_broken_archive_is_one_sentence_that_names_no_folder_of_ours(tmp_path):
+    there, here = results(tmp_path / "there", "far", [1, 2]), tmp_path / "here"
+    packed = tmp_path / "all.tar.gz"
+    pack.pack(there, packed)
+    whole = packed.read_bytes()
+    os.mkfifo(tmp_path / "pipe")
+    for path, content in (
+        (packed, whole[: len(whole) // 2]),
+        (packed, whole[:20]),
+        (packed, b""),
+        (packed, b"no archive"),
+        (packed, whole[:500] + bytes(500) + whole[1000:]),
+        (tmp_path / "pipe", None),
+    ):
+        if content is not None:
+            path.write_bytes(content)
+        with pytest.raises(pack.PackError) as refused:
+            pack.take(path, here)
+        assert str(path) in str(refused.value) and "\n" not in str(refused.value)
+    spoil_bytes(there)
+    with tarfile.open(packed, "w:gz") as archive:
+        archive.add(there, "results")
+    with pytest.raises(shard.ShardError) as refused:
+        pack.take(packed, here)
+    assert f"{packed}: results/cells/far/step/" in str(refused.value)
+    assert "fetch it once more" in str(refused.value) and not here.exists()
+
+
+def test_proofs_of_two_versions_have_names_of_their_own_and_can_be_packed_again(tmp_path):
+    there, here = (
+        results(tmp_path / "there", "far", [1]),
+        results(tmp_path / "here", "near", [1]),
+    )
+    for proof in here.glob("proofs/*"):
+        proof.write_text('{"proof_id": "another", "status": "ok"}')
+    for path in here.rglob("*.parquet"):
+        row, rows, footer = shard.read_parts(path)
+        shard.write(path, row | {"proof_id": "another"}, rows.to_pylist(), footer)
+    assert pack.take(there, here) == 2
+    assert json.loads((here / "proofs/e-1.m-n.p.json").read_text()) == {"proof_id": "p"}
+    assert pack.pack(here, tmp_path / "both.tar.gz") == 4
+    assert pack.take(tmp_path / "both.tar.gz", tmp_path / "third") == 4
+    assert pack.take(there, here) == 0

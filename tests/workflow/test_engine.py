@@ -4,6 +4,7 @@ A failure here says which function of workflow/rules/engine.smk a new version of
 """
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -29,8 +30,18 @@ rule first:
     output: "first.html"
     shell: "touch {{output}}"
 
+def remade(wildcards):
+    if Path("third.txt").exists():
+        ask("again", make_again, "third.txt")
+    return []
+
+rule third:
+    input: remade
+    output: "third.txt"
+    shell: "echo made >> made; touch {{output}}"
+
 rule second:
-    input: "first.html"
+    input: "first.html", ancient("third.txt")
     output: "second.txt"
     shell: "touch {{output}}"
 
@@ -39,6 +50,7 @@ rule all:
 
 make_by_default("all")
 
+ask("software", shows_software)
 ask("methods", lambda: sorted(deployment_methods()))
 ask("main", is_main_process)
 ask("counts", counts_jobs)
@@ -86,7 +98,7 @@ def here(tmp_path_factory):
         ("describe", None),
         ("described", "Says what it makes."),
         ("jobs", [[], []]),
-        ("outputs", ["first.html", "second.txt"]),
+        ("outputs", ["first.html", "second.txt", "third.txt"]),
         ("limited", True),
         ("unlimit", None),
         ("limited afterwards", False),
@@ -94,6 +106,7 @@ def here(tmp_path_factory):
         ("shared out", None),
         ("weights", [100, 10]),
         ("at start", None),
+        ("software", True),
         ("begun", True),
     ],
 )
@@ -104,6 +117,19 @@ def test_snakemake_still_answers(here, name, expected):
 def test_chatter_is_hidden_and_the_rest_is_not(here):
     assert "Select jobs" not in here[1] and "Execute " not in here[1]
     assert "rule first:" in here[1]
+
+
+def test_what_is_asked_for_once_more_is_made_again_and_nothing_else(tmp_path):
+    """An input that is marked as old carries it no further."""
+    run(tmp_path, "second.txt")
+    (tmp_path / "first.html").write_text("kept")
+    second = (tmp_path / "second.txt").stat().st_mtime_ns
+    (tmp_path / "asked.json").unlink()
+    os.utime(tmp_path / "first.html", (0, 0))
+    answers, _ = run(tmp_path, "second.txt")
+    assert answers["again"] is None
+    assert (tmp_path / "made").read_text() == "made\nmade\n"
+    assert (tmp_path / "second.txt").stat().st_mtime_ns == second
 
 
 def test_jobs_that_are_counted_are_seen_and_chatter_is_shown_to_who_asks_for_it(tmp_path):

@@ -14,13 +14,14 @@ from steptime.cells import shard
 from steptime.environments import installer
 
 GRID = ("--config", "grid=faults", "--", "steptime_times")
-# Answers what Snakemake and environments/build.py ask of conda; it knows nothing of channels and their packages.
+# Answers what Snakemake and environments/build.py ask of conda; it knows nothing of channels and their packages. It is
+# older than Snakemake asks for and can make no environment of a file: the workflow's own programs need neither.
 STAND_IN = """#!/bin/sh
 case "$1 $2" in
 "info --json") echo '{{"conda_prefix": "{prefix}", "platform": "linux-64"}}' ;;
-"--version ") echo "conda 26.7.1" ;;
+"--version ") echo "conda 23.1.0" ;;
 "config --get") echo '{{"get": {{"channel_priority": "strict"}}}}' ;;
-"env create") mkdir -p "$8/bin" ;;
+"env create") echo "LibMambaUnsatisfiableError" >&2; exit 1 ;;
 "create --yes")
     case "$6" in
     *broken-1.0) echo "PackagesNotFoundError: not available from current channels: python=3.11" >&2; exit 1 ;;
@@ -78,6 +79,8 @@ def test_an_environment_that_conda_cannot_make_stops_no_other(
     assert (
         "does not install: conda could not supply python=3.11" in table and "standin 1.0" in table
     )
+    assert not any((good_only.root / ".snakemake/conda").glob("*"))
+    assert not (good_only.root / ".venv").exists()
 
 
 def test_all_environments_are_made_and_told_of_though_one_does_not_install(new_checkout):

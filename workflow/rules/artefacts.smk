@@ -15,7 +15,7 @@ for name, artefact in CATALOGUE.items():
             f"logs/artefacts/{name}.log",
         localrule: True
         conda:
-            "../../envs/workflow.yaml"
+            OWN_SOFTWARE
         params:
             job=lambda wildcards, artefact=artefact: facts_of(artefact),
             data=lambda wildcards, artefact=artefact: data_digest(artefact),
@@ -62,7 +62,7 @@ rule write_report:
         "logs/report/index.log",
     localrule: True
     conda:
-        "../../envs/workflow.yaml"
+        OWN_SOFTWARE
     params:
         job=report_job,
         data=lambda wildcards: digests.digest(

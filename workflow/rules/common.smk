@@ -6,6 +6,7 @@ import re
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,12 +17,13 @@ SCRIPTS = ROOT / "workflow" / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 from steptime import machine, networks
-from steptime.cells import adopt, migrate
-from steptime.environments import pins, prepare
+from steptime.cells import adopt, found
+from steptime.environments import pins
 from steptime.machine import placement
-from steptime.plan import clock, configuration, digests, exchanges, grid, run, tasks, written
+from steptime.plan import clock, configuration, digests, grid, run, tasks, written
 from steptime.plan.artefacts import TRAINED
 from steptime.plan.cell import FOLDER, TOGETHER, proof_name, shard_path, together_of
+from steptime.plan.expected import Expected
 from steptime.say import say
 from steptime.supervisor import holding, progress
 
@@ -34,7 +36,10 @@ NEEDED = (
 )
 if all(map(find_spec, NEEDED)):
     os.environ.setdefault("STEPTIME_PYTHON", sys.executable)
-os.environ.update(STEPTIME_LAUNCH=str(SCRIPTS / "launch"))
+os.environ.update(STEPTIME_LAUNCH=str(SCRIPTS / "launch"), STEPTIME_PLANNER=sys.executable)
+# Software of our rules. Programs are started by the launcher, which finds what they need or makes .venv. A conda in use
+# makes environments of frameworks, and would make another for these programs after each move of the checkout.
+OWN_SOFTWARE = "../../envs/workflow.yaml" if shows_software() else None
 
 
 def elsewhere(needs):
@@ -62,11 +67,12 @@ try:
 except configuration.ConfigurationError as error:
     # Not a WorkflowError: it would wrap the sentence in lines about this file.
     sys.exit(str(error))
+EXPECTED = Expected(CONFIGURATION, ROOT)
 
 hide_chatter()
 share_out_host()
 
-if is_main_process() and migrate.outdated(Path("results")):
+if is_main_process() and found.outdated(Path("results")):
     sys.exit(
         "The folder results holds shards as an older version wrote them: run `make migrate`, which measures nothing "
         "again."
@@ -124,66 +130,6 @@ def gpu_environments():
     return [name for name in known if CONFIGURATION.entry_of(name)["device"] == "gpu"]
 
 
-@cache
-def network_digest(network):
-    """Digest of the full-size and the narrow specification of a network."""
-    return digests.digest(
-        [networks.specify(network, CONFIGURATION.networks, narrow) for narrow in (False, True)]
-    )
-
-
-@cache
-def code_for(network, *modules):
-    """Digest of modules and all that they import, without what only layers, losses and optimisers need that the network
-    has not.
-    """
-    used = networks.used_records(networks.specify(network, CONFIGURATION.networks))
-    files = digests.closure(*map(digests.module_path, modules), unused=networks.RECORDS - used)
-    return digests.code_digest(files, networks.RECORDS, used)
-
-
-def worker_digest(adapter, network, *tasks):
-    """Digest of the code that runs in a worker with this adapter for these tasks: an edit of it makes other numbers."""
-    names = ["worker.__main__", "worker.building", *(f"worker.tasks.{task}" for task in tasks)]
-    own = f"worker.adapters.{adapter}"
-    # Where there is none, the worker says so.
-    return code_for(network, *names, *([own] if digests.module_path(own).exists() else []))
-
-
-def proof_digest(network):
-    """Digest of the code that collects what a proof needs and judges it: an edit of it may give another verdict."""
-    return code_for(
-        network, "worker.tasks.proof", "steptime.prove.compare", "steptime.prove.golden"
-    )
-
-
-def preparing_step(environment):
-    """Name of the step that prepares an environment, '' for none."""
-    return CONFIGURATION.entry_of(environment).get("prepare", "")
-
-
-@cache
-def environment_digest(environment):
-    """Digest of the pins of an environment and of the step that prepares it."""
-    step = preparing_step(environment)
-    return pins.digest(pins.load(ROOT / f"envs/{environment}.yaml", step), prepare.digest(step))
-
-
-@cache
-def framework_facts(environment, network, task="", devices=1):
-    """The adapter of an environment, the variables that its worker gets, and the digest of its code for a task or none."""
-    framework = CONFIGURATION.entry_of(environment)
-    adapter = exchanges.adapter_of(framework["adapter"], devices)
-    if task:
-        adapter = tasks.TASKS[task].module.format(adapter)
-    run = [*([task] if task else []), *(["follow"] if devices > 1 else [])]
-    return {
-        "adapter": adapter,
-        "variables": framework["variables"],
-        "worker_digest": worker_digest(adapter, network, *run),
-    }
-
-
 def key_from(wildcards):
     """The key of the cell that a rule's wildcards name."""
     return f"{wildcards.platform}/{wildcards.task}/{wildcards.cell}"
@@ -199,25 +145,9 @@ def cell_of(wildcards):
     return PLAN.cells[key]
 
 
-def job_of(cell):
-    """All that decides the number of a cell: the cell, its framework's settings and what is asked of it."""
-    facts = tasks.job_of(CONFIGURATION, cell) | framework_facts(
-        cell.environment, cell.network, cell.task, cell.devices
-    )
-    return facts | {"network_digest": network_digest(cell.network)}
-
-
 def measuring_job(wildcards):
     """The job of the cell that a rule's wildcards name, as JSON."""
-    return json.dumps(job_of(cell_of(wildcards)), sort_keys=True)
-
-
-@cache
-def is_adopted_proof(environment, name):
-    """Whether a proof was copied together with the manifest of its environment."""
-    return is_main_process() and adopt.knows_proof(
-        environment, name, environment_digest(environment)
-    )
+    return json.dumps(EXPECTED.job_of(cell_of(wildcards)), sort_keys=True)
 
 
 def largest_searches():
@@ -236,7 +166,7 @@ def largest_searches():
 def largest_job(wildcards):
     """All that decides what such a search finds, as JSON."""
     cell = LARGEST[f"{wildcards.platform}/{wildcards.search}"]
-    job = job_of(cell)
+    job = EXPECTED.job_of(cell)
     gib = int(wildcards.search.rpartition("-m")[2])
     return json.dumps(job | {"limits": job["limits"] | {"memory_gib": gib}}, sort_keys=True)
 
@@ -244,17 +174,15 @@ def largest_job(wildcards):
 def needed_by_search(wildcards):
     """The manifest and the proof that such a search stands on."""
     cell = LARGEST[f"{wildcards.platform}/{wildcards.search}"]
+    if (
+        is_main_process()
+        and not Path(f"results/largest/{wildcards.platform}/{wildcards.search}.json").exists()
+    ):
+        stand_here(cell.environment)
     return {
         "manifest": f"results/environments/{cell.environment}.json",
         "proof": proof_path(cell),
     }
-
-
-def manifest_of_proof(wildcards):
-    """The manifest of the environment that a proof is of, marked as `needed_by_cell` does."""
-    path = f"results/environments/{wildcards.environment}.json"
-    name = f"{wildcards.environment}.{wildcards.mode}-{wildcards.network}{wildcards.together}"
-    return ancient(path) if is_adopted_proof(wildcards.environment, name) else path
 
 
 def proof_path(cell):
@@ -262,36 +190,19 @@ def proof_path(cell):
     return f"results/proofs/{proof_name(cell.facts())}.json"
 
 
-def needed_by_cell(wildcards):
-    """What a cell is measured with; marked as old where its shard was copied together with it, whatever time it bears."""
-    cell = cell_of(wildcards)
-    digest = environment_digest(cell.environment)
-    copied = is_main_process() and adopt.knows_shard(cell, digest)
-    mark = ancient if copied else str
-    # What a stricter proof refuses is refused where rows are merged.
-    stays = copied or (
-        is_main_process()
-        and adopt.outlives_proof(cell, proof_digest(cell.network), lambda: job_of(cell))
-    )
-    judged = ancient if stays else str
-    files = {
-        "manifest": mark(f"results/environments/{cell.environment}.json"),
-        "proof": judged(proof_path(cell)),
-    }
-    # One function for all of them: to call one takes Snakemake longer than all that it does here.
+def images_of(cell):
+    """The files of the images that a cell is trained on and tested with."""
     splits = ("train", "test") if cell.dataset else ()
-    return files | {
-        "images": [mark(f"results/datasets/{cell.dataset}/{split}.npz") for split in splits],
-        "reference": list(map(mark, reference_of(cell))),
-    }
+    return [f"results/datasets/{cell.dataset}/{split}.npz" for split in splits]
 
 
 def reference_of(cell):
-    """The reference that the steps of a cell are held against: one path or none, in a list."""
+    """The reference that the steps of a cell are held against, as a list; a cell from before there was one stays."""
     path = f"results/references/{cell.network}-b{cell.batch}.npz"
-    # A cell that was measured before there was a reference stays.
+    if not has_reference(cell):
+        return []
     old = not Path(path).exists() and Path(shard_path(cell.key)).exists()
-    return [path] if has_reference(cell) and not old else []
+    return [] if old else [path]
 
 
 def has_reference(cell):
@@ -305,31 +216,154 @@ def has_reference(cell):
     )
 
 
+def stands_on(cell):
+    """The files that a cell is measured with, but for its reference."""
+    manifest = str(adopt.manifest_path(cell.environment))
+    return [manifest, proof_path(cell), *images_of(cell)]
+
+
+@cache
+def here():
+    """The id of this machine, as rows have it."""
+    return machine.own_id()
+
+
+def renewed(wildcards):
+    """Nothing; asks for an environment once more where what was written down of it does not hold here."""
+    path = adopt.manifest_path(wildcards.environment)
+    if is_main_process() and path.exists():
+        digest = EXPECTED.environment_digest(wildcards.environment)
+        if not adopt.manifest_is_of(adopt.read(path), digest, here()):
+            make_again(str(path))
+    return []
+
+
+def stand_here(environment):
+    """Asks for an environment that something is to run in, where it was made on another machine alone."""
+    path = adopt.manifest_path(environment)
+    if adopt.lacks_environment(adopt.read(path)):
+        make_again(str(path))
+
+
+@cache
+def is_wrong_reference(path, network, batch):
+    """Whether what lies here as the reference of a network and mini-batch is broken, or of others."""
+    return (
+        is_main_process()
+        and Path(path).exists()
+        and not adopt.is_reference_of(Path(path), EXPECTED.network_digest(network), batch)
+    )
+
+
+def whole_reference(wildcards):
+    """Nothing; asks for a reference once more where what lies here is none."""
+    path = f"results/references/{wildcards.network}-b{wildcards.batch}.npz"
+    if is_wrong_reference(path, wildcards.network, wildcards.batch):
+        make_again(path)
+    return []
+
+
+def manifest_of_proof(wildcards):
+    """The manifest of the environment that a proof is of, marked as `needed_by_cell` does."""
+    environment, path = wildcards.environment, f"results/environments/{wildcards.environment}.json"
+    if not is_main_process():
+        return path
+    name = f"{environment}.{wildcards.mode}-{wildcards.network}{wildcards.together}"
+    file, digest = f"results/proofs/{name}.json", EXPECTED.environment_digest(environment)
+    proof = adopt.read(Path(file))
+    is_of = found.is_proof_of(proof, proving_facts(wildcards)) if proof else False
+    if is_of is False:
+        stand_here(environment)
+        if Path(file).exists():
+            # Of something else, or broken.
+            make_again(file)
+    stays = is_of and (proof["status"], proof["environment_digest"]) == ("ok", digest)
+    return ancient(path) if stays or adopt.knows_proof(environment, name, digest) else path
+
+
+@cache
+def differing(key):
+    """What of the shard of a cell is not as this configuration asks, in words; () also where none lies here."""
+    row = found.row(shard_path(key))
+    return found.differing(row, EXPECTED.of(PLAN.cells[key])) if row else ()
+
+
+def is_of_here(cell):
+    """Whether the shard of a cell may be measured once more in its place: it is no other machine's."""
+    if "cluster" in CONFIGURATION.platforms[cell.platform]:
+        return True
+    return found.row(shard_path(cell.key)).get("machine_id") in (None, here())
+
+
+def must_be_measured(cell):
+    """Whether a cell that this run asks for has no row, or one that this machine has measured of something else."""
+    path = shard_path(cell.key)
+    if not Path(path).exists():
+        return True
+    made = adopt.read(adopt.manifest_path(cell.environment)).get("status") == "ok"
+    outlived = made and found.row(path).get("status") == "install_failed"
+    if (differing(cell.key) or outlived) and is_of_here(cell):
+        make_again(path)
+        return True
+    return False
+
+
+def needed_by_cell(wildcards):
+    """What a cell is measured with; marked as old where its shard was measured with just that, whatever time it bears."""
+    cell = cell_of(wildcards)
+    manifest, proof = str(adopt.manifest_path(cell.environment)), proof_path(cell)
+    judged = fed = str
+    if is_main_process():
+        if must_be_measured(cell):
+            stand_here(cell.environment)
+            told = adopt.read(Path(proof))
+            if told and found.is_proof_of(told, facts_of_proof(cell)) is None:
+                # Nothing new is timed on a proof that does not say of which adapter it is.
+                make_again(proof)
+        elif adopt.knows_shard(cell, EXPECTED.environment_digest(cell.environment)):
+            judged = fed = ancient
+        elif found.row(shard_path(cell.key)).get("status") == "ok" and not differing(cell.key):
+            # What a stricter proof refuses is refused where rows are merged.
+            judged = ancient
+            remade = any(
+                is_wrong_reference(file, cell.network, cell.batch) for file in reference_of(cell)
+            )
+            fed = ancient if remade or adopt.knows_data(cell) else str
+    # One function for all of them: to call one takes Snakemake longer than all that it does here.
+    return {
+        "manifest": judged(manifest),
+        "proof": judged(proof),
+        "images": list(map(fed, images_of(cell))),
+        "reference": list(map(fed, reference_of(cell))),
+    }
+
+
 def reference_job(wildcards):
     """All that decides the reference of a network and mini-batch, as JSON."""
     facts = {
         "network": wildcards.network,
         "batch": int(wildcards.batch),
-        "network_digest": network_digest(wildcards.network),
-        "reference_digest": code_for(wildcards.network, "steptime.prove.reference"),
+        "network_digest": EXPECTED.network_digest(wildcards.network),
+        "reference_digest": EXPECTED.code_for(wildcards.network, "steptime.prove.reference"),
     }
     return json.dumps(facts, sort_keys=True)
 
 
-def proving_job(wildcards):
-    """All that decides the proof of a network in an environment and mode, on one device or several, as JSON."""
+def facts_of_proof(cell):
+    """All that decides the proof that a cell stands on."""
+    several = {"devices": cell.devices, "exchange": cell.exchange} if cell.devices > 1 else {}
+    return EXPECTED.proving_job(cell.environment, cell.mode, cell.network, several)
+
+
+def proving_facts(wildcards):
+    """All that decides the proof of a network in an environment and mode, on one device or several."""
     together = together_of(wildcards.together)
-    devices = together.get("devices", 1)
-    facts = framework_facts(wildcards.environment, wildcards.network, devices=devices) | {
-        "environment": wildcards.environment,
-        "mode": wildcards.mode,
-        "network": wildcards.network,
-        "network_digest": network_digest(wildcards.network),
-        "proof_digest": proof_digest(wildcards.network),
-    }
-    # Only where it is one: a word more would prove every network on CPUs again.
-    on_gpu = {"device": "gpu"} if wildcards.environment in gpu_environments() else {}
-    return json.dumps(facts | together | on_gpu, sort_keys=True)
+    return EXPECTED.proving_job(wildcards.environment, wildcards.mode, wildcards.network, together)
+
+
+def proving_job(wildcards):
+    """The same as JSON."""
+    return json.dumps(proving_facts(wildcards), sort_keys=True)
 
 
 def shards_of(wildcards):
@@ -346,12 +380,16 @@ def shards_of(wildcards):
     return shards_at_hand(keys)
 
 
-def proofs_of(wildcards):
-    """The proofs that the cells of an artefact stand on, as far as they lie here: one may refuse what was measured before it."""
+def made_with(wildcards):
+    """All that the cells of an artefact stand on, but for those of other machines: a proof may refuse what stood.
+
+    Where something is made again that a cell need not follow, Snakemake would not look at what follows the cell.
+    """
     cells = map(PLAN.cells.get, PLAN.artefacts.get(wildcards.artefact, []))
-    return list(
-        dict.fromkeys(proof_path(cell) for cell in cells if ELSEWHERE.get(cell.platform) is None)
+    files = (
+        file for cell in cells if ELSEWHERE.get(cell.platform) is None for file in stands_on(cell)
     )
+    return list(dict.fromkeys(files))
 
 
 def references_of(wildcards):
@@ -363,7 +401,8 @@ def references_of(wildcards):
 def begin_run():
     """Writes down what the programs of this run must know and no parameter may hold: the plan, and what is told here."""
     try:
-        written.write(PLAN, PLAN_FILE)
+        expected = {key: EXPECTED.of(cell) for key, cell in PLAN.cells.items()}
+        written.write(replace(PLAN, expected=expected), PLAN_FILE)
     except OSError as error:
         raise WorkflowError(
             f"The plan {PLAN_FILE} cannot be written ({error.strerror}): free some space and run again."

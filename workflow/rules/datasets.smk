@@ -15,7 +15,7 @@ rule prepare_dataset:
         "logs/datasets/{dataset}.log",
     priority: BEFORE_CELLS
     conda:
-        "../../envs/workflow.yaml"
+        OWN_SOFTWARE
     params:
         entry=lambda wildcards: digests.digest(CONFIGURATION.datasets[wildcards.dataset]),
         code=digests.program_digest("steptime.datasets.splits"),

@@ -23,6 +23,11 @@ def deployment_methods():
     return {method.name.lower() for method in workflow.deployment_settings.deployment_method}
 
 
+def shows_software():
+    """Whether rules name their software: where no conda would act upon it, and where the linter of Snakemake asks."""
+    return "conda" not in deployment_methods() or "--lint" in sys.argv
+
+
 def is_main_process():
     """Whether this is the process that a user started, not one that it started for a job."""
     return workflow.is_main_process
@@ -57,6 +62,14 @@ def jobs_to_run(*names):
 def outputs_of_jobs():
     """The files of all jobs that are part of this run, whether or not they had to be done."""
     return [file for job in workflow.dag.jobs for file in job.output]
+
+
+def make_again(file):
+    """Has a file made again where this run asks for it, for a reason that Snakemake cannot know.
+
+    To be called by the function of some rule's input: what is to run is decided when all of them were asked.
+    """
+    workflow.dag.forcefiles.add(file)
 
 
 def make_by_default(name):

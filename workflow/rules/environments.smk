@@ -3,7 +3,7 @@
 # Read here too, so that a mistake in a file of pins is one sentence.
 try:
     for environment in grid_environments():
-        pins.load(ROOT / f"envs/{environment}.yaml", preparing_step(environment))
+        pins.load(ROOT / f"envs/{environment}.yaml", EXPECTED.preparing_step(environment))
 except pins.PinsError as error:
     raise WorkflowError(str(error)) from None
 
@@ -22,18 +22,20 @@ rule environments:
 
 rule build_environment:
     """Make one environment, or write down why it does not install."""
+    input:
+        renewed,
     output:
         manifest="results/environments/{environment}.json",
     log:
         "logs/environments/{environment}.log",
     priority: BEFORE_CELLS
     conda:
-        "../../envs/workflow.yaml"
+        OWN_SOFTWARE
     params:
         # The file itself is not an input: a comment in it would measure everything again.
         spec="envs/{environment}.yaml",
-        prepare=lambda wildcards: preparing_step(wildcards.environment),
-        digest=lambda wildcards: environment_digest(wildcards.environment),
+        prepare=lambda wildcards: EXPECTED.preparing_step(wildcards.environment),
+        digest=lambda wildcards: EXPECTED.environment_digest(wildcards.environment),
     shell:
         '"$STEPTIME_LAUNCH" environments.build --spec {params.spec}'
         " --environment {wildcards.environment} --prepare={params.prepare}"
@@ -49,10 +51,10 @@ rule read_metadata:
     log:
         "logs/metadata/{environment}.log",
     conda:
-        "../../envs/workflow.yaml"
+        OWN_SOFTWARE
     params:
         package=lambda wildcards: CONFIGURATION.framework_of(wildcards.environment),
         code=digests.program_digest("steptime.environments.metadata"),
     shell:
-        '"$STEPTIME_LAUNCH" environments.metadata --manifest {input.manifest} --package {params.package}'
+        '"$STEPTIME_LAUNCH" environments.metadata --manifest {input.manifest} --package {params.package:q}'
         " --output {output} 2>&1 | tee {log} >&2"

@@ -16,7 +16,7 @@ rule peak:
             name for name, reason in ELSEWHERE.items() if reason is None and name not in ON_GPU
         ),
     conda:
-        "../../envs/workflow.yaml"
+        OWN_SOFTWARE
     resources:
         **asked_of_slurm(),
         host=100,
@@ -44,7 +44,7 @@ rule gpu_peak:
     wildcard_constraints:
         platform=choice(name for name in ON_GPU if ELSEWHERE[name] is None),
     conda:
-        "../../envs/workflow.yaml"
+        OWN_SOFTWARE
     resources:
         **asked_of_slurm(),
         host=100,
@@ -66,7 +66,7 @@ rule topology:
     log:
         "logs/topology/{platform}.log",
     conda:
-        "../../envs/workflow.yaml"
+        OWN_SOFTWARE
     resources:
         **asked_of_slurm(),
     params:

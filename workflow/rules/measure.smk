@@ -11,7 +11,7 @@ rule measure_cell:
         f"logs/{FOLDER}/{{platform}}/{{task}}/{{cell}}.log",
     priority: lambda wildcards: TURNS[key_from(wildcards)]
     conda:
-        "../../envs/workflow.yaml"
+        OWN_SOFTWARE
     resources:
         **asked_of_slurm(
             lambda wildcards: tasks.TASKS[wildcards.task].limit_seconds(CONFIGURATION.grid)
@@ -34,7 +34,7 @@ rule find_largest:
     log:
         "logs/largest/{platform}/{search}.log",
     conda:
-        "../../envs/workflow.yaml"
+        OWN_SOFTWARE
     resources:
         **asked_of_slurm(),
         host=100,

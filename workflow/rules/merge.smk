@@ -9,14 +9,14 @@ rule merge_cells:
     """Put the shards of one artefact into one file."""
     input:
         shards=shards_of,
-        proofs=proofs_of,
+        made_with=made_with,
         references=references_of,
     output:
         "results/merged/{artefact}.parquet",
     log:
         "logs/merged/{artefact}.log",
     conda:
-        "../../envs/workflow.yaml"
+        OWN_SOFTWARE
     params:
         plan=str(PLAN_FILE),
         # Told in the tables of trainings. The shards' names, thousands of them, are in the plan.

@@ -13,6 +13,12 @@ OPTIONS = {
 START_MINUTES = 10
 
 
+# What helps where results of another machine are of another network, adapter and so on.
+OTHERS_ADVICE = (
+    "measure them there again with this version and take them with `make merge`. Without them, those that "
+    "this machine can measure are measured here: `rm {files}`."
+)
+
 # Why this run cannot measure a platform of the grid, None where it can.
 ELSEWHERE = {
     platform: elsewhere(CONFIGURATION.platforms[platform])
@@ -63,7 +69,21 @@ def shards_at_hand(keys):
                 f"this run cannot measure them: {reason}. Fetch what was measured there with "
                 f"`make merge FROM=<its results folder>`, or leave the platform out of the grid."
             )
+    if is_main_process():
+        refuse_others(keys)
     return list(paths.values())
+
+
+def refuse_others(keys):
+    """Raises WorkflowError for shards of another network, adapter and so on, which this run must not measure anew."""
+    others = [
+        found.Other(key, differing(key), found.row(shard_path(key))["workflow_commit"])
+        for key in keys
+        if differing(key)
+        and (ELSEWHERE[PLAN.cells[key].platform] or not is_of_here(PLAN.cells[key]))
+    ]
+    if others:
+        raise WorkflowError(found.name_others(others, f"results/{FOLDER}", OTHERS_ADVICE))
 
 
 def asked_of_slurm(

@@ -23,7 +23,7 @@ rule prove_network:
         environment=choice(name for name in known_environments() if name not in gpu_environments()),
     priority: BEFORE_CELLS
     conda:
-        "../../envs/workflow.yaml"
+        OWN_SOFTWARE
     params:
         job=proving_job,
     shell:
@@ -52,13 +52,15 @@ use rule prove_network as prove_network_on_gpu with:
 
 rule compute_reference:
     """Compute what every framework's steps of a network and mini-batch are held against, in float64."""
+    input:
+        whole_reference,
     output:
         reference="results/references/{network}-b{batch}.npz",
     log:
         "logs/references/{network}-b{batch}.log",
     priority: BEFORE_CELLS
     conda:
-        "../../envs/workflow.yaml"
+        OWN_SOFTWARE
     resources:
         **asked_of_slurm(lambda wildcards: REFERENCE_SECONDS, lambda wildcards: REFERENCE_PLATFORM),
         host=100,

@@ -37,7 +37,7 @@ rule share_platform:
     log:
         "logs/store/{platform}.log",
     conda:
-        "../../envs/workflow.yaml"
+        OWN_SOFTWARE
     shell:
         '"$STEPTIME_LAUNCH" cells.pack pack --platform {wildcards.platform} --to {output}'
         " 2>&1 | tee {log} >&2"
@@ -60,7 +60,7 @@ rule fetch_platform:
     wildcard_constraints:
         elsewhere=choice(platform for platform, reason in ELSEWHERE.items() if reason),
     conda:
-        "../../envs/workflow.yaml"
+        OWN_SOFTWARE
     resources:
         # One after another: two platforms may bring the same proof.
         host=100,

@@ -19,6 +19,9 @@ class Manifest(TypedDict):
     libraries: NotRequired[dict[str, Any]]
     # What was added to the packages, in words.
     prepared: NotRequired[dict[str, str]]
+    # Of one that failed: where it did, and whether the network was to blame.
+    machine: NotRequired[str]
+    passing: NotRequired[bool]
 
 
 class Proof(TypedDict):
@@ -31,7 +34,11 @@ class Proof(TypedDict):
     reason: str
     environment_digest: str
     proof_id: NotRequired[str]
+    # What it is of, and by which code it was judged.
     proof_digest: NotRequired[str]
+    network_digest: NotRequired[str]
+    worker_digest: NotRequired[str]
+    variables: NotRequired[str]
 
 
 class Job(TypedDict):
@@ -66,6 +73,8 @@ class Footer(TypedDict, total=False):
     worker: dict[str, dict[str, Any]]
     # The constant columns once more, for those who read many shards.
     row: dict[str, Any]
+    # Digest of the rows' other columns.
+    rows_digest: str
     # Digest of the reference that its steps were held against, '' of none.
     reference: str
     # Of several ranks, what each used.

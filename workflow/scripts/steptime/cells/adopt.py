@@ -8,16 +8,17 @@ rules say of such inputs that their time does not count.
 
 import json
 import math
-import os
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from steptime import npz
+from steptime.cells import found
+from steptime.cells.found import Facts, age
 from steptime.datasets import DatasetError, sums
+from steptime.environments import interpreter
 from steptime.plan import digests
 from steptime.plan.cell import Cell, proof_name, shard_path
-from steptime.records import Job
 
 
 def knows_shard(cell: Cell, pins_digest: str, results: Path = Path("results")) -> bool:
@@ -26,41 +27,27 @@ def knows_shard(cell: Cell, pins_digest: str, results: Path = Path("results")) -
     `pins_digest` is the digest of what the cell's environment is to be made of now.
     """
     path = shard_path(cell.key, str(results))
-    if _age(path) == math.inf:
+    if age(path) == math.inf:
         return False
-    manifest = _manifest(cell.environment, results)
+    manifest = manifest_path(cell.environment, results)
     proof = results / "proofs" / f"{proof_name(cell.facts())}.json"
-    images = (
-        [results / "datasets" / cell.dataset / f"{split}.npz" for split in ("train", "test")]
-        if cell.dataset
-        else []
-    )
-    reference = results / "references" / f"{cell.network}-b{cell.batch}.npz"
-    # Cells that were measured before there was one are none the worse for it.
-    references = [reference] if reference.exists() and not cell.dataset else []
-    newest = max(_age(made) for made in (manifest, proof, *images, *references))
+    images, references = _data_of(cell, results)
+    newest = max(age(made) for made in (manifest, proof, *images, *references))
     return (
-        _age(path) < newest < math.inf
-        and _json(manifest).get("digest") == pins_digest
-        and _is_of(_json(proof), _json(manifest))
-        and _was_measured_with(Path(path), _json(proof), images, references)
+        age(path) < newest < math.inf
+        and read(manifest).get("digest") == pins_digest
+        and _is_of(read(proof), read(manifest))
+        and _was_judged_by(row := found.row(path), read(proof))
+        and _was_fed_with(row, images, references)
     )
 
 
-def outlives_proof(
-    cell: Cell, proof_digest: str, job: Callable[[], Job], results: Path = Path("results")
-) -> bool:
-    """Whether only the proof of a measured cell is to be made again: another proof may judge it, and times nothing.
-
-    Such a cell is newer than a proof that passed, which other code made than that of `proof_digest`, and was measured
-    as `job` asks. Snakemake looks for no other reason to run a job where one of its inputs is made again.
-    """
+def knows_data(cell: Cell, results: Path = Path("results")) -> bool:
+    """Whether the shard of a cell is older than its images or reference here, but was measured with just these."""
     path = shard_path(cell.key, str(results))
-    made = results / "proofs" / f"{proof_name(cell.facts())}.json"
-    proof = _json(made)
-    if proof.get("status") != "ok" or proof.get("proof_digest") == proof_digest:
-        return False
-    return _age(made) <= _age(path) < math.inf and _was_measured_by(Path(path), job())
+    images, references = _data_of(cell, results)
+    newest = max((age(made) for made in (*images, *references)), default=0)
+    return age(path) < newest < math.inf and _was_fed_with(found.row(path), images, references)
 
 
 def knows_proof(
@@ -70,31 +57,51 @@ def knows_proof(
     proof, details = (
         results / "proofs" / f"{proof_name}{ending}.json" for ending in ("", ".details")
     )
-    manifest = _manifest(environment, results)
+    manifest = manifest_path(environment, results)
     return (
-        min(_age(proof), _age(details)) < _age(manifest) < math.inf
-        and _json(manifest).get("digest") == pins_digest
-        and _is_of(_json(proof), _json(manifest))
+        min(age(proof), age(details)) < age(manifest) < math.inf
+        and read(manifest).get("digest") == pins_digest
+        and _is_of(read(proof), read(manifest))
     )
 
 
-def _manifest(environment: str, results: Path) -> Path:
+def manifest_path(environment: str, results: Path = Path("results")) -> Path:
+    """Where it is written down what was installed in an environment."""
     return results / "environments" / f"{environment}.json"
 
 
-def _age(path: str | Path) -> float:
-    """When a file was written, in ns; endlessly late for one that is not there, which is older than nothing."""
-    try:
-        return os.stat(path).st_mtime_ns
-    except OSError:
-        return math.inf
+def manifest_is_of(manifest: Facts, pins_digest: str, here: str) -> bool:
+    """Whether what was written down of an environment holds on this machine, whose id is `here`.
+
+    What failed for want of a network or on another machine is tried again, and so is what other pins asked for.
+    """
+    failed_here = manifest.get("machine", here) == here and not manifest.get("passing", False)
+    return manifest.get("digest") == pins_digest and (manifest["status"] == "ok" or failed_here)
 
 
-def _json(path: Path) -> dict[str, Any]:
+def is_reference_of(path: Path, network_digest: str, batch: int | str) -> bool:
+    """Whether what lies here as a reference is whole and, where it says, of this network and mini-batch."""
     try:
-        return _parsed(path.absolute(), path.stat().st_mtime_ns)
+        return npz.text(path, "of") == f"{network_digest} {batch}"
+    except KeyError:
+        # Of an older version.
+        return True
     except (OSError, ValueError):
+        return False
+
+
+def lacks_environment(manifest: Facts) -> bool:
+    """Whether an environment was made, as its manifest says, but does not stand on this machine as it was made."""
+    return manifest.get("status") == "ok" and not interpreter.stands_as(manifest)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The content of a manifest or a proof; {} for what is none."""
+    try:
+        content = _parsed(path.absolute(), path.stat().st_mtime_ns)
+    except (OSError, ValueError, RecursionError):
         return {}
+    return content if isinstance(content, dict) else {}
 
 
 @cache
@@ -111,32 +118,29 @@ def _is_of(proof: dict[str, Any], manifest: dict[str, Any]) -> bool:
     )
 
 
-def _was_measured_by(path: Path, job: Job) -> bool:
-    from steptime.cells import shard
-
-    try:
-        row, *_ = shard.read_parts(path)
-    except shard.ShardError:
-        return False
-    asked = {name: job[name] for name in ("network_digest", "worker_digest")}
-    asked["sampling_digest"] = digests.digest(job["asked"])
-    return all(row[name] == value for name, value in asked.items())
+def _data_of(cell: Cell, results: Path) -> tuple[list[Path], list[Path]]:
+    """The images of a cell, and its reference. Cells from before there was one are none the worse for it."""
+    if cell.dataset:
+        return [
+            results / "datasets" / cell.dataset / f"{split}.npz" for split in ("train", "test")
+        ], []
+    reference = results / "references" / f"{cell.network}-b{cell.batch}.npz"
+    return [], [reference] if reference.exists() else []
 
 
-def _was_measured_with(
-    path: Path, proof: dict[str, Any], images: list[Path], references: list[Path]
-) -> bool:
-    # Only where it is needed: it takes a tenth of a second.
-    from steptime.cells import shard
-
-    try:
-        row, _, footer = shard.read_parts(path)
-        seen = {"dataset_sha256": sums(*images)} if images else {}
-    except (shard.ShardError, DatasetError):
-        return False
-    known = {name: proof.get(name) for name in ("environment_digest", "proof_id")} | seen
-    held = footer.get("reference", "")
-    same = all(row.get(name) == value for name, value in known.items()) and (
-        held in ("", digests.file_digest(*references))
+def _was_judged_by(row: Facts, proof: dict[str, Any]) -> bool:
+    names = ("environment_digest", "proof_id")
+    return bool(row) and (
+        all(row[name] == proof.get(name) for name in names)
+        and (proof["status"] == "ok" or row["status"] == proof["status"])
     )
-    return same and (proof["status"] == "ok" or row["status"] == proof["status"])
+
+
+def _was_fed_with(row: Facts, images: list[Path], references: list[Path]) -> bool:
+    if not row:
+        return False
+    try:
+        fed = not images or row["dataset_sha256"] == sums(*images)
+    except DatasetError:
+        return False
+    return fed and (not row["reference"] or row["reference"] == digests.file_digest(*references))

@@ -1,5 +1,6 @@
 """What a shard tells besides its cell: the machine, the workflow and the seeds, and whether they may be beside it."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any
 from steptime import machine
 from steptime.machine import placement
 
+# A cell waits no longer for what git says of a large or far checkout.
+GIT_SECONDS = 20
 ROOT = Path(__file__).resolve().parents[4]
 
 
@@ -26,10 +29,11 @@ def stranger(path: Path, here: dict[str, Any]) -> str | None:
         return None
     try:
         row, _, footer = shard.read_parts(other)
+        there = shard.kind_of_machine(other, row, footer)
     except shard.ShardError:
         # The merge names it, with the command that helps.
         return None
-    there, kind = (machine.kind(each, row["device"]) for each in (footer["machine"], here))
+    kind = machine.kind(here, row["device"])
     if there == kind:
         return None
     return (
@@ -44,17 +48,25 @@ def workflow() -> dict[str, Any]:
 
     None for both outside a git checkout. New files count, but for those that git is told to ignore.
     """
+    # As a hook of git's sets them, they name another checkout.
+    environment = {name: value for name, value in os.environ.items() if name[:4] != "GIT_"}
     try:
         described, changed = (
             subprocess.run(
-                ["git", *command], capture_output=True, text=True, check=True, cwd=ROOT
+                ["git", *command],
+                capture_output=True,
+                text=True,
+                check=True,
+                cwd=ROOT,
+                env=environment,
+                timeout=GIT_SECONDS,
             ).stdout
             for command in (
                 ["rev-parse", "--show-prefix", "--short=12", "HEAD"],
                 ["status", "--porcelain"],
             )
         )
-    except (OSError, subprocess.CalledProcessError):
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return {"commit": None, "changed": None}
     prefix, commit = described.splitlines()
     # A checkout without git's folder, in the work tree of something else.

@@ -179,13 +179,26 @@ class CellRun:
     def run(self) -> Outcome:
         """Runs the worker where its environment stands and its network is proven."""
         lacking = [made for made in (self.manifest, self.proof) if made["status"] != "ok"]
-        outcome = (
-            Outcome(lacking[0]["status"], lacking[0]["reason"]) if lacking else self._run_worker()
-        )
+        if lacking:
+            outcome = Outcome(lacking[0]["status"], lacking[0]["reason"])
+        elif changed := self._changed():
+            outcome = Outcome("install_failed", changed)
+        else:
+            outcome = self._run_worker()
+            if outcome.status == "ok" and (changed := self._changed(outcome)):
+                outcome.status, outcome.reason = "install_failed", changed
         self.context.look()
         if self.devices and outcome.status == "crashed" and gpu.was_full(outcome.reason):
             outcome.status = "out_of_memory"
         return outcome
+
+    def _changed(self, outcome: Outcome | None = None) -> str:
+        """Why the software is not what was installed, before or after the worker has run; '' where it is."""
+        if not self.manifest.get("packages"):
+            return ""
+        if outcome:
+            return software.imported_another(self.cell, outcome, self.manifest)
+        return software.changed(self.cell, self.manifest)
 
     def write(self, outcome: Outcome) -> None:
         """Writes the shard and reports what came out."""

@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from steptime.cells import shard
+from steptime.cells.found import OLD_FOLDERS, outdated
+from steptime.plain import plain
 from steptime.plan import digests
 from steptime.plan.cell import key_of, shard_path
 from steptime.records import Footer
 
-# The folders of schema 1, and the task of what lies in them.
-FOLDERS = {"shards": "step", "training": "training"}
 # What each task was asked for, by its name in the job of a shard.
 ASKED = {"step": "sampling", "training": "plan"}
 # Where files lie that were made before cells were measured, or beside them.
@@ -45,11 +45,6 @@ def main() -> None:
             print(path)
 
 
-def outdated(results: Path) -> list[Path]:
-    """The shards of schema 1 below a folder of results."""
-    return sorted(path for folder in FOLDERS for path in (results / folder).glob("*/*.parquet"))
-
-
 def migrate(results: Path) -> int:
     """Rewrites every shard of schema 1 below `results`, and returns how many there were.
 
@@ -66,7 +61,7 @@ def migrate(results: Path) -> int:
     # They are made again of the shards, in a moment.
     for merged in (*results.glob("merged/*.parquet"), results / "training" / "all.parquet"):
         merged.unlink(missing_ok=True)
-    for folder in FOLDERS:
+    for folder in OLD_FOLDERS:
         for emptied in (*(results / folder).glob("*"), results / folder):
             if emptied.is_dir() and not any(emptied.iterdir()):
                 emptied.rmdir()
@@ -80,7 +75,7 @@ def _migrate(path: Path, results: Path) -> None:
     footer = json.loads((table.schema.metadata or {}).get(shard.FOOTER, b"{}"))
     if footer.get("schema") != 1:
         raise MigrationError(f"it has schema version {footer.get('schema')}")
-    rows, task = table.to_pylist(), FOLDERS[path.parent.parent.name]
+    rows, task = table.to_pylist(), OLD_FOLDERS[path.parent.parent.name]
     if (name := _old_name(rows[0])) != path.name:
         raise MigrationError(f"it holds the cell of {name}")
     facts = _facts(rows[0], footer, task)
@@ -112,6 +107,7 @@ def _facts(row: dict[str, Any], footer: dict[str, Any], task: str) -> dict[str, 
     return {
         **row,
         "mode": row["adapter_mode"],
+        "reason": plain(row["reason"]) if row["reason"] else row["reason"],
         "precision": "float32",
         "task": task,
         "dataset": row.get("dataset", ""),

@@ -8,23 +8,29 @@ What is taken is looked at first, and either all of it is taken or nothing.
 
 import argparse
 import filecmp
-import json
+import lzma
+import re
 import shutil
 import sys
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from steptime import machine, project
-from steptime.cells import migrate, shard
+from steptime import project
+from steptime.atomic import atomic_write
+from steptime.cells import found as lying
+from steptime.cells import migrate, shard, trusted
+from steptime.environments.pins import PinsError
 from steptime.machine import placement
 from steptime.merge import MixedRowsError
 from steptime.merge.cells import refuse_several
 from steptime.plan import configuration, run
 from steptime.plan.cell import FOLDER, axes_of, proof_name
+from steptime.plan.expected import Expected
 
 RESULTS = Path("results")
 # Beside its shards, what stands for a machine that is not at hand; in the order in which one is made of the other.
@@ -63,16 +69,21 @@ def main() -> None:
         if not run.is_under_way():
             run.TOLD.update(platforms=configuration.platforms(project.ROOT, chosen))
         if options.command == "pack":
-            print(f"{options.to} holds {pack(RESULTS, options.to, options.platform)} shards.")
+            count = pack(RESULTS, options.to, options.platform)
+            print(f"{options.to} holds {count} shards.")
         else:
-            print(f"{take(options.source, RESULTS)} new shards were taken from {options.source}.")
+            expected = Expected(configuration.without_grid(project.ROOT))
+            count = take(options.source, RESULTS, expected)
+            print(f"{count} new shards were taken from {options.source}.")
     except (
         PackError,
         MixedRowsError,
         configuration.ConfigurationError,
+        PinsError,
+        migrate.MigrationError,
         shard.ShardError,
+        trusted.UntrustedError,
         OSError,
-        tarfile.TarError,
     ) as error:
         sys.exit(str(error))
 
@@ -87,23 +98,26 @@ def pack(results: Path, target: Path, platform: str = "*") -> int:
     if not shards:
         raise PackError(f"There is no shard in {results}/{FOLDER}: measure something first.")
     check(results, shards)
-    with tarfile.open(target, "w:gz") as archive:
+    with atomic_write(target) as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
         for paths in files.values():
             for path in paths:
                 archive.add(path, Path("results") / path.relative_to(results))
     return len(shards)
 
 
-def take(source: Path, results: Path) -> int:
-    """Copies what `source` has and `results` lacks; the number of new shards. Raises what `check` raises."""
+def take(source: Path, results: Path, expected: Expected | None = None) -> int:
+    """Copies what `source` has and `results` lacks; the number of new shards. Raises what `check` raises.
+
+    With `expected`, also PackError for rows of another network, adapter and so on than this checkout's.
+    """
     with opened(source) as there:
-        return _take(there, results)
+        return _take(there, results, expected)
 
 
 @contextmanager
 def opened(source: Path) -> Iterator[Path]:
     """The results folder that `source` is or holds, in the form of this version. Raises PackError."""
-    if not source.exists():
+    if not (source.is_dir() or source.is_file()):
         raise PackError(
             f"There is nothing at {source}: name a file of `make pack`, a checkout or its results folder."
         )
@@ -111,16 +125,42 @@ def opened(source: Path) -> Iterator[Path]:
         there = Path(folder) / "results"
         if source.is_dir():
             found_there = source / "results" if (source / "results").is_dir() else source
-            if not migrate.outdated(found_there):
-                yield found_there
+            if not lying.outdated(found_there):
+                with _told_of(found_there, str(found_there)):
+                    yield found_there
                 return
+            trusted.regular(lying.outdated(found_there))
             # Another's results stay as they are.
-            shutil.copytree(found_there, there)
+            for kind in (*KINDS, *lying.OLD_FOLDERS):
+                if (found_there / kind).is_dir():
+                    shutil.copytree(found_there / kind, there / kind, symlinks=True)
         else:
-            with tarfile.open(source) as archive:
-                archive.extractall(folder, filter="data")
-        migrate.migrate(there)
-        yield there
+            _unpack(source, Path(folder))
+        with _told_of(there, f"{source}: results"):
+            migrate.migrate(there)
+            yield there
+
+
+@contextmanager
+def _told_of(folder: Path, name: str) -> Iterator[None]:
+    """Has errors tell of files as a user knows them, not where they were unpacked, and of no cell to measure there."""
+    try:
+        yield
+    except (PackError, MixedRowsError, shard.ShardError, migrate.MigrationError) as error:
+        text = str(error).replace(str(folder), name)
+        raise type(error)(
+            re.sub(r"(or )?measure its cell again with `.*?`", f"\\1{trusted.FETCH}", text)
+        ) from error
+
+
+def _unpack(source: Path, folder: Path) -> None:
+    try:
+        with tarfile.open(source) as archive:
+            archive.extractall(folder, filter="data")
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError) as error:
+        raise PackError(
+            f"{source} is no file of `make pack`, or was cut off ({trusted.short(error)}): fetch it once more."
+        ) from error
 
 
 def found(results: Path, platform: str = "*") -> dict[str, list[Path]]:
@@ -148,37 +188,57 @@ def _axes(path: Path) -> dict[str, Any]:
 def check(results: Path, shards: list[Path]) -> dict[str, str]:
     """The kind of machine of each platform, the first where it has several that are equal.
 
-    Raises ShardError for a shard that cannot be read or is of another version, PackError for one without its proof,
-    and MixedRowsError for two kinds of machine in one platform.
+    Raises ShardError for a shard that cannot be read or is of another version, UntrustedError for one that cannot be
+    what it says, PackError for one without its proof, and MixedRowsError for two kinds of machine in one platform.
     """
     unproven: list[Path] = []
     machines: dict[str, dict[str, list[Path]]] = {}
+    proofs = {
+        (path.name, content.get("proof_id")): content.get("status")
+        for path in results.glob(KINDS["proofs"])
+        for content in [trusted.record(path)]
+    }
     for path in shards:
-        row, _, footer = shard.read_parts(path)
-        machines.setdefault(path.parent.parent.name, {}).setdefault(
-            machine.kind(footer["machine"], row["device"]), []
-        ).append(path)
+        row, footer = trusted.row(path)
+        kind = shard.kind_of_machine(path, row, footer)
+        machines.setdefault(path.parent.parent.name, {}).setdefault(kind, []).append(path)
         name = proof_name(row | {"network": row["variant"] or row["network"]})
-        proof = results / "proofs" / f"{name}.json"
-        if not proof.exists() or json.loads(proof.read_text()).get("proof_id") != row["proof_id"]:
+        known = row["proof_id"]
+        verdicts = [
+            proofs[file, known]
+            for file in (f"{name}.json", f"{name}.{known}.json")
+            if (file, known) in proofs
+        ]
+        # What a proof refuses has no time; a proof of an older version has no status.
+        if not verdicts or (row["status"] == "ok" and verdicts[0] not in ("ok", None)):
             unproven.append(path)
     if unproven:
         raise PackError(
             f"{len(unproven)} shards have no proof beside them that their network is the specified one, such as "
-            f"{_named(unproven)}: fetch the folder results/proofs of the machine that measured them too."
+            f"{_named(unproven)}: fetch the folder results/proofs of the machine that measured them too, or leave "
+            "them out."
         )
     refuse_several(machines)
     return {platform: next(iter(kinds)) for platform, kinds in machines.items()}
 
 
-def _take(source: Path, results: Path) -> int:
+def _take(source: Path, results: Path, expected: Expected | None) -> int:
     files = found(source)
     shards = files["cells"]
     if not shards:
         raise PackError(
             f"There is no shard in {source}/{FOLDER}: name a checkout, its results folder or a packed file."
         )
+    for kind, paths in files.items():
+        trusted.regular(paths)
+        for path in paths:
+            if path.suffix == ".npz":
+                trusted.arrays(path)
+            elif kind != "cells":
+                trusted.record(path)
     there, here = check(source, shards), _kinds_here(results)
+    if expected:
+        _refuse_others(source, shards, expected)
     for platform, kind in there.items():
         if here.get(platform, kind) != kind and not placement.entry(platform).get("equal_machines"):
             raise PackError(
@@ -200,7 +260,7 @@ def _take(source: Path, results: Path) -> int:
         )
     for paths in files.values():
         for path in paths:
-            target = results / path.relative_to(source)
+            target = _place(path, results / path.relative_to(source))
             if not target.exists() and not _failed_there(path):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 # Under another name first: an interrupt must not leave half a shard. With a new time, so that what
@@ -215,7 +275,34 @@ def _failed_there(path: Path) -> bool:
     """Whether it is the manifest of an environment that did not install there: here it may, so it is tried."""
     if path.parent.name != "environments":
         return False
-    return json.loads(path.read_text()).get("status", "ok") != "ok"
+    return trusted.record(path).get("status", "ok") != "ok"
+
+
+def _place(path: Path, target: Path) -> Path:
+    """Where a file is taken to. Where another proof has its name here, its own has the proof's id besides."""
+    if path.parent.name != "proofs" or not target.exists():
+        return target
+    known = trusted.record(path).get("proof_id")
+    if known in (None, trusted.record(target).get("proof_id")):
+        return target
+    base, details = path.stem.removesuffix(".details"), ".details" * path.stem.endswith(".details")
+    return target.with_name(f"{base.removesuffix(f'.{known}')}.{known}{details}.json")
+
+
+def _refuse_others(source: Path, shards: list[Path], expected: Expected) -> None:
+    """Raises PackError for rows of another network, adapter and so on than this checkout has."""
+    others = []
+    for path in shards:
+        row = lying.row(path)
+        key = "/".join((*path.parts[-3:-1], path.stem))
+        if words := lying.differing(row, expected.of_key(key)):
+            others.append(lying.Other(key, words, row["workflow_commit"]))
+    if others:
+        advice = (
+            "measure them there again with this version of steptime, networks and adapters, or take them into a "
+            "checkout of theirs. Nothing was taken."
+        )
+        raise PackError(lying.name_others(others, f"{source}/{FOLDER}", advice))
 
 
 def _kinds_here(results: Path) -> dict[str, str]:
@@ -223,7 +310,7 @@ def _kinds_here(results: Path) -> dict[str, str]:
     firsts = {path.parent.parent.name: path for path in found(results)["cells"]}
     parts = {platform: shard.read_parts(path) for platform, path in firsts.items()}
     return {
-        platform: machine.kind(footer["machine"], row["device"])
+        platform: shard.kind_of_machine(firsts[platform], row, footer)
         for platform, (row, _, footer) in parts.items()
     }
 

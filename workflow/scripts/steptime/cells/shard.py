@@ -8,8 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from steptime import machine
 from steptime.atomic import atomic_write
 from steptime.cells.schema import SCHEMA_VERSION, TIMES, constant_of, rows_of, schema_of
+from steptime.plan import digests
 from steptime.plan.tasks import TASKS
 from steptime.records import Footer
 
@@ -37,6 +39,7 @@ def write(path: Path, facts: dict[str, Any], rows: list[dict[str, Any]], footer:
     footer = footer | {
         "schema": SCHEMA_VERSION,
         "row": table.select(constant).slice(0, 1).to_pylist()[0],
+        "rows_digest": rows_digest(table.select(columns)),
     }
     content = json.dumps(footer, sort_keys=True, default=datetime.isoformat)
     # Arrow's own copy of the schema repeats the footer, and statistics of 20 rows tell nobody anything: without them,
@@ -62,8 +65,26 @@ def read_parts(path: Path) -> tuple[dict[str, Any], pa.Table, dict[str, Any]]:
     """
     file, footer = _open(path)
     row = footer["row"]
-    row |= {name: time_of(row[name]) for name in TIMES}
+    try:
+        row |= {name: time_of(row[name]) for name in TIMES}
+    except (ValueError, TypeError) as error:
+        raise without_columns(path) from error
     return row, _columns(path, file, rows_of(row["task"])), footer
+
+
+def rows_digest(rows: pa.Table) -> str:
+    """Digest of what differs from row to row: a number that is changed by hand is seen where shards are taken."""
+    return digests.digest(rows.to_pylist())
+
+
+def kind_of_machine(path: Path, row: dict[str, Any], footer: dict[str, Any]) -> str:
+    """The kind of the machine that measured a shard. Raises ShardError for one that does not say."""
+    try:
+        return machine.kind(footer["machine"], row["device"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ShardError(
+            f"The shard {path} does not say on which machine it was measured: {again(path)}"
+        ) from error
 
 
 def time_of(text: str | None) -> datetime | None:
@@ -79,16 +100,20 @@ def _open(path: Path) -> tuple[pq.ParquetFile, dict[str, Any]]:
         raise ShardError(f"The shard {path} is missing: run `snakemake {path}`.") from error
     except (pa.ArrowException, OSError) as error:
         raise _broken(path, error) from error
-    footer = json.loads((file.metadata.metadata or {}).get(FOOTER, b"{}"))
-    version = footer.get("schema")
+    try:
+        footer = json.loads((file.metadata.metadata or {}).get(FOOTER, b"{}"))
+    except (ValueError, RecursionError) as error:
+        raise _broken(path, error) from error
+    version = footer.get("schema") if isinstance(footer, dict) else None
     if version != SCHEMA_VERSION:
         raise ShardError(
             f"The shard {path} has schema version {version} and this workflow reads {SCHEMA_VERSION}: "
             f"run `make migrate` if it is older, or {again(path)}"
         )
-    row = footer.get("row", {})
-    if row.get("task") not in TASKS or row.keys() != set(constant_of(row["task"])):
-        raise _without_columns(path)
+    row = footer.get("row")
+    task = row.get("task") if isinstance(row, dict) else None
+    if task not in list(TASKS) or row.keys() != set(constant_of(task)):
+        raise without_columns(path)
     return file, footer
 
 
@@ -98,7 +123,7 @@ def _columns(path: Path, file: pq.ParquetFile, schema: pa.Schema) -> pa.Table:
     except (pa.ArrowException, OSError) as error:
         raise _broken(path, error) from error
     if not table.schema.equals(schema):
-        raise _without_columns(path)
+        raise without_columns(path)
     return table
 
 
@@ -106,7 +131,8 @@ def _broken(path: Path, error: Exception) -> ShardError:
     return ShardError(f"The shard {path} is broken ({_first_line(error)}): {again(path)}")
 
 
-def _without_columns(path: Path) -> ShardError:
+def without_columns(path: Path) -> ShardError:
+    """The error of a shard that lacks what every shard has."""
     return ShardError(f"The shard {path} does not have the columns of a shard: {again(path)}")
 
 

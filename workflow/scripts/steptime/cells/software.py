@@ -1,5 +1,6 @@
 """The software of a cell: what the framework says of itself, and what its environment is made of."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -32,3 +33,33 @@ def describe(cell: dict[str, Any], outcome: Outcome, manifest: Manifest) -> dict
         "libraries": used,
         "arithmetic": arithmetic,
     }
+
+
+def changed(cell: dict[str, Any], manifest: Manifest) -> str:
+    """Why what stands in the environment of a cell is not what was installed there, '' where it is."""
+    names = interpreter.strangers(interpreter.folder(cell["environment"]), manifest["packages"])
+    return (
+        names
+        and f"its environment was changed since it was made: {names}; the next run makes it anew"
+    )
+
+
+def imported_another(cell: dict[str, Any], outcome: Outcome, manifest: Manifest) -> str:
+    """Why a worker's framework is not the one that was installed, by the first two numbers of its version, or ''.
+
+    A framework that no package is named after, as one that was compiled from source, is what it says.
+    """
+    version = outcome.events.get("ready", {}).get("versions", {}).get("framework_version")
+    installed = {
+        name: number
+        for name, number in manifest["packages"].items()
+        if cell["framework"] in name and _release(number)
+    }
+    if not version or not installed or _release(version) in map(_release, installed.values()):
+        return ""
+    named = ", ".join(f"{name} {number}" for name, number in installed.items())
+    return f"the worker imported {cell['framework']} {version}, and installed is {named}"
+
+
+def _release(version: str) -> list[str]:
+    return re.findall(r"\d+", version)[:2]

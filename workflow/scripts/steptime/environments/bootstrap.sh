@@ -27,7 +27,10 @@ if command -v flock >/dev/null; then
     stands && exit 0
 fi
 
-if [ -n "$PYTHON" ]; then set -- "$PYTHON"; else set -- python3 python python3.13 python3.12 python3.11; fi
+if [ -n "$PYTHON" ]; then set -- "$PYTHON"; else
+    # Last, that of a Snakemake that was installed by itself.
+    set -- python3 python python3.13 python3.12 python3.11 ${STEPTIME_PLANNER:+"$STEPTIME_PLANNER"}
+fi
 for python in "$@" ""; do
     [ -n "$python" ] || break
     "$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && break

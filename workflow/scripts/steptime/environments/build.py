@@ -20,17 +20,17 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
-from steptime import project
+from steptime import machine, project
 from steptime.atomic import atomic_write
 from steptime.environments import installer, interpreter, libraries, pins, prepare
+from steptime.environments.interpreter import STAMP, SUPPLIED
 from steptime.environments.prepare import InstallError
 from steptime.plain import plain
 from steptime.plan import run
 from steptime.say import say
 
-STAMP = ".steptime-digest"
-SUPPLIED = ".steptime-supplied"
 PREPARED = ".steptime-prepared"
+INSTALLED = ".steptime-packages"
 LIBRARIES = ".steptime-libraries"
 TOOK = ".steptime-seconds"
 # What conda and virtual environments bring along by themselves.
@@ -39,6 +39,25 @@ ALWAYS_THERE = {"pip", "setuptools", "wheel"}
 BUILDS_WITH = ("setuptools", "wheel", "cython", "numpy")
 LONGEST = 600
 NO_SPACE = ("No space left on device", "Disk quota exceeded")
+# Of uv, pip, curl and conda, in lower case. An index that answers that it has no such package is no such case.
+NO_NETWORK = (
+    "dns error",
+    "could not resolve host",
+    "name or service not known",
+    "temporary failure in name resolution",
+    "network is unreachable",
+    "no route to host",
+    "connection refused",
+    "connection reset",
+    "connection timed out",
+    "operation timed out",
+    "read timed out",
+    "error trying to connect",
+    "error sending request",
+    "condahttperror: http 000",
+    "connectionfailed",
+    "network connectivity was disabled",
+)
 
 
 class Builder:
@@ -52,12 +71,18 @@ class Builder:
         self.variables = installer.environment_variables()
         # Who brings all packages along needs no installer.
         self.uv = "" if self.supply else installer.find_uv()
+        # What was printed last.
+        self.said = ""
 
     def stands(self) -> bool:
-        """Whether the environment is there, was made to its end, and from these pins."""
+        """Whether the environment is there, was made to its end from these pins, and has its packages still."""
         stamp = self.prefix / STAMP
         made_of = stamp.read_text() if stamp.is_file() else None
-        return made_of == self.digest and interpreter.version_of(self.python) is not None
+        return (
+            made_of == self.digest
+            and self._has_its_packages()
+            and interpreter.version_of(self.python) is not None
+        )
 
     def build(self) -> None:
         """Makes the environment from nothing. Raises InstallError, OSError."""
@@ -77,8 +102,20 @@ class Builder:
         except (InstallError, OSError):
             remove(self.prefix)
             raise
+        (self.prefix / INSTALLED).write_text(json.dumps(interpreter.installed(self.prefix)))
         # Last, so that what an interrupt leaves half made is made again.
         (self.prefix / STAMP).write_text(self.digest)
+
+    def _has_its_packages(self) -> bool:
+        there, made = interpreter.installed(self.prefix), self.prefix / INSTALLED
+        if made.is_file():
+            return there == json.loads(made.read_text())
+        # Of an older version. A folder may name a version in fewer words than its pin.
+        pinned = self.wanted.packages.items()
+        return all(
+            name in there and version.startswith(there[name].partition("+")[0])
+            for name, version in pinned
+        )
 
     def prepared(self) -> dict[str, str]:
         """What the preparing step says of the environment that stands."""
@@ -119,7 +156,8 @@ class Builder:
             )
         except FileNotFoundError:
             done = subprocess.CompletedProcess(command, 127, "", f"{command[0]}: not found\n")
-        self.log.write(done.stdout + done.stderr)
+        self.said = done.stdout + done.stderr
+        self.log.write(self.said)
         self.log.flush()
         return done
 
@@ -262,8 +300,16 @@ class Builder:
             raise InstallError(reason(said, failure) + advice)
 
 
+def is_passing(output: str) -> bool:
+    """Whether an installer failed for want of a network, by what it printed: no framework is to blame for that."""
+    return any(words in output.lower() for words in NO_NETWORK)
+
+
 def reason(output: str, failure: str) -> str:
-    """One clause that says why an installer failed and what to do, from what it printed."""
+    """One clause that says why an installer failed and what to do, from what it printed.
+
+    Of much that was printed, the beginning and the end, where the cause stands.
+    """
     # From the first error on, without uv's drawing of the chain of causes. Hints, addresses and paths are of
     # this machine, and so is how long uv tried.
     output = "\n".join(map(plain, output.splitlines()))
@@ -272,7 +318,9 @@ def reason(output: str, failure: str) -> str:
     said = re.sub(r"\s*cause:|\s*[├╰]─▶", ":", said)
     said = re.sub(r"\S*(?:://|(?<![\w.])/)\S*", "...", said)
     said = re.sub(r" in [\d.]+ ?m?s\b", "", " ".join(said.split())).rstrip(".")
-    return f"{failure} ({said[:LONGEST]})" if said else failure
+    if len(said) > LONGEST:
+        said = f"{said[: LONGEST // 2].rstrip()} ... {said[-LONGEST // 2 :].lstrip()}"
+    return f"{failure} ({said})" if said else failure
 
 
 def remove(prefix: Path) -> None:
@@ -321,9 +369,12 @@ def make(environment: str, spec: Path, step: str, log: TextIO) -> dict[str, Any]
         log.write(f"took {time.monotonic() - start:.0f} s\n")
         again = f"snakemake --force results/environments/{environment}.json"
         say(f"{environment}: {error} (all that was printed: {log.name})")
+        # On another machine it is tried again, and so it is here where the network was to blame.
         return manifest | {
             "status": "install_failed",
             "reason": f"{error}; to try again: `{again}`",
+            "machine": machine.own_id(),
+            "passing": is_passing(builder.said),
         }
     installed = builder.installed()
     if (prefix / TOOK).is_file():

@@ -4,9 +4,17 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+from steptime.environments.pins import normalise
+
+# Holds the digest of what an environment was made of; the last that is written of it.
+STAMP = ".steptime-digest"
+# There where a machine without a network has brought the packages, which lie elsewhere.
+SUPPLIED = ".steptime-supplied"
+MOST_NAMED = 3
 # A pyenv shim of a version that is not active exits with an error, so a Python on PATH is asked before it is
 # believed.
 QUESTION = "import platform; print(platform.python_implementation(), platform.python_version())"
@@ -27,6 +35,42 @@ def prefix_of(environment: str) -> Path:
         again = f"snakemake --force results/environments/{environment}.json"
         sys.exit(f"The environment {environment} is not on this machine: build it with `{again}`.")
     return prefix
+
+
+def stands_as(manifest: Mapping[str, Any]) -> bool:
+    """Whether an environment stands on this machine as its manifest says: from these pins, with these packages."""
+    prefix = folder(manifest["environment"])
+    try:
+        made_of = (prefix / STAMP).read_text()
+    except OSError:
+        return False
+    return (
+        made_of == manifest["digest"]
+        and (prefix / "bin/python").exists()
+        and not strangers(prefix, manifest["packages"])
+    )
+
+
+def installed(prefix: Path) -> dict[str, str]:
+    """The packages below `prefix` with their versions, by the names of the folders that installers leave."""
+    found = {}
+    for path in prefix.glob("lib/python*/site-packages/*.*-info"):
+        name, _, version = path.stem.partition("-")
+        found[normalise(name)] = version.partition("-py")[0]
+    return found
+
+
+def strangers(prefix: Path, packages: Mapping[str, str]) -> str:
+    """What is installed below `prefix` in place of `packages`, or besides, as a clause; '' where it is just these."""
+    if (prefix / SUPPLIED).exists():
+        return ""
+    there = installed(prefix)
+    names = sorted(name for name in {*there, *packages} if there.get(name) != packages.get(name))
+    parts = [
+        f"{name} {there.get(name, 'none')} instead of {packages.get(name, 'none')}"
+        for name in names[:MOST_NAMED]
+    ]
+    return ", ".join(parts) + (", ..." if len(names) > MOST_NAMED else "")
 
 
 def find(wanted: str, run_uv: Callable[..., subprocess.CompletedProcess[str]]) -> Path | None:

@@ -58,6 +58,12 @@ def identify(description: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:12]
 
 
+def own_id() -> str:
+    """The id of this machine, as rows have it."""
+    memory = psutil.virtual_memory().total
+    return identify({"cpu": cpu(), "memory_bytes": memory, "gpus": []})
+
+
 def cpu() -> dict[str, Any]:
     """Model, numbers of cores, instruction sets that decide float32 speed, frequency governor and limit."""
     lines = (read_text(Path("/proc/cpuinfo")) or "").split("\n\n")[0].splitlines()

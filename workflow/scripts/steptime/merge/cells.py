@@ -17,14 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from steptime import machine
 from steptime.atomic import atomic_write
-from steptime.cells import shard
+from steptime.cells import found, shard
 from steptime.cells.schema import CONSTANT, constant_of, schema_of
 from steptime.machine import placement
 from steptime.merge import MixedRowsError, judged
 from steptime.plan import configuration, written
-from steptime.plan.cell import axes_of, key_of, shard_path
+from steptime.plan.cell import FOLDER, axes_of, key_of, shard_path
 
 MOST_NAMED = 3
 
@@ -42,7 +41,7 @@ def main() -> None:
     gc.disable()
     try:
         plan = written.read(options.plan)
-        merged = merge(plan.artefacts[options.artefact], plan.missing)
+        merged = merge(plan.artefacts[options.artefact], plan.missing, plan.expected)
     except (configuration.ConfigurationError, shard.ShardError, MixedRowsError) as error:
         print(error, file=sys.stderr)
         sys.exit(1)
@@ -50,23 +49,31 @@ def main() -> None:
         pq.write_table(merged, file)
 
 
-def merge(keys: list[str], missing: list[str] | None = None) -> pa.Table:
+def merge(
+    keys: list[str],
+    missing: list[str] | None = None,
+    expected: dict[str, dict[str, Any]] | None = None,
+) -> pa.Table:
     """All rows of the shards of cells of one task.
 
     What their footers say is in the metadata: machines by id, software by environment, the arithmetic of its libraries
     by environment and mode, and `resources` by key where they were noted. `settings` of an environment's software is
     what its workers declare, for each platform and mode. `missing` are labels of data sets that cannot be had, and are
-    told on. Raises ShardError, which names every shard that cannot be read, and MixedRowsError.
+    told on; `expected` says by key what a row must have been measured with (`plan.expected`). Raises ShardError, which
+    names every shard that cannot be read or is of another network, adapter and so on, and MixedRowsError.
     """
     task = axes_of(keys[0])["task"]
     constant, schema = constant_of(task), schema_of(task)
     known: dict[str, Any] = {"machines": {}, "software": {}, "arithmetic": {}, "resources": {}}
     rows, tables = [], []
     values_of = itemgetter(*constant)
-    for key, row, table, footer in read(keys):
+    for key, row, table, footer in read(keys, expected or {}):
         rows.append(judged.by_proof(key, row))
         tables.append(table)
-        _gather(known, key, row, footer)
+        try:
+            _gather(known, key, row, footer)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise shard.without_columns(Path(shard_path(key))) from error
     of_row = pa.array(np.repeat(np.arange(len(rows)), [len(table) for table in tables]))
     values = map(values_of, judged.by_losses(rows))
     columns = dict(zip(constant, zip(*values, strict=True), strict=True))
@@ -100,15 +107,18 @@ def _gather(known: dict[str, Any], key: str, row: dict[str, Any], footer: dict[s
         known["resources"][key] = footer["resources"]
 
 
-def read(keys: list[str]) -> Iterator[tuple[str, dict[str, Any], pa.Table, dict[str, Any]]]:
+def read(
+    keys: list[str], expected: dict[str, dict[str, Any]]
+) -> Iterator[tuple[str, dict[str, Any], pa.Table, dict[str, Any]]]:
     """Key, constant columns, rows and footer of each cell; a row's platform is the folder that its shard lies in.
 
     So shards of another machine get a platform of their own by being moved. After the last one, raises ShardError,
-    which names every shard that cannot be read or holds another cell than its name says, and MixedRowsError for two
-    kinds of machine in one folder, unless the platform's entry says `equal_machines`.
+    which names every shard that cannot be read, that holds another cell than its name says or was measured with
+    something else than `expected`, and MixedRowsError for two kinds of machine in one folder, unless the platform's
+    entry says `equal_machines`.
     """
     # One after another: to hold ten thousand footers takes more time than to read them.
-    errors = []
+    errors, others = [], []
     machines: dict[str, dict[str, list[Path]]] = {}
     for key in keys:
         path = Path(shard_path(key))
@@ -124,10 +134,19 @@ def read(keys: list[str]) -> Iterator[tuple[str, dict[str, Any], pa.Table, dict[
                 f"The shard {path} holds the cell of {shard_path(held)}: give it that name."
             )
             continue
-        machines.setdefault(row["platform"], {}).setdefault(
-            machine.kind(footer["machine"], row["device"]), []
-        ).append(path)
+        try:
+            kind = shard.kind_of_machine(path, row, footer)
+        except shard.ShardError as error:
+            errors.append(str(error))
+            continue
+        machines.setdefault(row["platform"], {}).setdefault(kind, []).append(path)
+        if words := found.differing(found.facts(footer), expected.get(key, {})):
+            others.append(found.Other(key, words, row["workflow_commit"]))
+            continue
         yield key, row, rows.replace_schema_metadata(), footer
+    if others:
+        advice = "measure them again with this version: `rm {files}`, and run the same command."
+        errors.append(found.name_others(others, f"results/{FOLDER}", advice))
     if errors:
         raise shard.ShardError("\n".join(errors))
     refuse_several(machines)

@@ -1,8 +1,6 @@
 """Windows that slide over images (batch, channels, height, width), for layers that have them."""
 
-import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
-
+from steptime.networks.arrays import Array, np
 from steptime.networks.layers import Node, Shape
 
 
@@ -14,21 +12,21 @@ def windowed_shape(node: Node, channels: int, source: Shape) -> Shape:
     return [channels, _count(height, node), _count(width, node)]
 
 
-def pad(x: np.ndarray, node: Node, value: float) -> np.ndarray:
+def pad(x: Array, node: Node, value: float) -> Array:
     """The images with `padding` rows and columns of a value on every side."""
     edge = (node["padding"], node["padding"])
     return np.pad(x, ((0, 0), (0, 0), edge, edge), constant_values=value)
 
 
-def windows(padded: np.ndarray, node: Node) -> np.ndarray:
+def windows(padded: Array, node: Node) -> Array:
     """Every window of an image: (batch, channels, height, width, kernel, kernel)."""
     step = node["stride"]
-    return sliding_window_view(padded, (node["kernel"], node["kernel"]), (2, 3))[
-        :, :, ::step, ::step
-    ]
+    return np.lib.stride_tricks.sliding_window_view(
+        padded, (node["kernel"], node["kernel"]), (2, 3)
+    )[:, :, ::step, ::step]
 
 
-def fold(pieces: np.ndarray, shape: tuple[int, ...], node: Node) -> np.ndarray:
+def fold(pieces: Array, shape: tuple[int, ...], node: Node) -> Array:
     """The transpose of `pad` and `windows`: sums (batch, channels, height, width, kernel**2) in
     place.
     """

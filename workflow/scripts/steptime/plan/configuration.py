@@ -3,8 +3,9 @@
 import copy
 import difflib
 import math
+import re
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,10 +86,7 @@ def load(
     """
     schemas = root / "config" / "schemas"
     check(config, schemas / "config.yaml", "config/config.yaml or --config")
-    content = {
-        name: read(root / "config" / f"{name}.yaml", schemas / f"{name}.yaml")
-        for name in CATALOGUES
-    }
+    content = _catalogues(root)
     content["platforms"] = platforms(root, config)
     content["catalogue"] = _catalogue(root)
     content["artefacts"] = artefacts.selections(content["catalogue"], content["networks"])
@@ -178,6 +176,20 @@ def _settle_platforms(loaded: Configuration, is_present: Callable[[dict[str, Any
     ]
 
 
+def without_grid(root: Path) -> Configuration:
+    """The frameworks, networks and data sets below `root`, for who has no grid. Raises ConfigurationError."""
+    nothing: dict[str, Any] = {name: {} for name in ("platforms", "catalogue", "artefacts", "data")}
+    return Configuration(grid={}, grid_name="", **_catalogues(root), **nothing)
+
+
+def _catalogues(root: Path) -> dict[str, Any]:
+    folder = root / "config"
+    return {
+        name: read(folder / f"{name}.yaml", folder / "schemas" / f"{name}.yaml")
+        for name in CATALOGUES
+    }
+
+
 def _catalogue(root: Path) -> dict[str, Artefact]:
     """Every artefact of every catalogue. Raises ConfigurationError for a kind or cells that are not there."""
     known: dict[str, Artefact] = {}
@@ -222,10 +234,14 @@ def platforms(root: Path, config: dict[str, Any]) -> dict[str, Any]:
 def read(path: Path, schema: Path) -> Any:
     """The content of a YAML file that its schema accepts."""
     try:
-        content = yaml.load(path.read_text(), Loader=_LOADER)
+        content = yaml.load(path.read_text(), Loader=_Loader)
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from error
-    except yaml.YAMLError as error:
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(
+            f"{path} is no text in UTF-8 ({error}): save it as such."
+        ) from error
+    except (yaml.YAMLError, RecursionError) as error:
         raise ConfigurationError(
             f"{path} is not valid YAML: {' '.join(str(error).split())}."
         ) from error
@@ -235,7 +251,7 @@ def read(path: Path, schema: Path) -> Any:
 
 def parse(text: str) -> Any:
     """The content of a text in YAML."""
-    return yaml.load(text, Loader=_LOADER)
+    return yaml.load(text, Loader=_Loader)
 
 
 def check(content: Any, schema: Path, where: str) -> None:
@@ -243,7 +259,7 @@ def check(content: Any, schema: Path, where: str) -> None:
 
     Raises ConfigurationError with one sentence when the schema does not accept the content.
     """
-    accepted = yaml.load(schema.read_text(), Loader=_LOADER)
+    accepted = yaml.load(schema.read_text(), Loader=_Loader)
     error = best_match(_VALIDATOR(accepted).iter_errors(content))
     if error is not None:
         raise ConfigurationError(f"{where}: {_sentence(error)}")
@@ -292,13 +308,37 @@ def _is_number(checker: TypeChecker, value: Any) -> bool:
     return _is_integer(checker, value) or (isinstance(value, float) and math.isfinite(value))
 
 
+def _matches(_: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
+    """As JSON Schema has it, but for `$`, which in Python accepts a line that ends there too."""
+    if isinstance(value, str) and not re.search(pattern.replace("$", r"\Z"), value):
+        yield ValidationError(f"{value!r} does not match '{pattern}'")
+
+
+_FASTEST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_FASTEST):
+    """Refuses a key that stands twice, of which YAML would silently take the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """The mapping of a node."""
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key '{key.value}' stands twice", key.start_mark
+                )
+            seen.add(key.value if isinstance(key, yaml.ScalarNode) else None)
+        return super().construct_mapping(node, deep)
+
+
 _VALIDATOR = validators.extend(
     Draft202012Validator,
+    {"pattern": _matches},
     type_checker=Draft202012Validator.TYPE_CHECKER.redefine_many(
         {"integer": _is_integer, "number": _is_number}
     ),
 )
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def _check_variables(framework: str, entry: dict[str, Any]) -> None:

@@ -20,12 +20,14 @@ ABOVE = "*all"
 @dataclass(frozen=True)
 class Plan:
     """Every cell by its key, in the order in which one machine measures them; the keys of every artefact that has cells
-    in this grid; and the labels of data sets that its trainings lack.
+    in this grid; the labels of data sets that its trainings lack; and by key what the row of a cell must say
+    (`plan.expected`).
     """
 
     cells: dict[str, Cell]
     artefacts: dict[str, list[str]]
     missing: list[str] = field(default_factory=list)
+    expected: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 def expand(configuration: Configuration, cores: int) -> Plan:

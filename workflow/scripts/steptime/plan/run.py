@@ -30,8 +30,8 @@ def facts() -> dict[str, Any]:
     Ends the program with a sentence where it is part of a run that has written nothing.
     """
     try:
-        return json.loads(FILE.read_text()) | TOLD
-    except (OSError, ValueError):
+        return dict(json.loads(FILE.read_text())) | TOLD
+    except (OSError, ValueError, TypeError):
         if is_under_way():
             sys.exit(f"{FILE} is not there, which a run writes: leave out `--no-hooks`.")
         return TOLD

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from steptime.atomic import atomic_write
 from steptime.plan.cell import Cell
@@ -16,10 +17,15 @@ def path_of(grid_name: str, results: Path = Path("results")) -> Path:
 
 def write(plan: Plan, path: Path) -> None:
     """Writes a plan, whole or not at all, where it is not there as it is. Raises OSError."""
+    # Thousands of cells have them in common.
+    texts = [json.dumps(facts) for facts in plan.expected.values()]
+    numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
     content = {
         "cells": [cell.facts() for cell in plan.cells.values()],
         "artefacts": plan.artefacts,
         "missing": plan.missing,
+        "expected": list(map(json.loads, numbers)),
+        "expects": [numbers[text] for text in texts],
     }
     text = json.dumps(content).encode()
     if path.is_file() and path.read_bytes() == text:
@@ -29,13 +35,23 @@ def write(plan: Plan, path: Path) -> None:
 
 
 def read(path: Path) -> Plan:
-    """The plan that a run has written. Raises ConfigurationError where none has."""
+    """The plan that a run has written. Raises ConfigurationError where none has, or someone has changed it."""
     try:
-        content = json.loads(path.read_text())
+        return _plan(json.loads(path.read_text()))
     except FileNotFoundError as error:
         raise ConfigurationError(
             f"There is no plan of the grid '{path.stem}' in {path.parent}: a run writes it first, "
             f"`snakemake --config grid={path.stem}`."
         ) from error
-    cells = [Cell(**facts) for facts in content["cells"]]
-    return Plan({cell.key: cell for cell in cells}, content["artefacts"], content["missing"])
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise ConfigurationError(
+            f"The plan {path} is broken ({error}): remove it, and the next run writes it anew."
+        ) from error
+
+
+def _plan(content: Any) -> Plan:
+    cells = {cell.key: cell for cell in (Cell(**facts) for facts in content["cells"])}
+    # A plan of an older version has none.
+    numbers, distinct = content.get("expects", []), content.get("expected", [])
+    expected = {key: distinct[number] for key, number in zip(cells, numbers, strict=False)}
+    return Plan(cells, content["artefacts"], content["missing"], expected)

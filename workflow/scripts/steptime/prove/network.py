@@ -21,7 +21,7 @@ from steptime.atomic import atomic_write
 from steptime.cells.measure import MEMORY_SHARE, fill
 from steptime.environments import interpreter
 from steptime.machine import placement
-from steptime.plan import clock
+from steptime.plan import clock, digests
 from steptime.prove import compare, golden, training
 from steptime.say import say
 from steptime.supervisor.supervise import run_worker
@@ -48,7 +48,10 @@ def main() -> None:
         verdict, details = prove(job, spec, manifest["digest"], options.log)
     else:
         verdict, details = {"status": manifest["status"], "reason": manifest["reason"]}, {}
-    facts = {name: job[name] for name in ("environment", "mode", "network", "proof_digest")}
+    facts = {name: job[name] for name in ("environment", "mode", "network")}
+    # What planning holds against what is asked for: a proof that was carried here may be of another adapter.
+    facts |= {name: job[name] for name in ("network_digest", "worker_digest", "proof_digest")}
+    facts["variables"] = digests.digest(job["variables"])
     facts |= {name: job[name] for name in ("devices", "exchange") if name in job}
     facts["environment_digest"] = manifest["digest"]
     # The details hold measured numbers, which differ from run to run: not in the file that decides what is timed again.

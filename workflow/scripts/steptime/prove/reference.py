@@ -62,7 +62,8 @@ def main() -> None:
     spec = networks.specify(job["network"], catalogue)
     content = attempt(spec, job["batch"], options.seconds, options.megabytes)
     with atomic_write(options.reference) as file:
-        np.savez(file, **content)
+        # What planning holds it against: the file may have been carried here, or renamed.
+        np.savez(file, of=np.array(f"{job['network_digest']} {job['batch']}"), **content)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     said = str(content["reason"]) or f"losses {content['losses'].tolist()}"
     options.log.parent.mkdir(parents=True, exist_ok=True)

@@ -5,14 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
+from steptime.networks.arrays import Array
 from steptime.networks.records import Records
 
 Node = dict[str, Any]
 Shape = list[int]
-Arrays = dict[str, np.ndarray]
-Backward = Callable[[np.ndarray], tuple[list, Arrays]]
+Arrays = dict[str, Array]
+Backward = Callable[[Array], tuple[list, Arrays]]
 
 # Biases start in +-0.02, not at 0, so that a proof sees one in the wrong place.
 BIAS_BOUND = 0.02
@@ -55,7 +54,7 @@ class LayerKind:
     # (node, {role: array}, input arrays, batch first) -> the output, and a function from the
     # gradient of the output to (gradients of the inputs, {role: gradient}). In float64, from the
     # mathematics of the layer.
-    forward: Callable[..., tuple[np.ndarray, Backward]]
+    forward: Callable[..., tuple[Array, Backward]]
     # Keys that a layer must have, those with a default, and marks that it may have.
     needs: tuple[str, ...] = ()
     defaults: dict[str, Any] = field(default_factory=dict)

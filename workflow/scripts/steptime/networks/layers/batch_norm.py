@@ -6,8 +6,7 @@ front of ReLUs: no two frameworks agree then (compare Goyal et al. 2017, section
 same gammas at zero).
 """
 
-import numpy as np
-
+from steptime.networks.arrays import np
 from steptime.networks.layers import CONV, IMAGES, LayerKind, moved_by_fused, parameter
 from worker.specification import BATCH_NORM_EPSILON
 

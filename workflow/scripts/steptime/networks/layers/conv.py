@@ -2,8 +2,7 @@
 
 import math
 
-import numpy as np
-
+from steptime.networks.arrays import np
 from steptime.networks.layers import BIAS_BOUND, CONV, IMAGES, LayerKind, parameter
 from steptime.networks.windows import fold, pad, windowed_shape, windows
 

@@ -2,8 +2,7 @@
 
 import math
 
-import numpy as np
-
+from steptime.networks.arrays import np
 from steptime.networks.layers import EMBEDDING, WORDS, LayerKind, parameter
 
 

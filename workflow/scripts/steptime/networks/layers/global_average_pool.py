@@ -1,7 +1,6 @@
 """The mean of each map of an image."""
 
-import numpy as np
-
+from steptime.networks.arrays import np
 from steptime.networks.layers import CONV, IMAGES, LayerKind
 
 

@@ -7,8 +7,7 @@ Gates stand in the order i, f, g, o, and both states start at zero (Hochreiter a
 
 import math
 
-import numpy as np
-
+from steptime.networks.arrays import np
 from steptime.networks.layers import BIAS_BOUND, EMBEDDING, WORDS, LayerKind, parameter
 from steptime.networks.layers.sigmoid import logistic
 

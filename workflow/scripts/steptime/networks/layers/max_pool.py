@@ -1,7 +1,6 @@
 """The largest value of each window of an image; padding never is the largest."""
 
-import numpy as np
-
+from steptime.networks.arrays import np
 from steptime.networks.layers import CONV, IMAGES, LayerKind
 from steptime.networks.windows import fold, pad, windowed_shape, windows
 

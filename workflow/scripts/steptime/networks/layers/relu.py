@@ -1,7 +1,6 @@
 """max(x, 0) of each value."""
 
-import numpy as np
-
+from steptime.networks.arrays import np
 from steptime.networks.layers import LayerKind, moved_by_fused
 
 

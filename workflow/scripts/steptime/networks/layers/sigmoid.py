@@ -1,11 +1,10 @@
 """1 / (1 + exp(-x)) of each value."""
 
-import numpy as np
-
+from steptime.networks.arrays import Array, np
 from steptime.networks.layers import LayerKind, moved_by_fused
 
 
-def logistic(x: np.ndarray) -> np.ndarray:
+def logistic(x: Array) -> Array:
     """The function itself, in a form that no large value makes overflow."""
     return 0.5 * (1.0 + np.tanh(0.5 * x))
 

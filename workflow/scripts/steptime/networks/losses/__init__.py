@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
+from steptime.networks.arrays import Array
 from steptime.networks.records import Records
 
 
@@ -14,7 +13,7 @@ class Loss:
 
     # (logits (batch, ..., classes), labels (batch, ...)) -> the loss, and its gradient for the
     # logits.
-    value: Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarray]]
+    value: Callable[[Array, Array], tuple[float, Array]]
     # How often a step reads or writes a number for each logit.
     moves: int
 

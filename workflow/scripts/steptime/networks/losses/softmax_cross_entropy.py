@@ -1,7 +1,6 @@
 """Mean over all labels of -log softmax(logits)[label]."""
 
-import numpy as np
-
+from steptime.networks.arrays import np
 from steptime.networks.losses import Loss
 
 

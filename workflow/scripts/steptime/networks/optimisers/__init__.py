@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
+from steptime.networks.arrays import Array
 from steptime.networks.records import Records, write_instead
 
-Arrays = dict[str, np.ndarray]
+Arrays = dict[str, Array]
 # The two running averages of each parameter; an optimiser that needs fewer leaves the rest alone.
-State = dict[str, list[np.ndarray | float]]
+State = dict[str, list[Array | float]]
 
 # What each optimiser must have, and may have: the schedule of
 # `worker.tasks.training.learning_rate`.
@@ -23,7 +22,7 @@ class Optimiser:
 
     # (the specification's optimiser, gradient, running averages) -> what is taken off the
     # parameter.
-    step: Callable[[dict, np.ndarray, list], np.ndarray]
+    step: Callable[[dict, Array, list], Array]
     # Keys that it needs besides; `config/schemas/networks.yaml` wants positive numbers.
     needs: tuple[str, ...] = ()
 

@@ -2,8 +2,7 @@
 rate.
 """
 
-import numpy as np
-
+from steptime.networks.arrays import np
 from steptime.networks.optimisers import Optimiser
 
 

@@ -1,7 +1,6 @@
 """Tieleman and Hinton, "Lecture 6.5", 2012, with Keras 2.0's epsilon outside of the root."""
 
-import numpy as np
-
+from steptime.networks.arrays import np
 from steptime.networks.optimisers import Optimiser
 
 

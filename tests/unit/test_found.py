@@ -1,0 +1,124 @@
+"""What planning reads of shards and proofs without a library, and what it holds against the configuration."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from steptime.cells import found, shard
+from steptime.plan import configuration, digests, grid, written
+from steptime.plan.expected import Expected
+
+ROOT = Path(__file__).parents[2]
+LOADED = configuration.load(ROOT, {"grid": "quick"})
+PLAN = grid.expand(LOADED, 2)
+EXPECTED = Expected(LOADED, ROOT)
+CELL = next(iter(PLAN.cells.values()))
+
+
+def write(path, **changes):
+    """A shard of CELL as it is expected, but for these columns."""
+    job = EXPECTED.job_of(CELL)
+    facts = CELL.facts() | EXPECTED.of(CELL)
+    facts |= {"variant": "", "status": "ok", "proof_digest": "p", "proof_id": "i"} | changes
+    footer = {"machine": {"long": "x" * 20_000}, "job": job, "reference": "r"}
+    shard.write(path, facts, [{"sample": 1, "steps": 1, "seconds": 0.5}], footer)
+    return path
+
+
+def test_a_footer_is_what_pyarrow_reads(tmp_path):
+    path = write(tmp_path / "one.parquet")
+    read = json.loads(pq.read_metadata(path).metadata[shard.FOOTER])
+    assert found.footer(path) == read and read["row"]["network"] == CELL.network
+    facts = found.facts(read)
+    assert facts["variables"] == digests.digest(EXPECTED.job_of(CELL)["variables"])
+    assert found.differing(facts, EXPECTED.of(CELL)) == ()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda content: b"",
+        lambda content: b"PAR1",
+        lambda content: content[:-9],
+        lambda content: content[: len(content) // 2],
+        lambda content: content.replace(b'"row"', b'"wor"'),
+        lambda content: content.replace(found.NAMED, b"x" * len(found.NAMED)),
+        lambda content: found.NAMED + b"\xff" * 9 + b"PAR1",
+        lambda content: found.NAMED + b"\xa0\x8d\x06" + b"[" * 100_000 + b"PAR1",
+        lambda content: found.NAMED + b"\x02[]PAR1",
+    ],
+)
+def test_what_is_no_shard_has_no_footer(tmp_path, spoil):
+    path = write(tmp_path / "one.parquet")
+    path.write_bytes(spoil(path.read_bytes()))
+    assert found.footer(path) == {} and found.row(path) == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"network_digest": "x"}, ("network",)),
+        ({"parameters": 7}, ("network",)),
+        ({"worker_digest": "x", "environment_digest": "y"}, ("adapter", "pins")),
+        ({"sampling_digest": "x"}, ("sampling",)),
+        # What a proof refuses is not counted, and what is not known is not another one.
+        ({"parameters": 7, "status": "not_equivalent"}, ()),
+        ({"network_digest": None, "worker_digest": None}, ()),
+        # Of schema 1, whose digests were of other texts.
+        ({"proof_digest": None, "network_digest": "x", "worker_digest": "y"}, ()),
+        ({"proof_digest": None, "parameters": 7}, ("network",)),
+    ],
+)
+def test_a_row_of_something_else_is_told_by_what_differs(tmp_path, changes, words):
+    facts = found.row(write(tmp_path / "one.parquet", **changes))
+    assert found.differing(facts, EXPECTED.of(CELL)) == words
+
+
+def test_what_rows_must_say_travels_with_the_plan_and_is_told_of_any_key(tmp_path):
+    expected = {key: EXPECTED.of(cell) for key, cell in PLAN.cells.items()}
+    written.write(replace(PLAN, expected=expected), tmp_path / "plan.json")
+    assert written.read(tmp_path / "plan.json").expected == expected
+    of_key = EXPECTED.of_key(CELL.key)
+    assert of_key | {"sampling_digest": expected[CELL.key]["sampling_digest"]} == expected[CELL.key]
+    assert EXPECTED.of_key(CELL.key.replace(CELL.network, "nobody-s")) == {}
+    seeds = [EXPECTED.of(cell)["sampling_digest"] for cell in PLAN.cells.values() if cell.dataset]
+    assert len(set(seeds)) > 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_of"),
+    [
+        ({}, True),
+        ({"worker_digest": "x"}, False),
+        ({"network_digest": "x"}, False),
+        ({"proof_digest": "x"}, False),
+        ({"variables": "x"}, False),
+        ({"worker_digest": None}, None),
+    ],
+)
+def test_a_proof_says_of_what_it_is(changes, is_of):
+    job = EXPECTED.proving_job("torch-2.13", "eager", "fcn5")
+    proof = job | {"variables": digests.digest(job["variables"])} | changes
+    proof = {name: value for name, value in proof.items() if value is not None}
+    assert found.is_proof_of(proof, job) is is_of
+
+
+def test_the_sentence_names_what_differs_the_versions_and_the_files():
+    others = [
+        found.Other(key, ("network",), commit)
+        for key, commit in zip(list(PLAN.cells)[:3], ("abc", "abc", None), strict=True)
+    ]
+    said = found.name_others(others, "results/cells", "remove them: `rm {files}`.")
+    assert said.startswith("3 shards were measured with another network than this configuration")
+    assert "by version abc, such as results/cells/local-cpu/step/" in said
+    assert "`rm results/cells/local-cpu/step/" in said and "\n" not in said
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"cells": [{"batch": 1}]}', "[" * 100_000])
+def test_a_plan_that_was_edited_by_hand_is_one_sentence(tmp_path, text):
+    (tmp_path / "plan.json").write_text(text)
+    with pytest.raises(configuration.ConfigurationError, match="plan.json is broken .*: remove it"):
+        written.read(tmp_path / "plan.json")

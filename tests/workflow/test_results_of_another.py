@@ -1,0 +1,244 @@
+"""Results of another network, adapter, machine or folder are named or measured anew, and never shown as this one's."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from steptime.cells import shard
+
+GRID = {
+    "environments": ["standin-1.0"],
+    "platforms": ["local-cpu"],
+    "networks": ["tiny"],
+    "modes": {"standin": ["good"]},
+    "threads": {"table": [1], "figure": [1]},
+    "sampling": {"budget_seconds": 0.5, "precision": 0.05, "least_samples": 5},
+    "limits": {"seconds": 60},
+}
+ADAPTER = "workflow/scripts/worker/adapters/standin.py"
+WHAT = ("--config", "grid=mine.yaml", "platforms=far.yaml", "--", "steptime_times")
+CARRIED = ("cells", "references", "proofs", "environments")
+# 100 x 240 + 240 and 240 x 80 + 80: the narrow network stays as it was.
+WIDER = {"parameters: 21800": "parameters: 43520", "hidden: 120": "hidden: 240"}
+TWICE = {'if self.mode == "wrong"': 'if self.mode in ("wrong", "good")'}
+
+
+def configured(checkout, needs=None, **changes):
+    """The checkout with a grid of one cell; the machine of the platform `far` is as `needs` say."""
+    far = {"label": "Far", "device": "cpu", "cores": 1} | (needs or {})
+    (checkout.root / "far.yaml").write_text(yaml.safe_dump({"far": far}))
+    (checkout.root / "mine.yaml").write_text(yaml.safe_dump(GRID | changes))
+    return checkout
+
+
+def edit(checkout, name, changes):
+    """Replaces texts in one of its files."""
+    path = checkout.root / name
+    for old, new in changes.items():
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+
+
+def run(checkout):
+    done = checkout.snakemake(*WHAT)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def row_of(path):
+    return shard.read_parts(path)[0]
+
+
+def carry(checkout, *arguments):
+    """`make pack` or `make merge`."""
+    return subprocess.run(
+        ["workflow/scripts/launch", "cells.pack", *map(str, arguments), "--platforms", "far.yaml"],
+        cwd=checkout.root,
+        env=checkout.environment() | {"STEPTIME_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def there(new_checkout):
+    """A checkout in which the cell was measured, on this machine and as one of the platform `far`."""
+    checkout = configured(new_checkout("faults"), platforms=["local-cpu", "far"])
+    run(checkout)
+    return checkout
+
+
+@pytest.fixture
+def here(new_checkout):
+    return configured(new_checkout("faults"))
+
+
+def test_a_wider_network_is_measured_though_snakemake_remembers_nothing(there, here):
+    """As after `git clean`, or in a fresh clone with copied results."""
+    here.copy_badly(there, *CARRIED)
+    assert "measure_cell" not in here.planned(*WHAT)
+    edit(here, "config/networks.yaml", WIDER)
+    assert here.planned(*WHAT)["measure_cell"] == 1
+    run(here)
+    (path,) = (here.root / "results/cells/local-cpu").rglob("*.parquet")
+    assert row_of(path)["parameters"] == 43520
+    # That was enough.
+    assert here.planned(*WHAT) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "words"),
+    [
+        ("config/networks.yaml", WIDER, "another network"),
+        (ADAPTER, TWICE, "another adapter"),
+        ("config/frameworks.yaml", {'NUM_THREADS: "{threads}"': 'NUM_THREADS: "1"'}, "variables"),
+        ("envs/standin-1.0.yaml", {"numpy==2.4.6": "numpy==2.4.5"}, "another pins"),
+    ],
+)
+def test_results_of_something_else_are_not_taken_and_not_shown(
+    there, here, tmp_path, name, changes, words
+):
+    assert carry(there, "pack", "--to", tmp_path / "all.tar.gz").returncode == 0
+    edit(here, name, changes)
+    refused = carry(here, "take", "--from", tmp_path / "all.tar.gz")
+    assert refused.returncode == 1 and refused.stderr.count("\n") == 1, refused.stderr
+    assert words in refused.stderr and "Nothing was taken" in refused.stderr
+    assert not (here.root / "results/cells").exists()
+    # Copied by hand, of a machine that is not this one.
+    configured(here, needs={"cpu": "another processor"}, platforms=["far"])
+    here.copy_badly(there, *CARRIED)
+    done = here.snakemake("--dry-run", *WHAT)
+    assert done.returncode == 1 and words in done.stdout, done.stdout
+    assert "`rm results/cells/far/step/standin-1.0.*-tiny-b*`" in done.stdout
+
+
+def test_a_merge_refuses_what_a_plan_does_not_ask_for(there, tmp_path):
+    """Whoever starts the program by hand, or a run that began before an edit."""
+    plan = json.loads((there.root / "results/plan/mine.json").read_text())
+    for facts in plan["expected"]:
+        facts["sampling_digest"] = "another"
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    merge = ["merge.cells", "--artefact", "steptime_times", "--plan", tmp_path / "plan.json"]
+    done = subprocess.run(
+        ["workflow/scripts/launch", *merge, "--output", tmp_path / "merged"],
+        cwd=there.root,
+        env=there.environment() | {"STEPTIME_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1 and "2 shards were measured with another sampling" in done.stderr
+    assert not (tmp_path / "merged").exists()
+
+
+def test_a_carried_proof_does_not_stand_for_another_adapter(there, here):
+    """Nothing is timed before it is proven: here the adapter follows twice the gradient."""
+    here.copy_badly(there, *CARRIED)
+    edit(here, ADAPTER, TWICE)
+    configured(here, table_batches={"tiny": 32})
+    jobs = here.planned(*WHAT)
+    assert (jobs["prove_network"], jobs["measure_cell"]) == (1, 1)
+    run(here)
+    (path,) = (here.root / "results/cells/local-cpu").rglob("*-b32-*.parquet")
+    assert row_of(path)["status"] == "not_equivalent"
+
+
+def test_a_proof_that_does_not_say_of_which_adapter_it_is_times_nothing_new(there, here):
+    """Of an older version. What it was timed on before stays."""
+    here.copy_badly(there, *CARRIED)
+    (path,) = (here.root / "results/proofs").glob("*-tiny.json")
+    proof = json.loads(path.read_text())
+    path.write_text(json.dumps({name: proof[name] for name in proof if name != "worker_digest"}))
+    assert here.planned(*WHAT).keys() == {"merge_cells", "steptime_times", "total"}
+    configured(here, threads={"table": [1, 2], "figure": [1]})
+    jobs = here.planned(*WHAT)
+    assert (jobs["prove_network"], jobs["measure_cell"]) == (1, 1)
+
+
+def test_a_row_of_another_machine_is_never_measured_over(there, here):
+    here.copy_badly(there, *CARRIED)
+    (path,) = (here.root / "results/cells/local-cpu").rglob("*.parquet")
+    row, rows, footer = shard.read_parts(path)
+    shard.write(path, row | {"machine_id": "another"}, rows.to_pylist(), footer)
+    before = path.read_bytes()
+    assert "measure_cell" not in here.planned(*WHAT)
+    edit(here, ADAPTER, TWICE)
+    done = here.snakemake(*WHAT)
+    assert done.returncode == 1 and "another adapter" in done.stdout
+    assert path.read_bytes() == before
+
+
+def test_an_environment_that_was_made_elsewhere_is_made_here_for_what_is_new(
+    there, here, tmp_path, monkeypatch
+):
+    folder = {"STEPTIME_ENVIRONMENTS": str(tmp_path / "environments")}
+    original = here.environment
+    monkeypatch.setattr(here, "environment", lambda: original() | folder)
+    here.copy_badly(there, *CARRIED)
+    assert here.planned(*WHAT).keys() == {"merge_cells", "steptime_times", "total"}
+    configured(here, threads={"table": [1, 2], "figure": [1]})
+    jobs = here.planned(*WHAT)
+    assert (jobs["build_environment"], jobs["measure_cell"]) == (1, 1)
+    assert "prove_network" not in jobs
+    before = here.times()
+    run(here)
+    assert before.items() < here.times().items()
+    assert {row_of(path)["status"] for path in here.shards().values()} == {"ok"}
+    assert here.planned(*WHAT) == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "tried"),
+    [({"machine": "another"}, True), ({"passing": True}, True), ({"passing": False}, False)],
+)
+def test_what_failed_elsewhere_or_for_want_of_a_network_is_tried_again(there, here, changes, tried):
+    here.copy_badly(there, "environments")
+    path = here.root / "results/environments/standin-1.0.json"
+    failed = {"status": "install_failed", "reason": "no network", "packages": {}}
+    path.write_text(json.dumps(json.loads(path.read_text()) | failed | changes))
+    jobs = here.planned(*WHAT)
+    assert jobs["measure_cell"] == 1 and ("build_environment" in jobs) == tried
+
+
+def test_a_package_that_was_exchanged_is_seen_and_the_environment_made_anew(
+    there, here, tmp_path, monkeypatch
+):
+    """Someone has installed another version into it; only what is measured then needs the right one."""
+    shutil.copytree(
+        there.environment()["STEPTIME_ENVIRONMENTS"] + "/standin-1.0",
+        tmp_path / "environments/standin-1.0",
+        symlinks=True,
+    )
+    folder = {"STEPTIME_ENVIRONMENTS": str(tmp_path / "environments")}
+    original = here.environment
+    monkeypatch.setattr(here, "environment", lambda: original() | folder)
+    here.copy_badly(there, *CARRIED)
+    (info,) = (tmp_path / "environments").rglob("numpy-2.4.6.dist-info")
+    info.rename(info.with_name("numpy-2.3.5.dist-info"))
+    assert "build_environment" not in here.planned(*WHAT)
+    configured(here, threads={"table": [1, 2], "figure": [1]})
+    assert here.planned(*WHAT)["build_environment"] == 1
+    said = run(here)
+    assert re.search(r"standin-1.0: making the environment", said), said
+    assert {row_of(path)["status"] for path in here.shards().values()} == {"ok"}
+
+
+@pytest.mark.parametrize("spoil", ["cut off", "of another mini-batch"])
+def test_a_reference_that_is_none_is_made_again_and_times_nothing(there, here, spoil):
+    here.copy_badly(there, *CARRIED)
+    (path,) = (here.root / "results/references").iterdir()
+    content = path.read_bytes()
+    path.write_bytes(
+        content[:-50]
+        if spoil == "cut off"
+        else content.replace(b" \0\0\x001\0\0\x006", b" \0\0\x008\0\0\x008")
+    )
+    assert path.read_bytes() != content
+    jobs = here.planned(*WHAT)
+    assert jobs["compute_reference"] == 1 and "measure_cell" not in jobs
+    run(here)
+    assert path.read_bytes() == content and here.planned(*WHAT) == {}

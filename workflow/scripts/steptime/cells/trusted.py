@@ -1,0 +1,131 @@
+"""What is asked of files that others have made before they are taken: that they can be what they say they are.
+
+Each function raises what its caller shows: one sentence with the file, what is wrong with it, and what to do.
+"""
+
+import json
+import math
+import stat
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from steptime.cells import shard
+from steptime.cells.schema import STATUSES, TIMES, constant_of
+
+FETCH = "fetch it once more from the machine that made it, or leave it out"
+# What may be negative or no number: a diverged loss is told as it was.
+LOSSES = ("first_loss", "last_loss", "loss", "test_loss")
+
+
+class UntrustedError(shard.ShardError):
+    """A file that cannot be what it says it is; the text is the whole message for the user."""
+
+
+def regular(paths: Iterable[Path]) -> None:
+    """Refuses what is no plain file, as a pipe that would be waited for, and names that no terminal should print."""
+    for path in paths:
+        if not str(path).isprintable():
+            raise UntrustedError(
+                f"The name of {str(path)!r} has control characters: rename it, or leave it out."
+            )
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise UntrustedError(f"{path} is no plain file: remove it there, or leave it out.")
+
+
+def record(path: Path) -> dict[str, Any]:
+    """The content of a proof, a manifest, or what else is a JSON object."""
+    try:
+        content = json.loads(path.read_text())
+        texts = list(_texts(content))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UntrustedError(f"{path} is broken ({short(error)}): {FETCH}.") from error
+    if not isinstance(content, dict):
+        raise UntrustedError(f"{path} is broken (it holds no record): {FETCH}.")
+    for text in texts:
+        if not text.isprintable():
+            raise UntrustedError(f"{path} holds control characters ({text[:40]!r}): {FETCH}.")
+    return content
+
+
+def arrays(path: Path) -> None:
+    """Refuses a file of arrays (.npz) that is cut off or changed."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            broken = archive.testzip()
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        RuntimeError,
+        NotImplementedError,
+        zipfile.BadZipFile,
+    ) as error:
+        broken = short(error)
+    if broken:
+        raise UntrustedError(f"{path} is broken ({broken}): {FETCH}.")
+
+
+def row(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The row and the footer of a shard that agree with one another and with what can be measured."""
+    table, _ = shard.read(path)
+    found, rows, footer = shard.read_parts(path)
+    if reason := _lie(found, table, rows, footer):
+        raise UntrustedError(f"The shard {path} cannot be what was measured ({reason}): {FETCH}.")
+    return found, footer
+
+
+def _lie(row: dict[str, Any], table: pa.Table, rows: pa.Table, footer: dict[str, Any]) -> str:
+    """What of a shard cannot be, '' where all can."""
+    if len(table) == 0:
+        return "it has no row"
+    constant = table.select(constant_of(row["task"])).slice(0, 1).to_pylist()[0]
+    if changed := [name for name, value in constant.items() if not _same(name, value, row[name])]:
+        return f"its footer has another {changed[0]} than its columns"
+    # Shards of an older version have no digest.
+    if footer.get("rows_digest", digest := shard.rows_digest(rows)) != digest:
+        return "its rows are not those that were written"
+    if row["status"] not in STATUSES:
+        return f"'{row['status']}' is no status"
+    for text in _texts(row):
+        if not text.isprintable():
+            return f"a text in it has control characters, {text[:40]!r}"
+    measured = rows.to_pylist()
+    for name, value in ((name, value) for each in (row, *measured) for name, value in each.items()):
+        if isinstance(value, int | float) and name not in LOSSES:
+            if not math.isfinite(value) or value < 0:
+                return f"{name} is {value}"
+    if row["status"] == "ok" and not all((each["seconds"] or 0) > 0 for each in measured):
+        return "it is ok without seconds"
+    if row["status"] == "ok" and not row["proof_id"]:
+        return "it is ok without a proof"
+    return ""
+
+
+def _same(name: str, one: Any, other: Any) -> bool:
+    if name in TIMES and one is not None and other is not None:
+        return abs((one - other).total_seconds()) < 1e-3
+    if isinstance(one, float) and isinstance(other, int | float):
+        return one == other or (math.isnan(one) and math.isnan(other))
+    return type(one) is type(other) and one == other
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in data of JSON."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            yield name
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+
+
+def short(error: Exception) -> str:
+    """What an error says, in one line."""
+    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__

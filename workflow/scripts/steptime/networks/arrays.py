@@ -1,0 +1,25 @@
+"""numpy, imported when it is first used.
+
+Planning asks records for shapes and counts alone, in a Snakemake whose Python may have no numpy.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray
+else:
+    Array = Any
+
+    class _Numpy:
+        def __getattr__(self, name: str) -> Any:
+            value = getattr(import_module("numpy"), name)
+            # Asked once: the next time it is an attribute like any other.
+            setattr(self, name, value)
+            return value
+
+    np = _Numpy()
+
+__all__ = ["Array", "np"]
