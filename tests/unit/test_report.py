@@ -63,7 +63,7 @@ def test_share_of_peak_is_that_of_the_same_thread_count(tmp_path):
             {"local-cpu": PEAK | {"machine_id": "m2"}},
             "the peak of local-cpu is another machine's",
         ),
-        ({"seconds": 1.0}, {}, "no peak of local-cpu is measured, which is done for CPUs only"),
+        ({"seconds": 1.0}, {}, "no peak of local-cpu is measured"),
     ],
 )
 def test_a_share_that_cannot_be_told_says_why(tmp_path, cell, known, says):
