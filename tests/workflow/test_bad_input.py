@@ -46,6 +46,16 @@ def checkout(new_checkout):
             "at 'table_batches.fcn5', 3000000000 is greater than the maximum of 2147483647",
         ),
         ("repeats: ", "repeats: [", "is not valid YAML"),
+        (
+            "repeats: ",
+            "devices: [1, 4096]\nrepeats: ",
+            "The grid asks for 4096 devices, and local-cpu",
+        ),
+        (
+            "repeats: ",
+            "devices: [1, 2]\nexchange: [async]\nrepeats: ",
+            "None of the grid's environments (torch-2.13, tensorflow-2.21, mxnet-1.9) shares gradients by `async`",
+        ),
     ],
 )
 def test_a_mistake_in_a_grid(checkout, old, new, sentence):
