@@ -25,6 +25,7 @@ from jax._src.lib import _jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from .. import ranks
+from ..contract import Unsupported
 from . import jax
 
 MODES = ("compiled",)
@@ -50,6 +51,8 @@ def build(job):
 
 
 def _build(job):
+    if any(node["op"] == "dropout" and node["rate"] for node in job.spec["nodes"]):
+        raise Unsupported("the adapter of JAX draws no masks of dropout on several devices")
     if joined.global_state.client is None:
         _meet(job)
     return _Trainer(job)
@@ -89,7 +92,9 @@ class _Trainer(object):
         for name in job.layout.names:
             own = jnp.array(job.take(name))
             self._values[name] = make_array_from_single_device_arrays(own.shape, everywhere, [own])
-        step_size, loss_of = job.learning_rate, functools.partial(jax._loss, job.spec["nodes"])
+        step_size = job.learning_rate
+        # Without what masks are drawn from.
+        loss_of = functools.partial(jax._loss, job.spec["nodes"], None)
 
         def train(values, batch, answers):
             found = value_and_grad(loss_of)(values, batch[0], answers[0])
