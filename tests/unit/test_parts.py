@@ -8,6 +8,7 @@ from examples import CATALOGUE, FRAMEWORKS, measured, words
 
 from steptime import networks
 from steptime.artefacts import convolutions, products
+from steptime.render import tables
 from worker import building, contract, parts, timing
 from worker.tasks import convolutions as worker_convolutions
 from worker.tasks import products as worker_products
@@ -164,6 +165,7 @@ def test_products_are_divided_by_nn_of_the_same_cell_and_dashes_say_why(tmp_path
     assert torch["local-cpu, 1 thread", products.BY_ONE].text == "1.50"
     mxnet = layout.xs("MXNet 2.13.0", level="Framework").iloc[0]
     assert mxnet["local-cpu, 1 thread", "NT ÷ NN"].footnotes == ("crashed: SIGSEGV",)
+    tables.write(tmp_path / "table", data, layout, made.page)
     drawn, _ = products.figure(made)
     assert set(drawn["threads"]) == {2}
 

@@ -29,7 +29,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         *inputs.page.notes,
         raw_data(inputs.measured),
     ]
-    return data, _layout(data)
+    return data[parts.COLUMNS], _layout(data)
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
@@ -44,7 +44,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     )
     notes = [inputs.entry["caption"], *parts.remarks(data), *facts(inputs.measured)]
     figures.notes_below(drawing, [*notes, raw_data(inputs.measured)], handles, 3)
-    return drawn, drawing
+    return drawn[[*parts.COLUMNS, "value"]], drawing
 
 
 def _layout(data: pd.DataFrame) -> pd.DataFrame:

@@ -20,14 +20,14 @@ from worker.statistics import median
 
 OPERATION = ["part", "role", "way"]
 COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", *OPERATION, "flops"]
-COLUMNS += ["seconds", "low", "high", "repeats", "medians", "gflops", "error", "cpus"]
+COLUMNS += ["seconds", "low", "high", "repeats", "gflops", "error", "cpus"]
 COLUMNS += ["marks", "lacking"]
 PANEL_INCHES = 0.21  # height of a framework's line in a panel
 GREY_LINE: dict[str, Any] = {"color": figures.GREY, "linewidth": 0.8, "zorder": 1}
 
 
 def read(inputs: Inputs) -> pd.DataFrame:
-    """One row (COLUMNS) for each operation of each cell, over the cell's repeats; times in seconds.
+    """One row (COLUMNS and `medians`) for each operation of each cell, over the cell's repeats; times in seconds.
 
     `medians` has each repeat's by its number, as the cells of `merge.summary`, and `lacking` says why there is none. A
     cell that failed as a whole has one row, whose operation is ''.
@@ -37,7 +37,7 @@ def read(inputs: Inputs) -> pd.DataFrame:
     groups = named.groupby([*IDENTITY, *OPERATION], sort=False, dropna=False)
     found = pd.DataFrame([_operation(group) for _, group in groups])
     found["network"] = [common.whole_name(row) for row in found.to_dict("records")]
-    return common.labelled(found, inputs.frameworks, inputs.networks)[COLUMNS]
+    return common.labelled(found, inputs.frameworks, inputs.networks)[[*COLUMNS, "medians"]]
 
 
 def _operation(samples: pd.DataFrame) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         *inputs.page.notes,
         raw_data(inputs.measured),
     ]
-    return data, _layout(data)
+    return data[COLUMNS], _layout(data)
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
@@ -56,7 +56,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     )
     notes = [inputs.entry["caption"], *parts.remarks(data), *facts(inputs.measured)]
     figures.notes_below(drawing, [*notes, raw_data(inputs.measured)], handles, 1)
-    return drawn, drawing
+    return drawn[COLUMNS], drawing
 
 
 def with_ratios(data: pd.DataFrame) -> pd.DataFrame:
@@ -68,7 +68,7 @@ def with_ratios(data: pd.DataFrame) -> pd.DataFrame:
         base = known.get(key, {}).get(ONE if row["way"] == TWO else "NN")
         found = None if row["way"] == ONE else parts.ratio(row, base)
         values.append(found[0] if found else None)
-    return data.assign(value=pd.Series(values, data.index, dtype=float))[COLUMNS]
+    return data.assign(value=pd.Series(values, data.index, dtype=float))
 
 
 def _layout(data: pd.DataFrame) -> pd.DataFrame:
