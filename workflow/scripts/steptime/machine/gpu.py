@@ -40,11 +40,14 @@ FULL = ("resource_exhausted", "_alloc_failed", "error_out_of_memory", "errormemo
 
 @contextmanager
 def nvml() -> Iterator[Any]:
-    """The module `pynvml`, with NVML started; None where there is no driver."""
-    import pynvml
-
+    """The module `pynvml`, with NVML started; None where there is no driver, or no such module beside a Snakemake."""
     try:
+        import pynvml
+
         pynvml.nvmlInit()
+    except ModuleNotFoundError:
+        yield None
+        return
     except pynvml.NVMLError:
         yield None
         return
