@@ -47,18 +47,24 @@ def changed(cell: dict[str, Any], manifest: Manifest) -> str:
 def imported_another(cell: dict[str, Any], outcome: Outcome, manifest: Manifest) -> str:
     """Why a worker's framework is not the one that was installed, by the first two numbers of its version, or ''.
 
-    A framework that no package is named after, as one that was compiled from source, is what it says.
+    A framework that no package is named after is what it says: one that was compiled from source, or in a package that
+    counts its own releases (dynet38 2.2 has DyNet 2.1).
     """
     version = outcome.events.get("ready", {}).get("versions", {}).get("framework_version")
     installed = {
         name: number
         for name, number in manifest["packages"].items()
-        if cell["framework"] in name and _release(number)
+        if _is_of(cell["framework"], name) and _release(number)
     }
     if not version or not installed or _release(version) in map(_release, installed.values()):
         return ""
     named = ", ".join(f"{name} {number}" for name, number in installed.items())
     return f"the worker imported {cell['framework']} {version}, and installed is {named}"
+
+
+def _is_of(framework: str, package: str) -> bool:
+    """Whether a package is the framework's own: torch, tensorflow-cpu, paddlepaddle."""
+    return package in (framework, 2 * framework) or package.startswith(f"{framework}-")
 
 
 def _release(version: str) -> list[str]:
