@@ -27,8 +27,10 @@ OURS, PAPER = "ours", "paper"
 SEPARATOR = " | "
 LINES_OF_A_PAGE = 40
 LETTERS_OF_A_LINE = 90
-# From which on a column of a longtable is not made wider, and what a narrow one gets for footnotes, in letters.
-WIDE, SPARE = 24, 2
+# In letters: from where on a column of a longtable is not made wider, what its narrowest gets, and what each for notes.
+WIDE, NARROW, SPARE = 24, 12, 2
+# With more columns than these its letters are smaller.
+MANY_COLUMNS = 9
 
 # What would end a cell of a table or begin HTML.
 MARKDOWN = str.maketrans({letter: f"\\{letter}" for letter in "\\|<"})
@@ -236,10 +238,11 @@ def latex(layout: pd.DataFrame, page: Page) -> str:
     if len(layout) > LINES_OF_A_PAGE:
         form |= {"environment": "longtable", "caption": caption, "label": f"tab:{page.artefact}"}
         table = styler.to_latex(**form, column_format=_shared_width(layout, levels)).rstrip()
+        size = "tiny" if levels + layout.shape[1] > MANY_COLUMNS else "scriptsize"
         lines = [
             packages,
             r"\begin{landscape}",
-            r"\scriptsize\setlength{\tabcolsep}{2pt}",
+            rf"\{size}\setlength{{\tabcolsep}}{{2pt}}",
             table,
             *small,
         ]
@@ -282,7 +285,7 @@ def _shared_width(layout: pd.DataFrame, levels: int) -> str:
     widths, sides = [], []
     for name, texts, alignment in (*headings, *bodies):
         words = [*map(str, texts), *name.split()]
-        widths.append(SPARE + min(WIDE, max(map(len, words))))
+        widths.append(SPARE + min(WIDE, max(NARROW, *map(len, words))))
         sides.append("left" if alignment == "r" else "right")
     return "".join(
         rf">{{\ragged{side}\arraybackslash}}p{{\dimexpr {width / sum(widths):.4f}\linewidth-2\tabcolsep\relax}}"
