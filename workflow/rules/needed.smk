@@ -1,0 +1,257 @@
+# What jobs are told and need, and whether what lies here already is that. Functions only.
+from steptime import networks
+from steptime.cells import adopt
+from steptime.plan.cell import proof_name, together_of
+
+
+def measuring_job(wildcards):
+    """The job of the cell that a rule's wildcards name, as JSON."""
+    return json.dumps(EXPECTED.job_of(cell_of(wildcards)), sort_keys=True)
+
+
+def largest_searches():
+    """The cell that each search for the largest mini-batch begins with, by platform/environment.mode-network-mGIB."""
+    asked = CONFIGURATION.grid.get("largest", {"networks": [], "memory_gib": []})
+    # The last that is seen has the most threads.
+    first = {
+        f"{cell.platform}/{cell.environment}.{cell.mode}-{cell.network}": cell
+        for cell in sorted(STEPS.values(), key=lambda cell: (cell.threads, -cell.batch))
+        if cell.network in asked["networks"] and cell.repeat == 1 and cell.device == "cpu"
+        if ELSEWHERE[cell.platform] is None
+    }
+    return {f"{name}-m{gib}": cell for name, cell in first.items() for gib in asked["memory_gib"]}
+
+
+def largest_job(wildcards):
+    """All that decides what such a search finds, as JSON."""
+    cell = LARGEST[f"{wildcards.platform}/{wildcards.search}"]
+    job = EXPECTED.job_of(cell)
+    gib = int(wildcards.search.rpartition("-m")[2])
+    return json.dumps(job | {"limits": job["limits"] | {"memory_gib": gib}}, sort_keys=True)
+
+
+def needed_by_search(wildcards):
+    """The manifest and the proof that such a search stands on."""
+    cell = LARGEST[f"{wildcards.platform}/{wildcards.search}"]
+    if (
+        is_main_process()
+        and not Path(f"results/largest/{wildcards.platform}/{wildcards.search}.json").exists()
+    ):
+        stand_here(cell.environment)
+    return {
+        "manifest": f"results/environments/{cell.environment}.json",
+        "proof": proof_path(cell),
+    }
+
+
+def proof_path(cell):
+    """The proof that a cell stands on."""
+    return f"results/proofs/{proof_name(cell.facts())}.json"
+
+
+def images_of(cell):
+    """The files of the images that a cell is trained on and tested with."""
+    splits = ("train", "test") if cell.dataset else ()
+    return [f"results/datasets/{cell.dataset}/{split}.npz" for split in splits]
+
+
+def reference_of(cell):
+    """The reference that the steps of a cell are held against, as a list; a cell from before there was one stays."""
+    path = f"results/references/{cell.network}-b{cell.batch}.npz"
+    if not has_reference(cell):
+        return []
+    old = not Path(path).exists() and Path(shard_path(cell.key)).exists()
+    return [] if old else [path]
+
+
+def has_reference(cell):
+    """Whether the steps of a cell are held against the network's reference at full size.
+
+    That is of the whole mini-batch: where batch normalisation takes the statistics of each rank's share, it says nothing.
+    """
+    return tasks.TASKS[cell.task].needs_reference and (
+        cell.devices == 1
+        or not networks.normalises(networks.specify(cell.network, CONFIGURATION.networks))
+    )
+
+
+def stands_on(cell):
+    """The files that a cell is measured with, but for its reference."""
+    manifest = str(adopt.manifest_path(cell.environment))
+    return [manifest, proof_path(cell), *images_of(cell)]
+
+
+@cache
+def here():
+    """The id of this machine, as rows have it."""
+    return machine.own_id()
+
+
+def renewed(wildcards):
+    """Nothing; asks for an environment once more where what was written down of it does not hold here."""
+    path = adopt.manifest_path(wildcards.environment)
+    if is_main_process() and path.exists():
+        digest = EXPECTED.environment_digest(wildcards.environment)
+        if not adopt.manifest_is_of(adopt.read(path), digest, here()):
+            make_again(str(path))
+    return []
+
+
+def stand_here(environment):
+    """Asks for an environment that something is to run in, where it was made on another machine alone."""
+    path = adopt.manifest_path(environment)
+    if adopt.lacks_environment(adopt.read(path)):
+        make_again(str(path))
+
+
+@cache
+def is_wrong_reference(path, network, batch):
+    """Whether what lies here as the reference of a network and mini-batch is broken, or of others."""
+    return (
+        is_main_process()
+        and Path(path).exists()
+        and not adopt.is_reference_of(Path(path), EXPECTED.network_digest(network), batch)
+    )
+
+
+def whole_reference(wildcards):
+    """Nothing; asks for a reference once more where what lies here is none."""
+    path = f"results/references/{wildcards.network}-b{wildcards.batch}.npz"
+    if is_wrong_reference(path, wildcards.network, wildcards.batch):
+        make_again(path)
+    return []
+
+
+def manifest_of_proof(wildcards):
+    """The manifest of the environment that a proof is of, marked as `needed_by_cell` does."""
+    environment, path = wildcards.environment, f"results/environments/{wildcards.environment}.json"
+    if not is_main_process():
+        return path
+    name = f"{environment}.{wildcards.mode}-{wildcards.network}{wildcards.together}"
+    file, digest = f"results/proofs/{name}.json", EXPECTED.environment_digest(environment)
+    proof = adopt.read(Path(file))
+    is_of = found.is_proof_of(proof, proving_facts(wildcards)) if proof else False
+    if is_of is False:
+        stand_here(environment)
+        if Path(file).exists():
+            # Of something else, or broken.
+            make_again(file)
+    stays = is_of and (proof["status"], proof["environment_digest"]) == ("ok", digest)
+    return ancient(path) if stays or adopt.knows_proof(environment, name, digest) else path
+
+
+@cache
+def differing(key):
+    """What of the shard of a cell is not as this configuration asks, in words; () also where none lies here."""
+    row = found.row(shard_path(key))
+    return found.differing(row, EXPECTED.of(PLAN.cells[key])) if row else ()
+
+
+def is_of_here(cell):
+    """Whether the shard of a cell may be measured once more in its place: it is no other machine's."""
+    if "cluster" in CONFIGURATION.platforms[cell.platform]:
+        return True
+    return found.row(shard_path(cell.key)).get("machine_id") in (None, here())
+
+
+def must_be_measured(cell):
+    """Whether a cell that this run asks for has no row, or one that this machine has measured of something else."""
+    path = shard_path(cell.key)
+    if not Path(path).exists():
+        return True
+    made = adopt.read(adopt.manifest_path(cell.environment)).get("status") == "ok"
+    outlived = made and found.row(path).get("status") == "install_failed"
+    if (differing(cell.key) or outlived) and is_of_here(cell):
+        make_again(path)
+        return True
+    return False
+
+
+def needed_by_cell(wildcards):
+    """What a cell is measured with; marked as old where its shard was measured with just that, whatever time it bears."""
+    cell = cell_of(wildcards)
+    manifest, proof = str(adopt.manifest_path(cell.environment)), proof_path(cell)
+    judged = fed = str
+    if is_main_process():
+        if must_be_measured(cell):
+            stand_here(cell.environment)
+            told = adopt.read(Path(proof))
+            if told and found.is_proof_of(told, facts_of_proof(cell)) is None:
+                # Nothing new is timed on a proof that does not say of which adapter it is.
+                make_again(proof)
+        elif adopt.knows_shard(cell, EXPECTED.environment_digest(cell.environment)):
+            judged = fed = ancient
+        elif found.row(shard_path(cell.key)).get("status") == "ok" and not differing(cell.key):
+            # What a stricter proof refuses is refused where rows are merged.
+            judged = ancient
+            remade = any(
+                is_wrong_reference(file, cell.network, cell.batch) for file in reference_of(cell)
+            )
+            fed = ancient if remade or adopt.knows_data(cell) else str
+    # One function for all of them: to call one takes Snakemake longer than all that it does here.
+    return {
+        "manifest": judged(manifest),
+        "proof": judged(proof),
+        "images": list(map(fed, images_of(cell))),
+        "reference": list(map(fed, reference_of(cell))),
+    }
+
+
+def reference_job(wildcards):
+    """All that decides the reference of a network and mini-batch, as JSON."""
+    facts = {
+        "network": wildcards.network,
+        "batch": int(wildcards.batch),
+        "network_digest": EXPECTED.network_digest(wildcards.network),
+        "reference_digest": EXPECTED.code_for(wildcards.network, "steptime.prove.reference"),
+    }
+    return json.dumps(facts, sort_keys=True)
+
+
+def facts_of_proof(cell):
+    """All that decides the proof that a cell stands on."""
+    several = {"devices": cell.devices, "exchange": cell.exchange} if cell.devices > 1 else {}
+    return EXPECTED.proving_job(cell.environment, cell.mode, cell.network, several)
+
+
+def proving_facts(wildcards):
+    """All that decides the proof of a network in an environment and mode, on one device or several."""
+    together = together_of(wildcards.together)
+    return EXPECTED.proving_job(wildcards.environment, wildcards.mode, wildcards.network, together)
+
+
+def proving_job(wildcards):
+    """The same as JSON."""
+    return json.dumps(proving_facts(wildcards), sort_keys=True)
+
+
+def shards_of(wildcards):
+    """The shards that an artefact is made of."""
+    keys = PLAN.artefacts.get(wildcards.artefact)
+    if keys is None:
+        selected = CONFIGURATION.artefacts[wildcards.artefact]
+        task = selected.get("task", "step")
+        where = "the grid's networks" if task == "step" else f"'{task}' in 'parts' of the grid"
+        raise WorkflowError(
+            f"{wildcards.artefact} has no cell in the grid '{CONFIGURATION.grid_name}': "
+            f"add one of {', '.join(selected['networks'])} to {where}."
+        )
+    return shards_at_hand(keys)
+
+
+def made_with(wildcards):
+    """All that the cells of an artefact stand on, but for those of other machines: a proof may refuse what stood.
+
+    Where something is made again that a cell need not follow, Snakemake would not look at what follows the cell.
+    """
+    cells = map(PLAN.cells.get, PLAN.artefacts.get(wildcards.artefact, []))
+    files = (
+        file for cell in cells if ELSEWHERE.get(cell.platform) is None for file in stands_on(cell)
+    )
+    return list(dict.fromkeys(files))
+
+
+def references_of(wildcards):
+    """The references that the cells of an artefact are held against when they are merged, whoever measured them."""
+    cells = map(PLAN.cells.get, PLAN.artefacts.get(wildcards.artefact, []))
+    return list(dict.fromkeys(path for cell in cells for path in reference_of(cell)))
