@@ -51,6 +51,9 @@ def test_a_version_a_wheel_and_a_file_become_an_environment_beside_the_base(fold
     name = folder.add("torch-2.13", "2.12.1")
     owner, packages, _ = pinned(folder, name)
     assert (name, owner, packages["torch"]) == ("torch-2.12.1", "torch", "2.12.1")
+    # Another package may have the base's version by chance, as Pygments has.
+    name = folder.add("tensorflow-2.21", "2.20.0")
+    assert pinned(folder, name)[1]["tensorflow-cpu"] == "2.20.0"
     # What differs in the base differs in the candidate.
     owner, _, entry = pinned(folder, folder.add("torch-1.4", "1.5.0"))
     assert entry["differing"]["torch-1.5.0"] == entry["differing"]["torch-1.4"]

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from steptime.environments import interpreter, libraries
+from steptime.environments import interpreter, libraries, pins
 from steptime.records import Manifest
 from steptime.supervisor.supervise import Outcome
 
@@ -54,17 +54,12 @@ def imported_another(cell: dict[str, Any], outcome: Outcome, manifest: Manifest)
     installed = {
         name: number
         for name, number in manifest["packages"].items()
-        if _is_of(cell["framework"], name) and _release(number)
+        if pins.is_of(cell["framework"], name) and _release(number)
     }
     if not version or not installed or _release(version) in map(_release, installed.values()):
         return ""
     named = ", ".join(f"{name} {number}" for name, number in installed.items())
     return f"the worker imported {cell['framework']} {version}, and installed is {named}"
-
-
-def _is_of(framework: str, package: str) -> bool:
-    """Whether a package is the framework's own: torch, tensorflow-cpu, paddlepaddle."""
-    return package in (framework, 2 * framework) or package.startswith(f"{framework}-")
 
 
 def _release(version: str) -> list[str]:

@@ -160,6 +160,8 @@ def _package(content: Any, framework: str, base: str) -> str:
     if framework in packages:
         return framework
     found = [name for name, pinned in packages.items() if pinned.startswith(version)]
+    # A package of another name may have the same version by chance.
+    found = [name for name in found if pins.is_of(framework, name)] or found
     if len(found) != 1:
         raise CompareError(
             f"envs/{base}.yaml does not say which package {framework} is: write a file of pins of the candidate."

@@ -93,17 +93,26 @@ class Watch:
 
     def measure(self) -> None:
         """Measures and looks, until each verdict is reached or the time is spent. Raises CompareError."""
+        # What has no time in the first pair, as where an environment cannot be made, is not asked again.
+        self._run(1)
+        self._look_for_lost()
         for pairs in looks.LOOKS:
-            began = time.monotonic()
-            if self.folder.snakemake(*(shard_path(cell.key) for cell in self._open(pairs))):
-                raise CompareError(
-                    f"The workflow in {self.folder.root} did not end well: what it says stands above."
-                )
-            self._look(pairs)
-            took, self.pairs = time.monotonic() - began, pairs
-            print(f"After {pairs} pairs: {self._so_far()}", flush=True)
-            if not self._open(pairs) or self._next_ends(took, pairs) > self.end:
+            if not self._open(pairs):
                 return
+            began = time.monotonic()
+            self._run(pairs)
+            self._look(pairs)
+            print(f"After {pairs} pairs: {self._so_far()}", flush=True)
+            if self._next_ends(time.monotonic() - began, pairs) > self.end:
+                return
+
+    def _run(self, pairs: int) -> None:
+        """Measures the first so many pairs of what is undecided. Raises CompareError."""
+        if self.folder.snakemake(*(shard_path(cell.key) for cell in self._open(pairs))):
+            raise CompareError(
+                f"The workflow in {self.folder.root} did not end well: what it says stands above."
+            )
+        self.pairs = pairs
 
     def _grid(self, pairs: int) -> dict[str, Any]:
         return {
@@ -127,16 +136,24 @@ class Watch:
             Side(name, measured, {"environment": name}) for name in (self.base, self.candidate)
         )
 
+    def _look_for_lost(self) -> None:
+        """Decides that a cell is lost that has no time on a side."""
+        base, other = self._sides()
+        cells = base.results.cells
+        for at, label in beside(base, other):
+            statuses = cells.loc[[at, label], "status"]
+            if set(statuses) != {"ok"}:
+                self.verdicts.setdefault(_place(cells.loc[at]), words.lost(*statuses))
+
     def _look(self, pairs: int) -> None:
         """Decides what can be decided after so many pairs."""
+        self._look_for_lost()
         base, other = self._sides()
         cells, logs, kinds = base.results.cells, {}, {}
         found = beside(base, other)
         for at, label in found:
             place = _place(cells.loc[at])
-            if "ok" != cells.loc[label, "status"] or "ok" != cells.loc[at, "status"]:
-                self.verdicts.setdefault(place, words.lost(*cells.loc[[at, label], "status"]))
-            else:
+            if set(cells.loc[[at, label], "status"]) == {"ok"}:
                 # What an earlier watch has measured beyond this look is not looked at yet.
                 ours, theirs = (
                     {repeat: each for repeat, each in medians.items() if repeat <= pairs}

@@ -129,6 +129,11 @@ def digest(pins: Pins, step: str = "") -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
+def is_of(framework: str, package: str) -> bool:
+    """Whether a package, by its normalised name, is the framework itself: torch, tensorflow-cpu, paddlepaddle."""
+    return package in (framework, 2 * framework) or package.startswith(f"{framework}-")
+
+
 def normalise(name: str) -> str:
     """A package's name as indexes compare it: lower case, with single hyphens (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
