@@ -1,19 +1,22 @@
 """Whether the project's intervals hold what they should: grids with known times, and the processes of real results.
 
     .venv/bin/python benchmarks/intervals.py simulate [GRIDS]
+    .venv/bin/python benchmarks/intervals.py repeats [GRIDS]
     .venv/bin/python benchmarks/intervals.py results FOLDER
 
 `simulate` draws grids in which all frameworks are equally fast, and counts how often the interval of a ratio leaves out
-1, which 5 % of 95 % intervals should. `results` reads the shards of a results folder. It shows the intervals of times
-and ratios of the same samples by each cell's own variance and by the moderated one, whether what slows a trial slows
-all of it, and an A/A: two processes of the same cell, held against what the other cells let expect.
+1, which 5 % of 95 % intervals should. `repeats` does so for grids that go on where a comparison is undecided
+(`merge.further`): with looks that are paid for, as it is done, and as if they cost nothing. `results` reads the shards
+of a results folder. It shows the intervals of times and ratios of the same samples by each cell's own variance and by
+the moderated one, whether what slows a trial slows all of it, and an A/A: two processes of the same cell, held against
+what the other cells let expect.
 """
 
 import math
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +26,9 @@ from scipy.stats import binomtest, f, t
 
 from steptime.cells import shard
 from steptime.machine import interference
-from steptime.merge import intervals, moderation, ratios
+from steptime.merge import further, intervals, moderation, ratios
 from steptime.merge.summary import KIND, summarise
+from steptime.plan import looks
 from steptime.plan.cell import PLACE
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
@@ -34,6 +38,8 @@ def main() -> None:
     """Command line."""
     if sys.argv[1] == "simulate":
         print(simulated(int(sys.argv[2]) if len(sys.argv) > 2 else 300).to_string(index=False))
+    elif sys.argv[1] == "repeats":
+        print(repeated(int(sys.argv[2]) if len(sys.argv) > 2 else 300).to_string(index=False))
     else:
         seen(Path(sys.argv[2]))
 
@@ -123,6 +129,104 @@ def simulated(count: int) -> pd.DataFrame:
                 }
             rows.append(found)
     return pd.DataFrame(rows)
+
+
+ASKED = {"until": 0.03, "budget_seconds": math.inf}
+LOOKS = looks.planned(3, 12)
+
+
+def cells_of(grid: np.ndarray, there: np.ndarray, planned: list[int]) -> pd.DataFrame:
+    """Rows as of `merge.summary` of a grid of the shape of `grids`, of those trials that are there."""
+    rows = []
+    for at, framework in np.ndindex(grid.shape[:2]):
+        medians = {
+            int(trial) + 1: math.exp(grid[at, framework, trial])
+            for trial in np.flatnonzero(there[at, framework])
+        }
+        facts = dict.fromkeys([*KIND, *PLACE], "") | {"threads": 1, "batch": at}
+        facts |= {"status": "ok", "seconds": np.median(list(medians.values())), "looks": planned}
+        rows.append(facts | {"medians": medians})
+    return pd.DataFrame(rows)
+
+
+def gone_on(grid: np.ndarray, asked: dict[str, float], paid: bool) -> pd.DataFrame:
+    """The cells of a grid when all looks were taken, a process of each cell lasting as long."""
+    planned = LOOKS if paid else []
+    there = np.zeros(grid.shape, dtype=bool)
+    there[..., : LOOKS[0]] = True
+    spent = 0.0
+    for last, look in pairwise(LOOKS):
+        cells = cells_of(grid, there, planned)
+        undecided = [
+            each for each in further.comparisons(cells) if each.is_undecided(asked["until"])
+        ]
+        chosen = further.choose(
+            undecided, dict.fromkeys(cells.index, 1.0), look - last, asked, spent
+        )
+        spent += len(chosen) * (look - last)
+        there.reshape(-1, grid.shape[2])[chosen, last:look] = True
+    return cells_of(grid, there, planned)
+
+
+def repeated(count: int) -> pd.DataFrame:
+    """A row for each noise and for one framework that is 4 % slower: shares that are called different, half an interval
+    and processes of a cell, by what is done.
+    """
+    rows = []
+    shape = (6, 3, LOOKS[-1])
+    cases = [(name, noise, 0.0) for name, noise in NOISES.items()]
+    cases.append(("cells differ, one is 4 % slower", NOISES["cells differ"], 0.04))
+    for name, noise, slower in cases:
+        drawn = list(grids(noise, *shape, count))
+        for grid in drawn:
+            grid[:, 1] += slower
+        least = np.zeros(shape, dtype=bool)
+        least[..., : LOOKS[0]] = True
+        half = ASKED | {"budget_seconds": shape[0] * shape[1] * LOOKS[0] / 2}
+        ways = {
+            "3 trials": [cells_of(grid, least, []) for grid in drawn],
+            "up to 12, not paid": [gone_on(grid, ASKED, False) for grid in drawn],
+            "up to 12": [gone_on(grid, ASKED, True) for grid in drawn],
+            "up to 12, in half the time of 3": [gone_on(grid, half, True) for grid in drawn],
+        }
+        rows += [{"noise": name, "way": way} | _told(cells, slower) for way, cells in ways.items()]
+    return pd.DataFrame(rows)
+
+
+def differs(cells: pd.DataFrame) -> list[bool]:
+    """Whether the interval of the second framework of each place to the first leaves out 1."""
+    return [not low <= 1 <= high for _, low, high in _second_to_first(cells)]
+
+
+def _second_to_first(cells: pd.DataFrame) -> list[tuple[float, float, float]]:
+    known = ratios.of_pairs(cells)
+    return [known[first + 1, first].interval for first in range(0, len(cells), 3)]
+
+
+def _told(grids: list[pd.DataFrame], slower: float) -> dict[str, str]:
+    """Of the second framework, slower by that, against the first of each place, and of those that the looks go by."""
+    fixed, fastest, halves, wrong, counts = [], [], [], [], []
+    for cells in grids:
+        fixed += differs(cells)
+        halves += [math.log(high / low) / 2 for _, low, high in _second_to_first(cells)]
+        fastest += [
+            not each.ratio.interval[1] <= 1 <= each.ratio.interval[2]
+            for each in further.comparisons(cells)
+        ]
+        found = [list(each.values()) for each in cells["medians"]]
+        counts += list(map(len, found))
+        own = [moderation.spread_of(intervals.logs_of(each)) for each in found]
+        for at, spread in enumerate(moderation.moderated(own)):
+            part = looks.part_after(cells.at[at, "looks"], max(cells.at[at, "medians"]))
+            _, low, high = intervals.of_repeats(found[at], spread, part)
+            wrong.append(not low <= math.exp(slower * (at % 3 == 1)) <= high)
+    return {
+        "different": f"{100 * np.mean(fixed):.1f} %",
+        "of the fastest": f"{100 * np.mean(fastest):.1f} %",
+        "half": f"±{100 * np.median(halves):.1f} %",
+        "times without 1": f"{100 * np.mean(wrong):.1f} %",
+        "processes": f"{np.mean(counts):.1f}",
+    }
 
 
 def seen(folder: Path) -> None:

@@ -167,7 +167,10 @@ class Side:
         self.process = subprocess.Popen(
             [prefix / "bin/python", *map(str, command)],
             cwd=HERE,
-            env=supervise.environment(variables, "cpu", supervise.worker_path(self.scratch.name)),
+            # Workers look for modules nowhere but there; these find each other beside them.
+            env=supervise.environment(
+                variables, "cpu", f"{supervise.worker_path(self.scratch.name)}{os.pathsep}{HERE}"
+            ),
             preexec_fn=prepare,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

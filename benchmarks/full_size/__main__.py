@@ -41,11 +41,12 @@ def main() -> None:
     parser.add_argument("--defects", nargs="*", help="all, or these: see planted.py")
     parser.add_argument("--rows", type=Path, help="a file to add the rows to")
     parser.add_argument(
-        "--tables", type=Path, help="make the tables of such a file, and nothing else"
+        "--tables", type=Path, nargs="+", help="make the tables of such files, and nothing else"
     )
     options = parser.parse_args()
     if options.tables:
-        print_tables([json.loads(line) for line in options.tables.read_text().splitlines()])
+        lines = [line for path in options.tables for line in path.read_text().splitlines()]
+        print_tables([json.loads(line) for line in lines])
     for network in options.networks:
         for row in prove(options, network):
             print(as_line(row), flush=True)
@@ -82,6 +83,7 @@ def prove(options: argparse.Namespace, network: str):
         "ranks": 1,
         "exchange": "",
         "reference": str(path),
+        "gradients": True,
         "defects": defects,
     }
     prefix = interpreter.prefix_of(options.environment)
@@ -120,7 +122,7 @@ def as_line(row: dict) -> str:
     about = ("environment", "network", "batch", "threads", "defect")
     lacking = [row["lacking"]] if row["lacking"] else []
     cells = [*(str(row[name]) for name in about), *told, verdict, *lacking]
-    return "| " + " | ".join([*cells, f"{row['cpu_seconds']:.1f} s"]) + " |"
+    return "| " + " | ".join([*cells, f"{row['process_seconds']:.1f} s"]) + " |"
 
 
 if __name__ == "__main__":

@@ -117,15 +117,29 @@ def truncated(right, adapter, parts, asked):
     return build
 
 
-def sample_left_out(right, adapter, parts, asked):
-    def build(job):
-        sequences = contract.of_mode(adapter.LAYOUT, asked["mode"]).get("sequences")
-        steps_first = sequences == "steps first" and job.spec["input"]["kind"] in SEQUENCES
-        less = (slice(None), slice(-1)) if steps_first else slice(-1)
-        labels = job.labels[less] if job.labels.ndim > 1 else job.labels[:-1]
-        return right(anew(asked, job, inputs=job.inputs[less], labels=labels))
+def samples(count_of):
+    """So many samples of the mini-batch are trained on, and no more: `count_of(batch)`."""
 
-    return build
+    def planted(right, adapter, parts, asked):
+        def build(job):
+            sequences = contract.of_mode(adapter.LAYOUT, asked["mode"]).get("sequences")
+            steps_first = sequences == "steps first" and job.spec["input"]["kind"] in SEQUENCES
+            first = slice(count_of(asked["batch"]))
+            less = (slice(None), first) if steps_first else first
+            labels = job.labels[less] if job.labels.ndim > 1 else job.labels[first]
+            return right(anew(asked, job, inputs=job.inputs[less], labels=labels))
+
+        return build
+
+    return planted
+
+
+def sample_left_out(batch):
+    return batch - 1
+
+
+def an_eighth(batch):
+    return max(1, batch // 8)
 
 
 def another_batch(right, adapter, parts, asked):
@@ -137,28 +151,44 @@ def another_batch(right, adapter, parts, asked):
     return build
 
 
-def class_left_out(right, adapter, parts, asked):
-    """The bias of a class that no label has is so low that the softmax leaves it out; it is told as it was."""
+def classes(count_of):
+    """The softmax is over so many classes: `count_of(classes)`, or more where more have labels.
 
-    def build(job):
-        name = job.spec["parameters"][-1]["name"]
-        absent = np.setdiff1d(np.arange(len(job.weights[name])), job.labels)[-1]
-        shown = job.weights[name][absent]
-        job.weights[name][absent] = NEVER
-        trainer = right(job)
-        weights = trainer.weights
+    The bias of the others is so low that it leaves them out; it is told as it was.
+    """
 
-        def told(names=None):
-            found = dict(weights(names))
-            if name in found:
-                found[name] = np.array(found[name])
-                found[name][absent] = shown
-            return found
+    def planted(right, adapter, parts, asked):
+        def build(job):
+            name = job.spec["parameters"][-1]["name"]
+            total = len(job.weights[name])
+            absent = np.setdiff1d(np.arange(total), job.labels)[count_of(total) - total :]
+            shown = job.weights[name][absent]
+            job.weights[name][absent] = NEVER
+            trainer = right(job)
+            weights = trainer.weights
 
-        trainer.weights = told
-        return trainer
+            def told(names=None):
+                found = dict(weights(names))
+                if name in found:
+                    found[name] = np.array(found[name])
+                    found[name][absent] = shown
+                return found
 
-    return build
+            trainer.weights = told
+            return trainer
+
+        return build
+
+    return planted
+
+
+def last_layer_alone(spec):
+    """Nothing flows back from the last layer. Zeros do: some frameworks refuse a gradient that is not there."""
+    return {
+        spec["nodes"][-1]["name"]: Change(
+            given=lambda parts, value: parts.stopped(value) + 0.0 * value
+        )
+    }
 
 
 def skipping(period):
@@ -244,22 +274,32 @@ DEFECTS = {
     "TF32, first layer": in_bits(TF32, 0),
     "TF32, middle layer": in_bits(TF32, 0.5),
     "TF32, last layer": in_bits(TF32, 1),
-    "a sample left out": sample_left_out,
-    "a class left out": class_left_out,
+    "a sample left out": samples(sample_left_out),
+    "an eighth of the samples": samples(an_eighth),
+    "another batch": another_batch,
+    "a class left out": classes(lambda total: total - 1),
+    "a quarter of the classes": classes(lambda total: total // 4),
     "a time step less": in_layers(step_less),
     "truncated in the middle": truncated,
+    "last layer alone": in_layers(last_layer_alone),
     "largest weight kept": not_trained(_largest),
     "first vector kept": not_trained(_first_vector),
     "every 2nd step left out": skipping(2),
     "every 20th step left out": skipping(20),
-    "another batch": another_batch,
     "first product kept": in_layers(first_product_kept),
     "late: bfloat16 products": late(in_bits(BFLOAT16)),
-    "late: a sample left out": late(sample_left_out),
+    "late: a sample left out": late(samples(sample_left_out)),
     "late: largest weight kept": late(not_trained(_largest)),
+    "late: every 20th step left out": late(skipping(20)),
     "late: no step at all": late(skipping(1)),
 }
 # What a network without recurrent layers cannot have.
 RECURRENT_ONLY = ("a time step less", "truncated in the middle")
 # Steps that a defect takes to show; others show at once.
-STEPS = {"every 20th step left out": 24, "first product kept": 50}
+STEPS = {
+    "every 20th step left out": 24,
+    "late: every 20th step left out": LATE + 24,
+    "first product kept": 12,
+}
+# An embedding moves that little.
+RECURRENT_STEPS = {"first product kept": 50}

@@ -15,17 +15,17 @@ def rounded(values, bits):
     return high - (high - values)
 
 
-def in_bits(bits, *names):
-    """Dense layers, those of these names or all, whose products take rounded numbers."""
+def in_bits(bits, *names, kind="dense"):
+    """Layers of a kind, those of these names or all, whose products take rounded numbers."""
 
-    def dense(node, own, x):
+    def layer(node, own, x):
         if len(x) <= NARROW or (names and node["name"] not in names):
-            return RIGHT["dense"](node, own, x)
+            return RIGHT[kind](node, own, x)
         own = {role: rounded(values, bits) for role, values in own.items()}
-        y, backward = RIGHT["dense"](node, own, rounded(x, bits))
+        y, backward = RIGHT[kind](node, own, rounded(x, bits))
         return y, lambda dy: backward(rounded(dy, bits))
 
-    return with_operations(dense=dense)
+    return with_operations(**{kind: layer})
 
 
 def with_operations(**operations):

@@ -9,6 +9,9 @@ from defects.full_size import rounded
 from defects.stand_in import RIGHT, Trainer, adapter
 
 from steptime import networks
+from steptime.networks import optimisers
+from steptime.networks.layers import attention, channel_shuffle, sigmoid
+from steptime.networks.losses import LOSSES
 from steptime.prove import golden
 
 CATALOGUE = yaml.safe_load((Path(__file__).parents[2] / "config/networks.yaml").read_text())
@@ -209,8 +212,317 @@ class SpareBias(Trainer):
         self.parameters += 64
 
 
+def seeing(offset):
+    """Attention in which a step sees those up to so many behind it, and no mask where it is None."""
+
+    def attend(node, own, x):
+        if offset is None:
+            return RIGHT["attention"]({key: node[key] for key in node if key != "causal"}, own, x)
+        rightful, attention.seen = attention.seen, lambda steps: np.tri(steps, k=offset, dtype=bool)
+        try:
+            return RIGHT["attention"](node, own, x)
+        finally:
+            attention.seen = rightful
+
+    return attend
+
+
+def unscaled(node, own, x):
+    """Attention without its division by the root of the units of a head: queries are as much longer."""
+    queries = x.shape[-1] // 3
+    scale = np.ones(x.shape[-1])
+    scale[:queries] = np.sqrt(queries / node["heads"])
+    y, backward = RIGHT["attention"](node, own, x * scale)
+    return y, lambda dy: ([backward(dy)[0][0] * scale], {})
+
+
+def with_epsilon(kind, epsilon):
+    """A normalisation with another epsilon."""
+    return {kind: lambda node, own, x: RIGHT[kind](dict(node, epsilon=epsilon), own, x)}
+
+
+def unbiased(node, own, x):
+    """Layer normalisation by the variance over n - 1."""
+    share = (x.shape[-1] - 1) / x.shape[-1]
+    scale = np.sqrt(share)
+    node = dict(node, epsilon=share * node["epsilon"])
+    y, backward = RIGHT["layer_norm"](node, dict(own, weight=scale * own["weight"]), x)
+
+    def wrong(dy):
+        dx, gradients = backward(dy)
+        return dx, dict(gradients, weight=scale * gradients["weight"])
+
+    return y, wrong
+
+
+def normed_before():
+    """BERT's layers with each normalisation in front of what it stands behind."""
+    layers = copy.deepcopy(CATALOGUE["bert-base"]["layers"])
+    block = next(layer for layer in layers if "repeat" in layer)
+    block["layers"] = [
+        {"residual": {"layers": [norm, *residual["residual"]["layers"]]}}
+        for residual, norm in zip(block["layers"][::2], block["layers"][1::2], strict=True)
+    ]
+    return layers
+
+
+def untied():
+    """GPT with a matrix of its own for the scores of words."""
+    last = {"dense": {"units": "vocabulary", "bias": False}}
+    return [*CATALOGUE["gpt-small"]["layers"][:-1], last]
+
+
+def half_tied(node, own, x, table):
+    """Scores by the table, but no gradient of theirs reaches it."""
+    y, backward = RIGHT["unembedding"](node, own, x, table)
+    return y, lambda dy: ([backward(dy)[0][0], 0.0], {})
+
+
+def swapped_gates(node, own, x):
+    """A GRU whose gates stand in Keras's order: update, reset, new."""
+
+    def swapped(values):
+        r, z, n = np.split(values, 3, axis=-1)
+        return np.concatenate([z, r, n], axis=-1)
+
+    y, backward = RIGHT["gru"](node, {role: swapped(values) for role, values in own.items()}, x)
+
+    def wrong(dy):
+        dx, gradients = backward(dy)
+        return dx, {role: swapped(values) for role, values in gradients.items()}
+
+    return y, wrong
+
+
+def forgetting(node, own, x):
+    """A recurrence whose steps know nothing of those before them."""
+    return RIGHT["rnn"](node, dict(own, recurrent=0.0 * own["recurrent"]), x)
+
+
+class Updating(Trainer):
+    """Takes another step than its optimiser, but for plain SGD, by which a proof reads gradients."""
+
+    def update(self, taken):
+        if self.spec["optimiser"]["name"] == "sgd":
+            return super().update(taken)
+        kept = self.__dict__.setdefault("kept", {})
+        found = self.updated(taken.gradients, kept)
+        self.values = {name: values.astype(np.float32) for name, values in found.items()}
+
+
+class Dampened(Updating):
+    """Momentum of which a gradient is but a tenth, as PyTorch's `dampening` of 0.9 makes it."""
+
+    def updated(self, gradients, kept):
+        found = {}
+        for name, gradient in gradients.items():
+            kept[name] = 0.9 * kept[name] + 0.1 * gradient if name in kept else gradient
+            found[name] = self.values[name] - self.spec["optimiser"]["learning_rate"] * kept[name]
+        return found
+
+
+class Decaying(Updating):
+    """AdamW with its decay in the gradient, as Adam's `weight_decay` in PyTorch."""
+
+    def updated(self, gradients, kept):
+        rule = self.spec["optimiser"]
+        decayed = {
+            name: gradient + rule["weight_decay"] * self.values[name] * (gradient.ndim > 1)
+            for name, gradient in gradients.items()
+        }
+        return optimisers.update(dict(rule, name="adam"), self.values, decayed, kept)
+
+
+class DecayingAll(Updating):
+    """AdamW that lets biases and the weights of norms decay, too."""
+
+    def updated(self, gradients, kept):
+        rule = self.spec["optimiser"]
+        found = optimisers.update(dict(rule, name="adam"), self.values, gradients, kept)
+        lost = rule["learning_rate"] * rule["weight_decay"]
+        return {name: values - lost * self.values[name] for name, values in found.items()}
+
+
+class Uncorrected(Updating):
+    """Adam whose averages are not corrected for their start at zero."""
+
+    def updated(self, gradients, kept):
+        rule = self.spec["optimiser"]
+        for name in gradients:
+            # After so many steps there is nothing to correct.
+            kept.setdefault(name, [0.0, 0.0])[2:] = [10**6]
+        return optimisers.update(rule, self.values, gradients, kept)
+
+
+def turned(kind):
+    """A layer kind whose kernels stand with rows for columns."""
+
+    def wrong(node, own, x):
+        y, backward = RIGHT[kind](node, own | {"weight": own["weight"].swapaxes(2, 3)}, x)
+
+        def back(dy):
+            dx, gradients = backward(dy)
+            return dx, gradients | {"weight": gradients["weight"].swapaxes(2, 3)}
+
+        return y, back
+
+    return wrong
+
+
+def padded_behind(kind):
+    """A layer kind whose images are padded behind their last row and column alone, as TensorFlow's SAME does."""
+
+    def wrong(node, own, x):
+        edge = (0, 2 * node["padding"])
+        filling = -np.inf if kind == "max_pool" else 0.0
+        wide = np.pad(x, ((0, 0), (0, 0), edge, edge), constant_values=filling)
+        y, backward = RIGHT[kind](node | {"padding": 0}, own, wide)
+        height, width = x.shape[2:]
+
+        def back(dy):
+            (dx,), gradients = backward(dy)
+            return [dx[:, :, :height, :width]], gradients
+
+        return y, back
+
+    return wrong
+
+
+def mean_without_padding(node, own, x):
+    """Average pooling whose padding does not count."""
+    y, backward = RIGHT["avg_pool"](node, own, x)
+    count = RIGHT["avg_pool"](node, own, np.ones_like(x))[0]
+    return y / count, lambda dy: backward(dy / count)
+
+
+def interleaved(node, own, x):
+    """A convolution in groups that takes every so manyeth channel for a group."""
+    order = channel_shuffle.shuffled(np.arange(x.shape[1])[None, :, None], node["groups"]).ravel()
+    y, backward = RIGHT["grouped_conv"](node, own, x[:, order])
+
+    def back(dy):
+        (dx,), gradients = backward(dy)
+        return [dx[:, np.argsort(order)]], gradients
+
+    return y, back
+
+
+def shuffled_back(node, own, x):
+    """The channels in the order that undoes a shuffle."""
+    return RIGHT["channel_shuffle"](node | {"groups": x.shape[1] // node["groups"]}, own, x)
+
+
+def undivided(node, own, x):
+    """Local response normalisation whose alpha is not divided by the size, as TensorFlow has it."""
+    whole = node | {"inverse_alpha": node["inverse_alpha"] / node["size"]}
+    return RIGHT["local_response_norm"](whole, own, x)
+
+
+def unbiased_groups(node, own, x):
+    """Group normalisation by the variance over n - 1."""
+    count = x[0].size // node["groups"]
+    share = np.sqrt((count - 1) / count)
+    y, backward = RIGHT["group_norm"](node, own | {"gamma": own["gamma"] * share}, x)
+
+    def back(dy):
+        dx, gradients = backward(dy)
+        return dx, gradients | {"gamma": gradients["gamma"] * share}
+
+    return y, back
+
+
+def reversed_concat(node, own, *inputs):
+    y, backward = RIGHT["concat"](node, own, *reversed(inputs))
+
+    def back(dy):
+        gradients, _ = backward(dy)
+        return gradients[::-1], {}
+
+    return y, back
+
+
+def losing(value):
+    """A trainer whose loss is another one."""
+
+    class Losing(Trainer):
+        def step(self):
+            rightful = golden.loss_of
+            golden.loss_of = lambda spec: value
+            try:
+                return super().step()
+            finally:
+                golden.loss_of = rightful
+
+    return Losing
+
+
+def half_squares(outputs, targets):
+    """Caffe's Euclidean loss."""
+    loss, gradient = LOSSES["mean_squares"].value(outputs, targets)
+    return loss / 2, gradient / 2
+
+
+def squashed_twice(outputs, targets):
+    """Binary cross entropy of logits, given what was squashed already."""
+    chances = sigmoid.logistic(outputs)
+    loss, gradient = LOSSES["binary_cross_entropy"].value(chances, targets)
+    return loss, gradient * chances * (1.0 - chances)
+
+
 # {defect: (network, adapter, words of the refusal)}
 PLANTED = {
+    "half of the squares": ("deconv", adapter(losing(half_squares)), "the first loss is"),
+    "squashed twice": ("autoencoder", adapter(losing(squashed_twice)), "the first loss is"),
+    "a turned kernel in groups": (
+        "mobilenet",
+        adapter(replacing(grouped_conv=turned("grouped_conv"))),
+        "the first loss is",
+    ),
+    "a turned transposed kernel": (
+        "deconv",
+        adapter(replacing(conv_transpose=turned("conv_transpose"))),
+        "the first loss is",
+    ),
+    "padding behind a pool": (
+        "densenet121",
+        adapter(replacing(max_pool=padded_behind("max_pool"))),
+        "the first loss is",
+    ),
+    "padding behind a convolution in groups": (
+        "xception",
+        adapter(replacing(grouped_conv=padded_behind("grouped_conv"))),
+        "the first loss is",
+    ),
+    "padding that does not count": (
+        "shufflenet",
+        adapter(replacing(avg_pool=mean_without_padding)),
+        "the first loss is",
+    ),
+    "groups of other channels": (
+        "shufflenet",
+        adapter(replacing(grouped_conv=interleaved)),
+        "the first loss is",
+    ),
+    "channels shuffled back": (
+        "shufflenet",
+        adapter(replacing(channel_shuffle=shuffled_back)),
+        "the first loss is",
+    ),
+    "responses normalised by the whole sum": (
+        "googlenet",
+        adapter(replacing(local_response_norm=undivided)),
+        "the first loss is",
+    ),
+    "unbiased variance of groups": (
+        "resnet50-group-norm",
+        adapter(replacing(group_norm=unbiased_groups)),
+        "the first loss is",
+    ),
+    "inputs the other way round": (
+        "densenet121",
+        adapter(replacing(concat=reversed_concat)),
+        "the first loss is",
+    ),
     "D1 basic blocks": (
         "resnet50",
         adapter(mutate=changed("resnet50", layers=basic_blocks())),
@@ -301,4 +613,86 @@ PLANTED = {
     "fixed learning rate": ("fcn5", adapter(FixedRate), "the learning rate"),
     "NaN": ("fcn5", adapter(Diverges), "the loss of step 4 is nan"),
     "second bias trained": ("lstm32", adapter(SpareBias), "1,598 trainable parameters"),
+    "gates of a GRU in another order": (
+        "gru32",
+        adapter(replacing(gru=swapped_gates)),
+        "the first loss is",
+    ),
+    "no recurrence": ("rnn32", adapter(replacing(rnn=forgetting)), "the first loss is"),
+    "no causal mask": (
+        "gpt-small",
+        adapter(replacing(attention=seeing(None))),
+        "the first loss is",
+    ),
+    "mask off by one, with the next step": (
+        "gpt2",
+        adapter(replacing(attention=seeing(1))),
+        "the first loss is",
+    ),
+    "no division by the root of a head's units": (
+        "vit-tiny",
+        adapter(replacing(attention=unscaled)),
+        "the first loss is",
+    ),
+    "pre-norm for post-norm": (
+        "bert-base",
+        adapter(mutate=changed("bert-base", layers=normed_before())),
+        "the first loss is",
+    ),
+    "an epsilon of a tenth": (
+        "gpt-small",
+        adapter(replacing(**with_epsilon("layer_norm", 1e-6))),
+        "the first loss is",
+    ),
+    "an epsilon of Keras's layer": (
+        "vit-tiny",
+        adapter(replacing(**with_epsilon("layer_norm", 1e-3))),
+        "the first loss is",
+    ),
+    "another epsilon of RMSNorm": (
+        "gpt-small-rms",
+        adapter(replacing(**with_epsilon("rms_norm", 1e-6))),
+        "the gradient of positions1/weight",
+    ),
+    "GELU by tanh": (
+        "vit-tiny",
+        adapter(replacing(gelu=RIGHT["gelu_tanh"])),
+        "the first loss is",
+    ),
+    "GELU not by tanh": (
+        "gpt2",
+        adapter(replacing(gelu_tanh=RIGHT["gelu"])),
+        "the update of layer_norm",
+    ),
+    "unbiased variance": (
+        "gpt-small",
+        adapter(replacing(layer_norm=unbiased)),
+        "the first loss is",
+    ),
+    "untied weights": (
+        "gpt-small",
+        adapter(mutate=changed("gpt-small", layers=untied())),
+        "7,296 in the framework",
+    ),
+    "no gradient through one of two ties": (
+        "gpt-small",
+        adapter(replacing(unembedding=half_tied)),
+        "the gradient of table1/weight",
+    ),
+    "layer scale left out": (
+        "convnext-tiny",
+        adapter(
+            replacing(
+                layer_scale=lambda node, own, x: (
+                    x,
+                    lambda dy: ([dy], {"weight": np.zeros_like(own["weight"])}),
+                )
+            )
+        ),
+        "does not depend on layer_scale",
+    ),
+    "momentum with dampening": ("fcn5-momentum", adapter(Dampened), "a call of 3 steps"),
+    "weight decay in the gradient": ("gpt-small-adamw", adapter(Decaying), "after one step"),
+    "decay of biases and norms": ("gpt-small-adamw", adapter(DecayingAll), "after one step"),
+    "Adam without its correction": ("gpt-small-adam", adapter(Uncorrected), "after one step"),
 }

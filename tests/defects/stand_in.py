@@ -7,8 +7,7 @@ import numpy as np
 
 from steptime.networks.layers import LAYERS
 from steptime.prove import golden
-from worker import data
-from worker.tasks import proof
+from worker import data, narrow
 
 RIGHT = {kind: layer.forward for kind, layer in LAYERS.items()}
 
@@ -33,7 +32,7 @@ class Trainer:
 
     def __init__(self, spec, weights, inputs, labels):
         self.spec, self.inputs, self.labels = spec, inputs, labels
-        self.values = weights
+        self.values, self.state = weights, {}
         self.parameters = sum(values.size for values in weights.values())
 
     def run(self, steps):
@@ -43,7 +42,7 @@ class Trainer:
 
     def step(self):
         with computing(self.operations):
-            taken = golden.train_step(self.spec, self.values, self.inputs, self.labels)
+            taken = golden.train_step(self.spec, self.values, self.inputs, self.labels, self.state)
         self.update(taken)
         return float(np.float32(taken.loss))
 
@@ -62,7 +61,7 @@ def job(spec, masks=None):
         "masks": masks or {},
         "mode": "eager",
         "precision": "float32",
-        "batch": proof.BATCH,
+        "batch": narrow.BATCH,
         "threads": 1,
         "device": "cpu",
         "rank": 0,

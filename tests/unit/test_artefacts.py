@@ -83,6 +83,7 @@ def measured(**changes):
         "reason": "",
     }
     cell |= {"seconds": 1.0, "low": 0.9, "high": 1.1, "effective_threads": 1.9}
+    cell |= {"repeats": 1, "medians": {1: 1.0}}
     nothing = Measured.nothing()
     cells = pd.DataFrame(
         [{**dict.fromkeys(nothing.cells.columns), **cell, **change} for change in changes["cells"]]
@@ -114,9 +115,8 @@ def test_what_a_framework_can_do_is_what_was_read(tmp_path):
     proofs = [
         {"environment": "torch-2.13", "network": name, "status": status} for name, status in PROOFS
     ]
-    found = abilities.read(
-        measured(cells=[{}, {"network": "fcn8"}]), proofs, [package], NETWORKS, Trained.nothing()
-    ).loc["torch-2.13"]
+    made = measured(cells=[{}, {"network": "fcn8"}])
+    found = abilities.read(made, proofs, [package], NETWORKS, Trained.nothing()).loc["torch-2.13"]
     assert found["licence"].text == "BSD-3-Clause"
     assert found["core"].text == "90 % compiled" and found["core"].note.endswith(
         "names C++, Python"
@@ -124,6 +124,11 @@ def test_what_a_framework_can_do_is_what_was_read(tmp_path):
     assert found["threads"].text == "1.90 of 2 busy"
     assert found["networks"].text == "FCN-5"
     assert (found["gpu"].text, found["devices"].text, found["servers"].text) == ("no", "CPU", "")
+    ways = [
+        proofs[0] | {"devices": 2, "exchange": way, "status": "ok"} for way in ("sync", "async")
+    ]
+    together = abilities.read(made, proofs + ways, [package], NETWORKS, Trained.nothing())
+    assert together.loc["torch-2.13", "servers"].text == "2 ranks, async and sync"
     paper = read_yaml(PAPERS / "shatnawi2018/paper.yaml")
     printed = read_printed(PAPERS / "shatnawi2018/table2.csv")
     table = pd.DataFrame([found], index=["torch-2.13"])
@@ -232,7 +237,9 @@ def test_what_a_training_used_is_told_by_framework_over_its_seeds():
 def test_more_devices_are_drawn_when_they_are_measured():
     paper = read_yaml(PAPERS / "wuensche2018/paper.yaml")
     printed = read_printed(PAPERS / "wuensche2018/scaling.csv")
-    ours = measured(cells=[{}, {"devices": 2, "seconds": 0.6}, {"network": "fcn8"}])
+    ours = measured(
+        cells=[{}, {"devices": 2, "exchange": "sync", "seconds": 0.6}, {"network": "fcn8"}]
+    )
     ours.rows["started_at"] = pd.Series(dtype=object)
     data, _ = scaling.build(ours, printed, paper, FRAMEWORKS, paper["artefacts"]["fig2"])
     assert data.loc[data["source"] == "ours", "relative_time"].tolist() == [1.0, 0.6]

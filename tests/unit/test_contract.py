@@ -65,8 +65,8 @@ def test_a_job_that_asks_for_more_is_refused_before_the_framework_is_imported(as
 
 def test_a_layer_that_is_not_declared_is_refused():
     asked = job()
-    asked["spec"]["nodes"][0]["op"] = "attention"
-    with pytest.raises(contract.Unsupported, match="torch has no layer 'attention'; it has dense"):
+    asked["spec"]["nodes"][0]["op"] = "maxout"
+    with pytest.raises(contract.Unsupported, match="torch has no layer 'maxout'; it has dense"):
         building.load(asked)
 
 

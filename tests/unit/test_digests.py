@@ -69,6 +69,35 @@ def test_a_new_layer_kind_leaves_the_digests_of_networks_without_it(tmp_path):
     assert digest_of(path, after.replace("units", "unit")) != digest_of(path, after)
 
 
+def test_an_if_that_asks_for_new_kinds_leaves_the_digests_of_networks_without_them(tmp_path):
+    path, plain = tmp_path / "adapter.py", ADAPTER.format(name="", entry="", more="")
+    asking = plain.replace(
+        "    return node",
+        '    if node["op"] in ("attention",):\n        return _heads(node)\n    return node',
+    )
+    asking += ATTENTION.replace("_attention", "_other")
+    before, both = digest_of(path, plain), ("dense", "attention")
+    assert digest_of(path, asking) == before
+    assert digest_of(path, asking, both) != digest_of(path, plain, both)
+    # A condition that asks for more is code like any other.
+    assert digest_of(path, asking.replace('("attention",)', '("attention", "x")')) != before
+    assert digest_of(path, asking.replace("in (", "not in (")) != before
+
+
+def test_a_declaration_of_losses_leaves_the_digests_of_networks_with_the_default_one(tmp_path):
+    losses = ("softmax_cross_entropy", "mean_squares")
+    declared = f"LOSSES = {losses}\n"
+
+    def made(text, used):
+        path = tmp_path / "adapter.py"
+        path.write_text(text)
+        return digests.code_digest([path], KINDS + losses, ("dense", used))
+
+    plain = ADAPTER.format(name="", entry="", more="")
+    assert made(declared + plain, losses[0]) == made(plain, losses[0])
+    assert made(declared + plain, losses[1]) != made(plain, losses[1])
+
+
 def test_what_a_program_imports_and_names_belongs_to_its_code():
     found = {
         str(path.relative_to(digests.SCRIPTS))
@@ -97,6 +126,13 @@ def test_a_proof_and_a_training_are_no_part_of_what_times_a_step():
     found = {path.stem for path in digests.closure(*map(digests.module_path, names))}
     assert found >= {"timing", "building", "contract", "torch_settings"}
     assert not found & {"proof", "training", "mxnet"}
+
+
+def test_what_a_worker_runs_is_no_part_of_a_reference():
+    """A reference takes minutes: it shares with workers what the numbers are, and nothing of how they are had."""
+    files = digests.closure(digests.module_path("steptime.prove.reference"))
+    shared = {path.stem for path in files if path.is_relative_to(digests.SCRIPTS / "worker")}
+    assert shared == {"__init__", "data", "narrow", "sketch", "specification"}
 
 
 @pytest.fixture
@@ -141,22 +177,25 @@ def changed_by(code_of, path, before, after):
 RECORDS = "steptime/networks"
 RELU = '    "relu": lambda'
 NEW = """from steptime.networks.layers import LayerKind
-from steptime.networks.squashing import tanh
+from steptime.networks.squashing import softsign
 
-LAYER = LayerKind(tanh)
+LAYER = LayerKind(softsign)
 """
 
 
 def test_a_new_record_times_and_proves_nothing_again(code_of):
     """Its file, what it alone imports, and its line in an adapter."""
-    assert changed_by(code_of, f"{RECORDS}/squashing.py", "", "def tanh(): pass") == (set(), set())
-    assert changed_by(code_of, f"{RECORDS}/layers/tanh.py", "", NEW) == (set(), set())
-    line = '    "tanh": lambda node, in_place: nn.Tanh(),\n'
+    assert changed_by(code_of, f"{RECORDS}/squashing.py", "", "def softsign(): pass") == (
+        set(),
+        set(),
+    )
+    assert changed_by(code_of, f"{RECORDS}/layers/softsign.py", "", NEW) == (set(), set())
+    line = '    "softsign": lambda node, in_place: nn.Softsign(),\n'
     adapter = "worker/adapters/torch.py"
     assert changed_by(code_of, adapter, RELU, line + RELU) == (set(), set())
     new = "from steptime.networks.optimisers import Optimiser\n"
-    assert changed_by(code_of, f"{RECORDS}/optimisers/adam.py", "", new) == (set(), set())
-    assert changed_by(code_of, adapter, '"rmsprop")', '"rmsprop", "adam")') == (set(), set())
+    assert changed_by(code_of, f"{RECORDS}/optimisers/lion.py", "", new) == (set(), set())
+    assert changed_by(code_of, adapter, '"adamw")', '"adamw", "lion")') == (set(), set())
 
 
 @pytest.mark.parametrize(

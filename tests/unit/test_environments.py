@@ -210,6 +210,7 @@ def test_what_failed_says_where_and_whether_the_network_was_to_blame(checkout, m
     """An index that nobody serves; the manifest is what planning looks at."""
     (checkout / "pip.conf").write_text("[global]\nindex-url = http://127.0.0.1:9/simple\n")
     monkeypatch.setenv("UV_HTTP_TIMEOUT", "1")
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
     manifest, _ = make(checkout)
     assert manifest["status"] == "install_failed"
     assert (manifest["passing"], manifest["machine"]) == (True, machine.own_id())

@@ -368,11 +368,13 @@ def test_a_paper_without_printed_numbers_and_claims_is_no_mistake(tmp_path):
 
 
 def test_orders_agree_as_far_as_the_frameworks_are_the_same(tmp_path):
-    orders = {"caffe": 1.0, "cntk": 2.0, "tensorflow": 8.0, "torch": 1.5}
+    # The processes of one framework differ by a tenth, its samples by a thousandth: torch and cntk are not told apart.
+    orders = {"caffe": 1.0, "torch": 1.95, "cntk": 2.0, "tensorflow": 8.0}
     cells = [
-        cell("torch", "fcn5", 1, seconds * (1 + sample / 1000), sample=sample)
-        | {"framework": name, "environment": name}
+        cell("torch", "fcn5", 1, seconds * (1 + process) * (1 + sample / 1000), sample=sample)
+        | {"framework": name, "environment": name, "repeat": repeat}
         for name, seconds in orders.items()
+        for repeat, process in enumerate((0, 0.1, -0.1) if name == "cntk" else (0, 0.01, -0.01))
         for sample in range(6)
     ]
     cells += [cell("torch", "alexnet", 1, 1.0), cell("tensorflow", "alexnet", 1, 2.0)]
@@ -381,10 +383,13 @@ def test_orders_agree_as_far_as_the_frameworks_are_the_same(tmp_path):
     )
     found = data[data["paper"] == "shi2016"].set_index("network")
     # Theirs, shortest over machines and threads: Caffe, Torch, CNTK, TensorFlow.
-    assert found.loc["fcn5", ["tau", "low", "high"]].tolist() == [1, 1, 1]
-    assert (found.loc["fcn5", "same_pairs"], found.loc["fcn5", "pairs"]) == (6, 6)
+    assert found.loc["fcn5", "our_order"] == found.loc["fcn5", "their_order"]
+    assert found.loc["fcn5", ["tau", "high"]].tolist() == [1, 1] and found.loc["fcn5", "low"] < 0.7
+    pairs = ["same_pairs", "decided_pairs", "pairs"]
+    assert found.loc["fcn5", pairs].tolist() == [5, 5, 6]
+    # Of one process each, nothing is known of how much processes differ.
+    assert found.loc["alexnet", pairs].tolist() == [0, 0, 1]
     assert found.loc["alexnet", "no_tau"] == "too few: 2 frameworks in common"
-    assert (found.loc["alexnet", "same_pairs"], found.loc["alexnet", "pairs"]) == (0, 1)
     assert found.loc["every network", "points"] == 6
     assert all(entry.footnotes for row in layout.to_numpy() for entry in row if entry.text == "–")
 

@@ -4,17 +4,18 @@ import json
 
 import numpy as np
 import pytest
-from defects.full_size import PLANTED
-from defects.planted import CATALOGUE
-from defects.stand_in import Trainer, adapter, job
+from defects.full_size import PLANTED, in_bits
+from defects.planted import CATALOGUE, Dampened, Decaying, Uncorrected, replacing, seeing
+from defects.stand_in import RIGHT, Trainer, adapter, computing, job
 
 from steptime import networks
-from steptime.prove import reference
+from steptime.prove import golden, reference, steady
 from worker import building, data, limits, sketch, timing
 from worker.contract import NotEquivalent
 from worker.tasks import step
 
 BATCH = 32
+STEP_SECONDS = 0.005
 SAMPLING = {"budget_seconds": 0.1, "precision": 0.5, "least_samples": 3}
 
 
@@ -35,11 +36,24 @@ def references(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
+    """By the clock a step takes as long on a busy machine, so that as many are taken."""
+    now, step = [0.0], Trainer.step
+
+    def counted(trainer):
+        now[0] += STEP_SECONDS
+        return step(trainer)
+
+    def clock():
+        now[0] += 1e-6
+        return now[0]
+
+    monkeypatch.setattr(Trainer, "step", counted)
+    monkeypatch.setattr(building, "clock", clock)
     monkeypatch.setattr(timing, "WARMUP_SECONDS", 0.0)
     monkeypatch.setattr(timing, "LEAST_SECONDS", 0.0)
 
 
-def measure(network, trainer, path):
+def measure(network, trainer, path, gradients=True):
     """What the worker says of a cell, by event."""
     spec, said = networks.specify(network, CATALOGUE, narrow=True), {}
     asked = job(spec) | {
@@ -48,7 +62,7 @@ def measure(network, trainer, path):
         "parameters": networks.count_parameters(spec),
         "sampling": SAMPLING,
         "reference": str(path),
-        "gradients": True,
+        "gradients": gradients,
     }
     planted = adapter(trainer)
     planted.versions = dict
@@ -59,7 +73,10 @@ def measure(network, trainer, path):
     return said
 
 
-@pytest.mark.parametrize("network", ["fcn5", "alexnet", "resnet50", "lstm32"])
+@pytest.mark.parametrize(
+    "network",
+    ["fcn5", "alexnet", "resnet50", "lstm32", "gpt-small", "fcn5-momentum", "gpt-small-adamw"],
+)
 def test_the_right_network_is_proven_with_room(network, references):
     said = measure(network, Trainer, references(network))["proven"]
     assert said["lacking"] == "" and 0 <= said["loss"] < limits.LOSS / 3
@@ -71,6 +88,58 @@ def test_what_begins_above_the_narrow_size_is_refused(defect, references):
     network, trainer, words = PLANTED[defect]
     with pytest.raises(NotEquivalent, match=words):
         measure(network, trainer, references(network))
+
+
+@pytest.mark.parametrize(
+    ("network", "trainer", "words"),
+    [
+        ("gpt-small", replacing(attention=seeing(None)), "the first change of"),
+        ("fcn5-momentum", Dampened, "the loss of step 3"),
+        ("gpt-small-adamw", Decaying, "the loss of step 2"),
+        ("gpt-small-adam", Uncorrected, "the loss of step 3"),
+    ],
+)
+def test_another_mask_or_optimiser_is_refused_at_full_size(network, trainer, words, references):
+    """Of what carries something from step to step, the losses of the first three say whether it is right."""
+    with pytest.raises(NotEquivalent, match=words):
+        measure(network, trainer, references(network))
+
+
+@pytest.mark.parametrize("defect", ["every twentieth update skipped", "no update after a while"])
+def test_an_update_that_is_left_out_is_refused_in_each_repeat(defect, references):
+    network, trainer, words = PLANTED[defect]
+    with pytest.raises(NotEquivalent, match=words):
+        measure(network, trainer, references(network), gradients=False)
+
+
+@pytest.mark.parametrize("network", ["alexnet", "resnet50"])
+def test_at_steady_start_values_no_unit_in_front_of_a_relu_is_off(network):
+    spec = networks.specify(network, CATALOGUE, narrow=True)
+    start, inputs = data.initial_weights(spec), data.synthetic_batch(spec, BATCH)[0]
+    moved, least = steady.shifts(spec, start, inputs), []
+
+    def relu(node, own, x):
+        least.append(x.min())
+        return RIGHT["relu"](node, own, x)
+
+    with computing(dict(RIGHT, relu=relu)):
+        golden.forward(spec, {name: start[name] + moved.get(name, 0) for name in start}, inputs)
+    assert min(least) > 0 and all(values.dtype == np.float32 for values in moved.values())
+    turning = {name.split("/")[0] for name in start} & steady.turning(spec, moved)
+    last = {"alexnet": "conv5", "resnet50": "batch_norm1"}[network]
+    assert max(turning, key=[node["name"] for node in spec["nodes"]].index) == last
+
+
+def test_where_noise_hides_a_layer_of_lower_precision_it_is_shown_where_no_sign_turns(
+    tmp_path, monkeypatch
+):
+    spec, path = networks.specify("resnet50", CATALOGUE, narrow=True), tmp_path / "noisy.npz"
+    # So noisy is ResNet-50 at full size.
+    monkeypatch.setattr(reference, "NOISE_SHARE", 2e4)
+    np.savez(path, **reference.compute(spec, BATCH))
+    assert measure("resnet50", Trainer, path)["proven"]["change"] < reference.CHANGE / 3
+    with pytest.raises(NotEquivalent, match="the gradient of"):
+        measure("resnet50", in_bits(11, "conv26", kind="conv"), path)
 
 
 def test_without_a_reference_a_cell_is_timed_and_nothing_is_proven(tmp_path):

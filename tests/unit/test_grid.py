@@ -142,6 +142,17 @@ def test_all_environments_are_those_of_the_devices_that_are_there():
     assert "torch-2.13-cuda" in names[1] and set(names[0]) < set(names[1])
 
 
+def test_older_releases_are_in_no_grid_that_does_not_ask_for_them():
+    grids = [path.stem for path in (ROOT / "config/grids").glob("*.yaml")]
+    loaded = {name: configuration.load(ROOT, {"grid": name}, lambda needs: True) for name in grids}
+    known = loaded["history"].frameworks.values()
+    older = {name for framework in known for name in framework["history"]}
+    asked = set(loaded.pop("history").grid["environments"])
+    assert older < asked and {"torch-2.13", "jax-0.12"} < asked
+    assert not asked & {"theano-0.9", "torch-2.13-cuda"}
+    assert not [name for name, each in loaded.items() if older & set(each.grid["environments"])]
+
+
 @pytest.fixture(scope="module")
 def differing(quick):
     """A framework whose older environment has another adapter and one of its modes."""
@@ -300,3 +311,15 @@ def test_a_misspelt_key_is_told(tmp_path):
         configuration.ConfigurationError, match="there is no key 'repeat': did you mean 'repeats'?"
     ):
         configuration.load(ROOT, {"grid": str(path)})
+
+
+def test_the_first_cells_are_a_column_of_the_table_from_cheap_to_dear(quick):
+    cells = list(grid.expand(quick, 2).cells.values())
+    first = cells[: 3 * 6]
+    assert {(cell.threads, cell.repeat) for cell in first} == {(1, 1)}
+    order = list(dict.fromkeys(cell.network for cell in first))
+    assert order == ["fcn5", "fcn8", "lstm32", "alexnet", "lstm64", "resnet50"]
+    # Then the other column, and behind the table the mini-batches of figures alone.
+    trial = [cell for cell in cells if (cell.task, cell.repeat) == ("step", 1)]
+    assert {cell.threads for cell in trial[18:36]} == {2}
+    assert {cell.batch for cell in trial[36:]} == {32, 128}

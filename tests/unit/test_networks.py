@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -25,6 +26,7 @@ lstm32 0945ba0e800fd277 ce31c075a1de9823 3 4849926144 127324288 3.42202831620415
 lstm64 316e9eaa515effe5 cb219c1548c67916 3 9699852288 167753600 3.400888288277715
 mnist 85c2d35ae8277f73 3c5bb79e0f5683e5 4 500957184 38352848 2.2420046605286075
 cifar10 96c948aa81e7597c af0649f4494e5057 6 858740736 43754704 2.3032804433039087
+convnext-tiny c0611e4d00914d23 a91ca8b1607a5313 59 186930003456 2634531904 1.034149657882704
 fcn5-table2 c75777f638564de6 55cc22765ee1b889 4 1956640000 1230712384 3.4408183270773334
 fcn8-table2 e7a5820efb8d7f69 034862abcb72105a 7 2082640000 1303204384 3.0513026531599765
 alexnet-caffe 513950a0a8bb90fa 2e695c6beb7dfdd9 8 46204943232 1600217024 2.3037105847681185
@@ -32,6 +34,34 @@ lstm32-table2 3f7e6331f72a0842 86206f0ecb664111 3 13672644608 340404608 3.404370
 lstm64-table2 516833ea37db120c c7b824fa4aa51baa 3 27345289216 396458368 3.40036414084317
 mnist-cntk ef3ca882f40a3a45 6221c29e1317bb7f 5 100628864 6902672 2.2243454492732986
 cifar10-cntk 8326fe1769b873f0 de0cf02bee826563 7 2473185792 52468048 2.2725901287727064
+rnn32 eea214f9f163102d bcd360e0b04bb22d 3 3792961536 108413056 3.438048254686612
+gru32 f1a5b11ded6718dd 0d3e5237fcd7620e 3 4497604608 121020544 3.419146107843557
+gpt-small 0daee9300bc7b1e3 086c676210f86633 25 120787107840 1137398272 3.367823982434719
+gpt2 e1941ba0f2437f96 fe47876b27cebbaf 49 5719136403456 22641868800 3.3338944511320925
+bert-base 769bb3e0e71c3d53 a03c55c7b8455f20 50 598481436672 4814650504 3.32451194165255
+vit-tiny d2eb36dd4b8a10e3 3ebedfd00ddd0cce 50 52250075136 812177728 1.6677497529542895
+mlp-mixer 3c97e05035c2bf9a c418f2f797c88f3b 34 157553270784 1508841024 2.131494947349914
+fcn5-tanh 83b9f523db6d4fb6 16570a6905582008 4 4187488256 2618138624 3.0152055046082618
+fcn5-momentum de3e77ed7b0f4161 fa173841918dfe83 4 4187488256 2618138624 3.412271543206119
+gpt-small-rms 94e2fc1243c58520 b1d1115b3c867c63 25 120787107840 1137398272 3.3362098213117455
+gpt-small-adamw fca1a8a358ea0a14 fc732a1808a5c11b 25 120787107840 1137398272 3.373315489541157
+gpt-small-adam 246e68367a523a0b ff46fd1ac376f143 25 120787107840 1137398272 3.3733127708345623
+lenet e07128320c254a1b 35ef72c716b6f7a8 5 15847440 2494032 2.4630901142618686
+vgg16 1207db0bbbd8757a 259d0eb19ee9135c 16 648537243648 5269765440 2.2806617813000716
+googlenet 90a6907e7d8d606b 5c46cd98bc0e5198 58 64820023296 1207807488 2.422119307236427
+squeezenet 49c916656c7a57b4 c14f6e28c440ed05 26 32537817984 1008260904 2.267484858847223
+mobilenet e325ceea6938db9c fdcc298acd2c1bf5 28 23735362560 814732736 2.466754687213447
+densenet121 3cd49b47622475d4 ce5c508517679d53 121 117382594560 3078151488 3.2036682471902553
+shufflenet 838d98e4202fc7a0 6a06daae692b15c1 50 5659549056 656659744 2.2420505103188977
+xception 7684321b88f46e99 f7ed3a39cb5e5d0d 71 350742403536 5822971752 2.110831106327256
+ffn-shallow da880d7d5fdfdd8c 62b9a25e0882d5c3 2 17897600 12909264 2.1404305532979375
+ffn-deep 937515843c535a60 7e79c8398a9cccda 4 64316000 38855264 2.2295511827878784
+alexnet-2012 8cb377b3883c45b1 8bb5c3262ab72896 8 28949273472 1619728832 2.293990883250533
+vgg16-adaptive 8b037dca0726b4ea c78c92d96dc1c7e8 16 648537243648 5272575296 2.4049518732822874
+resnet50-group-norm 00d567eb516ab88c 24c327898a9d3921 50 170093543424 2343686208 2.0139039874101954
+autoencoder d99ca46d3efb1a43 cf9867c1b6644382 8 108010000 65603400 0.7149895254663412
+deconv 0c7b77bbf835a0f1 730ab13195073757 4 487825408 21781176 0.23183084015656083
+autoencoder-conv 7dddb2e6cad704db bcab29e112a06ccb 7 29990016 4932024 0.6956690231200193
 """
 
 
@@ -67,6 +97,69 @@ def test_parameters(name):
     """`parameters` was counted by hand, from the layers that the papers' authors used."""
     spec = networks.specify(name, CATALOGUE)
     assert networks.count_parameters(spec) == networks.resolve(name, CATALOGUE)["parameters"]
+
+
+# What others print: nanoGPT's README ("number of parameters: 10.65M", without the positions), OpenAI's
+# GPT-2 small as Hugging Face's `gpt2`, `BertForMaskedLM` of bert-base-uncased, timm's
+# `vit_tiny_patch16_224` (DeiT-Ti of Touvron et al. 2021, table 1: 5 M) and `mixer_s16_224`.
+# Of the networks for images: torchvision's `vgg16`, `squeezenet1_0`, `densenet121` and
+# `convnext_tiny`; Caffe's
+# `bvlc_googlenet` without its two classifiers at the sides; what Keras calls the trainable parameters
+# of `MobileNet` and `Xception`; `shufflenet_g3_w1` of pytorchcv; Caffe's `bvlc_alexnet`.
+PUBLISHED = {
+    "vgg16": 138_357_544,
+    "googlenet": 6_998_552,
+    "squeezenet": 1_248_424,
+    "mobilenet": 4_231_976,
+    "densenet121": 7_978_856,
+    "shufflenet": 1_865_728,
+    "xception": 22_855_952,
+    "alexnet-2012": 60_965_224,
+    # Hinton and Salakhutdinov 2006, and the Keras blog's "Building autoencoders in Keras".
+    "autoencoder": sum((n + 1) * m for n, m in ((784, 1000), (1000, 500), (500, 250), (250, 30)))
+    + sum((m + 1) * n for n, m in ((784, 1000), (1000, 500), (500, 250), (250, 30))),
+    "autoencoder-conv": 4_385,
+    # LeCun et al. 1998 connect the second convolution to some maps only; all of them give 61,706.
+    "lenet": 156 + 2_416 + 48_120 + 10_164 + 850,
+    "gpt-small": 10_646_784 + 256 * 384,
+    "gpt2": 124_439_808,
+    "bert-base": 109_514_298,
+    "vit-tiny": 5_717_416,
+    "mlp-mixer": 18_528_264,
+    "convnext-tiny": 28_589_128,
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_parameters_are_those_that_others_print(name):
+    assert networks.count_parameters(networks.specify(name, CATALOGUE)) == PUBLISHED[name]
+
+
+def test_vit_costs_what_its_authors_say():
+    """1.3e9 multiply-adds forward (timm's table of models), of which attention's own are 0.18e9."""
+    spec = networks.specify("vit-tiny", CATALOGUE)
+    first = 2 * 192 * 3 * 16**2 * 14**2
+    flops = networks.flops_per_step(spec, 1) + first
+    assert flops / 6 == pytest.approx(1.26e9, rel=0.01)
+
+
+def test_a_shared_weight_is_one_parameter_with_both_gradients():
+    """The table's gradient is the sum of what reaches it as what is looked up and as scores."""
+    spec = networks.specify("gpt-small", CATALOGUE, narrow=True)
+    weights, (tokens, labels) = data.initial_weights(spec), data.synthetic_batch(spec, 2)
+    gradient = golden.train_step(spec, weights, tokens, labels).gradients["table1/weight"]
+    looked_up = set(tokens.ravel().tolist())
+    unseen = next(word for word in range(30) if word not in looked_up)
+    assert np.abs(gradient[unseen]).max() > 0
+    assert len([name for name in weights if name.startswith("table")]) == 1
+
+
+def test_an_autoencoder_is_to_give_its_input_back_and_a_deconvolution_an_image():
+    spec = networks.specify("autoencoder", CATALOGUE, narrow=True)
+    inputs, targets = data.synthetic_batch(spec, 3)
+    assert np.array_equal(targets, np.float32(0.5) * inputs + np.float32(0.5))
+    codes, images = data.synthetic_batch(networks.specify("deconv", CATALOGUE), 3)
+    assert codes.shape == (3, 100, 1, 1) and images.shape == (3, 784)
 
 
 def test_every_loss_and_optimiser_is_in_a_network():
@@ -121,8 +214,12 @@ def test_the_batch_fits_the_network(name):
     spec = networks.specify(name, CATALOGUE, narrow=True)
     inputs, labels = data.synthetic_batch(spec, 3)
     assert list(inputs.shape) == [3] + spec["input"]["shape"]
-    assert labels.max() < networks.count_classes(spec)
-    assert labels.size == 3 * networks.count_labels(spec)
+    if spec["loss"] == "softmax_cross_entropy":
+        assert labels.max() < networks.count_classes(spec)
+        assert labels.size == 3 * networks.count_labels(spec)
+    else:
+        assert list(labels.shape) == [3] + spec["nodes"][-1]["shape"]
+        assert 0 <= labels.min() < 0.1 and 0.9 < labels.max() <= 1 and labels.dtype == "float32"
 
 
 def specified(*layers, **entry):
@@ -175,6 +272,8 @@ def test_a_name_stands_for_the_last_layer_that_had_it():
 
 
 ADD = {"add": {"inputs": ["left", "input"]}}
+SMALL = {"avg_pool": {"kernel": 2, "stride": 2, "name": "small"}}
+GROUPS = {"grouped_conv": {"channels": 4, "kernel": 1, "groups": 3}}
 SGD = {"name": "sgd", "learning_rate": 0.1}
 
 
@@ -182,7 +281,11 @@ SGD = {"name": "sgd", "learning_rate": 0.1}
     "layers, entry, told",
     [
         (["sigmoyd"], {}, "there is no layer 'sigmoyd'; write 'sigmoid'"),
-        (["maxout"], {}, "there is no layer 'maxout'; write one of add, .*, residual, sigmoid"),
+        (
+            ["maxout"],
+            {},
+            "there is no layer 'maxout'; write one of ad.*, add, .*, residual, .*sigmoid",
+        ),
         ([{"dense": {"units": "hiden"}}], {}, "size 'hiden' is not defined; write one of hidden"),
         ([{"dense": {"unit": 3}}], {}, "layer 'dense1' has no 'unit'; write 'units'"),
         ([{"conv": {"channels": 3}}], {}, "layer 'conv1' lacks 'kernel'; write kernel:"),
@@ -190,6 +293,13 @@ SGD = {"name": "sgd", "learning_rate": 0.1}
         ([{"relu": {"name": "lef"}}, ADD], {}, "the input 'left', but no .*; write 'lef'"),
         (["relu", {"relu": {"inputs": ["input"]}}], {}, "takes the output of layer 'relu1'; give"),
         (["add"], {}, "layer 'add1' takes 2 inputs and has 1; write add: {inputs"),
+        (["concat"], {}, "layer 'concat1' takes two inputs or more and has 1; write concat: {inp"),
+        (
+            [SMALL, {"concat": {"inputs": ["input", "small"]}}],
+            {},
+            "'avg_pool1' has shape .*same height",
+        ),
+        ([GROUPS], {}, "4 channels, those before it, .* 3 groups: write a number of groups that"),
         ([{"relu": {"inputs": ["input", "input"]}}], {}, "'relu1' takes 1 input and has 2"),
         (
             [{"residual": {"layers": [{"conv": {"channels": 3, "kernel": 1}}]}}],

@@ -1,10 +1,12 @@
 """The files of pins: exact, closed, the same for pip and conda, and of one digest whatever stands beside the pins."""
 
 import re
+from datetime import date
 from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 
 from steptime.environments import pins
@@ -27,6 +29,17 @@ def test_the_pip_of_a_file_is_one_for_its_python(path):
     python, pip = (tuple(map(int, version.split("."))) for version in (wanted.python, wanted.pip))
     last = {(3, 6): (21, 3, 1), (3, 7): (24, 0), (3, 8): (25, 0, 1)}.get(python[:2], (26,))
     assert pip <= last and python >= (3, 6)
+
+
+def test_every_release_of_a_history_has_its_day():
+    released = yaml.safe_load((ROOT / "resources/steptime/releases.yaml").read_text())
+    frameworks = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
+    for framework in frameworks.values():
+        if "history" in framework:
+            names = [*framework["history"], *framework["environments"]]
+            assert not [name for name in names if "cuda" not in name and name not in released]
+    assert {path.stem for path in SPECS} > set(released)
+    assert all(date.fromisoformat(day) for day in released.values())
 
 
 def test_the_workflow_s_pins_are_closed():

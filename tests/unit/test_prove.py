@@ -12,6 +12,7 @@ import pytest
 from steptime import networks
 from steptime.networks.layers import LAYERS
 from steptime.prove import compare, golden
+from worker import narrow
 from worker.tasks import proof as prove
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -44,6 +45,7 @@ def proof_of(network, tried, path):
     [
         *LAYERS,
         *(name for name in CATALOGUE if not {"variant_of", "dataset"} & set(CATALOGUE[name])),
+        *("fcn5-momentum", "gpt-small-adam", "gpt-small-adamw", "gpt-small-rms"),
     ],
 )
 def test_honest_network_passes(network, tmp_path):
@@ -78,6 +80,38 @@ def test_each_step_is_held_against_one_from_the_framework_s_own_weights(tmp_path
     # A float64 run of all ten steps, 1.18419 at last, is left by half a hundredth.
     assert abs(proof.details["losses"][-1] / 1.184193 - 1) > 3e-3
     assert proof.passed, proof.reason
+
+
+def test_a_sign_that_rounding_turned_is_right_and_no_room_for_a_defect(monkeypatch):
+    class Shared(Trainer):
+        """Two ranks' halves of a mini-batch, by a framework that rounds as one may."""
+
+        rounded = staticmethod(golden.right_in_float32(1007))
+
+        def step(self):
+            halves = {"shares": 2, "rounded": self.rounded}
+            taken = golden.train_step(self.spec, self.values, self.inputs, self.labels, **halves)
+            self.update(taken)
+            return float(np.float32(taken.loss))
+
+    monkeypatch.setattr(compare, "ROUNDINGS", 4)
+    spec = networks.specify("resnet50", CATALOGUE, narrow=True)
+    wanted = golden.expect(spec, 2 * narrow.BATCH, 2)
+    found = prove.collect(adapter(Shared), stand_in.job(spec) | {"batch": 2 * narrow.BATCH})
+    proof = compare.judge(spec, wanted, found)
+    assert proof.passed, proof.reason
+    assert proof.details["after8_exactly"] > compare.TOLERANCES["later_update"]
+
+    at = int(np.searchsorted(np.cumsum(narrow.CALLS), 8))
+    losses = found["losses"] * np.where(np.arange(len(narrow.CALLS)) == at, 1 + 2e-4, 1)
+    proof = compare.judge(spec, wanted, found | {"losses": losses})
+    assert "the loss of step 8 is " in proof.reason
+
+    name = "dense1/weight"
+    step = found[f"after8/{name}"] - found[f"after7/{name}"]
+    further = {f"after8/{name}": found[f"after8/{name}"] + np.float32(0.02) * step}
+    proof = compare.judge(spec, wanted, found | further)
+    assert " is wrong after step 8: off by " in proof.reason
 
 
 def test_gradient_is_recovered_from_the_timed_step():

@@ -29,7 +29,8 @@ def stand_in(tmp_path, monkeypatch):
     python.chmod(0o755)
     worker = tmp_path / "scripts/worker"
     shutil.copytree(supervise.WORKER, worker, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copyfile(ROOT / "tests/defects/together.py", worker / "adapters/together.py")
+    for name in ("together.py", "apart.py"):
+        shutil.copyfile(ROOT / "tests/defects" / name, worker / "adapters" / name)
     monkeypatch.setattr(supervise, "WORKER", worker)
     monkeypatch.setenv("STEPTIME_ENVIRONMENTS", str(tmp_path / "environments"))
     return {
@@ -76,6 +77,54 @@ def test_a_wrong_way_of_sharing_is_refused(stand_in, tmp_path, mode, kind, words
     assert re.search(words, reason), reason
 
 
+@pytest.mark.parametrize("devices", [1, 2, 3])
+def test_ranks_that_do_not_wait_are_proven_each_in_its_turn_and_all_at_once(
+    stand_in, tmp_path, devices
+):
+    apart = {"mode": "right", "devices": devices, "adapter": "apart", "exchange": "async"}
+    verdict, details = network.prove(stand_in | apart, networks.tiny("dense"), "", tmp_path / "log")
+    assert verdict["status"] == "ok", verdict
+    # One rank is proven as one device is, and has no others.
+    assert devices == 1 or details["arrived"] == pytest.approx([8] * devices, abs=0.1)
+    assert devices == 1 or 0 <= details["staleness"] <= 8 * (devices - 1)
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("twice", "every update is 2 times the specification's"),
+        ("averaged", "in the turn of rank 0 every update is 0.5 times what it must be"),
+        ("silent", "in the turn of rank 1 no weight changes: its gradients do not arrive"),
+        ("stale", "is not that of the weights as they were then|is wrong after"),
+        ("stale_call", "is wrong after one step and then a call of 3 steps"),
+        ("dropping", "of 8 updates that rank 0 makes when all step at once, 5 arrive"),
+        ("shared_batch", "in the turn of rank 1 the update of .* is off by"),
+    ],
+)
+def test_a_wrong_way_of_not_waiting_is_refused(stand_in, tmp_path, mode, words):
+    changes = {"mode": mode, "adapter": "apart", "exchange": "async"}
+    status, reason = proven(stand_in, networks.tiny("dense"), tmp_path, **changes)
+    assert status == "not_equivalent"
+    assert re.search(words, reason), reason
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one CPU")
+@pytest.mark.parametrize(("devices", "each"), [(1, 2), (2, 1)])
+def test_proofs_that_run_side_by_side_do_not_all_wait_for_one_cpu(
+    stand_in, tmp_path, monkeypatch, devices, each
+):
+    given = []
+
+    def noted(prefix, asked, cpus, *rest):
+        given.append(cpus)
+        return supervise.Outcome("crashed", "as planted")
+
+    monkeypatch.setattr(network, "run_worker", noted)
+    found = proven(stand_in, networks.tiny("dense"), tmp_path, mode="right", devices=devices)
+    assert found == ("crashed", "as planted")
+    assert len(given[0]) >= 2 and len(given[0]) // devices >= each
+
+
 def timed(job, tmp_path, mode, seconds=20.0):
     """The outcome of a cell of two ranks."""
     asked = network.worker_job(job | {"mode": mode}, networks.tiny("dense"))
@@ -101,6 +150,15 @@ def test_each_rank_has_cpus_of_its_own_and_tells_what_it_used(stand_in, tmp_path
     # Two ranks give their gradients, in float64 and one way each, in every step.
     parameters = outcome.events["ready"]["parameters"]
     assert sent >= 2 * 8 * parameters * sum(steps for steps, _ in outcome.samples)
+
+
+def test_ranks_that_do_not_wait_tell_how_stale_their_gradients_are(stand_in, tmp_path):
+    apart = stand_in | {"adapter": "apart", "exchange": "async"}
+    outcome = timed(apart, tmp_path, "right")
+    assert outcome.status == "ok", outcome
+    found = outcomes.exchanged(outcome)
+    # Nothing goes over a network. Two ranks of the same speed are mostly one update apart.
+    assert found["bytes_exchanged"] < 1000 and 0 < found["staleness"] < 100
 
 
 def test_the_first_rank_s_clock_waits_for_a_slow_one(stand_in, tmp_path):

@@ -1,12 +1,15 @@
 """The artefacts that belong to no paper: proofs, efficiency with its roofline, ratios."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from examples import CATALOGUE, FRAMEWORKS, PEAK, measured, words
 
 from steptime import networks
-from steptime.artefacts import efficiency, proofs, ratios
+from steptime.artefacts import efficiency, proofs, ratios, throughput
 from steptime.render import tables
+from steptime.render.words import significant
 
 
 def spec_of(layers, shape, **sizes):
@@ -74,6 +77,34 @@ def test_a_share_that_cannot_be_told_says_why(tmp_path, cell, known, says):
     assert shares.text == "–" and shares.footnotes[0].startswith(says)
     _, drawing = efficiency.draw(data, known, FRAMEWORKS, read)
     assert any(says in text.get_text().replace("\n", " ") for text in drawing.texts)
+
+
+def test_words_and_images_are_counted_a_second(tmp_path):
+    """GPT's words are 256 a sample; the optimiser stands beside them, and a cell without a time says why."""
+    cells = [
+        {"network": "gpt-small", "variant": "gpt-small-adamw", "batch": 4, "seconds": 0.5},
+        {"network": "vit-tiny", "batch": 8, "seconds": 2.0},
+        {"network": "lstm32", "batch": 2, "seconds": None, "status": "timeout", "reason": "60 s"},
+    ]
+    inputs = SimpleNamespace(
+        measured=measured(tmp_path, *cells),
+        peaks={"local-cpu": PEAK},
+        frameworks=FRAMEWORKS,
+        networks=CATALOGUE,
+        page=words(),
+        entry={"title": "Today"},
+    )
+    inputs.table = throughput.table(inputs)
+    data = inputs.table[0].set_index("network")
+    assert data.loc["gpt-small-adamw", "items_per_second"] == pytest.approx(4 * 256 / 0.5)
+    assert data.loc["vit-tiny", ["items_per_second", "item"]].tolist() == [4.0, "images"]
+    assert data["optimiser"].tolist() == ["sgd", "sgd", "adamw"]
+    texts = [entry.text for entry in inputs.table[1].loc["ViT-tiny, batch 8"].iloc[0]]
+    flops = networks.flops_per_step(networks.specify("vit-tiny", CATALOGUE), 8)
+    assert texts == ["8 images", "sgd", "2.00", "4.00", f"{significant(50 * flops / 1e11, 2)} %"]
+    drawn, drawing = throughput.figure(inputs)
+    assert len(drawn) == 2 and len(drawing.axes) == 2
+    assert any("timeout" in text.get_text() or "60 s" in text.get_text() for text in drawing.texts)
 
 
 def test_a_variant_has_operations_of_its_own(tmp_path):

@@ -39,6 +39,16 @@ def test_where_each_device_has_a_mini_batch_of_its_own_samples_are_counted(tmp_p
     assert row["whole"] is None
 
 
+def test_devices_that_do_not_wait_have_the_updates_that_they_missed(tmp_path):
+    rows = cells((1, 1, 64, 0.4), (2, 1, 64, 0.25))
+    apart = [row | {"exchange": "async", "staleness": 0.75} for row in rows if row["exchange"]]
+    made = measured(tmp_path, *rows, *apart)
+    data, layout = speedup.build(made, FRAMEWORKS, CATALOGUE, words())
+    shown = dict(zip(data["exchange"], layout["Missed updates"], strict=True))
+    assert shown["async"].text == "0.75"
+    assert shown["sync"].footnotes == ("they wait for one another",)
+
+
 def test_a_grid_of_one_device_is_told_what_to_write(tmp_path):
     with pytest.raises(InputError, match="write `devices: .1, 2.` into it"):
         table(tmp_path, (1, 1, 64, 0.4))

@@ -258,6 +258,25 @@ def test_what_lies_in_the_users_folder_hides_no_package_and_gets_no_file(tmp_pat
     assert launched.returncode == 0, launched.stderr
 
 
+def test_a_clock_that_is_set_back_meanwhile_ends_no_process_before_it_began(tmp_path, monkeypatch):
+    class SetBack(supervise.datetime):
+        hours = 0
+
+        @classmethod
+        def now(cls, zone=None):
+            cls.hours += 1
+            return supervise.datetime.fromtimestamp(2e9 - 3600 * cls.hours, zone)
+
+    (tmp_path / "environment/bin").mkdir(parents=True)
+    (tmp_path / "environment/bin/python").symlink_to("/bin/false")
+    monkeypatch.setattr(supervise, "datetime", SetBack)
+    job = {"task": "step", "device": "cpu"}
+    folder = tmp_path / "environment"
+    outcome = supervise.run_worker(folder, job, [0], {}, 20, 2**40, tmp_path / "log")
+    began, ended = outcome.span
+    assert 0 <= (ended - began).total_seconds() < 20
+
+
 def test_a_crash_writes_no_memory_into_the_users_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     resource.setrlimit(resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2)

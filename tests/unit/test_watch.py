@@ -47,13 +47,21 @@ def pinned(folder, name):
     return owner, pins.load(folder.root / f"envs/{name}.yaml").packages, frameworks[owner]
 
 
-def test_a_version_a_wheel_and_a_file_become_an_environment_beside_the_base(folder, tmp_path):
+def test_a_version_a_wheel_and_a_file_become_an_environment_beside_the_base(
+    folder, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("UV_FIND_LINKS", "/own/wheels")
     name = folder.add("torch-2.13", "2.12.1")
     owner, packages, _ = pinned(folder, name)
     assert (name, owner, packages["torch"]) == ("torch-2.12.1", "torch", "2.12.1")
     # Another package may have the base's version by chance, as Pygments has.
     name = folder.add("tensorflow-2.21", "2.20.0")
     assert pinned(folder, name)[1]["tensorflow-cpu"] == "2.20.0"
+    # What else a release needs stands in the project's environment of it.
+    name = folder.add("tensorflow-2.21", "2.4.1")
+    owner, packages, entry = pinned(folder, name)
+    assert packages | {"tensorflow-cpu": "2.4.1"} == packages and packages["numpy"] < "1.20"
+    assert entry["differing"][name]["adapter"] == "tensorflow20"
     # What differs in the base differs in the candidate.
     owner, _, entry = pinned(folder, folder.add("torch-1.4", "1.5.0"))
     assert entry["differing"]["torch-1.5.0"] == entry["differing"]["torch-1.4"]
@@ -63,7 +71,8 @@ def test_a_version_a_wheel_and_a_file_become_an_environment_beside_the_base(fold
     wheel.write_bytes(b"two")
     assert first != folder.add("torch-2.13", str(wheel))
     assert pinned(folder, first)[1]["torch"] == "2.14.0.dev1+mine"
-    assert folder.variables["UV_FIND_LINKS"] == str(tmp_path)
+    links = folder.variables["UV_FIND_LINKS"].split(",")
+    assert links[0] == str(tmp_path) and "/own/wheels" in links
     assert folder.add("torch-2.13", "torch-1.4") == "torch-1.4"
     # The same command goes on where it was.
     again = Folder(folder.root).add("torch-2.13", "torch-2.13")
@@ -104,7 +113,11 @@ class Held:
 
 @pytest.mark.parametrize(
     ("last", "status", "words"),
-    [("2.5.0", 1, "became slower between 2.1.0 and 2.3.0"), ("2.1.0", 2, "nothing to look for")],
+    [
+        ("2.5.0", 1, "became slower between 2.1.0 and 2.3.0"),
+        ("2.1.0", 2, "nothing to look for"),
+        ("2.2.0", 2, "2.0.0 or 2.2.0 has no time, as the table says"),
+    ],
 )
 def test_the_release_that_changed_a_time_is_found(folder, monkeypatch, capsys, last, status, words):
     monkeypatch.setattr(bisect, "Watch", Held)
@@ -119,5 +132,8 @@ def test_the_release_that_changed_a_time_is_found(folder, monkeypatch, capsys, l
 def test_releases_are_ordered_as_versions_and_the_wrong_way_round_is_refused():
     known = ["1.10.0", "1.9.0", "1.2.0"]
     assert bisect.within(known, "1.2.0", "1.10.0") == ["1.2.0", "1.9.0", "1.10.0"]
+    assert bisect.within([*known, "1.1.0"], "1.1", "1.9") == ["1.1.0", "1.2.0", "1.9.0"]
     with pytest.raises(CompareError, match="1.10.0 is not older than 1.2.0"):
         bisect.within(known, "1.10.0", "1.2.0")
+    with pytest.raises(CompareError, match="There is no release 1.3 for this Python: write one of"):
+        bisect.within(known, "1.3", "1.9")

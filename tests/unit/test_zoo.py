@@ -45,11 +45,15 @@ def read(tmp_path):
     return replace(read, cells=merged._with_arithmetic(plain, arithmetic))
 
 
-def test_every_framework_has_its_time_or_its_reason(read):
+def started(read):
+    """What `startup.read_starts` gives: starts of so many seconds as there are parts."""
     starts = read.cells.assign(marks="", warmup_seconds=3.0, warmup_steps=4, steady=True)
-    starts = starts.assign(**dict.fromkeys(startup.PARTS, 1.0))
+    return starts.assign(**dict.fromkeys(startup.PARTS, 1.0))
+
+
+def test_every_framework_has_its_time_or_its_reason(read):
     data, layout = zoo.build(
-        read, {"local-cpu": made.PEAK}, starts, made.FRAMEWORKS, made.CATALOGUE, made.words()
+        read, {"local-cpu": made.PEAK}, started(read), made.FRAMEWORKS, made.CATALOGUE, made.words()
     )
     frameworks = list(dict.fromkeys(layout.index.get_level_values("Framework")))
     assert frameworks == [
@@ -81,24 +85,36 @@ def test_every_framework_has_its_time_or_its_reason(read):
     assert {"unsupported", "8.0×*", "4000"} <= set(words)
 
 
+DAYS = {"tensorflow-0.12": "2016-12-19", "tensorflow-1.2": "2017-06-15"}
+
+
 def test_versions_are_in_order_and_held_against_the_newest(read):
-    data, _ = history.build(read, made.FRAMEWORKS, made.CATALOGUE, made.words())
+    known = made.FRAMEWORKS, made.CATALOGUE, made.words()
+    data, layout = history.build(read, started(read), DAYS, *known)
     assert data["version"].tolist() == ["0.12", "1.2", "1.15"]
     assert data["ratio"].isna().tolist() == [True, False, False] and data["ratio"].tolist()[1:] == [
         4,
         1,
     ]
+    old = layout.xs("1.2", level="Version")
+    assert set(old.index.droplevel(-1)) == {("TensorFlow", "local-cpu", "2017-06-15", "SSE")}
+    assert [entry.text for entry in old.iloc[:, 0]][1:3] == ["4.0", "4.0"]
+    # A day is not known, so they stand in their order.
     _, drawing = history.draw(data, made.CATALOGUE)
+    assert drawing.axes[0].lines[0].get_xdata().tolist() == [1, 2]
     assert "TensorFlow 0.12: not supported: no layer (FCN-5)." in drawing.texts[-1].get_text()
-    hollow = [line for line in drawing.axes[0].lines if line.get_markerfacecolor() == "white"]
+    hollow = [line for line in drawing.axes[0].lines if line.get_markerfacecolor() == (1, 1, 1)]
     assert len(hollow) == 1
+    data, _ = history.build(read, started(read), DAYS | {"tensorflow-1.15": "2019-10-16"}, *known)
+    _, drawing = history.draw(data, made.CATALOGUE)
+    first, last = drawing.axes[0].lines[0].get_xdata()
+    assert 2017.4 < first < 2017.5 and 2019.7 < last < 2019.8
 
 
 def test_one_version_is_no_history(tmp_path):
+    read = made.measured(tmp_path, {"seconds": 1.0})
     with pytest.raises(InputError, match="No framework of this grid has two versions"):
-        history.build(
-            made.measured(tmp_path, {"seconds": 1.0}), made.FRAMEWORKS, made.CATALOGUE, made.words()
-        )
+        history.build(read, started(read), {}, made.FRAMEWORKS, made.CATALOGUE, made.words())
 
 
 def test_what_has_no_time_is_not_marked_for_its_build():

@@ -54,6 +54,7 @@ ask("software", shows_software)
 ask("methods", lambda: sorted(deployment_methods()))
 ask("main", is_main_process)
 ask("counts", counts_jobs)
+ask("cores", cores_of_run)
 ask("tells", only_tells)
 ask("describe", describe_rule, "first", "Says what it makes.")
 ask("described", lambda: rules.first.rule.docstring)
@@ -65,6 +66,7 @@ ask("at start", at_start, lambda: ASKED.update(begun=True))
 onstart:
     ask("jobs", lambda: [list(wildcards) for wildcards in jobs_to_run("first", "second")])
     ask("outputs", lambda: sorted(map(str, outputs_of_jobs())))
+    ask("to make", lambda: sorted(map(str, files_to_make())))
     ask("limited", lambda: workflow.scheduler.job_rate_limiter is not None)
     ask("unlimit", start_jobs_at_once)
     ask("limited afterwards", lambda: workflow.scheduler.job_rate_limiter is not None)
@@ -94,11 +96,13 @@ def here(tmp_path_factory):
         ("methods", []),
         ("main", True),
         ("counts", False),
+        ("cores", 1),
         ("tells", False),
         ("describe", None),
         ("described", "Says what it makes."),
         ("jobs", [[], []]),
         ("outputs", ["first.html", "second.txt", "third.txt"]),
+        ("to make", ["first.html", "second.txt", "third.txt"]),
         ("limited", True),
         ("unlimit", None),
         ("limited afterwards", False),
@@ -127,7 +131,7 @@ def test_what_is_asked_for_once_more_is_made_again_and_nothing_else(tmp_path):
     (tmp_path / "asked.json").unlink()
     os.utime(tmp_path / "first.html", (0, 0))
     answers, _ = run(tmp_path, "second.txt")
-    assert answers["again"] is None
+    assert answers["again"] is None and answers["to make"] == ["third.txt"]
     assert (tmp_path / "made").read_text() == "made\nmade\n"
     assert (tmp_path / "second.txt").stat().st_mtime_ns == second
 
@@ -137,3 +141,35 @@ def test_jobs_that_are_counted_are_seen_and_chatter_is_shown_to_who_asks_for_it(
     answers, printed = run(tmp_path, "--jobs", "2", "--quiet", "host")
     assert answers["counts"] is True
     assert "Select jobs to execute" in printed and "Execute 1 jobs" in printed
+
+
+TURNS = """
+rule all:
+    input: expand("small{number}", number=range(6)), "large"
+
+rule small:
+    output: "small{number}"
+    priority: lambda wildcards: 9 if wildcards.number == "0" else 1
+    resources: host=10
+    shell: "sleep 0.{wildcards.number}5; echo {wildcards.number} >> order; touch {output}"
+
+rule large:
+    input: "small0"
+    output: "large"
+    priority: 5
+    resources: host=100
+    shell: "echo large >> order; touch {output}"
+
+onstart:
+    keep_turns()
+"""
+
+
+def test_a_job_that_needs_the_host_is_not_overtaken_by_small_ones(tmp_path):
+    (tmp_path / "Snakefile").write_text(f'include: "{ROOT}/workflow/rules/engine.smk"\n{TURNS}')
+    command = ["--cores", "2", "--resources", "host=100", "--scheduler", "greedy"]
+    snakemake = Path(sys.executable).with_name("snakemake")
+    done = subprocess.run([snakemake, *command], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    # Two begin at once; what began beside the first ends, and then it is the turn of the large one.
+    assert (tmp_path / "order").read_text().split().index("large") == 2

@@ -36,8 +36,9 @@ def test_an_interrupted_cell_is_the_only_one_to_be_measured_again(new_checkout):
     interrupted = time.monotonic()
     # A terminal's Ctrl-C reaches every process of the foreground group.
     subprocess.run(["kill", "-INT", "--", f"-{running.pid}"], check=True)
-    running.communicate(timeout=30)
+    printed, _ = running.communicate(timeout=30)
     assert time.monotonic() - interrupted < 20
+    assert "Traceback" not in printed, printed
     assert running.returncode not in (0, -signal.SIGKILL)
     assert checkout.times() == measured
     assert not checkout.leftovers()

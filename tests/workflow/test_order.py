@@ -35,12 +35,17 @@ def test_each_comes_first_once(order):
     assert {mode for _, mode in order[::3]} == {"good", "quiet", "nan"}
 
 
-def test_the_table_so_far_follows_each_trial_and_the_whole_one_the_last(ran):
+def test_answers_so_far_follow_a_place_and_each_trial_and_the_whole_table_the_last(ran):
     """Before the next cell begins: nothing may compute beside it."""
     printed = ran[1]
-    marks = ["cell 3 of 9", "after trial 1", "cell 4 of 9", "cell 6 of 9", "after trial 2"]
-    marks += ["cell 7 of 9", "cell 9 of 9", "Whole table: "]
+    marks = [
+        "cell 3 of 9",
+        "So far, by one process of each: standin-1.0 good takes ",
+        "after trial 1:",
+    ]
+    marks += ["cell 4 of 9", "cell 6 of 9", "after trial 2:"]
+    marks += ["cell 7 of 9", "cell 9 of 9", "Whole table: results/tables/"]
     places = [printed.index(mark) for mark in marks]
     assert places == sorted(places), printed
-    assert printed.count("So far, ") == 2 and printed.count("Tiny, batch 16") == 3
+    assert printed.count("So far, after ") == 2 and printed.count("Tiny, batch 16") == 3
     assert "Select jobs" not in printed

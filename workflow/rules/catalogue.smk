@@ -76,6 +76,7 @@ DATA = {
         str(Path(artefact.file).with_name(artefact.entry.get("printed", artefact.key) + ".csv"))
     ],
     "papers": lambda artefact: PAPER_FILES,
+    "releases": lambda artefact: ["resources/steptime/releases.yaml"],
 }
 PAPER_FILES = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("resources/papers/*/*"))
 WORDS = {"frameworks": ["resources/papers/frameworks.yaml"], "networks": ["config/networks.yaml"]}

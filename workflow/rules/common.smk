@@ -20,10 +20,21 @@ from steptime import machine
 from steptime.cells import found
 from steptime.environments import pins
 from steptime.machine import placement
-from steptime.plan import clock, configuration, digests, grid, run, tasks, written
+from steptime.plan import (
+    clock,
+    configuration,
+    digests,
+    folders,
+    grid,
+    looks,
+    run,
+    tasks,
+    written,
+)
 from steptime.plan.artefacts import TRAINED
 from steptime.plan.cell import FOLDER, TOGETHER, shard_path
 from steptime.plan.expected import Expected
+from steptime.plan.grid import COMPARED
 from steptime.say import say
 from steptime.supervisor import holding, progress
 
@@ -56,6 +67,7 @@ def elsewhere(needs):
 
 
 try:
+    folders.check(ROOT, Path("results"))
     CONFIGURATION = configuration.load(ROOT, config, lambda needs: elsewhere(needs) is None)
     PLAN_FILE = written.path_of(CONFIGURATION.grid_name)
     # A job of a cluster has CPUs of its own: it goes by the plan of the run that it belongs to.
@@ -98,10 +110,15 @@ TIMES = [
     name for name, artefact in CONFIGURATION.catalogue.items() if artefact.entry["kind"] == "times"
 ]
 
-# One machine measures cells in the order of the plan, when everything is built and proven: of the jobs that are ready, the
-# one of the highest priority starts first.
+# One machine measures cells in the order of the plan: of the jobs that are ready, the one of the highest priority starts
+# first, and none of a lower one before it (`keep_turns`).
 TURNS = {key: turn for turn, key in enumerate(reversed(PLAN.cells), 1)}
 BEFORE_CELLS = len(TURNS) + 1
+# What a network's cells stand on is made right before the first of them, so that there is a first answer early.
+PROOF_TURNS = {PLAN.cells[key].network: turn for key, turn in TURNS.items()}
+REFERENCE_TURNS = {
+    (PLAN.cells[key].network, str(PLAN.cells[key].batch)): turn for key, turn in TURNS.items()
+}
 
 
 def choice(names):
@@ -148,33 +165,42 @@ def cell_of(wildcards):
 def begin_run():
     """Writes down what the programs of this run must know and no parameter may hold: the plan, and what is told here."""
     try:
+        folders.check_writable(files_to_make())
         expected = {key: EXPECTED.of(cell) for key, cell in PLAN.cells.items()}
         written.write(replace(PLAN, expected=expected), PLAN_FILE)
+    except configuration.ConfigurationError as error:
+        raise WorkflowError(str(error)) from error
     except OSError as error:
         raise WorkflowError(
             f"The plan {PLAN_FILE} cannot be written ({error.strerror}): free some space and run again."
         ) from error
     waiting = [cell_of(wildcards) for wildcards in jobs_to_run("measure_cell")]
-    trials = Counter(str(cell.repeat) for cell in waiting if cell.task == "step")
+    shown = shown_so_far()
+    told = set(shown.get("cells", []))
+    parts = Counter(part for cell in waiting for part in progress.parts_of(cell.facts(), told))
     run.begin(
-        began=time.time(),
+        began=time.monotonic(),
         deployment="conda" if "conda" in deployment_methods() else "venv",
         platforms=CONFIGURATION.platforms,
         data=CONFIGURATION.data,
         cells=len(waiting),
-        # Where cells are measured one by one, each trial of the grid ends before the next begins.
-        trials={} if counts_jobs() else trials,
-        shown=shown_so_far(),
+        # Where cells are measured one by one, each part of the grid ends before the next begins.
+        parts=None if counts_jobs() else parts,
+        shown=shown,
+        looks=PLAN.looks,
     )
     progress.begin()
     start_jobs_at_once()
+    keep_turns()
 
 
 def shown_so_far():
     """The table of times that is printed after each trial: how it is made, and of which cells; {} where there is none."""
     for artefact in map(CATALOGUE.get, TIMES):
         if not lacks(artefact) and set(inputs_of(artefact)) == {"cells"}:
-            return {"job": facts_of(artefact), "cells": PLAN.artefacts[artefact.made_of]}
+            keys = PLAN.artefacts[artefact.made_of]
+            further = looks.of_artefact(keys, PLAN.cells.keys() - keys) if PLAN.looks else []
+            return {"job": facts_of(artefact), "cells": keys + sorted(further)}
     return {}
 
 

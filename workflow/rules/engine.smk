@@ -59,6 +59,11 @@ def jobs_to_run(*names):
     return [job.wildcards for job in workflow.dag.needrun_jobs() if job.rule in wanted]
 
 
+def files_to_make():
+    """The files of all jobs that the run has to do, once that is known."""
+    return [file for job in workflow.dag.needrun_jobs() for file in job.output]
+
+
 def outputs_of_jobs():
     """The files of all jobs that are part of this run, whether or not they had to be done."""
     return [file for job in workflow.dag.jobs for file in job.output]
@@ -70,6 +75,11 @@ def make_again(file):
     To be called by the function of some rule's input: what is to run is decided when all of them were asked.
     """
     workflow.dag.forcefiles.add(file)
+
+
+def cores_of_run():
+    """How many CPUs the jobs of this run may take together on this machine."""
+    return workflow.resource_settings.cores or 1
 
 
 def make_by_default(name):
@@ -123,6 +133,24 @@ def start_jobs_at_once():
     """
     if workflow.local_exec:
         workflow.scheduler.job_rate_limiter = None
+
+
+def keep_turns():
+    """Lets no job begin on this machine while one of a higher priority waits for the host.
+
+    By itself, Snakemake fills what is free with whatever fits: a cell, which needs all of the host, would then wait until
+    no small job is left.
+    """
+    scheduler = workflow.scheduler
+    select = scheduler._job_selector
+
+    def select_in_turn(jobs, *told):
+        chosen = select(jobs, *told)
+        waiting = max((job.priority for job in jobs if job not in chosen), default=0)
+        return [job for job in chosen if job.priority >= waiting]
+
+    if workflow.local_exec:
+        scheduler._job_selector = select_in_turn
 
 
 # What a run says of itself that nobody reads: two lines for each of hundreds of cells, and the shell that is used.

@@ -9,6 +9,7 @@ rule merge_cells:
     """Put the shards of one artefact into one file."""
     input:
         shards=shards_of,
+        added=added_to,
         made_with=made_with,
         references=references_of,
     output:
@@ -23,7 +24,13 @@ rule merge_cells:
         missing=PLAN.missing,
     shell:
         '"$STEPTIME_LAUNCH" merge.cells --artefact {wildcards.artefact} --plan {params.plan}'
-        " --output {output} 2>&1 | tee {log} >&2"
+        " --added {input.added} --output {output} 2>&1 | tee {log} >&2"
+
+
+# Only where the grid asks for more processes where they matter.
+if PLAN.looks:
+
+    include: "further.smk"
 
 
 # Only where it is asked for: the plugin of a bucket may not be installed.

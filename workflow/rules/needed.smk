@@ -67,11 +67,13 @@ def reference_of(cell):
 def has_reference(cell):
     """Whether the steps of a cell are held against the network's reference at full size.
 
-    That is of the whole mini-batch: where batch normalisation takes the statistics of each rank's share, it says nothing.
+    That is of the whole mini-batch: where batch normalisation takes the statistics of each rank's share, it says nothing,
+    nor where each rank steps by itself.
     """
     return tasks.TASKS[cell.task].needs_reference and (
         cell.devices == 1
-        or not networks.normalises(networks.specify(cell.network, CONFIGURATION.networks))
+        or cell.exchange == "sync"
+        and not networks.normalises(networks.specify(cell.network, CONFIGURATION.networks))
     )
 
 
@@ -236,7 +238,42 @@ def shards_of(wildcards):
             f"{wildcards.artefact} has no cell in the grid '{CONFIGURATION.grid_name}': "
             f"add one of {', '.join(selected['networks'])} to {where}."
         )
-    return shards_at_hand(keys)
+    return shards_at_hand(keys + looks.of_artefact(keys, looks.added(added_to(wildcards))))
+
+
+def added_to(wildcards):
+    """The files of the looks that may have chosen further cells of an artefact."""
+    first = PLAN.cells[PLAN.artefacts[wildcards.artefact][0]]
+    return chosen_until(PLAN.looks[-1]) if PLAN.looks and first.task == "step" else []
+
+
+def chosen_until(look):
+    """The files of what was chosen by looks that end with trial `look`; raises Snakemake's exception while one is not made.
+
+    The first look chooses nothing: it is at the trials that every cell has.
+    """
+    return [
+        str(checkpoints.choose_further.get(look=each).output[0])
+        for each in PLAN.looks[1:]
+        if each <= look
+    ]
+
+
+def cells_of_run():
+    """The keys of all cells that this run is to measure, those that looks have chosen among them."""
+    further = looks.added(chosen_until(PLAN.looks[-1])) if PLAN.looks else []
+    return dict.fromkeys([*sum(PLAN.artefacts.values(), []), *further])
+
+
+def looked_at(wildcards):
+    """The shards that a look needs: of all trials before those that it chooses cells for."""
+    keys, before = PLAN.artefacts[COMPARED], chosen_before(wildcards)
+    return shards_at_hand(keys + looks.added(before))
+
+
+def chosen_before(wildcards):
+    """The files of the looks before the one that a rule's wildcards name."""
+    return chosen_until(int(wildcards.look) - 1)
 
 
 def made_with(wildcards):

@@ -45,6 +45,39 @@ def reference_mb():
     return int(0.9 * min(given))
 
 
+# So many references side by side, at most: each is computed on its share of the CPUs.
+MOST_REFERENCES = 4
+
+
+def references_at_once(wildcards):
+    """How many references like one may be computed side by side: most of NumPy's work is done on one CPU."""
+    spec = networks.specify(wildcards.network, CONFIGURATION.networks)
+    needed = networks.bytes_of_reference(spec, int(wildcards.batch)) / 2**20
+    return max(1, min(MOST_REFERENCES, cores_of_run(), int(reference_mb() / needed)))
+
+
+def reference_turn(wildcards):
+    """On this machine, right before the first cell that needs it, so that there is a first answer early. Elsewhere the
+    longest first, or all CPUs but its own would wait for it.
+    """
+    if not counts_jobs():
+        return REFERENCE_TURNS.get((wildcards.network, wildcards.batch), BEFORE_CELLS)
+    spec = networks.specify(wildcards.network, CONFIGURATION.networks)
+    return BEFORE_CELLS - 1e9 / (1e9 + networks.flops_per_step(spec, int(wildcards.batch)))
+
+
+def reference_host(wildcards):
+    """The share of this host that a reference takes."""
+    return 100 // references_at_once(wildcards)
+
+
+def reference_threads(wildcards):
+    """The CPUs that a reference takes: Snakemake tells NumPy's libraries."""
+    if REFERENCE_PLATFORM:
+        return CONFIGURATION.platforms[REFERENCE_PLATFORM]["cores"]
+    return max(1, cores_of_run() // references_at_once(wildcards))
+
+
 def within_reach(folder, platforms):
     """Those platforms whose machine this run can look at, or whose file results/<folder>/<platform>.json was fetched."""
     return [

@@ -26,8 +26,8 @@ rule share_platform:
     input:
         lambda wildcards: [
             shard_path(key)
-            for key, cell in PLAN.cells.items()
-            if cell.platform == wildcards.platform
+            for key in cells_of_run()
+            if PLAN.cells[key].platform == wildcards.platform
         ],
         lambda wildcards: [
             f"results/peaks/{name}.json" for name in PEAKS if name == wildcards.platform

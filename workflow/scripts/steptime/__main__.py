@@ -19,6 +19,9 @@ def main() -> None:
     del sys.argv[0]
     try:
         runpy.run_module(f"steptime.{name}", run_name="__main__", alter_sys=True)
+    except KeyboardInterrupt:
+        # As a shell tells of Ctrl-C.
+        sys.exit(130)
     except OSError as error:
         if error.errno not in DISK_FULL:
             raise

@@ -58,6 +58,11 @@ Optimisers, at learning rate r, with the gradient g, and a, d and v that begin a
 - "adadelta" (rho, epsilon): a = rho a + (1 - rho) g^2; s = g sqrt(d + epsilon) / sqrt(a + epsilon);
   d = rho d + (1 - rho) s^2; w = w - r s (Zeiler 2012, with Keras's learning rate).
 - "rmsprop" (rho, epsilon): v = rho v + (1 - rho) g^2; w = w - r g / (sqrt(v) + epsilon), as in Keras 2.0.
+- "momentum" (momentum): v = momentum v + g; w = w - r v.
+- "adam" (beta1, beta2, epsilon): a = beta1 a + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; after t steps
+  w = w - r (a / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon) (Kingma and Ba 2015).
+- "adamw" (beta1, beta2, epsilon, weight_decay): what "adam" does, and beside it w = w - r weight_decay w for each
+  parameter of two axes or more, with w as it was before the step (Loshchilov and Hutter 2019).
 
 The layer "dropout": its masks are drawn anew in every step of `run` and `train`, from `job.seed` on. A `rate` of 0
 leaves the numbers as they are: without dropout, networks are proven to be the same.

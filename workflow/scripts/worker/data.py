@@ -19,15 +19,18 @@ def initial_weights(spec, seed=SEED):
     return dict(start_values(spec, seed))
 
 
-def start_values(spec, seed=SEED):
-    """Name and start values of each parameter, one after the other: all at once take much memory."""
+def start_values(spec, seed=SEED, names=None):
+    """Name and start values of each parameter, or those of these names, one after the other: all at once take much
+    memory.
+    """
     table = np.random.RandomState(seed).uniform(-1.0, 1.0, TABLE_LENGTH).astype(np.float32)
     offset = 0
     for parameter in spec["parameters"]:
         size = int(np.prod(parameter["shape"], dtype=np.int64))
-        period = _cut(table, offset, min(size, TABLE_LENGTH))
-        values = period * np.float32(parameter["bound"]) + np.float32(parameter["centre"])
-        yield parameter["name"], _cut(values, 0, size).reshape(parameter["shape"])
+        if names is None or parameter["name"] in names:
+            period = _cut(table, offset, min(size, TABLE_LENGTH))
+            values = period * np.float32(parameter["bound"]) + np.float32(parameter["centre"])
+            yield parameter["name"], _cut(values, 0, size).reshape(parameter["shape"])
         offset = (offset + size) % TABLE_LENGTH
 
 
@@ -35,7 +38,8 @@ def synthetic_batch(spec, batch, seed=BATCH_SEED):
     """Inputs and labels of one mini-batch.
 
     Inputs are float32 (batch, *shape), uniform in (-1, 1), or one-hot; for tokens int32 (batch, steps). Labels are
-    int32 (batch,), or (batch, steps) for a network that classifies each step.
+    int32 (batch,), or (batch, steps) for a network that classifies each step. Where nothing is classified they are
+    targets, float32 from 0 to 1 and of the last layer's shape: the inputs, where there are as many, or random ones.
     """
     random = np.random.RandomState(seed)
     kind, shape = spec["input"]["kind"], spec["input"]["shape"]
@@ -49,9 +53,20 @@ def synthetic_batch(spec, batch, seed=BATCH_SEED):
     else:
         table = random.uniform(-1.0, 1.0, TABLE_LENGTH).astype(np.float32)
         inputs = _cut(table, 0, batch * int(np.prod(shape))).reshape([batch] + shape)
+    if spec.get("loss") in ("mean_squares", "binary_cross_entropy"):
+        return inputs, _targets(spec, inputs, random)
     steps = specification.count_labels(spec)
     labels = random.randint(0, specification.count_classes(spec), [batch, steps]).astype(np.int32)
     return inputs, labels if len(spec["nodes"][-1]["shape"]) > 1 else labels[:, 0]
+
+
+def _targets(spec, inputs, random):
+    """What the outputs of the last layer are trained to be."""
+    shape = [len(inputs)] + spec["nodes"][-1]["shape"]
+    size = int(np.prod(shape))
+    if inputs.size != size:
+        inputs = _cut(random.uniform(-1.0, 1.0, TABLE_LENGTH).astype(np.float32), 0, size)
+    return (np.float32(0.5) * inputs + np.float32(0.5)).reshape(shape)
 
 
 def _cut(table, offset, size):

@@ -3,10 +3,11 @@
 The trainer that is timed shows its first losses, and of small parameters the first change, at its own rate.
 Where the job asks for `gradients`, two more are built when the samples are taken. One begins with the weights that
 the timed one ended with, and must make the step that that one makes: so what a trainer begins late is seen. The other
-begins anew: a step at a higher rate shows every gradient, as `worker.tasks.proof` explains. It comes last, so what a
+begins anew: a step at a higher rate shows every gradient, as `worker.narrow` explains. It comes last, so what a
 process begins late is seen as well. Plain Python that 3.6 can import: standard library and numpy.
 """
 
+import functools
 import gc
 
 import numpy as np
@@ -32,37 +33,46 @@ FAINT = 0.1
 
 
 class Reference(object):
-    """What `prove.reference.compute` wrote; raises KeyError where its file has a reason in place of numbers."""
+    """What `prove.reference.compute` wrote; raises KeyError where its file has a reason in place of numbers.
+
+    `parameters` is of the gradients at the usual start values. `shown` is of those where each gradient is shown, with
+    `rate`, `middle`, `loss`, `spread`; `shifts` is what its start values have more than the usual ones.
+    """
 
     def __init__(self, path, spec):
         with np.load(str(path)) as content:
             self.reason = str(content["reason"])
             if self.reason:
                 return
-            for name in (
-                "losses",
-                "spreads",
-                "rate",
-                "middle",
-                "next_loss",
-                "next_spread",
-                "dropout",
-            ):
+            for name in ("losses", "spreads", "dropout"):
                 setattr(self, name, content[name])
-            tables = [content[name] for name in ("norms", "projections", "limits", "blurs")]
-            entries, start = content["entries"].astype(np.float64), 0
-        self.parameters = {}
-        for parameter, norm, projections, limit, blur in zip(spec["parameters"], *tables):
-            count, share = sketch.count_entries(parameter["shape"])
-            true = sketch.Sketch(
-                norm, projections.astype(np.float64), entries[start : start + count]
-            )
-            self.parameters[parameter["name"]] = (true, share, float(limit), float(blur))
-            start += count
+            self.parameters = self.shown = _table(content, "", spec)
+            self.rate, self.middle = content["rate"], content["middle"]
+            self.loss, self.spread = self.losses[0], self.spreads[0]
+            self.next_loss, self.next_spread = content["next_loss"], content["next_spread"]
+            self.shifts = {}
+            # A file from before this was shown has none of it.
+            if "steady" in content and content["steady"]:
+                self._show_steady(content, spec)
 
-    def off(self, name, before, after, rate):
+    def _show_steady(self, content, spec):
+        self.shown = _table(content, "steady_", spec)
+        self.rate, self.middle = content["steady_rate"], content["steady_middle"]
+        self.loss, self.spread = content["steady_loss"], content["steady_spread"]
+        self.next_loss, shifts = np.nan, content["steady_shifts"]
+        for parameter, moved in zip(spec["parameters"], content["steady_moved"]):
+            if moved:
+                (count,) = parameter["shape"]
+                self.shifts[parameter["name"]], shifts = shifts[:count], shifts[count:]
+
+    def start_values(self, spec):
+        """Name and start values of each parameter, where each gradient is shown."""
+        for name, values in data.start_values(spec):
+            yield name, values + self.shifts[name] if name in self.shifts else values
+
+    def off(self, parameters, name, before, after, rate):
         """How far a parameter's change at a rate is from its gradient, as a share of that; and the limit."""
-        true, share, limit, blur = self.parameters[name]
+        true, share, limit, blur = parameters[name]
         parts = sketch.pieces(before, after, 1.0 / rate)
         found = sketch.take(name, before.shape, parts)
         return sketch.distance(found, true, share), limit + BLURS * blur / rate
@@ -74,6 +84,34 @@ class Reference(object):
             for name in names
             if self.parameters[name][2] < np.inf and self.parameters[name][3] < SURE * rate
         ]
+
+
+def _counted(part):
+    """A part of the proof, whose seconds are told."""
+
+    @functools.wraps(part)
+    def counted(proof, *arguments):
+        start = building.clock()
+        try:
+            return part(proof, *arguments)
+        finally:
+            proof.seconds += building.clock() - start
+
+    return counted
+
+
+def _table(content, prefix, spec):
+    """{name: (sketch, share of its entries that is kept, limit, blur)} of the parameters."""
+    names = ("norms", "projections", "limits", "blurs")
+    columns = [content[prefix + name] for name in names]
+    entries, start, table = content[prefix + "entries"].astype(np.float64), 0, {}
+    for parameter, norm, projections, limit, blur in zip(spec["parameters"], *columns):
+        count, share = sketch.count_entries(parameter["shape"])
+        own = entries[start : start + count]
+        true = sketch.Sketch(norm, projections.astype(np.float64), own)
+        table[parameter["name"]] = (true, share, float(limit), float(blur))
+        start += count
+    return table
 
 
 class Proof(object):
@@ -96,19 +134,28 @@ class Proof(object):
         # What drops at random has no losses of its own; without it, a network has.
         self.alike = bool(self.reference) and not self.reference.dropout
         self.plain = self.alike and self.spec["optimiser"]["name"] == "sgd"
+        if self.spec["optimiser"]["name"] in ("momentum",):
+            # Its first step is a plain one.
+            self.plain = self.alike
+        rate = self.spec["optimiser"]["learning_rate"]
+        self.moving = self.reference.moving(self.small, rate) if self.alike else []
 
+    @_counted
     def look(self, trainer):
         """Call it after the first step of the trainer that is timed: holds the change of its small parameters."""
         if not self.plain:
             return
         found = self.first = self._read(trainer, self.small)
-        start = data.start_values(self.spec, self.spec.get("seed", data.SEED))
-        pairs = ((name, values, found[name]) for name, values in start if name in found)
+        start = data.start_values(self.spec, self.spec.get("seed", data.SEED), found)
+        pairs = ((name, values, found[name]) for name, values in start)
         rate = self.spec["optimiser"]["learning_rate"]
-        self._hold_changes("the first change of ", pairs, rate)
+        self._hold_changes("the first change of ", self.reference.parameters, pairs, rate)
 
     def hold_losses(self, losses):
         """Of the first steps of the trainer that is timed."""
+        if self.spec["optimiser"]["name"] in ("momentum",):
+            # A trainer that begins behind the first step would not know of it.
+            self.plain = False
         if not self.alike:
             return
         true = self.reference.losses
@@ -116,25 +163,28 @@ class Proof(object):
             limit = limits.of_loss(wanted, true[0]) + spread
             self._hold_loss("loss", "the loss of step {}".format(step), loss, wanted, limit)
 
+    @_counted
     def hold_steps(self, trainer, losses, per_block):
         """Call it after the samples: no update is left out in the steps that were timed, or in some more.
 
-        Of a step that is a block of its own, every loss was told. Of others, some more are taken one by one.
+        Of a step that is a block of its own, every loss was told. Of others, some more are taken one by one. Where the
+        job asks for `gradients`, the last of them is that of `keep_end`.
         """
         if not self.alike:
             return
         if per_block == 1:
             self._hold_falls(losses)
-        moving = self.reference.moving(self.small, self.spec["optimiser"]["learning_rate"])
         before = self._read(trainer, self.small)
-        for _ in range(1 if per_block == 1 else SINGLE_STEPS):
+        kept = 1 if self.plain and self.job.get("gradients") else 0
+        for _ in range((1 if per_block == 1 else SINGLE_STEPS) - kept):
             trainer.run(1)
             after = self._read(trainer, self.small)
-            if moving and all(np.array_equal(before[name], after[name]) for name in moving):
-                self.refuse("after the samples, no small parameter changes in a step")
+            self._hold_moved(before, after)
             before = after
         still = [
-            name for name in moving if self.first and np.array_equal(self.first[name], before[name])
+            name
+            for name in self.moving
+            if self.first and np.array_equal(self.first[name], before[name])
         ]
         if still:
             self.refuse(
@@ -143,6 +193,7 @@ class Proof(object):
                 )
             )
 
+    @_counted
     def keep_end(self, trainer):
         """Call it after the samples: keeps where the weights are, and what the trainer that was timed makes of them."""
         if not self.plain:
@@ -150,9 +201,11 @@ class Proof(object):
         before = self._read(trainer, self.reference.parameters)
         loss = trainer.run(1)
         after = self._read(trainer, before)
+        self._hold_moved(before, after)
         moved = {name: (_apart(after[name], before[name]), _apart(before[name])) for name in before}
         self.end = before, loss, after, moved
 
+    @_counted
     def hold_end(self, adapter):
         """Builds a trainer that begins where the timed one ended: it must make the same step.
 
@@ -162,12 +215,13 @@ class Proof(object):
         if not self.end:
             return
         gc.collect()
-        start = building.clock()
         (before, loss, after, moved), self.end = self.end, None
         inputs, labels = data.synthetic_batch(self.spec, self.job["batch"])
         trainer = building.make(adapter, self.job, self.spec, before, inputs, labels)
         wanted = trainer.run(1)
-        limit = limits.of_loss(wanted) + float(self.reference.spreads[0])
+        # A logarithm of the framework's own is as far off in both.
+        size = max(abs(wanted), float(self.reference.losses[0]))
+        limit = limits.LOSS * size + float(self.reference.spreads[0])
         self._hold_loss(
             "end loss", "the loss after the samples", loss, wanted, limit, "a new trainer"
         )
@@ -182,38 +236,43 @@ class Proof(object):
                 limit += np.sqrt(limit * places / length)
                 held.append(_nearness(name, apart / length, limit))
         self._hold_nearest("end", "after the samples, the change of ", held)
-        self.seconds += building.clock() - start
 
+    @_counted
     def hold_gradients(self, adapter):
         """Builds another trainer, which takes a step at a rate that shows each gradient, and one more."""
         if not self.reference:
             return
         gc.collect()
-        start = building.clock()
         job, rate = self.job, float(self.reference.rate)
-        # A seed of the cell's own is of no use here: the reference has the usual start values.
+        # A seed of the cell's own is of no use here: the reference has start values of its own.
         spec = at_rate(without_dropout(self.spec), rate)
         inputs, labels = data.synthetic_batch(spec, job["batch"])
-        trainer = building.make(adapter, job, spec, data.initial_weights(spec), inputs, labels)
+        begun = dict(self.reference.start_values(spec))
+        trainer = building.make(adapter, job, spec, begun, inputs, labels)
+        del begun
         loss = trainer.run(1)
-        first, spread = self.reference.losses[0], self.reference.spreads[0]
+        first, spread = float(self.reference.loss), float(self.reference.spread)
         self._hold_loss("loss", "the first loss", loss, first, limits.of_loss(first) + spread)
         pairs = (
             (name, values, trainer.weights([name])[name])
-            for name, values in data.start_values(spec)
+            for name, values in self.reference.start_values(spec)
         )
-        self._hold_changes("the gradient of ", pairs, rate, float(self.reference.middle))
+        middle = float(self.reference.middle)
+        self._hold_changes("the gradient of ", self.reference.shown, pairs, rate, middle)
         wanted = float(self.reference.next_loss)
         if np.isfinite(wanted):
             limit = limits.of_loss(wanted, first) + float(self.reference.next_spread)
             what = "the loss after a step at a learning rate of {:g}".format(rate)
             self._hold_loss("next loss", what, trainer.run(1), wanted, limit)
-        self.seconds += building.clock() - start
 
     def _read(self, trainer, names):
         # A copy: some frameworks hand out a view that the next step writes to.
         found = trainer.weights(list(names))
         return {name: np.array(found[name], np.float32, order="C") for name in names}
+
+    def _hold_moved(self, before, after):
+        if self.moving and all(np.array_equal(before[name], after[name]) for name in self.moving):
+            self.refuse("after the samples, no small parameter changes in a step")
 
     def _hold_falls(self, losses):
         """No loss is that of the step before where the steps around it change it."""
@@ -234,7 +293,7 @@ class Proof(object):
     def facts(self):
         """For the supervisor: `loss` and `change`, the largest distances, None where none was held.
 
-        `seconds` is what the other trainers took, `lacking` why there was none.
+        `seconds` is what all of this took, `lacking` why there were no other trainers.
         """
         losses = [off for kind, _, off, _ in self.held if kind == "loss"]
         # The gradients come last, and tell more than what weights of float32 leave of a change.
@@ -260,11 +319,11 @@ class Proof(object):
                 )
             )
 
-    def _hold_changes(self, what, pairs, rate, middle=None):
+    def _hold_changes(self, what, parameters, pairs, rate, middle=None):
         """Of (name, before, after) of parameters; `middle` is how far off the median of them may be."""
         held = []
         for name, before, after in pairs:
-            off, limit = self.reference.off(name, before, after, rate)
+            off, limit = self.reference.off(parameters, name, before, after, rate)
             if limit < np.inf:
                 held.append(_nearness(name, off, limit))
         self._hold_nearest("change", what, held)

@@ -25,6 +25,9 @@ class Layout(object):
         self._kind = spec["input"]["kind"]
         self._steps_first = wanted.get("sequences") == "steps first"
         self._channels_last = wanted.get("images") == "channels last"
+        if spec.get("loss") in ("mean_squares", "binary_cross_entropy"):
+            # Targets have no steps.
+            self._steps_first = False
         shapes = {parameter["name"]: parameter["shape"] for parameter in spec["parameters"]}
         flattened = _flattened_images(spec) if self._channels_last else {}
         nodes = {node["name"]: node for node in spec["nodes"]}

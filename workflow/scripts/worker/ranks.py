@@ -6,12 +6,16 @@ of rank 0 stands for all. The others run `tasks.follow`. They speak over sockets
 other process can reach. How gradients are shared is the framework's affair.
 
 The supervisor sets STEPTIME_LINKS, the numbers of these sockets in the order of the ranks; STEPTIME_MEETING, an empty
-folder that all ranks see; STEPTIME_PORTS, a free port of 127.0.0.1 for each rank; and STEPTIME_NETWORK, "own" where
-no other process is in their network. Plain Python that 3.6 can import: standard library and numpy.
+folder that all ranks see; STEPTIME_PORTS, a free port of 127.0.0.1 for each rank, and STEPTIME_SERVER, one more for a
+server; and STEPTIME_NETWORK, "own" where no other process is in their network. Plain Python that 3.6 can import:
+standard library and numpy.
 """
 
 import json
 import os
+import subprocess
+import sys
+import time
 import zlib
 
 import numpy as np
@@ -20,6 +24,8 @@ from .contract import NotEquivalent, Unsupported
 
 # Beside the parameters, whose names have a layer's before them.
 INPUTS, LABELS = "inputs", "labels"
+# PR_SET_PDEATHSIG and SIGKILL (prctl(2)).
+ENDS_WITH_PARENT = "import ctypes; ctypes.CDLL(None).prctl(1, 9)\n"
 _LINKS = []
 
 
@@ -58,7 +64,9 @@ class Leader(object):
     """The trainer of rank 0, by `build(job)`, in which all ranks take part.
 
     The loss is the mean over the ranks, which have equal shares of the mini-batch: that of all of it. Weights are those
-    of rank 0; where they are read, those of the other ranks must have the same bits.
+    of rank 0; where they are read, those of the other ranks must have the same bits. Where ranks do not wait for one
+    another (`async`), each takes all the steps of a call with its own share, and all have ended when it returns.
+    `own_seconds` are those that rank 0 took for its steps, without what it then waited for the others.
     """
 
     def __init__(self, job, build):
@@ -66,7 +74,7 @@ class Leader(object):
         arrays = dict(job.weights, **{INPUTS: job.inputs, LABELS: job.labels})
         self._tell(do="build", spec=job.spec, arrays=arrays)
         del arrays
-        self._own, self._steps = build(job), 0
+        self._own, self._steps, self.own_seconds = build(job), 0, 0.0
         self._hear()
         self.parameters, self.threads = self._own.parameters, self._own.threads
         self.settings = dict(self._own.settings, ranks=str(job.ranks))
@@ -74,9 +82,25 @@ class Leader(object):
 
     def run(self, steps):
         self._tell(do="run", steps=steps)
-        losses = [self._own.run(steps)] + [answer["loss"] for answer in self._hear()]
+        start = time.perf_counter()
+        losses = [self._own.run(steps)]
+        self.own_seconds += time.perf_counter() - start
+        losses += [answer["loss"] for answer in self._hear()]
         self._steps += steps
         return sum(losses) / len(losses)
+
+    def turn(self, rank, steps):
+        """Trains steps of one rank alone, in which the others rest; returns the loss of its last one."""
+        self._steps += steps
+        if rank == 0:
+            return self._own.run(steps)
+        self._links[rank - 1].tell(do="run", steps=steps)
+        return _answer(rank, self._links[rank - 1])["loss"]
+
+    def staleness(self):
+        """What the framework tells of all ranks, None where it does not."""
+        tells = getattr(self._own, "staleness", None)
+        return tells() if tells else None
 
     def weights(self, names=None):
         self._tell(do="weigh", names=names if names is None else list(names))
@@ -97,21 +121,28 @@ class Leader(object):
             link.tell(**words)
 
     def _hear(self):
-        answers = [link.hear() for link in self._links]
-        for rank, answer in enumerate(answers, 1):
-            if answer is None:
-                raise RuntimeError("rank {} has ended".format(rank))
-        return answers
+        return [_answer(rank, link) for rank, link in enumerate(self._links, 1)]
 
 
 def joined(job, build):
     """The trainer of a rank, by `build(job)`, which gets its own share of the job's mini-batch."""
-    return Leader(job, build) if job.rank == 0 else build(job)
+    return Leader(job, build) if job.rank == 0 and job.ranks > 1 else build(job)
 
 
 def endpoints():
     """The address of each rank, as "127.0.0.1:port"."""
     return ["127.0.0.1:" + port for port in os.environ["STEPTIME_PORTS"].split(",")]
+
+
+def server():
+    """The address of a server that keeps the weights of all ranks, where there is one."""
+    return "127.0.0.1:" + os.environ["STEPTIME_SERVER"]
+
+
+def start(code, arguments=(), **variables):
+    """Starts a server: Python code, in a process of its own that ends when the one that has started it does."""
+    command = [sys.executable, "-c", ENDS_WITH_PARENT + code] + list(arguments)
+    subprocess.Popen(command, env=dict(os.environ, **variables))
 
 
 def require_own_network(framework):
@@ -130,8 +161,11 @@ def links():
     return _LINKS
 
 
-def share(job, layout):
-    """Inputs and labels of a rank in the adapter's `layout`: its equal part of the job's mini-batch, in one piece."""
+def share(job, layout, rank=None):
+    """Inputs and labels of the job's rank, or of another, in the adapter's `layout`: an equal part of the mini-batch,
+    in one piece.
+    """
+    number = job.rank if rank is None else rank
     steps_first = layout.get("sequences") == "steps first"
     is_sequence = job.spec["input"]["kind"] not in ("image", "dense")
     parts = []
@@ -139,8 +173,15 @@ def share(job, layout):
         (job.inputs, int(steps_first and is_sequence)),
         (job.labels, int(steps_first and job.labels.ndim > 1)),
     ):
-        parts.append(np.ascontiguousarray(np.split(values, job.ranks, axis)[job.rank]))
+        parts.append(np.ascontiguousarray(np.split(values, job.ranks, axis)[number]))
     return parts
+
+
+def _answer(rank, link):
+    answer = link.hear()
+    if answer is None:
+        raise RuntimeError("rank {} has ended".format(rank))
+    return answer
 
 
 def sums(weights):

@@ -3,6 +3,7 @@
 Used on both sides of a proof at full size. Plain Python that 3.6 can import: standard library and numpy.
 """
 
+import functools
 import zlib
 
 import numpy as np
@@ -86,5 +87,7 @@ def _positions(name, shape):
     return edges[:-1] + (random.uniform(size=ENTRIES) * np.diff(edges)).astype(np.int64)
 
 
+@functools.lru_cache(maxsize=None)
 def _signs():
-    return 2.0 * np.random.RandomState(SEED).randint(0, 2, 2 * PERIOD) - 1.0
+    # Of one byte each: they stay, since to draw them takes longer than most sketches.
+    return (2 * np.random.RandomState(SEED).randint(0, 2, 2 * PERIOD) - 1).astype(np.int8)

@@ -13,7 +13,8 @@ from steptime.render.tables import DASH, OURS, PAPER, Entry, Page
 from steptime.render.words import plural, significant, status_reason
 
 BUSY = 1.2  # effective threads from which a cell used more than one
-NO_SERVERS = "training over several servers is not measured here"
+NO_SERVERS = "no proof of several processes was asked for: `devices` of a grid asks for such"
+SERVERS = "they share gradients as proven, on one machine; several machines were not tried"
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,8 @@ def read(
         ["environment", "framework"], sort=False
     ):
         software = measured.software.get(environment, {})
-        passed = {
-            proof["network"]
-            for proof in proofs
-            if proof["environment"] == environment and proof["status"] == "ok"
-        }
+        own = [proof for proof in proofs if proof["environment"] == environment]
+        passed = {proof["network"] for proof in own if proof["status"] == "ok"}
         timed = cells[cells["status"] == "ok"]
         rows[environment] = {
             "framework": framework,
@@ -60,6 +58,7 @@ def read(
             **_of_package(by_name.get(environment, {})),
             **_of_cells(timed, _why_none(cells)),
             **_of_build(timed, software),
+            "servers": _servers([proof for proof in own if proof.get("devices", 1) > 1]),
             "networks": _networks(passed, networks),
             "data": _data(len(timed), environment, trained),
         }
@@ -94,7 +93,6 @@ def _of_cells(timed: pd.DataFrame, why_none: str) -> dict[str, Ability]:
         "cpu": Ability("yes", f"{plural(len(on_cpu), 'cell')} timed")
         if len(on_cpu)
         else _none(why_none),
-        "servers": _none(NO_SERVERS),
         "threads": _none("no cell with more than one thread was timed"),
         "devices_together": _none("no cell with more than one device was timed"),
     }
@@ -126,6 +124,16 @@ def _of_build(timed: pd.DataFrame, software: dict[str, Any]) -> dict[str, Abilit
         else Ability("no", "this build is without cuDNN")
     )
     return {"gpu": gpu, "cudnn": cudnn}
+
+
+def _servers(proofs: list[dict[str, Any]]) -> Ability:
+    """Whether several processes train one network, from the proofs of such."""
+    right = [proof for proof in proofs if proof["status"] == "ok"]
+    if right:
+        most = max(proof["devices"] for proof in right)
+        ways = " and ".join(sorted({proof["exchange"] for proof in right}))
+        return Ability(f"{plural(most, 'rank')}, {ways}", SERVERS)
+    return _none(status_reason(proofs[0]["status"], proofs[0]["reason"]) if proofs else NO_SERVERS)
 
 
 def _networks(passed: set[str], networks: dict[str, Any]) -> Ability:

@@ -1,5 +1,6 @@
 """Whether ours agrees with what the papers printed: the order of the frameworks, and how slow each network is."""
 
+import math
 from collections.abc import Callable
 from itertools import combinations
 from typing import Any
@@ -21,7 +22,9 @@ from steptime.artefacts.evidence import (
     their_times,
 )
 from steptime.artefacts.inputs import Inputs
+from steptime.merge.intervals import Ratio
 from steptime.merge.measured import Measured
+from steptime.merge.ratios import Pair, of_pairs
 from steptime.render import figures, tables
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Entry
@@ -35,6 +38,7 @@ COLUMNS = [
     "their_order",
     "our_order",
     "same_pairs",
+    "decided_pairs",
     "pairs",
 ]
 COLUMNS += ["tau", "low", "high", "points", "no_tau"]
@@ -42,6 +46,9 @@ FEWEST = 3  # frameworks of an order for which a correlation of ranks says anyth
 DRAWS = 2000
 SEED = 20160901
 EVERY = "every network"
+NO_INTERVAL = "fewer than two repeats of one of them: nothing is known of how much processes differ"
+# Half of the width of a 95 % interval of a normal distribution, in standard deviations.
+NORMAL = 1.96
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -73,11 +80,13 @@ def build(
 
     There is a row for each paper, kind of device and common network.
 
-    A framework's place in an order is its shortest time over platforms and thread counts. Kendall's tau is that of the
-    two orders; its 95 % interval is a bootstrap of our samples. The row of every network correlates all times of the
-    same network, framework, kind of device and thread count; its interval is a bootstrap of these points.
+    A framework's place in an order is its shortest time over platforms and thread counts. A pair is decided where the
+    95 % interval of our ratio, of processes, leaves out 1, and the paper's two times differ; `same_pairs` are of these.
+    Kendall's tau is that of the two orders; its 95 % interval comes of draws of our times from their intervals. The row
+    of every network correlates all times of the same network, framework, kind of device and thread count; its interval
+    is a bootstrap of these points.
     """
-    rows, cells = [], measured_times([measured])
+    rows, cells, ratios = [], measured_times([measured]), of_pairs(measured.cells)
     for paper in papers:
         theirs = their_times(paper, frameworks, catalogue)
         ours = our_times(paper, cells, frameworks, catalogue)
@@ -91,6 +100,7 @@ def build(
                     both[0][both[0]["network"] == name],
                     both[1][both[1]["network"] == name],
                     measured,
+                    ratios,
                 )
                 for name in shared
             ]
@@ -108,8 +118,9 @@ def build(
     page.notes = [
         "A framework's place is its shortest time over platforms and thread counts. The environment nearest to the "
         "paper's version stands for it, or the fastest where that was not measured: PyTorch for Torch. τ is "
-        "Kendall's rank correlation (1: the same order, −1: the opposite one), with a bootstrap interval of 95 % "
-        f"({DRAWS:,} draws): of our samples for one network, of the points for every network.",
+        "Kendall's rank correlation (1: the same order, −1: the opposite one), with an interval of 95 % "
+        f"({DRAWS:,} draws): of our times within their own intervals for one network, of the points for every network.",
+        "A pair counts where ours is decided: the 95 % interval of the two times' ratio, of processes, leaves out 1.",
         "Every network: τ of all times for the same network, framework and thread count. Below "
         f"{FEWEST} common frameworks, a correlation of ranks says nothing, and only the pairs are counted.",
         "Machines and versions are others, and mini-batches where the grid says so: agreement is asked, not expected.",
@@ -151,7 +162,9 @@ def interval(draw: Callable[[np.random.Generator], float]) -> tuple[float, float
     return tuple(np.quantile(drawn, [0.025, 0.975])) if len(drawn) else (np.nan, np.nan)
 
 
-def _of_network(theirs: pd.DataFrame, ours: pd.DataFrame, measured: Measured) -> dict[str, Any]:
+def _of_network(
+    theirs: pd.DataFrame, ours: pd.DataFrame, measured: Measured, ratios: dict[Pair, Ratio]
+) -> dict[str, Any]:
     printed = theirs.groupby("framework", sort=False)["seconds"].min().dropna()
     timed = (
         ours[ours["seconds"].notna()]
@@ -160,52 +173,74 @@ def _of_network(theirs: pd.DataFrame, ours: pd.DataFrame, measured: Measured) ->
         .set_index("framework")
     )
     names = [name for name in printed.index if name in timed.index]
+    cells = {name: _cell(measured, timed.loc[name]) for name in names}
+    decided = [
+        (one, other)
+        for one, other in combinations(names, 2)
+        if printed[one] != printed[other] and _told_apart(cells[one], cells[other], ratios)
+    ]
     row = {
         "frameworks": len(names),
         "their_order": " ".join(sorted(names, key=lambda name: printed[name])),
         "our_order": " ".join(sorted(names, key=lambda name: timed.loc[name, "seconds"])),
         "pairs": len(names) * (len(names) - 1) // 2,
+        "decided_pairs": len(decided),
         "same_pairs": sum(
             (printed[one] < printed[other])
             == (timed.loc[one, "seconds"] < timed.loc[other, "seconds"])
-            for one, other in combinations(names, 2)
+            for one, other in decided
         ),
         "points": len(names),
         "no_tau": "",
     }
     if len(names) < FEWEST:
         return row | {"no_tau": f"too few: {plural(len(names), 'framework')} in common"}
-    them = printed[names].to_numpy()
-    samples = [_samples(measured, timed.loc[name]) for name in names]
+    them, us = printed[names].to_numpy(), timed.loc[names, "seconds"].to_numpy(float)
+    row |= {"tau": correlation(them, us), "low": np.nan, "high": np.nan}
+    halves = np.array([_half(cells[name]) for name in names])
+    if np.isnan(halves).any():
+        return row
 
     def draw(generator: np.random.Generator) -> float:
-        return correlation(
-            them, np.array([np.median(generator.choice(known, len(known))) for known in samples])
-        )
+        errors = generator.standard_normal(len(names)) * halves / NORMAL
+        return correlation(them, np.log(us) + errors)
 
     low, high = interval(draw)
-    return row | {
-        "tau": correlation(them, timed.loc[names, "seconds"].to_numpy(float)),
-        "low": low,
-        "high": high,
-    }
+    return row | {"low": low, "high": high}
 
 
-def _samples(measured: Measured, cell: pd.Series) -> np.ndarray:
-    """The samples of the environment and mode that stands for a lineage, at the place of `cell`."""
-    rows = measured.rows
-    here = rows[rows["seconds"].notna() & rows["variant"].fillna("").eq("")]
-    for name in ("environment", "mode", "network", "platform", "batch"):
-        here = here[here[name] == cell[name]]
-    here = here[here["threads"] == cell["threads"]] if cell["device"] == "cpu" else here
-    return here["seconds"].to_numpy()
+def _cell(measured: Measured, time: pd.Series) -> pd.Series:
+    """The cell that a time of ours is of."""
+    cells = measured.cells
+    same = cells["variant"].fillna("").eq("")
+    for name in ("environment", "mode", "network", "platform", "batch", "devices", "task"):
+        same &= cells[name] == time[name]
+    same &= (cells["threads"] == time["threads"]) | (time["device"] != "cpu")
+    return cells[same].iloc[0]
+
+
+def _half(cell: pd.Series) -> float:
+    """Half of the 95 % interval of a cell's logarithm; NaN where too few processes tell how much they differ."""
+    return math.log(cell["high"] / cell["low"]) / 2 if cell["repeats"] > 1 else math.nan
+
+
+def _told_apart(one: pd.Series, other: pd.Series, ratios: dict[Pair, Ratio]) -> bool:
+    """Whether two cells differ by more than their processes; where they were not measured in one place, by both's
+    intervals together.
+    """
+    known = ratios.get((one.name, other.name))
+    if known is not None:
+        _, low, high = known.interval
+        return low > 1 or high < 1
+    return abs(math.log(one["seconds"] / other["seconds"])) > math.hypot(_half(one), _half(other))
 
 
 def _of_all(found: list[dict[str, Any]], both: pd.DataFrame) -> dict[str, Any]:
     them, us = both["theirs"].to_numpy(), both["ours"].to_numpy()
-    row = {name: sum(entry[name] for entry in found) for name in ("pairs", "same_pairs")} | {
-        "points": len(both)
-    }
+    row = {
+        name: sum(entry[name] for entry in found)
+        for name in ("pairs", "decided_pairs", "same_pairs")
+    } | {"points": len(both)}
     row |= {
         "frameworks": both["framework"].nunique(),
         "their_order": "",
@@ -235,7 +270,10 @@ def _layout(
         entries = [Entry(orders[0], kind="words"), Entry(orders[1], kind="ours words")]
         entries.append(
             Entry(
-                f"{row['same_pairs']} of {row['pairs']}" if row["pairs"] else tables.DASH, _why(row)
+                f"{row['same_pairs']} of {row['decided_pairs']}"
+                if row["decided_pairs"]
+                else tables.DASH,
+                _why(row),
             )
         )
         if row["no_tau"]:
@@ -243,7 +281,9 @@ def _layout(
         else:
             entries += [
                 Entry(_number(row["tau"])),
-                Entry(f"{_number(row['low'])} to {_number(row['high'])}"),
+                common.dash(NO_INTERVAL)
+                if pd.isna(row["low"])
+                else Entry(f"{_number(row['low'])} to {_number(row['high'])}"),
             ]
         body.append([*entries, Entry(str(row["points"]))])
     index = pd.MultiIndex.from_tuples(
@@ -269,7 +309,10 @@ def _layout(
 
 
 def _why(row: dict[str, Any]) -> tuple[str, ...]:
-    return () if row["pairs"] else ("fewer than two frameworks in common",)
+    if not row["pairs"]:
+        return ("fewer than two frameworks in common",)
+    left = row["pairs"] - row["decided_pairs"]
+    return (f"{left} of {plural(row['pairs'], 'pair')} undecided",) if left else ()
 
 
 def _number(value: float) -> str:

@@ -182,6 +182,9 @@ def _select(scope: Scope, where: dict[str, Any]) -> pd.DataFrame:
         said.append(f"{column} {' or '.join(dict.fromkeys(map(str, values)))}")
     # A claim that does not speak of several devices is of one.
     rows = rows if "devices" in where else rows[rows["devices"] <= 1]
+    # Nor is it of devices that do not wait for one another; what a paper printed does not say.
+    if "exchange" not in where and "exchange" in rows:
+        rows = rows[rows["exchange"] != "async"]
     if "batch" not in where and scope.batches:
         usual = rows["network"].map(scope.batches)
         rows = rows[usual.isna() | (rows["batch"] == usual)]

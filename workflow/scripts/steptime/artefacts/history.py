@@ -1,13 +1,16 @@
-"""The same network through the versions of each framework, as a table and a figure."""
+"""The same network through the versions of each framework: its time, start, memory and registers, over their dates."""
 
 from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
-from steptime.artefacts import common
+from steptime.artefacts import common, startup
 from steptime.artefacts.inputs import Inputs
+from steptime.environments.libraries import registers
 from steptime.merge.measured import Measured
 from steptime.plan.cell import IDENTITY, PLACE
 from steptime.reading import InputError
@@ -35,22 +38,33 @@ COLUMNS = [
     "status",
     "reason",
 ]
-COLUMNS += ["marks", "seconds", "low", "high", "newest_seconds", "ratio", "vector"]
+COLUMNS += ["marks", "seconds", "low", "high", "newest_seconds", "ratio", "released"]
+COLUMNS += ["startup_seconds", "peak_memory_bytes", "vector", "at_run_time"]
 # Of Okabe and Ito (Color Universal Design, 2008); networks of one family are alike.
 DRAWN = {
     "FCN": ("#0072B2", "#56B4E9"),
     "CNN": ("#D55E00", "#E69F00"),
     "RNN": ("#009E73", "#8FD3B6"),
+    "Transformer": ("#CC79A7", "#7F4A6B"),
 }
 MARKERS = ("o", "s", "^", "D")
-PANELS = 3
-PANEL_INCHES = 2.5
-BUILT_WITHOUT = "without AVX"
+PANEL_INCHES = 2.1
+# What is drawn of each version, from left to right, with the number that its bytes are divided by.
+DRAWN_COLUMNS = {
+    "ratio": ("time ÷ newest", 1),
+    "startup_seconds": ("start (s)", 1),
+    "peak_memory_bytes": ("memory (MiB)", 2**20),
+}
+# How full a marker is: the wider the registers, the fuller.
+FILLED = {"SSE": 0.0, "AVX": 0.35, "AVX2": 0.35, "AVX-512": 1.0}
+REGISTERS = {"SSE": "128 bits", "AVX2": "256 bits", "AVX-512": "512 bits"}
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows and the layout."""
-    return build(inputs.measured, inputs.frameworks, inputs.networks, inputs.page)
+    starts = startup.read_starts(inputs)
+    made = inputs.measured, starts, inputs.releases, inputs.frameworks, inputs.networks
+    return build(*made, inputs.page)
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
@@ -59,17 +73,27 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 
 def build(
-    measured: Measured, frameworks: Frameworks, catalogue: dict[str, Any], page: tables.Page
+    measured: Measured,
+    starts: pd.DataFrame,
+    released: dict[str, str],
+    frameworks: Frameworks,
+    catalogue: dict[str, Any],
+    page: tables.Page,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS; seconds per mini-batch) and the layout; fills the page's facts and notes.
+    """The tidy rows (COLUMNS; seconds, bytes) and the layout; fills the page's facts and notes.
 
     A series is a framework of which at least two environments have cells, in one mode where an environment has several;
     `place` counts its versions from 0, and `ratio` is the time divided by that of the newest version that has one.
+    `starts` is what `startup.read_starts` returns, `released` the day of each environment's version, as far as known.
     Rows are of each platform's highest thread count. Raises InputError where no framework has two versions.
     """
     cells = measured.cells.assign(
-        network=[common.whole_name(cell) for cell in measured.cells.to_dict("records")]
+        network=[common.whole_name(cell) for cell in measured.cells.to_dict("records")],
+        released=measured.cells["environment"].map(released),
     )
+    begun = startup.medians(starts, frameworks, catalogue)
+    begun = begun.rename(columns={"total_seconds": "startup_seconds"})
+    cells = cells.merge(begun[[*IDENTITY, "startup_seconds"]], on=IDENTITY, how="left")
     cells = common.labelled(cells, frameworks, catalogue)
     cells = cells[cells["threads"] == cells.groupby("platform")["threads"].transform("max")]
     several = cells.groupby("environment")["mode"].nunique().gt(1)
@@ -101,7 +125,13 @@ def build(
     data = data.merge(newest, on=like, how="left")
     data["ratio"] = data["seconds"].astype(float) / data["newest_seconds"].astype(float)
     page.facts = facts(measured)
-    page.notes = [processes(measured.cells), raw_data(measured)]
+    page.notes = [
+        "Released: the day on which the index of packages had the version's first file. Start: seconds from the import "
+        "to the end of the warm-up. Memory: the most that the process held at a time. Registers: the widest that the "
+        "framework's compiled libraries multiply in; at run time: some of them can make code while they run.",
+        processes(measured.cells),
+        raw_data(measured),
+    ]
     return data.reindex(columns=COLUMNS), _layout(data)
 
 
@@ -110,18 +140,31 @@ def _layout(data: pd.DataFrame) -> pd.DataFrame:
     body, index = [], []
     for (series, platform), of_series in data.groupby(["series", "platform"], sort=False):
         for version, rows in of_series.groupby("version", sort=False):
-            cells = {(row["network_label"], row["batch"]): row for row in rows.to_dict("records")}
-            for line in ("seconds", "ratio"):
-                index.append(
-                    (series, platform, version, "time (s)" if line == "seconds" else "÷ newest")
-                )
-                body.append([_entry(cells.get(network), line) for network in networks])
+            records = rows.to_dict("records")
+            cells = {(row["network_label"], row["batch"]): row for row in records}
+            known = next((row for row in records if row["vector"]), records[0])
+            day = "" if pd.isna(known["released"]) else known["released"]
+            for line in LINES:
+                entries = [_entry(cells.get(network), line) for network in networks]
+                # Where nothing ran, one line says so.
+                if line == "seconds" or any(each.text for each in entries):
+                    index.append((series, platform, version, day, registers(known), LINES[line]))
+                    body.append(entries)
+    names = ["Framework", "Platform", "Version", "Released", "Registers", ""]
     return pd.DataFrame(
         body,
-        index=pd.MultiIndex.from_tuples(index, names=["Framework", "Platform", "Version", ""]),
+        index=pd.MultiIndex.from_tuples(index, names=names),
         columns=[f"{label}, batch {batch}" for label, batch in networks],
         dtype=object,
     )
+
+
+LINES = {
+    "seconds": "time (s)",
+    "ratio": "÷ newest",
+    "startup_seconds": "start (s)",
+    "peak_memory_bytes": "memory (MiB)",
+}
 
 
 def _entry(row: dict[str, Any] | None, line: str) -> Entry:
@@ -133,38 +176,45 @@ def _entry(row: dict[str, Any] | None, line: str) -> Entry:
             if line == "seconds"
             else Entry()
         )
-    if line == "ratio":
-        return Entry(significant(row["ratio"], 2), kind="ratio")
-    return Entry(
-        significant(row["seconds"]),
-        tuple(MARK_WORDS[mark] for mark in row["marks"].split(", ") if mark),
-        kind="ours",
-    )
+    if line == "seconds":
+        return Entry(
+            significant(row["seconds"]),
+            tuple(MARK_WORDS[mark] for mark in row["marks"].split(", ") if mark),
+            kind="ours",
+        )
+    if pd.isna(row[line]):
+        return Entry()
+    divided = row[line] / DRAWN_COLUMNS[line][1]
+    digits = 3 if line == "peak_memory_bytes" else 2
+    return Entry(significant(divided, digits), kind="ratio" if line == "ratio" else "ours")
 
 
 def draw(data: pd.DataFrame, catalogue: dict[str, Any]) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the figure: a panel for each series, a line for each network."""
+    """The rows that are drawn and the figure: a line of panels for each series, a line in them for each network."""
     looks = _looks(data, catalogue)
+    data = data.assign(at=_places(data))
     panels = list(data.groupby(["series", "platform"], sort=False))
-    columns = min(PANELS, max(2, len(panels)))
-    lines = -(-len(panels) // columns)
-    with figures.canvas(lines, columns, height=0.6 + PANEL_INCHES * lines, sharex=False) as (
-        drawing,
-        axes,
-    ):
-        for ax in axes.flat[len(panels) :]:
-            ax.set_visible(False)
-        for ax, ((series, platform), rows) in zip(axes.flat, panels, strict=False):
-            _panel(
-                ax,
-                series if data["platform"].nunique() == 1 else f"{series}, {platform}",
-                rows,
-                looks,
-            )
-        axes.flat[0].set_yscale("log")
-        figures.plain_logarithms(axes.flat[0].yaxis)
-        for ax in axes[:, 0] if lines > 1 else axes[:1]:
-            ax.set_ylabel("time ÷ newest version's")
+    with figures.canvas(
+        len(panels),
+        len(DRAWN_COLUMNS),
+        height=0.6 + PANEL_INCHES * len(panels),
+        sharex="row",
+        sharey="col",
+        squeeze=False,
+    ) as (drawing, axes):
+        for line, ((series, platform), rows) in zip(axes, panels, strict=True):
+            label = series if data["platform"].nunique() == 1 else f"{series}, {platform}"
+            for ax, (column, (words, divisor)) in zip(line, DRAWN_COLUMNS.items(), strict=True):
+                values = rows[column].astype(float) / divisor
+                _panel(ax, rows.assign(drawn=values), looks)
+                ax.set_title(f"{label}: {words}", fontsize=8)
+            line[0].axhline(1, color="#222222", linewidth=0.8, zorder=1)
+        for ax in axes[0]:
+            ax.set_yscale("log")
+            figures.plain_logarithms(ax.yaxis)
+        dated = data[data["released"].notna()]["at"]
+        for ax, (_, rows) in zip(axes[:, 0], panels, strict=True):
+            _place_axis(ax, rows, dated)
         threads = ", ".join(plural(int(count), "thread") for count in data["threads"].unique())
         title = f"The same networks through the versions of a framework, {threads}"
         figures.title(drawing, title)
@@ -172,11 +222,42 @@ def draw(data: pd.DataFrame, catalogue: dict[str, Any]) -> tuple[pd.DataFrame, F
             figures.key(label, color=colour, marker=marker)
             for label, (colour, marker) in looks.items()
         ]
-        hollow = figures.key(
-            BUILT_WITHOUT, color="#444444", marker="o", markerfacecolor="white", linestyle=""
-        )
-        figures.notes_below(drawing, _notes(data), [*handles, hollow], 4)
-    return data, drawing
+        handles += [
+            figures.key(
+                words,
+                color="#444444",
+                marker="o",
+                markerfacecolor=_filled("#444444", FILLED[vector]),
+                linestyle="",
+            )
+            for vector, words in REGISTERS.items()
+        ]
+        figures.notes_below(drawing, _notes(data), handles, 5)
+    return data.drop(columns="at"), drawing
+
+
+def _places(data: pd.DataFrame) -> pd.Series:
+    """Where a version stands: its day, in years, or its place where a day of the series is not known."""
+    days = pd.to_datetime(data["released"])
+    years = days.dt.year + (days.dt.day_of_year - 1) / 365.25
+    unknown = data["released"].isna().groupby(data["series"]).transform("any")
+    return years.where(~unknown, data["place"]).astype(float)
+
+
+def _place_axis(ax: Axes, rows: pd.DataFrame, dated: pd.Series) -> None:
+    """Years where all days of the series are known, the same for all such series; else the names of its versions."""
+    if rows["released"].notna().all():
+        ax.set_xlim(dated.min() - 0.4, dated.max() + 0.4)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+        return
+    versions = rows.drop_duplicates("place")
+    ax.set_xticks(versions["place"], versions["version"])
+    ax.set_xlim(-0.4, rows["place"].max() + 0.4)
+
+
+def _filled(colour: str, share: float) -> tuple[float, ...]:
+    """A colour on white, by its share of what is seen."""
+    return tuple(1 - share * (1 - part) for part in to_rgb(colour))
 
 
 def _looks(data: pd.DataFrame, catalogue: dict[str, Any]) -> dict[str, tuple[str, str]]:
@@ -193,32 +274,27 @@ def _looks(data: pd.DataFrame, catalogue: dict[str, Any]) -> dict[str, tuple[str
     return looks
 
 
-def _panel(ax: Axes, title: str, rows: pd.DataFrame, looks: dict[str, tuple[str, str]]) -> None:
-    versions = rows.drop_duplicates("place")
+def _panel(ax: Axes, rows: pd.DataFrame, looks: dict[str, tuple[str, str]]) -> None:
     for label, (colour, marker) in looks.items():
         timed = rows[(rows["network_label"] == label) & rows["ratio"].notna()]
-        ax.plot(timed["place"], timed["ratio"].astype(float), color=colour, linewidth=1.3, zorder=2)
+        ax.plot(timed["at"], timed["drawn"], color=colour, linewidth=1.1, zorder=2)
         for row in timed.to_dict("records"):
-            face = "white" if BUILT_WITHOUT in row["marks"] else colour
             ax.plot(
-                row["place"],
-                row["ratio"],
+                row["at"],
+                row["drawn"],
                 marker=marker,
                 color=colour,
-                markerfacecolor=face,
-                markersize=5,
+                markerfacecolor=_filled(colour, FILLED.get(row["vector"], 1.0)),
+                markersize=4,
                 zorder=3,
             )
-    ax.axhline(1, color="#222222", linewidth=0.8, zorder=1)
-    ax.set_xticks(versions["place"], versions["version"])
-    ax.set_xlim(-0.4, rows["place"].max() + 0.4)
-    ax.set_title(title, fontsize=9.5)
 
 
 def _notes(data: pd.DataFrame) -> list[str]:
     notes = [
-        "Each line is divided by the time of the newest version that has one: above 1, the older version is slower. "
-        "Hollow: the compiled code multiplies in 128-bit registers, since it was built without AVX."
+        "Times are divided by that of the newest version that has one: above 1, the older version is slower. A version "
+        "stands at the day of its release; where a day is not known, in its order. The wider the registers in which "
+        "the compiled code multiplies, the fuller the marker; a hollow one is of a build without AVX."
     ]
     reasons: dict[str, list[str]] = {}
     for row in data[data["seconds"].isna()].to_dict("records"):

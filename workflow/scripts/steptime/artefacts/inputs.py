@@ -14,7 +14,7 @@ from steptime.render import figures, tables
 from steptime.render.frameworks import Frameworks
 
 # Words whose files are the project's own.
-OWN = ("catalogue", "frameworks", "networks", "printed", "papers")
+OWN = ("catalogue", "frameworks", "networks", "printed", "papers", "releases")
 
 
 class Inputs:
@@ -123,6 +123,11 @@ class Inputs:
                     f"{self._files['printed'][0]} has times of the {column} '{unknown[0]}', which is "
                     f"unknown: correct it, or add it to '{key}' of {self._files['catalogue'][0]}."
                 )
+
+    @cached_property
+    def releases(self) -> dict[str, str]:
+        """The day, as 2020-12-14, on which the version of an environment was released, as far as it is known."""
+        return {name: str(day) for name, day in read_yaml(self.paths("releases")[0]).items()}
 
     @cached_property
     def frameworks(self) -> Frameworks:

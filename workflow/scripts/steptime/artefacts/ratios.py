@@ -20,6 +20,7 @@ from steptime.render.tables import Entry
 from steptime.render.words import (
     MARK_WORDS,
     facts,
+    further,
     plural,
     processes,
     raw_data,
@@ -35,7 +36,7 @@ FASTEST, SLOWER, FASTER, SAME, UNKNOWN = (
     "not known",
 )
 COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", "status", "reason", "marks"]
-COLUMNS += ["seconds", "repeats", "fastest", "ratio", "low", "high", "verdict"]
+COLUMNS += ["seconds", "repeats", "further", "fastest", "ratio", "low", "high", "verdict"]
 NO_INTERVAL = (
     "fewer than two repeats of both were measured, so nothing is known of how much processes differ: "
     "set `repeats` in the grid to 3 or more"
@@ -89,7 +90,8 @@ def _ratios(place: pd.DataFrame, pairs: dict[Pair, Ratio]) -> list[dict[str, Any
     rows = []
     for at, row in place.iterrows():
         found = {name: row[name] for name in COLUMNS if name in row} | {
-            "marks": ", ".join(row["marks"])
+            "marks": ", ".join(row["marks"]),
+            "further": further(row),
         }
         found |= dict.fromkeys(["fastest", "ratio", "low", "high", "verdict"])
         if fastest is not None and at in timed.index:
@@ -141,7 +143,7 @@ def _entry(row: dict[str, Any]) -> Entry:
     if pd.isna(row["ratio"]):
         return common.dash(status_reason(row["status"], row["reason"]))
     texts = [MARK_WORDS.get(mark, mark) for mark in row["marks"].split(", ") if mark]
-    texts += [row["reason"].rstrip(".")] if row["reason"] else []
+    texts += [text.rstrip(".") for text in (row["further"], row["reason"]) if text]
     if row["verdict"] == FASTEST:
         return Entry("fastest", tuple(texts), True, "ours")
     if row["verdict"] == UNKNOWN:

@@ -85,20 +85,21 @@ def _ours(measured: Measured, frameworks: Frameworks) -> list[dict[str, Any]]:
     timed = measured.cells[measured.cells["seconds"].notna()]
     rows = []
     for _, line in timed.groupby(ALIKE, sort=False, dropna=False):
-        alone = line.loc[line["devices"] == 1, "seconds"]
-        if len(alone) and line["devices"].nunique() > 1:
+        alone, several = line[line["devices"] == 1], line[line["devices"] > 1]
+        for exchange, together in several.groupby("exchange") if len(alone) else ():
             rows += [
                 {
                     "source": "ours",
                     "framework": row["framework"],
                     "label": f"{frameworks[row['framework']].label}, {row['network']}, {row['platform']}, "
-                    + plural(row["threads"], "thread"),
+                    + plural(row["threads"], "thread")
+                    + (f", {exchange}" if exchange != "sync" else ""),
                     "network": row["network"],
                     "platform": row["platform"],
                     "devices": row["devices"],
-                    "relative_time": row["seconds"] / alone.iloc[0],
+                    "relative_time": row["seconds"] / alone["seconds"].iloc[0],
                 }
-                for row in line.sort_values("devices").to_dict("records")
+                for row in pd.concat([alone, together]).sort_values("devices").to_dict("records")
             ]
     return rows
 

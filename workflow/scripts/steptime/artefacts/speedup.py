@@ -26,7 +26,7 @@ from steptime.render.words import (
 # What a cell on several devices has in common with the ones that it is held against.
 ALIKE = without("devices", "exchange", "threads", "batch")
 COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", "status", "reason", "marks"]
-COLUMNS += ["seconds", "repeats", "bytes_exchanged", "exchange_seconds", "scaling"]
+COLUMNS += ["seconds", "repeats", "bytes_exchanged", "exchange_seconds", "staleness", "scaling"]
 COLUMNS += ["speedup", "low", "high", "efficiency", "whole", "whole_low", "whole_high"]
 NO_INTERVAL = "fewer than two repeats of both were measured, so there is no interval"
 
@@ -66,6 +66,8 @@ def build(
         "Against one device with the threads of all: the same machine without any exchange. Above 1, several "
         "processes are faster than several threads.",
         "Strong: the devices share the mini-batch of the one. Weak: each has one as large.",
+        "async: devices do not wait for one another, and a mini-batch is an update of each of them. Missed updates: "
+        "those of others between a device's reading of weights and its own update, in the mean.",
         processes(measured.cells),
         raw_data(measured),
     ]
@@ -117,6 +119,7 @@ def _layout(data: pd.DataFrame) -> pd.DataFrame:
     ]
     headings = ["Scaling", "Seconds per mini-batch", "Speed-up", "Efficiency"]
     headings += ["Against one device with the threads of all", "MB exchanged in a step"]
+    headings += ["Missed updates"]
     return pd.DataFrame(
         [_entries(row) for row in data.to_dict("records")],
         index=pd.MultiIndex.from_tuples(index, names=["Network", "Framework", "Devices"]),
@@ -129,10 +132,13 @@ def _entries(row: dict[str, Any]) -> list[Entry]:
     scaling = Entry(row["scaling"] or "", kind="words")
     if row["status"] != "ok":
         reason = status_reason(row["status"], row["reason"])
-        return [scaling, *(common.dash(reason) for _ in range(5))]
+        return [scaling, *(common.dash(reason) for _ in range(6))]
     texts = [MARK_WORDS.get(mark, mark) for mark in row["marks"].split(", ") if mark]
     texts += [row["reason"].rstrip(".")] if row["reason"] else []
-    efficiency, sent = row["efficiency"], row["bytes_exchanged"]
+    efficiency, sent, missed = row["efficiency"], row["bytes_exchanged"], row["staleness"]
+    waits = (
+        "they wait for one another" if row["exchange"] == "sync" else "the framework does not tell"
+    )
     none = "no cell on one device of this kind was timed"
     return [
         scaling,
@@ -141,6 +147,7 @@ def _entries(row: dict[str, Any]) -> list[Entry]:
         common.dash(none) if pd.isna(efficiency) else Entry(f"{100 * efficiency:.0f} %"),
         _with_interval(row["whole"], row["whole_low"], row["whole_high"], none),
         common.dash("not known") if pd.isna(sent) else Entry(significant(sent / 1e6)),
+        common.dash(waits) if pd.isna(missed) else Entry(significant(missed, 2)),
     ]
 
 

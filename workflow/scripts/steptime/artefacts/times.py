@@ -16,6 +16,7 @@ from steptime.render.words import (
     NOTHING_MEASURED,
     environment_label,
     facts,
+    further,
     plural,
     processes,
     raw_data,
@@ -29,7 +30,7 @@ from steptime.render.words import (
 COLUMNS = ["source", *IDENTITY, "network_label", "lineage", "framework", "framework_label"]
 COLUMNS += ["column_group", "column", "ours", "low", "high", "theirs", "theirs_platform", "ratio"]
 COLUMNS += ["unit", "samples", "repeats", "effective_threads", "peak_memory_bytes", "status"]
-COLUMNS += ["reason", "marks", "printed", "best", "footnote"]
+COLUMNS += ["reason", "marks", "further", "printed", "best", "footnote"]
 # The printed platform that ours is compared with, by the kind of device.
 COMPARED = {"cpu": "compared_with", "gpu": "compared_gpu"}
 
@@ -105,6 +106,7 @@ def _our_rows(
                 if timed or cell["status"] != "ok"
                 else "no samples were recorded",
                 "marks": ", ".join(cell["marks"]),
+                "further": further(cell),
             }
         )
     return rows
@@ -135,6 +137,7 @@ def _their_rows(
             "status": row["status"],
             "reason": row["reason"],
             "marks": "",
+            "further": "",
             "printed": row["value"],
         }
         for row in printed.to_dict("records")
@@ -203,7 +206,7 @@ def _footnote(row: dict[str, Any]) -> str:
         texts = [status_reason(row["status"], row["reason"]) if ours else row["reason"]]
     else:
         texts = [MARK_WORDS.get(mark, mark) for mark in row["marks"].split(", ") if mark]
-        texts += [row["reason"]] if row["reason"] else []
+        texts += [text for text in (row["further"], row["reason"]) if text]
     return SEPARATOR.join(text.rstrip(".") for text in texts)
 
 

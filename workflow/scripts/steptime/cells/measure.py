@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from steptime.cells.outcomes import READINGS, result
 from steptime.datasets import DatasetError, sums
 from steptime.environments import interpreter
 from steptime.machine import gpu, interference, placement
-from steptime.plan import clock, digests, tasks
+from steptime.plan import clock, digests, looks, run, tasks
 from steptime.plan.tasks import TASKS
 from steptime.records import Footer, Job, Manifest, Proof
 from steptime.say import say
@@ -202,7 +202,7 @@ class CellRun:
 
     def write(self, outcome: Outcome) -> None:
         """Writes the shard and reports what came out."""
-        from steptime.cells import shard
+        from steptime.cells import beside, shard
 
         reading = READINGS[self.cell["task"]]
         facts = (
@@ -227,6 +227,11 @@ class CellRun:
             footer["left_out"] = {name: seen[name] for name in ("status", "reason", "started_at")}
             footer["left_out"] |= {name: seen.get(name) for name in interference.MEASURED}
             footer["left_out"]["rows"] = reading.rows(self.left_out)
+        told = run.facts()
+        planned, shown = told.get("looks", []), told.get("shown", {}).get("cells", [])
+        if self.cell["task"] == "step" and looks.is_further(planned, self.cell["repeat"]):
+            # Who holds these rows against others must pay for the looks that chose them.
+            footer["looks"] = planned
         if self.task.is_watched:
             footer["resources"] = self.used.series()
         try:
@@ -242,9 +247,11 @@ class CellRun:
             self.title,
             result(self.cell["task"], outcome) + marked,
             time.monotonic() - self.clock,
-            str(self.cell["repeat"]) if self.cell["task"] == "step" else "-",
+            progress.parts_of(self.cell, shown),
         )
-        if ended := progress.ended_trial():
+        if self.cell["repeat"] == 1 and (answer := beside.answer(self.cell, shown)):
+            say(f"    {answer}")
+        if ended := progress.ended():
             # Here, where the host is still this cell's: nothing may compute while the next one is timed.
             subprocess.run([sys.executable, "-m", "steptime", "render.so_far", ended], check=False)
 
@@ -329,9 +336,10 @@ class CellRun:
             "sampling_digest": digests.digest(self.job["asked"]),
             "machine_id": machine.identify(self.context.machine),
             "workflow_commit": self.context.workflow["commit"],
-            "started_at": outcome.span[0] if outcome.span else self.began,
-            "ended_at": outcome.span[1] if outcome.span else datetime.now(UTC),
         }
+        took = timedelta(seconds=time.monotonic() - self.clock)
+        span = outcome.span or (self.began, self.began + took)
+        facts |= {"started_at": span[0], "ended_at": span[1]}
         if outcome.ranks:
             facts |= outcomes.exchanged(outcome)
         used_gpus = self.devices.columns() if self.devices else {}

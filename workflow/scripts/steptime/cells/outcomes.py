@@ -48,13 +48,17 @@ def used_by_ranks(outcome: Outcome) -> list[dict[str, Any]]:
 
 
 def exchanged(outcome: Outcome) -> dict[str, Any]:
-    """What ranks exchanged in a step: bytes over the loopback interface, and seconds where the framework tells."""
+    """What ranks exchanged in a step: bytes over the loopback interface; seconds, and the updates of others that an
+    update had not seen, where the framework tells.
+    """
     steps = sum(steps for steps, _ in outcome.samples)
     sent = [count for count in outcome.loopback if count is not None]
-    told = [rank["exchange_seconds"] for rank in outcome.ranks if rank.get("exchange_seconds")]
-    return {
-        "bytes_exchanged": (sent[-1] - sent[0]) // steps if steps and sent else None,
-        "exchange_seconds": sum(told) / len(told) if told else None,
+    told = {
+        name: [rank[name] for rank in outcome.ranks if rank.get(name) is not None]
+        for name in ("exchange_seconds", "staleness")
+    }
+    return {"bytes_exchanged": (sent[-1] - sent[0]) // steps if steps and sent else None} | {
+        name: sum(values) / len(values) if values else None for name, values in told.items()
     }
 
 

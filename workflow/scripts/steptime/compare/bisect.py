@@ -40,28 +40,39 @@ def main() -> None:
         folder = Folder(
             options.folder / f"{slug(options.environment)}_{options.first}_{options.last}"
         )
-        package = folder.package_of(options.environment)
-        between = options.releases or releases(package)
+        between = options.releases or releases(*folder.package_of(options.environment))
         sys.exit(Search(folder, options, within(between, options.first, options.last)).run())
 
 
-def releases(package: str) -> list[str]:
-    """The releases of a package that the index has for this Python, oldest first. Raises CompareError."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "index", "versions", package], capture_output=True, text=True
-    )
+def releases(package: str, python: str) -> list[str]:
+    """The releases of a package that the index has wheels of for this Python, oldest first. Raises CompareError."""
+    asked = ["index", "versions", package, "--python-version", python, "--only-binary", ":all:"]
+    done = subprocess.run([sys.executable, "-m", "pip", *asked], capture_output=True, text=True)
     found = FOUND.search(done.stdout)
     if done.returncode or found is None:
         raise CompareError(
             f"The index does not tell the releases of {package}: name them, --releases 2.1.0 2.2.0."
         )
-    return list(reversed(found[1].split(", ")))
+    # A build of one's own, as 2.13.0+cpu in a folder of wheels, is no other release.
+    return [version for version in reversed(found[1].split(", ")) if "+" not in version]
 
 
 def within(known: list[str], first: str, last: str) -> list[str]:
-    """The releases from the first to the last, oldest first. Raises CompareError where the last is older."""
-    ordered = sorted({*known, first, last}, key=_order)
-    start, end = ordered.index(first), ordered.index(last)
+    """The releases from the first to the last, oldest first; 2.16 means the first that begins so, or the last.
+
+    Raises CompareError where there is none, or where the last is not newer.
+    """
+    ordered = sorted(known, key=_order)
+    ends = [
+        [at for at, version in enumerate(ordered) if f"{version}.".startswith(f"{end}.")]
+        for end in (first, last)
+    ]
+    for asked, found in zip((first, last), ends, strict=True):
+        if not found:
+            raise CompareError(
+                f"There is no release {asked} for this Python: write one of {', '.join(ordered)}."
+            )
+    start, end = ends[0][0], ends[1][-1]
     if start >= end:
         raise CompareError(f"{first} is not older than {last}: name the older release first.")
     return ordered[start : end + 1]
@@ -81,7 +92,12 @@ class Search:
     def run(self) -> int:
         """Halves the releases until one is left; says which, and returns the exit status of `compare.results`."""
         whole, status = self._held(self.known[-1])
-        if whole is None or status == results.CANNOT_TELL:
+        if whole is None:
+            print(
+                f"{self.known[0]} or {self.known[-1]} has no time, as the table says: name another release."
+            )
+            return results.CANNOT_TELL
+        if status == results.CANNOT_TELL:
             print(
                 f"{self.known[0]} and {self.known[-1]} cannot be told apart: there is nothing to look for."
             )

@@ -13,7 +13,7 @@ import yaml
 
 from steptime import machine, project
 from steptime.compare.sides import CompareError
-from steptime.environments import pins
+from steptime.environments import installer, pins
 from steptime.plan import configuration, grid
 from steptime.plan.cell import Cell
 
@@ -42,9 +42,10 @@ class Folder:
 
     def add(self, base: str, candidate: str) -> str:
         """Adds the environment of a candidate, which is a version of the base's framework, a wheel of it, or a file of
-        pins; its name. One that the project has already is taken as it is. Raises CompareError.
+        pins; its name. One that the project has already is taken as it is. A version has the other pins of the
+        project's environment of that release, where there is one, else those of the base. Raises CompareError.
         """
-        frameworks = yaml.safe_load((self.root / "config/frameworks.yaml").read_text())
+        frameworks = self._frameworks()
         framework = _framework_of(base, frameworks)
         self._link(base)
         self._link(candidate)
@@ -67,14 +68,17 @@ class Folder:
                 f"'{candidate}' is no version, and no file: write a version of {framework}, the path of a wheel (.whl) "
                 "or of a file of pins (.yaml)."
             )
-        _pin(content, _package(content, framework, base), candidate, base)
-        return self._write(base, f"{framework}-{candidate}", framework, frameworks, content)
+        like = _of_release(framework, candidate, base, frameworks)
+        content = _content(self, like)
+        _pin(content, _package(content, framework, like), candidate, like)
+        return self._write(like, f"{framework}-{candidate}", framework, frameworks, content)
 
-    def package_of(self, environment: str) -> str:
-        """The package that an environment of the project is of. Raises CompareError."""
-        frameworks = yaml.safe_load((self.root / "config/frameworks.yaml").read_text())
-        framework = _framework_of(environment, frameworks)
-        return _package(_content(self, environment), framework, environment)
+    def package_of(self, environment: str) -> tuple[str, str]:
+        """The package that an environment of the project is of, and its Python. Raises CompareError."""
+        framework = _framework_of(environment, self._frameworks())
+        content = _content(self, environment)
+        python = pins.parse(content, environment).python
+        return _package(content, framework, environment), python
 
     def planned(self, content: dict[str, Any]) -> list[Cell]:
         """The cells of a grid of this content, in which steps are timed. Raises ConfigurationError."""
@@ -93,6 +97,13 @@ class Folder:
             cwd=self.root,
             env=cache | variables | self.variables,
         ).returncode
+
+    def _frameworks(self) -> dict[str, Any]:
+        """The frameworks of the folder, in which older releases are environments as all others are."""
+        frameworks = yaml.safe_load((self.root / "config/frameworks.yaml").read_text())
+        for entry in frameworks.values():
+            entry["environments"] += entry.pop("history", [])
+        return frameworks
 
     def _link(self, environment: str) -> None:
         """Uses an environment of the project where it stands: the workflow looks itself whether it is as pinned."""
@@ -117,7 +128,10 @@ class Folder:
         _pin(content, package, match["version"], base)
         # Two wheels of one version are two candidates.
         digest = hashlib.sha256(path.read_bytes()).hexdigest()[:6]
-        self.variables["UV_FIND_LINKS"] = str(path.absolute().parent)
+        # The base may need what lies in the folders that pip knows.
+        known = installer.environment_variables().get("UV_FIND_LINKS", "")
+        folders = [str(path.absolute().parent), *filter(None, known.split(","))]
+        self.variables["UV_FIND_LINKS"] = ",".join(folders)
         name = f"{framework}-{match['version']}-{digest}"
         return self._write(base, name, framework, frameworks, content)
 
@@ -153,6 +167,15 @@ def _framework_of(environment: str, frameworks: dict[str, Any]) -> str:
     raise CompareError(f"There is no environment '{environment}': write one of {', '.join(known)}.")
 
 
+def _of_release(framework: str, version: str, base: str, frameworks: dict[str, Any]) -> str:
+    """The environment of this release, as tensorflow-2.16 of 2.16.1; the base where there is none, or for a GPU."""
+    if re.fullmatch(rf"{framework}-[\d.]+", base):
+        for name in frameworks[framework]["environments"]:
+            if f"{framework}-{version}.".startswith(f"{name}."):
+                return name
+    return base
+
+
 def _package(content: Any, framework: str, base: str) -> str:
     """The package that the environment is named after: the framework's own, or that which has its version."""
     packages = pins.parse(content, base).packages
@@ -162,6 +185,8 @@ def _package(content: Any, framework: str, base: str) -> str:
     found = [name for name, pinned in packages.items() if pinned.startswith(version)]
     # A package of another name may have the same version by chance.
     found = [name for name in found if pins.is_of(framework, name)] or found
+    # tensorflow-estimator has TensorFlow's versions too.
+    found = [name for name in found if name == f"{framework}-cpu"] or found
     if len(found) != 1:
         raise CompareError(
             f"envs/{base}.yaml does not say which package {framework} is: write a file of pins of the candidate."

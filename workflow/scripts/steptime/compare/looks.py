@@ -1,8 +1,7 @@
 """When a watch looks at its pairs of processes, and what each look costs of the chance of a false word.
 
 Whoever tests after every pair stops at lucky moments. So a watch looks three times, and each look may err with a part
-of the whole chance: Lan and DeMets, "Discrete sequential boundaries for clinical trials", Biometrika 70, 1983. The
-parts are added up (Bonferroni) and shared among the cells, which holds whatever looks and cells have in common.
+of the whole chance (`plan.looks`). That is shared among the cells, which holds whatever they have in common.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,9 +10,10 @@ from typing import Any
 from steptime.compare.verdicts import EQUAL, ERROR, FASTER, SLOWER, chance_of_more, chance_of_none
 from steptime.merge import intervals, moderation
 from steptime.merge.intervals import Ratio
+from steptime.plan import looks
 
 # After how many pairs, and the part of the chance that is spent then.
-LOOKS = {6: 0.25, 12: 0.25, 24: 0.5}
+LOOKS = looks.parts([6, 12, 24])
 
 
 def ratios_of(logs: Mapping[Any, Sequence[float]], kinds: Mapping[Any, Any]) -> dict[Any, Ratio]:

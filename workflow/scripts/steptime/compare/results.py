@@ -24,7 +24,7 @@ from steptime.compare.verdicts import SLOWER, UNDECIDED, verdicts
 from steptime.merge import MixedRowsError, intervals, moderation, ratios
 from steptime.merge.intervals import Ratio
 from steptime.merge.summary import KIND
-from steptime.plan import configuration, run
+from steptime.plan import configuration, looks, run
 from steptime.render import tables
 
 NO_SLOWDOWN, SLOWDOWN, CANNOT_TELL = 0, 1, 2
@@ -132,14 +132,18 @@ def _apart(one: Side, other: Side, pairs: list[tuple[Any, Any]]) -> list[Ratio |
     found: list[Ratio | None] = []
     for labels in pairs:
         parts = [
-            intervals.ratio_of(
-                intervals.logs_of(list(side.results.cells.loc[at, "medians"].values())), known[at]
-            )
+            _mean_of(side.results.cells.loc[at], known[at])
             for side, at, known in zip((one, other), labels, spreads, strict=True)
             if at in known
         ]
         found.append(intervals.difference(parts[1], parts[0]) if len(parts) == 2 else None)
     return found
+
+
+def _mean_of(cell: pd.Series, spread: moderation.Spread) -> Ratio:
+    """The mean of the logarithms of a cell's times, whose processes spread so."""
+    part = looks.part_after(cell["looks"], max(cell["medians"]))
+    return intervals.ratio_of(intervals.logs_of(list(cell["medians"].values())), spread, part)
 
 
 def _spreads(cells: pd.DataFrame) -> dict[Any, moderation.Spread]:

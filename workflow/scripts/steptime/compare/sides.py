@@ -119,6 +119,7 @@ def read(folder: Path, name: str) -> Results:
     if not paths:
         raise CompareError(f"{name} has no timed cell: measure something there first.")
     rows, samples, processes, logical = [], [], [], {}
+    planned: list[int] = []
     machines: dict[str, dict[str, list[Path]]] = {}
     for path in paths:
         row, table, footer = shard.read_parts(path)
@@ -127,6 +128,7 @@ def read(folder: Path, name: str) -> Results:
         row |= {"platform": path.parent.parent.name, "variant": row["variant"] or ""}
         row |= _judged(folder, row)
         rows.append(row)
+        planned = planned or footer.get("looks", [])
         samples.append(table["seconds"].to_pylist())
         variables = json.dumps(footer.get("job", {}).get("variables", {}), sort_keys=True)
         told = {column: row[column] for column in TOLD}
@@ -136,7 +138,7 @@ def read(folder: Path, name: str) -> Results:
     counts = [len(each) for each in samples]
     frame = pd.DataFrame(rows).loc[np.repeat(np.arange(len(rows)), counts)].reset_index(drop=True)
     frame["seconds"] = np.array([value for each in samples for value in each], dtype=float)
-    cells = summarise(frame, logical)
+    cells = summarise(frame, logical, planned)
     places = {tuple(place): label for label, place in cells[IDENTITY].iterrows()}
     labels = [places[tuple(each[column] for column in IDENTITY)] for each in processes]
     return Results(name, cells, pd.DataFrame(processes).assign(cell=labels))

@@ -22,7 +22,7 @@ from steptime.cells import found, shard
 from steptime.cells.schema import CONSTANT, constant_of, schema_of
 from steptime.machine import placement
 from steptime.merge import MixedRowsError, judged
-from steptime.plan import configuration, written
+from steptime.plan import configuration, looks, written
 from steptime.plan.cell import FOLDER, axes_of, key_of, shard_path
 
 MOST_NAMED = 3
@@ -35,13 +35,16 @@ def main() -> None:
     parser.add_argument(
         "--plan", required=True, type=Path, help="the plan that the run has written"
     )
+    parser.add_argument("--added", nargs="*", default=[], type=Path, help="what looks have chosen")
     parser.add_argument("--output", required=True, type=Path)
     options = parser.parse_args()
     # What is read stays until the end, and to look for garbage among it takes a fifth of the time.
     gc.disable()
     try:
         plan = written.read(options.plan)
-        merged = merge(plan.artefacts[options.artefact], plan.missing, plan.expected)
+        keys = plan.artefacts[options.artefact]
+        keys = keys + looks.of_artefact(keys, looks.added(options.added))
+        merged = merge(keys, plan.missing, plan.expected, plan.looks)
     except (configuration.ConfigurationError, shard.ShardError, MixedRowsError) as error:
         print(error, file=sys.stderr)
         sys.exit(1)
@@ -53,14 +56,16 @@ def merge(
     keys: list[str],
     missing: list[str] | None = None,
     expected: dict[str, dict[str, Any]] | None = None,
+    looked: list[int] | None = None,
 ) -> pa.Table:
     """All rows of the shards of cells of one task.
 
     What their footers say is in the metadata: machines by id, software by environment, the arithmetic of its libraries
     by environment and mode, and `resources` by key where they were noted. `settings` of an environment's software is
-    what its workers declare, for each platform and mode. `missing` are labels of data sets that cannot be had, and are
-    told on; `expected` says by key what a row must have been measured with (`plan.expected`). Raises ShardError, which
-    names every shard that cannot be read or is of another network, adapter and so on, and MixedRowsError.
+    what its workers declare, for each platform and mode. `missing` are labels of data sets that cannot be had; they are
+    told on, and so is after which trials was `looked` (`plan.looks`). `expected` says by key what a row must have been
+    measured with (`plan.expected`). Raises ShardError, which names every shard that cannot be read or is of another
+    network, adapter and so on, and MixedRowsError.
     """
     task = axes_of(keys[0])["task"]
     constant, schema = constant_of(task), schema_of(task)
@@ -83,7 +88,8 @@ def merge(
     }
     together = pa.concat_tables(tables).combine_chunks()
     merged |= dict(zip(together.column_names, together.columns, strict=True))
-    described = json.dumps(known | {"missing": missing or []}).encode()
+    known |= {"missing": missing or [], "looks": looked or []}
+    described = json.dumps(known).encode()
     return pa.table(merged, schema=schema.with_metadata({shard.FOOTER: described}))
 
 

@@ -18,16 +18,20 @@ Interval = tuple[float, float, float]  # estimate, low, high
 
 
 class Ratio(NamedTuple):
-    """The logarithm of a ratio, its standard error, and the degrees of freedom with which that error is known."""
+    """The logarithm of a ratio, its standard error, and the degrees of freedom with which that error is known.
+
+    `part` is that of the whole chance of an error which this look at it may spend (`plan.looks`).
+    """
 
     log: float
     error: float
     degrees: float
+    part: float = 1.0
 
     @property
     def interval(self) -> Interval:
-        """The ratio with its 95 % interval."""
-        half = _half(self.error, self.degrees)
+        """The ratio with its 95 % interval, which all looks at it have together."""
+        half = _half(self.error, self.degrees, self.part)
         return math.exp(self.log), math.exp(self.log - half), math.exp(self.log + half)
 
     @property
@@ -41,7 +45,9 @@ def of_process(samples: Sequence[float]) -> Interval:
     return (median(samples), *median_interval(samples))
 
 
-def of_repeats(medians: Sequence[float], spread: Spread | None = None) -> Interval:
+def of_repeats(
+    medians: Sequence[float], spread: Spread | None = None, part: float = 1.0
+) -> Interval:
     """The median over at least two processes of a cell, each given by its own median, and its interval.
 
     The interval is Student's, of the mean of their logarithms, with one value for each process: Georges, Buytaert and
@@ -49,11 +55,12 @@ def of_repeats(medians: Sequence[float], spread: Spread | None = None) -> Interv
     are what is repeated); Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013 (repeat at the
     level where the numbers vary). Logarithms, since what slows a process multiplies its times, and since the interval
     of a ratio then is that of a difference. It is widened to hold the median where that lies outside. `spread` is that
-    of one process, moderated.
+    of one process, moderated; `part` as of a `Ratio`.
     """
     logs, estimate = logs_of(medians), median(medians)
     variance, degrees = spread or spread_of(logs)
-    middle, half = math.fsum(logs) / len(logs), _half(math.sqrt(variance / len(logs)), degrees)
+    middle = math.fsum(logs) / len(logs)
+    half = _half(math.sqrt(variance / len(logs)), degrees, part)
     return estimate, min(math.exp(middle - half), estimate), max(math.exp(middle + half), estimate)
 
 
@@ -70,10 +77,10 @@ def of_ratio(
     return ratio_of(logs, spread or spread_of(logs)) if len(logs) > 1 else None
 
 
-def ratio_of(logs: Sequence[float], spread: Spread) -> Ratio:
+def ratio_of(logs: Sequence[float], spread: Spread, part: float = 1.0) -> Ratio:
     """The ratio of which the logarithms of independent measurements, and their spread, are given."""
     variance, degrees = spread
-    return Ratio(math.fsum(logs) / len(logs), math.sqrt(variance / len(logs)), degrees)
+    return Ratio(math.fsum(logs) / len(logs), math.sqrt(variance / len(logs)), degrees, part)
 
 
 def difference(one: Ratio, other: Ratio) -> Ratio:
@@ -83,7 +90,7 @@ def difference(one: Ratio, other: Ratio) -> Ratio:
     squares = one.error**2, other.error**2
     parts = squares[0] ** 2 / one.degrees + squares[1] ** 2 / other.degrees
     degrees = sum(squares) ** 2 / parts if parts else one.degrees + other.degrees
-    return Ratio(one.log - other.log, math.sqrt(sum(squares)), degrees)
+    return Ratio(one.log - other.log, math.sqrt(sum(squares)), degrees, min(one.part, other.part))
 
 
 def logs_of(medians: Sequence[float]) -> list[float]:
@@ -96,5 +103,5 @@ def paired(ours: Mapping[int, float], theirs: Mapping[int, float]) -> list[float
     return [math.log(ours[repeat] / theirs[repeat]) for repeat in ours if repeat in theirs]
 
 
-def _half(error: float, degrees: float) -> float:
-    return float(stdtrit(degrees, (1 + CONFIDENCE) / 2)) * error
+def _half(error: float, degrees: float, part: float) -> float:
+    return float(stdtrit(degrees, 1 - part * (1 - CONFIDENCE) / 2)) * error

@@ -41,7 +41,10 @@ def by_losses(rows: list[Row]) -> list[Row]:
     """
     groups = defaultdict(list)
     for number, row in enumerate(rows):
-        if row["task"] == "step" and row["status"] == "ok" and row.get("first_loss") is not None:
+        # Where ranks do not wait for one another, the first loss depends on who was first.
+        waits = row["exchange"] != "async"
+        told = row["status"] == "ok" and row.get("first_loss") is not None
+        if row["task"] == "step" and told and waits:
             group = row["variant"] or row["network"], row["batch"], row.get("seed"), row["devices"]
             groups[group].append(number)
     judged = list(rows)

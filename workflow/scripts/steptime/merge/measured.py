@@ -84,7 +84,8 @@ def read_measured(path: Path) -> Measured:
     logical = {
         name: machine.get("cpu", {}).get("logical_cores") for name, machine in machines.items()
     }
-    cells = _with_arithmetic(summarise(rows, logical), description.get("arithmetic", {}))
+    summary = summarise(rows, logical, description.get("looks", []))
+    cells = _with_arithmetic(summary, description.get("arithmetic", {}))
     return Measured(rows, cells, machines, description.get("software", {}), str(path))
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 from steptime.merge import intervals, moderation
 from steptime.merge.intervals import Ratio
 from steptime.merge.summary import KIND
+from steptime.plan import looks
 from steptime.plan.cell import PLACE
 
 Pair = tuple[Hashable, Hashable]
@@ -30,7 +31,9 @@ def of_pairs(cells: pd.DataFrame) -> dict[Pair, Ratio]:
         spreads = moderation.moderated(own, sum(map(_independent, places)))
         for at, spread in zip(known, spreads, strict=True):
             (one, _), (other, _) = pairs[at]
-            ratio = intervals.ratio_of(logs[at], spread)
+            until = min(max(cells.at[each, "medians"]) for each in (one, other))
+            part = looks.part_after(cells.at[one, "looks"], until)
+            ratio = intervals.ratio_of(logs[at], spread, part)
             found |= {(one, other): ratio, (other, one): ratio.inverse}
     return found
 

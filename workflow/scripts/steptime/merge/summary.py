@@ -4,13 +4,14 @@ must be told.
 Samples that time different regions are never mixed.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from steptime.machine import interference
 from steptime.merge import MixedRowsError, intervals, moderation
+from steptime.plan import looks
 from steptime.plan.cell import IDENTITY
 from worker.statistics import ENOUGH, median
 
@@ -36,6 +37,7 @@ MEASURED: dict[str, Callable[[list[float]], float]] = {
     "peak_memory_bytes": median,
     "bytes_exchanged": median,
     "exchange_seconds": median,
+    "staleness": median,
     "proven_loss": max,
     "proven_change": max,
 }
@@ -49,6 +51,7 @@ COLUMNS = [
     "high",
     "samples",
     "repeats",
+    "looks",
     "medians",
     *MEASURED,
     "marks",
@@ -65,7 +68,11 @@ CROWDED = 0.5  # threads waiting for a CPU per thread asked for; TensorFlow's po
 Row = dict[str, Any]
 
 
-def summarise(frame: pd.DataFrame, logical_cores: Mapping[str, int] | None = None) -> pd.DataFrame:
+def summarise(
+    frame: pd.DataFrame,
+    logical_cores: Mapping[str, int] | None = None,
+    planned: Sequence[int] = (),
+) -> pd.DataFrame:
     """One row per cell, in the order in which the cells first appear; columns are COLUMNS.
 
     `frame` has one row per sample (a row without samples for a cell that failed); `logical_cores` gives the
@@ -74,7 +81,8 @@ def summarise(frame: pd.DataFrame, logical_cores: Mapping[str, int] | None = Non
     the repeats that are not ok. `samples` counts the samples of the
     repeats that are ok, `repeats` these repeats, `medians` has the median of each of them by its number. `low` and
     `high` are the 95 % interval of `merge.intervals`: of several repeats that of processes, whose variance is moderated
-    by that of all cells of its KIND here, of one only that of its samples. Raises MixedRowsError.
+    by that of all cells of its KIND here, of one only that of its samples. `planned` says after which trials was looked
+    whether there shall be more (`plan.looks`); it is `looks` of each cell. Raises MixedRowsError.
     """
     _refuse_regions(frame)
     frame = frame.assign(variant=frame["variant"].fillna(""), mode=frame["mode"].fillna(""))
@@ -82,7 +90,9 @@ def summarise(frame: pd.DataFrame, logical_cores: Mapping[str, int] | None = Non
     cells: dict[tuple[Any, ...], list[Row]] = {}
     for row in _plain_rows(frame):
         cells.setdefault(tuple(row[name] for name in IDENTITY), []).append(row)
-    found = [_summary(rows, logical_cores or {}) for rows in cells.values()]
+    found = [
+        _summary(rows, logical_cores or {}) | {"looks": list(planned)} for rows in cells.values()
+    ]
     _set_intervals(found)
     return pd.DataFrame(found, columns=COLUMNS)
 
@@ -228,7 +238,8 @@ def _set_intervals(cells: list[Row]) -> None:
         medians = [list(cell["medians"].values()) for cell in alike]
         own = [moderation.spread_of(intervals.logs_of(each)) for each in medians]
         for cell, each, spread in zip(alike, medians, moderation.moderated(own), strict=True):
-            cell["seconds"], cell["low"], cell["high"] = intervals.of_repeats(each, spread)
+            part = looks.part_after(cell["looks"], max(cell["medians"]))
+            cell["seconds"], cell["low"], cell["high"] = intervals.of_repeats(each, spread, part)
 
 
 def _first_of_repeats(rows: Iterable[Row]) -> list[Row]:

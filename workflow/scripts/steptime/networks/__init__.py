@@ -1,6 +1,7 @@
 """Networks: the neutral specification that adapters build and proofs are held against."""
 
 from steptime.networks.counts import (
+    bytes_of_reference,
     bytes_per_step,
     count_layers,
     count_parameters,
@@ -14,6 +15,7 @@ from worker.specification import count_classes, count_labels
 
 __all__ = [
     "RECORDS",
+    "bytes_of_reference",
     "bytes_per_step",
     "count_classes",
     "count_labels",

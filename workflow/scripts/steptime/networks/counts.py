@@ -8,6 +8,7 @@ from steptime.networks.losses import LOSSES
 
 Spec = dict[str, Any]
 FLOAT = 4
+DOUBLE = 8
 
 
 def count_parameters(spec: Spec) -> int:
@@ -30,6 +31,14 @@ def count_layers(spec: Spec) -> int:
 def normalises(spec: Spec) -> bool:
     """Whether a layer takes statistics of the mini-batch, which those of its shares are not."""
     return any(LAYERS[node["op"]].normalises_by for node in spec["nodes"])
+
+
+def bytes_of_reference(spec: Spec, batch: int) -> int:
+    """Bytes that `prove.reference` takes at most, about: four arrays for each parameter, what every layer gives, and
+    what is at hand while the largest of that is made.
+    """
+    given = [batch * math.prod(node["shape"]) for node in spec["nodes"]]
+    return DOUBLE * (4 * count_parameters(spec) + sum(given) + 3 * max(given))
 
 
 def flops_per_step(spec: Spec, batch: int) -> int:

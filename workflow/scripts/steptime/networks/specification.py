@@ -200,8 +200,9 @@ class _Builder:
         _check_keys(
             f"layer '{name}'", options, kind.needs, (*kind.defaults, *kind.flags, "inputs", "name")
         )
-        if len(inputs) != kind.inputs:
-            many = f"{kind.inputs} input{'s' * (kind.inputs > 1)}"
+        if len(inputs) != kind.inputs if kind.inputs else len(inputs) < 2:
+            few = f"{kind.inputs} input{'s' * (kind.inputs > 1)}" if kind.inputs else ""
+            many = few or "two inputs or more"
             raise ValueError(
                 f"layer '{name}' takes {many} and has {len(inputs)}; write {op}: {{inputs: [...]}} "
                 "with as many names of earlier layers"

@@ -1,4 +1,9 @@
-"""Windows that slide over images (batch, channels, height, width), for layers that have them."""
+"""Windows that slide over images (batch, channels, height, width), for layers that have them.
+
+In memory channels come last: so most of what is in a window lies in one piece.
+"""
+
+from collections.abc import Iterator
 
 from steptime.networks.arrays import Array, np
 from steptime.networks.layers import Node, Shape
@@ -14,8 +19,12 @@ def windowed_shape(node: Node, channels: int, source: Shape) -> Shape:
 
 def pad(x: Array, node: Node, value: float) -> Array:
     """The images with `padding` rows and columns of a value on every side."""
+    if not node["padding"]:
+        return x
     edge = (node["padding"], node["padding"])
-    return np.pad(x, ((0, 0), (0, 0), edge, edge), constant_values=value)
+    last = np.moveaxis(x, 1, -1)
+    padded = np.pad(last, ((0, 0), edge, edge, (0, 0)), constant_values=value)
+    return np.moveaxis(padded, -1, 1)
 
 
 def windows(padded: Array, node: Node) -> Array:
@@ -30,16 +39,33 @@ def fold(pieces: Array, shape: tuple[int, ...], node: Node) -> Array:
     """The transpose of `pad` and `windows`: sums (batch, channels, height, width, kernel**2) in
     place.
     """
-    step, padding, (height, width) = node["stride"], node["padding"], pieces.shape[2:4]
-    total = np.zeros(shape)
-    for index in range(pieces.shape[-1]):
-        row, column = divmod(index, node["kernel"])
-        rows, columns = (
-            slice(row, row + step * height, step),
-            slice(column, column + step * width, step),
-        )
-        total[:, :, rows, columns] += pieces[..., index]
-    return total[:, :, padding : shape[2] - padding, padding : shape[3] - padding]
+    total = blank(shape)
+    for place, piece in zip(places(total, node), np.moveaxis(pieces, -1, 0), strict=True):
+        place += piece
+    return unpad(total, node)
+
+
+def places(padded: Array, node: Node) -> Iterator[Array]:
+    """For each place in a window, row by row, what all windows have there: parts of the padded
+    images, (batch, channels, height, width) each.
+    """
+    kernel, step = node["kernel"], node["stride"]
+    height, width = (step * ((extent - kernel) // step + 1) for extent in padded.shape[2:])
+    for row in range(kernel):
+        for column in range(kernel):
+            yield padded[:, :, row : row + height : step, column : column + width : step]
+
+
+def blank(shape: tuple[int, ...]) -> Array:
+    """Images of zeros."""
+    batch, channels, height, width = shape
+    return np.moveaxis(np.zeros((batch, height, width, channels)), -1, 1)
+
+
+def unpad(padded: Array, node: Node) -> Array:
+    """Padded images without their padding."""
+    edge, (height, width) = node["padding"], padded.shape[2:]
+    return padded[:, :, edge : height - edge, edge : width - edge]
 
 
 def _count(extent: int, node: Node) -> int:

@@ -118,11 +118,12 @@ def changes(cells: pd.DataFrame | None, agreement: Path | None) -> list[str]:
         )
     if agreement is not None:
         rows = pd.read_parquet(agreement)
-        rows = rows[(rows["network"] != EVERY) & (rows["pairs"] > 0)]
+        rows = rows[(rows["network"] != EVERY) & (rows["decided_pairs"] > 0)]
         if len(rows):
-            same, pairs = int(rows["same_pairs"].sum()), int(rows["pairs"].sum())
+            same, pairs = int(rows["same_pairs"].sum()), int(rows["decided_pairs"].sum())
             sentences.append(
-                f"Of {pairs} pairs of frameworks that the papers put in an order, {same} have the same order here."
+                f"Of {pairs} pairs of frameworks that the papers put in an order and that differ here, {same} have the "
+                "same order."
             )
     return sentences
 

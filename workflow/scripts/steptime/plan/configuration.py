@@ -158,9 +158,8 @@ def _settle_platforms(loaded: Configuration, is_present: Callable[[dict[str, Any
             raise ConfigurationError(
                 unknown("platform", name, list(known), "config/platforms.yaml")
             )
-    takes_all = grid["environments"] == "all"
-    every = [name for each in loaded.frameworks.values() for name in each["environments"]]
-    wanted = every if takes_all else grid["environments"]
+    takes_all = isinstance(grid["environments"], str)
+    wanted = _named(grid["environments"], loaded) if takes_all else grid["environments"]
     devices = {name: loaded.entry_of(name)["device"] for name in wanted}
     grid["platforms"] = grid["platforms"] + [
         name
@@ -176,6 +175,16 @@ def _settle_platforms(loaded: Configuration, is_present: Callable[[dict[str, Any
     ]
 
 
+def _named(wanted: str, loaded: Configuration) -> list[str]:
+    """The environments that a grid means by `all` or `history`."""
+    return [
+        name
+        for framework in loaded.frameworks.values()
+        for name in framework["environments"]
+        if (framework["history"] if wanted == "history" else name not in framework["history"])
+    ]
+
+
 def without_grid(root: Path) -> Configuration:
     """The frameworks, networks and data sets below `root`, for who has no grid. Raises ConfigurationError."""
     nothing: dict[str, Any] = {name: {} for name in ("platforms", "catalogue", "artefacts", "data")}
@@ -184,10 +193,14 @@ def without_grid(root: Path) -> Configuration:
 
 def _catalogues(root: Path) -> dict[str, Any]:
     folder = root / "config"
-    return {
+    content = {
         name: read(folder / f"{name}.yaml", folder / "schemas" / f"{name}.yaml")
         for name in CATALOGUES
     }
+    for framework in content["frameworks"].values():
+        # Nobody but a grid that asks for `all` tells them apart.
+        framework["environments"] += framework["history"]
+    return content
 
 
 def _catalogue(root: Path) -> dict[str, Artefact]:
@@ -383,6 +396,9 @@ def _sentence(error: ValidationError) -> str:
         return f"{at}'{error.instance}' is not possible: write one of {', '.join(map(str, error.validator_value))}."
     if error.validator == "oneOf" and (possible := _possible(error)):
         return f"{at}'{error.instance}' is not possible: write one of {', '.join(possible)}."
+    if error.validator == "type" and isinstance(error.validator_value, list):
+        kinds = " or ".join(KINDS.get(str(kind), str(kind)) for kind in error.validator_value)
+        return f"{at}{error.instance!r} is not possible: write {kinds}."
     return f"{at}{error.message}."
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 SCRIPTS = Path(__file__).resolve().parents[2]
+# An adapter that declares no losses has this one.
+DEFAULT_LOSS = "softmax_cross_entropy"
 
 
 class Records(NamedTuple):
@@ -68,7 +70,8 @@ def code_digest(
     """Digest of what these files do; of Python files, without what only records need that are not used.
 
     `kinds` are the names of all records. Left out are entries of dicts whose keys are such names, and of tuples of such
-    names, where the name is not `used`, and private definitions that nothing names then.
+    names, where the name is not `used`; an `if` that asks whether something is in a tuple of such, none of them used;
+    a declaration of losses of which only the default one is; and private definitions that nothing names then.
     """
     records = Records(frozenset(kinds), frozenset(kinds) - frozenset(used))
     summary = hashlib.sha256()
@@ -147,13 +150,15 @@ def _tree(text: str) -> ast.Module:
 @cache
 def _python_facts(text: str, records: Records) -> bytes:
     body = _reached(_tree(text).body, records) if records.unused else _tree(text).body
-    return "\n".join(_dump(node, records) for node in body if not _is_docstring(node)).encode()
+    kept = [node for node in body if not _is_docstring(node) and not _is_default(node, records)]
+    return "\n".join(_dump(node, records) for node in kept).encode()
 
 
 def _dump(node: Any, records: Records) -> str:
     """A node as text, without positions, docstrings and empty fields, which versions of Python differ in."""
     if isinstance(node, list):
-        return f"[{','.join(_dump(item, records) for item in node)}]"
+        kept = [_dump(item, records) for item in node if not _asks_for_unused(item, records)]
+        return f"[{','.join(kept)}]"
     if not isinstance(node, ast.AST):
         return repr(node)
     node = _without(node, records)
@@ -179,6 +184,28 @@ def _without(node: Any, records: Records) -> Any:
     if isinstance(node, ast.Tuple):
         return ast.Tuple([item for item in left if item is not None], node.ctx)
     return ast.Dict(left, [node.values[number] for number in kept])
+
+
+def _asks_for_unused(node: Any, records: Records) -> bool:
+    """Whether a node is an `if`, without an `else`, whose condition is that something is in a tuple of names of records
+    that are not used.
+    """
+    if not isinstance(node, ast.If) or node.orelse or not isinstance(node.test, ast.Compare):
+        return False
+    operators, (*_, listed) = node.test.ops, node.test.comparators
+    if not isinstance(operators[0], ast.In) or not isinstance(listed, ast.Tuple) or not listed.elts:
+        return False
+    names = [item.value if isinstance(item, ast.Constant) else None for item in listed.elts]
+    return records.unused.issuperset(names)
+
+
+def _is_default(node: ast.stmt, records: Records) -> bool:
+    """Whether a statement declares losses of which the default one alone is used: as much as no statement."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Tuple):
+        return False
+    names = [item.value if isinstance(item, ast.Constant) else None for item in node.value.elts]
+    left = [name for name in names if name not in records.unused]
+    return bool(records.unused) and records.kinds.issuperset(names) and left == [DEFAULT_LOSS]
 
 
 def _reached(body: list[ast.stmt], records: Records) -> list[ast.stmt]:
@@ -210,6 +237,8 @@ def _defines(node: ast.stmt) -> list[str]:
 
 
 def _names(node: ast.AST, records: Records) -> Iterator[str]:
+    if _asks_for_unused(node, records):
+        return
     node = _without(node, records)
     if isinstance(node, ast.Name):
         yield node.id

@@ -1,7 +1,7 @@
 """Which adapter speaks for the ranks of a cell on several devices, and how these can share their gradients.
 
-A framework that can has a second adapter beside its own, of the name with `_ranks` behind it: what is timed on one
-device stays as it is when that one changes.
+A framework that can has a second adapter beside its own for each way, of the name with `_ranks` or `_async` behind it:
+what is timed on one device, or in the other way, stays as it is when that one changes.
 """
 
 from pathlib import Path
@@ -9,18 +9,27 @@ from pathlib import Path
 from steptime.plan.configuration import Configuration
 from worker import contract
 
+# What stands behind the name of the adapter of each way.
+ENDINGS = {"sync": "_ranks", "async": "_async"}
 
-def adapter_of(adapter: str, devices: int) -> str:
-    """The adapter of a cell on so many devices, where the framework's own is `adapter`."""
-    together = f"{adapter}_ranks"
-    there = Path(contract.FOLDER, f"{together}.py").is_file()
-    return together if devices > 1 and there else adapter
+
+def adapter_of(adapter: str, devices: int, exchange: str) -> str:
+    """The adapter of a cell on so many devices, where the framework's own is `adapter`.
+
+    Of a framework without such a way that of the other one, or its own, which says so.
+    """
+    for way in (exchange, *ENDINGS) if devices > 1 else ():
+        together = adapter + ENDINGS[way]
+        if Path(contract.FOLDER, f"{together}.py").is_file():
+            return together
+    return adapter
 
 
 def of_adapter(adapter: str) -> tuple[str, ...]:
     """The exchanges that a framework of this adapter has on several devices."""
-    found = contract.declared(adapter_of(adapter, 2))["EXCHANGES"]
-    return tuple(name for name in found if name)
+    return tuple(
+        way for way in ENDINGS if way in contract.declared(adapter_of(adapter, 2, way))["EXCHANGES"]
+    )
 
 
 def environments(configuration: Configuration, exchange: str) -> list[str]:

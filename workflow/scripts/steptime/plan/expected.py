@@ -52,16 +52,19 @@ class Expected:
             network, *modules, *([own] if digests.module_path(own).exists() else [])
         )
 
-    def proof_digest(self, network: str) -> str:
+    def proof_digest(self, network: str, exchange: str = "") -> str:
         """Digest of the code that collects what a proof needs and judges it: an edit of it may give another verdict."""
+        turns = ("worker.tasks.turns", "steptime.prove.turns") if exchange == "async" else ()
         return self.code_for(
-            network, "worker.tasks.proof", "steptime.prove.compare", "steptime.prove.golden"
+            network, "worker.tasks.proof", "steptime.prove.compare", "steptime.prove.golden", *turns
         )
 
     def job_of(self, cell: Cell) -> dict[str, Any]:
         """All that decides the number of a cell: the cell, its framework's settings and what is asked of it."""
         facts = tasks.job_of(self.configuration, cell)
-        facts |= self.framework_facts(cell.environment, cell.network, cell.task, cell.devices)
+        facts |= self.framework_facts(
+            cell.environment, cell.network, cell.task, cell.devices, cell.exchange
+        )
         return facts | {"network_digest": self.network_digest(cell.network)}
 
     def proving_job(
@@ -71,7 +74,7 @@ class Expected:
         several.
         """
         several = dict(together or {})
-        return self.framework_facts(environment, network, devices=several.get("devices", 1)) | {
+        return self.framework_facts(environment, network, **several) | {
             **several,
             # Only where it is one: a word more would prove every network on CPUs again.
             **({"device": "gpu"} if self.on_gpu(environment) else {}),
@@ -79,7 +82,7 @@ class Expected:
             "mode": mode,
             "network": network,
             "network_digest": self.network_digest(network),
-            "proof_digest": self.proof_digest(network),
+            "proof_digest": self.proof_digest(network, several.get("exchange", "")),
         }
 
     def of(self, cell: Cell) -> dict[str, Any]:
@@ -88,7 +91,9 @@ class Expected:
         if key not in self._sampled:
             asked = tasks.TASKS[cell.task].asked(self.configuration, cell)
             self._sampled[key] = digests.digest(asked)
-        known = self._of_kind(cell.environment, cell.network, cell.task, cell.devices)
+        known = self._of_kind(
+            cell.environment, cell.network, cell.task, cell.devices, cell.exchange
+        )
         return known | {"sampling_digest": self._sampled[key]}
 
     def of_key(self, key: str) -> dict[str, Any]:
@@ -97,7 +102,8 @@ class Expected:
         environments = [name for each in known.frameworks.values() for name in each["environments"]]
         if axes["environment"] not in environments or axes["network"] not in known.networks:
             return {}
-        return self._of_kind(axes["environment"], axes["network"], axes["task"], axes["devices"])
+        named = ("environment", "network", "task", "devices", "exchange")
+        return self._of_kind(*(axes[name] for name in named))
 
     def _network_digest(self, network: str) -> str:
         """Of the full-size and the narrow specification."""
@@ -121,11 +127,16 @@ class Expected:
         return pins.digest(wanted, prepare.digest(step))
 
     def _framework_facts(
-        self, environment: str, network: str, task: str = "", devices: int = 1
+        self,
+        environment: str,
+        network: str,
+        task: str = "",
+        devices: int = 1,
+        exchange: str = "",
     ) -> dict[str, Any]:
         """The adapter of an environment, the variables that its worker gets, and the digest of its code for a task."""
         framework = self.configuration.entry_of(environment)
-        adapter = exchanges.adapter_of(framework["adapter"], devices)
+        adapter = exchanges.adapter_of(framework["adapter"], devices, exchange)
         if task:
             adapter = tasks.TASKS[task].module.format(adapter)
         run = [*([task] if task else []), *(["follow"] if devices > 1 else [])]
@@ -136,9 +147,9 @@ class Expected:
         }
 
     def _facts_of_kind(
-        self, environment: str, network: str, task: str, devices: int
+        self, environment: str, network: str, task: str, devices: int, exchange: str
     ) -> dict[str, Any]:
-        facts = self.framework_facts(environment, network, task, devices)
+        facts = self.framework_facts(environment, network, task, devices, exchange)
         spec = networks.specify(network, self.configuration.networks)
         return {
             "network_digest": self.network_digest(network),

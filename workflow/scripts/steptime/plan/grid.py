@@ -1,7 +1,8 @@
 """Expands a grid into cells, and says which cells each artefact is made of. Pure functions over the configuration."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -9,10 +10,12 @@ from steptime import networks as specifications
 from steptime.plan import exchanges
 from steptime.plan.cell import Cell
 from steptime.plan.configuration import Configuration, ConfigurationError, unknown
-from steptime.plan.tasks import TASKS, Task
+from steptime.plan.tasks import TASKS, Task, repeats_of
 
 # The axis that has one value in every grid today.
 PRECISIONS = ["float32"]
+# The artefact whose cells are compared, and measured further times where a comparison is undecided.
+COMPARED = "steptime_times"
 # What ends a thread count of several times as many as there are CPUs.
 ABOVE = "*all"
 
@@ -20,14 +23,16 @@ ABOVE = "*all"
 @dataclass(frozen=True)
 class Plan:
     """Every cell by its key, in the order in which one machine measures them; the keys of every artefact that has cells
-    in this grid; the labels of data sets that its trainings lack; and by key what the row of a cell must say
-    (`plan.expected`).
+    in this grid; the labels of data sets that its trainings lack; by key what the row of a cell must say
+    (`plan.expected`); and after which trials is looked whether cells are measured further times (`plan.looks`). Those
+    further cells are among `cells`, and no artefact names them.
     """
 
     cells: dict[str, Cell]
     artefacts: dict[str, list[str]]
     missing: list[str] = field(default_factory=list)
     expected: dict[str, dict[str, Any]] = field(default_factory=dict)
+    looks: list[int] = field(default_factory=list)
 
 
 def expand(configuration: Configuration, cores: int) -> Plan:
@@ -39,6 +44,7 @@ def expand(configuration: Configuration, cores: int) -> Plan:
     _check_devices(configuration)
     _check_sizes(configuration)
     _check_exchanges(configuration)
+    _check_repeats(configuration)
     cells: dict[str, Cell] = {}
     artefacts: dict[str, list[str]] = {}
     for artefact, selection in configuration.artefacts.items():
@@ -51,8 +57,15 @@ def expand(configuration: Configuration, cores: int) -> Plan:
             f"The grid '{configuration.grid_name}' has no cell: none of its networks "
             f"({', '.join(configuration.grid['networks'])}) is one that an artefact is made of; add one that is."
         )
-    ordered = sorted(cells.values(), key=_running_order(configuration))
-    return Plan({cell.key: cell for cell in ordered}, artefacts, missing(configuration))
+    looks = repeats_of(configuration.grid).looks
+    if looks:
+        compared = [cells[key] for key in artefacts.get(COMPARED, [])]
+        for trial in range(looks[0] + 1, looks[-1] + 1):
+            further = [replace(cell, repeat=trial) for cell in compared if cell.repeat == 1]
+            cells.update((cell.key, cell) for cell in further)
+    place = _running_order(configuration, {*artefacts.get(COMPARED, [])})
+    ordered = dict(sorted(cells.items(), key=place))
+    return Plan(ordered, artefacts, missing(configuration), looks=looks)
 
 
 def missing(configuration: Configuration) -> list[str]:
@@ -111,32 +124,45 @@ def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) 
             )
 
 
-def _running_order(configuration: Configuration) -> Callable[[Cell], tuple[int | str, ...]]:
-    """The key that sorts cells into interleaved trials.
+def _running_order(
+    configuration: Configuration, compared: set[str]
+) -> Callable[[tuple[str, Cell]], tuple[int | str, ...]]:
+    """The key that sorts cells, with their keys, into interleaved trials.
 
     Every repeat of the whole grid comes before the next one, so that the repeats of a cell lie far apart and a drift
     of the machine is seen as spread between them; what is compared stands side by side, in another order in each
     repeat, so that no framework always comes first (multiple interleaved trials: Abedi and Brecht, "Conducting
     repeatable experiments in highly variable cloud computing environments", ICPE 2017). Each task comes as a whole.
+
+    The first trial is the first answer. So in each trial those cells come first whose times are `compared` in a table,
+    column by column, and cheap networks before dear ones.
     """
     tasks, platforms, networks = (
         list(TASKS),
         configuration.grid["platforms"],
         _networks(configuration),
     )
-    known = ways(configuration)
+    known, least = ways(configuration), repeats_of(configuration.grid).least
 
-    def place(cell: Cell) -> tuple[int | str, ...]:
+    @cache
+    def operations(network: str, batch: int) -> int:
+        spec = specifications.specify(network, configuration.networks)
+        return specifications.flops_per_step(spec, batch)
+
+    def place(entry: tuple[str, Cell]) -> tuple[int | str, ...]:
+        key, cell = entry
         runners = known[cell.device]
         runner = runners.index((cell.environment, cell.framework, cell.mode))
         return (
             tasks.index(cell.task),
             cell.repeat,
             platforms.index(cell.platform),
+            key not in compared and cell.repeat <= least,
+            cell.devices,
+            cell.threads,
+            operations(cell.network, cell.batch),
             networks.index(cell.network),
             cell.batch,
-            cell.threads,
-            cell.devices,
             cell.exchange,
             (runner + cell.repeat - 1) % len(runners),
         )
@@ -323,6 +349,16 @@ def _check_exchanges(configuration: Configuration) -> None:
                 f"None of the grid's environments ({', '.join(able)}) shares gradients by `{exchange}` between "
                 f"devices: {known} another 'exchange'."
             )
+
+
+def _check_repeats(configuration: Configuration) -> None:
+    """Further processes are more than the first, and end with them where the grid says so by a plain number."""
+    asked = repeats_of(configuration.grid)
+    if isinstance(configuration.grid["repeats"], dict) and asked.most <= asked.least:
+        raise ConfigurationError(
+            f"The grid asks for {asked.least} processes of each cell and for {asked.most} at the most: write a larger "
+            f"number under 'most' of its 'repeats', or `repeats: {asked.least}`."
+        )
 
 
 def _check_sizes(configuration: Configuration) -> None:

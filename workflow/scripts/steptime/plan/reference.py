@@ -76,7 +76,8 @@ def value(schema: dict[str, Any], named: dict[str, Any]) -> str:
         others = schema.get("additionalProperties")
         return f"{value(others, named)} by name" if isinstance(others, dict) else "keys"
     kind = schema.get("type", "")
-    return " or ".join(kind) if isinstance(kind, list) else kind
+    words = kind if isinstance(kind, list) else [kind]
+    return " or ".join("keys" if word == "object" else word for word in words)
 
 
 def text(default: Any) -> str:

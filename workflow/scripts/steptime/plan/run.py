@@ -30,11 +30,14 @@ def facts() -> dict[str, Any]:
     Ends the program with a sentence where it is part of a run that has written nothing.
     """
     try:
-        return dict(json.loads(FILE.read_text())) | TOLD
-    except (OSError, ValueError, TypeError):
-        if is_under_way():
-            sys.exit(f"{FILE} is not there, which a run writes: leave out `--no-hooks`.")
-        return TOLD
+        found = json.loads(FILE.read_text())
+    except (OSError, ValueError, RecursionError):
+        found = None
+    if isinstance(found, dict):
+        return found | TOLD
+    if is_under_way():
+        sys.exit(f"{FILE} is not there, which a run writes: leave out `--no-hooks`.")
+    return TOLD
 
 
 def is_under_way() -> bool:

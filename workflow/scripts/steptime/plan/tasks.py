@@ -2,11 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steptime import networks as specifications
+from steptime.plan import looks
 from steptime.plan.cell import Cell
-from steptime.plan.configuration import Configuration
+
+if TYPE_CHECKING:
+    # Each cell's program imports this module, and what checks a configuration takes it a tenth of a second.
+    from steptime.plan.configuration import Configuration
 
 # The seed of the first repeat of a training; each next one has the next number.
 FIRST_SEED = 2018
@@ -19,6 +23,29 @@ class Policy:
     networks: list[str]
     threads: dict[str, list[int | str]]
     repeats: int
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """How many processes a grid asks of its cells: `least` of each, and up to `most` where a comparison is undecided
+    whose interval's half is more than `until`, within `budget_seconds` of them all.
+    """
+
+    least: int
+    most: int
+    until: float
+    budget_seconds: float
+
+    @property
+    def looks(self) -> list[int]:
+        """After how many trials is looked at the comparisons; [] where nothing is asked for but `least`."""
+        return looks.planned(self.least, self.most) if self.most > self.least else []
+
+
+def repeats_of(grid: dict[str, Any]) -> Repeats:
+    """What a grid says under `repeats`."""
+    asked = grid["repeats"]
+    return Repeats(**asked) if isinstance(asked, dict) else Repeats(asked, asked, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -45,7 +72,7 @@ class Task:
     # Whether what it uses of the machine is noted every second, which would disturb what lasts for less.
     is_watched: bool
     # What the worker is asked besides the cell, from the configuration.
-    asked: Callable[[Configuration, Cell], dict[str, Any]]
+    asked: "Callable[[Configuration, Cell], dict[str, Any]]"
     # Seconds after which it is ended from outside, from the grid.
     limit_seconds: Callable[[dict[str, Any]], float]
 
@@ -56,7 +83,7 @@ def region_of(task: Task, devices: int) -> tuple[str, ...]:
     return (*before, "exchange", *after) if devices > 1 else task.timed_region
 
 
-def job_of(configuration: Configuration, cell: Cell) -> dict[str, Any]:
+def job_of(configuration: "Configuration", cell: Cell) -> dict[str, Any]:
     """What decides how a cell runs, besides its framework: the cell, what is asked of the worker, and its limits."""
     task, grid = TASKS[cell.task], configuration.grid
     job = {
@@ -70,7 +97,7 @@ def job_of(configuration: Configuration, cell: Cell) -> dict[str, Any]:
 
 
 def _of_steps(grid: dict[str, Any]) -> Policy:
-    return Policy(grid["networks"], grid["threads"], grid["repeats"])
+    return Policy(grid["networks"], grid["threads"], repeats_of(grid).least)
 
 
 def _of_trainings(grid: dict[str, Any]) -> Policy:
@@ -80,14 +107,14 @@ def _of_trainings(grid: dict[str, Any]) -> Policy:
 
 
 def _of_parts(task: str) -> Callable[[dict[str, Any]], Policy]:
-    return lambda grid: Policy(grid["parts"].get(task, []), grid["threads"], grid["repeats"])
+    return lambda grid: Policy(grid["parts"].get(task, []), grid["threads"], repeats_of(grid).least)
 
 
-def _sampling(configuration: Configuration, cell: Cell) -> dict[str, Any]:
+def _sampling(configuration: "Configuration", cell: Cell) -> dict[str, Any]:
     return {"sampling": configuration.grid["sampling"]}
 
 
-def _schedule(configuration: Configuration, cell: Cell) -> dict[str, Any]:
+def _schedule(configuration: "Configuration", cell: Cell) -> dict[str, Any]:
     """When a training stops. Its repeats differ by their seeds: start values, order of images, dropout."""
     policy = configuration.grid["training"]
     stock = specifications.resolve(cell.network, configuration.networks)["epochs"]

@@ -26,6 +26,7 @@ def write(plan: Plan, path: Path) -> None:
         "missing": plan.missing,
         "expected": list(map(json.loads, numbers)),
         "expects": [numbers[text] for text in texts],
+        "looks": plan.looks,
     }
     text = json.dumps(content).encode()
     if path.is_file() and path.read_bytes() == text:
@@ -54,4 +55,5 @@ def _plan(content: Any) -> Plan:
     # A plan of an older version has none.
     numbers, distinct = content.get("expects", []), content.get("expected", [])
     expected = {key: distinct[number] for key, number in zip(cells, numbers, strict=False)}
-    return Plan(cells, content["artefacts"], content["missing"], expected)
+    looks = content.get("looks", [])
+    return Plan(cells, content["artefacts"], content["missing"], expected, looks)

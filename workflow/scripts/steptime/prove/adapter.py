@@ -21,6 +21,8 @@ from steptime.cells.measure import fill
 from steptime.environments import every, interpreter, pins, prepare
 from steptime.machine import placement
 from steptime.networks.layers import LAYERS
+from steptime.networks.losses import LOSSES
+from steptime.networks.optimisers import OPTIMISERS
 from steptime.plan import configuration
 from steptime.prove import network
 from steptime.supervisor.supervise import run_worker
@@ -83,6 +85,13 @@ def lacks(has: dict[str, Any], catalogue: dict[str, Any], entry: dict[str, Any])
     for kind in sorted(set(LAYERS) - set(has["LAYERS"] or LAYERS)):
         used = [name for name in catalogue if kind in _uses(name, catalogue)]
         yield f"has no layer {kind}{_not_to_be_had(used)}"
+    for key, word, records in (
+        ("LOSSES", "loss", LOSSES),
+        ("OPTIMISERS", "optimiser", OPTIMISERS),
+    ):
+        for name in sorted(set(records) - set(has[key])):
+            used = [network for network in catalogue if name in _taught_by(network, catalogue)]
+            yield f"has no {word} {name}{_not_to_be_had(used)}"
     if "training" not in has["TASKS"]:
         trained = [name for name in catalogue if "dataset" in networks.resolve(name, catalogue)]
         yield f"has no task training{_not_to_be_had(trained)}"
@@ -97,6 +106,11 @@ def _uses(name: str, catalogue: dict[str, Any]) -> set[str]:
     return {node["op"] for node in networks.specify(name, catalogue, narrow=True)["nodes"]}
 
 
+def _taught_by(name: str, catalogue: dict[str, Any]) -> set[str]:
+    spec = networks.specify(name, catalogue, narrow=True)
+    return {spec["loss"], spec["optimiser"]["name"]}
+
+
 def examples(has: dict[str, Any], catalogue: dict[str, Any]) -> Iterator[tuple[str, dict]]:
     """Title and specification of everything that an adapter which declares this can be proven on."""
     kinds = has["LAYERS"] or ()
@@ -108,7 +122,8 @@ def examples(has: dict[str, Any], catalogue: dict[str, Any]) -> Iterator[tuple[s
     }
     for title, spec in specs.items():
         trained = "dataset" in spec and "training" not in has["TASKS"]
-        if not trained and {node["op"] for node in spec["nodes"]} <= set(kinds):
+        taught = spec["loss"] in has["LOSSES"] and spec["optimiser"]["name"] in has["OPTIMISERS"]
+        if not trained and taught and {node["op"] for node in spec["nodes"]} <= set(kinds):
             yield title, spec
 
 

@@ -6,8 +6,10 @@ mathematics and from nothing that an adapter uses. `tests/unit/test_golden.py` h
 against finite differences of the loss.
 """
 
-from collections.abc import Callable, Iterator
+import copy
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -15,14 +17,16 @@ from steptime.networks import optimisers
 from steptime.networks.layers import LAYERS, Arrays, Backward
 from steptime.networks.losses import LOSSES
 from worker import data
+from worker.narrow import BATCH, CALLS, RECOVERY_RATE
 from worker.specification import at_rate
-from worker.tasks.proof import BATCH, CALLS, RECOVERY_RATE
 
 # Noise may turn a sign in front of a ReLU, or make another value of a window the largest, and what follows differs by
 # more than any rounding. So a limit is no less than so many times what a significand of BITS does to the step: sums of
 # float32 err by some of its last three bits.
 BITS = 21
 NOISE_SHARE = 8.0
+# Bits that are right in outputs of a layer in float32: all of a value's, fewer of a sum's.
+RIGHT_BITS = (24, 22, 21, 21)
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,15 @@ class Expected:
     shares: int
 
 
+@dataclass(frozen=True)
+class Followed:
+    """The last step of a call, the weights before the call, and that step where layers' outputs are rounded."""
+
+    before: Arrays
+    step: Golden
+    rounded: Callable[[Callable[[np.ndarray], np.ndarray]], Golden]
+
+
 def expect(spec: dict, batch: int = BATCH, shares: int = 1) -> Expected:
     """What the gradient of a specification's proof must be, where so many ranks share the mini-batch."""
     start = data.initial_weights(spec)
@@ -55,14 +68,9 @@ def expect(spec: dict, batch: int = BATCH, shares: int = 1) -> Expected:
 
 
 def follow(
-    spec: dict,
-    weights: Arrays,
-    calls: list[Arrays],
-    batch: int = BATCH,
-    shares: int = 1,
-    rounded: Callable[[np.ndarray], np.ndarray] | None = None,
-) -> Iterator[tuple[Arrays, Golden]]:
-    """For each of `CALLS`: the weights before it, and its last step at the specification's rate.
+    spec: dict, weights: Arrays, calls: list[Arrays], batch: int = BATCH, shares: int = 1
+) -> Iterator[Followed]:
+    """Each of `CALLS` at the specification's rate.
 
     `calls` are a framework's own weights at the end of each, from which the next begins. A run of
     ours alone would leave a right one of theirs: where a unit in front of a ReLU is as near to zero
@@ -71,13 +79,26 @@ def follow(
     """
     inputs, labels = data.synthetic_batch(spec, batch)
     state: optimisers.State = {}
-    for steps, reached in zip(CALLS, calls, strict=True):
-        before = weights
+
+    def last(
+        steps: int,
+        weights: Arrays,
+        state: optimisers.State,
+        rounded: Callable[[np.ndarray], np.ndarray] | None = None,
+    ) -> Golden:
         for _ in range(steps):
             now = train_step(spec, weights, inputs, labels, state, shares, rounded)
             weights = now.updated
-        yield before, now
+        return now
+
+    for steps, reached in zip(CALLS, calls, strict=True):
+        again = partial(_on_a_copy, last, steps, weights, copy.deepcopy(state))
+        yield Followed(weights, last(steps, weights, state), again)
         weights = reached
+
+
+def _on_a_copy(last, steps, weights, state, rounded):
+    return last(steps, weights, copy.deepcopy(state), rounded)
 
 
 def train_step(
@@ -120,18 +141,27 @@ def exact(values: np.ndarray) -> np.ndarray:
 
 
 def coarse(values: np.ndarray) -> np.ndarray:
-    """Rounded to BITS (Dekker 1971, "A floating-point technique for extending the available precision")."""
-    high = np.asarray(values) * (2.0 ** (53 - BITS) + 1)
-    return high - (high - values)
+    """Rounded to BITS: in a float64's own bits, half of the last place that stays is added, and the rest cut off."""
+    bits = np.asarray(values, np.float64).view(np.int64) + (1 << (52 - BITS))
+    bits &= -1 << (53 - BITS)
+    return bits.view(np.float64)
+
+
+def right_in_float32(number: int) -> Callable[[np.ndarray], np.ndarray]:
+    """One of many ways in which a right framework may round outputs of a layer: each by chance, in its last bits."""
+    random = np.random.default_rng(number)
+    size = 2.0 ** -RIGHT_BITS[number % len(RIGHT_BITS)]
+    return lambda values: values * (1 + size * random.uniform(-1, 1, np.shape(values)))
 
 
 def forward(
     spec: dict,
-    weights: Arrays,
+    weights: Mapping[str, np.ndarray],
     inputs: np.ndarray,
     rounded: Callable[[np.ndarray], np.ndarray] = exact,
+    taped: bool = True,
 ) -> tuple[np.ndarray, dict[str, Backward]]:
-    """Logits (batch, ..., classes), and for each node what carries the gradient back.
+    """Logits (batch, ..., classes), and for each node what carries the gradient back, where it is `taped`.
 
     What no later node reads is let go, but for what that keeps. `rounded` is what becomes of each output.
     """
@@ -141,15 +171,15 @@ def forward(
     tape, last = {}, {name: node["name"] for node in spec["nodes"] for name in node["inputs"]}
     for node in spec["nodes"]:
         prefix = node["name"] + "/"
-        own = {
-            name[len(prefix) :]: array for name, array in weights.items() if name.startswith(prefix)
-        }
+        own = {name[len(prefix) :]: weights[name] for name in weights if name.startswith(prefix)}
         sources = [values[name] for name in node["inputs"]]
         for name in set(node["inputs"]):
             if last[name] == node["name"]:
                 del values[name]
-        result, tape[node["name"]] = forward_of(node["op"])(node, own, *sources)
+        result, back = forward_of(node["op"])(node, own, *sources)
         values[node["name"]] = rounded(result)
+        if taped:
+            tape[node["name"]] = back
     return values[spec["nodes"][-1]["name"]], tape
 
 

@@ -11,6 +11,7 @@ import json
 import signal
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,10 @@ from steptime.cells.measure import MEMORY_SHARE, fill
 from steptime.environments import interpreter
 from steptime.machine import placement
 from steptime.plan import clock, digests
-from steptime.prove import compare, golden, training
+from steptime.prove import compare, golden, training, turns
 from steptime.say import say
-from steptime.supervisor.supervise import run_worker
-from worker.tasks.proof import BATCH
+from steptime.supervisor.supervise import Outcome, run_worker
+from worker.narrow import BATCH
 
 # Theano compiles a narrow ResNet-50 for minutes where it has no cache and the machine is busy.
 LIMIT_SECONDS = 1800
@@ -68,36 +69,49 @@ def main() -> None:
 
 
 def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> tuple[dict, dict]:
-    """The verdict {status, reason, proof_id} and the numbers behind it."""
-    prefix = interpreter.prefix_of(job["environment"])
+    """The verdict {status, reason, proof_id} and the numbers behind it.
+
+    Ranks that do not wait for one another are proven as one alone, which is as on one device, and then in turns.
+    """
     asked = worker_job(job, spec)
-    batch, ranks, device = asked["batch"], asked["ranks"], asked["device"]
+    ranks, device = asked["ranks"], asked["device"]
+    waits = asked["exchange"] != "async"
+    first = asked if waits else asked | {"ranks": 1, "batch": BATCH}
+    outcome, measured = _collected(job, first | {"task": "proof"}, log)
+    if outcome.status != "ok":
+        return {"status": outcome.status, "reason": outcome.reason}, {}
+    golden_run = golden.expect(spec, first["batch"], first["ranks"])
+    proof = compare.judge(spec, golden_run, measured)
+    if proof.passed and not waits and ranks > 1:
+        outcome, measured = _collected(job, asked | {"task": "turns"}, log)
+        if outcome.status != "ok":
+            return {"status": outcome.status, "reason": outcome.reason}, {}
+        together = turns.judge(spec, asked["batch"], ranks, measured)
+        proof = replace(together, details=proof.details | together.details)
+    place = f"{ranks} x {device}, {asked['exchange']}" if ranks > 1 else device
+    known = compare.proof_id(spec, job["mode"], place, digest, job["worker_digest"], proof)
+    status = "ok" if proof.passed else "not_equivalent"
+    return {"status": status, "reason": proof.reason, "proof_id": known}, proof.details
+
+
+def _collected(job: dict[str, Any], asked: dict[str, Any], log: Path) -> tuple[Outcome, dict]:
+    """How a worker that collects what a proof needs has ended, and what it has written."""
+    prefix, ranks = interpreter.prefix_of(job["environment"]), asked["ranks"]
     # Whichever GPU: each cell proves itself once more on its own.
-    shown = placement.visible_devices({}, ranks) if device == "gpu" else {}
+    shown = placement.visible_devices({}, ranks) if asked["device"] == "gpu" else {}
     with tempfile.TemporaryDirectory() as folder:
         collected = Path(folder) / "collected.npz"
         outcome = run_worker(
             prefix,
-            asked
-            | {
-                "task": "proof",
-                "masks": training.mask_networks(spec),
-                "output": str(collected),
-            },
-            machine.cpus_of_ranks(THREADS, ranks),
+            asked | {"masks": training.mask_networks(asked["spec"]), "output": str(collected)},
+            # Proofs run side by side: one CPU for each would be the same one for all.
+            machine.cpus_of_ranks(THREADS if ranks > 1 else machine.usable_cpus(), ranks),
             fill(job["variables"], THREADS, job["mode"], prefix) | shown,
             LIMIT_SECONDS,
             int(machine.usable_bytes() * MEMORY_SHARE),
             log,
         )
-        if outcome.status != "ok":
-            return {"status": outcome.status, "reason": outcome.reason}, {}
-        measured = compare.read(collected)
-    proof = compare.judge(spec, golden.expect(spec, batch, ranks), measured)
-    place = f"{ranks} x {device}, {asked['exchange']}" if ranks > 1 else device
-    known = compare.proof_id(spec, job["mode"], place, digest, job["worker_digest"], proof)
-    status = "ok" if proof.passed else "not_equivalent"
-    return {"status": status, "reason": proof.reason, "proof_id": known}, proof.details
+        return outcome, compare.read(collected) if outcome.status == "ok" else {}
 
 
 def worker_job(job: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:

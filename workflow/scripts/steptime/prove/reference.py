@@ -13,6 +13,7 @@ import resource
 import signal
 import sys
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,12 @@ import yaml
 from steptime import networks, project
 from steptime.atomic import atomic_write
 from steptime.networks import optimisers
-from steptime.prove import golden
+from steptime.networks.losses import LOSSES
+from steptime.prove import golden, steady
 from steptime.prove.golden import NOISE_SHARE, coarse
 from steptime.say import say
 from worker import data, sketch
-from worker.specification import at_rate, without_dropout
+from worker.specification import without_dropout
 
 STEPS = 3
 # A gradient that is fainter than this beside the longest is not looked at.
@@ -37,12 +39,32 @@ MOST_RATE = 2.0**20
 MOST_LOSS = 50.0
 # Right frameworks stay below 2e-6 of a gradient's length; one layer in TF32 is above 2e-4 (benchmarks/full_size).
 CHANGE = 3e-5
+# Sums of frameworks err by up to ten times what numpy's do: these are summed in pairs.
+SUMS = 16.0
 
 Arrays = dict[str, Any]
 
 
 class OutOfTime(Exception):
     """The time limit has passed."""
+
+
+class Stepped(Mapping[str, Any]):
+    """Weights after a plain step at a rate, each made when it is asked for: all at once they take much memory."""
+
+    def __init__(self, weights: Arrays, gradients: Arrays, rate: float) -> None:
+        self.weights, self.gradients, self.rate = weights, gradients, rate
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        moved = self.gradients[name] * -self.rate
+        moved += self.weights[name]
+        return moved
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.weights)
+
+    def __len__(self) -> int:
+        return len(self.weights)
 
 
 def main() -> None:
@@ -102,7 +124,8 @@ def compute(spec: dict[str, Any], batch: int) -> Arrays:
     `norms`, `limits`, `blurs` (parameters), `projections` (parameters, 16), `entries` (of all, end to end): sketches of
     the first gradients, how far off they may be as a share of their norm, and the part of its norm that float32 weights
     take from a change at a rate of 1. `middle`: how far off the median of them may be. `dropout`: 1 where the network
-    has some, which is off in all of this.
+    has some, which is off in all of this. `steady`: 1 where noise hides too much of these gradients, and those of
+    `_steadied` are shown in their place.
     """
     still = without_dropout(spec)
     start = {name: values.astype(np.float64) for name, values in data.start_values(spec)}
@@ -116,30 +139,31 @@ def compute(spec: dict[str, Any], batch: int) -> Arrays:
     rate = min(MOST_RATE, 2.0 ** np.ceil(np.log2(blurs.max() / sketch.READING)))
     rate = max(rate, spec["optimiser"]["learning_rate"])
     next_loss = _loss_after(still, start, gradients, rate, inputs, labels)
-    losses = [loss, *_later(still, start, gradients, inputs, labels)]
-    del gradients
-    rough, gradients = _step(still, start, inputs, labels, coarse)
-    spreads = [NOISE_SHARE * abs(rough - loss)]
-    own_rate = spec["optimiser"]["learning_rate"]
-    if spec["optimiser"]["name"] == "sgd":
-        # After two steps it has mostly doubled.
-        rough = _loss_after(still, start, gradients, own_rate, inputs, labels)
-        spreads += [step * NOISE_SHARE * abs(rough - losses[1]) for step in range(1, STEPS)]
-    else:
-        spreads += [0.0] * (STEPS - 1)
-    rough = _loss_after(still, start, gradients, rate, inputs, labels)
-    next_spread = NOISE_SHARE * abs(rough - next_loss)
+    rough, noisy = _step(still, start, inputs, labels, coarse)
+    next_spread = np.nan
+    if np.isfinite(next_loss):
+        next_rough = _loss_after(still, start, noisy, rate, inputs, labels)
+        next_spread = NOISE_SHARE * abs(next_rough - next_loss)
     off = [
         sketch.distance(one, other, sketch.count_entries(values.shape)[1])
-        for one, other, values in zip(
-            _sketches(gradients), sketches, gradients.values(), strict=True
-        )
+        for one, other, values in zip(_sketches(noisy), sketches, noisy.values(), strict=True)
     ]
+    for name, gradient in gradients.items():
+        noisy[name] -= gradient
+    losses, slope = _later(still, start, gradients, inputs, labels, noisy)
+    losses, spreads = [loss, *losses], [NOISE_SHARE * abs(rough - loss)]
+    if spec["optimiser"]["name"] == "sgd":
+        # After two steps it has mostly doubled.
+        own = NOISE_SHARE * abs(spec["optimiser"]["learning_rate"] * slope)
+        spreads += [step * own for step in range(1, STEPS)]
+    else:
+        spreads += [0.0] * (STEPS - 1)
     off = np.array(off)[driven]
     # Which parameters a turned sign reaches is chance: any may be as far off as the farthest, but not half of them.
     limits = np.full(len(norms), max(CHANGE, NOISE_SHARE * off.max()))
     middle = max(CHANGE, NOISE_SHARE * float(np.median(off)))
     limits[~driven] = np.inf
+    shown = _steadied(still, inputs, labels, limits.min()) if middle > CHANGE else {}
     return _narrowed(
         reason=np.array(""),
         losses=np.array(losses),
@@ -154,7 +178,64 @@ def compute(spec: dict[str, Any], batch: int) -> Arrays:
         projections=np.array([found.projections for found in sketches]),
         entries=np.concatenate([found.entries for found in sketches]),
         dropout=np.array(int(any(node["op"] == "dropout" for node in spec["nodes"]))),
+        steady=np.array(int(bool(shown))),
+        **shown,
     )
+
+
+def _steadied(spec, inputs, labels, turned):
+    """The gradients where no unit in front of a ReLU is near to zero (`prove.steady`), if there is such a unit.
+
+    `steady_moved` (parameters): 1 for those that are moved for it; `steady_shifts`: by what, end to end. The loss, its
+    spread, and what else begins with `steady_` are as in `compute`, but that noise is that of a step in float32.
+    `turned` is how far off gradients may be where noise may still turn something.
+    """
+    start = data.initial_weights(spec)
+    moved = steady.shifts(spec, start, inputs)
+    if not moved:
+        return {}
+    start = {name: values + moved.get(name, 0) for name, values in start.items()}
+    exact = {name: values.astype(np.float64) for name, values in start.items()}
+    loss, gradients = _step(spec, exact, inputs, labels)
+    del exact
+    sketches, shapes = _sketches(gradients), [values.shape for values in gradients.values()]
+    del gradients
+    rough, gradients = _step(spec, start, inputs, labels, _single)
+    shares = [sketch.count_entries(shape)[1] for shape in shapes]
+    off = np.array(list(map(sketch.distance, _sketches(gradients), sketches, shares)))
+    norms = np.array([found.norm for found in sketches])
+    driven = norms > FAINT * norms.max()
+    blurs = [
+        ROUNDING * np.linalg.norm(values.astype(np.float64)) / norm if seen else 0.0
+        for values, norm, seen in zip(start.values(), norms, driven, strict=True)
+    ]
+    usual = float(np.median(off[driven]))
+    # A power of two, since the noise of another machine's sums is another one.
+    limits = np.maximum(CHANGE, 2.0 ** np.ceil(np.log2(SUMS * np.maximum(off, usual))))
+    turning = steady.turning(spec, moved)
+    turns = np.array([name.split("/")[0] in turning for name in start])
+    limits[turns] = np.maximum(limits[turns], turned)
+    limits[~driven] = np.inf
+    return {
+        "steady_moved": np.array([name in moved for name in start], np.int8),
+        "steady_shifts": np.concatenate([moved[name] for name in start if name in moved]),
+        "steady_loss": np.array(loss),
+        "steady_spread": np.array(NOISE_SHARE * abs(rough - loss)),
+        "steady_rate": np.array(
+            min(MOST_RATE, 2.0 ** np.ceil(np.log2(max(blurs) / sketch.READING)))
+        ),
+        "steady_norms": norms,
+        "steady_limits": limits,
+        "steady_middle": np.array(max(CHANGE, 2.0 ** np.ceil(np.log2(NOISE_SHARE * usual)))),
+        "steady_blurs": np.array(blurs),
+        "steady_projections": np.array([found.projections for found in sketches]),
+        "steady_entries": np.concatenate([found.entries for found in sketches]),
+    }
+
+
+def _single(values):
+    """In float32."""
+    return np.asarray(values, np.float32)
 
 
 def _step(spec, weights, inputs, labels, rounded=golden.exact):
@@ -167,26 +248,40 @@ def _step(spec, weights, inputs, labels, rounded=golden.exact):
 def _loss_after(spec, weights, gradients, rate, inputs, labels):
     """The loss after one plain step at a rate; NaN where it says nothing any more."""
     with np.errstate(all="ignore"):
-        moved = optimisers.update(at_rate(spec, rate)["optimiser"], weights, gradients, {})
-        logits = golden.forward(spec, moved, inputs)[0]
-        logits, value = logits.reshape(-1, logits.shape[-1]), golden.loss_of(spec)
-        each = [
-            value(row[None], label)[0]
-            for row, label in zip(logits, labels.reshape(-1, 1), strict=True)
-        ]
-    return float(np.mean(each)) if max(each) <= MOST_LOSS else np.nan
+        each = _losses(spec, Stepped(weights, gradients, rate), inputs, labels)
+    return float(each.mean()) if each.max() <= MOST_LOSS else np.nan
 
 
-def _later(spec, weights, gradients, inputs, labels):
-    """The losses of the second step and those after it, at the specification's rate, as STEPS has it."""
+def _losses(spec, weights, inputs, labels):
+    """The loss of each label."""
+    logits = golden.forward(spec, weights, inputs, taped=False)[0]
+    return LOSSES[spec["loss"]].each(logits, labels)
+
+
+def _later(spec, weights, gradients, inputs, labels, noise):
+    """The losses of the second step and those after it, at the specification's rate, as STEPS has it.
+
+    And how much `noise` in the gradients of the first step takes from the loss of the second, at a rate of 1: by the
+    gradients there, since it is small. It is infinite where these losses say nothing any more. What this is given is
+    let go.
+    """
     state: optimisers.State = {}
+    losses, slope = [], np.nan
     for step in range(1, STEPS):
-        weights = optimisers.update(spec["optimiser"], weights, gradients, state)
+        moved = {}
+        # One by one, and each is let go: those of large networks take more memory than all the rest.
+        for name in list(gradients):
+            own, gradient = {name: weights.pop(name)}, {name: gradients.pop(name)}
+            moved |= optimisers.update(spec["optimiser"], own, gradient, state)
+        weights = moved
         if step == STEPS - 1:
-            yield float(golden.loss_of(spec)(golden.forward(spec, weights, inputs)[0], labels)[0])
-        else:
-            loss, gradients = _step(spec, weights, inputs, labels)
-            yield loss
+            each = _losses(spec, weights, inputs, labels)
+            losses.append(float(each.mean()))
+            return losses, slope if each.max() <= MOST_LOSS else np.inf
+        loss, gradients = _step(spec, weights, inputs, labels)
+        losses.append(loss)
+        if step == 1:
+            slope = sum(float(np.vdot(gradients[name], noise.pop(name))) for name in gradients)
 
 
 def _sketches(gradients):
@@ -197,7 +292,7 @@ def _sketches(gradients):
 
 def _narrowed(**content: np.ndarray) -> Arrays:
     """Rounded, so that the same numbers on another machine, in another order of sums, are mostly the same file."""
-    wide = ("losses", "next_loss", "rate")
+    wide = ("losses", "next_loss", "rate", "steady_loss", "steady_rate")
     return {
         name: np.round(values, 9)
         if name in wide

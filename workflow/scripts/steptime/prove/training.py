@@ -7,7 +7,8 @@ import numpy as np
 from steptime import networks
 from steptime.prove import golden
 from worker import data
-from worker.tasks.proof import BATCH, fed_batches
+from worker.narrow import BATCH
+from worker.tasks.proof import fed_batches
 
 # Weights are held to what `compare` allows after several steps; scores to a thousandth of their spread.
 FED_LOSS = 1e-5

@@ -4,6 +4,7 @@ launch render.summary --succeeded --shown=steptime_times results/tables/steptime
 """
 
 import argparse
+import shutil
 import time
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from steptime.plan import run
 from steptime.supervisor import progress
 
 REPORT = Path("results/report/index.html")
+# What `render.so_far` wrote meanwhile.
+SO_FAR = Path("results/so_far")
 
 
 def main() -> None:
@@ -22,6 +25,8 @@ def main() -> None:
     parser.add_argument("--shown", default="", help="the table of times to print, by its name")
     parser.add_argument("files", nargs="*", type=Path)
     options = parser.parse_args()
+    if options.succeeded:
+        shutil.rmtree(SO_FAR, ignore_errors=True)
     made = [path for path in options.files if path.exists()]
     shown = Path(f"results/tables/{options.shown}.parquet")
     if shown in made:
@@ -54,7 +59,7 @@ def _grouped(files: list[Path]) -> dict[Path, list[str]]:
 
 def _duration() -> str:
     told = run.facts()
-    took = progress.duration(time.time() - told["began"])
+    took = progress.duration(time.monotonic() - told["began"])
     if not told["cells"]:
         return f"Done in {took}; no cell had to be measured."
     return f"{len(progress.finished())} of {told['cells']} cells measured in {took}."

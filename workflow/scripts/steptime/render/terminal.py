@@ -15,9 +15,9 @@ from steptime.render.words import significant, spread
 NARROWEST, WIDEST = 100, 120
 
 
-def show(path: Path, whole: bool = True) -> None:
+def show(path: Path) -> None:
     """Prints ours, network by network, and below each framework what the paper printed for the same thread
-    count. With `whole`, it is said where the whole table lies.
+    count, and where the table lies in a form with everything that it says.
     """
     console = Console()
     console.width = min(max(console.width, NARROWEST), WIDEST)
@@ -63,8 +63,7 @@ def show(path: Path, whole: bool = True) -> None:
         console.print(text, style="dim", highlight=False)
     for fact in page.facts:
         console.print(fact, style="dim", highlight=False, markup=False)
-    if whole:
-        console.print(f"Whole table: {path.with_suffix('.html')}", highlight=False)
+    console.print(f"Whole table: {path.with_suffix('.html')}", highlight=False)
 
 
 def _ours(cells: pd.DataFrame, place: dict[str, Any], letters: dict[str, str]) -> Text:

@@ -2,11 +2,13 @@
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
 from steptime.merge.measured import Measured
+from steptime.plan import looks
 from steptime.render.frameworks import Frameworks
 
 STATUS_WORDS = {
@@ -189,9 +191,27 @@ def processes(cells: pd.DataFrame) -> str:
         "intervals that hold the differences between processes (Student's, of logarithms), which are known from all "
         "cells at as many threads."
     )
+    planned: list[int] = next(iter(cells["looks"]), []) if "looks" in cells else []
+    if planned:
+        added = sum(looks.is_further(planned, count) for count in repeats)
+        text += (
+            f" After {', '.join(map(str, planned[:-1]))} trials was looked at the comparisons, and "
+            f"{plural(added, 'cell')} got further processes where they were undecided. Each look is paid for: "
+            "intervals are wider, so that those of all looks together leave out the truth in at most 5 % of cases."
+        )
     if alone:
         text += f" The interval of {plural(alone, 'cell')} with one process does not know these differences."
     return text
+
+
+def further(cell: Mapping[str, Any]) -> str:
+    """That a cell was measured further times, and why; '' where it was not."""
+    if not looks.is_further(cell["looks"], cell["repeats"]):
+        return ""
+    return (
+        f"measured by {cell['repeats']} processes, since the comparison was undecided after "
+        f"{cell['looks'][0]}"
+    )
 
 
 def seeds(cells: pd.DataFrame) -> str:

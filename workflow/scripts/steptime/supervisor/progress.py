@@ -1,11 +1,16 @@
 """Tells on the terminal which cell of how many is being measured, and about how long the rest will take."""
 
+import json
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from steptime.plan import run
+from steptime.plan.cell import key_of
 from steptime.say import say
 
-# A line for each cell that was measured: its seconds, and its trial.
+# A line for each cell that was measured: its seconds, and the parts of the grid that it is of, as JSON.
 FINISHED = run.FOLDER / "finished"
 # A line for each process that was measured again, since something else had disturbed the one before: its seconds.
 AGAIN = run.FOLDER / "again"
@@ -20,24 +25,47 @@ def begin() -> None:
     AGAIN.write_text("")
 
 
+def parts_of(cell: Mapping[str, Any], shown: Collection[str]) -> list[str]:
+    """The parts of the grid, in words, that are told of when their last cell was measured: of a cell whose time is
+    `shown` in the table so far, its trial, and of the first trial each column.
+    """
+    if key_of(cell) not in shown:
+        return []
+    trial = f"trial {cell['repeat']}"
+    threads = "1 thread" if cell["threads"] == 1 else f"{cell['threads']} threads"
+    where = f"{threads} of {cell['platform']}" if cell["device"] == "cpu" else cell["platform"]
+    return [*([f"{trial} at {where}"] if cell["repeat"] == 1 else []), trial]
+
+
+def expect(cells: Sequence[Mapping[str, Any]]) -> None:
+    """Counts cells that this run measures besides those that it has begun with."""
+    known = run.facts()
+    counted, shown = known["parts"], known["shown"].get("cells", [])
+    if counted is not None:
+        counted = Counter(counted) + Counter(
+            part for cell in cells for part in parts_of(cell, shown)
+        )
+    run.begin(**known | {"cells": known["cells"] + len(cells), "parts": counted})
+
+
 def announce(title: str) -> None:
     """Prints what is going to be measured, as which cell of how many, and the time left."""
     say(f"{_position()}{title}{_left()}")
 
 
-def report(title: str, result: str, seconds: float, trial: str) -> None:
-    """Prints what came out, and counts the cell."""
+def report(title: str, result: str, seconds: float, parts: Sequence[str]) -> None:
+    """Prints what came out, and counts the cell, which is of these parts of the grid."""
     # A disk that is full by now has room for the shard and must not cost it.
     with suppress(OSError), FINISHED.open("a") as file:
-        file.write(f"{seconds:.1f} {trial}\n")
+        file.write(f"{json.dumps([round(seconds, 1), parts])}\n")
     say(f"    {title}: {result}")
 
 
-def finished() -> list[tuple[float, str]]:
-    """Seconds and trial of each cell that this run has measured."""
+def finished() -> list[tuple[float, list[str]]]:
+    """Seconds and parts of the grid of each cell that this run has measured."""
     try:
         lines = FINISHED.read_text().splitlines()
-        return [(float(seconds), trial) for seconds, trial in map(str.split, lines)]
+        return [(float(seconds), parts) for seconds, parts in map(json.loads, lines)]
     except (OSError, ValueError):
         return []
 
@@ -58,12 +86,14 @@ def count_another(seconds: float) -> None:
         file.write(f"{seconds:.1f}\n")
 
 
-def ended_trial() -> str:
-    """The trial that ended with the cell that was measured last, where others follow it; '' elsewhere."""
-    trials, done = run.facts().get("trials", {}), [trial for _, trial in finished()]
-    if not done or done.count(done[-1]) != trials.get(done[-1]):
-        return ""
-    return done[-1] if any(done.count(name) < cells for name, cells in trials.items()) else ""
+def ended() -> str:
+    """The largest part of the grid that ended with the last cell, where others follow; '' elsewhere."""
+    told = run.facts()
+    parts, done = told.get("parts") or {}, [parts for _, parts in finished()]
+    counted = Counter(part for each in done for part in each)
+    whole = [part for part in (done or [[]])[-1] if counted[part] == parts.get(part)]
+    follow = any(counted[part] < count for part, count in parts.items())
+    return whole[-1] if whole and follow else ""
 
 
 def duration(seconds: float) -> str:

@@ -107,16 +107,18 @@ def started(
     path in PYTHONPATH. Raises NotStarted.
     """
     count, scratch = job.get("ranks", 1), Path(variables["TMPDIR"])
+    # One rank that shares its gradients as several do is told as much.
+    joins = count > 1 or bool(job.get("exchange"))
     logs = [log, *(scratch / f"rank{number}.log" for number in range(1, count))]
     ranks: list[Rank] = []
     others: set[int] = set()
     with ExitStack() as stack:
-        joining = _joining(count, scratch, stack)
+        joining = _joining(count, scratch, stack) if joins else [({}, [])]
         stack.callback(_end, ranks, others)
         for number, own in enumerate(shares(cpus, count)):
             told, ends = joining[number]
             asked = job | ({"rank": number, "task": "follow"} if number else {})
-            with_first = _network(ranks, count)
+            with_first = _network(ranks, joins)
             given = variables | told
             ranks.append(_start(number, python, asked, own, given, ends, logs[number], with_first))
             if number == 0:
@@ -132,16 +134,16 @@ def _joining(
     count: int, scratch: Path, stack: ExitStack
 ) -> list[tuple[dict[str, str], list[socket.socket]]]:
     """For each rank the variables that join it to the others, and its ends of the sockets."""
-    if count == 1:
-        return [({}, [])]
     meeting = scratch / "meeting"
     meeting.mkdir()
     pairs = [socket.socketpair() for _ in range(1, count)]
     for end in (end for pair in pairs for end in pair):
         stack.callback(end.close)
+    *ports, of_server = _ports(count + 1)
     told = {
         "STEPTIME_MEETING": str(meeting),
-        "STEPTIME_PORTS": ",".join(map(str, _ports(count))),
+        "STEPTIME_PORTS": ",".join(map(str, ports)),
+        "STEPTIME_SERVER": str(of_server),
         "STEPTIME_NETWORK": "own" if network.possible() else "",
     }
     ends = [[first for first, _ in pairs], *([second] for _, second in pairs)]
@@ -208,9 +210,9 @@ def _why_not_started(error: Exception, cpus: list[int]) -> str:
     return f"the worker cannot be pinned to CPU {', '.join(map(str, cpus))}"
 
 
-def _network(ranks: list[Rank], count: int) -> Callable[[], None]:
-    """What the next of so many ranks does to be in the network that they share."""
-    if count == 1 or not network.possible():
+def _network(ranks: list[Rank], joins: bool) -> Callable[[], None]:
+    """What the next of ranks that are joined does to be in the network that they share."""
+    if not joins or not network.possible():
         return lambda: None
     return partial(network.enter, ranks[0].process.pid) if ranks else network.make
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -39,6 +39,8 @@ OF_ANOTHER = ("connection", "peer", "has ended", "broken pipe", "unavailable")
 RUN = next(
     (pid for pid in processes.ancestors() if str(pid) == os.environ.get("STEPTIME_RUN")), None
 )
+# Tasks whose seconds are nobody's.
+PROVING = ("proof", "turns")
 # The events between which a worker does what it is measured by.
 BEGINNINGS = ("warmup", "began")
 ENDS = ("sampled", "trained")
@@ -102,16 +104,17 @@ def run_worker(
     `watches` look at what it uses. The worker is killed after `limit_seconds`, when its resident
     memory passes `limit_bytes`, and when this process dies.
     Raises OSError where it failed for want of space on the disk, which says nothing of the framework. Waits until no
-    other run measures on this machine; what is not measured (`proof`) may be beside its like.
+    other run measures on this machine; what is not measured (PROVING) may be beside its like.
     """
-    with alone(beside=job["task"] == "proof"):
+    with alone(beside=job["task"] in PROVING):
         _end_with_the_run()
-        began = datetime.now(UTC)
+        began, clock = datetime.now(UTC), time.monotonic()
         outcome = _run_worker(
             *(prefix, job, cpus, variables, Limits(limit_seconds, limit_bytes)),
             *(log, meanwhile, watches),
         )
-        outcome.span = (began, datetime.now(UTC))
+        # The clock of the day may be set meanwhile.
+        outcome.span = (began, began + timedelta(seconds=time.monotonic() - clock))
         return outcome
 
 

@@ -209,6 +209,61 @@ def _lstm(trainer, node, x):
     return functions.stack(outputs)
 
 
+def _gelu(trainer, node, x):
+    return 0.5 * x * (1.0 + functions.erf(x * 0.5**0.5))
+
+
+def _gelu_tanh(trainer, node, x):
+    return 0.5 * x * (1.0 + functions.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3)))
+
+
+def _layer_norm(trainer, node, x):
+    weight, bias = trainer.own(node, "weight"), trainer.own(node, "bias")
+    bias = np.zeros(weight.shape, np.float32) if bias is None else bias
+    rows = x.reshape(-1, x.shape[-1])
+    return functions.layer_normalization(rows, weight, bias, node["epsilon"]).reshape(x.shape)
+
+
+def _rms_norm(trainer, node, x):
+    squares = functions.mean(x**2, -1, keepdims=True) + node["epsilon"]
+    scale = functions.broadcast_to(squares**-0.5, x.shape)
+    return x * scale * functions.broadcast_to(trainer.own(node, "weight"), x.shape)
+
+
+def _bias(trainer, node, x):
+    return x + functions.broadcast_to(trainer.own(node, "bias"), x.shape)
+
+
+def _positions(trainer, node, x):
+    rows = np.arange(node["shape"][0], dtype=np.int32) // node["each"]
+    added = functions.embed_id(rows, trainer.own(node, "weight"))
+    return x + functions.broadcast_to(functions.expand_dims(added, 1), x.shape)
+
+
+def _unembedding(trainer, node, x, table):
+    y = _product(x.reshape(-1, x.shape[-1]), table)
+    return y.reshape(x.shape[:-1] + y.shape[-1:])
+
+
+def _attention(trainer, node, x):
+    steps, batch, features = x.shape
+    size = features // (3 * node["heads"])
+    x = x.reshape(steps, batch, 3, node["heads"], size).transpose(2, 1, 3, 0, 4)
+    # Each (batch, heads, steps, size).
+    q, k, v = x[0], x[1], x[2]
+    scores = functions.matmul(q * size**-0.5, k, transb=True)
+    if node.get("causal"):
+        later = np.triu(np.full((steps, steps), -1e30, np.float32), 1)
+        scores = scores + np.broadcast_to(later, scores.shape)
+    found = functions.matmul(functions.softmax(scores, axis=3), v)
+    return found.transpose(2, 0, 1, 3).reshape(steps, batch, -1)
+
+
+def _class_token(trainer, node, x):
+    first = functions.broadcast_to(trainer.own(node, "weight"), (1,) + x.shape[1:])
+    return functions.concat([first, x], 0)
+
+
 LAYERS = {
     "dense": _dense,
     "conv": _conv,
@@ -222,4 +277,21 @@ LAYERS = {
     "add": lambda trainer, node, x, y: x + y,
     "embedding": lambda trainer, node, x: functions.embed_id(x, trainer.own(node, "weight")),
     "lstm": _lstm,
+    "tanh": lambda trainer, node, x: functions.tanh(x),
+    "gelu": _gelu,
+    "gelu_tanh": _gelu_tanh,
+    "silu": lambda trainer, node, x: x * functions.sigmoid(x),
+    "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+    "bias": _bias,
+    "positions": _positions,
+    "table": lambda trainer, node, x: trainer.own(node, "weight"),
+    "lookup": lambda trainer, node, x, table: functions.embed_id(x, table),
+    "unembedding": _unembedding,
+    "attention": _attention,
+    "patches": lambda trainer, node, x: x.reshape(x.shape[:2] + (-1,)).transpose(2, 0, 1),
+    "class_token": _class_token,
+    "first_step": lambda trainer, node, x: x[0],
+    "mean_steps": lambda trainer, node, x: functions.average(x, axis=0),
+    "transpose": lambda trainer, node, x: x.transpose(2, 1, 0),
 }

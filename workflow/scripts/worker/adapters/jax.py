@@ -16,7 +16,8 @@ from .. import specification
 from ..contract import Unsupported
 
 MODES = ("compiled",)
-OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+LOSSES = ("softmax_cross_entropy", "mean_squares", "binary_cross_entropy")
+OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
 DEVICES = ("cpu", "gpu")
 LAYOUT = {"images": "channels last", "sequences": "steps first"}
@@ -55,6 +56,9 @@ class _Trainer(object):
             {name: jnp.zeros_like(value) for name, value in parameters.items()}
             for _ in range(count)
         ]
+        if optimiser["name"] in ("adam", "adamw"):
+            # The number of steps.
+            averages.append(jnp.zeros(()))
         drops = any(node["op"] == "dropout" and node["rate"] for node in self._nodes)
         # The parameters, their running averages, and what the masks of the next step are drawn from.
         self._state = parameters, averages, jax.random.key(job.seed) if drops else None
@@ -62,6 +66,11 @@ class _Trainer(object):
         def train(state, batch, answers, rate):
             values, averages, key = state
             key, drawn = (key, None) if key is None else jax.random.split(key)
+            if job.spec.get("loss") in ("mean_squares", "binary_cross_entropy"):
+                aimed = functools.partial(_distance, job.spec["loss"], self._nodes, drawn)
+                loss, gradients = jax.value_and_grad(aimed)(values, batch, answers)
+                values, averages = update(optimiser, values, averages, gradients, rate)
+                return (values, averages, key), loss
             loss, gradients = jax.value_and_grad(functools.partial(_loss, self._nodes, drawn))(
                 values, batch, answers
             )
@@ -140,14 +149,55 @@ def _averaged(rho, average, fresh):
     return {name: rho * average[name] + (1 - rho) * fresh[name] ** 2 for name in average}
 
 
+def _momentum(optimiser, values, averages, gradients, rate):
+    kept = {name: optimiser["momentum"] * averages[0][name] + gradients[name] for name in values}
+    return _descend(optimiser, values, averages, kept, rate)[0], [kept]
+
+
+def _adam(optimiser, values, averages, gradients, rate):
+    beta1, beta2 = optimiser["beta1"], optimiser["beta2"]
+    means, squares, taken = averages
+    means = {name: beta1 * means[name] + (1 - beta1) * gradients[name] for name in means}
+    squares, taken = _averaged(beta2, squares, gradients), taken + 1
+    # The averages begin at zero.
+    of_mean, of_square = 1 - beta1**taken, 1 - beta2**taken
+    steps = {
+        name: means[name] / of_mean / (jnp.sqrt(squares[name] / of_square) + optimiser["epsilon"])
+        for name in means
+    }
+    return _descend(optimiser, values, averages, steps, rate)[0], [means, squares, taken]
+
+
+def _adamw(optimiser, values, averages, gradients, rate):
+    kept = 1 - rate * optimiser["weight_decay"]
+    values = {name: value * kept if value.ndim > 1 else value for name, value in values.items()}
+    return _adam(optimiser, values, averages, gradients, rate)
+
+
 # From each optimiser to its number of running averages and its update, which JAX itself has not.
-_UPDATES = {"sgd": (0, _descend), "adadelta": (2, _adadelta), "rmsprop": (1, _rmsprop)}
+_UPDATES = {
+    "sgd": (0, _descend),
+    "adadelta": (2, _adadelta),
+    "rmsprop": (1, _rmsprop),
+    "momentum": (1, _momentum),
+    "adam": (2, _adam),
+    "adamw": (2, _adamw),
+}
 
 
 def _loss(nodes, key, parameters, inputs, labels):
     logits = _logits(nodes, key, parameters, inputs)
     chosen = jnp.take_along_axis(logits, labels[:, None], 1)[:, 0]
     return jnp.mean(jax.nn.logsumexp(logits, 1) - chosen)
+
+
+def _distance(loss, nodes, key, parameters, inputs, targets):
+    """What the outputs miss their targets by."""
+    outputs = _logits(nodes, key, parameters, inputs)
+    targets = targets.reshape(outputs.shape)
+    if loss == "mean_squares":
+        return jnp.mean((outputs - targets) ** 2)
+    return jnp.mean(jax.nn.softplus(outputs) - outputs * targets)
 
 
 def _logits(nodes, key, parameters, inputs):
@@ -184,6 +234,83 @@ def _conv(node, own, value):
             value, own["weight"], strides, around, dimension_numbers=orders
         )
     return value + own["bias"] if node["bias"] else value
+
+
+def _grouped_conv(node, own, value):
+    """Weights come as (out, in / groups, height, width)."""
+    strides, around = (node["stride"],) * 2, [(node["padding"],) * 2] * 2
+    value = lax.conv_general_dilated(
+        value,
+        own["weight"],
+        strides,
+        around,
+        dimension_numbers=("NHWC", "OIHW", "NHWC"),
+        feature_group_count=node["groups"],
+    )
+    return value + own["bias"] if node["bias"] else value
+
+
+def _conv_transpose(node, own, value):
+    """Weights come as (in, out, height, width)."""
+    around = (node["kernel"] - 1 - node["padding"],) * 2
+    value = lax.conv_general_dilated(
+        value,
+        jnp.flip(own["weight"], (2, 3)),
+        (1, 1),
+        [around, around],
+        lhs_dilation=(node["stride"],) * 2,
+        dimension_numbers=("NHWC", "IOHW", "NHWC"),
+    )
+    return value + own["bias"] if node["bias"] else value
+
+
+def _avg_pool(node, own, value):
+    """The mean of shifted views, as in `_max_pool`."""
+    around, stride = (node["padding"],) * 2, node["stride"]
+    value = jnp.pad(value, [(0, 0), around, around, (0, 0)])
+    rows, columns = (
+        [slice(start, start + stride * (extent - 1) + 1, stride) for start in range(node["kernel"])]
+        for extent in node["shape"][1:]
+    )
+    return sum(value[:, row, column] for row in rows for column in columns) / node["kernel"] ** 2
+
+
+def _adaptive_avg_pool(node, own, value):
+    rows, columns = (_shares(node["size"], extent) for extent in node["in_shape"][1:])
+    return jnp.einsum("ih,bhwc,jw->bijc", rows, value, columns)
+
+
+def _shares(size, extent):
+    """What each of `extent` rows is to each of `size` means."""
+    starts = np.arange(size) * extent // size
+    ends = -(-np.arange(1, size + 1) * extent // size)
+    inside = (np.arange(extent) >= starts[:, None]) & (np.arange(extent) < ends[:, None])
+    return (inside / (ends - starts)[:, None]).astype(np.float32)
+
+
+def _upsample(node, own, value):
+    return jnp.repeat(jnp.repeat(value, node["factor"], 1), node["factor"], 2)
+
+
+def _channel_shuffle(node, own, value):
+    parts = value.reshape(*value.shape[:3], node["groups"], -1)
+    return parts.swapaxes(3, 4).reshape(value.shape)
+
+
+def _local_response_norm(node, own, value):
+    size = node["size"]
+    squares = jnp.pad(value**2, [(0, 0)] * 3 + [(size // 2, size // 2)])
+    near = sum(squares[..., first : first + value.shape[-1]] for first in range(size))
+    return value * (1 + near / (node["inverse_alpha"] * size)) ** -0.75
+
+
+def _group_norm(node, own, value):
+    parts = value.reshape(*value.shape[:3], node["groups"], -1)
+    axes = (1, 2, 4)
+    centred = parts - jnp.mean(parts, axes, keepdims=True)
+    variance = jnp.var(parts, axes, keepdims=True)
+    normal = centred * lax.rsqrt(variance + specification.BATCH_NORM_EPSILON)
+    return normal.reshape(value.shape) * own["gamma"] + own["beta"]
 
 
 def _max_pool(node, own, value):
@@ -226,9 +353,74 @@ def _lstm(node, own, value):
     return lax.scan(step, (start, start), products)[1]
 
 
+def _rnn(node, own, value):
+    def step(output, product):
+        output = jnp.tanh(product + jnp.matmul(output, own["recurrent"]))
+        return output, output
+
+    start = jnp.zeros((value.shape[1], node["units"]))
+    return lax.scan(step, start, jnp.matmul(value, own["input"]) + own["bias"])[1]
+
+
+def _gru(node, own, value):
+    def step(output, product):
+        r, z, n = jnp.split(product, 3, 1)
+        own_r, own_z, own_n = jnp.split(jnp.matmul(output, own["recurrent"]), 3, 1)
+        r, z = jax.nn.sigmoid(r + own_r), jax.nn.sigmoid(z + own_z)
+        n = jnp.tanh(n + r * own_n)
+        output = n + z * (output - n)
+        return output, output
+
+    start = jnp.zeros((value.shape[1], node["units"]))
+    return lax.scan(step, start, jnp.matmul(value, own["input"]) + own["bias"])[1]
+
+
+def _layer_norm(node, own, value):
+    scale = lax.rsqrt(jnp.var(value, -1, keepdims=True) + node["epsilon"]) * own["weight"]
+    value = (value - jnp.mean(value, -1, keepdims=True)) * scale
+    return value + own["bias"] if node["bias"] else value
+
+
+def _rms_norm(node, own, value):
+    square = jnp.mean(value**2, -1, keepdims=True)
+    return value * lax.rsqrt(square + node["epsilon"]) * own["weight"]
+
+
+def _positions(node, own, value):
+    rows = jnp.arange(node["shape"][0]) // node["each"]
+    return value + own["weight"][rows][:, None]
+
+
+def _attention(node, own, value):
+    steps, batch, features = value.shape
+    value = value.reshape(steps, batch, 3, node["heads"], -1)
+    # Each (batch, steps, heads, size), as JAX's own function wants them.
+    q, k, v = value.transpose(2, 1, 0, 3, 4)
+    found = jax.nn.dot_product_attention(q, k, v, is_causal=bool(node.get("causal")))
+    return found.transpose(1, 0, 2, 3).reshape(steps, batch, -1)
+
+
+def _patches(node, own, value):
+    return value.reshape(len(value), -1, value.shape[-1]).transpose(1, 0, 2)
+
+
+def _class_token(node, own, value):
+    first = jnp.broadcast_to(own["weight"], (1,) + value.shape[1:])
+    return jnp.concatenate([first, value])
+
+
 LAYERS = {
     "dense": _dense,
     "conv": _conv,
+    "conv_transpose": _conv_transpose,
+    "grouped_conv": _grouped_conv,
+    "upsample": _upsample,
+    "avg_pool": _avg_pool,
+    "adaptive_avg_pool": _adaptive_avg_pool,
+    "channel_shuffle": _channel_shuffle,
+    "local_response_norm": _local_response_norm,
+    "group_norm": _group_norm,
+    "concat": lambda node, own, *values: jnp.concatenate(values, -1),
     "max_pool": _max_pool,
     "global_average_pool": lambda node, own, value: jnp.mean(value, (1, 2)),
     "flatten": lambda node, own, value: value.reshape(len(value), -1),
@@ -239,4 +431,24 @@ LAYERS = {
     "add": lambda node, own, left, right: left + right,
     "embedding": lambda node, own, value: own["weight"][value],
     "lstm": _lstm,
+    "rnn": _rnn,
+    "gru": _gru,
+    "tanh": lambda node, own, value: jnp.tanh(value),
+    "gelu": lambda node, own, value: jax.nn.gelu(value, approximate=False),
+    "gelu_tanh": lambda node, own, value: jax.nn.gelu(value, approximate=True),
+    "silu": lambda node, own, value: jax.nn.silu(value),
+    "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+    "layer_scale": lambda node, own, value: value * own["weight"],
+    "bias": lambda node, own, value: value + own["bias"],
+    "positions": _positions,
+    "table": lambda node, own, value: own["weight"],
+    "lookup": lambda node, own, value, table: table[value],
+    "unembedding": lambda node, own, value, table: jnp.matmul(value, table.T),
+    "attention": _attention,
+    "patches": _patches,
+    "class_token": _class_token,
+    "first_step": lambda node, own, value: value[0],
+    "mean_steps": lambda node, own, value: jnp.mean(value, 0),
+    "transpose": lambda node, own, value: value.transpose(2, 1, 0),
 }

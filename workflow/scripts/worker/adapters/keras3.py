@@ -13,7 +13,8 @@ from .. import specification
 from ..contract import Unsupported
 
 MODES = ("tensorflow", "torch", "jax")
-OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+LOSSES = ("softmax_cross_entropy", "mean_squares", "binary_cross_entropy")
+OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
 LAYOUT = {"images": "channels last"}
 REASONS = {"gpu": "the adapter of Keras 3 speaks to CPUs only"}
@@ -22,8 +23,19 @@ REASONS = {"gpu": "the adapter of Keras 3 speaks to CPUs only"}
 _NAMES = {
     "dense": {"weight": "kernel", "bias": "bias"},
     "conv": {"weight": "kernel", "bias": "bias"},
+    "conv_transpose": {"weight": "kernel", "bias": "bias"},
+    "grouped_conv": {"weight": "kernel", "bias": "bias"},
     "batch_norm": {"gamma": "gamma", "beta": "beta"},
+    "group_norm": {"gamma": "gamma", "beta": "beta"},
     "embedding": {"weight": "embeddings"},
+    "rnn": {"input": "kernel", "recurrent": "recurrent_kernel", "bias": "bias"},
+    "table": {"weight": "kernel"},
+    "positions": {"weight": "kernel"},
+    "class_token": {"weight": "kernel"},
+    "bias": {"bias": "kernel"},
+    "layer_norm": {"weight": "gamma", "bias": "beta"},
+    "rms_norm": {"weight": "kernel"},
+    "layer_scale": {"weight": "kernel"},
     "lstm": {"input": "kernel", "recurrent": "recurrent_kernel", "bias": "bias"},
 }
 
@@ -59,6 +71,10 @@ class _Trainer(object):
             optimizer=_optimizer(job.spec["optimiser"]),
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         )
+        if job.spec.get("loss") in ("mean_squares", "binary_cross_entropy"):
+            self._labels = keras.ops.convert_to_tensor(job.labels)
+            distance = _DISTANCES[job.spec["loss"]]()
+            model.compile(optimizer=_optimizer(job.spec["optimiser"]), loss=distance)
         self.parameters = sum(
             int(np.prod(variable.shape)) for variable in model.trainable_variables
         )
@@ -105,7 +121,8 @@ class _RMSprop(keras.optimizers.Optimizer):
     """Keras 2's rule: the epsilon of Keras 3's own stands inside of the root."""
 
     def __init__(self, learning_rate, rho, epsilon):
-        super().__init__(learning_rate)
+        # Of the private name Keras would make one that TensorFlow refuses.
+        super().__init__(learning_rate, name="rmsprop")
         self._rho, self._epsilon = rho, epsilon
 
     def build(self, variables):
@@ -119,6 +136,12 @@ class _RMSprop(keras.optimizers.Optimizer):
         self.assign_sub(variable, learning_rate * step)
 
 
+_DISTANCES = {
+    "mean_squares": keras.losses.MeanSquaredError,
+    "binary_cross_entropy": lambda: keras.losses.BinaryCrossentropy(from_logits=True),
+}
+
+
 def _optimizer(wanted):
     """Keras's own optimiser."""
     rate, rho, epsilon = (wanted.get(name) for name in ("learning_rate", "rho", "epsilon"))
@@ -126,7 +149,40 @@ def _optimizer(wanted):
         return keras.optimizers.Adadelta(rate, rho, epsilon)
     if wanted["name"] == "rmsprop":
         return _RMSprop(rate, rho, epsilon=epsilon)
+    if wanted["name"] in ("momentum", "adam", "adamw"):
+        return _MOVING[wanted["name"]](wanted)
     return keras.optimizers.SGD(rate)
+
+
+class _Adam(keras.optimizers.Adam):
+    """Keras adds its epsilon to a root that is not corrected yet. What has two axes may decay beside it."""
+
+    def __init__(self, wanted):
+        decay = {"weight_decay": wanted["weight_decay"]} if "weight_decay" in wanted else {}
+        betas = wanted["beta1"], wanted["beta2"]
+        # A class whose name begins with an underscore would give TensorFlow no valid name.
+        own = dict(decay, epsilon=wanted["epsilon"], name="adam")
+        super().__init__(wanted["learning_rate"], *betas, **own)
+        self._added = wanted["epsilon"]
+
+    def update_step(self, gradient, variable, learning_rate):
+        taken = keras.ops.cast(self.iterations + 1, variable.dtype)
+        power = keras.ops.power(keras.ops.cast(self.beta_2, variable.dtype), taken)
+        self.epsilon = self._added * keras.ops.sqrt(1 - power)
+        super().update_step(gradient, variable, learning_rate)
+        self.epsilon = self._added
+
+    def _use_weight_decay(self, variable):
+        return len(variable.shape) > 1
+
+
+_MOVING = {
+    "momentum": lambda wanted: keras.optimizers.SGD(
+        wanted["learning_rate"], momentum=wanted["momentum"]
+    ),
+    "adam": _Adam,
+    "adamw": _Adam,
+}
 
 
 def _limit_threads(mode, threads):
@@ -183,6 +239,82 @@ def _conv(node, own):
     return layer if same else _Padded(node, 0.0, layer)
 
 
+class _Windowed(layers.Layer):
+    """Kernels in the neutral layout, which Keras's own layers do not have, and what is computed with them."""
+
+    def __init__(self, node, function, kernel_initializer, bias_initializer=None):
+        super().__init__()
+        self._node, self._function = node, function
+        self._starts = {"kernel": kernel_initializer, "bias": bias_initializer}
+        self.bias = None
+
+    def build(self, shape):
+        for name in ("kernel", "bias")[: 1 + self._node["bias"]]:
+            start = self._starts.pop(name)
+
+            def given(shape, dtype=None, start=start):
+                return keras.ops.convert_to_tensor(start, dtype)
+
+            setattr(self, name, self.add_weight(shape=start.shape, initializer=given))
+
+    def call(self, values):
+        values = self._function(self._node, self.kernel, values)
+        return values if self.bias is None else values + self.bias
+
+    def compute_output_spec(self, values):
+        channels, height, width = self._node["shape"]
+        return keras.KerasTensor((values.shape[0], height, width, channels), "float32")
+
+
+def _in_groups(node, kernel, values):
+    """Kernels are (out, in / groups, height, width)."""
+    groups, stride, edge = node["groups"], node["stride"], [node["padding"]] * 2
+    same = stride == 1 and 2 * node["padding"] == node["kernel"] - 1
+    if not same:
+        values = keras.ops.pad(values, [[0, 0], edge, edge, [0, 0]])
+    padding = "same" if same else "valid"
+    if groups == node["in_shape"][0]:
+        kernel = keras.ops.reshape(kernel, (groups, -1, node["kernel"], node["kernel"]))
+        kernel = keras.ops.transpose(kernel, (2, 3, 0, 1))
+        return keras.ops.depthwise_conv(values, kernel, stride, padding)
+    # TensorFlow has no gradient of a convolution in groups on CPUs.
+    kernels = keras.ops.split(keras.ops.transpose(kernel, (2, 3, 1, 0)), groups, 3)
+    parts = zip(keras.ops.split(values, groups, 3), kernels)
+    return keras.ops.concatenate([keras.ops.conv(*part, stride, padding) for part in parts], 3)
+
+
+def _spread(node, kernel, values):
+    """Kernels are (in, out, height, width)."""
+    kernel, edge = keras.ops.transpose(kernel, (2, 3, 1, 0)), node["padding"]
+    values = keras.ops.conv_transpose(values, kernel, node["stride"], "valid")
+    _, height, width = node["shape"]
+    return values[:, edge : edge + height, edge : edge + width]
+
+
+def _channel_shuffle(node, own):
+    height, width, channels = node["shape"][1], node["shape"][2], node["shape"][0]
+
+    def shuffle(values):
+        parts = keras.ops.reshape(
+            values, (-1, height, width, node["groups"], channels // node["groups"])
+        )
+        parts = keras.ops.transpose(parts, (0, 1, 2, 4, 3))
+        return keras.ops.reshape(parts, (-1, height, width, channels))
+
+    return shuffle
+
+
+def _local_response_norm(node, own):
+    size, channels = node["size"], node["shape"][0]
+
+    def norm(values):
+        squares = keras.ops.pad(keras.ops.square(values), [[0, 0]] * 3 + [[size // 2] * 2])
+        near = sum(squares[..., first : first + channels] for first in range(size))
+        return values * (1 + near / (node["inverse_alpha"] * size)) ** -0.75
+
+    return norm
+
+
 def _max_pool(node, own):
     return _Padded(
         node, float(np.finfo(np.float32).min), layers.MaxPooling2D(node["kernel"], node["stride"])
@@ -205,9 +337,81 @@ class _Padded(object):
         return getattr(self._layer, name)
 
 
+class _Weighted(layers.Layer):
+    """A function of a weight of this shape, and of what it is given, as a layer."""
+
+    def __init__(self, shape, function, made, kernel_initializer):
+        super().__init__()
+        self._start, self._extents = kernel_initializer, tuple(shape)
+        self._function, self._made = function, made
+
+    def build(self, *shapes):
+        self.kernel = self.add_weight(shape=self._extents, initializer=self._set)
+
+    def _set(self, shape, dtype=None):
+        return keras.ops.convert_to_tensor(self._start, dtype)
+
+    def call(self, *values):
+        return self._function(self.kernel, *values)
+
+    def compute_output_spec(self, values):
+        return keras.KerasTensor(self._made(values.shape), "float32")
+
+
+def _positions(node, own):
+    steps, each = node["shape"][0], node["each"]
+
+    def add(kernel, values):
+        rows = kernel[: -(-steps // each)]
+        return values + (keras.ops.repeat(rows, each, 0)[:steps] if each > 1 else rows)
+
+    return _Weighted([node["rows"], node["shape"][-1]], add, tuple, **own)
+
+
+def _class_token(node, own):
+    def put(kernel, values):
+        first = keras.ops.broadcast_to(kernel, (values.shape[0], 1, values.shape[-1]))
+        return keras.ops.concatenate([first, values], 1)
+
+    def made(shape):
+        return (shape[0], *node["shape"])
+
+    return _Weighted(node["shape"][-1:], put, made, **own)
+
+
+def _attention(node, own):
+    steps, units = node["shape"]
+
+    def attend(values):
+        values = keras.ops.reshape(values, (values.shape[0], steps, 3, node["heads"], -1))
+        # Each (batch, steps, heads, size), as Keras's own function wants them.
+        q, k, v = (values[:, :, part] for part in range(3))
+        found = keras.ops.dot_product_attention(q, k, v, is_causal=bool(node.get("causal")))
+        return keras.ops.reshape(found, (values.shape[0], steps, units))
+
+    return attend
+
+
+def _patches(node, own):
+    return lambda values: keras.ops.reshape(values, (values.shape[0], *node["shape"]))
+
+
 LAYERS = {
     "dense": lambda node, own: layers.Dense(node["units"], use_bias=node["bias"], **own),
     "conv": _conv,
+    "conv_transpose": lambda node, own: _Windowed(node, _spread, **own),
+    "grouped_conv": lambda node, own: _Windowed(node, _in_groups, **own),
+    "avg_pool": lambda node, own: _Padded(
+        node, 0.0, layers.AveragePooling2D(node["kernel"], node["stride"])
+    ),
+    "adaptive_avg_pool": lambda node, own: layers.AdaptiveAveragePooling2D(node["size"]),
+    "upsample": lambda node, own: layers.UpSampling2D(node["factor"]),
+    "channel_shuffle": _channel_shuffle,
+    "local_response_norm": _local_response_norm,
+    "group_norm": lambda node, own: layers.GroupNormalization(
+        node["groups"], epsilon=specification.BATCH_NORM_EPSILON, **own
+    ),
+    "concat": lambda node, own: lambda *values: layers.concatenate(values),
     "max_pool": _max_pool,
     "global_average_pool": lambda node, own: layers.GlobalAveragePooling2D(),
     "flatten": lambda node, own: layers.Flatten(),
@@ -223,4 +427,41 @@ LAYERS = {
     "lstm": lambda node, own: layers.LSTM(
         node["units"], return_sequences=True, unit_forget_bias=False, **own
     ),
+    "rnn": lambda node, own: layers.SimpleRNN(node["units"], return_sequences=True, **own),
+    "tanh": lambda node, own: layers.Activation("tanh"),
+    "gelu": lambda node, own: lambda values: keras.ops.gelu(values, approximate=False),
+    "gelu_tanh": lambda node, own: lambda values: keras.ops.gelu(values, approximate=True),
+    "silu": lambda node, own: layers.Activation("silu"),
+    "layer_norm": lambda node, own: layers.LayerNormalization(
+        epsilon=node["epsilon"], center=node["bias"], **own
+    ),
+    "rms_norm": lambda node, own: _Weighted(
+        node["shape"][-1:],
+        lambda kernel, values: keras.ops.rms_normalization(values, kernel, epsilon=node["epsilon"]),
+        tuple,
+        **own,
+    ),
+    "layer_scale": lambda node, own: _Weighted(
+        [node["shape"][0 if len(node["shape"]) == 3 else -1]],
+        lambda kernel, values: values * kernel,
+        tuple,
+        **own,
+    ),
+    "bias": lambda node, own: _Weighted(
+        node["shape"][-1:], lambda kernel, values: values + kernel, tuple, **own
+    ),
+    "positions": _positions,
+    "table": lambda node, own: _Weighted(
+        node["shape"], lambda kernel, values: kernel, lambda shape: node["shape"], **own
+    ),
+    "lookup": lambda node, own: lambda values, table: keras.ops.take(table, values, 0),
+    "unembedding": lambda node, own: (
+        lambda values, table: keras.ops.matmul(values, keras.ops.transpose(table))
+    ),
+    "attention": _attention,
+    "patches": _patches,
+    "class_token": _class_token,
+    "first_step": lambda node, own: lambda values: values[:, 0],
+    "mean_steps": lambda node, own: layers.GlobalAveragePooling1D(),
+    "transpose": lambda node, own: layers.Permute((2, 1)),
 }

@@ -13,7 +13,8 @@ from .. import specification
 from ..contract import Unsupported
 
 MODES = ("graph", "eager")
-OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+LOSSES = ("softmax_cross_entropy", "mean_squares", "binary_cross_entropy")
+OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 DEVICES = ("cpu", "gpu")
 TASKS = ("step", "training")
 # As RNN takes sequences, or each layer would turn them around and back.
@@ -117,6 +118,8 @@ class _Trainer(object):
         neutral = {}
         for node in self.spec["nodes"]:
             lstm = node["op"] == "lstm"
+            if node["op"] in ("rnn", "gru"):
+                lstm = True
             kept = [
                 name
                 for name in _names(node, self.trained)
@@ -132,6 +135,10 @@ class _Trainer(object):
         """Arrays of one layer."""
         own = {name: _in_one_piece(job.take(name)) for name in job.own(node).values()}
         own = _packed(node, own) if node["op"] == "lstm" else own
+        if node["op"] in ("rnn", "gru"):
+            own = _packed(node, {name: values.T for name, values in own.items()})
+            start = mx.nd.zeros((1, job.inputs.shape[1], node["units"]))
+            self.states[node["name"] + "/start"] = start
         self.trained.update((name, _array(values)) for name, values in own.items())
         if node["op"] == "lstm":
             # Sequences have the steps first.
@@ -140,6 +147,8 @@ class _Trainer(object):
         if node["op"] == "batch_norm":
             self.states[node["name"] + "/mean"] = mx.nd.zeros((node["shape"][0],))
             self.states[node["name"] + "/variance"] = mx.nd.ones((node["shape"][0],))
+        if node["op"] in ("layer_norm", "attention"):
+            self.states.update(_fixed(node))
 
 
 class _Graph(_Trainer):
@@ -182,8 +191,22 @@ class _Eager(_Trainer):
 
 def _loss(operators, spec, variable):
     """Loss of the batch, (1,), built by `operators` (`mx.sym` or `mx.nd`) from the variables of the given names."""
+    if spec.get("loss") in ("mean_squares", "binary_cross_entropy"):
+        outputs = _logits(operators, spec, variable)
+        return operators.mean(_DISTANCES[spec["loss"]](operators, outputs, variable("labels")))
     likelihoods = operators.log_softmax(_logits(operators, spec, variable), axis=-1)
     return -operators.mean(operators.pick(likelihoods, variable("labels"), axis=-1))
+
+
+def _entropy(operators, outputs, targets):
+    soft = operators.Activation(-operators.abs(outputs), act_type="softrelu")
+    return operators.relu(outputs) - outputs * targets + soft
+
+
+_DISTANCES = {
+    "mean_squares": lambda operators, outputs, targets: operators.square(outputs - targets),
+    "binary_cross_entropy": _entropy,
+}
 
 
 def _logits(operators, spec, variable):
@@ -221,7 +244,47 @@ def _optimiser(wanted):
         rate, rho, epsilon = wanted["learning_rate"], wanted["rho"], wanted["epsilon"]
         own = _RMSProp(learning_rate=rate, gamma1=rho, epsilon=epsilon)
         return mx.optimizer.get_updater(own)
+    if wanted["name"] in ("momentum", "adam", "adamw"):
+        if {"decay", "after_epochs"} & set(wanted):
+            raise Unsupported("the adapter of MXNet gives this optimiser one learning rate")
+        return mx.optimizer.get_updater(_MOVING[wanted["name"]](wanted))
     return None
+
+
+class _Adam(mx.optimizer.Adam):
+    """MXNet's own, whose epsilon is added to a root that is not corrected yet; weights may decay beside it."""
+
+    def __init__(self, wanted):
+        betas = {name: wanted[name] for name in ("beta1", "beta2", "epsilon")}
+        super(_Adam, self).__init__(learning_rate=wanted["learning_rate"], **betas)
+        self._wanted, self._decay = wanted, wanted.get("weight_decay", 0.0)
+
+    def update(self, index, weight, grad, state):
+        taken = self._index_update_count.get(index, self.begin_num_update) + 1
+        self.epsilon = self._wanted["epsilon"] * (1 - self.beta2**taken) ** 0.5
+        if self._decay and len(weight.shape) > 1:
+            weight *= 1 - self._wanted["learning_rate"] * self._decay
+        super(_Adam, self).update(index, weight, grad, state)
+
+
+_MOVING = {
+    "momentum": lambda wanted: mx.optimizer.SGD(
+        learning_rate=wanted["learning_rate"], momentum=wanted["momentum"]
+    ),
+    "adam": _Adam,
+    "adamw": _Adam,
+}
+
+
+def _fixed(node):
+    """What a layer is given besides and does not train: the mask of attention, the bias that a norm has not."""
+    name = node["name"]
+    if node["op"] == "layer_norm":
+        features = node["shape"][0 if len(node["shape"]) == 3 else -1]
+        return {} if node["bias"] else {name + "/bias": mx.nd.zeros((features,))}
+    steps = node["shape"][0]
+    later = np.triu(np.full((1, steps, steps), -1e30, np.float32), 1)
+    return {name + "/mask": _array(later)} if node.get("causal") else {}
 
 
 def _dense(operators, node, own, x):
@@ -236,6 +299,36 @@ def _conv(operators, node, own, x):
     return operators.Convolution(
         *arrays, num_filter=node["channels"], no_bias=not node["bias"], **_window(node)
     )
+
+
+def _grouped_conv(operators, node, own, x):
+    arrays = [x, own("weight")] + ([own("bias")] if node["bias"] else [])
+    shape = {"num_filter": node["channels"], "num_group": node["groups"]}
+    return operators.Convolution(*arrays, no_bias=not node["bias"], **shape, **_window(node))
+
+
+def _conv_transpose(operators, node, own, x):
+    arrays = [x, own("weight")] + ([own("bias")] if node["bias"] else [])
+    return operators.Deconvolution(
+        *arrays, num_filter=node["channels"], no_bias=not node["bias"], **_window(node)
+    )
+
+
+def _channel_shuffle(operators, node, own, x):
+    parts = operators.reshape(x, shape=(0, -4, node["groups"], -1, -2))
+    return operators.reshape(operators.swapaxes(parts, 1, 2), shape=(0, -3, -2))
+
+
+def _group_norm(operators, node, own, x):
+    # MXNet 1.9's own GroupNorm wants gamma and beta of the groups, not of the channels.
+    parts = operators.reshape(x, shape=(0, -4, node["groups"], -1, -2))
+    axes = (2, 3, 4)
+    centred = operators.broadcast_sub(parts, operators.mean(parts, axis=axes, keepdims=True))
+    squares = operators.mean(operators.square(centred), axis=axes, keepdims=True)
+    scale = operators.rsqrt(squares + specification.BATCH_NORM_EPSILON)
+    normal = operators.reshape(operators.broadcast_mul(centred, scale), shape=(0, -3, -2))
+    gamma, beta = (operators.reshape(own(role), shape=(1, -1, 1, 1)) for role in ("gamma", "beta"))
+    return operators.broadcast_add(operators.broadcast_mul(normal, gamma), beta)
 
 
 def _batch_norm(operators, node, own, x):
@@ -256,9 +349,104 @@ def _lstm(operators, node, own, x):
     return operators.RNN(*arrays, state_size=node["units"], num_layers=1, mode="lstm")
 
 
+def _layer_norm(operators, node, own, x):
+    axis = 1 if len(node["shape"]) == 3 else -1
+    return operators.LayerNorm(x, own("weight"), own("bias"), axis=axis, eps=node["epsilon"])
+
+
+def _wide(operators, node, vector):
+    """A vector of features, to be combined with what has them last: MXNet's operators want as many axes."""
+    return operators.reshape(vector, shape=(1,) * len(node["shape"]) + (-1,))
+
+
+def _layer_scale(operators, node, own, x):
+    shape = (1, -1, 1, 1) if len(node["shape"]) == 3 else (1,) * len(node["shape"]) + (-1,)
+    return operators.broadcast_mul(x, operators.reshape(own("weight"), shape=shape))
+
+
+def _rms_norm(operators, node, own, x):
+    squares = operators.mean(operators.square(x), axis=-1, keepdims=True)
+    normal = operators.broadcast_mul(x, operators.rsqrt(squares + node["epsilon"]))
+    return operators.broadcast_mul(normal, _wide(operators, node, own("weight")))
+
+
+def _gelu_tanh(operators, node, own, x):
+    bent = operators.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x))
+    return 0.5 * x * (1 + bent)
+
+
+def _positions(operators, node, own, x):
+    steps, each = node["shape"][0], node["each"]
+    rows = operators.slice_axis(own("weight"), axis=0, begin=0, end=-(-steps // each))
+    if each > 1:
+        rows = operators.repeat(rows, repeats=each, axis=0)
+        rows = operators.slice_axis(rows, axis=0, begin=0, end=steps)
+    return operators.broadcast_add(x, operators.expand_dims(rows, axis=1))
+
+
+def _attention(operators, node, own, x):
+    steps, units = node["shape"]
+    heads, size = node["heads"], units // node["heads"]
+    x = operators.transpose(
+        operators.reshape(x, shape=(0, 0, 3, heads, size)), axes=(2, 1, 3, 0, 4)
+    )
+    # Each (batch x heads, steps, size).
+    q, k, v = [
+        operators.reshape(
+            operators.slice_axis(x, axis=0, begin=part, end=part + 1), shape=(-1, steps, size)
+        )
+        for part in range(3)
+    ]
+    scores = operators.batch_dot(q * size**-0.5, k, transpose_b=True)
+    if node.get("causal"):
+        scores = operators.broadcast_add(scores, own("mask"))
+    found = operators.batch_dot(operators.softmax(scores, axis=-1), v)
+    found = operators.reshape(found, shape=(-1, heads, steps, size))
+    return operators.reshape(operators.transpose(found, axes=(2, 0, 1, 3)), shape=(0, 0, -1))
+
+
+def _class_token(operators, node, own, x):
+    first = operators.slice_axis(x, axis=0, begin=0, end=1)
+    token = operators.broadcast_like(_wide(operators, node, own("weight")), first)
+    return operators.concat(token, x, dim=0)
+
+
+def _patches(operators, node, own, x):
+    return operators.transpose(operators.reshape(x, shape=(0, 0, -1)), axes=(2, 0, 1))
+
+
+def _first_step(operators, node, own, x):
+    return operators.reshape(operators.slice_axis(x, axis=0, begin=0, end=1), shape=(-3, 0))
+
+
+def _recurrent(mode):
+    def recur(operators, node, own, x):
+        arrays = [x, own("packed"), own("start")]
+        return operators.RNN(*arrays, state_size=node["units"], num_layers=1, mode=mode)
+
+    return recur
+
+
 LAYERS = {
     "dense": _dense,
     "conv": _conv,
+    "conv_transpose": _conv_transpose,
+    "grouped_conv": _grouped_conv,
+    "upsample": lambda operators, node, own, x: operators.UpSampling(
+        x, scale=node["factor"], sample_type="nearest"
+    ),
+    "avg_pool": lambda operators, node, own, x: operators.Pooling(
+        x, pool_type="avg", **_window(node)
+    ),
+    "adaptive_avg_pool": lambda operators, node, own, x: operators.contrib.AdaptiveAvgPooling2D(
+        x, output_size=node["size"]
+    ),
+    "channel_shuffle": _channel_shuffle,
+    "local_response_norm": lambda operators, node, own, x: operators.LRN(
+        x, alpha=1 / node["inverse_alpha"], beta=0.75, knorm=1, nsize=node["size"]
+    ),
+    "group_norm": _group_norm,
+    "concat": lambda operators, node, own, *inputs: operators.concat(*inputs, dim=1),
     "max_pool": lambda operators, node, own, x: operators.Pooling(
         x, pool_type="max", **_window(node)
     ),
@@ -273,6 +461,30 @@ LAYERS = {
     "add": lambda operators, node, own, x, y: operators.elemwise_add(x, y),
     "embedding": _embedding,
     "lstm": _lstm,
+    "rnn": _recurrent("rnn_tanh"),
+    "gru": _recurrent("gru"),
+    "tanh": lambda operators, node, own, x: operators.Activation(x, act_type="tanh"),
+    "gelu": lambda operators, node, own, x: operators.LeakyReLU(x, act_type="gelu"),
+    "gelu_tanh": _gelu_tanh,
+    "silu": lambda operators, node, own, x: x * operators.sigmoid(x),
+    "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+    "layer_scale": _layer_scale,
+    "bias": lambda operators, node, own, x: operators.broadcast_add(
+        x, _wide(operators, node, own("bias"))
+    ),
+    "positions": _positions,
+    "table": lambda operators, node, own, x: own("weight"),
+    "lookup": lambda operators, node, own, x, table: operators.take(table, x),
+    "unembedding": lambda operators, node, own, x, table: operators.FullyConnected(
+        x, table, num_hidden=node["shape"][-1], no_bias=True, flatten=False
+    ),
+    "attention": _attention,
+    "patches": _patches,
+    "class_token": _class_token,
+    "first_step": _first_step,
+    "mean_steps": lambda operators, node, own, x: operators.mean(x, axis=0),
+    "transpose": lambda operators, node, own, x: operators.transpose(x, axes=(2, 1, 0)),
 }
 
 
@@ -291,6 +503,10 @@ def _names(node, arrays):
 
 def _trainable(node, array):
     """The part of an array that is trained: all of it, but for an LSTM's second bias, which stays at zero."""
+    if node["op"] in ("rnn",):
+        return array[: -node["units"]]
+    if node["op"] in ("gru",):
+        return array[: -3 * node["units"]]
     return array[: -4 * node["units"]] if node["op"] == "lstm" else array
 
 
@@ -308,6 +524,8 @@ def _unpacked(spec, node, arrays):
     rest, neutral = arrays[node["name"] + "/packed"], {}
     for name in _names(node, shapes):
         part, rest = np.split(rest, [int(np.prod(shapes[name]))])
+        if node["op"] in ("rnn", "gru"):
+            part = part.reshape(shapes[name][::-1]).T
         neutral[name] = part
     return neutral
 

@@ -4,8 +4,6 @@ What was chosen here: docs/adapters/mxnet.md.
 """
 
 import os
-import subprocess
-import sys
 
 import mxnet as mx
 
@@ -20,7 +18,6 @@ TASKS = ("step", "follow")
 LAYOUT = mxnet.LAYOUT
 REASONS = {
     "gpu": "gradients are shared between CPUs only",
-    "async": "the adapter of MXNet shares gradients by `sync` only",
 }
 _STORE = []
 
@@ -37,15 +34,15 @@ def build(job):
 
 def _build(job):
     if not _STORE:
-        _STORE.append(_meet(job))
+        _STORE.append(meet(job, "dist_sync"))
     job.inputs, job.labels = ranks.share(job, LAYOUT)
     mx.random.seed(job.seed + job.rank)
     with mx.cpu():
         return {"graph": _Graph, "eager": _Eager}[job.mode](job, mx.cpu())
 
 
-def _meet(job):
-    """The first rank starts a scheduler and a server, which have its CPUs."""
+def meet(job, kind):
+    """A kvstore of this kind for all ranks. The first one starts a scheduler and a server, which have its CPUs."""
     os.environ.update(
         DMLC_PS_ROOT_URI="127.0.0.1",
         DMLC_PS_ROOT_PORT=ranks.endpoints()[0].split(":")[1],
@@ -56,11 +53,10 @@ def _meet(job):
         MXNET_KVSTORE_REDUCTION_NTHREADS=str(job.threads),
     )
     for role in ("scheduler", "server") if job.rank == 0 else ():
-        # To import it is to serve; the supervisor ends both.
-        command = [sys.executable, "-c", "import mxnet"]
-        subprocess.Popen(command, env=dict(os.environ, DMLC_ROLE=role))
+        # To import it is to serve.
+        ranks.start("import mxnet", DMLC_ROLE=role)
     os.environ["DMLC_ROLE"] = "worker"
-    return mx.kv.create("dist_sync")
+    return mx.kv.create(kind)
 
 
 class _Together(object):

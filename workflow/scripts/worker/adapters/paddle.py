@@ -13,7 +13,8 @@ from paddle.nn import functional
 from .. import specification
 
 MODES = ("eager",)
-OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+LOSSES = ("softmax_cross_entropy", "mean_squares", "binary_cross_entropy")
+OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
 # As its LSTM works inside.
 LAYOUT = {"sequences": "steps first", "lstm": "units first"}
@@ -24,8 +25,18 @@ REASONS = {"gpu": "this build of PaddlePaddle is for CPUs only"}
 _HOMES = {
     "dense": {"weight": "weight", "bias": "bias"},
     "conv": {"weight": "weight", "bias": "bias"},
+    "conv_transpose": {"weight": "weight", "bias": "bias"},
+    "grouped_conv": {"weight": "weight", "bias": "bias"},
     "batch_norm": {"gamma": "weight", "beta": "bias"},
+    "group_norm": {"gamma": "weight", "beta": "bias"},
     "embedding": {"weight": "weight"},
+    "table": {"weight": "weight"},
+    "positions": {"weight": "weight"},
+    "class_token": {"weight": "weight"},
+    "bias": {"bias": "weight"},
+    "layer_norm": {"weight": "weight", "bias": "bias"},
+    "rms_norm": {"weight": "weight"},
+    "layer_scale": {"weight": "weight"},
     "lstm": {"input": "weight_ih_l0", "recurrent": "weight_hh_l0", "bias": "bias_ih_l0"},
 }
 
@@ -80,6 +91,8 @@ class _Trainer(object):
         # Statistics of batch normalisation are parameters too there, but have no gradient.
         learnt = [value for value in network.parameters() if not value.stop_gradient]
         self.frozen_parameters = sum(value.size for value in learnt) - self.parameters
+        if job.spec.get("loss") in ("mean_squares", "binary_cross_entropy"):
+            _aim(self, job)
 
     def run(self, steps):
         for _ in range(steps):
@@ -119,6 +132,26 @@ class _Trainer(object):
         }
 
 
+def _aim(trainer, job):
+    """Trains on targets in place of labels."""
+    trainer._labels, distance = paddle.to_tensor(job.labels), _DISTANCES[job.spec["loss"]]
+
+    def step(inputs, targets):
+        loss = distance(trainer._network(inputs), targets)
+        loss.backward()
+        trainer._optimiser.step()
+        trainer._network.clear_gradients(set_to_zero=False)
+        return loss
+
+    trainer._step = step
+
+
+_DISTANCES = {
+    "mean_squares": functional.mse_loss,
+    "binary_cross_entropy": functional.binary_cross_entropy_with_logits,
+}
+
+
 def _answers(labels):
     return paddle.to_tensor(labels.flatten().astype(np.int64))
 
@@ -130,7 +163,35 @@ def _optimiser(wanted, trained):
         return paddle.optimizer.Adadelta(rate, epsilon, rho, parameters=trained)
     if wanted["name"] == "rmsprop":
         return _RMSProp(rate, rho, epsilon, trained)
+    if wanted["name"] in ("momentum", "adam", "adamw"):
+        return _MOVING[wanted["name"]](wanted, trained)
     return paddle.optimizer.SGD(rate, parameters=trained)
+
+
+def _momentum(wanted, trained):
+    rate, momentum = wanted["learning_rate"], wanted["momentum"]
+    return paddle.optimizer.Momentum(rate, momentum, parameters=trained)
+
+
+def _adam(wanted, trained):
+    return paddle.optimizer.Adam(parameters=trained, **_averaging(wanted))
+
+
+def _adamw(wanted, trained):
+    matrices = {value.name for value in trained if len(value.shape) > 1}
+    return paddle.optimizer.AdamW(
+        parameters=trained,
+        weight_decay=wanted["weight_decay"],
+        apply_decay_param_fun=matrices.__contains__,
+        **_averaging(wanted),
+    )
+
+
+def _averaging(wanted):
+    return {name: wanted[name] for name in ("learning_rate", "beta1", "beta2", "epsilon")}
+
+
+_MOVING = {"momentum": _momentum, "adam": _adam, "adamw": _adamw}
 
 
 class _RMSProp(object):
@@ -164,6 +225,83 @@ class _LSTM(nn.LSTM):
         return super().forward(values)[0]
 
 
+class _Weighted(nn.Layer):
+    """A function of a weight of this shape, and of what it is given, as a layer."""
+
+    def __init__(self, shape, function):
+        super().__init__()
+        self.weight, self._function = self.create_parameter(shape), function
+
+    def forward(self, *values):
+        return self._function(self.weight, *values)
+
+
+class _LayerNorm(nn.Layer):
+    """Paddle's own function, over the channels of images too."""
+
+    def __init__(self, node):
+        super().__init__()
+        self._image, self._epsilon = len(node["shape"]) == 3, node["epsilon"]
+        self._features = [node["shape"][0 if self._image else -1]]
+        self.weight = self.create_parameter(self._features)
+        self.bias = self.create_parameter(self._features, is_bias=True) if node["bias"] else None
+
+    def forward(self, values):
+        values = values.transpose([0, 2, 3, 1]) if self._image else values
+        own = self.weight, self.bias, self._epsilon
+        values = functional.layer_norm(values, self._features, *own)
+        return values.transpose([0, 3, 1, 2]) if self._image else values
+
+
+def _rms_norm(node):
+    def norm(weight, values):
+        squares = values.square().mean(-1, keepdim=True)
+        return values * paddle.rsqrt(squares + node["epsilon"]) * weight
+
+    return _Weighted(node["shape"][-1:], norm)
+
+
+def _layer_scale(node):
+    image = len(node["shape"]) == 3
+
+    def scale(weight, values):
+        return values * (weight.reshape([-1, 1, 1]) if image else weight)
+
+    return _Weighted([node["shape"][0 if image else -1]], scale)
+
+
+def _positions(node):
+    steps, each = node["shape"][0], node["each"]
+
+    def add(weight, values):
+        rows = weight[: -(-steps // each)]
+        rows = rows.repeat_interleave(each, 0)[:steps] if each > 1 else rows
+        return values + rows.unsqueeze(1)
+
+    return _Weighted([node["rows"], node["shape"][-1]], add)
+
+
+def _class_token(node):
+    def put(weight, values):
+        return paddle.concat([weight.expand([1, values.shape[1], -1]), values])
+
+    return _Weighted(node["shape"][-1:], put)
+
+
+def _attention(node):
+    heads, causal = node["heads"], bool(node.get("causal"))
+
+    def attend(values):
+        steps, batch, _ = values.shape
+        values = values.reshape([steps, batch, 3, heads, -1]).transpose([2, 1, 0, 3, 4])
+        # Each (batch, steps, heads, size), as Paddle's own function wants them.
+        q, k, v = values.unbind(0)
+        found = functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        return found.transpose([1, 0, 2, 3]).reshape([steps, batch, -1])
+
+    return attend
+
+
 LAYERS = {
     "dense": lambda node: nn.Linear(
         node["in_shape"][-1], node["units"], bias_attr=None if node["bias"] else False
@@ -172,6 +310,28 @@ LAYERS = {
         *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]],
         bias_attr=None if node["bias"] else False,
     ),
+    "conv_transpose": lambda node: nn.Conv2DTranspose(
+        *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]],
+        bias_attr=None if node["bias"] else False,
+    ),
+    "grouped_conv": lambda node: nn.Conv2D(
+        *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]],
+        groups=node["groups"],
+        bias_attr=None if node["bias"] else False,
+    ),
+    "avg_pool": lambda node: nn.AvgPool2D(
+        node["kernel"], node["stride"], node["padding"], exclusive=False
+    ),
+    "adaptive_avg_pool": lambda node: nn.AdaptiveAvgPool2D(node["size"]),
+    "upsample": lambda node: nn.Upsample(scale_factor=node["factor"]),
+    "channel_shuffle": lambda node: nn.ChannelShuffle(node["groups"]),
+    "local_response_norm": lambda node: nn.LocalResponseNorm(
+        node["size"], 1 / node["inverse_alpha"]
+    ),
+    "group_norm": lambda node: nn.GroupNorm(
+        node["groups"], node["in_shape"][0], epsilon=specification.BATCH_NORM_EPSILON
+    ),
+    "concat": lambda node: lambda *values: paddle.concat(values, 1),
     "max_pool": lambda node: nn.MaxPool2D(node["kernel"], node["stride"], node["padding"]),
     "global_average_pool": lambda node: lambda values: values.mean([2, 3]),
     "flatten": lambda node: nn.Flatten(),
@@ -184,4 +344,24 @@ LAYERS = {
     "add": lambda node: paddle.add,
     "embedding": lambda node: nn.Embedding(node["vocabulary"], node["units"]),
     "lstm": lambda node: _LSTM(node["in_shape"][-1], node["units"]),
+    "tanh": lambda node: nn.Tanh(),
+    "gelu": lambda node: nn.GELU(),
+    "gelu_tanh": lambda node: nn.GELU(approximate=True),
+    "silu": lambda node: nn.Silu(),
+    "layer_norm": lambda node: _LayerNorm(node),
+    "rms_norm": _rms_norm,
+    "layer_scale": _layer_scale,
+    "bias": lambda node: _Weighted(node["shape"][-1:], lambda weight, values: values + weight),
+    "positions": _positions,
+    "table": lambda node: _Weighted(node["shape"], lambda weight, values: weight),
+    "lookup": lambda node: functional.embedding,
+    "unembedding": lambda node: (
+        lambda values, table: paddle.matmul(values, table, transpose_y=True)
+    ),
+    "attention": _attention,
+    "patches": lambda node: lambda values: values.flatten(2).transpose([2, 0, 1]),
+    "class_token": _class_token,
+    "first_step": lambda node: lambda values: values[0],
+    "mean_steps": lambda node: lambda values: values.mean(0),
+    "transpose": lambda node: lambda values: values.transpose([2, 1, 0]),
 }

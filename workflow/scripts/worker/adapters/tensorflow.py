@@ -10,7 +10,8 @@ from .. import specification
 from ..contract import Unsupported
 
 MODES = ("graph", "xla", "eager")
-OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+LOSSES = ("softmax_cross_entropy", "mean_squares", "binary_cross_entropy")
+OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 DEVICES = ("cpu", "gpu")
 TASKS = ("step", "training")
 LAYOUT = {"images": "channels last", "sequences": "steps first"}
@@ -78,7 +79,12 @@ class _Trainer(object):
             [] if plain else [tf.Variable(tf.zeros_like(v)) for _ in range(2)]
             for v in self._variables
         ]
+        if self._optimiser["name"] in ("momentum", "adam", "adamw"):
+            self._averages = [_averages_of(self._optimiser, v) for v in self._variables]
         rate = job.learning_rate
+        if job.spec.get("loss") in ("mean_squares", "binary_cross_entropy"):
+            distance = _DISTANCES[job.spec["loss"]]
+            self._train = lambda *fed: _approach(self, distance, *fed)
         self._step = self._compiled(lambda: self._train(self._inputs, self._labels, rate))
         self._fed_step = self._judged = None
         self.weights, self.settings = network.weights, settings
@@ -133,6 +139,25 @@ class _Trainer(object):
         return loss
 
 
+def _approach(trainer, distance, inputs, targets, rate):
+    """A step towards targets in place of labels."""
+    with tf.GradientTape() as tape:
+        outputs = trainer._network.logits(inputs)
+        loss = tf.reduce_mean(distance(outputs, tf.reshape(targets, outputs.shape)))
+    gradients = tape.gradient(loss, trainer._variables)
+    for variable, gradient, averages in zip(trainer._variables, gradients, trainer._averages):
+        _UPDATES[trainer._optimiser["name"]](trainer._optimiser, variable, gradient, averages, rate)
+    return loss
+
+
+_DISTANCES = {
+    "mean_squares": tf.math.squared_difference,
+    "binary_cross_entropy": lambda outputs, targets: tf.nn.sigmoid_cross_entropy_with_logits(
+        targets, outputs
+    ),
+}
+
+
 def _descend(optimiser, variable, gradient, averages, rate):
     """What keras.optimizers.SGD does by a product and a difference, in one pass over a parameter."""
     if isinstance(gradient, tf.IndexedSlices):
@@ -155,7 +180,53 @@ def _rmsprop(optimiser, variable, gradient, averages, rate):
     variable.assign_sub(rate * gradient / (tf.sqrt(after) + optimiser["epsilon"]))
 
 
-_UPDATES = {"sgd": _descend, "adadelta": _adadelta, "rmsprop": _rmsprop}
+def _averages_of(optimiser, variable):
+    """One running average for momentum; two for Adam, and the number of steps."""
+    count = 1 if optimiser["name"] == "momentum" else 2
+    zeros = [tf.Variable(tf.zeros_like(variable)) for _ in range(count)]
+    return zeros + [tf.Variable(0.0)] if count > 1 else zeros
+
+
+def _momentum(optimiser, variable, gradient, averages, rate):
+    kept = {"accum": averages[0].handle, "momentum": optimiser["momentum"]}
+    tf.raw_ops.ResourceApplyMomentum(
+        var=variable.handle, lr=rate, grad=tf.convert_to_tensor(gradient), **kept
+    )
+
+
+def _adam(optimiser, variable, gradient, averages, rate):
+    """TensorFlow's own operation adds its epsilon to a root that is not corrected yet."""
+    mean, square, taken = averages
+    now, beta1, beta2 = taken.assign_add(1.0), optimiser["beta1"], optimiser["beta2"]
+    powers = {"beta1_power": tf.pow(beta1, now), "beta2_power": tf.pow(beta2, now)}
+    epsilon = optimiser["epsilon"] * tf.sqrt(1 - powers["beta2_power"])
+    tf.raw_ops.ResourceApplyAdam(
+        var=variable.handle,
+        m=mean.handle,
+        v=square.handle,
+        lr=rate,
+        beta1=beta1,
+        beta2=beta2,
+        epsilon=epsilon,
+        grad=tf.convert_to_tensor(gradient),
+        **powers,
+    )
+
+
+def _adamw(optimiser, variable, gradient, averages, rate):
+    if len(variable.shape) > 1:
+        variable.assign(variable * (1 - rate * optimiser["weight_decay"]))
+    _adam(optimiser, variable, gradient, averages, rate)
+
+
+_UPDATES = {
+    "sgd": _descend,
+    "adadelta": _adadelta,
+    "rmsprop": _rmsprop,
+    "momentum": _momentum,
+    "adam": _adam,
+    "adamw": _adamw,
+}
 
 
 def _configure_gpu():
@@ -180,6 +251,81 @@ def _conv(node, own, value):
     value = value if same else _pad(node, value, 0)
     value = tf.nn.conv2d(value, own["weight"], node["stride"], "SAME" if same else "VALID")
     return tf.nn.bias_add(value, own["bias"]) if node["bias"] else value
+
+
+def _grouped_conv(node, own, value):
+    # Weights come as (out, in / groups, height, width); to turn them costs nothing beside the products.
+    groups, window = node["groups"], node["kernel"]
+    if groups == node["in_shape"][0]:
+        filters = tf.reshape(own["weight"], [groups, -1, window, window])
+        same = node["stride"] == 1 and 2 * node["padding"] == window - 1
+        value = tf.nn.depthwise_conv2d(
+            value if same else _pad(node, value, 0),
+            tf.transpose(filters, [2, 3, 0, 1]),
+            [1, node["stride"], node["stride"], 1],
+            "SAME" if same else "VALID",
+        )
+    else:
+        # A convolution in groups has no gradient on CPUs.
+        filters = tf.split(tf.transpose(own["weight"], [2, 3, 1, 0]), groups, 3)
+        parts = zip(tf.split(_pad(node, value, 0), groups, 3), filters)
+        made = [tf.nn.conv2d(part, filter, node["stride"], "VALID") for part, filter in parts]
+        value = tf.concat(made, 3)
+    return tf.nn.bias_add(value, own["bias"]) if node["bias"] else value
+
+
+def _conv_transpose(node, own, value):
+    # Weights come as (in, out, height, width).
+    _, height, width = node["shape"]
+    around = [[0, 0], *[[node["padding"]] * 2] * 2, [0, 0]]
+    value = tf.nn.conv2d_transpose(
+        value,
+        tf.transpose(own["weight"], [2, 3, 1, 0]),
+        [value.shape[0], height, width, node["channels"]],
+        node["stride"],
+        around,
+    )
+    return tf.nn.bias_add(value, own["bias"]) if node["bias"] else value
+
+
+def _avg_pool(node, own, value):
+    return tf.nn.avg_pool2d(_pad(node, value, 0), node["kernel"], node["stride"], "VALID")
+
+
+def _adaptive_avg_pool(node, own, value):
+    rows, columns = (
+        tf.constant(_shares(node["size"], extent), value.dtype) for extent in node["in_shape"][1:]
+    )
+    return tf.einsum("ih,bhwc,jw->bijc", rows, value, columns)
+
+
+def _shares(size, extent):
+    """What each of `extent` rows is to each of `size` means."""
+    ends = [(share * extent // size, -(-(share + 1) * extent // size)) for share in range(size)]
+    return [[(start <= row < end) / (end - start) for row in range(extent)] for start, end in ends]
+
+
+def _upsample(node, own, value):
+    return tf.repeat(tf.repeat(value, node["factor"], 1), node["factor"], 2)
+
+
+def _channel_shuffle(node, own, value):
+    shape = list(value.shape)
+    parts = tf.reshape(value, shape[:3] + [node["groups"], shape[3] // node["groups"]])
+    return tf.reshape(tf.transpose(parts, [0, 1, 2, 4, 3]), shape)
+
+
+def _local_response_norm(node, own, value):
+    alpha = 1 / (node["inverse_alpha"] * node["size"])
+    return tf.nn.local_response_normalization(value, node["size"] // 2, 1.0, alpha, 0.75)
+
+
+def _group_norm(node, own, value):
+    shape = list(value.shape)
+    parts = tf.reshape(value, shape[:3] + [node["groups"], shape[3] // node["groups"]])
+    mean, variance = tf.nn.moments(parts, [1, 2, 4], keepdims=True)
+    normal = (parts - mean) * tf.math.rsqrt(variance + specification.BATCH_NORM_EPSILON)
+    return tf.reshape(normal, shape) * own["gamma"] + own["beta"]
 
 
 def _max_pool(node, own, value):
@@ -271,9 +417,132 @@ def _recur(products, weight):
     return outputs, gradient
 
 
+def _rnn(node, own, value):
+    return _recur_plain(_products(own, value), own["recurrent"])
+
+
+def _gru(node, own, value):
+    return _recur_gated(_products(own, value), own["recurrent"])
+
+
+def _products(own, value):
+    """One large product with all inputs in place of one for each step."""
+    steps, batch, features = value.shape
+    rows = tf.matmul(tf.reshape(value, [-1, features]), own["input"])
+    return tf.reshape(tf.nn.bias_add(rows, own["bias"]), [steps, batch, -1])
+
+
+@tf.custom_gradient
+def _recur_plain(products, weight):
+    """Outputs (steps, batch, units) from the products of the inputs, unrolled; see `_recur`."""
+    zero = tf.zeros(products.shape[1:])
+    outputs = [zero]
+    for product in tf.unstack(products):
+        outputs.append(tf.tanh(product + tf.matmul(outputs[-1], weight)))
+
+    def gradient(upstream):
+        d_sums, carried = [], zero
+        for output, arriving in zip(outputs[:0:-1], tf.unstack(upstream)[::-1]):
+            d_sums.append(tf.raw_ops.TanhGrad(y=output, dy=arriving + carried))
+            carried = tf.matmul(d_sums[-1], weight, transpose_b=True)
+        return tf.stack(d_sums[::-1]), _of_weight(outputs[:-1], d_sums[::-1])
+
+    return tf.stack(outputs[1:]), gradient
+
+
+@tf.custom_gradient
+def _recur_gated(products, weight):
+    """The same of a GRU, from products (steps, batch, 3 units)."""
+    units = products.shape[-1] // 3
+    zero = tf.zeros([products.shape[1], units])
+    outputs, kept = [zero], []
+    for given in tf.unstack(products):
+        own = tf.matmul(outputs[-1], weight)
+        gates = tf.sigmoid(given[:, : 2 * units] + own[:, : 2 * units])
+        r, z = tf.split(gates, 2, 1)
+        n = tf.tanh(given[:, 2 * units :] + r * own[:, 2 * units :])
+        kept.append((r, z, n, own[:, 2 * units :]))
+        outputs.append(n + z * (outputs[-1] - n))
+
+    def gradient(upstream):
+        d_sums, d_own, carried = [], [], zero
+        steps = zip(kept[::-1], outputs[-2::-1], tf.unstack(upstream)[::-1])
+        for (r, z, n, product), before, arriving in steps:
+            d_output = arriving + carried
+            d_n = tf.raw_ops.TanhGrad(y=n, dy=d_output * (1 - z))
+            d_r = tf.raw_ops.SigmoidGrad(y=r, dy=d_n * product)
+            d_z = tf.raw_ops.SigmoidGrad(y=z, dy=d_output * (before - n))
+            d_sums.append(tf.concat([d_r, d_z, d_n], 1))
+            d_own.append(tf.concat([d_r, d_z, d_n * r], 1))
+            carried = tf.matmul(d_own[-1], weight, transpose_b=True) + d_output * z
+        return tf.stack(d_sums[::-1]), _of_weight(outputs[:-1], d_own[::-1])
+
+    return tf.stack(outputs[1:]), gradient
+
+
+def _of_weight(before, gradients):
+    """The recurrent weight's gradient: one large product of all steps."""
+    return tf.matmul(tf.concat(before, 0), tf.concat(gradients, 0), transpose_a=True)
+
+
+def _layer_norm(node, own, value):
+    centred = value - tf.reduce_mean(value, -1, keepdims=True)
+    variance = tf.reduce_mean(tf.square(centred), -1, keepdims=True)
+    value = centred * (tf.math.rsqrt(variance + node["epsilon"]) * own["weight"])
+    return value + own["bias"] if node["bias"] else value
+
+
+def _rms_norm(node, own, value):
+    square = tf.reduce_mean(tf.square(value), -1, keepdims=True)
+    return value * tf.math.rsqrt(square + node["epsilon"]) * own["weight"]
+
+
+def _positions(node, own, value):
+    steps, each = node["shape"][0], node["each"]
+    rows = own["weight"][: -(-steps // each)]
+    rows = tf.repeat(rows, each, 0)[:steps] if each > 1 else rows
+    return value + rows[:, None]
+
+
+def _unembedding(node, own, value, table):
+    rows = tf.matmul(tf.reshape(value, [-1, value.shape[-1]]), table, transpose_b=True)
+    return tf.reshape(rows, list(value.shape[:-1]) + node["shape"][-1:])
+
+
+def _attention(node, own, value):
+    steps, batch, features = value.shape
+    size = features // (3 * node["heads"])
+    value = tf.reshape(value, [steps, batch, 3, node["heads"], size])
+    # Each (batch, heads, steps, size).
+    q, k, v = tf.unstack(tf.transpose(value, [2, 1, 3, 0, 4]))
+    scores = tf.matmul(q * size**-0.5, k, transpose_b=True)
+    if node.get("causal"):
+        seen = tf.linalg.band_part(tf.ones([steps, steps], tf.bool), -1, 0)
+        scores = tf.where(seen, scores, scores.dtype.min)
+    found = tf.matmul(tf.nn.softmax(scores), v)
+    return tf.reshape(tf.transpose(found, [2, 0, 1, 3]), [steps, batch, -1])
+
+
+def _patches(node, own, value):
+    return tf.transpose(tf.reshape(value, [value.shape[0], -1, value.shape[-1]]), [1, 0, 2])
+
+
+def _class_token(node, own, value):
+    return tf.concat([tf.broadcast_to(own["weight"], [1] + value.shape[1:]), value], 0)
+
+
 LAYERS = {
     "dense": _dense,
     "conv": _conv,
+    "conv_transpose": _conv_transpose,
+    "grouped_conv": _grouped_conv,
+    "upsample": _upsample,
+    "avg_pool": _avg_pool,
+    "adaptive_avg_pool": _adaptive_avg_pool,
+    "channel_shuffle": _channel_shuffle,
+    "local_response_norm": _local_response_norm,
+    "group_norm": _group_norm,
+    "concat": lambda node, own, *values: tf.concat(values, -1),
     "max_pool": _max_pool,
     "global_average_pool": lambda node, own, value: tf.reduce_mean(value, [1, 2]),
     "flatten": lambda node, own, value: tf.reshape(value, [value.shape[0], -1]),
@@ -284,4 +553,24 @@ LAYERS = {
     "add": lambda node, own, left, right: left + right,
     "embedding": lambda node, own, value: tf.gather(own["weight"], value),
     "lstm": _lstm,
+    "rnn": _rnn,
+    "gru": _gru,
+    "tanh": lambda node, own, value: tf.tanh(value),
+    "gelu": lambda node, own, value: tf.nn.gelu(value, approximate=False),
+    "gelu_tanh": lambda node, own, value: tf.nn.gelu(value, approximate=True),
+    "silu": lambda node, own, value: tf.nn.silu(value),
+    "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+    "layer_scale": lambda node, own, value: value * own["weight"],
+    "bias": lambda node, own, value: value + own["bias"],
+    "positions": _positions,
+    "table": lambda node, own, value: own["weight"],
+    "lookup": lambda node, own, value, table: tf.gather(table, value),
+    "unembedding": _unembedding,
+    "attention": _attention,
+    "patches": _patches,
+    "class_token": _class_token,
+    "first_step": lambda node, own, value: value[0],
+    "mean_steps": lambda node, own, value: tf.reduce_mean(value, 0),
+    "transpose": lambda node, own, value: tf.transpose(value, [2, 1, 0]),
 }

@@ -10,7 +10,7 @@ from .. import specification
 from ..contract import Unsupported
 
 MODES = ("graph",)
-OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
 LAYOUT = {"images": "channels last", "sequences": "steps first"}
 REASONS = {"gpu": "the adapter of TensorFlow before 2.0 is for CPUs"}
@@ -159,7 +159,41 @@ def _average(variable):
     return tf.Variable(tf.zeros(_shape(variable)), trainable=False)
 
 
-_STEPS = {"adadelta": _adadelta, "rmsprop": _rmsprop}
+def _momentum(wanted, variable, gradient):
+    kept = _average(variable)
+    after = wanted["momentum"] * kept + tf.convert_to_tensor(gradient)
+    return after, [tf.assign(kept, after)]
+
+
+def _adam(wanted, variable, gradient):
+    # What is looked up has gradients of some rows.
+    gradient, beta1, beta2 = tf.convert_to_tensor(gradient), wanted["beta1"], wanted["beta2"]
+    means, squares, taken = (
+        _average(variable),
+        _average(variable),
+        tf.Variable(0.0, trainable=False),
+    )
+    mean = beta1 * means + (1 - beta1) * gradient
+    square, now = beta2 * squares + (1 - beta2) * tf.square(gradient), taken + 1
+    # The averages begin at zero.
+    root = tf.sqrt(square / (1 - tf.pow(beta2, now))) + wanted["epsilon"]
+    step = mean / (1 - tf.pow(beta1, now)) / root
+    return step, [tf.assign(means, mean), tf.assign(squares, square), tf.assign(taken, now)]
+
+
+def _adamw(wanted, variable, gradient):
+    step, averages = _adam(wanted, variable, gradient)
+    decayed = wanted["weight_decay"] * variable if len(_shape(variable)) > 1 else 0.0
+    return step + decayed, averages
+
+
+_STEPS = {
+    "adadelta": _adadelta,
+    "rmsprop": _rmsprop,
+    "momentum": _momentum,
+    "adam": _adam,
+    "adamw": _adamw,
+}
 
 
 def _shape(value):
@@ -231,6 +265,64 @@ def _unstack(value):
     return array.unstack(value) if hasattr(array, "unstack") else array.unpack(value)
 
 
+def _gelu(node, own, value):
+    return 0.5 * value * (1.0 + tf.erf(value * 0.5**0.5))
+
+
+def _gelu_tanh(node, own, value):
+    return 0.5 * value * (1.0 + tf.tanh(0.7978845608028654 * (value + 0.044715 * value**3)))
+
+
+def _last_axis(value):
+    return [len(_shape(value)) - 1]
+
+
+def _layer_norm(node, own, value):
+    centred = value - tf.reduce_mean(value, _last_axis(value), True)
+    variance = tf.reduce_mean(tf.square(centred), _last_axis(value), True)
+    value = centred * (tf.rsqrt(variance + node["epsilon"]) * own["weight"])
+    return value + own["bias"] if node["bias"] else value
+
+
+def _rms_norm(node, own, value):
+    square = tf.reduce_mean(tf.square(value), _last_axis(value), True)
+    return value * tf.rsqrt(square + node["epsilon"]) * own["weight"]
+
+
+def _positions(node, own, value):
+    rows = [step // node["each"] for step in range(node["shape"][0])]
+    return value + tf.expand_dims(tf.gather(own["weight"], rows), 1)
+
+
+def _unembedding(node, own, value, table):
+    rows = tf.matmul(_rows(value), table, transpose_b=True)
+    return tf.reshape(rows, _shape(value)[:-1] + node["shape"][-1:])
+
+
+def _attention(node, own, value):
+    steps, batch, features = _shape(value)
+    size = features // (3 * node["heads"])
+    value = tf.reshape(value, [steps, batch, 3, node["heads"], size])
+    # Each (batch, heads, steps, size).
+    q, k, v = tf.unstack(tf.transpose(value, [2, 1, 3, 0, 4]))
+    scores = tf.matmul(q * size**-0.5, k, transpose_b=True)
+    if node.get("causal"):
+        later = [[-1e30 * (other > step) for other in range(steps)] for step in range(steps)]
+        scores += tf.constant(later, tf.float32)
+    found = tf.matmul(tf.nn.softmax(scores), v)
+    return tf.reshape(tf.transpose(found, [2, 0, 1, 3]), [steps, batch, -1])
+
+
+def _patches(node, own, value):
+    batch, channels = _shape(value)[0], _shape(value)[-1]
+    return tf.transpose(tf.reshape(value, [batch, -1, channels]), [1, 0, 2])
+
+
+def _class_token(node, own, value):
+    first = tf.zeros([1] + _shape(value)[1:]) + own["weight"]
+    return tf.concat(0, [first, value]) if _AXIS_FIRST else tf.concat([first, value], 0)
+
+
 LAYERS = {
     "dense": _dense,
     "conv": _conv,
@@ -244,4 +336,21 @@ LAYERS = {
     "add": lambda node, own, left, right: left + right,
     "embedding": lambda node, own, value: tf.gather(own["weight"], value),
     "lstm": _lstm,
+    "tanh": lambda node, own, value: tf.tanh(value),
+    "gelu": _gelu,
+    "gelu_tanh": _gelu_tanh,
+    "silu": lambda node, own, value: value * tf.sigmoid(value),
+    "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+    "bias": lambda node, own, value: value + own["bias"],
+    "positions": _positions,
+    "table": lambda node, own, value: own["weight"],
+    "lookup": lambda node, own, value, table: tf.gather(table, value),
+    "unembedding": _unembedding,
+    "attention": _attention,
+    "patches": _patches,
+    "class_token": _class_token,
+    "first_step": lambda node, own, value: value[0],
+    "mean_steps": lambda node, own, value: tf.reduce_mean(value, [0]),
+    "transpose": lambda node, own, value: tf.transpose(value, [2, 1, 0]),
 }

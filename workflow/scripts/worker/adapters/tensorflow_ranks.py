@@ -22,7 +22,6 @@ REASONS = {
     "gpu": "gradients are shared between CPUs only",
     "eager": "steps on several devices are graphs",
     "xla": "steps on several devices are not compiled by XLA",
-    "async": "the adapter of TensorFlow 2 shares gradients by `sync` only",
 }
 _RING = tf.distribute.experimental.CommunicationOptions(
     implementation=tf.distribute.experimental.CommunicationImplementation.RING

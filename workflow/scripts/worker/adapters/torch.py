@@ -14,21 +14,51 @@ from .. import torch_settings
 from ..contract import Unsupported
 
 MODES = ("eager", "compiled")
-OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+LOSSES = ("softmax_cross_entropy", "mean_squares", "binary_cross_entropy")
+OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 DEVICES = ("cpu", "gpu")
 TASKS = ("step", "training")
 # As nn.LSTM works inside: so that it need not transpose.
 LAYOUT = {"sequences": "steps first"}
 
 # Backward through these layers does not need their own result, so the next layer may write over it.
-_MAY_BE_OVERWRITTEN = ("dense", "conv", "batch_norm", "add")
+_MAY_BE_OVERWRITTEN = (
+    "dense",
+    "conv",
+    "batch_norm",
+    "add",
+    "concat",
+    "conv_transpose",
+    "group_norm",
+    "grouped_conv",
+)
 
 # Where a parameter of the specification lives in the module, and whether PyTorch keeps it transposed.
 _HOMES = {
     "dense": {"weight": ("weight", True), "bias": ("bias", False)},
     "conv": {"weight": ("weight", False), "bias": ("bias", False)},
+    "conv_transpose": {"weight": ("weight", False), "bias": ("bias", False)},
+    "grouped_conv": {"weight": ("weight", False), "bias": ("bias", False)},
     "batch_norm": {"gamma": ("weight", False), "beta": ("bias", False)},
+    "group_norm": {"gamma": ("weight", False), "beta": ("bias", False)},
     "embedding": {"weight": ("weight", False)},
+    "table": {"weight": ("weight", False)},
+    "positions": {"weight": ("weight", False)},
+    "class_token": {"weight": ("weight", False)},
+    "bias": {"bias": ("bias", False)},
+    "layer_norm": {"weight": ("weight", False), "bias": ("bias", False)},
+    "rms_norm": {"weight": ("weight", False)},
+    "layer_scale": {"weight": ("weight", False)},
+    "rnn": {
+        "input": ("weight_ih_l0", True),
+        "recurrent": ("weight_hh_l0", True),
+        "bias": ("bias_ih_l0", False),
+    },
+    "gru": {
+        "input": ("weight_ih_l0", True),
+        "recurrent": ("weight_hh_l0", True),
+        "bias": ("bias_ih_l0", False),
+    },
     "lstm": {
         "input": ("weight_ih_l0", True),
         "recurrent": ("weight_hh_l0", True),
@@ -127,6 +157,8 @@ class _Trainer:
         self._trained = [value for value in network.parameters() if value.requires_grad]
         self._learning_rate = job.learning_rate
         self._optimiser = _optimiser(self._trained, job.spec["optimiser"])
+        if job.spec.get("loss") in ("mean_squares", "binary_cross_entropy"):
+            _aim(self, _DISTANCES[job.spec["loss"]])
         self.inputs, self.labels = self._placed(job.inputs), self._placed_labels(job.labels)
         self._loss = self._forward
         self._end = torch.cuda.Event() if self.inputs.is_cuda else None
@@ -220,6 +252,19 @@ class _Trainer:
             value.grad = None
 
 
+def _aim(trainer, distance):
+    """Trains on targets in place of labels."""
+    place = trainer._trained[0].device
+    trainer._placed_labels = lambda targets: torch.from_numpy(targets).to(place)
+    trainer._forward = lambda inputs, targets: distance(trainer.network(inputs), targets)
+
+
+_DISTANCES = {
+    "mean_squares": functional.mse_loss,
+    "binary_cross_entropy": functional.binary_cross_entropy_with_logits,
+}
+
+
 def _optimiser(parameters, wanted):
     """PyTorch's own optimiser; None for plain SGD."""
     rate, name = wanted["learning_rate"], wanted["name"]
@@ -227,7 +272,43 @@ def _optimiser(parameters, wanted):
         return torch.optim.Adadelta(parameters, lr=rate, rho=wanted["rho"], eps=wanted["epsilon"])
     if name == "rmsprop":
         return torch.optim.RMSprop(parameters, lr=rate, alpha=wanted["rho"], eps=wanted["epsilon"])
+    if name in ("momentum", "adam", "adamw"):
+        return _MOVING[name](parameters, wanted)
     return None
+
+
+def _momentum(parameters, wanted):
+    fused = {} if torch_settings.OLD else {"fused": True}
+    rate, momentum = wanted["learning_rate"], wanted["momentum"]
+    return torch.optim.SGD(parameters, lr=rate, momentum=momentum, **fused)
+
+
+def _adam(parameters, wanted):
+    return torch.optim.Adam(parameters, **_averaging(wanted))
+
+
+def _adamw(parameters, wanted):
+    if "after_epochs" in wanted or "decay" in wanted:
+        raise Unsupported("the adapter of PyTorch gives AdamW one learning rate, and no schedule")
+    vectors = [value for value in parameters if value.dim() < 2]
+    groups = [
+        {"params": [value for value in parameters if value.dim() > 1]},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    decay = wanted["weight_decay"]
+    return torch.optim.AdamW(
+        [group for group in groups if group["params"]], weight_decay=decay, **_averaging(wanted)
+    )
+
+
+def _averaging(wanted):
+    """What Adam and AdamW are told; one kernel for all of an update, where there is one."""
+    fused = {} if torch_settings.OLD else {"fused": True}
+    betas = wanted["beta1"], wanted["beta2"]
+    return dict(fused, lr=wanted["learning_rate"], betas=betas, eps=wanted["epsilon"])
+
+
+_MOVING = {"momentum": _momentum, "adam": _adam, "adamw": _adamw}
 
 
 def _bare(kind):
@@ -249,6 +330,23 @@ class _LSTM(_bare(nn.LSTM)):
         return super().forward(values)[0]
 
 
+def _recurrent(kind, gates):
+    """A module for such layers over (steps, batch, features); their second bias is kept at zero, as an LSTM's."""
+
+    class Recurrent(_bare(kind)):
+        def __init__(self, features, units):
+            super().__init__(features, units)
+            self.bias_hh_l0 = nn.Parameter(torch.zeros(gates * units), requires_grad=False)
+
+        def forward(self, values):
+            return super().forward(values)[0]
+
+    return Recurrent
+
+
+_ConvTranspose2d = _bare(nn.ConvTranspose2d)
+
+
 class _Call(nn.Module):
     """A function as a module."""
 
@@ -257,22 +355,161 @@ class _Call(nn.Module):
         self.forward = function
 
 
+class _Weighted(nn.Module):
+    """A function of a weight, and of what it is given, as a module."""
+
+    def __init__(self, function):
+        super().__init__()
+        self._function = function
+
+    def forward(self, *values):
+        return self._function(self.weight, *values)
+
+
+class _Bias(nn.Module):
+    def forward(self, values):
+        return values + self.bias
+
+
+def _positions(node):
+    """A view for each step, which addition spreads over the mini-batch: sequences have the steps first."""
+    steps, each = node["shape"][0], node["each"]
+
+    def add(weight, values):
+        rows = weight[: -(-steps // each)]
+        rows = rows.repeat_interleave(each, 0)[:steps] if each > 1 else rows
+        return values + rows[:, None]
+
+    return _Weighted(add)
+
+
+def _class_token(node):
+    return _Weighted(
+        lambda weight, values: torch.cat([weight.expand(1, values.shape[1], -1), values])
+    )
+
+
+class _LayerNorm(nn.Module):
+    """PyTorch's own function. The channels of images, which lie last in memory, are its features too."""
+
+    def __init__(self, node):
+        super().__init__()
+        self._image, self._epsilon, self.bias = len(node["in_shape"]) == 3, node["epsilon"], None
+
+    def forward(self, values):
+        values = values.permute(0, 2, 3, 1) if self._image else values
+        shape = self.weight.shape
+        values = functional.layer_norm(values, shape, self.weight, self.bias, self._epsilon)
+        return values.permute(0, 3, 1, 2) if self._image else values
+
+
+def _rms_norm(node):
+    def norm(weight, values):
+        if hasattr(functional, "rms_norm"):
+            return functional.rms_norm(values, weight.shape, weight, node["epsilon"])
+        squares = values.pow(2).mean(-1, keepdim=True)
+        return values * torch.rsqrt(squares + node["epsilon"]) * weight
+
+    return _Weighted(norm)
+
+
+def _attention(node):
+    """PyTorch's fused function, where it has one."""
+    heads, causal = node["heads"], bool(node.get("causal"))
+    fused = getattr(functional, "scaled_dot_product_attention", None)
+
+    def attend(values):
+        steps, batch, features = values.shape
+        # Each (batch, heads, steps, size): views.
+        q, k, v = values.view(steps, batch, 3, heads, -1).permute(2, 1, 3, 0, 4)
+        if fused:
+            found = fused(q, k, v, is_causal=causal)
+        else:
+            scores = q.matmul(k.transpose(-1, -2)) / q.shape[-1] ** 0.5
+            if causal:
+                later = torch.ones(steps, steps, device=q.device).triu(1).bool()
+                scores = scores.masked_fill(later, float("-inf"))
+            found = scores.softmax(-1).matmul(v)
+        return found.permute(2, 0, 1, 3).reshape(steps, batch, -1)
+
+    return _Call(attend)
+
+
+def _gelu_tanh(values):
+    if not torch_settings.OLD:
+        return functional.gelu(values, approximate="tanh")
+    bent = torch.tanh((2 / np.pi) ** 0.5 * (values + 0.044715 * values.pow(3)))
+    return 0.5 * values * (1 + bent)
+
+
+def _shuffled(groups, values):
+    """As nn.ChannelShuffle, which would leave channels_last behind it."""
+    batch, channels, height, width = values.shape
+    if values.is_contiguous():
+        parts = values.view(batch, groups, -1, height, width).transpose(1, 2)
+        return parts.reshape(values.shape)
+    parts = values.permute(0, 2, 3, 1).reshape(batch, height, width, groups, -1).transpose(3, 4)
+    return parts.reshape(batch, height, width, channels).permute(0, 3, 1, 2)
+
+
 LAYERS = {
     "dense": lambda node, _: _Linear(node["in_shape"][-1], node["units"], bias=node["bias"]),
     "conv": lambda node, _: _Conv2d(
         *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]],
         bias=node["bias"],
     ),
+    "conv_transpose": lambda node, _: _ConvTranspose2d(
+        *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]],
+        bias=node["bias"],
+    ),
+    "grouped_conv": lambda node, _: _Conv2d(
+        *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]],
+        groups=node["groups"],
+        bias=node["bias"],
+    ),
     "max_pool": lambda node, _: nn.MaxPool2d(node["kernel"], node["stride"], node["padding"]),
+    "avg_pool": lambda node, _: nn.AvgPool2d(node["kernel"], node["stride"], node["padding"]),
+    "adaptive_avg_pool": lambda node, _: nn.AdaptiveAvgPool2d(node["size"]),
+    "upsample": lambda node, _: nn.Upsample(scale_factor=node["factor"]),
+    "channel_shuffle": lambda node, _: _Call(lambda values: _shuffled(node["groups"], values)),
+    "local_response_norm": lambda node, _: nn.LocalResponseNorm(
+        node["size"], 1 / node["inverse_alpha"]
+    ),
     "global_average_pool": lambda node, _: _Call(lambda values: values.mean((2, 3))),
     "flatten": lambda node, _: _Call(lambda values: values.flatten(1)),
     "batch_norm": lambda node, _: nn.BatchNorm2d(node["in_shape"][0], eps=1e-5),
+    "group_norm": lambda node, _: nn.GroupNorm(node["groups"], node["in_shape"][0]),
     "relu": lambda node, in_place: nn.ReLU(inplace=in_place),
     "dropout": lambda node, _: nn.Dropout(node["rate"]),
     "sigmoid": lambda node, _: nn.Sigmoid(),
     "add": lambda node, in_place: _Call(torch.Tensor.add_ if in_place else torch.add),
+    "concat": lambda node, _: _Call(lambda *values: torch.cat(values, 1)),
     "embedding": lambda node, _: _Embedding(node["vocabulary"], node["units"]),
     "lstm": lambda node, _: _LSTM(node["in_shape"][-1], node["units"]),
+    "rnn": lambda node, _: _recurrent(nn.RNN, 1)(node["in_shape"][-1], node["units"]),
+    "gru": lambda node, _: _recurrent(nn.GRU, 3)(node["in_shape"][-1], node["units"]),
+    "tanh": lambda node, _: nn.Tanh(),
+    "gelu": lambda node, _: _Call(functional.gelu),
+    "gelu_tanh": lambda node, _: _Call(_gelu_tanh),
+    "silu": lambda node, _: _Call(
+        getattr(functional, "silu", lambda values: values * values.sigmoid())
+    ),
+    "layer_norm": lambda node, _: _LayerNorm(node),
+    "rms_norm": lambda node, _: _rms_norm(node),
+    "layer_scale": lambda node, _: _Weighted(
+        lambda weight, values: values * (weight[:, None, None] if values.dim() == 4 else weight)
+    ),
+    "bias": lambda node, _: _Bias(),
+    "positions": lambda node, _: _positions(node),
+    "table": lambda node, _: _Weighted(lambda weight, values: weight),
+    "lookup": lambda node, _: _Call(functional.embedding),
+    "unembedding": lambda node, _: _Call(functional.linear),
+    "attention": lambda node, _: _attention(node),
+    "patches": lambda node, _: _Call(lambda values: values.flatten(2).permute(2, 0, 1)),
+    "class_token": lambda node, _: _class_token(node),
+    "first_step": lambda node, _: _Call(lambda values: values[0]),
+    "mean_steps": lambda node, _: _Call(lambda values: values.mean(0)),
+    "transpose": lambda node, _: _Call(lambda values: values.transpose(0, 2)),
 }
 
 

@@ -21,7 +21,6 @@ LAYOUT = torch.LAYOUT
 REASONS = {
     "compiled": "steps on several devices are not compiled",
     "gpu": "gradients are shared between CPUs only",
-    "async": "the adapter of PyTorch shares gradients by `sync` only",
 }
 # PyTorch 1.4 knows neither.
 _OPTIONS = {} if torch_settings.OLD else {"gradient_as_bucket_view": True, "static_graph": True}

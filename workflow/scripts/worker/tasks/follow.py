@@ -3,7 +3,9 @@
 Events are
 
     followed   blocks: (steps, seconds by this rank's own clock, CPU seconds) of each call of the first trainer, the
-               one that is timed; exchange_seconds: of a step, where the framework tells, None elsewhere
+               one that is timed; exchange_seconds: of a step, where the framework tells, None elsewhere; staleness:
+              how many updates of other ranks lie between a rank's reading of weights and its own update, in the
+              mean of all, where ranks do not wait for one another and it is known
     done
 
 Plain Python that 3.6 can import: standard library, numpy and the framework.
@@ -14,6 +16,8 @@ import time
 
 from .. import building, contract, ranks
 
+_KEPT = []
+
 
 def run(loaded, job, emit):
     """Builds, trains and shows weights as it is told."""
@@ -22,12 +26,14 @@ def run(loaded, job, emit):
     while True:
         asked = link.hear()
         if asked is None or asked["do"] == "build":
-            if built == 1:
+            if built == 1 and not facts:
                 facts = _facts(trainer)
-            trainer = None
         if asked is None:
+            # To take a trainer down may wait for a server that has ended.
+            _KEPT.append(trainer)
             break
         if asked["do"] == "build":
+            trainer = None
             gc.collect()
             trainer, built = _build(loaded, job, **asked), built + 1
             link.tell()
@@ -39,7 +45,11 @@ def run(loaded, job, emit):
             if built == 1:
                 blocks.append((asked["steps"], seconds, time.process_time() - used))
         else:
-            link.tell(sums=ranks.sums(trainer.weights(asked["names"])))
+            found = ranks.sums(trainer.weights(asked["names"]))
+            if built == 1:
+                # While rank 0 is there, whose server may have to be asked.
+                facts = _facts(trainer)
+            link.tell(sums=found)
     emit("followed", blocks=blocks, **facts)
     emit("done")
 
@@ -54,5 +64,5 @@ def _build(loaded, job, do, spec, arrays):
 
 
 def _facts(trainer):
-    tells = getattr(trainer, "exchange_seconds", None)
-    return {"exchange_seconds": tells() if tells else None}
+    tells = {name: getattr(trainer, name, None) for name in ("exchange_seconds", "staleness")}
+    return {name: tell() if tell else None for name, tell in tells.items()}

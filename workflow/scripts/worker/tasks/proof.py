@@ -9,19 +9,9 @@ import: standard library and numpy. The job has masks (see `collect`) and output
 import numpy as np
 
 from .. import building, data
+from ..narrow import CALLS, RECOVERY_RATE
 from ..specification import at_rate, without_dropout
 from . import training
-
-# Batch normalisation needs several samples where the last maps are 2 x 2; more samples only add work.
-BATCH = 8
-
-# float32 rounds w - rate * g to a part of 2**-24 of the larger term, so (w0 - w1) / rate holds g to 2**-24 *
-# (1 + |w| / (rate |g|)). At this rate the second term is gone for every gradient above 1e-6 of its weight; a
-# power of two adds no rounding of its own.
-RECOVERY_RATE = 2.0**20
-
-# Steps of each call; weights are read after every one. The call of three shows that `run` does all its steps.
-CALLS = (1, 3, 1, 1, 1, 1, 1, 1)
 
 # Of a network that is trained on real images: the (epoch, steps before) at whose learning rates it is fed other data.
 FED = ((1, 0), (15, 500000), (25, 1000000))

@@ -5,8 +5,8 @@ Besides `ready`, events are
     warmup   steps, per_block, first_loss, first_seconds, seconds, steady, kernel
     sample   steps, seconds (per mini-batch)
     sampled  kernel: what the kernel counts of the whole machine, from which interference is seen
-    proven   loss, change: how far its own steps are from the reference (`worker.full_size`); seconds that a second
-             and a third trainer took, and lacking: why there was none
+    proven   loss, change: how far its own steps are from the reference (`worker.full_size`); seconds that this took,
+             and lacking: why there was no second and third trainer
     done     last_loss, late_seconds, peak_memory_bytes; of the samples: cpu_seconds, wall_seconds, waited_seconds
              (of all threads, for a CPU), involuntary_switches
 

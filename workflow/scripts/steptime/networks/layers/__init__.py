@@ -59,8 +59,8 @@ class LayerKind:
     needs: tuple[str, ...] = ()
     defaults: dict[str, Any] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
-    # How many inputs it takes.
-    inputs: int = 1
+    # How many inputs it takes; None for two or more.
+    inputs: int | None = 1
     # (node, shapes of the inputs) -> shape of the output; raises ValueError where they do not fit.
     shape: Callable[..., Shape] = same_shape
     # (node) -> its trainable parameters, each made by `parameter`.

@@ -4,6 +4,10 @@
 At equal parts, gradients grow some 30 times over fifty layers and float32 noise turns signs in
 front of ReLUs: no two frameworks agree then (compare Goyal et al. 2017, section 5.1, who start the
 same gammas at zero).
+
+`raised` is for networks of many layers without branches that are added: their betas start about 1,
+where few units of a ReLU are shut. Shut ones make gradients grow with each layer, by some 70 over
+MobileNet and 50 over DenseNet-121 at their narrow sizes, and rounding turns their signs.
 """
 
 from steptime.networks.arrays import np
@@ -11,6 +15,7 @@ from steptime.networks.layers import CONV, IMAGES, LayerKind, moved_by_fused, pa
 from worker.specification import BATCH_NORM_EPSILON
 
 BRANCH_GAMMA = 0.1
+RAISED_BETA = 1.0
 
 
 def parameters(node):
@@ -18,30 +23,50 @@ def parameters(node):
     centre = BRANCH_GAMMA if node.get("ends_branch") else 1.0
     return [
         parameter(node, "gamma", [channels], 0.1 * centre, centre=centre),
-        parameter(node, "beta", [channels], 0.1),
+        parameter(node, "beta", [channels], 0.1, centre=RAISED_BETA if node.get("raised") else 0.0),
     ]
 
 
 def forward(node, own, x):
     """Biased variance (Ioffe and Szegedy 2015, algorithm 1)."""
-    axes = tuple(axis for axis in range(x.ndim) if axis != 1)
-    wide = [-1] + [1] * (x.ndim - 2)
-    scale = 1.0 / np.sqrt(x.var(axes, keepdims=True) + BATCH_NORM_EPSILON)
-    normal = (x - x.mean(axes, keepdims=True)) * scale
-    gamma, beta = (own[role].reshape(wide) for role in ("gamma", "beta"))
+    normal, extents = _rows(x), x.shape
+    normal = normal - normal.mean(0)
+    scale = 1.0 / np.sqrt(_sums(normal, normal) / len(normal) + BATCH_NORM_EPSILON)
+    normal *= scale
+    y = normal * own["gamma"]
+    y += own["beta"]
 
     def backward(dy):
-        flowing = dy * gamma
-        centred = flowing - flowing.mean(axes, keepdims=True)
-        dx = scale * (centred - normal * (flowing * normal).mean(axes, keepdims=True))
-        return [dx], {"gamma": (dy * normal).sum(axes), "beta": dy.sum(axes)}
+        rows = _rows(dy)
+        gamma, beta = _sums(rows, normal), rows.sum(0)
+        # What mean and variance take from each value: neither changes when all of them do alike.
+        dx = normal * (gamma / -len(rows))
+        dx += rows
+        dx -= beta / len(rows)
+        dx *= scale * own["gamma"]
+        return [_images(dx, extents)], {"gamma": gamma, "beta": beta}
 
-    return gamma * normal + beta, backward
+    return _images(y, extents), backward
+
+
+def _rows(x):
+    """(batch, channels, ...) as one row of channels for each place of each sample."""
+    return np.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
+
+
+def _images(rows, extents):
+    batch, channels, *others = extents
+    return np.moveaxis(rows.reshape(batch, *others, channels), -1, 1)
+
+
+def _sums(first, second):
+    """The sum of products in each channel."""
+    return np.einsum("nc,nc->c", first, second)
 
 
 LAYER = LayerKind(
     forward,
-    flags=("ends_branch",),
+    flags=("ends_branch", "raised"),
     parameters=parameters,
     numbers_moved=moved_by_fused,
     normalises_by="the mean and variance of the batch",

@@ -6,6 +6,9 @@ from steptime.networks.arrays import np
 from steptime.networks.layers import BIAS_BOUND, CONV, IMAGES, LayerKind, parameter
 from steptime.networks.windows import fold, pad, windowed_shape, windows
 
+# Windows hold each number of the images as often as a kernel has places: so many numbers at once.
+AT_ONCE = 2**20
+
 
 def shape(node, source):
     return windowed_shape(node, node["channels"], source)
@@ -15,11 +18,13 @@ def parameters(node):
     """Weights start in +-1/sqrt(fan-in), the default of torch.nn.
 
     Wider ones (He et al. 2015) make AlexNet at full size, which has nothing that normalises,
-    diverge at a learning rate of 0.01.
+    diverge at a learning rate of 0.01. `wide_start` asks for them: where many more layers follow
+    one another, gradients are lost in float32 without.
     """
     channels, kernel = node["in_shape"][0], node["kernel"]
     weight_shape = [node["channels"], channels, kernel, kernel]
-    weight = parameter(node, "weight", weight_shape, 1 / math.sqrt(channels * kernel * kernel))
+    fan_in = channels * kernel * kernel / (6 if node.get("wide_start") else 1)
+    weight = parameter(node, "weight", weight_shape, 1 / math.sqrt(fan_in))
     bias = parameter(node, "bias", [node["channels"]], BIAS_BOUND)
     return [weight] + ([bias] if node["bias"] else [])
 
@@ -30,37 +35,52 @@ def multiply_adds(node):
 
 def forward(node, own, x):
     """A matrix product of all windows, one a row, with all filters."""
-    padded = pad(x, node, 0.0) if node["padding"] else x
-    batch, channels, height, width = windows(padded, node).shape[:4]
-
-    def columns():
-        # Nine times the image for a kernel of 3: made twice, since to keep it takes more memory than the rest.
-        rows = windows(padded, node).transpose(0, 2, 3, 1, 4, 5)
-        return rows.reshape(batch * height * width, -1)
-
-    filters = own["weight"].reshape(len(own["weight"]), -1)
-    y = columns() @ filters.T + own.get("bias", 0.0)
+    padded = pad(x, node, 0.0)
+    seen, count = windows(padded, node).transpose(0, 2, 3, 4, 5, 1), len(own["weight"])
+    extents, length = seen.shape[:3], math.prod(seen.shape[3:])
+    many = max(1, AT_ONCE // math.prod(seen.shape[1:]))
+    parts = [slice(start, start + many) for start in range(0, len(x), many)]
+    (batch, channels, *size), filters = x.shape, _filters(own["weight"])
+    y = np.empty((*extents, count))
+    for part in parts:
+        np.matmul(seen[part].reshape(-1, length), filters, out=y[part].reshape(-1, count))
+    if "bias" in own:
+        y += own["bias"]
 
     def backward(dy):
-        rows = np.moveaxis(dy, 1, -1).reshape(-1, len(filters))
-        gradients = {
-            "weight": (rows.T @ columns()).reshape(own["weight"].shape),
-            "bias": rows.sum(0),
-        }
+        rows = np.ascontiguousarray(np.moveaxis(dy, 1, -1))
+        total = sum(
+            seen[part].reshape(-1, length).T @ rows[part].reshape(-1, count) for part in parts
+        )
+        weight = total.reshape(*seen.shape[3:], count).transpose(3, 2, 0, 1)
+        gradients = {"weight": weight, "bias": rows.reshape(-1, count).sum(0)}
         gradients = {role: gradients[role] for role in own}
         if node["inputs"] == ["input"]:
             # Nobody asks how the loss depends on the images, and the first windows are the largest.
             return [0.0], gradients
-        pieces = (rows @ filters).reshape(batch, height, width, channels, -1)
-        return [fold(np.moveaxis(pieces, 3, 1), padded.shape, node)], gradients
+        dx = np.moveaxis(np.empty((batch, *size, channels)), -1, 1)
+        turned = _filters(own["weight"]).T
+        for part in parts:
+            pieces = (rows[part].reshape(-1, count) @ turned).reshape(
+                *rows[part].shape[:3], -1, channels
+            )
+            pieces = pieces.transpose(0, 4, 1, 2, 3)
+            dx[part] = fold(pieces, padded[part].shape, node)
+        return [dx], gradients
 
-    return np.moveaxis(y.reshape(batch, height, width, -1), -1, 1), backward
+    return np.moveaxis(y, -1, 1), backward
+
+
+def _filters(weight):
+    """One a column, in the order of what is in a window."""
+    return weight.transpose(2, 3, 1, 0).reshape(-1, len(weight))
 
 
 LAYER = LayerKind(
     forward,
     needs=("channels", "kernel"),
     defaults={"stride": 1, "padding": 0, "bias": True},
+    flags=("wide_start",),
     shape=shape,
     parameters=parameters,
     counted=True,

@@ -20,14 +20,21 @@ def multiply_adds(node):
 
 
 def forward(node, own, x):
-    y = x @ own["weight"] + own.get("bias", 0.0)
+    seen = x.reshape(-1, x.shape[-1])
+    y = seen @ own["weight"]
+    if "bias" in own:
+        y += own["bias"]
 
     def backward(dy):
         rows = dy.reshape(-1, dy.shape[-1])
-        gradients = {"weight": x.reshape(-1, x.shape[-1]).T @ rows, "bias": rows.sum(0)}
-        return [dy @ own["weight"].T], {role: gradients[role] for role in own}
+        gradients = {"weight": seen.T @ rows, "bias": rows.sum(0)}
+        gradients = {role: gradients[role] for role in own}
+        if node["inputs"] == ["input"]:
+            # Nobody asks how the loss depends on the input, and the first matrix may be the largest.
+            return [0.0], gradients
+        return [(rows @ own["weight"].T).reshape(x.shape)], gradients
 
-    return y, backward
+    return y.reshape(*x.shape[:-1], -1), backward
 
 
 LAYER = LayerKind(

@@ -43,42 +43,47 @@ def inner_multiply_adds(node):
 
 def forward(node, own, x):
     samples, steps, units = len(x), x.shape[1], node["units"]
-    hidden, cell = np.zeros((samples, units)), np.zeros((samples, units))
-    memory, outputs = [], []
+    # Steps first: each one's numbers in one piece. At its step, the sums become the gates.
+    seen = np.ascontiguousarray(np.swapaxes(x, 0, 1)).reshape(steps * samples, -1)
+    gates = (seen @ own["input"]).reshape(steps, samples, -1)
+    gates += own["bias"]
+    # Before the first step, and after each.
+    hidden, cell = np.zeros((2, steps + 1, samples, units))
+    squashed = np.empty((steps, samples, units))
     for step in range(steps):
-        sums = x[:, step] @ own["input"] + hidden @ own["recurrent"] + own["bias"]
-        i, f, g, o = np.split(sums, 4, axis=1)
-        i, f, g, o = logistic(i), logistic(f), np.tanh(g), logistic(o)
-        memory.append((hidden, cell, i, f, g, o))
-        cell = f * cell + i * g
-        hidden = o * np.tanh(cell)
-        outputs.append((hidden, np.tanh(cell)))
+        gates[step] += hidden[step] @ own["recurrent"]
+        i, f, g, o = np.split(gates[step], 4, axis=1)
+        for gate in (i, f, o):
+            gate[:] = logistic(gate)
+        np.tanh(g, out=g)
+        cell[step + 1] = f * cell[step] + i * g
+        np.tanh(cell[step + 1], out=squashed[step])
+        hidden[step + 1] = o * squashed[step]
 
     def backward(dy):
-        dx, d_hidden, d_cell = np.zeros_like(x), 0.0, 0.0
-        gradients = {role: np.zeros_like(values) for role, values in own.items()}
+        d_sums, d_hidden, d_cell = np.empty_like(gates), 0.0, 0.0
         for step in reversed(range(steps)):
-            before, cell_before, i, f, g, o = memory[step]
-            squashed = outputs[step][1]
+            i, f, g, o = np.split(gates[step], 4, axis=1)
             d_hidden = dy[:, step] + d_hidden
-            d_cell = d_cell + d_hidden * o * (1.0 - squashed**2)
-            d_sums = np.concatenate(
-                [
-                    d_cell * g * i * (1.0 - i),
-                    d_cell * cell_before * f * (1.0 - f),
-                    d_cell * i * (1.0 - g**2),
-                    d_hidden * squashed * o * (1.0 - o),
-                ],
-                axis=1,
-            )
-            gradients["input"] += x[:, step].T @ d_sums
-            gradients["recurrent"] += before.T @ d_sums
-            gradients["bias"] += d_sums.sum(0)
-            dx[:, step] = d_sums @ own["input"].T
-            d_hidden, d_cell = d_sums @ own["recurrent"].T, d_cell * f
-        return [dx], gradients
+            d_cell = d_cell + d_hidden * o * (1.0 - squashed[step] ** 2)
+            of_gates = [
+                d_cell * g * i * (1.0 - i),
+                d_cell * cell[step] * f * (1.0 - f),
+                d_cell * i * (1.0 - g**2),
+                d_hidden * squashed[step] * o * (1.0 - o),
+            ]
+            np.concatenate(of_gates, axis=1, out=d_sums[step])
+            d_hidden, d_cell = d_sums[step] @ own["recurrent"].T, d_cell * f
+        rows = d_sums.reshape(-1, 4 * units)
+        gradients = {
+            "input": seen.T @ rows,
+            "recurrent": hidden[:-1].reshape(-1, units).T @ rows,
+            "bias": rows.sum(0),
+        }
+        dx = (rows @ own["input"].T).reshape(steps, samples, -1)
+        return [np.swapaxes(dx, 0, 1)], gradients
 
-    return np.stack([hidden for hidden, _ in outputs], axis=1), backward
+    return np.swapaxes(hidden[1:], 0, 1), backward
 
 
 LAYER = LayerKind(

@@ -2,7 +2,7 @@
 
 from steptime.networks.arrays import np
 from steptime.networks.layers import CONV, IMAGES, LayerKind
-from steptime.networks.windows import fold, pad, windowed_shape, windows
+from steptime.networks.windows import blank, pad, places, unpad, windowed_shape
 
 
 def shape(node, source):
@@ -11,15 +11,21 @@ def shape(node, source):
 
 def forward(node, own, x):
     padded = pad(x, node, -np.inf)
-    seen = windows(padded, node)
-    seen = seen.reshape(*seen.shape[:4], -1)
-    chosen, extents = seen.argmax(-1), padded.shape
+    extents = padded.shape
+    first, *others = places(padded, node)
+    y, chosen = first.copy("K"), np.zeros_like(first, np.uint16)
+    for number, seen in enumerate(others, 1):
+        # Of equal ones, the first.
+        chosen[seen > y] = number
+        np.maximum(y, seen, out=y)
 
     def backward(dy):
-        pieces = dy[..., None] * (np.arange(node["kernel"] ** 2) == chosen[..., None])
-        return [fold(pieces, extents, node)], {}
+        dx = blank(extents)
+        for number, place in enumerate(places(dx, node)):
+            place += dy * (chosen == number)
+        return [unpad(dx, node)], {}
 
-    return seen.max(-1), backward
+    return y, backward
 
 
 LAYER = LayerKind(

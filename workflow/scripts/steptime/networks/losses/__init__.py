@@ -12,8 +12,10 @@ class Loss:
     """What a network is trained on, in float64."""
 
     # (logits (batch, ..., classes), labels (batch, ...)) -> the loss, and its gradient for the
-    # logits.
+    # logits. Of a loss without classes: outputs and targets, both of the last layer's shape.
     value: Callable[[Array, Array], tuple[float, Array]]
+    # The same -> the loss of each label.
+    each: Callable[[Array, Array], Array]
     # How often a step reads or writes a number for each logit.
     moves: int
 

@@ -4,12 +4,28 @@ from steptime.networks.arrays import np
 from steptime.networks.losses import Loss
 
 
+def each(logits, labels):
+    return _softmax(logits, labels)[0]
+
+
 def value(logits, labels):
+    losses, chances = _softmax(logits, labels)
+    chances /= labels.size
+    wanted = labels[..., None]
+    of_label = np.take_along_axis(chances, wanted, -1) - 1.0 / labels.size
+    np.put_along_axis(chances, wanted, of_label, -1)
+    return losses.mean(), chances
+
+
+def _softmax(logits, labels):
+    """The loss of each label, and the chance of each class."""
     shifted = logits - logits.max(-1, keepdims=True)
-    logs = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
-    hot = np.arange(logits.shape[-1]) == labels[..., None]
-    return -logs[hot].mean(), (np.exp(logs) - hot) / labels.size
+    of_label = np.take_along_axis(shifted, labels[..., None], -1)[..., 0]
+    chances = np.exp(shifted, out=shifted)
+    sums = chances.sum(-1)
+    chances /= sums[..., None]
+    return np.log(sums) - of_label, chances
 
 
 # It reads the logits and writes their gradient.
-LOSS = Loss(value, moves=2)
+LOSS = Loss(value, each, moves=2)

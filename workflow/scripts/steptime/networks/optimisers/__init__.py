@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from steptime.networks.arrays import Array
+from steptime.networks.arrays import Array, np
 from steptime.networks.records import Records, write_instead
 
 Arrays = dict[str, Array]
-# The two running averages of each parameter; an optimiser that needs fewer leaves the rest alone.
+# The two running averages of each parameter, and what an optimiser keeps behind them; one that needs
+# fewer leaves the rest alone.
 State = dict[str, list[Array | float]]
 
 # What each optimiser must have, and may have: the schedule of
@@ -21,8 +22,10 @@ class Optimiser:
     """How one step changes a parameter, in float64."""
 
     # (the specification's optimiser, gradient, running averages) -> what is taken off the
-    # parameter.
+    # parameter, in an array of its own.
     step: Callable[[dict, Array, list], Array]
+    # Whether `weight_decay` times the learning rate of each weight of a matrix is taken off, too.
+    decays: bool = False
     # Keys that it needs besides; `config/schemas/networks.yaml` wants positive numbers.
     needs: tuple[str, ...] = ()
 
@@ -51,8 +54,11 @@ def update(optimiser: dict, weights: Arrays, gradients: Arrays, state: State) ->
     """The weights after one step of `spec["optimiser"]`; `state` is {} before the first and is
     carried on in place.
     """
-    step = OPTIMISERS[optimiser["name"]].step
-    return {
-        name: weights[name] - step(optimiser, gradient, state.setdefault(name, [0.0, 0.0]))
-        for name, gradient in gradients.items()
-    }
+    kind, updated = OPTIMISERS[optimiser["name"]], {}
+    for name, gradient in gradients.items():
+        weight = weights[name]
+        taken = kind.step(optimiser, gradient, state.setdefault(name, [0.0, 0.0]))
+        if kind.decays and weight.ndim > 1:
+            taken += optimiser["learning_rate"] * optimiser["weight_decay"] * weight
+        updated[name] = np.subtract(weight, taken, out=taken)
+    return updated

@@ -1,0 +1,45 @@
+"""A folder that nothing can be planned in, or written to, is one sentence before the first job."""
+
+import os
+
+import pytest
+
+from steptime.plan import folders
+from steptime.plan.configuration import ConfigurationError
+
+
+def test_a_folder_that_is_there_or_is_yet_to_be_made_is_right(tmp_path):
+    folders.check(tmp_path / "it's 100 % naïve", tmp_path / "none yet")
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "results").symlink_to(tmp_path / "disk")
+    folders.check(tmp_path, tmp_path / "results")
+    folders.check_writable([f"{tmp_path}/results/cells/a/b.parquet", f"{tmp_path}/none/c"])
+
+
+@pytest.mark.parametrize(
+    ("root", "target", "said"),
+    [
+        ("a{b}", None, "braces"),
+        ("a", "a disk that is not mounted", "leads to a disk that is not mounted, where no folder"),
+        ("a", "results", "leads to results, where no folder"),
+        ("a", "", "is no folder"),
+    ],
+)
+def test_what_snakemake_would_trip_over_is_one_sentence(tmp_path, root, target, said):
+    results = tmp_path / "results"
+    if target:
+        results.symlink_to(target)
+    elif target is not None:
+        results.touch()
+    with pytest.raises(ConfigurationError, match=said) as refused:
+        folders.check(tmp_path / root, results)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_folder_that_is_not_ours_is_named(tmp_path, monkeypatch):
+    """As one that root has made, or a file system that is mounted to be read only."""
+    (tmp_path / "cells").mkdir()
+    monkeypatch.setattr(os, "access", lambda path, how: path != tmp_path / "cells")
+    folders.check_writable([f"{tmp_path}/tables/a.csv"])
+    with pytest.raises(ConfigurationError, match=f"^{tmp_path}/cells cannot be written to"):
+        folders.check_writable([f"{tmp_path}/tables/a.csv", f"{tmp_path}/cells/a/step/b.parquet"])

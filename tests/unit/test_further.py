@@ -1,0 +1,184 @@
+"""Processes that are added to undecided comparisons: which, until when, and what the looks cost."""
+
+import json
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steptime.cells import shard
+from steptime.compare import verdicts
+from steptime.merge import further
+from steptime.merge.intervals import Ratio
+from steptime.plan import configuration, grid, looks, run, written
+from steptime.plan.cell import Cell, shard_path
+from steptime.plan.grid import COMPARED
+from steptime.supervisor import progress
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+ASKED = {"until": 0.01, "budget_seconds": 1000.0}
+MACHINE = {"cpu": {"model": "A CPU", "logical_cores": 2}, "memory_bytes": 2**34, "gpus": []}
+# Of each network, the seconds of a step in each framework: in the first two of them two are equal.
+TIMES = {
+    "fcn5": {"torch-2.13": 1.0, "mxnet-1.9": 1.0, "tensorflow-2.21": 3.0},
+    "fcn8": {"torch-2.13": 2.0, "mxnet-1.9": 2.0, "tensorflow-2.21": 6.0},
+    "lstm32": {"torch-2.13": 1.0, "mxnet-1.9": 2.0, "tensorflow-2.21": 3.0},
+}
+# Seconds that a process of a cell lasts.
+LASTS = {"fcn5": 10, "fcn8": 40, "lstm32": 10}
+
+
+def cell(network, environment, repeat):
+    return Cell(
+        platform="local-cpu",
+        environment=environment,
+        framework=environment.split("-")[0],
+        mode="graph",
+        precision="float32",
+        task="step",
+        network=network,
+        dataset="",
+        batch=64,
+        threads=1,
+        device="cpu",
+        devices=1,
+        exchange="",
+        repeat=repeat,
+    )
+
+
+def measure(one):
+    """Writes the shard of a cell, whose process differs from the others of its cell by 2 %."""
+    random = np.random.default_rng([len(one.network), len(one.environment), one.repeat])
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    facts = one.facts() | {"variant": "", "status": "ok", "machine_id": "m1", "started_at": began}
+    facts |= {"ended_at": began + timedelta(seconds=LASTS[one.network])}
+    seconds = TIMES[one.network][one.environment] * np.exp(0.02 * random.standard_normal())
+    footer = {"machine": MACHINE, "software": {"framework_version": "1"}, "worker": {}}
+    samples = [{"sample": 1, "steps": 1, "seconds": float(seconds)}]
+    shard.write(Path(shard_path(one.key)), facts, samples, footer)
+
+
+@pytest.fixture
+def plan(tmp_path, monkeypatch):
+    """A plan of three networks in three frameworks, of which the first three trials are measured."""
+    monkeypatch.chdir(tmp_path)
+    cells = {
+        one.key: one
+        for repeat in range(1, 13)
+        for network, frameworks in TIMES.items()
+        for one in (cell(network, environment, repeat) for environment in frameworks)
+    }
+    first = [key for key, one in cells.items() if one.repeat <= 3]
+    for key in first:
+        measure(cells[key])
+    made = grid.Plan(cells, {COMPARED: first}, looks=[3, 6, 12])
+    written.write(made, Path("plan.json"))
+    run.begin(cells=0, parts={}, shown={"cells": list(cells)})
+    progress.begin()
+    return made
+
+
+def choose(monkeypatch, look, *before, platforms=("local-cpu",), **asked):
+    """The cells that a look chooses, as (network, environment, repeat), and the file that says so."""
+    file = Path(f"{look}.json")
+    words = ["further", "--plan", "plan.json", "--look", str(look)]
+    words += ["--asked", json.dumps(ASKED | asked), "--platforms", *platforms]
+    words += ["--added", *map(str, before), "--output", str(file)]
+    monkeypatch.setattr("sys.argv", words)
+    further.main()
+    known = written.read(Path("plan.json")).cells
+    found = [known[key] for key in json.loads(file.read_text())["cells"]]
+    return {(one.network, one.environment, one.repeat) for one in found}, file
+
+
+def test_undecided_comparisons_alone_are_measured_further_until_nothing_is_asked(
+    plan, monkeypatch, capsys
+):
+    equal = [
+        (network, name) for network in ("fcn5", "fcn8") for name in ("torch-2.13", "mxnet-1.9")
+    ]
+    chosen, first = choose(monkeypatch, 6)
+    assert chosen == {(*each, repeat) for each in equal for repeat in (4, 5, 6)}
+    assert "after 3 trials, 2 of 6 comparisons are undecided: 4 cells" in capsys.readouterr().err
+    assert run.facts()["cells"] == 12 and run.facts()["parts"] == {
+        f"trial {n}": 4 for n in (4, 5, 6)
+    }
+    text = first.read_text()
+    for each in chosen:
+        measure(cell(*each))
+    # The rows of later trials change nothing of what an earlier look has chosen.
+    assert choose(monkeypatch, 6) == (chosen, first) and first.read_text() == text
+    assert run.facts()["cells"] == 12
+    chosen, _ = choose(monkeypatch, 12, first)
+    assert {each[2] for each in chosen} == set(range(7, 13))
+    # What is known as narrowly as was asked for is decided, though its interval holds 1.
+    assert choose(monkeypatch, 12, first, until=0.5)[0] == set()
+
+
+def test_the_budget_is_for_all_looks_and_the_cheapest_come_first(plan, monkeypatch, capsys):
+    chosen, first = choose(monkeypatch, 6, budget_seconds=150)
+    assert chosen == {
+        ("fcn5", name, repeat) for name in ("torch-2.13", "mxnet-1.9") for repeat in (4, 5, 6)
+    }
+    for each in chosen:
+        measure(cell(*each))
+    # 60 of the 150 seconds are spent, and six trials more of two cells take 120.
+    assert choose(monkeypatch, 12, first, budget_seconds=150)[0] == set()
+    assert "no further process fits into the budget" in capsys.readouterr().err
+
+
+def test_of_another_machine_what_it_has_measured_is_taken_and_nothing_asked(plan, monkeypatch):
+    measure(cell("fcn5", "mxnet-1.9", 4))
+    assert choose(monkeypatch, 6, platforms=())[0] == {("fcn5", "mxnet-1.9", 4)}
+
+
+def test_looks_share_the_chance_of_an_error():
+    assert looks.planned(3, 12) == [3, 6, 12] and looks.planned(4, 10) == [4, 8, 10]
+    assert looks.parts([3, 6, 12]) == {3: 0.25, 6: 0.25, 12: 0.5}
+    assert [looks.part_after([3, 6, 12], trial) for trial in (2, 3, 5, 12)] == [
+        0.25,
+        0.25,
+        0.25,
+        0.5,
+    ]
+    assert looks.part_after([], 3) == 1
+    # Student's t with 4 degrees of freedom: 2.7764 at 97.5 %, 4.3147 at 99.375 %.
+    _, _, alone = Ratio(0.0, 0.1, 4).interval
+    _, _, first = Ratio(0.0, 0.1, 4, 0.25).interval
+    assert np.log([alone, first]) == pytest.approx([0.27764, 0.43147], rel=1e-4)
+    assert verdicts.chance_of_none(Ratio(np.log(first), 0.1, 4, 0.25)) == pytest.approx(0.05)
+
+
+def test_going_on_while_nothing_is_decided_does_not_add_up_to_false_differences():
+    import intervals as simulation
+
+    noise = simulation.NOISES["heavy tails (Student, 3)"]
+    drawn = list(simulation.grids(noise, 6, 3, 12, 20))
+    shares = {
+        paid: np.mean(
+            [simulation.differs(simulation.gone_on(each, simulation.ASKED, paid)) for each in drawn]
+        )
+        for paid in (False, True)
+    }
+    assert shares[True] < 0.06 and shares[True] <= shares[False]
+
+
+def test_a_grid_plans_further_cells_of_what_is_compared_and_refuses_what_means_nothing():
+    loaded = configuration.load(ROOT, {"grid": "quick"})
+    plain = grid.expand(loaded, 2)
+    assert plain.looks == []
+    asked = {"least": 3, "most": 5, "until": 0.03, "budget_seconds": 60}
+    plan = grid.expand(replace(loaded, grid=loaded.grid | {"repeats": asked}), 2)
+    assert plan.looks == [3, 5] and plan.artefacts == plain.artefacts
+    more = [cell for key, cell in plan.cells.items() if key not in plain.cells]
+    assert {one.repeat for one in more} == {4, 5} and {one.task for one in more} == {"step"}
+    assert {replace(one, repeat=1).key for one in more} <= set(plan.artefacts[COMPARED])
+    with pytest.raises(configuration.ConfigurationError, match="asks for 3 processes .* 3 at the"):
+        wrong = asked | {"most": 3}
+        grid.expand(replace(loaded, grid=loaded.grid | {"repeats": wrong}), 2)

@@ -1,0 +1,82 @@
+"""A run that goes on where a comparison is undecided: its times are stand-ins, what Snakemake makes of them is real."""
+
+from pathlib import Path
+
+import pytest
+
+from steptime.cells import shard
+
+GRID = """\
+environments: [standin-1.0]
+platforms: [local-cpu]
+networks: [tiny]
+modes: {standin: [good, twin, slow]}
+threads: {table: [1], figure: [1]}
+sampling: {budget_seconds: 0.2, precision: 0.5, least_samples: 3}
+limits: {seconds: 10, memory_gib: 0.3}
+"""
+# Seconds of a step by mode and repeat: the first two cannot be told apart.
+TIMES = {"good": (1.0, 1.02), "twin": (1.02, 1.0), "slow": (9.0, 9.1)}
+
+
+def with_repeats(checkout, text):
+    (checkout.root / "config/grids/faults.yaml").write_text(f"{GRID}repeats: {text}\n")
+
+
+def run(checkout):
+    done = checkout.snakemake("--config", "grid=faults", "--", "steptime_ratios")
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def ran(new_checkout):
+    """A checkout with two trials, whose times are then stand-ins."""
+    checkout = new_checkout("faults")
+    for name in ("config/frameworks.yaml", "workflow/scripts/worker/adapters/standin.py"):
+        path = checkout.root / name
+        text = path.read_text()
+        words = 'MODES = (\n    "good",' if path.suffix == ".py" else "[good,"
+        more = words + (' "twin", "slow",' if path.suffix == ".py" else " twin, slow,")
+        assert words in text
+        path.write_text(text.replace(words, more, 1))
+    with_repeats(checkout, "2")
+    run(checkout)
+    for path in checkout.shards().values():
+        row, rows, footer = shard.read_parts(path)
+        seconds = TIMES[row["mode"]][row["repeat"] - 1]
+        samples = [each | {"seconds": seconds} for each in rows.to_pylist()]
+        shard.write(path, row, samples, footer)
+    return checkout
+
+
+def test_undecided_cells_alone_are_measured_further_and_the_next_run_asks_for_nothing(ran):
+    before = ran.times()
+    asked = "{least: 2, most: 3, until: 0.000001, budget_seconds: 60}"
+    with_repeats(ran, asked)
+    printed = run(ran)
+    assert "after 2 trials, 1 of 2 comparisons are undecided: 2 cells of them get 1 " in printed
+    assert "cell 1 of 2" in printed and "cell 2 of 2" in printed
+    after = ran.times()
+    new = after.keys() - before.keys()
+    assert {name.split(".float32")[0].split(".")[-1] for name in new} == {"good", "twin"}
+    assert all(name.endswith("-r3") for name in new)
+    assert {name: after[name] for name in before} == before
+    table = (ran.root / "results/tables/steptime_ratios.md").read_text()
+    assert "measured by 3 processes, since the comparison was undecided after 2" in table
+    assert ran.planned("--config", "grid=faults", "--", "steptime_ratios") == {}
+    assert shard.read(ran.shards()[min(new)])[1]["looks"] == [2, 3]
+    # What a look has chosen is found again where its file is lost.
+    Path(ran.root / "results/further/faults-3.json").unlink()
+    run(ran)
+    assert ran.times() == after
+
+
+def test_a_wrong_number_of_further_processes_is_one_sentence(ran):
+    with_repeats(ran, "{least: 3, most: 2, until: 0.03, budget_seconds: 60}")
+    done = ran.snakemake("--dry-run", "--config", "grid=faults")
+    assert done.returncode and "Traceback" not in done.stdout
+    assert "write a larger number under 'most' of its 'repeats', or `repeats: 3`" in done.stdout
+    with_repeats(ran, "{least: 3, most: 6, until: 0.03}")
+    done = ran.snakemake("--dry-run", "--config", "grid=faults")
+    assert "at 'repeats', the key 'budget_seconds' is missing: write it" in done.stdout

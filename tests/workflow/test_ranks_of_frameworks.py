@@ -1,0 +1,125 @@
+"""Real frameworks on two ranks: what each declares of its exchanges, its proof bears out, and a tiny network is timed.
+
+One of them in every run of the tests, or with STEPTIME_ZOO=all (`make test-zoo`) each that declares any.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+import psutil
+import pytest
+import yaml
+from conftest import ROOT
+
+from steptime import machine, networks
+from steptime.cells import outcomes
+from steptime.cells.measure import fill
+from steptime.environments import interpreter
+from steptime.plan import exchanges
+from steptime.prove import adapter, network
+from steptime.supervisor.supervise import run_worker
+
+ALL = os.environ.get("STEPTIME_ZOO") == "all"
+CATALOGUE = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
+# Those that tell how stale their gradients are.
+TELL = ("torch", "tensorflow", "tensorflow1")
+
+
+def asked():
+    """Environment, its entry and exchange of each that can."""
+    for framework in CATALOGUE.values():
+        for name in framework["environments"]:
+            entry = framework | framework.get("differing", {}).get(name, {})
+            for exchange in exchanges.of_adapter(entry["adapter"]):
+                if entry.get("device", "cpu") == "cpu":
+                    yield pytest.param(name, entry, exchange, id=f"{name}-{exchange}")
+
+
+def job_of(environment, entry, exchange):
+    """The job of a proof on two ranks."""
+    return {
+        "environment": environment,
+        "adapter": exchanges.adapter_of(entry["adapter"], 2, exchange),
+        "mode": entry["modes"][0],
+        "variables": entry.get("variables", {}),
+        "worker_digest": "",
+        "devices": 2,
+        "exchange": exchange,
+    }
+
+
+def timed(job, prefix, log, sampling=None, watches=()):
+    """The outcome of a cell of a tiny network."""
+    asked = network.worker_job(job, networks.tiny("dense")) | {"task": "step"}
+    return run_worker(
+        prefix,
+        asked | {"sampling": adapter.SAMPLING | (sampling or {})},
+        machine.cpus_of_ranks(1, 2),
+        fill(job["variables"], 1, job["mode"], prefix),
+        adapter.LIMIT_SECONDS,
+        adapter.LIMIT_BYTES,
+        log,
+        watches=watches,
+    )
+
+
+@pytest.mark.parametrize(
+    ("environment", "entry", "exchange"),
+    list(asked()) if ALL else [each for each in asked() if each.id == "torch-2.13-async"],
+)
+def test_two_ranks_are_proven_and_timed(environment, entry, exchange, tmp_path):
+    prefix = interpreter.prefix_of(environment)
+    if not (prefix / "bin/python").exists():
+        pytest.skip(f"{environment} is not made here")
+    job = job_of(environment, entry, exchange)
+    spec, log = networks.tiny("dense"), tmp_path / "log"
+    verdict, details = network.prove(job, spec, "", log)
+    if verdict["status"] == "unsupported":
+        # Such as a mode, or a version: one sentence.
+        assert verdict["reason"]
+        return
+    assert verdict["status"] == "ok", verdict
+    left = set(Path("/dev/shm").iterdir())
+    outcome = timed(job, prefix, log)
+    assert outcome.status == "ok", outcome
+    found = outcomes.exchanged(outcome)
+    tells = exchange == "async" and entry["adapter"] in TELL
+    assert (found["staleness"] is not None) == tells
+    assert set(Path("/dev/shm").iterdir()) <= left
+
+
+class _Killer:
+    """Kills the last rank when steps begin to be timed."""
+
+    def begin(self):
+        *_, last = (
+            each for each in psutil.Process().children() if each.cmdline()[1:3] == ["-m", "worker"]
+        )
+        last.kill()
+
+    def end(self):
+        pass
+
+    def look(self, pid):
+        pass
+
+
+@pytest.mark.skipif(not ALL, reason="only with STEPTIME_ZOO=all")
+@pytest.mark.parametrize(("environment", "entry", "exchange"), list(asked()))
+def test_a_killed_rank_ends_all_and_leaves_no_process_memory_or_file(
+    environment, entry, exchange, tmp_path, monkeypatch
+):
+    prefix = interpreter.prefix_of(environment)
+    if not (prefix / "bin/python").exists():
+        pytest.skip(f"{environment} is not made here")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    job, before = job_of(environment, entry, exchange), set(Path("/dev/shm").iterdir())
+    outcome = timed(job, prefix, tmp_path / "log", {"budget_seconds": 60.0}, [_Killer()])
+    if outcome.status == "unsupported":
+        return
+    assert outcome.status == "crashed" and outcome.reason.startswith("rank 1: "), outcome
+    assert not psutil.Process().children(recursive=True)
+    assert set(Path("/dev/shm").iterdir()) <= before and not list(scratch.iterdir())

@@ -1,0 +1,190 @@
+"""Chooses the cells that are measured further times: those of comparisons that are still undecided.
+
+launch merge.further --plan results/plan/my-grid.json --look 6 --asked '{"until": 0.03, "budget_seconds": 600}' \
+    --platforms local-cpu --added results/repeats/my-grid-3.json --output results/repeats/my-grid-6.json
+
+What is chosen follows from the rows of the trials before, so the same rows give the same cells: a run that was
+interrupted goes on with them, and one that has ended asks for nothing more.
+"""
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from steptime.atomic import atomic_write
+from steptime.cells import shard
+from steptime.merge import MixedRowsError, cells, ratios
+from steptime.merge.intervals import Ratio
+from steptime.merge.summary import summarise
+from steptime.plan import configuration, looks, written
+from steptime.plan.cell import IDENTITY, PLACE, key_of, shard_path
+from steptime.plan.grid import COMPARED, Plan
+from steptime.render.words import plural
+from steptime.say import say
+from steptime.supervisor import progress
+
+
+class Comparison(NamedTuple):
+    """Two cells that are compared, by their labels, with their ratio; the second is the fastest of the place."""
+
+    cell: Any
+    fastest: Any
+    ratio: Ratio
+
+    def is_undecided(self, until: float) -> bool:
+        """Whether the interval holds 1 and its half is more than `until`, such as 0.03."""
+        _, low, high = self.ratio.interval
+        return low <= 1 <= high and self._half > until
+
+    def needs(self, until: float) -> float:
+        """How many times as many trials it takes until it is decided, about: the interval narrows by their root."""
+        return (self._half / max(abs(self.ratio.log), until)) ** 2
+
+    @property
+    def _half(self) -> float:
+        _, low, high = self.ratio.interval
+        return math.log(high / low) / 2
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        description="Choose the cells that are measured further times."
+    )
+    parser.add_argument(
+        "--plan", required=True, type=Path, help="the plan that the run has written"
+    )
+    parser.add_argument(
+        "--look", required=True, type=int, help="until which trial they are measured"
+    )
+    parser.add_argument("--asked", required=True, type=json.loads, help="until and budget_seconds")
+    parser.add_argument("--platforms", nargs="*", default=[], help="that this run can measure")
+    parser.add_argument(
+        "--added", nargs="*", default=[], type=Path, help="what earlier looks chose"
+    )
+    parser.add_argument("--output", required=True, type=Path)
+    options = parser.parse_args()
+    try:
+        plan = written.read(options.plan)
+        before = looks.added(options.added)
+        keys = [*plan.artefacts[COMPARED], *before]
+        rows = cells.merge(keys, expected=plan.expected).to_pandas()
+    except (configuration.ConfigurationError, shard.ShardError, MixedRowsError) as error:
+        sys.exit(str(error))
+    summary = summarise(rows, planned=plan.looks)
+    found = list(comparisons(summary))
+    undecided = [each for each in found if each.is_undecided(options.asked["until"])]
+    here = [each for each in undecided if summary.at[each.cell, "platform"] in options.platforms]
+    took = seconds(rows, summary)
+    spent = sum(took[at] for at in _labels(summary, before))
+    last = max(look for look in plan.looks if look < options.look)
+    trials = range(last + 1, options.look + 1)
+    chosen = choose(here, took, len(trials), options.asked, spent)
+    asked = [key for label in chosen for key in _keys(summary.loc[label], trials)]
+    # What another machine has measured by its own run.
+    asked += _at_hand(plan, trials, options.platforms)
+    _write(options.output, sorted(asked, key=list(plan.cells).index))
+    lasting = sum(took[at] for at in chosen) * len(trials)
+    _tell(len(found), len(undecided), last, len(chosen), len(trials), lasting)
+    new = [plan.cells[key] for key in asked if not Path(shard_path(key)).exists()]
+    progress.expect([cell.facts() for cell in new])
+
+
+def comparisons(summary: pd.DataFrame) -> Iterator[Comparison]:
+    """Each cell beside the fastest of its place, as `steptime_ratios` compares them, where both have two trials."""
+    known = ratios.of_pairs(summary)
+    for _, place in summary.groupby(PLACE, sort=False, dropna=False):
+        timed = place[(place["status"] == "ok") & place["seconds"].notna()]
+        if timed.empty:
+            continue
+        fastest = timed["seconds"].astype(float).idxmin()
+        for at in timed.index:
+            if (at, fastest) in known:
+                yield Comparison(at, fastest, known[at, fastest])
+
+
+def choose(
+    undecided: Iterable[Comparison],
+    took: dict[Any, float],
+    trials: int,
+    asked: dict[str, float],
+    spent: float,
+) -> list[Any]:
+    """The labels of cells of undecided comparisons that so many further trials of fit into the rest of the budget.
+
+    Those come first that are decided by the least time. `took` is the seconds of one process of each cell, `spent` what
+    earlier looks have cost.
+    """
+    chosen: list[Any] = []
+
+    def cost(each: Comparison) -> float:
+        return (took[each.cell] + took[each.fastest]) * each.needs(asked["until"])
+
+    for each in sorted(undecided, key=cost):
+        new = [at for at in (each.cell, each.fastest) if at not in chosen]
+        more = sum(took[at] for at in new) * trials
+        if spent + more <= asked["budget_seconds"]:
+            chosen += new
+            spent += more
+    return chosen
+
+
+def seconds(rows: pd.DataFrame, summary: pd.DataFrame) -> dict[Any, float]:
+    """The mean seconds of the processes of each cell of `merge.summary`, by its label."""
+    processes = rows.drop_duplicates([*IDENTITY, "repeat"]).assign(
+        # Rows of the first version do not say when they ended.
+        took=lambda each: (each["ended_at"] - each["started_at"]).dt.total_seconds().fillna(0)
+    )
+    found: dict[str, list[float]] = {}
+    for row in processes.to_dict("records"):
+        found.setdefault(key_of(row | {"repeat": 1}), []).append(row["took"])
+    return {
+        at: sum(found[key]) / len(found[key])
+        for at, row in summary.iterrows()
+        for key in _keys(row, [1])
+    }
+
+
+def _keys(row: pd.Series, trials: Iterable[int]) -> list[str]:
+    return [key_of({**row, "repeat": trial}) for trial in trials]
+
+
+def _labels(summary: pd.DataFrame, keys: list[str]) -> list[Any]:
+    """The label of the cell of each key."""
+    labels = {key: at for at, row in summary.iterrows() for key in _keys(row, [1])}
+    return [labels[looks.first_of(key)] for key in keys]
+
+
+def _at_hand(plan: Plan, trials: Iterable[int], here: list[str]) -> list[str]:
+    return [
+        key
+        for key, cell in plan.cells.items()
+        if cell.task == "step" and cell.repeat in trials and cell.platform not in here
+        if Path(shard_path(key)).exists()
+    ]
+
+
+def _write(path: Path, keys: list[str]) -> None:
+    with atomic_write(path) as file:
+        file.write(json.dumps({"cells": keys}, indent=0).encode())
+
+
+def _tell(found: int, undecided: int, last: int, count: int, trials: int, lasting: float) -> None:
+    said = f"after {last} trials, {undecided} of {plural(found, 'comparison')} are undecided"
+    if count:
+        more = f"{plural(count, 'cell')} of them get {trials} further processes each"
+        said += f": {more} (about {progress.duration(lasting)})"
+    elif undecided:
+        said += ", and no further process fits into the budget"
+    if found:
+        say(said)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,14 @@
+"""Adds a trainable number, bias (features), to each feature of the last axis."""
+
+from steptime.networks.layers import BIAS_BOUND, LayerKind, moved_by_fused, parameter
+
+
+def parameters(node):
+    return [parameter(node, "bias", node["in_shape"][-1:], BIAS_BOUND)]
+
+
+def forward(node, own, x):
+    return x + own["bias"], lambda dy: ([dy], {"bias": dy.reshape(-1, dy.shape[-1]).sum(0)})
+
+
+LAYER = LayerKind(forward, parameters=parameters, numbers_moved=moved_by_fused)

@@ -1,0 +1,36 @@
+"""The channels of an image in another order: the first of each of `groups` parts, then the second
+of each (Zhang et al. 2017, ShuffleNet, figure 1).
+"""
+
+from steptime.networks.layers import CONV, IMAGES, LayerKind
+
+
+def shape(node, source):
+    if source[0] % node["groups"]:
+        raise ValueError(
+            f"{source[0]} channels are not so many in each of {node['groups']} groups: write a "
+            "number of groups that divides them"
+        )
+    return list(source)
+
+
+def shuffled(x, groups):
+    parts = x.reshape(len(x), groups, -1, *x.shape[2:])
+    return parts.swapaxes(1, 2).reshape(x.shape)
+
+
+def forward(node, own, x):
+    groups = node["groups"]
+    back = node["in_shape"][0] // groups
+    return shuffled(x, groups), lambda dy: ([shuffled(dy, back)], {})
+
+
+LAYER = LayerKind(
+    forward,
+    needs=("groups",),
+    shape=shape,
+    example=(
+        IMAGES,
+        [{"conv": CONV["conv"] | {"channels": 6}}, {"channel_shuffle": {"groups": 2}}, "flatten"],
+    ),
+)

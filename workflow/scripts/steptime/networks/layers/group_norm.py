@@ -1,0 +1,48 @@
+"""Normalisation of each sample by the mean and variance of each of `groups` parts of its channels,
+with gamma and beta (channels) and epsilon 1e-5 (Wu and He 2018).
+
+`ends_branch` is as in batch_norm.
+"""
+
+from steptime.networks.arrays import np
+from steptime.networks.layers import CONV, IMAGES, LayerKind, batch_norm, moved_by_fused
+from worker.specification import BATCH_NORM_EPSILON
+
+
+def shape(node, source):
+    if source[0] % node["groups"]:
+        raise ValueError(
+            f"{source[0]} channels are not so many in each of {node['groups']} groups: write a "
+            "number of groups that divides them"
+        )
+    return list(source)
+
+
+def forward(node, own, x):
+    """Biased variance, as in batch_norm."""
+    parts = x.reshape(len(x), node["groups"], -1)
+    scale = 1.0 / np.sqrt(parts.var(-1, keepdims=True) + BATCH_NORM_EPSILON)
+    normal = (parts - parts.mean(-1, keepdims=True)) * scale
+    wide = [-1] + [1] * (x.ndim - 2)
+    gamma, beta = (own[role].reshape(wide) for role in ("gamma", "beta"))
+    others = (0, *range(2, x.ndim))
+
+    def backward(dy):
+        flowing = (dy * gamma).reshape(parts.shape)
+        centred = flowing - flowing.mean(-1, keepdims=True)
+        dx = scale * (centred - normal * (flowing * normal).mean(-1, keepdims=True))
+        gradients = {"gamma": (dy * normal.reshape(x.shape)).sum(others), "beta": dy.sum(others)}
+        return [dx.reshape(x.shape)], gradients
+
+    return gamma * normal.reshape(x.shape) + beta, backward
+
+
+LAYER = LayerKind(
+    forward,
+    needs=("groups",),
+    flags=batch_norm.LAYER.flags,
+    shape=shape,
+    parameters=batch_norm.parameters,
+    numbers_moved=moved_by_fused,
+    example=(IMAGES, [CONV, {"group_norm": {"groups": 2}}, "flatten"]),
+)

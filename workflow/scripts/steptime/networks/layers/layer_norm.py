@@ -1,0 +1,57 @@
+"""Layer normalisation of the features of each step by their mean and biased variance, with weight
+(features), and bias (features) if `bias` is true (Ba, Kiros and Hinton 2016).
+
+`epsilon` stands inside of the root. The channels of an image are its features, at each pixel.
+"""
+
+from steptime.networks.arrays import np
+from steptime.networks.layers import LayerKind, moved_by_fused, parameter
+
+IMAGE_AXES = 3
+
+
+def features_axis(node):
+    """The axis of the features, the mini-batch being axis 0."""
+    return 1 if len(node["in_shape"]) == IMAGE_AXES else len(node["in_shape"])
+
+
+def parameters(node):
+    """Weights start around 1, and no two alike, so that a proof sees one in the wrong place."""
+    features = node["in_shape"][features_axis(node) - 1]
+    weight = parameter(node, "weight", [features], 0.1, centre=1.0)
+    return [weight] + ([parameter(node, "bias", [features], 0.1)] if node["bias"] else [])
+
+
+def wide(node, values):
+    """A vector of the features, to be multiplied with what the layer is given."""
+    return values.reshape([-1] + [1] * (len(node["in_shape"]) - features_axis(node)))
+
+
+def forward(node, own, x):
+    axis = features_axis(node)
+    others = tuple(each for each in range(x.ndim) if each != axis)
+    scale = 1.0 / np.sqrt(x.var(axis, keepdims=True) + node["epsilon"])
+    normal = (x - x.mean(axis, keepdims=True)) * scale
+    weight = wide(node, own["weight"])
+    y = weight * normal
+    if node["bias"]:
+        y = y + wide(node, own["bias"])
+
+    def backward(dy):
+        flowing = dy * weight
+        centred = flowing - flowing.mean(axis, keepdims=True)
+        dx = scale * (centred - normal * (flowing * normal).mean(axis, keepdims=True))
+        gradients = {"weight": (dy * normal).sum(others), "bias": dy.sum(others)}
+        return [dx], {role: gradients[role] for role in own}
+
+    return y, backward
+
+
+LAYER = LayerKind(
+    forward,
+    needs=("epsilon",),
+    defaults={"bias": True},
+    parameters=parameters,
+    numbers_moved=moved_by_fused,
+    example=({"kind": "dense", "shape": [6]}, [{"layer_norm": {"epsilon": 1.0e-3}}]),
+)

@@ -1,0 +1,18 @@
+"""The mean (units) of all steps of a sequence (steps, units)."""
+
+from steptime.networks.arrays import np
+from steptime.networks.layers import EMBEDDING, WORDS, LayerKind
+
+
+def shape(node, source):
+    return source[1:]
+
+
+def forward(node, own, x):
+    def backward(dy):
+        return [np.broadcast_to(dy[:, None] / x.shape[1], x.shape)], {}
+
+    return x.mean(1), backward
+
+
+LAYER = LayerKind(forward, shape=shape, example=(WORDS, [EMBEDDING, "mean_steps"]))

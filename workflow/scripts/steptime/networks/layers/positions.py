@@ -1,0 +1,50 @@
+"""Adds to each step of a sequence (steps, units) the row of its number of a weight (rows, units).
+
+With `each`, so many steps one after the other share a row, as the words of a sentence do in BERT.
+Rows behind the last step are parameters that no gradient reaches. `deviation` is that of the start
+values.
+"""
+
+import math
+
+from steptime.networks.arrays import np
+from steptime.networks.layers import EMBEDDING, WORDS, LayerKind, parameter
+
+
+def shape(node, source):
+    steps, _ = source
+    if steps > node["rows"] * node["each"]:
+        raise ValueError(f"{node['rows']} rows for {steps} steps: write rows: {steps}, or more")
+    return list(source)
+
+
+def parameters(node):
+    bound = math.sqrt(3) * node["deviation"]
+    return [parameter(node, "weight", [node["rows"], node["in_shape"][-1]], bound)]
+
+
+def numbers_moved(node, batch, weights):
+    """The sum is made where its operand is at hand; the weight is updated as any other."""
+    return 5 * weights
+
+
+def forward(node, own, x):
+    rows = np.arange(x.shape[1]) // node["each"]
+
+    def backward(dy):
+        gradient = np.zeros_like(own["weight"])
+        np.add.at(gradient, rows, dy.sum(0))
+        return [dy], {"weight": gradient}
+
+    return x + own["weight"][rows], backward
+
+
+LAYER = LayerKind(
+    forward,
+    needs=("rows",),
+    defaults={"each": 1, "deviation": 0.02},
+    shape=shape,
+    parameters=parameters,
+    numbers_moved=numbers_moved,
+    example=(WORDS, [EMBEDDING, {"positions": {"rows": 5, "deviation": 1.0}}]),
+)

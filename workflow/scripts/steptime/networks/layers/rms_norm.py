@@ -1,0 +1,32 @@
+"""The features of each step divided by the root of the mean of their squares plus `epsilon`, with
+weight (features) (Zhang and Sennrich 2019). The last axis holds the features.
+"""
+
+from steptime.networks.arrays import np
+from steptime.networks.layers import LayerKind, moved_by_fused, parameter
+
+
+def parameters(node):
+    """Weights start around 1, and no two alike, so that a proof sees one in the wrong place."""
+    return [parameter(node, "weight", [node["in_shape"][-1]], 0.1, centre=1.0)]
+
+
+def forward(node, own, x):
+    scale = 1.0 / np.sqrt((x**2).mean(-1, keepdims=True) + node["epsilon"])
+    normal = x * scale
+
+    def backward(dy):
+        flowing = dy * own["weight"]
+        dx = scale * (flowing - normal * (flowing * normal).mean(-1, keepdims=True))
+        return [dx], {"weight": (dy * normal).reshape(-1, x.shape[-1]).sum(0)}
+
+    return own["weight"] * normal, backward
+
+
+LAYER = LayerKind(
+    forward,
+    needs=("epsilon",),
+    parameters=parameters,
+    numbers_moved=moved_by_fused,
+    example=({"kind": "dense", "shape": [6]}, [{"rms_norm": {"epsilon": 1.0e-2}}]),
+)

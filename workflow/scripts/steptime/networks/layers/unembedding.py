@@ -1,0 +1,49 @@
+"""The product of the features of each step with every row of a `table`, its second input: the
+scores of words, by the weight that they are looked up in (Press and Wolf 2017).
+"""
+
+import math
+
+from steptime.networks.layers import LayerKind
+from steptime.networks.layers.table import LAYER as TABLE
+
+
+def shape(node, source, table):
+    if source[-1] != table[-1]:
+        raise ValueError(
+            f"its table, '{node['inputs'][1]}', has rows of {table[-1]}: write a dense layer of "
+            f"{table[-1]} units before it"
+        )
+    return source[:-1] + table[:1]
+
+
+def multiply_adds(node):
+    return math.prod(node["in_shape"]) * node["shape"][-1]
+
+
+def numbers_moved(node, batch, weights):
+    """It reads the table forward and backward and writes its gradient; beside that, what a dense
+    layer moves.
+    """
+    table = node["in_shape"][-1] * node["shape"][-1]
+    source, result = batch * math.prod(node["in_shape"]), batch * math.prod(node["shape"])
+    return 3 * table + 3 * source + 2 * result
+
+
+def forward(node, own, x, table):
+    def backward(dy):
+        rows = dy.reshape(-1, dy.shape[-1])
+        return [dy @ table, rows.T @ x.reshape(-1, x.shape[-1])], {}
+
+    return x @ table.T, backward
+
+
+LAYER = LayerKind(
+    forward,
+    inputs=2,
+    shape=shape,
+    counted=True,
+    multiply_adds=multiply_adds,
+    numbers_moved=numbers_moved,
+    example=TABLE.example,
+)

@@ -1,0 +1,32 @@
+"""Whether a run can work where it is: in the folder of the project, and in that of its results."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from steptime.plan.configuration import ConfigurationError
+
+
+def check(root: Path, results: Path) -> None:
+    """Raises ConfigurationError where Snakemake would end in a traceback before its first job."""
+    if set("{}") & set(str(root)):
+        raise ConfigurationError(
+            f"Snakemake takes braces in a path for wildcards, and the project lies in {root}: move it to a folder "
+            "without them."
+        )
+    if os.path.lexists(results) and not results.is_dir():
+        what = "is no folder: move it away"
+        if results.is_symlink():
+            what = f"leads to {os.readlink(results)}, where no folder is: mount that disk, or remove the link"
+        raise ConfigurationError(f"'{results}' {what}.")
+
+
+def check_writable(files: Iterable[str]) -> None:
+    """Raises ConfigurationError for the first folder into which one of these files cannot be written."""
+    for folder in dict.fromkeys(Path(file).parent for file in files):
+        there = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise ConfigurationError(
+                f"{there} cannot be written to, and {folder} is to hold what this run makes: give yourself leave, or "
+                "name another place with --directory."
+            )

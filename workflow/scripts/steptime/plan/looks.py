@@ -1,0 +1,54 @@
+"""When trials are looked at to decide whether there shall be more, and what a look costs of the chance of a false word.
+
+Whoever goes on until a difference shows, finds one: each look is a chance more to err. So a look may err with a part of
+the whole chance, as large as its part of the trials: Lan and DeMets, "Discrete sequential boundaries for clinical
+trials", Biometrika 70, 1983. The parts are added up (Bonferroni), so that the intervals of all looks hold together,
+whatever it was that ended the trials: Jennison and Turnbull, "Interim analyses: the repeated confidence interval
+approach", Journal of the Royal Statistical Society B 51, 1989.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from steptime.plan.cell import axes_of, key_of
+
+
+def planned(least: int, most: int) -> list[int]:
+    """After how many trials is looked: after `least`, then after twice as many each time, and after `most`."""
+    looks = [least]
+    while looks[-1] < most:
+        looks.append(min(2 * looks[-1], most))
+    return looks
+
+
+def parts(looks: Sequence[int]) -> dict[int, float]:
+    """The part of the whole chance by which each look may err."""
+    before = [0, *looks][:-1]
+    return {look: (look - last) / looks[-1] for look, last in zip(looks, before, strict=True)}
+
+
+def part_after(looks: Sequence[int], trial: int) -> float:
+    """The part of the look at what was measured until a trial; all of it where nobody looks more than once."""
+    return next((part for look, part in parts(looks).items() if look >= trial), 1.0)
+
+
+def is_further(looks: Sequence[int], trial: int) -> bool:
+    """Whether a trial is one that a look asks for."""
+    return bool(looks) and trial > looks[0]
+
+
+def added(files: Iterable[str | Path]) -> list[str]:
+    """The keys of the cells that looks have chosen (`merge.further`), in the order of their files."""
+    return [key for file in files for key in json.loads(Path(file).read_text())["cells"]]
+
+
+def first_of(key: str) -> str:
+    """The key of the first repeat of a cell."""
+    return key_of(axes_of(key) | {"repeat": 1})
+
+
+def of_artefact(keys: Iterable[str], further: Iterable[str]) -> list[str]:
+    """Those further cells that are repeats of some of an artefact's."""
+    own = set(keys)
+    return [key for key in further if first_of(key) in own]

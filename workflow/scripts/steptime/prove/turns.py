@@ -1,0 +1,177 @@
+"""The verdict on ranks that do not wait for one another: each gradient is right at the weights that it was taken at,
+and each is applied once.
+
+A framework's numbers come from `worker.tasks.turns.collect`. That the network is the specified one was proven with one
+rank before, as of any network.
+"""
+
+import numpy as np
+
+from steptime.prove import golden
+from steptime.prove.compare import FAINT, ROUNDING, TOLERANCES, Proof
+from worker import data
+from worker.narrow import RECOVERY_RATE
+from worker.specification import at_rate
+from worker.tasks.turns import SLOW, TOGETHER, TURNS
+
+# Of TOGETHER updates of a rank, how many may be lacking or too many: less than one.
+HALF = 0.5
+# Ways of rounding outputs to fewer bits than float32 has, each elsewhere.
+ROUNDINGS = tuple(
+    lambda values, by=by: golden.coarse(values * by) / by for by in (1.0, 1.25, 1.5, 1.75)
+)
+
+
+def judge(spec: dict, batch: int, ranks: int, measured: dict) -> Proof:
+    """Holds what ranks have come to against the golden steps of their shares; the first that fails gives the reason."""
+    shares = _Shares(spec, batch, ranks, measured)
+    details: dict[str, object] = {"ranks": ranks}
+    if np.isfinite(measured["staleness"]):
+        details["staleness"] = float(measured["staleness"])
+    for name, check in CHECKS.items():
+        reason = check(shares, details)
+        if reason:
+            return Proof(False, name, reason, details)
+    return Proof(True, "", "", details)
+
+
+class _Shares:
+    """Each rank's share of the mini-batch, and the golden steps of it."""
+
+    def __init__(self, spec: dict, batch: int, ranks: int, measured: dict) -> None:
+        self.spec, self.measured, self.ranks = spec, measured, range(ranks)
+        self.start = data.initial_weights(spec)
+        self._parts = list(
+            zip(*(np.split(each, ranks) for each in data.synthetic_batch(spec, batch)), strict=True)
+        )
+
+    def step(self, rank, weights, rate=None, rounded=None) -> golden.Golden:
+        """A step of a rank's share, at the specification's learning rate or another."""
+        spec = self.spec if rate is None else at_rate(self.spec, rate)
+        inputs, labels = self._parts[rank]
+        return golden.train_step(spec, weights, inputs, labels, rounded=rounded)
+
+    def steps(self, rank, weights, count, rounded=None) -> golden.Golden:
+        """The last of so many steps."""
+        for _ in range(count):
+            taken = self.step(rank, weights, rounded=rounded)
+            weights = taken.updated
+        return taken
+
+    def reached(self, when: str) -> dict[str, np.ndarray]:
+        """The framework's weights then."""
+        return {name: self.measured[f"{when}/{name}"].astype(np.float64) for name in self.start}
+
+
+def _check_alone(shares, details):
+    """The gradient of each rank's share, from the step that it took at `RECOVERY_RATE`."""
+    for rank in shares.ranks:
+        taken, reached = (
+            shares.step(rank, shares.start, RECOVERY_RATE),
+            shares.reached(f"alone{rank}"),
+        )
+        true, who = taken.gradients, f"in the turn of rank {rank}"
+        driven = _driven(true)
+        found = {
+            name: (start - reached[name]) / RECOVERY_RATE for name, start in shares.start.items()
+        }
+        lengths = [np.linalg.norm(found[name]) / np.linalg.norm(true[name]) for name in driven]
+        factor = float(np.median(lengths))
+        if factor == 0:
+            return f"{who} no weight changes: its gradients do not arrive"
+        if abs(factor - 1) > 1e-2 and np.ptp(lengths) < 0.2 * factor:
+            return (
+                f"{who} every update is {factor:.4g} times what it must be: a gradient is not taken once, at the rate "
+                "that was asked for"
+            )
+        errors = {
+            name: np.linalg.norm(found[name] - true[name]) / np.linalg.norm(true[name])
+            for name in driven
+        }
+        worst = max(errors, key=errors.__getitem__)
+        details[f"alone{rank}"] = float(errors[worst])
+        if not errors[worst] <= TOLERANCES["update"]:
+            return f"{who} the update of {worst} is off by {errors[worst]:.2g} of its length"
+        loss = shares.measured["alone_losses"][rank]
+        if not abs(loss - taken.loss) <= TOLERANCES["loss"] * abs(taken.loss):
+            return (
+                f"{who} the loss is {loss:.6g} in the framework and {taken.loss:.6g} of its share"
+            )
+    return None
+
+
+def _check_turns(shares, details):
+    """A rank that has its turn steps from the weights that the others have left, its own steps too."""
+    before = shares.start
+    for number, steps in enumerate(TURNS):
+        for rank in shares.ranks:
+            reached = shares.reached(f"turn{number}.{rank}")
+            taken, who = shares.steps(rank, before, steps), f"in turn {number + 1}"
+            name, off = _farthest(before, reached, taken, steps)
+            details[f"turn{number}.{rank}"] = off
+            loss = shares.measured["turn_losses"][number, rank]
+            beyond = off > TOLERANCES["later_update"]
+            if beyond and not off <= golden.NOISE_SHARE * _noise(
+                shares, rank, before, taken, steps
+            ):
+                return (
+                    f"{who}, the update of {name} by rank {rank} is off by {off:.2g} of its length: it is not that of "
+                    "the weights as they were then"
+                )
+            if not beyond and not abs(loss - taken.loss) <= TOLERANCES["later_loss"] * taken.loss:
+                return (
+                    f"{who}, the loss of rank {rank} is {loss:.6g} in the framework, and {taken.loss:.6g} at the "
+                    "weights as they were then"
+                )
+            before = reached
+    return None
+
+
+def _noise(shares, rank, before, taken, steps):
+    """How far rounding to fewer bits than float32 has takes a turn: a sign may turn in front of a ReLU."""
+    rough = (shares.steps(rank, before, steps, way) for way in ROUNDINGS)
+    return max(_farthest(before, each.updated, taken, steps)[1] for each in rough)
+
+
+def _check_together(shares, details):
+    """When all step at once, as many updates of each rank arrive as it makes."""
+    reached, rate = shares.reached("together"), shares.spec["optimiser"]["learning_rate"] * SLOW
+    gradients = []
+    for rank in shares.ranks:
+        first, last = (shares.step(rank, weights).gradients for weights in (shares.start, reached))
+        # They change little on the way, and by as much in each step.
+        gradients.append(_flat({name: (first[name] + last[name]) / 2 for name in first}))
+    moved = _flat({name: start - reached[name] for name, start in shares.start.items()})
+    counts = np.linalg.lstsq(rate * np.array(gradients).T, moved, rcond=None)[0]
+    details["arrived"] = [float(count) for count in counts]
+    for rank, count in enumerate(counts):
+        if not abs(count - TOGETHER) <= HALF:
+            return (
+                f"of {TOGETHER} updates that rank {rank} makes when all step at once, {count:.3g} arrive: some are "
+                "lost or taken twice"
+            )
+    return None
+
+
+CHECKS = {"alone": _check_alone, "turns": _check_turns, "together": _check_together}
+
+
+def _driven(gradients):
+    sizes = {name: np.linalg.norm(gradient) for name, gradient in gradients.items()}
+    return [name for name, size in sizes.items() if size > FAINT * max(sizes.values())]
+
+
+def _farthest(before, reached, taken, steps):
+    """The parameter whose way is farthest from what it must be, as a share of that, but for float32's rounding."""
+    off = {}
+    for name in _driven(taken.gradients):
+        wanted = taken.updated[name]
+        distance = np.linalg.norm(reached[name] - wanted)
+        rounding = steps * ROUNDING * np.linalg.norm(wanted)
+        off[name] = max(0.0, distance - rounding) / np.linalg.norm(wanted - before[name])
+    worst = max(off, key=off.__getitem__)
+    return worst, float(off[worst])
+
+
+def _flat(arrays):
+    return np.concatenate([values.ravel() for values in arrays.values()])

@@ -1,0 +1,33 @@
+"""JAX 0.4.13 to 0.4.30: the adapter of later ones, where an array did not yet know its device as they do.
+
+What was chosen here: docs/adapters/jax.md.
+"""
+
+from jax import device_put, devices, random
+from jax import numpy as jnp
+
+from . import jax
+
+MODES = ("compiled",)
+OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+TASKS = ("step", "training")
+LAYERS = jax.LAYERS
+LAYOUT = jax.LAYOUT
+REASONS = {"gpu": "the adapter of JAX before 0.4.31 is for CPUs"}
+
+versions = jax.versions
+if not hasattr(random, "key"):
+    # Before 0.4.16.
+    random.key = random.PRNGKey
+
+
+def build(job):
+    """A trainer of the specification, with the batch and the start values in memory."""
+    place = devices("cpu")[0]
+    # device_put may borrow numpy's memory, which must not be given away with the parameters.
+    parameters = {name: device_put(jnp.array(job.take(name)), place) for name in job.layout.names}
+    batch = device_put(job.inputs, place)
+    answers = device_put(job.labels.reshape(-1), place)
+    trainer = jax._Trainer(job, parameters, batch, answers)
+    trainer._place = place
+    return trainer

@@ -1,0 +1,38 @@
+"""TensorFlow 2.0 to 2.4: the adapter of later ones, without what these do not have: XLA by its present name.
+
+What was chosen here: docs/adapters/tensorflow.md.
+"""
+
+import tensorflow as tf
+
+from . import tensorflow
+
+MODES = ("graph", "eager")
+OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+TASKS = ("step", "training")
+LAYERS = tensorflow.LAYERS
+LAYOUT = tensorflow.LAYOUT
+REASONS = {"gpu": "the adapter of TensorFlow before 2.5 is for CPUs"}
+
+
+def versions():
+    """Versions of TensorFlow and of its compiler."""
+    return {"framework_version": tf.__version__, "build": tf.version.COMPILER_VERSION}
+
+
+def build(job):
+    """A trainer of the specification, with the batch and the start values in memory."""
+    tf.config.threading.set_intra_op_parallelism_threads(job.threads)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    compiler = {"graph": "Grappler"}.get(job.mode, "none")
+    settings = {"layout": "channels last, time first", "compiler": compiler}
+    with tf.device("/CPU:0"):
+        tf.random.set_seed(job.seed)
+        return _Trainer(tensorflow._Network(job), job, "/CPU:0", settings)
+
+
+class _Trainer(tensorflow._Trainer):
+    def _compiled(self, function, *arguments):
+        if self._mode == "eager":
+            return function
+        return tf.function(function).get_concrete_function(*arguments)

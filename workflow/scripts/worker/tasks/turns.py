@@ -1,0 +1,71 @@
+"""What a proof needs from ranks that do not wait for one another: each rank's steps alone, and steps of all at once.
+
+Nobody can say beforehand what such ranks come to: it depends on who is when. But in its turn, when the others rest, a
+rank must take the step of its own share of the mini-batch from the weights that the others have left. And where a
+learning rate is so small that gradients hardly change, all steps at once come to the sum of all gradients, each taken
+once. Judged by `prove.turns`. Plain Python that 3.6 can import: standard library and numpy. The job has output, the
+file to write.
+"""
+
+import numpy as np
+
+from .. import building, data
+from ..narrow import RECOVERY_RATE
+from ..specification import at_rate, without_dropout
+from . import proof
+
+# Steps of each rank in its turns. The turn of three shows that a rank sees its own updates.
+TURNS = (1, 3, 1)
+# Steps of each rank at once, at this part of the specification's learning rate.
+TOGETHER = 8
+SLOW = 2.0**-8
+
+
+def run(loaded, job, emit):
+    """Writes what was collected to the job's `output`."""
+    proof.write(job["output"], collect(loaded.adapter, job))
+    emit("done")
+
+
+def collect(adapter, job):
+    """Trains a job's specification in turns, and all at once; returns numbers and arrays by name.
+
+    `alone<rank>/<name>`: weights after the one step of a rank at `RECOVERY_RATE`. `turn<number>.<rank>/<name>`:
+    after each of TURNS, at the specification's rate, rank by rank. `alone_losses` (ranks) and `turn_losses` (turns,
+    ranks): of their last steps. `together/<name>`: after TOGETHER steps of all. `staleness` of these, NaN where the
+    framework does not tell. Dropout is off.
+    """
+    spec, batch, ranks = without_dropout(job["spec"]), job["batch"], range(job["ranks"])
+
+    def build(rate):
+        inputs, labels = data.synthetic_batch(spec, batch)
+        start = data.initial_weights(spec)
+        return building.make(adapter, job, at_rate(spec, rate), start, inputs, labels)
+
+    collected, alone = {}, []
+    for rank in ranks:
+        trainer = build(RECOVERY_RATE)
+        alone.append(trainer.turn(rank, 1))
+        _keep(collected, "alone{}".format(rank), trainer)
+        del trainer
+    rate, losses = spec["optimiser"]["learning_rate"], []
+    trainer = build(rate)
+    for number, steps in enumerate(TURNS):
+        for rank in ranks:
+            losses.append(trainer.turn(rank, steps))
+            _keep(collected, "turn{}.{}".format(number, rank), trainer)
+    del trainer
+    trainer = build(rate * SLOW)
+    trainer.run(TOGETHER)
+    _keep(collected, "together", trainer)
+    told = trainer.staleness()
+    collected["staleness"] = np.float64(np.nan if told is None else told)
+    collected["alone_losses"] = np.array(alone, np.float64)
+    collected["turn_losses"] = np.array(losses, np.float64).reshape(len(TURNS), len(ranks))
+    return collected
+
+
+def _keep(collected, when, trainer):
+    for name, values in trainer.weights().items():
+        # A copy: some frameworks hand out a view that the next step writes to.
+        collected["{}/{}".format(when, name)] = np.array(values, np.float32)
