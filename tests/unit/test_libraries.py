@@ -1,5 +1,6 @@
 """What compiled libraries are made of: of a compiler's own, and of NumPy's BLAS."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 
 from steptime.environments import libraries
 from steptime.machine import processes
+from steptime.supervisor import supervise
 
 # Each twice, once with registers that need another encoding; what multiplies doubles or single numbers is not counted.
 MULTIPLIES = {
@@ -47,12 +49,21 @@ def test_a_library_is_known_by_the_instructions_that_multiply(tmp_path, vector):
 def test_numpy_s_blas_is_found_where_it_is_loaded_from(tmp_path):
     """In a process below, as a framework that is a program of its own."""
     command = "import numpy, sys; print(flush=True); sys.stdin.read()"
-    script = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {command!r}])"
+    script = f"""
+import json, subprocess, sys
+from worker import usage
+below = subprocess.Popen([sys.executable, "-c", {command!r}], stdout=subprocess.PIPE)
+below.stdout.readline()
+print(json.dumps(usage.libraries()), flush=True)
+below.wait()
+"""
     with subprocess.Popen(
-        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={"PYTHONPATH": str(supervise.WORKER.parent)},
     ) as process:
-        process.stdout.readline()
-        loaded = processes.libraries(process.pid)
+        loaded = json.loads(process.stdout.readline())
         resident, peak = processes.memory(process.pid)
         process.stdin.close()
     assert peak >= resident > 2**25

@@ -125,7 +125,16 @@ def test_proofs_that_run_side_by_side_do_not_all_wait_for_one_cpu(
     assert len(given[0]) >= 2 and len(given[0]) // devices >= each
 
 
-def timed(job, tmp_path, mode, seconds=20.0):
+def ended():
+    """Waits until a child of this process has ended, as under load before this process looks."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        if any(child.status() == psutil.STATUS_ZOMBIE for child in psutil.Process().children()):
+            return
+        time.sleep(0.01)
+
+
+def timed(job, tmp_path, mode, seconds=20.0, meanwhile=lambda: None):
     """The outcome of a cell of two ranks."""
     asked = network.worker_job(job | {"mode": mode}, networks.tiny("dense"))
     return supervise.run_worker(
@@ -136,7 +145,16 @@ def timed(job, tmp_path, mode, seconds=20.0):
         seconds,
         2**40,
         tmp_path / "log",
+        meanwhile,
     )
+
+
+def test_a_worker_that_ends_before_it_is_heard_has_told_what_it_had_loaded(stand_in, tmp_path):
+    alone = stand_in | {"devices": 1}
+    outcome = timed(alone, tmp_path, "right", meanwhile=ended)
+    assert outcome.status == "ok", outcome
+    assert any("_multiarray_umath" in path for path in outcome.libraries)
+    assert "libraries" not in outcome.events["ready"]
 
 
 def test_each_rank_has_cpus_of_its_own_and_tells_what_it_used(stand_in, tmp_path):
@@ -174,14 +192,14 @@ def test_the_first_rank_s_clock_waits_for_a_slow_one(stand_in, tmp_path):
     [
         ("killed", "crashed", "rank 1: the worker was ended by SIGKILL (Killed)"),
         ("raises", "crashed", "rank 1: ValueError: of my own"),
-        ("hangs", "timeout", "not done after 4 s, the limit of the grid (in the warm-up)"),
+        ("hangs", "timeout", "not done after 8 s, the limit of the grid (in the warm-up)"),
     ],
 )
 def test_a_rank_that_fails_ends_all_and_nothing_is_left(stand_in, tmp_path, mode, status, reason):
     began = time.monotonic()
-    outcome = timed(stand_in, tmp_path, mode, seconds=4.0)
+    outcome = timed(stand_in, tmp_path, mode, seconds=8.0)
     assert (outcome.status, outcome.reason) == (status, reason), outcome
-    assert time.monotonic() - began < 12
+    assert time.monotonic() - began < 20
     assert not psutil.Process().children(recursive=True)
 
 
@@ -211,12 +229,22 @@ def spoken(tmp_path, text):
     return supervise.run_worker(folder, job, [0], {}, 20, 2**40, tmp_path / "log")
 
 
+def test_a_rank_joins_the_network_when_the_first_one_has_ended(tmp_path, monkeypatch):
+    def late(adopt=ranks.processes.adopt_orphans):
+        ended()
+        return adopt()
+
+    monkeypatch.setattr(ranks.processes, "adopt_orphans", late)
+    outcome = spoken(tmp_path, "time.sleep(30) if job['rank'] else os._exit(3)")
+    assert outcome.reason.startswith("the worker ended with exit code 3"), outcome
+
+
 @pytest.mark.parametrize(
     ("text", "status", "reason"),
     [
         # The word of who complains comes first, but who died is the cause.
         (
-            "os.abort() if job['rank'] and not time.sleep(0.5) else "
+            "os.abort() if job['rank'] and not time.sleep(0.2) else "
             "tell('failed', status='crashed', reason='reset by peer')",
             "crashed",
             "rank 1: the worker was ended by SIGABRT (Aborted)",

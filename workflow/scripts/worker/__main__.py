@@ -9,9 +9,10 @@ FD is the pipe to the supervisor; one JSON object a line goes there, each with a
     done     what the task says at its end
     failed   status, reason
 
-and those of its task. The job is JSON: task (the name of a module of `worker.tasks`), adapter, spec, mode,
-precision, batch, threads, device, rank, ranks, exchange, parameters (as many as the specification has), and what the
-task wants besides. What the framework prints goes to this process's output. Plain Python that 3.6 can import:
+and those of its task. `ready`, `sampled` and `trained` have `libraries` too, the paths of those that are loaded. The
+job is JSON: task (the name of a module of `worker.tasks`), adapter, spec, mode, precision, batch, threads, device,
+rank, ranks, exchange, parameters (as many as the specification has), and what the task wants besides. What the
+framework prints goes to this process's output. Plain Python that 3.6 can import:
 standard library, numpy and the framework.
 """
 
@@ -23,9 +24,11 @@ import sys
 import time
 import traceback
 
-from . import building, contract, timing
+from . import building, contract, timing, usage
 
 TELL_SECONDS = 0.5
+# Some libraries are loaded by the first step.
+LOADED = ("ready", "sampled", "trained")
 OUT_OF_MEMORY = (
     "out of memory",
     "bad_alloc",
@@ -41,6 +44,8 @@ def main():
     told = collections.deque([0.0], maxlen=1)
 
     def emit(event, **fields):
+        if event in LOADED:
+            fields["libraries"] = usage.libraries()
         pipe.write(json.dumps(dict(fields, event=event)) + "\n")
         # Whoever reads the pipe needs a CPU, which may be one of those that the next block is timed on.
         if event != "sample" or time.perf_counter() - told[-1] >= TELL_SECONDS:

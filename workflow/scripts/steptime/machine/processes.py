@@ -77,18 +77,6 @@ def proportional_memory(pid: int) -> int:
     return sum(int(words[1]) * 1024 for words in lines if words[:1] == ["Pss:"])
 
 
-def libraries(pid: int) -> list[str]:
-    """Absolute paths of the shared libraries that a process and those below it have loaded."""
-    mapped = set()
-    for member in family(pid):
-        for line in _text(f"/proc/{member}/maps").splitlines():
-            # Address, rights, offset, device and inode come before the path.
-            path = line.split(maxsplit=5)[-1]
-            if ".so" in Path(path).name and path.startswith(os.sep):
-                mapped.add(path)
-    return sorted(mapped)
-
-
 def _children(pid: int) -> list[int]:
     tasks = _listed(f"/proc/{pid}/task")
     return [

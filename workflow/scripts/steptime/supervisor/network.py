@@ -9,7 +9,8 @@ import fcntl
 import os
 import socket
 import struct
-from functools import cache
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
@@ -17,21 +18,45 @@ CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 
 
-@cache
-def possible() -> bool:
-    """Whether this machine gives such a network."""
-    child = os.fork()
-    if not child:
-        try:
-            make()
-        except OSError:
-            os._exit(1)
-        os._exit(0)
-    return os.waitpid(child, 0)[1] == 0
+@contextmanager
+def made() -> Iterator[list[int]]:
+    """Files of a new network, for `enter`: it lasts as long as they, or who has entered. None where there can be none.
+
+    No rank makes it: the first one may have ended when the next one starts.
+    """
+    here, there = socket.socketpair()
+    with here, ExitStack() as stack:
+        maker = os.fork()
+        if not maker:
+            _make_and_wait(here, there)
+        there.close()
+        files = []
+        if here.recv(1):
+            for kind in ("user", "net"):
+                files.append(os.open(f"/proc/{maker}/ns/{kind}", os.O_RDONLY))
+                stack.callback(os.close, files[-1])
+        here.close()
+        os.waitpid(maker, 0)
+        yield files
 
 
-def make() -> None:
-    """Gives this process, which has one thread, a network of its own. Raises OSError."""
+def enter(files: list[int]) -> None:
+    """Takes this process, which has one thread, into the network of these files of `made`. Raises OSError."""
+    for file in files:
+        _call("setns", file, 0)
+
+
+def _make_and_wait(of_parent: socket.socket, own: socket.socket) -> None:
+    """Tells when the network is made, and ends when it was seen, or the parent has ended."""
+    with suppress(OSError):
+        of_parent.close()
+        _make()
+        own.send(b".")
+        own.recv(1)
+    os._exit(0)
+
+
+def _make() -> None:
     user, group = os.geteuid(), os.getegid()
     _call("unshare", CLONE_NEWUSER | CLONE_NEWNET)
     # The same user as before: what it writes is as it was.
@@ -43,14 +68,6 @@ def make() -> None:
         Path("/proc/self", name).write_text(text)
     with socket.socket() as anyone:
         fcntl.ioctl(anyone, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", IFF_UP))
-
-
-def enter(pid: int) -> None:
-    """Takes this process into the network of another one that has called `make`. Raises OSError."""
-    for kind in ("user", "net"):
-        file = os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY)
-        _call("setns", file, 0)
-        os.close(file)
 
 
 def _call(name: str, *arguments: int) -> None:

@@ -12,10 +12,9 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -113,14 +112,14 @@ def started(
     ranks: list[Rank] = []
     others: set[int] = set()
     with ExitStack() as stack:
-        joining = _joining(count, scratch, stack) if joins else [({}, [])]
+        files = stack.enter_context(network.made()) if joins else []
+        joining = _joining(count, scratch, bool(files), stack) if joins else [({}, [])]
         stack.callback(_end, ranks, others)
         for number, own in enumerate(shares(cpus, count)):
             told, ends = joining[number]
             asked = job | ({"rank": number, "task": "follow"} if number else {})
-            with_first = _network(ranks, joins)
             given = variables | told
-            ranks.append(_start(number, python, asked, own, given, ends, logs[number], with_first))
+            ranks.append(_start(number, python, asked, own, given, ends, logs[number], files))
             if number == 0:
                 others |= processes.adopt_orphans() - {ranks[0].process.pid}
         for _, ends in joining:
@@ -131,9 +130,12 @@ def started(
 
 
 def _joining(
-    count: int, scratch: Path, stack: ExitStack
+    count: int, scratch: Path, alone: bool, stack: ExitStack
 ) -> list[tuple[dict[str, str], list[socket.socket]]]:
-    """For each rank the variables that join it to the others, and its ends of the sockets."""
+    """For each rank the variables that join it to the others, and its ends of the sockets.
+
+    They say whether the ranks are `alone` in their network.
+    """
     meeting = scratch / "meeting"
     meeting.mkdir()
     pairs = [socket.socketpair() for _ in range(1, count)]
@@ -144,7 +146,7 @@ def _joining(
         "STEPTIME_MEETING": str(meeting),
         "STEPTIME_PORTS": ",".join(map(str, ports)),
         "STEPTIME_SERVER": str(of_server),
-        "STEPTIME_NETWORK": "own" if network.possible() else "",
+        "STEPTIME_NETWORK": "own" if alone else "",
     }
     ends = [[first for first, _ in pairs], *([second] for _, second in pairs)]
     return [
@@ -169,7 +171,7 @@ def _start(
     variables: dict[str, str],
     ends: list[socket.socket],
     log: Path,
-    join: Callable[[], None],
+    files: list[int],
 ) -> Rank:
     reading, writing = os.pipe()
     with log.open("w") as output, tempfile.TemporaryFile("w+") as stdin:
@@ -186,7 +188,7 @@ def _start(
                 start_new_session=True,
                 # `python -m` looks there first: nothing that lies in the user's folder may hide a package.
                 cwd=variables["PYTHONPATH"],
-                preexec_fn=lambda: _prepare(cpus, join),
+                preexec_fn=lambda: _prepare(cpus, files),
             )
         except (OSError, subprocess.SubprocessError) as error:
             os.close(reading)
@@ -210,16 +212,9 @@ def _why_not_started(error: Exception, cpus: list[int]) -> str:
     return f"the worker cannot be pinned to CPU {', '.join(map(str, cpus))}"
 
 
-def _network(ranks: list[Rank], joins: bool) -> Callable[[], None]:
-    """What the next of ranks that are joined does to be in the network that they share."""
-    if not joins or not network.possible():
-        return lambda: None
-    return partial(network.enter, ranks[0].process.pid) if ranks else network.make
-
-
-def _prepare(cpus: list[int], join: Callable[[], None]) -> None:
+def _prepare(cpus: list[int], files: list[int]) -> None:
     """Runs in the child before Python: network, affinity, death with the parent, first choice of the OOM killer."""
-    join()
+    network.enter(files)
     os.sched_setaffinity(0, cpus)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     # A crash is a row; gigabytes of memory written into the user's folder are of no use to anybody.

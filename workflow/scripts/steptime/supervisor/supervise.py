@@ -329,11 +329,7 @@ def _note(
         outcome.parts.append(event)
     elif name != "failed":
         outcome.events[name] = event
-        # Not while samples are taken; some are loaded by the first step.
-        if name == "ready" or name in ENDS:
-            outcome.libraries = sorted(
-                {*outcome.libraries, *processes.libraries(members[0].process.pid)}
-            )
+        outcome.libraries = sorted({*outcome.libraries, *event.pop("libraries", [])})
         if name in BEGINNINGS + ENDS:
             cpus = [cpu for rank in members for cpu in rank.cpus]
             outcome.snapshots.append(interference.parse(**event.pop("kernel"), cpus=cpus))
