@@ -59,6 +59,7 @@ class _Trainer(object):
     def run(self, steps):
         for step in range(steps):
             self._learner.one_batch(step, self._batch)
+        self._below._wait()
         return self._learner.loss.item()
 
     def train(self, batches):
@@ -69,6 +70,7 @@ class _Trainer(object):
             fed = self._below._placed(inputs), self._below._placed_labels(labels)
             self._learner.one_batch(steps, fed)
             total, steps = total + self._learner.loss.detach(), steps + 1
+        self._below._wait()
         return total.item() / steps
 
 

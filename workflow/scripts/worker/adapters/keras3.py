@@ -17,7 +17,7 @@ LOSSES = ("softmax_cross_entropy", "mean_squares", "binary_cross_entropy")
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
 LAYOUT = {"images": "channels last"}
-REASONS = {"gpu": "the adapter of Keras 3 speaks to CPUs only"}
+DEVICES = ("cpu", "gpu")
 
 # Keras's names for the parameters of a layer: those of its arguments, and of the attributes that hold them.
 _NAMES = {
@@ -56,14 +56,46 @@ def build(job):
             "Keras was started on {} and not on {}".format(keras.backend.backend(), job.mode)
         )
     threads = _limit_threads(job.mode, job.threads)
+    settings = _ON_GPU[job.mode]() if job.device == "gpu" else {}
     # Its layers of dropout draw their seeds from here.
     keras.utils.set_random_seed(job.seed)
-    return _Trainer(job, threads, *_make_model(job))
+    return _Trainer(job, threads, settings, *_make_model(job))
+
+
+def _tensorflow_on_gpu():
+    from .. import tensorflow_settings
+
+    return tensorflow_settings.configure_gpu()
+
+
+def _torch_on_gpu():
+    from keras.src.backend.torch import core
+
+    from .. import torch_settings
+
+    # Where PyTorch sees a GPU, Keras computes there, and where not, on the CPU without a word.
+    place = core.get_device()
+    if place != "cuda":
+        raise Unsupported("Keras on PyTorch finds no GPU and would take '{}'".format(place))
+    return torch_settings.configure_cuda()
+
+
+def _jax_on_gpu():
+    import jax
+
+    place = jax.default_backend()
+    if place != "gpu":
+        raise Unsupported("Keras on JAX finds no GPU and would take '{}'".format(place))
+    return {}
+
+
+# What is set on a GPU, and refused where there is none.
+_ON_GPU = {"tensorflow": _tensorflow_on_gpu, "torch": _torch_on_gpu, "jax": _jax_on_gpu}
 
 
 class _Trainer(object):
-    def __init__(self, job, threads, model, variables):
-        self.threads = threads
+    def __init__(self, job, threads, settings, model, variables):
+        self.threads, self._on_gpu = threads, job.device == "gpu"
         self._model, self._variables, self._layout = model, variables, job.layout
         self._inputs = keras.ops.convert_to_tensor(job.inputs)
         self._labels = keras.ops.convert_to_tensor(job.labels.flatten())
@@ -78,10 +110,11 @@ class _Trainer(object):
         self.parameters = sum(
             int(np.prod(variable.shape)) for variable in model.trainable_variables
         )
-        self.settings = {
-            "layout": keras.config.image_data_format().replace("_", " "),
-            "compiler": "XLA" if model.jit_compile else "none",
-        }
+        self.settings = dict(
+            settings,
+            layout=keras.config.image_data_format().replace("_", " "),
+            compiler="XLA" if model.jit_compile else "none",
+        )
 
     def run(self, steps):
         for _ in range(steps):
@@ -102,10 +135,15 @@ class _Trainer(object):
         return self._model.predict_on_batch(self._layout.inputs(inputs))
 
     def _wait(self):
-        if keras.backend.backend() == "jax":
-            # The loss may be there before the parameters are.
+        """The loss may be there before the parameters are: on JAX always, on TensorFlow and PyTorch on a GPU."""
+        backend = keras.backend.backend()
+        if backend == "jax":
             for variable in self._model.variables:
                 variable.value.block_until_ready()
+        elif self._on_gpu and backend == "torch":
+            __import__("torch").cuda.synchronize()
+        elif self._on_gpu:
+            __import__("tensorflow").test.experimental.sync_devices()
 
     def weights(self, names=None):
         wanted = self._variables if names is None else names

@@ -11,6 +11,7 @@ from paddle import nn
 from paddle.nn import functional
 
 from .. import specification
+from ..contract import Unsupported
 
 MODES = ("eager",)
 LOSSES = ("softmax_cross_entropy", "mean_squares", "binary_cross_entropy")
@@ -19,7 +20,7 @@ TASKS = ("step", "training")
 # As its LSTM works inside.
 LAYOUT = {"sequences": "steps first", "lstm": "units first"}
 KERNELS = "mkl"
-REASONS = {"gpu": "this build of PaddlePaddle is for CPUs only"}
+DEVICES = ("cpu", "gpu")
 
 # Where a parameter of the specification lives in the layer.
 _HOMES = {
@@ -48,9 +49,19 @@ def versions():
 
 def build(job):
     """A trainer of the specification, with the batch and the start values in memory."""
-    paddle.set_device("cpu")
+    settings = _configure_gpu() if job.device == "gpu" else {}
+    paddle.set_device("gpu:0" if job.device == "gpu" else "cpu")
     paddle.seed(job.seed)
-    return _Trainer(_Network(job), job)
+    return _Trainer(_Network(job), job, settings)
+
+
+def _configure_gpu():
+    """Keeps products in float32. Paddle itself ends the process where there is no GPU."""
+    if not paddle.device.cuda.device_count():
+        raise Unsupported("PaddlePaddle {} finds no GPU".format(paddle.__version__))
+    paddle.base.core.set_cublas_switch(False)
+    paddle.base.core.set_cudnn_switch(False)
+    return {"tf32": "off"}
 
 
 class _Network(nn.Layer):
@@ -80,8 +91,9 @@ class _Network(nn.Layer):
 
 
 class _Trainer(object):
-    def __init__(self, network, job):
-        self._network, self._layout, self.settings = network, job.layout, {}
+    def __init__(self, network, job, settings):
+        self._network, self._layout, self.settings = network, job.layout, settings
+        self._on_gpu = job.device == "gpu"
         self._inputs, self._labels = paddle.to_tensor(job.inputs), _answers(job.labels)
         # Paddle does not tell; this is where it reads it from.
         self.threads = int(os.environ["OMP_NUM_THREADS"])
@@ -97,6 +109,7 @@ class _Trainer(object):
     def run(self, steps):
         for _ in range(steps):
             loss = self._step(self._inputs, self._labels)
+        self._wait()
         return float(loss)
 
     def train(self, batches):
@@ -106,7 +119,13 @@ class _Trainer(object):
             inputs, labels = self._layout.inputs(inputs), self._layout.labels(labels)
             loss = self._step(paddle.to_tensor(inputs), _answers(labels))
             total, steps = total + float(loss), steps + 1
+        self._wait()
         return total / steps
+
+    def _wait(self):
+        # On a CPU a step returns when its updates are done; on a GPU, when they are queued.
+        if self._on_gpu:
+            paddle.device.cuda.synchronize()
 
     def scores(self, inputs):
         self._network.eval()

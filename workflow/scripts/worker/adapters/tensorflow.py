@@ -6,8 +6,7 @@ What was chosen here, and by which measured ratios: docs/adapters/tensorflow.md.
 
 import tensorflow as tf
 
-from .. import specification
-from ..contract import Unsupported
+from .. import specification, tensorflow_settings
 
 MODES = ("graph", "xla", "eager")
 LOSSES = ("softmax_cross_entropy", "mean_squares", "binary_cross_entropy")
@@ -35,7 +34,7 @@ def build(job):
     compiler = {"xla": "XLA", "graph": "Grappler"}.get(job.mode, "none")
     settings = {"layout": "channels last, time first", "compiler": compiler}
     if job.device == "gpu":
-        settings.update(_configure_gpu())
+        settings.update(tensorflow_settings.configure_gpu())
     place = "/GPU:0" if job.device == "gpu" else "/CPU:0"
     with tf.device(place):
         tf.random.set_seed(job.seed)
@@ -92,8 +91,9 @@ class _Trainer(object):
         self.parameters = sum(variable.shape.num_elements() for variable in self._variables)
 
     def run(self, steps):
-        for _ in range(steps):
-            loss = self._step()
+        with tf.device(self._place):
+            for _ in range(steps):
+                loss = self._step()
         # On a CPU a step returns when its updates are done; on a GPU, when they are queued.
         if self._waits:
             tf.test.experimental.sync_devices()
@@ -227,16 +227,6 @@ _UPDATES = {
     "adam": _adam,
     "adamw": _adamw,
 }
-
-
-def _configure_gpu():
-    cards = tf.config.list_physical_devices("GPU")
-    if not cards:
-        raise Unsupported("TensorFlow {} finds no GPU".format(tf.__version__))
-    for card in cards:
-        tf.config.experimental.set_memory_growth(card, True)
-    tf.config.experimental.enable_tensor_float_32_execution(False)
-    return {"memory_growth": "on", "tensor_float_32": "off"}
 
 
 def _dense(node, own, value):

@@ -100,7 +100,7 @@ def build(job):
     if job.spec["input"]["kind"] == "image" and not on_gpu and hasattr(torch, "channels_last"):
         network.to(memory_format=torch.channels_last)
         settings["memory_format"] = "channels_last"
-    trainer = _Trainer(network.to(torch.device("cuda" if on_gpu else "cpu")), job, settings)
+    trainer = _Trainer(network.to("cuda" if on_gpu else "cpu"), job, settings)
     if job.mode == "compiled":
         trainer.compile()
     return trainer
@@ -161,7 +161,7 @@ class _Trainer:
             _aim(self, _DISTANCES[job.spec["loss"]])
         self.inputs, self.labels = self._placed(job.inputs), self._placed_labels(job.labels)
         self._loss = self._forward
-        self._end = torch.cuda.Event() if self.inputs.is_cuda else None
+        self._end = torch.cuda.Event() if job.device == "gpu" else None
         self.parameters = sum(value.numel() for value in self._trained)
         self.frozen_parameters = (
             sum(value.numel() for value in network.parameters()) - self.parameters

@@ -1,0 +1,117 @@
+"""Each adapter's lines for GPUs, run without one: another device that is here stands in for it (tests/stand_ins).
+
+In its first mode on one network; with STEPTIME_ZOO=all (`make test-zoo`) in all modes on three.
+"""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import ROOT
+
+from steptime import networks
+from steptime.cells.measure import fill
+from steptime.environments import interpreter
+from steptime.prove import compare, golden, network
+from worker import contract
+from worker.narrow import BATCH
+
+CATALOGUE = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
+NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
+PROGRAM = ROOT / "tests/stand_ins/devices.py"
+ALL = os.environ.get("STEPTIME_ZOO") == "all"
+PROVEN = ("fcn5", "alexnet", "lstm32") if ALL else ("lstm32",)
+# Whose modes have lines of their own.
+APART = ("keras3",)
+# What must have been called of what a CPU has not; JAX and MXNet wait as on CPUs.
+CALLED = {
+    "torch": {"is_available", "synchronize"},
+    "tensorflow": {"set_memory_growth"},
+    "jax": set(),
+    "mxnet": {"num_gpus"},
+    "paddle": {"device_count", "set_cublas_switch", "set_cudnn_switch", "synchronize"},
+    "fastai": {"is_available", "synchronize"},
+    "keras3 torch": {"get_device", "synchronize"},
+    "keras3 tensorflow": {"set_memory_growth"},
+    "keras3 jax": {"default_backend"},
+}
+
+
+def rehearsed():
+    """(adapter, mode, environment for CPUs) of each adapter that declares GPUs."""
+    for framework in CATALOGUE.values():
+        for environment in framework["environments"]:
+            entry = framework | framework.get("differing", {}).get(environment, {})
+            if entry.get("device") == "gpu" or "gpu" not in declared(entry)["DEVICES"]:
+                continue
+            each = ALL or entry["adapter"] in APART
+            for mode in entry["modes"] if each else entry["modes"][:1]:
+                yield entry["adapter"], mode, environment, entry.get("variables", {})
+
+
+def declared(entry):
+    return contract.declared(entry["adapter"])
+
+
+def run(program, asked, environment, mode, variables):
+    """How a process of the worker's ended that was given `asked` as JSON."""
+    prefix = interpreter.prefix_of(environment)
+    own = {"PYTHONPATH": str(ROOT / "workflow/scripts")} | fill(variables, 1, mode, prefix)
+    return subprocess.run(
+        [prefix / "bin/python", *program],
+        input=json.dumps(asked),
+        env=os.environ | own,
+        capture_output=True,
+        text=True,
+    )
+
+
+def job_of(adapter, mode, name):
+    asked = {"adapter": adapter, "mode": mode, "device": "gpu"}
+    return network.worker_job(asked, networks.specify(name, NETWORKS, narrow=True))
+
+
+@pytest.mark.parametrize(("adapter", "mode", "environment", "variables"), [*rehearsed()])
+def test_the_lines_for_gpus_train_the_same_network(tmp_path, adapter, mode, environment, variables):
+    jobs = [
+        job_of(adapter, mode, name) | {"task": "proof", "output": str(tmp_path / name)}
+        for name in PROVEN
+    ]
+    done = run([PROGRAM, adapter], jobs, environment, mode, variables)
+    assert done.returncode == 0, done.stderr[-3000:]
+    called = CALLED.get(adapter, CALLED.get(f"{adapter} {mode}"))
+    assert called <= set(json.loads(done.stdout.splitlines()[-1]))
+    for job in jobs:
+        expected = golden.expect(job["spec"], BATCH, 1)
+        proof = compare.judge(job["spec"], expected, compare.read(Path(job["output"])))
+        assert proof.passed, proof.reason
+
+
+@pytest.mark.parametrize(("adapter", "mode", "environment", "variables"), [*rehearsed()])
+def test_a_machine_without_a_gpu_is_one_sentence(adapter, mode, environment, variables):
+    job = job_of(adapter, mode, "fcn5") | {"task": "proof", "output": "/dev/null"}
+    done = run(["-m", "worker", "1"], job, environment, mode, variables)
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith('{"')]
+    told = json.loads(line)
+    assert told["status"] == "unsupported", done.stderr[-3000:]
+    assert any(words in told["reason"] for words in ("finds no", "sees no")), told["reason"]
+
+
+def test_the_documents_name_each_adapter_and_environment_for_gpus():
+    page = (ROOT / "docs/gpu.md").read_text()
+    made, _, untried = page.partition("## Lines that no GPU has run")
+    adapters, environments = set(), set()
+    for framework in CATALOGUE.values():
+        for name in framework["environments"]:
+            entry = framework | framework.get("differing", {}).get(name, {})
+            if entry.get("device") == "gpu":
+                environments.add(name)
+                adapters.add(entry["adapter"])
+    assert not [name for name in environments if f"`{name}`" not in made]
+    assert not [name for name in adapters if f"| adapter `{name}`: " not in untried]
+    # An adapter that says it has GPUs has an environment for them, and a file for them has an adapter.
+    assert {path.stem for path in (ROOT / "envs").glob("*-cuda*.yaml")} == environments
+    assert not [name for name in adapters if "gpu" not in contract.declared(name)["DEVICES"]]
