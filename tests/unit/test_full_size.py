@@ -83,6 +83,20 @@ def test_the_right_network_is_proven_with_room(network, references):
     assert 0 < said["change"] < reference.CHANGE / 3
 
 
+def test_a_loss_may_be_a_float32_sum_of_its_labels_one_by_one():
+    """Torch7's and Caffe's were off by 1.1e-6 on LSTM-32, and refused for it."""
+    each = np.random.default_rng(2).normal(9.2, 0.3, 8192)
+    one_by_one = np.cumsum(each.astype(np.float32), dtype=np.float32)[-1] / each.size
+    off, labels = abs(one_by_one - each.mean()), np.zeros((64, 128))
+    assert limits.of_loss(each.mean()) < off < reference._summed(each.mean(), labels)
+
+
+def test_where_a_sign_may_turn_behind_few_parameters_gradients_are_shown_where_none_turns():
+    """In another framework it may be a later one, behind which are most."""
+    made = reference.compute(networks.specify("resnet50", CATALOGUE, narrow=True), BATCH)
+    assert made["middle"] == reference.CHANGE < made["limits"].min() and made["steady"]
+
+
 @pytest.mark.parametrize("defect", PLANTED)
 def test_what_begins_above_the_narrow_size_is_refused(defect, references):
     network, trainer, words = PLANTED[defect]

@@ -143,7 +143,7 @@ def compute(spec: dict[str, Any], batch: int) -> Arrays:
     next_spread = np.nan
     if np.isfinite(next_loss):
         next_rough = _loss_after(still, start, noisy, rate, inputs, labels)
-        next_spread = NOISE_SHARE * abs(next_rough - next_loss)
+        next_spread = NOISE_SHARE * abs(next_rough - next_loss) + _summed(next_loss, labels)
     off = [
         sketch.distance(one, other, sketch.count_entries(values.shape)[1])
         for one, other, values in zip(_sketches(noisy), sketches, noisy.values(), strict=True)
@@ -162,8 +162,11 @@ def compute(spec: dict[str, Any], batch: int) -> Arrays:
     # Which parameters a turned sign reaches is chance: any may be as far off as the farthest, but not half of them.
     limits = np.full(len(norms), max(CHANGE, NOISE_SHARE * off.max()))
     middle = max(CHANGE, NOISE_SHARE * float(np.median(off)))
+    # Another framework's noise may turn another sign, behind which are more parameters, or most.
+    turned = limits.min()
     limits[~driven] = np.inf
-    shown = _steadied(still, inputs, labels, limits.min()) if middle > CHANGE else {}
+    shown = _steadied(still, inputs, labels, turned) if turned > CHANGE else {}
+    spreads = [spread + _summed(loss, labels) for spread, loss in zip(spreads, losses, strict=True)]
     return _narrowed(
         reason=np.array(""),
         losses=np.array(losses),
@@ -220,7 +223,7 @@ def _steadied(spec, inputs, labels, turned):
         "steady_moved": np.array([name in moved for name in start], np.int8),
         "steady_shifts": np.concatenate([moved[name] for name in start if name in moved]),
         "steady_loss": np.array(loss),
-        "steady_spread": np.array(NOISE_SHARE * abs(rough - loss)),
+        "steady_spread": np.array(NOISE_SHARE * abs(rough - loss) + _summed(loss, labels)),
         "steady_rate": np.array(
             min(MOST_RATE, 2.0 ** np.ceil(np.log2(max(blurs) / sketch.READING)))
         ),
@@ -231,6 +234,14 @@ def _steadied(spec, inputs, labels, turned):
         "steady_projections": np.array([found.projections for found in sketches]),
         "steady_entries": np.concatenate([found.entries for found in sketches]),
     }
+
+
+def _summed(loss, labels):
+    """How far off the mean of labels may be that are added one by one in float32: three standard deviations.
+
+    Each addition is off by up to 2**-24 of the sum so far, evenly, which makes 2**-24 sqrt(n) / 3 of the whole.
+    """
+    return ROUNDING * np.sqrt(labels.size) * abs(loss)
 
 
 def _single(values):

@@ -32,7 +32,7 @@ function LSTM:__init(features, units, steps)
   Module.__init(self)
   self.units, self.steps = units, steps
   self.weight, self.recurrent = torch.zeros(features, 4 * units), torch.zeros(units, 4 * units)
-  self.bias = torch.zeros(4 * units)
+  self.bias, self.gradBias = torch.zeros(4 * units), torch.zeros(4 * units)
   self.gates, self.cells, self.squashed, self.errors = torch.Tensor(), torch.Tensor(), torch.Tensor(), torch.Tensor()
 end
 
@@ -110,7 +110,7 @@ function LSTM:accGradParameters(input, gradOutput, scale)
   local rows = input:size(1)
   local batch = rows / self.steps
   self.weight:addmm(scale, input:t(), self.errors)
-  self.bias:addmv(scale, self.errors:t(), self.ones)
+  self.gradBias:addmv(scale, self.errors:t(), self.ones)
   if self.steps > 1 then
     local before, after = self.output:narrow(1, 1, rows - batch), self.errors:narrow(1, batch + 1, rows - batch)
     self.recurrent:addmm(scale, before:t(), after)
@@ -172,6 +172,13 @@ local inPlace = {
   end,
 }
 
+-- Of these, a gradient is one product, or one sum, that can be added to the parameter at once. What is added sample by
+-- sample would be rounded as often, and lost where a sample's part is less than half of the parameter's last place.
+local atOnce = {
+  gradWeight = {dense = true, batch_norm = true, embedding = true, lstm = true},
+  gradBias = {batch_norm = true},
+}
+
 local function build(spec)
   local nodes, readers = {}, {}
   for place, node in ipairs(spec.nodes) do
@@ -185,7 +192,9 @@ local function build(spec)
     node.module = make[node.op](node, over, spec.epsilon)
     if spec.optimiser.name == 'sgd' then
       -- A gradient that is added to the weights at once, scaled by the learning rate, is its step.
-      node.module.gradWeight, node.module.gradBias = node.module.weight, node.module.bias
+      for gradient, parameter in pairs {gradWeight = 'weight', gradBias = 'bias'} do
+        if atOnce[gradient][node.op] then node.module[gradient] = node.module[parameter] end
+      end
     end
     -- nn's way to say that nobody needs it.
     if not first and (node.op == 'dense' or node.op == 'conv' or node.op == 'lstm') then node.module.gradInput = nil end
@@ -193,6 +202,16 @@ local function build(spec)
   -- The modules' own places for gradients.
   collectgarbage()
   return nodes
+end
+
+-- Parameters of a module whose gradients, times the learning rate, have a place of their own: {parameter, gradient} of each.
+local function apart(module)
+  local found = {}
+  for gradient, parameter in pairs {gradWeight = 'weight', gradBias = 'bias'} do
+    local own, to = module[gradient], module[parameter]
+    if own and to and own ~= to then table.insert(found, {to, own:zero()}) end
+  end
+  return found
 end
 
 -- What turns gradients into new weights, as the package optim does it, in place; SGD needs none.
@@ -274,6 +293,10 @@ local function trainer(spec, input, labels)
     for place = #nodes, 1, -1 do
       local node = nodes[place]
       local gradient = node.module:backward(given[place], errors[node.name], rule and 1 or -own.learning_rate)
+      for _, pair in ipairs(node.apart) do
+        pair[1]:add(pair[2])
+        pair[2]:zero()
+      end
       if #node.inputs == 1 then
         pass(node.inputs[1], gradient)
       else
@@ -285,6 +308,7 @@ local function trainer(spec, input, labels)
   end
 
   for _, node in ipairs(nodes) do
+    node.apart = rule and {} or apart(node.module)
     if rule then node.module:zeroGradParameters() end
   end
   return step, judge

@@ -80,7 +80,7 @@ class _Trainer(object):
         _SAID.update(blas="{} runs {}".format(blas.strip(), kernel), build=luajit)
         plain = spec["optimiser"]["name"] == "sgd"
         self.settings = {
-            "update": "each gradient goes to its weights at once, times the learning rate"
+            "update": "a gradient of one product goes to its weights at once, times the learning rate"
             if plain
             else "the rule of the package optim",
             "convolution": "unfolded, one product for each image",
