@@ -10,6 +10,7 @@ import yaml
 from defects import stand_in
 
 from steptime import networks
+from steptime.prove import declared
 from worker import building, contract, data
 from worker.layout import Layout
 
@@ -21,6 +22,11 @@ ADAPTERS = sorted(
     for path in Path(contract.FOLDER).glob("*.py")
     if not path.stem.startswith("_") and not path.stem.endswith("_parts")
 )
+
+
+def test_the_page_of_layers_is_what_adapters_declare():
+    """Printed again with `workflow/scripts/launch prove.declared > docs/adapters/layers.md`."""
+    assert (ROOT / "docs/adapters/layers.md").read_text() == declared.page()
 
 
 def job(network="lstm32", adapter="torch", **changes):

@@ -62,6 +62,10 @@ resnet50-group-norm 00d567eb516ab88c 24c327898a9d3921 50 170093543424 2343686208
 autoencoder d99ca46d3efb1a43 cf9867c1b6644382 8 108010000 65603400 0.7149895254663412
 deconv 0c7b77bbf835a0f1 730ab13195073757 4 487825408 21781176 0.23183084015656083
 autoencoder-conv 7dddb2e6cad704db bcab29e112a06ccb 7 29990016 4932024 0.6956690231200193
+vae 7cf95d6219c35fd3 fef1623d391902bd 4 22960000 16054960 0.5086059560810972
+gan d1bd8e0ad3c93811 5b16cb4a93073d38 6 124017600 66841696 0.6283571750161208
+rbm d6d3f90830f4bfce e8a3b051e681e04e 1 27440000 12800856 1.4784051108651886
+dbn a4c65e710437e9aa 76414cc37f668108 2 44940000 21000884 2.359972315436571
 """
 
 
@@ -102,10 +106,10 @@ def test_parameters(name):
 # What others print: nanoGPT's README ("number of parameters: 10.65M", without the positions), OpenAI's
 # GPT-2 small as Hugging Face's `gpt2`, `BertForMaskedLM` of bert-base-uncased, timm's
 # `vit_tiny_patch16_224` (DeiT-Ti of Touvron et al. 2021, table 1: 5 M) and `mixer_s16_224`.
-# Of the networks for images: torchvision's `vgg16`, `squeezenet1_0`, `densenet121` and
-# `convnext_tiny`; Caffe's
+# Of the networks for images: `num_params` of torchvision's `VGG16_Weights`, `SqueezeNet1_0_Weights`,
+# `DenseNet121_Weights` and `ConvNeXt_Tiny_Weights` (torchvision/models/*.py); Caffe's
 # `bvlc_googlenet` without its two classifiers at the sides; what Keras calls the trainable parameters
-# of `MobileNet` and `Xception`; `shufflenet_g3_w1` of pytorchcv; Caffe's `bvlc_alexnet`.
+# of `MobileNet` and `Xception`; `shufflenet_g3_w1` of pytorchcv; Caffe's `bvlc_alexnet`, layer by layer.
 PUBLISHED = {
     "vgg16": 138_357_544,
     "googlenet": 6_998_552,
@@ -114,7 +118,8 @@ PUBLISHED = {
     "densenet121": 7_978_856,
     "shufflenet": 1_865_728,
     "xception": 22_855_952,
-    "alexnet-2012": 60_965_224,
+    "alexnet-2012": sum((34_944, 307_456, 885_120, 663_936, 442_624))
+    + sum((37_752_832, 16_781_312, 4_097_000)),
     # Hinton and Salakhutdinov 2006, and the Keras blog's "Building autoencoders in Keras".
     "autoencoder": sum((n + 1) * m for n, m in ((784, 1000), (1000, 500), (500, 250), (250, 30)))
     + sum((m + 1) * n for n, m in ((784, 1000), (1000, 500), (500, 250), (250, 30))),
@@ -127,6 +132,8 @@ PUBLISHED = {
     "vit-tiny": 5_717_416,
     "mlp-mixer": 18_528_264,
     "convnext-tiny": 28_589_128,
+    # The example "vae" of pytorch/examples.
+    "vae": 784 * 400 + 400 + 2 * (400 * 20 + 20) + 20 * 400 + 400 + 400 * 784 + 784,
 }
 
 
@@ -218,7 +225,13 @@ def test_the_batch_fits_the_network(name):
         assert labels.max() < networks.count_classes(spec)
         assert labels.size == 3 * networks.count_labels(spec)
     else:
-        assert list(labels.shape) == [3] + spec["nodes"][-1]["shape"]
+        shape = spec["nodes"][-1]["shape"]
+        if spec["loss"] == "evidence_bound":
+            shape = [spec["nodes"][1]["size"]]
+        assert list(labels.shape) == [3] + shape
+        if spec["loss"] in ("adversarial", "mean_output"):
+            assert (labels == [1, 0][: shape[0]]).all()
+            return
         assert 0 <= labels.min() < 0.1 and 0.9 < labels.max() <= 1 and labels.dtype == "float32"
 
 

@@ -7,7 +7,7 @@ import pytest
 from examples import CATALOGUE, FRAMEWORKS, PEAK, measured, words
 
 from steptime import networks
-from steptime.artefacts import efficiency, proofs, ratios, throughput
+from steptime.artefacts import efficiency, matrix, proofs, ratios, throughput
 from steptime.render import tables
 from steptime.render.words import significant
 
@@ -101,7 +101,8 @@ def test_words_and_images_are_counted_a_second(tmp_path):
     assert data["optimiser"].tolist() == ["sgd", "sgd", "adamw"]
     texts = [entry.text for entry in inputs.table[1].loc["ViT-tiny, batch 8"].iloc[0]]
     flops = networks.flops_per_step(networks.specify("vit-tiny", CATALOGUE), 8)
-    assert texts == ["8 images", "sgd", "2.00", "4.00", f"{significant(50 * flops / 1e11, 2)} %"]
+    trained = ["8 images", "5,717,416 parameters", "sgd"]
+    assert texts == [*trained, "2.00", "4.00", f"{significant(50 * flops / 1e11, 2)} %"]
     drawn, drawing = throughput.figure(inputs)
     assert len(drawn) == 2 and len(drawing.axes) == 2
     assert any("timeout" in text.get_text() or "60 s" in text.get_text() for text in drawing.texts)
@@ -198,6 +199,24 @@ def test_every_empty_place_of_the_proofs_has_its_reason():
     assert layout.iloc[1]["Proof"].footnotes == (
         "not the same training step: the framework lacks dense2",
     )
+
+
+def test_the_matrix_of_proofs_says_passed_or_why_not():
+    found = [proof(), proof(status="not_equivalent", reason="it lacks dense2", mode="compiled")]
+    found += [proof("fcn8", devices=2, exchange="sync"), proof("lstm32")]
+    inputs = SimpleNamespace(
+        proofs=found,
+        facts={"owners": {"torch-2.13": "torch"}},
+        frameworks=FRAMEWORKS,
+        networks=CATALOGUE,
+        page=words(),
+    )
+    data, layout = matrix.table(inputs)
+    assert set(data["network"]) == {"fcn5", "lstm32"}
+    texts = [[entry.text for entry in row] for _, row in layout.iterrows()]
+    assert texts == [["passed", "not the same training step"], ["passed", ""]]
+    assert "it lacks dense2" in layout.iloc[0, 1].footnotes[0]
+    tables.markdown(layout, inputs.page)
 
 
 def test_a_disturbed_cell_and_a_disturbed_peak_are_marked_wherever_they_are_shown(tmp_path):

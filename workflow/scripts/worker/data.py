@@ -55,6 +55,10 @@ def synthetic_batch(spec, batch, seed=BATCH_SEED):
         inputs = _cut(table, 0, batch * int(np.prod(shape))).reshape([batch] + shape)
     if spec.get("loss") in ("mean_squares", "binary_cross_entropy"):
         return inputs, _targets(spec, inputs, random)
+    if spec.get("loss") in ("evidence_bound",):
+        return inputs, _decoded(spec, inputs)
+    if spec.get("loss") in ("adversarial", "mean_output"):
+        return inputs, _verdicts(spec, batch)
     steps = specification.count_labels(spec)
     labels = random.randint(0, specification.count_classes(spec), [batch, steps]).astype(np.int32)
     return inputs, labels if len(spec["nodes"][-1]["shape"]) > 1 else labels[:, 0]
@@ -67,6 +71,20 @@ def _targets(spec, inputs, random):
     if inputs.size != size:
         inputs = _cut(random.uniform(-1.0, 1.0, TABLE_LENGTH).astype(np.float32), 0, size)
     return (np.float32(0.5) * inputs + np.float32(0.5)).reshape(shape)
+
+
+def _decoded(spec, inputs):
+    """What a variational autoencoder is to give back: its inputs but for the noise of the code behind them."""
+    (fed,), (given,) = spec["input"]["shape"], spec["nodes"][-1]["shape"]
+    kept = inputs[:, : 2 * fed - given]
+    return np.float32(0.5) * kept + np.float32(0.5)
+
+
+def _verdicts(spec, batch):
+    """What a discriminator is to say: 1 of a real sample, 0 of a generated one; of what has no targets, 1."""
+    verdicts = np.ones([batch] + spec["nodes"][-1]["shape"], np.float32)
+    verdicts[:, 1:] = 0.0
+    return verdicts
 
 
 def _cut(table, offset, size):

@@ -28,6 +28,8 @@ class Layout(object):
         if spec.get("loss") in ("mean_squares", "binary_cross_entropy"):
             # Targets have no steps.
             self._steps_first = False
+        if spec.get("loss") in ("evidence_bound", "adversarial", "mean_output"):
+            self._steps_first = False
         shapes = {parameter["name"]: parameter["shape"] for parameter in spec["parameters"]}
         flattened = _flattened_images(spec) if self._channels_last else {}
         nodes = {node["name"]: node for node in spec["nodes"]}

@@ -25,7 +25,8 @@ from steptime.render.words import (
     status_reason,
 )
 
-COLUMNS = [*efficiency.COLUMNS, "optimiser", "item", "items_per_step", "items_per_second"]
+COLUMNS = [*efficiency.COLUMNS, "parameters", "optimiser"]
+COLUMNS += ["item", "items_per_step", "items_per_second"]
 # What a step is counted in, by the kind of a network's input; `item` is one sample where it is no sequence.
 ITEMS = {"tokens": "words", "one_hot": "words", "image": "images", "dense": "samples"}
 PANEL_INCHES = 0.75
@@ -84,6 +85,7 @@ def _counted(row: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
     items = steps * row["batch"]
     timed = row["status"] == "ok" and pd.notna(row["seconds"])
     return {
+        "parameters": networks.count_parameters(spec),
         "optimiser": spec["optimiser"]["name"],
         "item": ITEMS[source["kind"]],
         "items_per_step": items,
@@ -93,14 +95,15 @@ def _counted(row: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
 
 def _layout(data: pd.DataFrame) -> pd.DataFrame:
     """Networks and frameworks down; of each platform and thread count, time, speed and share of the peak."""
-    columns = [("One step", "takes in"), ("One step", "optimiser")]
+    columns = [("One step", name) for name in ("takes in", "trains", "optimiser")]
     body: dict[tuple[str, str], dict[tuple[str, str], Entry]] = {}
     for row in data.to_dict("records"):
         entries = body.setdefault(
             (f"{row['network_label']}, batch {row['batch']}", row["framework_label"]), {}
         )
         entries[columns[0]] = Entry(f"{count(row['items_per_step'])} {row['item']}")
-        entries[columns[1]] = Entry(row["optimiser"])
+        entries[columns[1]] = Entry(f"{count(row['parameters'])} parameters")
+        entries[columns[2]] = Entry(row["optimiser"])
         devices = f" x {row['devices']}" if row["devices"] > 1 else ""
         place = f"{row['platform']}, {plural(row['threads'], 'thread')}{devices}"
         for name, entry in _entries(row).items():

@@ -41,6 +41,7 @@ CELL = {
     "exchange": "exchange between devices",
     "repeat": "repeat",
     "platform": "platform",
+    "optimiser": "optimiser",
     "parameters": "trainable parameters",
     "flops_per_step": "floating-point operations of a step",
     "proof_id": "proof that it is this network",

@@ -313,6 +313,7 @@ class CellRun:
         facts = {
             "network": base,
             "variant": "" if base == cell["network"] else cell["network"],
+            "optimiser": self.spec["optimiser"]["name"],
             "framework_version": ready.get("versions", {}).get("framework_version"),
             "status": outcome.status,
             "reason": outcome.reason,

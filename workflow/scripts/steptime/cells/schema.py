@@ -28,6 +28,7 @@ CONSTANT = pa.schema(
         ("task", pa.string()),
         ("network", pa.string()),
         ("variant", pa.string()),
+        ("optimiser", pa.string()),
         ("dataset", pa.string()),
         ("dataset_label", pa.string()),
         ("whole_dataset", pa.string()),
@@ -87,6 +88,8 @@ CONSTANT = pa.schema(
         ("ended_at", pa.timestamp("ms", tz="UTC")),
     ]
 )
+# Columns that were added while schema 2 was in use: they are null in shards from before.
+ADDED = frozenset(["optimiser"])
 TIMES = [field.name for field in CONSTANT if pa.types.is_timestamp(field.type)]
 
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from steptime import machine
 from steptime.atomic import atomic_write
-from steptime.cells.schema import SCHEMA_VERSION, TIMES, constant_of, rows_of, schema_of
+from steptime.cells.schema import ADDED, SCHEMA_VERSION, TIMES, constant_of, rows_of, schema_of
 from steptime.plan import digests
 from steptime.plan.tasks import TASKS
 from steptime.records import Footer
@@ -112,16 +112,26 @@ def _open(path: Path) -> tuple[pq.ParquetFile, dict[str, Any]]:
         )
     row = footer.get("row")
     task = row.get("task") if isinstance(row, dict) else None
-    if task not in list(TASKS) or row.keys() != set(constant_of(task)):
+    if task not in list(TASKS) or row.keys() | ADDED != set(constant_of(task)):
         raise without_columns(path)
+    for name in ADDED:
+        row.setdefault(name)
     return file, footer
 
 
 def _columns(path: Path, file: pq.ParquetFile, schema: pa.Schema) -> pa.Table:
     try:
-        table = file.read(schema.names, use_threads=False)
+        names = file.schema_arrow.names
+        kept = [name for name in schema.names if name in names or name not in ADDED]
+        table = file.read(kept, use_threads=False)
     except (pa.ArrowException, OSError) as error:
         raise _broken(path, error) from error
+    for name in schema.names:
+        if name not in kept:
+            field = schema.field(name)
+            table = table.append_column(field, pa.nulls(len(table), field.type))
+    if len(kept) < len(schema):
+        table = table.select(schema.names)
     if not table.schema.equals(schema):
         raise without_columns(path)
     return table

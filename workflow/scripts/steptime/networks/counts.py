@@ -56,7 +56,21 @@ def flops_per_step(spec: Spec, batch: int) -> int:
         products = kind.multiply_adds(node)
         first = node["inputs"] == ["input"]
         total += 2 * products + (kind.inner_multiply_adds(node) if first else products)
+    if spec["loss"] in ("evidence_bound", "adversarial", "mean_output"):
+        total -= _spared(spec)
     return 2 * total * batch
+
+
+def _spared(spec: Spec) -> int:
+    """Multiply-adds of gradients for what is a part of the input, or has none: they are not computed."""
+    given, spared = {"input"}, 0
+    for node in spec["nodes"]:
+        kind, sources = LAYERS[node["op"]], set(node["inputs"])
+        if sources <= given and node["inputs"] != ["input"]:
+            spared += kind.multiply_adds(node) - kind.inner_multiply_adds(node)
+        if node["op"] == "rbm" or (sources <= given and not kind.parameters(node)):
+            given.add(node["name"])
+    return spared
 
 
 def bytes_per_step(spec: Spec, batch: int) -> int:

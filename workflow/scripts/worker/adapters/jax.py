@@ -16,7 +16,14 @@ from .. import specification
 from ..contract import Unsupported
 
 MODES = ("compiled",)
-LOSSES = ("softmax_cross_entropy", "mean_squares", "binary_cross_entropy")
+LOSSES = (
+    "softmax_cross_entropy",
+    "mean_squares",
+    "binary_cross_entropy",
+    "evidence_bound",
+    "adversarial",
+    "mean_output",
+)
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
 DEVICES = ("cpu", "gpu")
@@ -67,6 +74,11 @@ class _Trainer(object):
             values, averages, key = state
             key, drawn = (key, None) if key is None else jax.random.split(key)
             if job.spec.get("loss") in ("mean_squares", "binary_cross_entropy"):
+                aimed = functools.partial(_distance, job.spec["loss"], self._nodes, drawn)
+                loss, gradients = jax.value_and_grad(aimed)(values, batch, answers)
+                values, averages = update(optimiser, values, averages, gradients, rate)
+                return (values, averages, key), loss
+            if job.spec.get("loss") in ("evidence_bound", "adversarial", "mean_output"):
                 aimed = functools.partial(_distance, job.spec["loss"], self._nodes, drawn)
                 loss, gradients = jax.value_and_grad(aimed)(values, batch, answers)
                 values, averages = update(optimiser, values, averages, gradients, rate)
@@ -194,10 +206,28 @@ def _loss(nodes, key, parameters, inputs, labels):
 def _distance(loss, nodes, key, parameters, inputs, targets):
     """What the outputs miss their targets by."""
     outputs = _logits(nodes, key, parameters, inputs)
-    targets = targets.reshape(outputs.shape)
-    if loss == "mean_squares":
-        return jnp.mean((outputs - targets) ** 2)
-    return jnp.mean(jax.nn.softplus(outputs) - outputs * targets)
+    return jnp.mean(_DISTANCES[loss](outputs, targets.reshape(len(outputs), -1)))
+
+
+def _entropy(outputs, targets):
+    return jax.nn.softplus(outputs) - outputs * targets
+
+
+def _evidence_bound(outputs, targets):
+    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
+    decoded = targets.shape[1]
+    mean, spread = jnp.split(outputs[:, decoded:], 2, 1)
+    missed = jnp.sum(_entropy(outputs[:, :decoded], targets))
+    return (missed + 0.5 * jnp.sum(mean**2 + jnp.exp(spread) - spread - 1)) / outputs.size
+
+
+_DISTANCES = {
+    "mean_squares": lambda outputs, targets: (outputs - targets) ** 2,
+    "binary_cross_entropy": _entropy,
+    "evidence_bound": _evidence_bound,
+    "adversarial": _entropy,
+    "mean_output": lambda outputs, targets: outputs,
+}
 
 
 def _logits(nodes, key, parameters, inputs):
@@ -409,6 +439,24 @@ def _class_token(node, own, value):
     return jnp.concatenate([first, value])
 
 
+def _sampled_code(node, own, value, noise):
+    mean, spread = jnp.split(value, 2, 1)
+    return mean + jnp.exp(0.5 * spread) * noise
+
+
+def _rbm(node, own, visible, noise):
+    visible = lax.stop_gradient(visible)
+    scores = jnp.matmul(visible, own["weight"]) + own["hidden"]
+    chances = lax.stop_gradient(jax.nn.sigmoid(scores))
+    drawn = (2 * chances - 1 > noise).astype(chances.dtype)
+    end = jnp.matmul(drawn, own["weight"].T) + own["visible"]
+    end = lax.stop_gradient(jax.nn.sigmoid(end))
+    again = jnp.matmul(end, own["weight"]) + own["hidden"]
+    energy = jnp.sum(jax.nn.softplus(again) - jax.nn.softplus(scores), 1)
+    energy += jnp.matmul(end - visible, own["visible"])
+    return jnp.concatenate([energy[:, None], chances], 1)
+
+
 LAYERS = {
     "dense": _dense,
     "conv": _conv,
@@ -451,4 +499,10 @@ LAYERS = {
     "first_step": lambda node, own, value: value[0],
     "mean_steps": lambda node, own, value: jnp.mean(value, 0),
     "transpose": lambda node, own, value: value.transpose(2, 1, 0),
+    "part": lambda node, own, value: value[..., node["start"] : node["start"] + node["size"]],
+    "stack": lambda node, own, *values: jnp.stack(values),
+    "unstack": lambda node, own, value: jnp.concatenate(list(value), 1),
+    "reversal": lambda node, own, value: 2 * lax.stop_gradient(value) - value,
+    "sampled_code": _sampled_code,
+    "rbm": _rbm,
 }

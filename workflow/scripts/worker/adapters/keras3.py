@@ -13,7 +13,14 @@ from .. import specification
 from ..contract import Unsupported
 
 MODES = ("tensorflow", "torch", "jax")
-LOSSES = ("softmax_cross_entropy", "mean_squares", "binary_cross_entropy")
+LOSSES = (
+    "softmax_cross_entropy",
+    "mean_squares",
+    "binary_cross_entropy",
+    "evidence_bound",
+    "adversarial",
+    "mean_output",
+)
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
 LAYOUT = {"images": "channels last"}
@@ -36,6 +43,7 @@ _NAMES = {
     "layer_norm": {"weight": "gamma", "bias": "beta"},
     "rms_norm": {"weight": "kernel"},
     "layer_scale": {"weight": "kernel"},
+    "rbm": {"weight": "kernel", "visible": "visible", "hidden": "hidden"},
     "lstm": {"input": "kernel", "recurrent": "recurrent_kernel", "bias": "bias"},
 }
 
@@ -107,6 +115,10 @@ class _Trainer(object):
             self._labels = keras.ops.convert_to_tensor(job.labels)
             distance = _DISTANCES[job.spec["loss"]]()
             model.compile(optimizer=_optimizer(job.spec["optimiser"]), loss=distance)
+        if job.spec.get("loss") in ("evidence_bound", "adversarial", "mean_output"):
+            self._labels = keras.ops.convert_to_tensor(job.labels)
+            distance = _DISTANCES[job.spec["loss"]]()
+            model.compile(optimizer=_optimizer(job.spec["optimiser"]), loss=distance)
         self.parameters = sum(
             int(np.prod(variable.shape)) for variable in model.trainable_variables
         )
@@ -174,9 +186,21 @@ class _RMSprop(keras.optimizers.Optimizer):
         self.assign_sub(variable, learning_rate * step)
 
 
+def _evidence_bound(targets, outputs):
+    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
+    decoded, code = targets.shape[1], (outputs.shape[1] - targets.shape[1]) // 2
+    mean, spread = outputs[:, decoded : decoded + code], outputs[:, decoded + code :]
+    missed = keras.ops.binary_crossentropy(targets, outputs[:, :decoded], from_logits=True)
+    apart = 0.5 * (keras.ops.square(mean) + keras.ops.exp(spread) - spread - 1)
+    return (keras.ops.sum(missed, 1) + keras.ops.sum(apart, 1)) / outputs.shape[1]
+
+
 _DISTANCES = {
     "mean_squares": keras.losses.MeanSquaredError,
     "binary_cross_entropy": lambda: keras.losses.BinaryCrossentropy(from_logits=True),
+    "evidence_bound": lambda: _evidence_bound,
+    "adversarial": lambda: keras.losses.BinaryCrossentropy(from_logits=True),
+    "mean_output": lambda: lambda targets, outputs: keras.ops.mean(outputs, 1),
 }
 
 
@@ -434,6 +458,45 @@ def _patches(node, own):
     return lambda values: keras.ops.reshape(values, (values.shape[0], *node["shape"]))
 
 
+def _part(node, own):
+    return lambda values: values[..., node["start"] : node["start"] + node["size"]]
+
+
+def _sampled_code(values, noise):
+    mean, spread = keras.ops.split(values, 2, 1)
+    return mean + keras.ops.exp(0.5 * spread) * noise
+
+
+class _RBM(layers.Layer):
+    def __init__(self, node, **starts):
+        super().__init__()
+        self._starts, self._units = starts, node["shape"][0]
+
+    def build(self, *shapes):
+        for name in ("kernel", "visible", "hidden"):
+            start = self._starts.pop(name + "_initializer")
+
+            def given(shape, dtype=None, start=start):
+                return keras.ops.convert_to_tensor(start, dtype)
+
+            setattr(self, name, self.add_weight(shape=start.shape, initializer=given))
+
+    def call(self, visible, noise):
+        visible = keras.ops.stop_gradient(visible)
+        scores = keras.ops.matmul(visible, self.kernel) + self.hidden
+        chances = keras.ops.stop_gradient(keras.ops.sigmoid(scores))
+        drawn = keras.ops.cast(2 * chances - 1 > noise, "float32")
+        end = keras.ops.matmul(drawn, keras.ops.transpose(self.kernel)) + self.visible
+        end = keras.ops.stop_gradient(keras.ops.sigmoid(end))
+        again = keras.ops.matmul(end, self.kernel) + self.hidden
+        energy = keras.ops.sum(keras.ops.softplus(again) - keras.ops.softplus(scores), 1)
+        energy = energy + keras.ops.matmul(end - visible, self.visible)
+        return keras.ops.concatenate([energy[:, None], chances], 1)
+
+    def compute_output_spec(self, visible, noise):
+        return keras.KerasTensor((visible.shape[0], self._units), "float32")
+
+
 LAYERS = {
     "dense": lambda node, own: layers.Dense(node["units"], use_bias=node["bias"], **own),
     "conv": _conv,
@@ -502,4 +565,10 @@ LAYERS = {
     "first_step": lambda node, own: lambda values: values[:, 0],
     "mean_steps": lambda node, own: layers.GlobalAveragePooling1D(),
     "transpose": lambda node, own: layers.Permute((2, 1)),
+    "part": _part,
+    "stack": lambda node, own: lambda *values: keras.ops.stack(values, 1),
+    "unstack": lambda node, own: layers.Flatten(),
+    "reversal": lambda node, own: lambda values: 2 * keras.ops.stop_gradient(values) - values,
+    "sampled_code": lambda node, own: _sampled_code,
+    "rbm": lambda node, own: _RBM(node, **own),
 }

@@ -13,7 +13,14 @@ from .. import specification
 from ..contract import Unsupported
 
 MODES = ("graph", "eager")
-LOSSES = ("softmax_cross_entropy", "mean_squares", "binary_cross_entropy")
+LOSSES = (
+    "softmax_cross_entropy",
+    "mean_squares",
+    "binary_cross_entropy",
+    "evidence_bound",
+    "adversarial",
+    "mean_output",
+)
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 DEVICES = ("cpu", "gpu")
 TASKS = ("step", "training")
@@ -194,6 +201,11 @@ def _loss(operators, spec, variable):
     if spec.get("loss") in ("mean_squares", "binary_cross_entropy"):
         outputs = _logits(operators, spec, variable)
         return operators.mean(_DISTANCES[spec["loss"]](operators, outputs, variable("labels")))
+    if spec.get("loss") in ("adversarial", "mean_output"):
+        outputs = _logits(operators, spec, variable)
+        return operators.mean(_DISTANCES[spec["loss"]](operators, outputs, variable("labels")))
+    if spec.get("loss") in ("evidence_bound",):
+        return _evidence_bound(operators, spec, variable)
     likelihoods = operators.log_softmax(_logits(operators, spec, variable), axis=-1)
     return -operators.mean(operators.pick(likelihoods, variable("labels"), axis=-1))
 
@@ -203,9 +215,26 @@ def _entropy(operators, outputs, targets):
     return operators.relu(outputs) - outputs * targets + soft
 
 
+def _evidence_bound(operators, spec, variable):
+    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
+    outputs, (given,) = _logits(operators, spec, variable), spec["nodes"][-1]["shape"]
+    decoded = 2 * spec["input"]["shape"][0] - given
+    middle = (decoded + given) // 2
+    decoded, mean, spread = [
+        operators.slice_axis(outputs, axis=1, begin=begin, end=end)
+        for begin, end in ((0, decoded), (decoded, middle), (middle, given))
+    ]
+    apart = 0.5 * (operators.square(mean) + operators.exp(spread) - spread - 1)
+    missed = _entropy(operators, decoded, variable("labels"))
+    terms = operators.sum(operators.concat(missed, apart, dim=1), axis=1)
+    return operators.mean(terms) / given
+
+
 _DISTANCES = {
     "mean_squares": lambda operators, outputs, targets: operators.square(outputs - targets),
     "binary_cross_entropy": _entropy,
+    "adversarial": _entropy,
+    "mean_output": lambda operators, outputs, targets: outputs,
 }
 
 
@@ -427,6 +456,39 @@ def _recurrent(mode):
     return recur
 
 
+def _part(operators, node, own, x):
+    end = node["start"] + node["size"]
+    return operators.slice_axis(x, axis=-1, begin=node["start"], end=end)
+
+
+def _sampled_code(operators, node, own, x, noise):
+    (units,) = node["shape"]
+    mean = operators.slice_axis(x, axis=1, begin=0, end=units)
+    spread = operators.slice_axis(x, axis=1, begin=units, end=2 * units)
+    return mean + operators.exp(0.5 * spread) * noise
+
+
+def _rbm(operators, node, own, visible, noise):
+    # Each is asked for once: of two variables of one name, one writes its gradient over the other's.
+    weight, bias, given = own("weight"), own("hidden"), own("visible")
+
+    def scores(values, own_bias, transpose_b=False):
+        product = operators.dot(values, weight, transpose_b=transpose_b)
+        return operators.broadcast_add(product, operators.reshape(own_bias, shape=(1, -1)))
+
+    def soft(values):
+        return operators.Activation(values, act_type="softrelu")
+
+    visible = operators.BlockGrad(visible)
+    first = scores(visible, bias)
+    chances = operators.BlockGrad(operators.sigmoid(first))
+    drawn = operators.broadcast_greater(2 * chances - 1, noise)
+    end = operators.BlockGrad(operators.sigmoid(scores(drawn, given, True)))
+    energy = operators.sum(soft(scores(end, bias)) - soft(first), axis=1, keepdims=True)
+    moved = operators.dot(end - visible, operators.reshape(given, shape=(-1, 1)))
+    return operators.concat(energy + moved, chances, dim=1)
+
+
 LAYERS = {
     "dense": _dense,
     "conv": _conv,
@@ -485,6 +547,14 @@ LAYERS = {
     "first_step": _first_step,
     "mean_steps": lambda operators, node, own, x: operators.mean(x, axis=0),
     "transpose": lambda operators, node, own, x: operators.transpose(x, axes=(2, 1, 0)),
+    "part": _part,
+    "stack": lambda operators, node, own, *inputs: operators.stack(*inputs, axis=0),
+    "unstack": lambda operators, node, own, x: operators.Flatten(
+        operators.transpose(x, axes=(1, 0, 2))
+    ),
+    "reversal": lambda operators, node, own, x: 2 * operators.BlockGrad(x) - x,
+    "sampled_code": _sampled_code,
+    "rbm": _rbm,
 }
 
 

@@ -14,7 +14,14 @@ from .. import specification
 from ..contract import Unsupported
 
 MODES = ("eager",)
-LOSSES = ("softmax_cross_entropy", "mean_squares", "binary_cross_entropy")
+LOSSES = (
+    "softmax_cross_entropy",
+    "mean_squares",
+    "binary_cross_entropy",
+    "evidence_bound",
+    "adversarial",
+    "mean_output",
+)
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
 # As its LSTM works inside.
@@ -38,6 +45,7 @@ _HOMES = {
     "layer_norm": {"weight": "weight", "bias": "bias"},
     "rms_norm": {"weight": "weight"},
     "layer_scale": {"weight": "weight"},
+    "rbm": {"weight": "weight", "visible": "visible", "hidden": "hidden"},
     "lstm": {"input": "weight_ih_l0", "recurrent": "weight_hh_l0", "bias": "bias_ih_l0"},
 }
 
@@ -105,6 +113,8 @@ class _Trainer(object):
         self.frozen_parameters = sum(value.size for value in learnt) - self.parameters
         if job.spec.get("loss") in ("mean_squares", "binary_cross_entropy"):
             _aim(self, job)
+        if job.spec.get("loss") in ("evidence_bound", "adversarial", "mean_output"):
+            _aim(self, job)
 
     def run(self, steps):
         for _ in range(steps):
@@ -165,9 +175,21 @@ def _aim(trainer, job):
     trainer._step = step
 
 
+def _evidence_bound(outputs, targets):
+    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
+    decoded, code = targets.shape[1], (outputs.shape[1] - targets.shape[1]) // 2
+    decoded, mean, spread = outputs.split([decoded, code, code], 1)
+    missed = functional.binary_cross_entropy_with_logits(decoded, targets, reduction="sum")
+    apart = 0.5 * (mean.square() + spread.exp() - spread - 1).sum()
+    return (missed + apart) / outputs.size
+
+
 _DISTANCES = {
     "mean_squares": functional.mse_loss,
     "binary_cross_entropy": functional.binary_cross_entropy_with_logits,
+    "evidence_bound": _evidence_bound,
+    "adversarial": functional.binary_cross_entropy_with_logits,
+    "mean_output": lambda outputs, targets: outputs.mean(),
 }
 
 
@@ -321,6 +343,37 @@ def _attention(node):
     return attend
 
 
+class _RBM(nn.Layer):
+    def __init__(self, node):
+        super().__init__()
+        (visible,), hidden = node["in_shape"], node["units"]
+        self.weight = self.create_parameter([visible, hidden])
+        self.visible, self.hidden = (self.create_parameter([size]) for size in (visible, hidden))
+
+    def forward(self, visible, noise):
+        visible = visible.detach()
+        scores = functional.linear(visible, self.weight, self.hidden)
+        with paddle.no_grad():
+            chances = functional.sigmoid(scores)
+            drawn = (2 * chances - 1 > noise).astype(chances.dtype)
+            end = paddle.matmul(drawn, self.weight, transpose_y=True) + self.visible
+            end = functional.sigmoid(end)
+        again = functional.linear(end, self.weight, self.hidden)
+        energy = (functional.softplus(again) - functional.softplus(scores)).sum(1)
+        energy = energy + paddle.matmul(end - visible, self.visible)
+        return paddle.concat([energy.unsqueeze(1), chances], 1)
+
+
+def _part(node):
+    end = node["start"] + node["size"]
+    return lambda values: values[..., node["start"] : end]
+
+
+def _sampled_code(values, noise):
+    mean, spread = values.chunk(2, 1)
+    return mean + (0.5 * spread).exp() * noise
+
+
 LAYERS = {
     "dense": lambda node: nn.Linear(
         node["in_shape"][-1], node["units"], bias_attr=None if node["bias"] else False
@@ -383,4 +436,10 @@ LAYERS = {
     "first_step": lambda node: lambda values: values[0],
     "mean_steps": lambda node: lambda values: values.mean(0),
     "transpose": lambda node: lambda values: values.transpose([2, 1, 0]),
+    "part": _part,
+    "stack": lambda node: lambda *values: paddle.stack(values),
+    "unstack": lambda node: lambda values: values.transpose([1, 0, 2]).flatten(1),
+    "reversal": lambda node: lambda values: 2 * values.detach() - values,
+    "sampled_code": lambda node: _sampled_code,
+    "rbm": _RBM,
 }

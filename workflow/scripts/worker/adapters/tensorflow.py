@@ -9,7 +9,14 @@ import tensorflow as tf
 from .. import specification, tensorflow_settings
 
 MODES = ("graph", "xla", "eager")
-LOSSES = ("softmax_cross_entropy", "mean_squares", "binary_cross_entropy")
+LOSSES = (
+    "softmax_cross_entropy",
+    "mean_squares",
+    "binary_cross_entropy",
+    "evidence_bound",
+    "adversarial",
+    "mean_output",
+)
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 DEVICES = ("cpu", "gpu")
 TASKS = ("step", "training")
@@ -84,6 +91,9 @@ class _Trainer(object):
         if job.spec.get("loss") in ("mean_squares", "binary_cross_entropy"):
             distance = _DISTANCES[job.spec["loss"]]
             self._train = lambda *fed: _approach(self, distance, *fed)
+        if job.spec.get("loss") in ("evidence_bound", "adversarial", "mean_output"):
+            distance = _DISTANCES[job.spec["loss"]]
+            self._train = lambda *fed: _approach(self, distance, *fed)
         self._step = self._compiled(lambda: self._train(self._inputs, self._labels, rate))
         self._fed_step = self._judged = None
         self.weights, self.settings = network.weights, settings
@@ -143,11 +153,21 @@ def _approach(trainer, distance, inputs, targets, rate):
     """A step towards targets in place of labels."""
     with tf.GradientTape() as tape:
         outputs = trainer._network.logits(inputs)
-        loss = tf.reduce_mean(distance(outputs, tf.reshape(targets, outputs.shape)))
+        targets = tf.reshape(targets, [outputs.shape[0], -1])
+        loss = tf.reduce_mean(distance(outputs, targets))
     gradients = tape.gradient(loss, trainer._variables)
     for variable, gradient, averages in zip(trainer._variables, gradients, trainer._averages):
         _UPDATES[trainer._optimiser["name"]](trainer._optimiser, variable, gradient, averages, rate)
     return loss
+
+
+def _evidence_bound(outputs, targets):
+    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
+    decoded, code = targets.shape[1], (outputs.shape[1] - targets.shape[1]) // 2
+    decoded, mean, spread = tf.split(outputs, [decoded, code, code], 1)
+    missed = tf.reduce_sum(tf.nn.sigmoid_cross_entropy_with_logits(targets, decoded))
+    apart = 0.5 * tf.reduce_sum(tf.square(mean) + tf.exp(spread) - spread - 1)
+    return (missed + apart) / outputs.shape.num_elements()
 
 
 _DISTANCES = {
@@ -155,6 +175,11 @@ _DISTANCES = {
     "binary_cross_entropy": lambda outputs, targets: tf.nn.sigmoid_cross_entropy_with_logits(
         targets, outputs
     ),
+    "evidence_bound": _evidence_bound,
+    "adversarial": lambda outputs, targets: tf.nn.sigmoid_cross_entropy_with_logits(
+        targets, outputs
+    ),
+    "mean_output": lambda outputs, targets: outputs,
 }
 
 
@@ -521,6 +546,24 @@ def _class_token(node, own, value):
     return tf.concat([tf.broadcast_to(own["weight"], [1] + value.shape[1:]), value], 0)
 
 
+def _sampled_code(node, own, value, noise):
+    mean, spread = tf.split(value, 2, 1)
+    return mean + tf.exp(0.5 * spread) * noise
+
+
+def _rbm(node, own, visible, noise):
+    visible = tf.stop_gradient(visible)
+    scores = tf.nn.bias_add(tf.matmul(visible, own["weight"]), own["hidden"])
+    chances = tf.stop_gradient(tf.sigmoid(scores))
+    drawn = tf.cast(2 * chances - 1 > noise, chances.dtype)
+    end = tf.nn.bias_add(tf.matmul(drawn, own["weight"], transpose_b=True), own["visible"])
+    end = tf.stop_gradient(tf.sigmoid(end))
+    again = tf.nn.bias_add(tf.matmul(end, own["weight"]), own["hidden"])
+    energy = tf.reduce_sum(tf.nn.softplus(again) - tf.nn.softplus(scores), 1)
+    energy += tf.linalg.matvec(end - visible, own["visible"])
+    return tf.concat([energy[:, None], chances], 1)
+
+
 LAYERS = {
     "dense": _dense,
     "conv": _conv,
@@ -563,4 +606,10 @@ LAYERS = {
     "first_step": lambda node, own, value: value[0],
     "mean_steps": lambda node, own, value: tf.reduce_mean(value, 0),
     "transpose": lambda node, own, value: tf.transpose(value, [2, 1, 0]),
+    "part": lambda node, own, value: value[..., node["start"] : node["start"] + node["size"]],
+    "stack": lambda node, own, *values: tf.stack(values),
+    "unstack": lambda node, own, value: tf.concat(tf.unstack(value), 1),
+    "reversal": lambda node, own, value: 2 * tf.stop_gradient(value) - value,
+    "sampled_code": _sampled_code,
+    "rbm": _rbm,
 }

@@ -14,7 +14,14 @@ from .. import torch_settings
 from ..contract import Unsupported
 
 MODES = ("eager", "compiled")
-LOSSES = ("softmax_cross_entropy", "mean_squares", "binary_cross_entropy")
+LOSSES = (
+    "softmax_cross_entropy",
+    "mean_squares",
+    "binary_cross_entropy",
+    "evidence_bound",
+    "adversarial",
+    "mean_output",
+)
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 DEVICES = ("cpu", "gpu")
 TASKS = ("step", "training")
@@ -49,6 +56,11 @@ _HOMES = {
     "layer_norm": {"weight": ("weight", False), "bias": ("bias", False)},
     "rms_norm": {"weight": ("weight", False)},
     "layer_scale": {"weight": ("weight", False)},
+    "rbm": {
+        "weight": ("weight", True),
+        "visible": ("visible", False),
+        "hidden": ("hidden", False),
+    },
     "rnn": {
         "input": ("weight_ih_l0", True),
         "recurrent": ("weight_hh_l0", True),
@@ -159,6 +171,8 @@ class _Trainer:
         self._optimiser = _optimiser(self._trained, job.spec["optimiser"])
         if job.spec.get("loss") in ("mean_squares", "binary_cross_entropy"):
             _aim(self, _DISTANCES[job.spec["loss"]])
+        if job.spec.get("loss") in ("evidence_bound", "adversarial", "mean_output"):
+            _aim(self, _DISTANCES[job.spec["loss"]])
         self.inputs, self.labels = self._placed(job.inputs), self._placed_labels(job.labels)
         self._loss = self._forward
         self._end = torch.cuda.Event() if job.device == "gpu" else None
@@ -259,9 +273,21 @@ def _aim(trainer, distance):
     trainer._forward = lambda inputs, targets: distance(trainer.network(inputs), targets)
 
 
+def _evidence_bound(outputs, targets):
+    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
+    decoded, code = outputs.split([targets.shape[1], outputs.shape[1] - targets.shape[1]], 1)
+    mean, spread = code.chunk(2, 1)
+    missed = functional.binary_cross_entropy_with_logits(decoded, targets, reduction="sum")
+    apart = 0.5 * (mean.pow(2) + spread.exp() - spread - 1).sum()
+    return (missed + apart) / outputs.numel()
+
+
 _DISTANCES = {
     "mean_squares": functional.mse_loss,
     "binary_cross_entropy": functional.binary_cross_entropy_with_logits,
+    "evidence_bound": _evidence_bound,
+    "adversarial": functional.binary_cross_entropy_with_logits,
+    "mean_output": lambda outputs, targets: outputs.mean(),
 }
 
 
@@ -435,6 +461,25 @@ def _attention(node):
     return _Call(attend)
 
 
+class _RBM(nn.Module):
+    def forward(self, visible, noise):
+        visible = visible.detach()
+        scores = functional.linear(visible, self.weight, self.hidden)
+        with torch.no_grad():
+            chances = scores.sigmoid()
+            drawn = (2 * chances - 1 > noise).to(chances.dtype)
+            end = functional.linear(drawn, self.weight.t(), self.visible).sigmoid()
+        again = functional.linear(end, self.weight, self.hidden)
+        energy = (functional.softplus(again) - functional.softplus(scores)).sum(1)
+        energy = energy + (end - visible).matmul(self.visible)
+        return torch.cat([energy[:, None], chances], 1)
+
+
+def _sampled_code(values, noise):
+    mean, spread = values.chunk(2, 1)
+    return mean + (0.5 * spread).exp() * noise
+
+
 def _gelu_tanh(values):
     if not torch_settings.OLD:
         return functional.gelu(values, approximate="tanh")
@@ -510,6 +555,12 @@ LAYERS = {
     "first_step": lambda node, _: _Call(lambda values: values[0]),
     "mean_steps": lambda node, _: _Call(lambda values: values.mean(0)),
     "transpose": lambda node, _: _Call(lambda values: values.transpose(0, 2)),
+    "part": lambda node, _: _Call(lambda values: values.narrow(-1, node["start"], node["size"])),
+    "stack": lambda node, _: _Call(lambda *values: torch.stack(values)),
+    "unstack": lambda node, _: _Call(lambda values: values.transpose(0, 1).flatten(1)),
+    "reversal": lambda node, _: _Call(lambda values: 2 * values.detach() - values),
+    "sampled_code": lambda node, _: _Call(_sampled_code),
+    "rbm": lambda node, _: _RBM(),
 }
 
 

@@ -1,0 +1,101 @@
+"""A restricted Boltzmann machine that learns by one step of contrastive divergence (Hinton 2002).
+
+Its inputs are the visible units and a noise from -1 to 1 for each hidden one. A hidden unit is 1
+where its chance is above its noise; the visible units that follow from those are the end of the
+chain. The first number that it gives is the free energy of what was visible less that of the end,
+the others are the chances of the hidden units. Only the energies have a gradient, and what is given
+and the end of the chain are constants in it, so that it is CD-1: <v h> of the data less <v h> of
+the end, turned around.
+"""
+
+import math
+
+from steptime.networks.arrays import np
+from steptime.networks.layers import LayerKind, parameter
+from steptime.networks.layers.sigmoid import logistic
+
+
+def shape(node, source, noise):
+    if len(source) != 1 or noise != [node["units"]]:
+        raise ValueError(
+            f"its noise, '{node['inputs'][1]}', has shape {noise}: write {node['units']} features, "
+            "as many as it has hidden units"
+        )
+    return [1 + node["units"]]
+
+
+def parameters(node):
+    (visible,), hidden = node["in_shape"], node["units"]
+    bound = (3.0 / visible) ** 0.5
+    return [
+        parameter(node, "weight", [visible, hidden], bound),
+        parameter(node, "visible", [visible], 0.02),
+        parameter(node, "hidden", [hidden], 0.02),
+    ]
+
+
+def multiply_adds(node):
+    """Up, down and up again."""
+    return 3 * math.prod(node["in_shape"]) * node["units"]
+
+
+def inner_multiply_adds(node):
+    """The two products of the weight's gradient stand for the three that it would have by the way up."""
+    return -math.prod(node["in_shape"]) * node["units"]
+
+
+def chain(own, visible, noise):
+    """All that is constant in the energies: what is given, the chances of hidden units, the chain's end."""
+    chances = logistic(visible @ own["weight"] + own["hidden"])
+    drawn = (2.0 * chances - 1.0 > noise).astype(np.float64)
+    return visible, chances, logistic(drawn @ own["weight"].T + own["visible"])
+
+
+def softplus(x):
+    return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def forward(node, own, visible, noise):
+    visible, chances, end = chain(own, visible, noise)
+    scores = [rows @ own["weight"] + own["hidden"] for rows in (visible, end)]
+    energy = (softplus(scores[1]) - softplus(scores[0])).sum(1)
+    energy += (end - visible) @ own["visible"]
+
+    def backward(dy):
+        flowing = dy[:, :1]
+        up, again = (flowing * logistic(score) for score in scores)
+        gradients = {
+            "weight": end.T @ again - visible.T @ up,
+            "visible": (flowing * (end - visible)).sum(0),
+            "hidden": (again - up).sum(0),
+        }
+        return [np.zeros_like(visible), np.zeros_like(noise)], gradients
+
+    return np.concatenate([energy[:, None], chances], 1), backward
+
+
+def numbers_moved(node, batch, weights):
+    """The weight for each of five products and its update; what is visible, hidden and drawn, twice each."""
+    units = sum(node["in_shape"]) + node["units"]
+    return 8 * weights + 6 * batch * units
+
+
+LAYER = LayerKind(
+    forward,
+    needs=("units",),
+    inputs=2,
+    shape=shape,
+    parameters=parameters,
+    counted=True,
+    multiply_adds=multiply_adds,
+    inner_multiply_adds=inner_multiply_adds,
+    numbers_moved=numbers_moved,
+    example=(
+        {"kind": "dense", "shape": [9]},
+        [
+            {"part": {"start": 0, "size": 5, "name": "seen"}},
+            {"part": {"start": 5, "size": 4, "inputs": ["input"], "name": "noise"}},
+            {"rbm": {"units": 4, "inputs": ["seen", "noise"]}},
+        ],
+    ),
+)

@@ -1,0 +1,34 @@
+"""The mean over all outputs of the terms of the negative evidence lower bound (Kingma and Welling 2013).
+
+The outputs are those of the decoder, then the means of the code, then the logarithms of its
+variances. Those of the decoder are held against targets from 0 to 1 by binary cross-entropy; the
+code against the standard normal distribution by (mean^2 + variance - log variance - 1) / 2.
+"""
+
+from steptime.networks.arrays import np
+from steptime.networks.layers.sigmoid import logistic
+from steptime.networks.losses import Loss
+from steptime.networks.losses.binary_cross_entropy import each as entropy
+
+
+def parts(outputs, targets):
+    """Outputs of the decoder, means, logarithms of variances."""
+    decoded = targets.shape[1]
+    code = (outputs.shape[1] - decoded) // 2
+    return outputs[:, :decoded], outputs[:, decoded:-code], outputs[:, -code:]
+
+
+def each(outputs, targets):
+    decoded, mean, spread = parts(outputs, targets)
+    terms = entropy(decoded, targets), 0.5 * mean**2, 0.5 * (np.exp(spread) - spread - 1.0)
+    return np.concatenate(terms, 1)
+
+
+def value(outputs, targets):
+    decoded, mean, spread = parts(outputs, targets)
+    flowing = logistic(decoded) - targets, mean, 0.5 * (np.exp(spread) - 1.0)
+    return each(outputs, targets).mean(), np.concatenate(flowing, 1) / outputs.size
+
+
+# It reads the outputs and their targets, and writes the gradient.
+LOSS = Loss(value, each, moves=3)
