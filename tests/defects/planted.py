@@ -519,6 +519,11 @@ def undrawn(node, own, visible, noise):
         rbm.chain = rightful
 
 
+def detached(node, own, x):
+    """A generator that no gradient reaches."""
+    return x, lambda dy: ([np.zeros_like(dy)], {})
+
+
 def two_judges():
     """A discriminator for what is real and another one for what is generated."""
     layers = copy.deepcopy(CATALOGUE["gan"]["layers"])
@@ -560,7 +565,7 @@ PLANTED = {
     ),
     "a detached generator": (
         "gan",
-        adapter(replacing(reversal=lambda node, own, x: (x, lambda dy: ([np.zeros_like(dy)], {})))),
+        adapter(replacing(reversal=detached)),
         "the loss does not depend on dense1, dense2, dense3",
     ),
     "a generator that helps its judge": (

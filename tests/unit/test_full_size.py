@@ -5,7 +5,18 @@ import json
 import numpy as np
 import pytest
 from defects.full_size import PLANTED, in_bits
-from defects.planted import CATALOGUE, Dampened, Decaying, Uncorrected, replacing, seeing
+from defects.planted import (
+    CATALOGUE,
+    Dampened,
+    Decaying,
+    Uncorrected,
+    detached,
+    losing,
+    replacing,
+    seeing,
+    untied_machine,
+    without_divergence,
+)
 from defects.stand_in import RIGHT, Trainer, adapter, computing, job
 
 from steptime import networks
@@ -75,7 +86,8 @@ def measure(network, trainer, path, gradients=True):
 
 @pytest.mark.parametrize(
     "network",
-    ["fcn5", "alexnet", "resnet50", "lstm32", "gpt-small", "fcn5-momentum", "gpt-small-adamw"],
+    ["fcn5", "alexnet", "resnet50", "lstm32", "gpt-small", "fcn5-momentum", "gpt-small-adamw"]
+    + ["vae", "gan", "dbn"],
 )
 def test_the_right_network_is_proven_with_room(network, references):
     said = measure(network, Trainer, references(network))["proven"]
@@ -111,6 +123,9 @@ def test_what_begins_above_the_narrow_size_is_refused(defect, references):
         ("fcn5-momentum", Dampened, "the loss of step 3"),
         ("gpt-small-adamw", Decaying, "the loss of step 2"),
         ("gpt-small-adam", Uncorrected, "the loss of step 3"),
+        ("vae", losing(without_divergence), "the first change of"),
+        ("gan", replacing(reversal=detached), "the first change of"),
+        ("rbm", replacing(rbm=untied_machine), "the first change of"),
     ],
 )
 def test_another_mask_or_optimiser_is_refused_at_full_size(network, trainer, words, references):

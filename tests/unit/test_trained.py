@@ -5,15 +5,22 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from steptime import machine
+from steptime.artefacts import varied
 from steptime.cells import adopt, inspect, schema, shard
 from steptime.merge import MixedRowsError, cells
 from steptime.plan import run
 from steptime.plan.cell import Cell, shard_path
+from steptime.reading import read_yaml
+from steptime.render import tables
+from steptime.render.frameworks import Frameworks
 
 ROOT = Path(__file__).parents[2]
 TRAINING = Cell(
@@ -274,3 +281,34 @@ def test_a_training_without_an_epoch_says_why(monkeypatch, capsys):
     )
     path = write(epochs=1, status="diverged", reason="nan", stopped=None)
     assert "not to be used: 2 s of training, 45.00 % of" in printed(monkeypatch, capsys, path)
+
+
+def test_trainings_are_set_against_what_is_varied_after_as_many_epochs(folder):
+    """One diverged, which shortens no other; of one, an epoch more than the others have is left out."""
+    keys = [TRAINING.key.replace("-mnist-", f"-mnist-hidden-{nodes}-") for nodes in (25, 100, 784)]
+    told = {"dataset_label": "Digits", "target_accuracy": 0.99, "framework": "torch"}
+    write(keys[0], variant="mnist-hidden-25", **told)
+    write(keys[1], variant="mnist-hidden-100", epochs=1, stopped="seconds", **told)
+    lost = told | {"status": "diverged", "reason": "the loss is nan", "stopped": None}
+    write(keys[2], variant="mnist-hidden-784", **told | lost)
+    write(**told)
+    path = folder / "trainings.parquet"
+    pq.write_table(cells.merge([*keys, TRAINING.key]), path)
+    inputs = SimpleNamespace(
+        paths=lambda name: [path],
+        entry={
+            "title": "Hidden nodes",
+            "quantity": "Nodes",
+            "varied": {f"mnist-hidden-{nodes}": nodes for nodes in (784, 25, 100)},
+        },
+        frameworks=Frameworks(ROOT / "resources/papers/frameworks.yaml"),
+        networks=read_yaml(ROOT / "config/networks.yaml"),
+        page=tables.Page("wuensche2018_hidden", "Title", "Caption.", "A paper"),
+    )
+    data, layout = inputs.table = varied.table(inputs)
+    assert data["varied"].tolist() == [25, 100, 784] and data["epochs"].unique() == 1
+    assert data["accuracy"].tolist()[:2] == [0.45, 0.45] and pd.isna(data["accuracy"][2])
+    assert data["parameters"][0] == 25 * 785 + 10 * 26
+    assert "the loss is nan" in layout.iloc[2]["Loss on test images"].footnotes[0]
+    drawn, drawing = varied.figure(inputs)
+    assert len(drawn) == 3 and len(drawing.axes) == 3

@@ -33,16 +33,19 @@ def merged(names):
 
 def trained_for(entry):
     """How many trainings of the grid an entry shows: of its networks or variants of them, on its kind of device."""
-    bases = [
+    named = [
         (
-            CONFIGURATION.networks[training.network].get("variant_of", training.network),
+            {
+                training.network,
+                CONFIGURATION.networks[training.network].get("variant_of", training.network),
+            },
             training.device,
         )
         for training in TRAININGS.values()
     ]
     return sum(
-        network in entry.get("networks", [network]) and entry.get("device", device) == device
-        for network, device in bases
+        not names.isdisjoint(entry.get("networks", names)) and entry.get("device", device) == device
+        for names, device in named
     )
 
 

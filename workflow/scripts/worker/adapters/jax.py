@@ -499,6 +499,7 @@ LAYERS = {
     "first_step": lambda node, own, value: value[0],
     "mean_steps": lambda node, own, value: jnp.mean(value, 0),
     "transpose": lambda node, own, value: value.transpose(2, 1, 0),
+    "dense_within": _dense,
     "part": lambda node, own, value: value[..., node["start"] : node["start"] + node["size"]],
     "stack": lambda node, own, *values: jnp.stack(values),
     "unstack": lambda node, own, value: jnp.concatenate(list(value), 1),

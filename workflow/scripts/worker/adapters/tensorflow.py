@@ -606,6 +606,7 @@ LAYERS = {
     "first_step": lambda node, own, value: value[0],
     "mean_steps": lambda node, own, value: tf.reduce_mean(value, 0),
     "transpose": lambda node, own, value: tf.transpose(value, [2, 1, 0]),
+    "dense_within": _dense,
     "part": lambda node, own, value: value[..., node["start"] : node["start"] + node["size"]],
     "stack": lambda node, own, *values: tf.stack(values),
     "unstack": lambda node, own, value: tf.concat(tf.unstack(value), 1),

@@ -56,6 +56,7 @@ _HOMES = {
     "layer_norm": {"weight": ("weight", False), "bias": ("bias", False)},
     "rms_norm": {"weight": ("weight", False)},
     "layer_scale": {"weight": ("weight", False)},
+    "dense_within": {"weight": ("weight", True), "bias": ("bias", False)},
     "rbm": {
         "weight": ("weight", True),
         "visible": ("visible", False),
@@ -555,6 +556,7 @@ LAYERS = {
     "first_step": lambda node, _: _Call(lambda values: values[0]),
     "mean_steps": lambda node, _: _Call(lambda values: values.mean(0)),
     "transpose": lambda node, _: _Call(lambda values: values.transpose(0, 2)),
+    "dense_within": lambda node, _: _Linear(node["in_shape"][-1], node["units"], bias=node["bias"]),
     "part": lambda node, _: _Call(lambda values: values.narrow(-1, node["start"], node["size"])),
     "stack": lambda node, _: _Call(lambda *values: torch.stack(values)),
     "unstack": lambda node, _: _Call(lambda values: values.transpose(0, 1).flatten(1)),
