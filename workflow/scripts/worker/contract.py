@@ -147,6 +147,10 @@ def declared(adapter):
         with open(os.path.join(FOLDER, adapter + ".py"), "rb") as text:
             tree = ast.parse(text.read())
     except OSError:
+        whole, parts, _ = adapter.partition("_parts")
+        if parts and os.path.exists(os.path.join(FOLDER, whole + ".py")):
+            missing = "the adapter {} times whole steps alone: single operations need adapters/{}.py"
+            raise Unsupported(missing.format(whole, adapter))
         raise Unsupported("there is no adapter '{}'".format(adapter))
     found = dict(DEFAULTS)
     for node in tree.body:
