@@ -149,7 +149,7 @@ def declared(adapter):
     except OSError:
         whole, parts, _ = adapter.partition("_parts")
         if parts and os.path.exists(os.path.join(FOLDER, whole + ".py")):
-            missing = "the adapter {} times whole steps alone: single operations need adapters/{}.py"
+            missing = "the adapter {} times whole steps: single operations need adapters/{}.py"
             raise Unsupported(missing.format(whole, adapter))
         raise Unsupported("there is no adapter '{}'".format(adapter))
     found = dict(DEFAULTS)
