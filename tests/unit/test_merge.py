@@ -141,7 +141,7 @@ def statuses(losses):
 def test_a_first_loss_that_is_not_that_of_the_reference_is_refused_though_most_have_it(folder):
     path = folder / "results/references/fcn5-b64.npz"
     path.parent.mkdir(parents=True)
-    known = {"losses": [10.39568812], "spreads": [0.0], "reason": "", "dropout": 0}
+    known = {"losses": [10.39568812], "spreads": [0.0], "labels": 64, "reason": "", "dropout": 0}
     np.savez(path, **known)
     found = statuses({"a": 10.3956881, "b": 10.3958, "c": 10.3958})
     assert found["a"] == ("ok", None)

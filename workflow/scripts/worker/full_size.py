@@ -46,6 +46,7 @@ class Reference(object):
                 return
             for name in ("losses", "spreads", "dropout"):
                 setattr(self, name, content[name])
+            self.labels = int(content["labels"])
             self.parameters = self.shown = _table(content, "", spec)
             self.rate, self.middle = content["rate"], content["middle"]
             self.loss, self.spread = self.losses[0], self.spreads[0]
@@ -158,9 +159,9 @@ class Proof(object):
             self.plain = False
         if not self.alike:
             return
-        true = self.reference.losses
+        true, labels = self.reference.losses, self.reference.labels
         for step, (loss, wanted, spread) in enumerate(zip(losses, true, self.reference.spreads), 1):
-            limit = limits.of_loss(wanted, true[0]) + spread
+            limit = limits.of_loss(wanted, true[0], labels) + spread
             self._hold_loss("loss", "the loss of step {}".format(step), loss, wanted, limit)
 
     @_counted
@@ -219,7 +220,7 @@ class Proof(object):
         inputs, labels = data.synthetic_batch(self.spec, self.job["batch"])
         trainer = building.make(adapter, self.job, self.spec, before, inputs, labels)
         wanted = trainer.run(1)
-        # A logarithm of the framework's own is as far off in both.
+        # A logarithm or a sum of the framework's own is as far off in both.
         size = max(abs(wanted), float(self.reference.losses[0]))
         limit = limits.LOSS * size + float(self.reference.spreads[0])
         self._hold_loss(
@@ -252,7 +253,8 @@ class Proof(object):
         del begun
         loss = trainer.run(1)
         first, spread = float(self.reference.loss), float(self.reference.spread)
-        self._hold_loss("loss", "the first loss", loss, first, limits.of_loss(first) + spread)
+        limit = limits.of_loss(first, labels=self.reference.labels) + spread
+        self._hold_loss("loss", "the first loss", loss, first, limit)
         pairs = (
             (name, values, trainer.weights([name])[name])
             for name, values in self.reference.start_values(spec)
@@ -261,7 +263,8 @@ class Proof(object):
         self._hold_changes("the gradient of ", self.reference.shown, pairs, rate, middle)
         wanted = float(self.reference.next_loss)
         if np.isfinite(wanted):
-            limit = limits.of_loss(wanted, first) + float(self.reference.next_spread)
+            limit = limits.of_loss(wanted, first, self.reference.labels)
+            limit += float(self.reference.next_spread)
             what = "the loss after a step at a learning rate of {:g}".format(rate)
             self._hold_loss("next loss", what, trainer.run(1), wanted, limit)
 

@@ -77,8 +77,9 @@ def _reference(network: str, batch: int) -> tuple[float, float, str] | None:
             if str(content["reason"]):
                 return None
             loss, spread = float(content["losses"][0]), float(content["spreads"][0])
+            own = limits.of_loss(loss, labels=int(content["labels"])) + spread
             # What drops at random has no loss of its own.
-            limit = np.inf if content["dropout"] else limits.of_loss(loss) + spread
+            limit = np.inf if content["dropout"] else own
     except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error):
         # None, or a broken one.
         return None

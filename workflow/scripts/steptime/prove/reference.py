@@ -119,7 +119,8 @@ def attempt(spec: dict[str, Any], batch: int, seconds: float, megabytes: float) 
 def compute(spec: dict[str, Any], batch: int) -> Arrays:
     """What `worker.full_size.Reference` reads; parameters are in the order of the specification.
 
-    `losses`, `spreads` (STEPS): of the first steps at the specification's rate, and how far noise may take them.
+    `losses`, `spreads` (STEPS): of the first steps at the rate of the specification, and how far noise may take them.
+    `labels`: of how many a loss is the mean.
     `rate`, `next_loss`, `next_spread`: a rate at which a step shows every gradient, and the loss after such a step.
     `norms`, `limits`, `blurs` (parameters), `projections` (parameters, 16), `entries` (of all, end to end): sketches of
     the first gradients, how far off they may be as a share of their norm, and the part of its norm that float32 weights
@@ -143,7 +144,7 @@ def compute(spec: dict[str, Any], batch: int) -> Arrays:
     next_spread = np.nan
     if np.isfinite(next_loss):
         next_rough = _loss_after(still, start, noisy, rate, inputs, labels)
-        next_spread = NOISE_SHARE * abs(next_rough - next_loss) + _summed(next_loss, labels)
+        next_spread = NOISE_SHARE * abs(next_rough - next_loss)
     off = [
         sketch.distance(one, other, sketch.count_entries(values.shape)[1])
         for one, other, values in zip(_sketches(noisy), sketches, noisy.values(), strict=True)
@@ -166,10 +167,11 @@ def compute(spec: dict[str, Any], batch: int) -> Arrays:
     turned = limits.min()
     limits[~driven] = np.inf
     shown = _steadied(still, inputs, labels, turned) if turned > CHANGE else {}
-    spreads = [spread + _summed(loss, labels) for spread, loss in zip(spreads, losses, strict=True)]
+    spreads = [spread for spread, loss in zip(spreads, losses, strict=True)]
     return _narrowed(
         reason=np.array(""),
         losses=np.array(losses),
+        labels=np.array(labels.size),
         spreads=np.nan_to_num(spreads, nan=np.inf, posinf=np.inf),
         rate=np.array(rate),
         next_loss=np.array(next_loss),
@@ -223,7 +225,7 @@ def _steadied(spec, inputs, labels, turned):
         "steady_moved": np.array([name in moved for name in start], np.int8),
         "steady_shifts": np.concatenate([moved[name] for name in start if name in moved]),
         "steady_loss": np.array(loss),
-        "steady_spread": np.array(NOISE_SHARE * abs(rough - loss) + _summed(loss, labels)),
+        "steady_spread": np.array(NOISE_SHARE * abs(rough - loss)),
         "steady_rate": np.array(
             min(MOST_RATE, 2.0 ** np.ceil(np.log2(max(blurs) / sketch.READING)))
         ),
@@ -234,14 +236,6 @@ def _steadied(spec, inputs, labels, turned):
         "steady_projections": np.array([found.projections for found in sketches]),
         "steady_entries": np.concatenate([found.entries for found in sketches]),
     }
-
-
-def _summed(loss, labels):
-    """How far off the mean of labels may be that are added one by one in float32: three standard deviations.
-
-    Each addition is off by up to 2**-24 of the sum so far, evenly, which makes 2**-24 sqrt(n) / 3 of the whole.
-    """
-    return ROUNDING * np.sqrt(labels.size) * abs(loss)
 
 
 def _single(values):
