@@ -1,11 +1,11 @@
 """A/A: how often two measurements of the very same cell are called different, which 5 % of 95 % intervals should.
 
-    .venv/bin/python benchmarks/aa.py FOLDER [MINUTES]
+    .venv/bin/python benchmarks/aa.py FOLDER [MINUTES [RANKS]]
 
 Every small cell is measured under two names in turn (A B, then B A, then A B: a pair of REPEATS processes each), PAIRS
 times over; what two processes each would say is looked at too. It stops after MINUTES (4) and goes on from FOLDER the
-next time; then it prints the share of pairs that are called different from all that FOLDER holds. Limit of the
-project: 8 %.
+next time; then it prints the share of pairs that are called different from all that FOLDER holds. Cells are of one
+device, or of so many RANKS of one thread. Limit of the project: 8 %.
 """
 
 import math
@@ -41,8 +41,16 @@ def main() -> None:
     """Measures what is missing for a while, and prints the shares."""
     loaded = configuration.load(cells.ROOT, {"grid": "ci"})
     platforms = {name: loaded.platforms["local-cpu"] for name in NAMES}
-    loaded = replace(loaded, grid=loaded.grid | GRID, platforms=platforms)
-    steps = {name: each for name, each in loaded.artefacts.items() if "task" not in each}
+    ranks = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+    together = {"devices": [ranks]}
+    if ranks > 1:
+        together["threads"] = {"table": [1], "figure": [1]}
+    loaded = replace(loaded, grid=loaded.grid | GRID | together, platforms=platforms)
+    steps = {
+        name: each
+        for name, each in loaded.artefacts.items()
+        if "task" not in each and ("devices" in each) == (ranks > 1)
+    }
     plan = grid.expand(replace(loaded, artefacts=steps), 2)
     cells.prove(plan.cells.values())
     folder = Path(sys.argv[1]).resolve()

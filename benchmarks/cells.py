@@ -11,7 +11,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "workflow" / "scripts"))
 
-from steptime.plan import configuration, grid, tasks  # noqa: E402
+from steptime.plan import configuration, exchanges, grid, tasks  # noqa: E402
+from steptime.plan.cell import proof_name  # noqa: E402
 
 
 def prove(cells: Iterable[grid.Cell]) -> None:
@@ -29,14 +30,14 @@ def prove(cells: Iterable[grid.Cell]) -> None:
 
 def proof_path(cell: grid.Cell) -> str:
     """Path of the proof that a cell needs."""
-    return f"results/proofs/{cell.environment}.{cell.mode}-{cell.network}.json"
+    return f"results/proofs/{proof_name(cell.facts())}.json"
 
 
 def job_of(loaded: configuration.Configuration, cell: grid.Cell) -> dict[str, Any]:
     """The job of a cell, as the rule `measure_cell` writes it, less the digests."""
     framework = loaded.entry_of(cell.environment)
-    facts = {"adapter": framework["adapter"], "variables": framework["variables"]}
-    return tasks.job_of(loaded, cell) | facts
+    adapter = exchanges.adapter_of(framework["adapter"], cell.devices, cell.exchange)
+    return tasks.job_of(loaded, cell) | {"adapter": adapter, "variables": framework["variables"]}
 
 
 def measure(cell: grid.Cell, job: dict[str, Any], shard: Path) -> None:

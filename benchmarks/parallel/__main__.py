@@ -1,0 +1,125 @@
+"""Our adapters of two ranks beside plain data-parallel scripts of experts: time per mini-batch, ours / expert.
+
+    .venv/bin/python benchmarks/parallel [--environment torch-2.13] [--pairs 3] [--seconds 240]
+
+A pair is a cell of FCN-5 as the workflow times it, and `<framework>_fcn.py`, a script that its ranks run as its users
+do. Both have the same CPUs for each rank, and the environment variables of `config/frameworks.yaml`. They follow one
+another in the order A B B A ... Intervals are those of the mean of the pairs' logarithms (Student's t). Limit of the
+project: 1.03.
+"""
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import fmean, median
+
+from scipy import stats
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from cells import ROOT, configuration
+
+from steptime import machine, networks
+from steptime.cells.measure import fill
+from steptime.environments import interpreter
+from steptime.plan import exchanges
+from steptime.prove import network
+from steptime.supervisor import ranks, supervise
+
+HERE = Path(__file__).parent
+RANKS, BATCH = 2, 64
+SAMPLING = {"budget_seconds": 6.0, "precision": 0.02, "least_samples": 6}
+LIMIT_SECONDS = 120
+
+
+def main() -> None:
+    """Measures pairs as long as the time allows, and prints the ratio."""
+    parser = argparse.ArgumentParser(description="Time ranks beside an expert's own script.")
+    known = {"torch": "torch-2.13", "tensorflow": "tensorflow-2.21"}
+    parser.add_argument("--environment", choices=list(known.values()), default=known["torch"])
+    parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no pair after these")
+    options = parser.parse_args()
+    os.chdir(ROOT)
+    loaded = configuration.load(ROOT, {"grid": "quick"})
+    entry = loaded.entry_of(options.environment)
+    spec = networks.specify("fcn5", loaded.networks)
+    sides = {
+        "ours": lambda: ours(options.environment, entry, spec),
+        "expert": lambda: expert(options.environment, entry, f"{entry['adapter']}_fcn.py"),
+    }
+    end, logarithms = time.monotonic() + options.seconds, []
+    order = list(sides)
+    for _ in range(options.pairs):
+        if time.monotonic() > end:
+            break
+        seconds = {name: sides[name]() for name in order}
+        order.reverse()
+        logarithms.append(math.log(seconds["ours"] / seconds["expert"]))
+        print(
+            f"{options.environment}: ours {1e3 * seconds['ours']:.4g} ms, expert {1e3 * seconds['expert']:.4g} ms, "
+            f"ours / expert {math.exp(logarithms[-1]):.3f}",
+            flush=True,
+        )
+    half = 0.0
+    if len(logarithms) > 1:
+        half = float(stats.t.ppf(0.975, len(logarithms) - 1) * stats.sem(logarithms))
+    if logarithms:
+        low, middle, high = (math.exp(fmean(logarithms) + by) for by in (-half, 0.0, half))
+        print(f"ours / expert {middle:.3f} ({low:.3f} to {high:.3f}), {len(logarithms)} pairs")
+
+
+def ours(environment: str, entry: dict, spec: dict) -> float:
+    """Seconds per mini-batch of a cell."""
+    adapter = exchanges.adapter_of(entry["adapter"], RANKS, "sync")
+    job = {"adapter": adapter, "mode": entry["modes"][0], "devices": RANKS, "exchange": "sync"}
+    asked = network.worker_job(job, spec) | {"task": "step", "batch": BATCH, "sampling": SAMPLING}
+    prefix = interpreter.prefix_of(environment)
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = supervise.run_worker(
+            *(prefix, asked, machine.cpus_of_ranks(1, RANKS)),
+            *(fill(entry["variables"], 1, job["mode"], prefix), LIMIT_SECONDS),
+            *(int(machine.usable_bytes() * 0.8), Path(folder) / "log"),
+        )
+    if outcome.status != "ok":
+        sys.exit(f"{environment}: {outcome.status}: {outcome.reason}")
+    return median(seconds for _, seconds in outcome.samples)
+
+
+def expert(environment: str, entry: dict, script: str) -> float:
+    """Seconds per mini-batch of the script's own ranks, by the clock of the first."""
+    prefix, ports = interpreter.prefix_of(environment), ranks.free_ports(RANKS)
+    cpus = ranks.shares(machine.cpus_of_ranks(1, RANKS), RANKS)
+    variables = fill(entry["variables"], 1, entry["modes"][0], prefix)
+    with tempfile.TemporaryDirectory() as folder:
+        given = supervise.environment(
+            variables | supervise.own_folders(prefix, folder), "cpu", str(HERE)
+        )
+        members = [
+            subprocess.Popen(
+                [prefix / "bin/python", HERE / script, str(rank), ",".join(map(str, ports))],
+                env=given,
+                stdout=subprocess.PIPE,
+                preexec_fn=lambda own=own: os.sched_setaffinity(0, own),
+                text=True,
+            )
+            for rank, own in enumerate(cpus)
+        ]
+        try:
+            told = [member.communicate(timeout=LIMIT_SECONDS)[0] for member in members]
+        finally:
+            for member in members:
+                member.kill()
+    if any(member.returncode for member in members):
+        sys.exit(f"{script} failed.")
+    return median(json.loads(told[0].splitlines()[-1]))
+
+
+if __name__ == "__main__":
+    main()
