@@ -27,7 +27,7 @@ MODES = (
 )
 EXCHANGES = ("async",)
 LAYOUT = {}
-TASKS = ("step", "follow", "turns")
+TASKS = ("step", "stragglers", "follow", "turns")
 
 
 def versions():

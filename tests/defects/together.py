@@ -33,7 +33,7 @@ MODES = (
 )
 EXCHANGES = ("sync",)
 LAYOUT = {}
-TASKS = ("step", "follow")
+TASKS = ("step", "stragglers", "follow")
 FAULT_STEP = 5
 _WIRES = []
 

@@ -129,6 +129,8 @@ def test_what_a_framework_can_do_is_what_was_read(tmp_path):
     ]
     together = abilities.read(made, proofs + ways, [package], NETWORKS, Trained.nothing())
     assert together.loc["torch-2.13", "servers"].text == "2 ranks, async and sync"
+    assert found["devices_together"].text == ""
+    assert together.loc["torch-2.13", "devices_together"].text == "2 devices"
     paper = read_yaml(PAPERS / "shatnawi2018/paper.yaml")
     printed = read_printed(PAPERS / "shatnawi2018/table2.csv")
     table = pd.DataFrame([found], index=["torch-2.13"])

@@ -29,7 +29,8 @@ def test_shipped_grids_expand(name):
     asked = {"step", *loaded.grid["parts"], *({"training"} & set(loaded.grid))}
     # No grid has cells on several devices, and what shows them alone has none of other cells.
     several = {name for name, chosen in loaded.artefacts.items() if chosen.get("devices")}
-    assert several == {"steptime_scaling"}
+    shown = {"steptime_scaling", "steptime_exchange", "steptime_stragglers"}
+    assert several == shown
     assert set(plan.artefacts) == {name for name, task in tasks.items() if task in asked} - several
     assert set(plan.cells) == {key for keys in plan.artefacts.values() for key in keys}
 
@@ -226,6 +227,18 @@ def test_several_devices_are_cells_of_what_shows_them_alone(quick, monkeypatch):
     assert [key for key in two.cells if "-d1-" in key] == list(one.cells)
     assert set(two.artefacts) - set(one.artefacts) == {"steptime_scaling"}
     assert all(two.artefacts[name] == keys for name, keys in one.artefacts.items())
+
+
+def test_sums_alone_are_cells_of_several_devices_that_wait_for_one_another(quick, monkeypatch):
+    monkeypatch.setattr(grid.exchanges, "of_adapter", lambda adapter: ("sync", "async"))
+    several = {"devices": [1, 2], "exchange": ["sync", "async"], "parts": {"sums": ["fcn5"]}}
+    plan = grid.expand(changed(quick, **several), 2)
+    found = {plan.cells[key] for key in plan.artefacts["steptime_exchange"]}
+    assert {(cell.task, cell.network, cell.devices, cell.exchange) for cell in found} == {
+        ("sums", "fcn5", 2, "sync")
+    }
+    with pytest.raises(configuration.ConfigurationError, match="write `devices: .1, 2.`"):
+        grid.expand(changed(quick, parts={"sums": ["fcn5"]}), 2)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,10 @@
 import os
 import re
 import shutil
+import socket
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import psutil
@@ -14,6 +16,8 @@ from steptime import networks
 from steptime.cells import outcomes
 from steptime.prove import network
 from steptime.supervisor import ranks, supervise
+from worker.statistics import median
+from worker.tasks import stragglers
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "workflow/scripts"
@@ -29,7 +33,7 @@ def stand_in(tmp_path, monkeypatch):
     python.chmod(0o755)
     worker = tmp_path / "scripts/worker"
     shutil.copytree(supervise.WORKER, worker, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("together.py", "apart.py"):
+    for name in ("together.py", "together_parts.py", "apart.py"):
         shutil.copyfile(ROOT / "tests/defects" / name, worker / "adapters" / name)
     monkeypatch.setattr(supervise, "WORKER", worker)
     monkeypatch.setenv("STEPTIME_ENVIRONMENTS", str(tmp_path / "environments"))
@@ -177,6 +181,83 @@ def test_ranks_that_do_not_wait_tell_how_stale_their_gradients_are(stand_in, tmp
     found = outcomes.exchanged(outcome)
     # Nothing goes over a network. Two ranks of the same speed are mostly one update apart.
     assert found["bytes_exchanged"] < 1000 and 0 < found["staleness"] < 100
+
+
+@pytest.mark.parametrize(("taken", "status"), [(1, "ok"), (9, "crashed")])
+def test_ranks_whose_port_is_taken_meanwhile_get_another_one(
+    stand_in, tmp_path, monkeypatch, taken, status
+):
+    given, free = [], ranks.free_ports
+    # Where ranks have a network of their own, nobody else is in it.
+    monkeypatch.setattr(ranks.network, "made", lambda: nullcontext([]))
+    with socket.create_server(("127.0.0.1", 0)) as other:
+
+        def ports(count):
+            given.append(count)
+            return (
+                [other.getsockname()[1], *free(count - 1)] if len(given) <= taken else free(count)
+            )
+
+        monkeypatch.setattr(ranks, "free_ports", ports)
+        outcome = timed(stand_in, tmp_path, "right")
+    assert outcome.status == status, outcome
+    words = "another program has taken a port of its ranks: OSError: "
+    assert len(given) == min(taken + 1, 3) and outcome.reason.startswith(words[: 99 * (taken > 1)])
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one CPU")
+@pytest.mark.parametrize(("adapter", "exchange"), [("together", "sync"), ("apart", "async")])
+def test_a_slow_rank_is_told_apart_from_the_others(stand_in, tmp_path, adapter, exchange):
+    slow = stand_in | {"mode": "right", "adapter": adapter, "exchange": exchange}
+    asked = network.worker_job(slow, networks.tiny("dense"))
+    outcome = supervise.run_worker(
+        tmp_path / "environments/stand-in-1.0",
+        asked | {"task": "stragglers", "sampling": SAMPLING},
+        [0, 1],
+        stand_in["variables"],
+        *(30.0, 2**40, tmp_path / "log"),
+    )
+    assert outcome.status == "ok", outcome
+    found = {(part["part"], part["role"]): part["samples"] for part in outcome.parts}
+    alone, beside = (
+        [median([seconds for _, seconds in found[f"rank {rank}", state]]) for rank in (0, 1)]
+        for state in stragglers.STATES
+    )
+    keeps = [before / after for before, after in zip(alone, beside, strict=True)]
+    # Who does not wait is not as slow as the slow one.
+    assert keeps[0] > keeps[1] or exchange == "sync", keeps
+    assert not psutil.Process().children(recursive=True)
+
+
+@pytest.mark.parametrize(
+    ("mode", "wrong"),
+    [
+        ("right", ""),
+        ("absent", "has a sum that is off by"),
+        ("apart", "rank 1 has a sum that is off by"),
+    ],
+)
+def test_sums_alone_are_held_against_what_they_must_be_on_every_rank(
+    stand_in, tmp_path, monkeypatch, mode, wrong
+):
+    source = tmp_path / "scripts/worker/tasks/sums.py"
+    few = source.read_text().replace("for power in range(9)]", "for power in range(2)]")
+    source.write_text(few.replace("[512 * KIB**2]", "[]"))
+    asked = network.worker_job(stand_in | {"mode": mode}, networks.tiny("dense"))
+    asked |= {"task": "sums", "follow": "sums", "adapter": "together_parts"}
+    folder, cpus = tmp_path / "environments/stand-in-1.0", [0, 1] if os.cpu_count() > 1 else [0]
+    sampling = SAMPLING | {"budget_seconds": 0.05}
+    outcome = supervise.run_worker(
+        *(folder, asked | {"sampling": sampling}, cpus, stand_in["variables"]),
+        *(30.0, 2**40, tmp_path / "log"),
+    )
+    assert outcome.status == "ok", outcome
+    sizes = sorted([4096, 16384, 4 * asked["parameters"]])
+    assert [int(part["part"].split()[0]) for part in outcome.parts[::2]] == sizes
+    for alone, copied in zip(outcome.parts[::2], outcome.parts[1::2], strict=True):
+        assert wrong in alone["lacking"] and bool(alone["samples"]) != bool(wrong), alone
+        assert copied["samples"] and copied["way"] == "copy in memory"
+    assert outcomes.used_by_ranks(outcome)[1]["cpu_seconds"] > 0
 
 
 def test_the_first_rank_s_clock_waits_for_a_slow_one(stand_in, tmp_path):

@@ -26,6 +26,7 @@ from .contract import NotEquivalent, Unsupported
 INPUTS, LABELS = "inputs", "labels"
 # PR_SET_PDEATHSIG and SIGKILL (prctl(2)).
 ENDS_WITH_PARENT = "import ctypes; ctypes.CDLL(None).prctl(1, 9)\n"
+COMPUTES = "while True:\n    sum(range(10**6))\n"
 _LINKS = []
 
 
@@ -66,7 +67,8 @@ class Leader(object):
     The loss is the mean over the ranks, which have equal shares of the mini-batch: that of all of it. Weights are those
     of rank 0; where they are read, those of the other ranks must have the same bits. Where ranks do not wait for one
     another (`async`), each takes all the steps of a call with its own share, and all have ended when it returns.
-    `own_seconds` are those that rank 0 took for its steps, without what it then waited for the others.
+    `own_seconds` are those that rank 0 took for its steps, without what it then waited for the others; `last_seconds`
+    are each rank's in the last call.
     """
 
     def __init__(self, job, build):
@@ -75,6 +77,7 @@ class Leader(object):
         self._tell(do="build", spec=job.spec, arrays=arrays)
         del arrays
         self._own, self._steps, self.own_seconds = build(job), 0, 0.0
+        self.last_seconds = []
         self._hear()
         self.parameters, self.threads = self._own.parameters, self._own.threads
         self.settings = dict(self._own.settings, ranks=str(job.ranks))
@@ -84,8 +87,11 @@ class Leader(object):
         self._tell(do="run", steps=steps)
         start = time.perf_counter()
         losses = [self._own.run(steps)]
-        self.own_seconds += time.perf_counter() - start
-        losses += [answer["loss"] for answer in self._hear()]
+        own = time.perf_counter() - start
+        self.own_seconds += own
+        answers = self._hear()
+        losses += [said["loss"] for said in answers]
+        self.last_seconds = [own] + [said["seconds"] for said in answers]
         self._steps += steps
         return sum(losses) / len(losses)
 
@@ -95,7 +101,12 @@ class Leader(object):
         if rank == 0:
             return self._own.run(steps)
         self._links[rank - 1].tell(do="run", steps=steps)
-        return _answer(rank, self._links[rank - 1])["loss"]
+        return answer(rank, self._links[rank - 1])["loss"]
+
+    def burden(self, programs):
+        """Has so many programs compute on the CPUs of the last rank, besides it."""
+        self._links[-1].tell(do="burden", programs=programs)
+        answer(len(self._links), self._links[-1])
 
     def staleness(self):
         """What the framework tells of all ranks, None where it does not."""
@@ -121,7 +132,7 @@ class Leader(object):
             link.tell(**words)
 
     def _hear(self):
-        return [_answer(rank, link) for rank, link in enumerate(self._links, 1)]
+        return [answer(rank, link) for rank, link in enumerate(self._links, 1)]
 
 
 def joined(job, build):
@@ -140,9 +151,12 @@ def server():
 
 
 def start(code, arguments=(), **variables):
-    """Starts a server: Python code, in a process of its own that ends when the one that has started it does."""
+    """Starts a server: Python code, in a process of its own that ends when the one that has started it does.
+
+    Returns the process.
+    """
     command = [sys.executable, "-c", ENDS_WITH_PARENT + code] + list(arguments)
-    subprocess.Popen(command, env=dict(os.environ, **variables))
+    return subprocess.Popen(command, env=dict(os.environ, **variables))
 
 
 def require_own_network(framework):
@@ -177,11 +191,12 @@ def share(job, layout, rank=None):
     return parts
 
 
-def _answer(rank, link):
-    answer = link.hear()
-    if answer is None:
+def answer(rank, link):
+    """What a rank says next, at the other end of its link. Raises RuntimeError where it has ended."""
+    said = link.hear()
+    if said is None:
         raise RuntimeError("rank {} has ended".format(rank))
-    return answer
+    return said
 
 
 def sums(weights):

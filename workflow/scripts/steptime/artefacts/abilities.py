@@ -13,6 +13,8 @@ from steptime.render.tables import DASH, OURS, PAPER, Entry, Page
 from steptime.render.words import plural, significant, status_reason
 
 BUSY = 1.2  # effective threads from which a cell used more than one
+NO_DEVICES = "no cell with more than one device was timed"
+DEVICES = "as proven, each with CPUs of its own; several GPUs were not tried"
 NO_SERVERS = "no proof of several processes was asked for: `devices` of a grid asks for such"
 SERVERS = "they share gradients as proven, on one machine; several machines were not tried"
 
@@ -50,6 +52,7 @@ def read(
     ):
         software = measured.software.get(environment, {})
         own = [proof for proof in proofs if proof["environment"] == environment]
+        together = [proof for proof in own if proof.get("devices", 1) > 1]
         passed = {proof["network"] for proof in own if proof["status"] == "ok"}
         timed = cells[cells["status"] == "ok"]
         rows[environment] = {
@@ -58,7 +61,8 @@ def read(
             **_of_package(by_name.get(environment, {})),
             **_of_cells(timed, _why_none(cells)),
             **_of_build(timed, software),
-            "servers": _servers([proof for proof in own if proof.get("devices", 1) > 1]),
+            "devices_together": _together(timed, together),
+            "servers": _servers(together),
             "networks": _networks(passed, networks),
             "data": _data(len(timed), environment, trained),
         }
@@ -94,7 +98,6 @@ def _of_cells(timed: pd.DataFrame, why_none: str) -> dict[str, Ability]:
         if len(on_cpu)
         else _none(why_none),
         "threads": _none("no cell with more than one thread was timed"),
-        "devices_together": _none("no cell with more than one device was timed"),
     }
     several = on_cpu[(on_cpu["threads"] > 1) & on_cpu["effective_threads"].notna()]
     if len(several):
@@ -104,10 +107,19 @@ def _of_cells(timed: pd.DataFrame, why_none: str) -> dict[str, Ability]:
         found["threads"] = Ability(
             text if busy > BUSY else f"no: {text}", "CPU seconds for each second, median of cells"
         )
-    together = timed[timed["devices"] > 1]
-    if len(together):
-        found["devices_together"] = Ability(plural(int(together["devices"].max()), "device"))
     return found
+
+
+def _together(timed: pd.DataFrame, proofs: list[dict[str, Any]]) -> Ability:
+    """On how many devices at once it trains: as timed, or as proofs of several devices say."""
+    several = timed[timed["devices"] > 1]
+    if len(several):
+        return Ability(plural(int(several["devices"].max()), "device"))
+    right = [proof["devices"] for proof in proofs if proof["status"] == "ok"]
+    if right:
+        return Ability(plural(max(right), "device"), DEVICES)
+    none = status_reason(proofs[0]["status"], proofs[0]["reason"]) if proofs else NO_DEVICES
+    return _none(none)
 
 
 def _of_build(timed: pd.DataFrame, software: dict[str, Any]) -> dict[str, Ability]:

@@ -77,21 +77,21 @@ def build(
 def _row(row: dict[str, Any], alone: pd.DataFrame) -> dict[str, Any]:
     found = {name: row.get(name) for name in COLUMNS} | {"marks": ", ".join(row["marks"])}
     devices, threads, batch = row["devices"], row["threads"], row["batch"]
-    strong = _one(alone, threads, batch)
-    base = _one(alone, threads, batch // devices) if strong is None else strong
+    strong = one_device(alone, threads, batch)
+    base = one_device(alone, threads, batch // devices) if strong is None else strong
     found["scaling"] = "strong" if strong is not None else "weak" if base is not None else None
     if row["status"] != "ok":
         return found
     if base is not None:
         found["speedup"], found["low"], found["high"] = _faster(row, base)
         found["efficiency"] = found["speedup"] / devices
-    whole = _one(alone, devices * threads, batch)
+    whole = one_device(alone, devices * threads, batch)
     if whole is not None:
         found["whole"], found["whole_low"], found["whole_high"] = _faster(row, whole)
     return found
 
 
-def _one(alone: pd.DataFrame, threads: int, batch: int) -> dict[str, Any] | None:
+def one_device(alone: pd.DataFrame, threads: int, batch: int) -> dict[str, Any] | None:
     """The timed cell on one device with so many threads and this mini-batch; None where there is none."""
     chosen = alone["threads"].eq(threads) & alone["batch"].eq(batch) & alone["status"].eq("ok")
     found = alone[chosen].to_dict("records")

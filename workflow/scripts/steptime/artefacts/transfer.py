@@ -7,8 +7,10 @@ from typing import Any
 import pandas as pd
 
 from steptime.artefacts.inputs import Inputs
+from steptime.merge.measured import Measured
 from steptime.reading import InputError
 from steptime.render.tables import DASH, Entry, Page
+from worker.tasks.sums import SUM
 
 COLUMNS = ["quantity", "key", "unit", "formula", "place", "value", "printed", "ratio"]
 INPUTS = ("bandwidth", "memory", "devices", "waited_for", "compute")
@@ -47,14 +49,18 @@ def evaluate(
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows and the layout."""
-    return build(inputs.printed, inputs.peaks, inputs.page)
+    return build(inputs.printed, inputs.peaks, inputs.page, summed_per_second(inputs.parts))
 
 
 def build(
-    printed: pd.DataFrame, peaks: dict[str, dict[str, Any]], page: Page
+    printed: pd.DataFrame,
+    peaks: dict[str, dict[str, Any]],
+    page: Page,
+    summed: dict[str, float] | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS) and the layout: every quantity as printed, as calculated from the printed inputs, and
-    with the bandwidth that was measured on each platform in place of the paper's; fills the page's notes.
+    with the bandwidth that was measured on each platform in place of the paper's; fills the page's notes. `summed` is
+    what `summed_per_second` says.
     """
     rows = printed.set_index("column")
     missing = [name for name in INPUTS if name not in rows.index]
@@ -68,6 +74,10 @@ def build(
         platform: given | {"bandwidth": copied_per_second(peak) / GIGA}
         for platform, peak in peaks.items()
         if peak["threads"]
+    }
+    places |= {
+        f"{platform}, sums over ranks": given | {"bandwidth": most / GIGA}
+        for platform, most in (summed or {}).items()
     }
     raid = {"ssd": theirs["ssd"], "ssds": theirs["ssds"], "raid": theirs["ssd"] * theirs["ssds"]}
     values = {place: inputs | evaluate(**inputs) for place, inputs in places.items()}
@@ -90,7 +100,10 @@ def build(
         ],
         columns=COLUMNS,
     )
-    page.notes = [*_notes(peaks), *page.notes]
+    ranks = [
+        "Sums over ranks: the most that any framework's sums over ranks reached (steptime_exchange)."
+    ]
+    page.notes = [*_notes(peaks), *(ranks if summed else []), *page.notes]
     return data, _layout(data, rows, page.paper)
 
 
@@ -104,6 +117,21 @@ def copied_per_second(peak: dict[str, Any]) -> float:
     if all("transfers" in known for known in found):
         return max(known["transfers"]["to_device_pinned"] for known in found)
     return max(known["streams"]["copy"] for known in found) / 2
+
+
+def summed_per_second(alone: list[Measured]) -> dict[str, float]:
+    """The most bytes per second, by platform, of an array that several ranks sum, whatever its size and framework."""
+    rows = [each.rows for each in alone if (each.rows["task"] == "sums").any()]
+    if not rows:
+        return {}
+    known = pd.concat(rows)
+    known = known[known["seconds"].notna() & (known["way"] == SUM)]
+    sums = known.groupby(["platform", "environment", "devices", "threads", "part"])["seconds"]
+    rates = sums.median().reset_index()
+    rates["rate"] = [int(row.part.split()[0]) / row.seconds for row in rates.itertuples()]
+    return {
+        str(name): float(rate) for name, rate in rates.groupby("platform")["rate"].max().items()
+    }
 
 
 def _layout(data: pd.DataFrame, rows: pd.DataFrame, short: str) -> pd.DataFrame:

@@ -307,7 +307,7 @@ class CellRun:
         ranks = cell["devices"]
         disturbed = (
             interference.between(outcome.snapshots[0], outcome.snapshots[-1], wall, used)
-            if wall
+            if wall and not self.task.is_slowed
             else {}
         )
         facts = {

@@ -135,10 +135,17 @@ def _count(outcome: Outcome) -> str:
     return f"{len(timed)} of {len(outcome.parts)} operations timed, each proven right before"
 
 
+def _states(outcome: Outcome) -> str:
+    rounds = min(len(part["samples"]) for part in outcome.parts)
+    return f"{rounds} blocks of steps with a slow rank and as many without"
+
+
 READINGS = {
     "step": Reading(_step_columns, _samples, _median),
     "training": Reading(_training_columns, lambda outcome: outcome.epochs, _accuracy),
     **dict.fromkeys(
-        ("products", "convolutions"), Reading(lambda job, spec, outcome: {}, _parts, _count)
+        ("products", "convolutions", "sums"),
+        Reading(lambda job, spec, outcome: {}, _parts, _count),
     ),
+    "stragglers": Reading(lambda job, spec, outcome: {}, _parts, _states),
 }

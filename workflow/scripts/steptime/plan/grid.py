@@ -94,7 +94,7 @@ def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) 
     for repeat, platform, (devices, exchange) in product(
         range(1, policy.repeats + 1),
         configuration.grid["platforms"],
-        _together(configuration, selection),
+        _together(configuration, selection, task),
     ):
         device = configuration.platforms[platform]["device"]
         counts: list[int | str] = ["all"]
@@ -220,7 +220,9 @@ def _threads(
     return counts
 
 
-def _together(configuration: Configuration, selection: dict[str, Any]) -> list[tuple[int, str]]:
+def _together(
+    configuration: Configuration, selection: dict[str, Any], task: Task
+) -> list[tuple[int, str]]:
     """Each number of devices of a selection, with the ways in which as many share their gradients."""
     if "devices" not in selection:
         return [(1, "")]
@@ -231,6 +233,7 @@ def _together(configuration: Configuration, selection: dict[str, Any]) -> list[t
         (devices, exchange)
         for devices in grid["devices"]
         for exchange in (grid["exchange"] if devices > 1 else [""])
+        if not task.exchanges or exchange in task.exchanges
     ]
 
 
@@ -335,6 +338,14 @@ def _networks(configuration: Configuration) -> list[str]:
 def _check_exchanges(configuration: Configuration) -> None:
     """Every exchange of a grid with several devices is one that some environment of it has."""
     grid = configuration.grid
+    for task in TASKS.values():
+        asked = grid["exchange"] if max(grid["devices"]) > 1 else []
+        if task.exchanges and not {*task.exchanges} & {*asked} and task.policy(grid).networks:
+            raise ConfigurationError(
+                f"The grid asks for `{task.name}` under 'parts', which several devices have that share gradients by "
+                f"{' or '.join(task.exchanges)}: write `devices: [1, 2]` and `exchange: [{task.exchanges[0]}]`, or "
+                "leave it out."
+            )
     if max(grid["devices"]) == 1:
         return
     able = {

@@ -75,12 +75,17 @@ class Task:
     asked: "Callable[[Configuration, Cell], dict[str, Any]]"
     # Seconds after which it is ended from outside, from the grid.
     limit_seconds: Callable[[dict[str, Any]], float]
+    # The exchanges between several devices that it is of; none where it is of one device too.
+    exchanges: tuple[str, ...] = ()
+    # Whether other programs compute beside it on purpose: then nobody can tell whether it was disturbed.
+    is_slowed: bool = False
 
 
 def region_of(task: Task, devices: int) -> tuple[str, ...]:
     """The timed region of a cell of a task: on several devices the exchange is in it, behind the gradients."""
     before, after = task.timed_region[:-2], task.timed_region[-2:]
-    return (*before, "exchange", *after) if devices > 1 else task.timed_region
+    adds = devices > 1 and "exchange" not in task.timed_region
+    return (*before, "exchange", *after) if adds else task.timed_region
 
 
 def job_of(configuration: "Configuration", cell: Cell) -> dict[str, Any]:
@@ -112,6 +117,11 @@ def _of_parts(task: str) -> Callable[[dict[str, Any]], Policy]:
 
 def _sampling(configuration: "Configuration", cell: Cell) -> dict[str, Any]:
     return {"sampling": configuration.grid["sampling"]}
+
+
+def _lockstep(configuration: "Configuration", cell: Cell) -> dict[str, Any]:
+    """All ranks do the same, where those of other tasks follow the first one."""
+    return _sampling(configuration, cell) | {"follow": "sums"}
 
 
 def _schedule(configuration: "Configuration", cell: Cell) -> dict[str, Any]:
@@ -149,8 +159,8 @@ PART_ROWS = {
 }
 
 
-def _parts(name: str) -> Task:
-    return Task(
+def _parts(name: str, **differing: Any) -> Task:
+    facts: dict[str, Any] = dict(
         name=name,
         policy=_of_parts(name),
         module="{}_parts",
@@ -164,6 +174,7 @@ def _parts(name: str) -> Task:
         asked=_sampling,
         limit_seconds=lambda grid: grid["limits"]["seconds"],
     )
+    return Task(**facts | differing)
 
 
 TASKS = {
@@ -226,5 +237,20 @@ TASKS = {
         ),
         _parts("products"),
         _parts("convolutions"),
+        _parts(
+            "sums",
+            title="sums over ranks, of the gradients of {} too",
+            timed_region=("exchange", "sync"),
+            asked=_lockstep,
+            exchanges=("sync",),
+        ),
+        _parts(
+            "stragglers",
+            title="{} beside a slow rank",
+            module="{}",
+            timed_region=(*STEP_REGION[:-2], "exchange", *STEP_REGION[-2:]),
+            exchanges=("sync", "async"),
+            is_slowed=True,
+        ),
     )
 }

@@ -117,7 +117,8 @@ def started(
         stack.callback(_end, ranks, others)
         for number, own in enumerate(shares(cpus, count)):
             told, ends = joining[number]
-            asked = job | ({"rank": number, "task": "follow"} if number else {})
+            follows = {"rank": number, "task": job.get("follow", "follow")}
+            asked = job | (follows if number else {})
             given = variables | told
             ranks.append(_start(number, python, asked, own, given, ends, logs[number], files))
             if number == 0:
@@ -141,7 +142,7 @@ def _joining(
     pairs = [socket.socketpair() for _ in range(1, count)]
     for end in (end for pair in pairs for end in pair):
         stack.callback(end.close)
-    *ports, of_server = _ports(count + 1)
+    *ports, of_server = free_ports(count + 1)
     told = {
         "STEPTIME_MEETING": str(meeting),
         "STEPTIME_PORTS": ",".join(map(str, ports)),
@@ -154,7 +155,7 @@ def _joining(
     ]
 
 
-def _ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Free ports of the loopback interface; whoever takes one meanwhile makes the framework say so."""
     with ExitStack() as stack:
         held = [stack.enter_context(socket.socket()) for _ in range(count)]

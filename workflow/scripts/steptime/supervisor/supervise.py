@@ -39,6 +39,15 @@ OF_ANOTHER = ("connection", "peer", "has ended", "broken pipe", "unavailable")
 RUN = next(
     (pid for pid in processes.ancestors() if str(pid) == os.environ.get("STEPTIME_RUN")), None
 )
+# What frameworks say where somebody has taken a port that was free.
+TAKEN = (
+    "address already in use",
+    "address in use",
+    "could not start grpc server",
+    "failed to bind",
+)
+# So often the ranks of a cell are given other ports.
+MOST_PORTS = 3
 # Tasks whose seconds are nobody's.
 PROVING = ("proof", "turns")
 # The events between which a worker does what it is measured by.
@@ -109,10 +118,14 @@ def run_worker(
     with alone(beside=job["task"] in PROVING):
         _end_with_the_run()
         began, clock = datetime.now(UTC), time.monotonic()
-        outcome = _run_worker(
-            *(prefix, job, cpus, variables, Limits(limit_seconds, limit_bytes)),
-            *(log, meanwhile, watches),
-        )
+        for _ in range(MOST_PORTS):
+            outcome = _run_worker(
+                *(prefix, job, cpus, variables, Limits(limit_seconds, limit_bytes)),
+                *(log, meanwhile, watches),
+            )
+            if not _lacked_port(outcome, log):
+                break
+            outcome.reason = f"another program has taken a port of its ranks: {outcome.reason}"
         # The clock of the day may be set meanwhile.
         outcome.span = (began, began + timedelta(seconds=time.monotonic() - clock))
         return outcome
@@ -158,6 +171,21 @@ def _run_worker(
         filter(None, (outcome.peak_memory_bytes, reported)), default=None
     )
     return outcome
+
+
+def _lacked_port(outcome: Outcome, log: Path) -> bool:
+    """Whether ranks have not met since somebody else has taken one of their ports meanwhile."""
+    if outcome.status != "crashed" or not outcome.ranks or "ready" in outcome.events:
+        return False
+    said = f"{outcome.reason}\n{_tail(log)}".lower()
+    return any(words in said for words in TAKEN)
+
+
+def _tail(log: Path) -> str:
+    """The end of what was printed."""
+    with log.open("rb") as printed:
+        printed.seek(-min(TAIL_BYTES, log.stat().st_size), os.SEEK_END)
+        return printed.read().decode(errors="replace")
 
 
 def own_folders(prefix: Path, scratch: str) -> dict[str, str]:
@@ -372,10 +400,7 @@ def _how_it_ended(rank: Rank, by_kernel: bool) -> tuple[str, str]:
         known = {each.value: each.name for each in signal.Signals}
         name = known.get(-code, f"signal {-code}")
         return "crashed", f"the worker was ended by {name} ({signal.strsignal(-code)})"
-    with rank.log.open("rb") as printed:
-        printed.seek(-min(TAIL_BYTES, rank.log.stat().st_size), os.SEEK_END)
-        tail = printed.read().decode(errors="replace")
-    lines = list(filter(None, map(plain, tail.splitlines())))
+    lines = list(filter(None, map(plain, _tail(rank.log).splitlines())))
     last = f": {lines[-1][:200]}" if lines else ""
     return "crashed", f"the worker ended with exit code {code} before it was done{last}"
 

@@ -32,7 +32,7 @@ MODES = ("compiled",)
 LAYERS = jax.LAYERS
 EXCHANGES = ("sync",)
 # `follow` is what all ranks but the first one do.
-TASKS = ("step", "follow")
+TASKS = ("step", "stragglers", "follow")
 LAYOUT = jax.LAYOUT
 REASONS = {
     "gpu": "gradients are shared between CPUs only",
@@ -53,12 +53,14 @@ def build(job):
 def _build(job):
     if any(node["op"] == "dropout" and node["rate"] for node in job.spec["nodes"]):
         raise Unsupported("the adapter of JAX draws no masks of dropout on several devices")
-    if joined.global_state.client is None:
-        _meet(job)
+    meet(job)
     return _Trainer(job)
 
 
-def _meet(job):
+def meet(job):
+    """Joins the ranks, once."""
+    if joined.global_state.client is not None:
+        return
     place = ranks.endpoints()[0]
     distributed.initialize(
         place,

@@ -12,7 +12,7 @@ MODES = ("graph", "eager")
 LAYERS = mxnet.LAYERS
 EXCHANGES = ("async",)
 # `follow` is what all ranks but the first one do; `turns` shows each rank's steps alone.
-TASKS = ("step", "follow", "turns")
+TASKS = ("step", "stragglers", "follow", "turns")
 LAYOUT = mxnet.LAYOUT
 REASONS = {"gpu": "weights are shared between CPUs only"}
 _STORE = []

@@ -14,7 +14,7 @@ MODES = ("graph", "eager")
 LAYERS = mxnet.LAYERS
 EXCHANGES = ("sync",)
 # `follow` is what all ranks but the first one do.
-TASKS = ("step", "follow")
+TASKS = ("step", "stragglers", "follow")
 LAYOUT = mxnet.LAYOUT
 REASONS = {
     "gpu": "gradients are shared between CPUs only",
@@ -33,12 +33,18 @@ def build(job):
 
 
 def _build(job):
-    if not _STORE:
-        _STORE.append(meet(job, "dist_sync"))
+    store_of(job)
     job.inputs, job.labels = ranks.share(job, LAYOUT)
     mx.random.seed(job.seed + job.rank)
     with mx.cpu():
         return {"graph": _Graph, "eager": _Eager}[job.mode](job, mx.cpu())
+
+
+def store_of(job):
+    """The kvstore in which all ranks sum, made when it is first asked for."""
+    if not _STORE:
+        _STORE.append(meet(job, "dist_sync"))
+    return _STORE[0]
 
 
 def meet(job, kind):

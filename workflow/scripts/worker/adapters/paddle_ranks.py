@@ -14,7 +14,7 @@ MODES = ("eager",)
 LAYERS = paddle.LAYERS
 EXCHANGES = ("sync",)
 # `follow` is what all ranks but the first one do.
-TASKS = ("step", "follow")
+TASKS = ("step", "stragglers", "follow")
 LAYOUT = paddle.LAYOUT
 KERNELS = paddle.KERNELS
 REASONS = {
@@ -34,8 +34,7 @@ def build(job):
 
 
 def _build(job):
-    if not distributed.is_initialized():
-        _meet(job)
+    meet(job)
     job.inputs, job.labels = ranks.share(job, LAYOUT)
     trainer = paddle.build(job)
     network = trainer._network
@@ -45,7 +44,10 @@ def _build(job):
     return trainer
 
 
-def _meet(job):
+def meet(job):
+    """Joins the ranks, once."""
+    if distributed.is_initialized():
+        return
     ranks.require_own_network("PaddlePaddle")
     places = ranks.endpoints()
     os.environ.update(

@@ -13,7 +13,7 @@ MODES = ("graph",)
 LAYERS = tensorflow1.LAYERS
 EXCHANGES = ("sync",)
 # `follow` is what all ranks but the first one do.
-TASKS = ("step", "follow")
+TASKS = ("step", "stragglers", "follow")
 LAYOUT = tensorflow1.LAYOUT
 REASONS = {"gpu": "gradients are shared between CPUs only"}
 # To serve is to wait for ever.

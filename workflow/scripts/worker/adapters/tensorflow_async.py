@@ -16,7 +16,7 @@ MODES = ("graph",)
 LAYERS = tensorflow.LAYERS
 EXCHANGES = ("async",)
 # `follow` is what all ranks but the first one do; `turns` shows each share's steps alone.
-TASKS = ("step", "follow", "turns")
+TASKS = ("step", "stragglers", "follow", "turns")
 LAYOUT = tensorflow.LAYOUT
 REASONS = {
     "gpu": "weights are shared between CPUs only",

@@ -16,7 +16,7 @@ LAYERS = tensorflow.LAYERS
 OPTIMISERS = tensorflow.OPTIMISERS
 EXCHANGES = ("sync",)
 # `follow` is what all ranks but the first one do.
-TASKS = ("step", "follow")
+TASKS = ("step", "stragglers", "follow")
 LAYOUT = tensorflow.LAYOUT
 REASONS = {
     "gpu": "gradients are shared between CPUs only",
@@ -40,10 +40,7 @@ def build(job):
 
 
 def _build(job):
-    tf.config.threading.set_intra_op_parallelism_threads(job.threads)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
-    if not _STRATEGY:
-        _STRATEGY.append(_meet(job))
+    meet(job)
     job.inputs, job.labels = ranks.share(job, LAYOUT)
     tf.random.set_seed(job.seed + job.rank)
     settings = {
@@ -54,8 +51,23 @@ def _build(job):
     return _Trainer(tensorflow._Network(job), job, "/CPU:0", settings)
 
 
+def meet(job):
+    """The strategy that all ranks have, made once: it reads TF_CONFIG, waits for the others, and comes before any other
+    operation.
+    """
+    tf.config.threading.set_intra_op_parallelism_threads(job.threads)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    if not _STRATEGY:
+        _STRATEGY.append(_meet(job))
+    return _STRATEGY[0]
+
+
+def summed(operation, values):
+    """What the ranks' values come to, within a step of the strategy."""
+    return tf.distribute.get_replica_context().all_reduce(operation, values, _RING)
+
+
 def _meet(job):
-    """It reads TF_CONFIG, waits for all the others, and must come before any other operation."""
     ranks.require_own_network("TensorFlow")
     cluster = {"worker": ranks.endpoints()}
     task = {"type": "worker", "index": job.rank}
@@ -75,8 +87,7 @@ class _Trainer(tensorflow._Trainer):
             scores = self._network.logits(inputs)
             loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, scores))
         gradients = [tf.convert_to_tensor(each) for each in tape.gradient(loss, self._variables)]
-        context = tf.distribute.get_replica_context()
-        gradients = context.all_reduce(tf.distribute.ReduceOp.MEAN, gradients, _RING)
+        gradients = summed(tf.distribute.ReduceOp.MEAN, gradients)
         update = tensorflow._UPDATES[self._optimiser["name"]]
         for variable, gradient, averages in zip(self._variables, gradients, self._averages):
             update(self._optimiser, variable, gradient, averages, rate)

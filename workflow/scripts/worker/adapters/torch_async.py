@@ -13,7 +13,7 @@ MODES = ("eager",)
 LAYERS = torch.LAYERS
 EXCHANGES = ("async",)
 # `follow` is what all ranks but the first one do; `turns` shows each rank's steps alone.
-TASKS = ("step", "follow", "turns")
+TASKS = ("step", "stragglers", "follow", "turns")
 LAYOUT = torch.LAYOUT
 REASONS = {
     "compiled": "steps on several devices are not compiled",

@@ -16,7 +16,7 @@ LAYERS = torch.LAYERS
 OPTIMISERS = torch.OPTIMISERS
 EXCHANGES = ("sync",)
 # `follow` is what all ranks but the first one do.
-TASKS = ("step", "follow")
+TASKS = ("step", "stragglers", "follow")
 LAYOUT = torch.LAYOUT
 REASONS = {
     "compiled": "steps on several devices are not compiled",
@@ -42,8 +42,7 @@ def _build(job):
     job.seed += job.rank
     trainer = torch.build(job)
     # Not before PyTorch was told how many threads it has.
-    if not distributed.is_initialized():
-        _meet(job)
+    meet(job)
     network = trainer.network
     trainer.network = DistributedDataParallel(network, **_OPTIONS)
     trainer.network.homes = network.homes
@@ -52,8 +51,10 @@ def _build(job):
     return trainer
 
 
-def _meet(job):
-    """Joins the ranks by a file: a store of its own would listen on every interface."""
+def meet(job):
+    """Joins the ranks, once, by a file: a store of its own would listen on every interface."""
+    if distributed.is_initialized():
+        return
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     distributed.init_process_group(
         "gloo",

@@ -22,7 +22,7 @@ _KEPT = []
 def run(loaded, job, emit):
     """Builds, trains and shows weights as it is told."""
     (link,) = ranks.links()
-    trainer, built, blocks, facts = None, 0, [], {}
+    trainer, built, blocks, facts, burden = None, 0, [], {}, []
     while True:
         asked = link.hear()
         if asked is None or asked["do"] == "build":
@@ -41,9 +41,14 @@ def run(loaded, job, emit):
             start, used = building.clock(), time.process_time()
             loss = trainer.run(asked["steps"])
             seconds = building.clock() - start
-            link.tell(loss=loss)
+            link.tell(loss=loss, seconds=seconds)
             if built == 1:
                 blocks.append((asked["steps"], seconds, time.process_time() - used))
+        elif asked["do"] == "burden":
+            for program in burden:
+                program.kill()
+            burden = [ranks.start(ranks.COMPUTES) for _ in range(asked["programs"])]
+            link.tell()
         else:
             found = ranks.sums(trainer.weights(asked["names"]))
             if built == 1:

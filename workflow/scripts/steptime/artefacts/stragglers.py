@@ -1,0 +1,80 @@
+"""Several ranks of which one is slow: what each still does where they wait for one another, and where they do not."""
+
+from typing import Any
+
+import pandas as pd
+
+from steptime.artefacts import common, parts
+from steptime.artefacts.inputs import Inputs
+from steptime.plan.cell import IDENTITY
+from steptime.render.tables import Entry
+from steptime.render.words import facts, plural, raw_data, significant
+from worker.tasks.stragglers import ALONE, SLOW
+
+COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", "lacking"]
+COLUMNS += ["first_alone", "last_alone", "first_beside", "last_beside", "first_keeps", "last_keeps"]
+HEADINGS = ["First rank alone, steps/s", "Last rank alone, steps/s", "First rank, steps/s"]
+HEADINGS += ["Slow last rank, steps/s", "First rank keeps", "Slow last rank keeps"]
+
+
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tidy rows (COLUMNS; steps a second of a rank by its own clock, and shares of those alone) and the layout."""
+    found = parts.read(inputs)
+    data = pd.DataFrame(
+        [_row(cell) for _, cell in found.groupby(IDENTITY, sort=False, dropna=False)],
+        columns=COLUMNS,
+    )
+    inputs.page.facts = facts(inputs.measured)
+    inputs.page.notes = [
+        "Alone: every rank has its CPUs for itself. Slow: as many programs that do nothing but compute are on the CPUs "
+        "of the last rank as it has threads, so that it has half of them. Blocks of both take turns.",
+        "Each rank's steps are counted until its own last one is done: what the first rank then waits for at the end "
+        "of a block is not in it.",
+        "sync: all ranks make one update together, and wait for the slowest. async: each makes its own.",
+        *inputs.page.notes,
+        raw_data(inputs.measured),
+    ]
+    return data, _layout(data)
+
+
+def _row(cell: pd.DataFrame) -> dict[str, Any]:
+    found = {name: cell.iloc[0].get(name) for name in COLUMNS}
+    last = f"rank {cell['devices'].iloc[0] - 1}"
+    seconds = cell.set_index(["part", "role"])["seconds"].to_dict()
+    for rank, part in (("first", "rank 0"), ("last", last)):
+        known = {
+            name: 1 / seconds[part, state] if seconds.get((part, state)) else None
+            for name, state in (("alone", ALONE), ("beside", SLOW))
+        }
+        found |= {f"{rank}_{name}": value for name, value in known.items()}
+        if known["alone"] and known["beside"]:
+            found[f"{rank}_keeps"] = known["beside"] / known["alone"]
+    return found
+
+
+def _layout(data: pd.DataFrame) -> pd.DataFrame:
+    index = [
+        (
+            f"{row['network_label']}, batch {row['batch']}",
+            row["framework_label"],
+            f"{row['devices']} x {plural(row['threads'], 'thread')}, {row['exchange']}",
+        )
+        for row in data.to_dict("records")
+    ]
+    return pd.DataFrame(
+        [_entries(row) for row in data.to_dict("records")],
+        index=pd.MultiIndex.from_tuples(index, names=["Network", "Framework", "Devices"]),
+        columns=HEADINGS,
+        dtype=object,
+    )
+
+
+def _entries(row: dict[str, Any]) -> list[Entry]:
+    rates = ("first_alone", "last_alone", "first_beside", "last_beside")
+    if pd.isna(row["first_keeps"]):
+        return [common.dash(row["lacking"] or "it was not timed")] * len(HEADINGS)
+    shares = [f"{100 * row[name]:.0f} %" for name in ("first_keeps", "last_keeps")]
+    return [
+        *(Entry(significant(row[name]), kind="ours") for name in rates),
+        *(Entry(share) for share in shares),
+    ]

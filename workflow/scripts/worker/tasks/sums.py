@@ -1,0 +1,145 @@
+"""What ranks exchange, alone: sums of an array of each of them, which each then has, by the framework's own all-reduce.
+
+Arrays of 4 KiB to 512 MiB, and one as long as the network's gradients; beside each, a copy of as much in memory. All
+ranks run this task: rank 0 says what comes next. A module `adapters/<adapter>_parts.py` speaks to the framework: it
+offers what `worker.parts` says, `start(job)`, in which the ranks meet, and `build(part)` from this rank's `values`.
+Plain Python that 3.6 can import: standard library, numpy and the framework. See `worker.parts`.
+"""
+
+import time
+
+import numpy as np
+
+from .. import contract, parts, ranks
+
+KIB = 2**10
+SIZES = [4 * KIB * 4**power for power in range(9)] + [512 * KIB**2]
+BYTES = 4
+SUM, COPY = "all-reduce", "copy in memory"
+ROLES = {False: "an array", True: "the gradients"}
+
+
+class Sum(object):
+    """The sum of an array of `count` numbers of each rank; `flops` are its additions."""
+
+    kind = "sum"
+
+    def __init__(self, count, role, rank, number):
+        self.part, self.role, self.way = "{} bytes".format(BYTES * count), role, SUM
+        self.count, self.number, self.flops = count, number, (number - 1) * count
+        self.values = values_of(count, rank)
+
+    def wanted(self):
+        """See `seen`."""
+        return sum(self.seen(values_of(self.count, rank)) for rank in range(self.number))
+
+    def seen(self, value):
+        """A number of each block, which all of its numbers are in, by random signs."""
+        flat = value.reshape(-1)
+        signs = 2.0 * np.random.RandomState(parts.SEED).randint(0, 2, parts.BLOCK) - 1.0
+        blocks = [flat[start : start + parts.BLOCK] for start in range(0, flat.size, parts.BLOCK)]
+        return np.array([np.dot(block.astype(np.float64), signs[: block.size]) for block in blocks])
+
+
+class Copy(Sum):
+    """A copy of such an array in the memory of rank 0, while the others rest."""
+
+    def __init__(self, count, role):
+        super(Copy, self).__init__(count, role, 0, 1)
+        self.way = COPY
+
+    def build(self):
+        """Numpy's."""
+        target = np.empty_like(self.values)
+
+        def run(times):
+            for _ in range(times):
+                np.copyto(target, self.values)
+
+        return parts.Operation(run, lambda: target)
+
+
+class Leading(object):
+    """The framework's module as rank 0 has it: what it builds and runs, the others do too."""
+
+    def __init__(self, module, job):
+        self._module, self._links = module, ranks.links()
+        self.start, self.versions = lambda job: module.start(told(job)), module.versions
+
+    def build(self, part):
+        if part.way == COPY:
+            return part.build()
+        self._tell(do="build", count=part.count)
+        own = self._module.build(part)
+        self._hear()
+
+        def run(times):
+            self._tell(do="run", times=times)
+            own.run(times)
+            errors = [answer["error"] for answer in self._hear()]
+            if max(errors) > parts.TOLERANCE:
+                raise contract.NotEquivalent(
+                    "rank {} has a sum that is off by {:.2g} of its length".format(
+                        1 + errors.index(max(errors)), max(errors)
+                    )
+                )
+
+        return parts.Operation(run, own.value)
+
+    def _tell(self, **words):
+        for link in self._links:
+            link.tell(**words)
+
+    def _hear(self):
+        return [ranks.answer(rank, link) for rank, link in enumerate(self._links, 1)]
+
+
+def run(loaded, job, emit):
+    """Proves and times each sum; ranks but the first take part in it."""
+    if job["rank"]:
+        _follow(loaded.adapter, job, emit)
+        return
+    leading = loaded._replace(adapter=Leading(loaded.adapter, job))
+    parts.run(leading, job, emit, sums(job["parameters"], job["ranks"]))
+
+
+def sums(parameters, number):
+    """The parts, made when they are asked for."""
+    counts = {size // BYTES for size in SIZES} | {parameters}
+    for count in sorted(counts):
+        role = ROLES[count == parameters]
+        yield Sum(count, role, 0, number)
+        yield Copy(count, role)
+
+
+def told(job):
+    """The job as adapters of several ranks know it, without a network."""
+    return contract.Job(job, job["spec"], None, {}, None, None)
+
+
+def values_of(count, rank):
+    """The array of a rank: no two ranks have the same."""
+    return parts.filled((count,), rank)
+
+
+def _follow(module, job, emit):
+    """Builds and runs what rank 0 says, and tells of the first sum of each how far it is off."""
+    (link,) = ranks.links()
+    module.start(told(job))
+    begun, operation, part = time.process_time(), None, None
+    while True:
+        asked = link.hear()
+        if asked is None:
+            break
+        if asked["do"] == "build":
+            part = operation = None
+            part = Sum(asked["count"], "", job["rank"], job["ranks"])
+            operation, wanted = module.build(part), part.wanted()
+            link.tell()
+            continue
+        operation.run(asked["times"])
+        error = 0.0 if wanted is None else parts.error_of(part.seen(operation.value()), wanted)
+        wanted = None
+        link.tell(error=error)
+    emit("followed", cpu_seconds=time.process_time() - begun)
+    emit("done")
