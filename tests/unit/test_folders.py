@@ -36,6 +36,18 @@ def test_what_snakemake_would_trip_over_is_one_sentence(tmp_path, root, target, 
     assert "\n" not in str(refused.value)
 
 
+def test_a_folder_in_place_of_a_file_is_named_and_what_holds_nothing_is_found(tmp_path):
+    for name in ("tables/whole.csv", "tables/empty.csv", "cells/a/step/empty.parquet"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("1" * name.startswith("tables/whole"))
+    (tmp_path / "tables/note").touch()
+    found = [str(path.relative_to(tmp_path)) for path in folders.check_files(tmp_path)]
+    assert found == ["cells/a/step/empty.parquet", "tables/empty.csv"]
+    (tmp_path / "cells/a/step/b.parquet").mkdir()
+    with pytest.raises(ConfigurationError, match=r"cells/a/step/b\.parquet is a folder, and has"):
+        folders.check_files(tmp_path)
+
+
 def test_a_folder_that_is_not_ours_is_named(tmp_path, monkeypatch):
     """As one that root has made, or a file system that is mounted to be read only."""
     (tmp_path / "cells").mkdir()

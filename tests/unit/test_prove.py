@@ -11,7 +11,7 @@ import pytest
 
 from steptime import networks
 from steptime.networks.layers import LAYERS
-from steptime.prove import compare, golden
+from steptime.prove import compare, golden, turns
 from worker import narrow
 from worker.tasks import proof as prove
 
@@ -112,6 +112,37 @@ def test_a_sign_that_rounding_turned_is_right_and_no_room_for_a_defect(monkeypat
     further = {f"after8/{name}": found[f"after8/{name}"] + np.float32(0.02) * step}
     proof = compare.judge(spec, wanted, found | further)
     assert " is wrong after step 8: off by " in proof.reason
+
+
+def test_a_turn_that_rounding_turned_is_right_and_no_room_for_a_defect(monkeypatch):
+    """Of ranks that do not wait for one another; what turns signs is this large here, and one of the ways."""
+
+    def rough(values):
+        return values * (1 + 0.03 * np.cos(np.arange(np.size(values))).reshape(np.shape(values)))
+
+    ways = [golden.exact, golden.exact, rough]
+    monkeypatch.setattr(golden, "right_in_float32", lambda number: ways[number % 3])
+    shares = turns._Shares(networks.tiny("dense"), 2 * narrow.BATCH, 2, {})
+    before, losses = shares.start, []
+    for number, steps in enumerate(turns.TURNS):
+        for rank in (0, 1):
+            taken = shares.steps(rank, before, steps, rough)
+            before = {name: values.astype(np.float32) for name, values in taken.updated.items()}
+            found = {f"turn{number}.{rank}/{name}": values for name, values in before.items()}
+            shares.measured |= found
+            losses.append(taken.loss)
+    shares.measured["turn_losses"] = np.array(losses).reshape(-1, 2)
+    details = {}
+    assert turns._check_turns(shares, details) is None, details
+    assert details["turn1.0_exactly"] > compare.TOLERANCES["later_update"]
+
+    right = shares.measured
+    shares.measured = right | {"turn_losses": right["turn_losses"] * (1 + 2e-4)}
+    assert "in turn 1 of rank 0, the loss of step 1 is " in turns._check_turns(shares, {})
+    name = "turn1.0/dense1/weight"
+    step = right[name] - right["turn0.1/dense1/weight"]
+    shares.measured = right | {name: right[name] + np.float32(0.02) * step}
+    assert "in turn 2 of rank 0, dense1/weight is wrong" in turns._check_turns(shares, {})
 
 
 def test_gradient_is_recovered_from_the_timed_step():

@@ -55,6 +55,7 @@ ask("methods", lambda: sorted(deployment_methods()))
 ask("main", is_main_process)
 ask("counts", counts_jobs)
 ask("cores", cores_of_run)
+ask("lacks cores", lacks_cores)
 ask("tells", only_tells)
 ask("describe", describe_rule, "first", "Says what it makes.")
 ask("described", lambda: rules.first.rule.docstring)
@@ -97,6 +98,7 @@ def here(tmp_path_factory):
         ("main", True),
         ("counts", False),
         ("cores", 1),
+        ("lacks cores", False),
         ("tells", False),
         ("describe", None),
         ("described", "Says what it makes."),

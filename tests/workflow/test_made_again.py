@@ -1,6 +1,8 @@
 """Tables and figures as data: what a folder of data is enough for, and what makes each of them again."""
 
 import re
+import shutil
+import subprocess
 
 import pandas as pd
 import pytest
@@ -80,6 +82,51 @@ def test_a_comment_makes_nothing_again_and_a_limit_each_table_that_shows_marks(f
 def test_words_of_an_entry_make_again_what_they_stand_in_and_nothing_else(finished, edit):
     edit("resources/papers/standin2026/paper.yaml", "title: Tiny", "title: Very tiny")
     assert finished.planned(*CONFIG, *TARGETS).keys() == {"standin2026_fig1", "total"}
+
+
+def test_a_table_that_holds_nothing_is_made_again_and_a_folder_in_its_place_is_named(finished):
+    table = finished.root / "results/tables/standin2026_table1.csv"
+    content = table.read_bytes()
+    table.write_bytes(b"")
+    done = finished.snakemake(*CONFIG, *TARGETS)
+    said = "1 files hold nothing and are made again, such as results/tables/standin2026_table1.csv."
+    assert said in done.stdout and table.read_bytes() == content, done.stdout
+    table.unlink()
+    table.mkdir()
+    done = finished.snakemake(*CONFIG, *TARGETS)
+    said = (
+        "results/tables/standin2026_table1.csv is a folder, and has the name of a file that this "
+    )
+    table.rmdir()
+    assert done.returncode != 0 and said in done.stdout and "Traceback" not in done.stdout
+    done = finished.snakemake("--cores", "0", *CONFIG, *TARGETS)
+    assert done.returncode != 0 and "With --cores 0 no job can begin: write" in done.stdout
+    assert finished.snakemake(*CONFIG, *TARGETS).returncode == 0
+    assert table.read_bytes() == content
+
+
+def test_a_limit_on_the_files_of_a_whole_run_cuts_no_table_off(finished):
+    """Of Snakemake too; in KiB."""
+
+    def tables():
+        return {path.name: path.read_bytes() for path in finished.root.glob("results/*/*.csv")}
+
+    before, times = tables(), finished.times()
+    for folder in ("tables", "figures", "merged"):
+        shutil.rmtree(finished.root / "results" / folder)
+    done = subprocess.run(
+        ["bash", "-c", 'ulimit -f 16; exec "$@"', "-", *finished.command(*CONFIG, *TARGETS)],
+        cwd=finished.root,
+        env=finished.environment(),
+        capture_output=True,
+        text=True,
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode != 0 and "a file could not be written (File too large)" in said
+    assert "the same command goes on from here" in said and "Traceback" not in said
+    assert tables().items() < before.items() and finished.times() == times
+    assert finished.snakemake(*CONFIG, *TARGETS).returncode == 0
+    assert tables() == before
 
 
 def test_a_new_layer_kind_of_an_adapter_times_and_proves_nothing_again(finished, edit):

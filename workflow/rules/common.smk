@@ -6,6 +6,7 @@ import re
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
@@ -68,6 +69,7 @@ def elsewhere(needs):
 
 try:
     folders.check(ROOT, Path("results"))
+    EMPTY = folders.check_files(Path("results")) if is_main_process() else []
     CONFIGURATION = configuration.load(ROOT, config, lambda needs: elsewhere(needs) is None)
     PLAN_FILE = written.path_of(CONFIGURATION.grid_name)
     # A job of a cluster has CPUs of its own: it goes by the plan of the run that it belongs to.
@@ -83,6 +85,8 @@ EXPECTED = Expected(CONFIGURATION, ROOT)
 
 hide_chatter()
 share_out_host()
+if lacks_cores():
+    sys.exit("With --cores 0 no job can begin: write --cores all, or how many CPUs jobs may take.")
 
 if is_main_process() and found.outdated(Path("results")):
     sys.exit(
@@ -98,6 +102,13 @@ if is_main_process() and not only_tells():
         say(
             f"{count} files bore a time that is yet to come, as from a clock that was set back: now it is the present."
         )
+
+if EMPTY:
+    say(f"{len(EMPTY)} files hold nothing and are made again, such as {EMPTY[0]}.")
+    # Snakemake asks whether a file is there, and not what is in it.
+    for path in [] if only_tells() else EMPTY:
+        with suppress(OSError):
+            path.unlink()
 
 # The cells whose single steps are timed, and those in which a network is trained.
 STEPS, TRAININGS = (

@@ -82,6 +82,11 @@ def cores_of_run():
     return workflow.resource_settings.cores or 1
 
 
+def lacks_cores():
+    """Whether this run has jobs to do here and no CPU for them: Snakemake would end without a word."""
+    return is_main_process() and not only_tells() and workflow.resource_settings.cores == 0
+
+
 def make_by_default(name):
     """Makes a rule the one that is run when none is named; that of an included file is forgotten after it was read."""
     workflow.default_target = rule_of(name).name

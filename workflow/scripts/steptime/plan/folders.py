@@ -6,6 +6,9 @@ from pathlib import Path
 
 from steptime.plan.configuration import ConfigurationError
 
+# Of files below results/.
+ENDINGS = (".parquet", ".csv", ".md", ".html", ".tex", ".svg", ".png", ".json", ".npz")
+
 
 def check(root: Path, results: Path) -> None:
     """Raises ConfigurationError where Snakemake would end in a traceback before its first job."""
@@ -19,6 +22,23 @@ def check(root: Path, results: Path) -> None:
         if results.is_symlink():
             what = f"leads to {os.readlink(results)}, where no folder is: mount that disk, or remove the link"
         raise ConfigurationError(f"'{results}' {what}.")
+
+
+def check_files(results: Path) -> list[Path]:
+    """The files below a folder of results that hold nothing: none of ours does, but a full disk may leave one.
+
+    Raises ConfigurationError for a folder where a file of ours is to be: Snakemake takes it for that file.
+    """
+    empty = []
+    for folder, below, files in os.walk(results):
+        for name in below:
+            if Path(name).suffix in ENDINGS:
+                raise ConfigurationError(
+                    f"{folder}/{name} is a folder, and has the name of a file that this project makes: move it away."
+                )
+        paths = (Path(folder, name) for name in files if Path(name).suffix in ENDINGS)
+        empty += [path for path in paths if path.is_file() and not path.stat().st_size]
+    return sorted(empty)
 
 
 def check_writable(files: Iterable[str]) -> None:

@@ -8,7 +8,6 @@ looked at first.
 import hashlib
 import json
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -258,18 +257,9 @@ def _check_steps(spec, expected, measured, details):
     for steps, step, reached, loss, call in zip(
         CALLS, np.cumsum(CALLS), calls, measured["losses"], followed, strict=True
     ):
-        held = partial(_hold, driven, call.before, steps, reached, loss)
-        off = held(call.step)
-        if off.reason:
-            # In front of a ReLU or a pooling, the last bits of float32 may turn a sign, and what follows is another
-            # step, as right as this one. So it must be a step of one of them, and as near to that as to ours.
-            details[f"after{step}_exactly"], turned = off.update[0], 0.0
-            for number in range(ROUNDINGS):
-                other = held(call.rounded(golden.right_in_float32(number)))
-                turned = max(turned, abs(other.update[0] - details[f"after{step}_exactly"]))
-                off = min(off, other, key=lambda off: (bool(off.reason), off.update))
-                if not off.reason or (number == FIRST and turned < TOLERANCES["later_update"] / 10):
-                    break
+        exactly, off = hold(driven, steps, reached, loss, call)
+        if exactly.reason:
+            details[f"after{step}_exactly"] = exactly.update[0]
         details.update({f"after{step}_parameters": off.size[0]})
         details.update({f"after{step}_parameters_of": off.size[1]})
         details.update(
@@ -288,7 +278,7 @@ def _check_steps(spec, expected, measured, details):
 
 
 @dataclass(frozen=True)
-class _Off:
+class Off:
     """How far a step is from the one that is wanted: (share, parameter) of the way it should have gone and of a
     weight's size, and of the loss; the first limit that this passes, or "".
     """
@@ -297,6 +287,24 @@ class _Off:
     size: tuple[float, str]
     loss: float
     reason: str
+
+
+def hold(driven, steps, reached, loss, call: golden.Followed) -> tuple[Off, Off]:
+    """How far a call of so many steps is from the golden one, and from the nearest that is as right.
+
+    In front of a ReLU or a pooling, the last bits of float32 may turn a sign, and what follows is another step, as
+    right as this one. So a call that is off must be a call of one of them, and as near to that as to ours.
+    """
+    exactly = off = _hold(driven, call.before, steps, reached, loss, call.step)
+    turned = 0.0
+    for number in range(ROUNDINGS if exactly.reason else 0):
+        rounded = call.rounded(golden.right_in_float32(number))
+        other = _hold(driven, call.before, steps, reached, loss, rounded)
+        turned = max(turned, abs(other.update[0] - exactly.update[0]))
+        off = min(off, other, key=lambda off: (bool(off.reason), off.update))
+        if not off.reason or (number == FIRST and turned < TOLERANCES["later_update"] / 10):
+            break
+    return exactly, off
 
 
 def _hold(driven, before, steps, reached, loss, wanted):
@@ -315,7 +323,7 @@ def _hold(driven, before, steps, reached, loss, wanted):
         reason = f"{worst} is wrong after {{when}}: off by {near[worst]:.2g} of its size"
     elif error > TOLERANCES["later_loss"]:
         reason = f"the loss of step {{step}} is {loss:.6g} in the framework and {wanted.loss:.6g} in the specification"
-    return _Off((strict[moved], moved), (near[worst], worst), error, reason)
+    return Off((strict[moved], moved), (near[worst], worst), error, reason)
 
 
 CHECKS = {

@@ -5,10 +5,12 @@ A framework's numbers come from `worker.tasks.turns.collect`. That the network i
 rank before, as of any network.
 """
 
+from functools import partial
+
 import numpy as np
 
 from steptime.prove import golden
-from steptime.prove.compare import FAINT, ROUNDING, TOLERANCES, Proof
+from steptime.prove.compare import FAINT, TOLERANCES, Proof, hold
 from worker import data
 from worker.narrow import RECOVERY_RATE
 from worker.specification import at_rate
@@ -16,10 +18,6 @@ from worker.tasks.turns import SLOW, TOGETHER, TURNS
 
 # Of TOGETHER updates of a rank, how many may be lacking or too many: less than one.
 HALF = 0.5
-# Ways of rounding outputs to fewer bits than float32 has, each elsewhere.
-ROUNDINGS = tuple(
-    lambda values, by=by: golden.coarse(values * by) / by for by in (1.0, 1.25, 1.5, 1.75)
-)
 
 
 def judge(spec: dict, batch: int, ranks: int, measured: dict) -> Proof:
@@ -106,31 +104,20 @@ def _check_turns(shares, details):
     for number, steps in enumerate(TURNS):
         for rank in shares.ranks:
             reached = shares.reached(f"turn{number}.{rank}")
-            taken, who = shares.steps(rank, before, steps), f"in turn {number + 1}"
-            name, off = _farthest(before, reached, taken, steps)
-            details[f"turn{number}.{rank}"] = off
-            loss = shares.measured["turn_losses"][number, rank]
-            beyond = off > TOLERANCES["later_update"]
-            if beyond and not off <= golden.NOISE_SHARE * _noise(
-                shares, rank, before, taken, steps
-            ):
-                return (
-                    f"{who}, the update of {name} by rank {rank} is off by {off:.2g} of its length: it is not that of "
-                    "the weights as they were then"
-                )
-            if not beyond and not abs(loss - taken.loss) <= TOLERANCES["later_loss"] * taken.loss:
-                return (
-                    f"{who}, the loss of rank {rank} is {loss:.6g} in the framework, and {taken.loss:.6g} at the "
-                    "weights as they were then"
+            again = partial(shares.steps, rank, before, steps)
+            taken, loss = again(), shares.measured["turn_losses"][number, rank]
+            call = golden.Followed(before, taken, again)
+            exactly, off = hold(_driven(taken.gradients), steps, reached, loss, call)
+            details[f"turn{number}.{rank}"] = off.update[0]
+            if exactly.reason:
+                details[f"turn{number}.{rank}_exactly"] = exactly.update[0]
+            if off.reason:
+                when = f"step {steps} from the weights as they were then"
+                return f"in turn {number + 1} of rank {rank}, " + off.reason.format(
+                    when=when, step=steps
                 )
             before = reached
     return None
-
-
-def _noise(shares, rank, before, taken, steps):
-    """How far rounding to fewer bits than float32 has takes a turn: a sign may turn in front of a ReLU."""
-    rough = (shares.steps(rank, before, steps, way) for way in ROUNDINGS)
-    return max(_farthest(before, each.updated, taken, steps)[1] for each in rough)
 
 
 def _check_together(shares, details):
@@ -159,18 +146,6 @@ CHECKS = {"alone": _check_alone, "turns": _check_turns, "together": _check_toget
 def _driven(gradients):
     sizes = {name: np.linalg.norm(gradient) for name, gradient in gradients.items()}
     return [name for name, size in sizes.items() if size > FAINT * max(sizes.values())]
-
-
-def _farthest(before, reached, taken, steps):
-    """The parameter whose way is farthest from what it must be, as a share of that, but for float32's rounding."""
-    off = {}
-    for name in _driven(taken.gradients):
-        wanted = taken.updated[name]
-        distance = np.linalg.norm(reached[name] - wanted)
-        rounding = steps * ROUNDING * np.linalg.norm(wanted)
-        off[name] = max(0.0, distance - rounding) / np.linalg.norm(wanted - before[name])
-    worst = max(off, key=off.__getitem__)
-    return worst, float(off[worst])
 
 
 def _flat(arrays):
