@@ -287,7 +287,7 @@ def test_trainings_are_set_against_what_is_varied_after_as_many_epochs(folder):
     """One diverged, which shortens no other; of one, an epoch more than the others have is left out."""
     keys = [TRAINING.key.replace("-mnist-", f"-mnist-hidden-{nodes}-") for nodes in (25, 100, 784)]
     told = {"dataset_label": "Digits", "target_accuracy": 0.99, "framework": "torch"}
-    write(keys[0], variant="mnist-hidden-25", **told)
+    write(keys[0], variant="mnist-hidden-25", foreign_cpus=0.5, **told)
     write(keys[1], variant="mnist-hidden-100", epochs=1, stopped="seconds", **told)
     lost = told | {"status": "diverged", "reason": "the loss is nan", "stopped": None}
     write(keys[2], variant="mnist-hidden-784", **told | lost)
@@ -310,5 +310,7 @@ def test_trainings_are_set_against_what_is_varied_after_as_many_epochs(folder):
     assert data["accuracy"].tolist()[:2] == [0.45, 0.45] and pd.isna(data["accuracy"][2])
     assert data["parameters"][0] == 25 * 785 + 10 * 26
     assert "the loss is nan" in layout.iloc[2]["Loss on test images"].footnotes[0]
+    assert "other programs" in layout.iloc[0]["Seconds of an epoch"].footnotes[0]
     drawn, drawing = varied.figure(inputs)
+    assert any("Marked" in text.get_text() for text in drawing.texts)
     assert len(drawn) == 3 and len(drawing.axes) == 3

@@ -6,7 +6,6 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
 from steptime import networks
@@ -21,13 +20,23 @@ from steptime.artefacts.trainings import (
     runner,
     spread,
 )
+from steptime.machine import interference
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import DASH, Entry
-from steptime.render.words import count, facts, plural, significant, status_reason
+from steptime.render.words import (
+    MARK_WORDS,
+    count,
+    facts,
+    mark_notes,
+    plural,
+    significant,
+    status_reason,
+)
 
 COLUMNS = ["network", "varied", "label", "parameters", "framework", "environment", "mode"]
 COLUMNS += ["environment_label", "platform", "threads", "device", "epochs", "status", "reason"]
+COLUMNS += ["marks"]
 SPREAD = ["accuracy", "test_loss", "epoch_seconds"]
 # Of each of SPREAD: the heading, and the number as a text.
 HEADINGS: dict[str, tuple[str, Any]] = {
@@ -53,6 +62,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         row |= {"epochs": common, "status": "ok", "reason": ""}
         spec = networks.specify(name, inputs.networks)
         row["parameters"] = networks.count_parameters(spec)
+        disturbed = any(map(interference.disturbed, runs.to_dict("records")))
+        row["marks"] = "disturbed" if disturbed else ""
         own = epochs[(epochs["epoch"] <= common) & epochs["key"].isin(finished["key"])]
         if own.empty:
             row |= {name: runs.iloc[0][name] for name in ("status", "reason")}
@@ -81,24 +92,36 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     data = data[data["threads"] == data.groupby("platform")["threads"].transform("max")]
     looks = lines(data)
     height = 1.2 + PANEL_INCHES * len(SPREAD)
-    with figures.canvas(len(SPREAD), 1, height, sharex=True, squeeze=False) as (drawing, grid):
+    with figures.canvas(len(SPREAD), 1, height, sharex=True, sharey=False, squeeze=False) as (
+        drawing,
+        grid,
+    ):
         for axes, name in zip(grid[:, 0], SPREAD, strict=True):
             for line, (framework, style) in looks.items():
                 _draw(axes, data[data["runner"] == line], name, framework, style, inputs.frameworks)
             axes.set_ylabel(HEADINGS[name][0].lower())
             axes.set_xscale("log")
-        grid[0, 0].yaxis.set_major_formatter(PercentFormatter(1.0))
+        accuracy, loss, seconds = grid[:, 0]
+        accuracy.yaxis.set_major_formatter(PercentFormatter(1.0))
+        loss.set_yscale("log")
+        figures.plain_logarithms(loss.yaxis)
+        seconds.set_ylim(bottom=0)
         grid[-1, 0].set_xlabel(inputs.entry["quantity"].lower())
         grid[-1, 0].set_xticks(
             values := sorted(data["varied"].unique()), [f"{x:g}" for x in values]
         )
         grid[-1, 0].minorticks_off()
         figures.title(drawing, inputs.entry["title"])
+        named = data.assign(
+            network_label=data["network"], framework_label=data["environment_label"]
+        )
         keys = [
             figures.key(line, **inputs.frameworks[framework].look, linestyle=style)
             for line, (framework, style) in looks.items()
         ]
-        figures.notes_below(drawing, [*inputs.page.notes, *inputs.page.facts], keys, 3)
+        figures.notes_below(
+            drawing, [*inputs.page.notes, *mark_notes(named), *inputs.page.facts], keys, 3
+        )
     return data.drop(columns="runner"), drawing
 
 
@@ -114,13 +137,10 @@ def chosen(inputs: Inputs) -> Trained:
 
 def _draw(
     axes: Axes, rows: pd.DataFrame, name: str, framework: str, style: str, frameworks: Frameworks
-) -> Line2D | None:
+) -> None:
     rows = rows[rows[name].notna()]
-    if rows.empty:
-        return None
     look = frameworks[framework].look
-    (line,) = axes.plot(rows["varied"], rows[name], **look, linestyle=style, markersize=4)
-    return line
+    axes.plot(rows["varied"], rows[name], **look, linestyle=style, markersize=4)
 
 
 def _layout(data: pd.DataFrame, quantity: str) -> pd.DataFrame:
@@ -134,7 +154,8 @@ def _layout(data: pd.DataFrame, quantity: str) -> pd.DataFrame:
                 continue
             alone = text(least) == text(most)
             shown = text(value) if alone else f"{text(value)} ({text(least)} to {text(most)})"
-            entries.append(Entry(shown, kind="ours"))
+            marked = name == "epoch_seconds" and row["marks"]
+            entries.append(Entry(shown, (MARK_WORDS[row["marks"]],) if marked else (), kind="ours"))
         body.append(entries)
     places = [
         f"{row['platform']}, {plural(row['threads'], 'thread')}" for row in data.to_dict("records")
