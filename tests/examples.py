@@ -40,6 +40,7 @@ CELL = {
     "started_at": None,
     "effective_threads": 1.0,
     "peak_memory_bytes": 1,
+    "peak_device_memory_bytes": None,
     "proven_loss": 1e-7,
     "proven_change": 1e-6,
 }

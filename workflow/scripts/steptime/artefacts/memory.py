@@ -16,7 +16,7 @@ from steptime.render.tables import Entry
 from steptime.render.words import facts, plural, raw_data, significant, status_reason
 
 COLUMNS = [*LINE, "network_label", "framework", "framework_label", "batch", "status", "reason"]
-COLUMNS += ["peak_memory_bytes", "fixed_bytes", "sample_bytes", "no_line"]
+COLUMNS += ["peak_memory_bytes", "memory_of", "fixed_bytes", "sample_bytes", "no_line"]
 ONE_SIZE = (
     "one mini-batch size was measured, and a line needs two: more under figure_batches of the grid"
 )
@@ -78,7 +78,8 @@ def _gpus(inputs: Inputs) -> list[str]:
 
 
 def lines_of(inputs: Inputs) -> pd.DataFrame:
-    """One row (COLUMNS) for each cell; of each framework and place, memory as a straight line over the mini-batch.
+    """One row (COLUMNS) for each cell; of each framework and place, memory as a straight line over the mini-batch: of a
+    cell on a GPU the GPU's own memory, else that of the process.
 
     `fixed_bytes` is the line at a mini-batch of none, `sample_bytes` what each sample adds (least squares); `no_line`
     says why there is none.
@@ -86,7 +87,10 @@ def lines_of(inputs: Inputs) -> pd.DataFrame:
     cells = inputs.measured.cells
     cells = cells.assign(variant=cells["variant"].fillna(""))
     cells["network"] = [common.whole_name(cell) for cell in cells.to_dict("records")]
-    cells["peak_memory_bytes"] = cells["peak_memory_bytes"].where(cells["status"] == "ok")
+    on_gpu = cells["device"] == "gpu"
+    taken = cells["peak_device_memory_bytes"].where(on_gpu, cells["peak_memory_bytes"])
+    cells["peak_memory_bytes"] = taken.astype(float).where(cells["status"] == "ok")
+    cells["memory_of"] = on_gpu.map({True: "the GPU", False: "the process"})
     rows = common.labelled(cells, inputs.frameworks, inputs.networks)
     found = [_with_line(group) for _, group in rows.groupby(LINE, sort=False, dropna=False)]
     return pd.concat(found)[COLUMNS] if found else pd.DataFrame(columns=COLUMNS)
@@ -110,8 +114,9 @@ def _with_line(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _notes() -> list[str]:
     return [
-        "The most resident memory of the worker's process up to its last sample: arrays, workspaces, and the "
-        "framework's own code, which no GPU holds. A framework's workspaces on a GPU are others.",
+        "On CPUs: the most resident memory of the worker's process up to its last sample: arrays, workspaces, and the "
+        "framework's own code, which no GPU holds. A framework's workspaces on a GPU are others. On a GPU: the most of "
+        "its own memory that came to be used, by NVML, with what CUDA takes for itself.",
         "Largest mini-batch: where the straight line through the sizes that were measured reaches a limit. It was not "
         "run; ≥ and < are sizes that were. A search runs it: the supervisor ends what passes the limit, and "
         "the largest that was held is right to a sixteenth.",
@@ -134,6 +139,7 @@ def _layout(
     for _, rows in data.groupby(LINE, sort=False, dropna=False):
         first = rows.iloc[0]
         place = f"{first['platform']}, {plural(first['threads'], 'thread')}"
+        place = first["platform"] if first["device"] == "gpu" else place
         name = (first["network_label"], first["framework_label"], place)
         found = [searched.get((*_runner(first), gib)) for gib in sizes]
         lines[name] = _entries(rows.sort_values("batch"), limits) + list(map(_searched, found))

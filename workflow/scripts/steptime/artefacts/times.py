@@ -31,7 +31,7 @@ COLUMNS = ["source", *IDENTITY, "network_label", "lineage", "framework", "framew
 COLUMNS += ["column_group", "column", "ours", "low", "high", "theirs", "theirs_platform", "ratio"]
 COLUMNS += ["unit", "samples", "repeats", "effective_threads", "peak_memory_bytes", "status"]
 COLUMNS += ["reason", "marks", "further", "printed", "best", "footnote"]
-# The printed platform that ours is compared with, by the kind of device.
+# What names the printed platforms that ours is compared with, one or several, by the kind of device.
 COMPARED = {"cpu": "compared_with", "gpu": "compared_gpu"}
 
 
@@ -55,16 +55,18 @@ def build(
 
     A row of source 'ours' has the paper's number as `theirs` and `ratio` (ours / theirs) only where it is
     like for like: same network, mini-batch and thread count, a framework of the same lineage, on the platform
-    `compared_with`.
+    `compared_with`; of a GPU, on the first of `compared_gpu`. The layout has a ratio for each of them.
     """
     rows = _our_rows(measured, printed, paper, frameworks, networks)
     rows += _their_rows(printed, paper, frameworks, networks)
-    data = _in_order(pd.DataFrame(rows, columns=COLUMNS), paper, frameworks, networks)
+    data = pd.DataFrame(rows, columns=[*COLUMNS, "ratios"])
+    data = _in_order(data, paper, frameworks, networks)
     data["best"] = _best(data)
     data["footnote"] = [_footnote(row) for row in data.to_dict("records")]
     page.facts = facts(measured)
     page.notes = _notes(measured, paper, artefact) + page.notes
-    return data, _layout(data, paper, frameworks)
+    layout = _layout(data, paper, frameworks)
+    return data[[*COLUMNS]], layout
 
 
 def _our_rows(
@@ -82,12 +84,15 @@ def _our_rows(
         place = (cell["network"], lineage, cell["threads"] if on_cpu else None)
         comparable = cell["devices"] in (0, 1) and not cell["variant"]
         # A paper that prints no mini-batch size tells of whatever size its networks were trained with.
-        theirs = (
-            reference.get((*place, cell["batch"]), reference.get((*place, None)))
-            if comparable
-            else None
-        )
+        printed_by = {
+            platform: times.get((*place, cell["batch"]), times.get((*place, None)))
+            for platform, times in reference.items()
+            if comparable and platform in _compared(cell["device"], paper)
+        }
+        beside = {platform: seconds for platform, seconds in printed_by.items() if seconds}
+        first, theirs = next(iter(beside.items()), (None, None))
         timed = cell["status"] == "ok" and pd.notna(cell["seconds"])
+        ratios = {platform: cell["seconds"] / seconds for platform, seconds in beside.items()}
         rows.append(
             {column: cell[column] for column in COLUMNS if column in cell}
             | {
@@ -99,8 +104,9 @@ def _our_rows(
                 "column": str(cell["threads"]) if on_cpu else plural(cell["devices"], "device"),
                 "ours": cell["seconds"],
                 "theirs": theirs,
-                "theirs_platform": paper[COMPARED[cell["device"]]] if theirs else None,
-                "ratio": cell["seconds"] / theirs if timed and theirs else None,
+                "theirs_platform": first,
+                "ratio": ratios[first] if timed and first else None,
+                "ratios": ratios if timed else {},
                 "unit": "s",
                 "reason": cell["reason"]
                 if timed or cell["status"] != "ok"
@@ -144,18 +150,28 @@ def _their_rows(
     ]
 
 
+def _compared(device: str, paper: dict[str, Any]) -> list[str]:
+    """The printed platforms that ours is compared with on a kind of device."""
+    named = paper.get(COMPARED[device], [])
+    return [named] if isinstance(named, str) else named
+
+
 def _reference(
     printed: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks
-) -> dict[tuple[str, str, int | None, int | None], float]:
-    """{(network, lineage, threads or None on a GPU, batch): printed seconds} of what ours is compared with."""
-    platforms = [paper[name] for name in COMPARED.values() if name in paper]
+) -> dict[str, dict[tuple[str, str, int | None, int | None], float]]:
+    """{platform: {(network, lineage, threads or None on a GPU, batch): printed seconds}} of what ours is compared
+    with.
+    """
+    platforms = [name for device in COMPARED for name in _compared(device, paper)]
     rows = printed[printed["platform"].isin(platforms) & printed["number"].notna()]
-    reference = {}
+    reference: dict[str, dict[tuple[str, str, int | None, int | None], float]] = {
+        name: {} for name in platforms
+    }
     for row in rows.to_dict("records"):
         batch = int(row["batch"]) if row["batch"] else None
         threads = int(row["threads"]) if row["threads"] else None
         key = (row["network"], frameworks[row["framework"]].lineage, threads, batch)
-        reference[key] = row["number"]
+        reference[row["platform"]][key] = row["number"]
     return reference
 
 
@@ -224,9 +240,9 @@ def _layout(data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -
         for row in ours.to_dict("records"):
             entries = table.setdefault((network, lineage, row["framework_label"]), {})
             entries[row["column_group"], row["column"]] = _entry(row)
-            if pd.notna(row["ratio"]):
-                entries[_ratio_group(row["device"], paper), row["column"]] = Entry(
-                    significant(row["ratio"], 2), kind="ratio"
+            for platform, ratio in row["ratios"].items():
+                entries[_ratio_group(platform, paper), row["column"]] = Entry(
+                    significant(ratio, 2), kind="ratio"
                 )
         beside = table.setdefault((network, lineage, labels[0]), {})
         for row in theirs.to_dict("records"):
@@ -244,9 +260,9 @@ def _layout(data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -
     return pd.DataFrame(body, index=index, columns=pd.MultiIndex.from_tuples(columns), dtype=object)
 
 
-def _ratio_group(device: str, paper: dict[str, Any]) -> str:
-    theirs = paper["platforms"][paper[COMPARED[device]]]["name"]
-    return f"Ours ÷ theirs on the {theirs}" + (", threads" if device == "cpu" else "")
+def _ratio_group(platform: str, paper: dict[str, Any]) -> str:
+    theirs = paper["platforms"][platform]
+    return f"Ours ÷ theirs on the {theirs['name']}" + ", threads" * (theirs["device"] == "cpu")
 
 
 def _columns(data: pd.DataFrame, paper: dict[str, Any]) -> list[tuple[str, str]]:
@@ -254,14 +270,15 @@ def _columns(data: pd.DataFrame, paper: dict[str, Any]) -> list[tuple[str, str]]
     ours, theirs = data[data["source"] == OURS], data[data["source"] == PAPER]
     places = ours[["column_group", "column", "devices", "threads"]].drop_duplicates()
     places = places.sort_values(["column_group", "devices", "threads"])
-    shared = (
-        ours[ours["ratio"].notna()]
-        .drop_duplicates(["device", "column"])
-        .sort_values(["device", "threads"])
-    )
+    shared = ours[ours["ratio"].notna()].sort_values(["device", "threads"])
     columns = list(zip(places["column_group"], places["column"], strict=True))
     columns += [
-        (_ratio_group(row["device"], paper), row["column"]) for row in shared.to_dict("records")
+        (_ratio_group(platform, paper), column)
+        for device in COMPARED
+        for platform in _compared(device, paper)
+        for column in dict.fromkeys(
+            row["column"] for row in shared.to_dict("records") if platform in row["ratios"]
+        )
     ]
     columns += [(paper["short"], "framework")] if len(theirs) else []
     printed = theirs[["column_group", "column", "threads"]].drop_duplicates().reset_index(drop=True)
@@ -311,8 +328,11 @@ def _notes_on_theirs(paper: dict[str, Any]) -> list[str]:
     machines = "; ".join(
         f"{entry['name']}: {entry['machine']}" for entry in paper["platforms"].values()
     )
+    gpus = _compared("gpu", paper)
+    names = ", ".join(paper["platforms"][name]["name"] for name in gpus)
+    beside = f", and those of a GPU by what it printed for the {names}" if len(gpus) > 1 else ""
     return [
         f"Ratios are ours divided by what {paper['short']} printed for the same thread count on their "
-        f"{reference['name']} ({reference['machine']}): another machine, another version of the framework.",
+        f"{reference['name']} ({reference['machine']}){beside}: another machine, another version of the framework.",
         f"{paper['short']} measured on {machines}.",
     ]

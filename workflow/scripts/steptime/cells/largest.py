@@ -4,7 +4,8 @@
         --proof results/proofs/E.M-N.json --output results/largest/... --log logs/largest/...
 
 Each trial is a worker that takes a few steps of the network; the supervisor ends it when its memory passes the limit.
-The limit is of resident memory, the framework's own code included. What is found is right to a STEP of it.
+The limit is of resident memory, the framework's own code included; on a GPU, of the GPU's own memory. What is found is
+right to a STEP of it.
 """
 
 import argparse
@@ -18,9 +19,9 @@ import yaml
 
 from steptime import machine, networks, project
 from steptime.atomic import atomic_write
-from steptime.cells.measure import fill, worker_job
+from steptime.cells.measure import MEMORY_SHARE, fill, worker_job
 from steptime.environments import interpreter
-from steptime.machine import placement
+from steptime.machine import gpu, placement
 from steptime.records import Job
 from steptime.say import say
 from steptime.supervisor.supervise import Outcome, run_worker
@@ -68,16 +69,24 @@ def find(job: Job, spec: dict[str, Any], log: Path) -> dict[str, Any]:
     limit, tried = int(limits["memory_gib"] * 2**30), {}
     prefix = interpreter.prefix_of(cell["environment"])
 
+    needs = placement.entry(cell["platform"])
+    shown = placement.visible_devices(needs, 1) if cell["device"] == "gpu" else {}
+    most = int(machine.usable_bytes() * MEMORY_SHARE) if shown else limit
+
     def trial(batch: int) -> Trial:
+        devices = gpu.Watch(shown["CUDA_VISIBLE_DEVICES"].split(",")) if shown else None
         outcome = run_worker(
             prefix,
             worker_job(job, spec) | {"batch": batch, "sampling": SAMPLING, "reference": None},
             machine.cpus_for(cell["threads"]),
-            fill(job["variables"], cell["threads"], cell["mode"], prefix),
+            fill(job["variables"], cell["threads"], cell["mode"], prefix) | shown,
             limits["seconds"],
-            limit,
+            most,
             log,
+            watches=[devices] if devices else [],
         )
+        if devices:
+            _look_at_gpu(outcome, devices)
         held = _held(outcome, limit)
         tried[batch] = outcome.peak_memory_bytes if held else None
         say(f"    {cell['environment']}, {cell['network']}: {batch} {'held' if held else 'not'}")
@@ -89,6 +98,15 @@ def find(job: Job, spec: dict[str, Any], log: Path) -> dict[str, Any]:
         largest, reason = None, str(failure)
     status = reason.partition(":")[0] or "ok"
     return {"status": status, "reason": reason, "tried": tried, "largest": largest}
+
+
+def _look_at_gpu(outcome: Outcome, devices: gpu.Watch) -> None:
+    """The GPU's memory in place of the host's."""
+    if outcome.status == "crashed" and gpu.was_full(outcome.reason):
+        outcome.status = "out_of_memory"
+    if devices.peak is None:
+        raise _Failed("crashed: NVML does not tell the GPU's memory")
+    outcome.peak_memory_bytes = devices.peak
 
 
 class _Failed(Exception):

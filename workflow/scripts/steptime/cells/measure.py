@@ -211,7 +211,7 @@ class CellRun:
             | self.images.get("columns", {})
         )
         footer: Footer = {
-            "machine": self.context.machine | {"processor_energy": self.used.counter.state},
+            "machine": self.context.machine | self._energy_by(),
             "software": software.describe(self.cell, outcome, self.manifest),
             "workflow": self.context.workflow,
             "seeds": self.context.seeds,
@@ -254,6 +254,11 @@ class CellRun:
         if ended := progress.ended():
             # Here, where the host is still this cell's: nothing may compute while the next one is timed.
             subprocess.run([sys.executable, "-m", "steptime", "render.so_far", ended], check=False)
+
+    def _energy_by(self) -> dict[str, Any]:
+        """By what energy is known here, of the processors and of GPUs."""
+        known = {"processor_energy": self.used.counter.state}
+        return known | ({"gpu_energy": self.devices.facts()["energy_by"]} if self.devices else {})
 
     def _check_images(self) -> dict[str, Any]:
         """What the worker is given of a data set, and the column that says which images these are."""

@@ -173,12 +173,14 @@ class Watch:
 
     def begin(self) -> None:
         """Samples are taken from now on."""
+        self._note_memory()
         self.sampling, self.last = True, time.monotonic()
         self.millijoules.append(self._sum("nvmlDeviceGetTotalEnergyConsumption"))
         self._note_power()
 
     def end(self) -> None:
         """The last sample was taken."""
+        self._note_memory()
         self.sampling = False
         self.millijoules.append(self._sum("nvmlDeviceGetTotalEnergyConsumption"))
         self._note_power()
@@ -187,9 +189,7 @@ class Watch:
         """Notes memory, and while samples are taken utilisation, clocks, power and what holds the clocks back; called
         every half second or so.
         """
-        self.used = used = self._sum("nvmlDeviceGetMemoryInfo", lambda found: found.used)
-        if used is not None and self.used_before is not None:
-            self.peak = max(self.peak or 0, used - self.used_before)
+        self._note_memory()
         if not self.sampling:
             return
         share = self._sum("nvmlDeviceGetUtilizationRates", lambda found: found.gpu)
@@ -243,6 +243,11 @@ class Watch:
             return None, ""
         pairs = zip(self.power, self.power[1:], strict=False)
         return sum((b - a) * (p + q) / 2e3 for (a, p), (b, q) in pairs), "power"
+
+    def _note_memory(self) -> None:
+        self.used = used = self._sum("nvmlDeviceGetMemoryInfo", lambda found: found.used)
+        if used is not None and self.used_before is not None:
+            self.peak = max(self.peak or 0, used - self.used_before)
 
     def _note_power(self) -> None:
         milliwatts = self._sum("nvmlDeviceGetPowerUsage")

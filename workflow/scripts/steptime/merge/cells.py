@@ -95,7 +95,8 @@ def merge(
 
 def _gather(known: dict[str, Any], key: str, row: dict[str, Any], footer: dict[str, Any]) -> None:
     """Adds what the footer of a shard says to what is known."""
-    known["machines"][row["machine_id"]] = footer["machine"]
+    # Of a machine with GPUs, only cells on them know by what their energy is.
+    known["machines"].setdefault(row["machine_id"], {}).update(footer["machine"])
     software = known["software"].get(row["environment"])
     # A cell that failed early knows nothing of the framework; the first that ran tells.
     if software is None or software["framework_version"] is None:

@@ -35,6 +35,7 @@ MEASURED: dict[str, Callable[[list[float]], float]] = {
     "throttled_seconds": max,
     "frequency_ratio": min,
     "peak_memory_bytes": median,
+    "peak_device_memory_bytes": median,
     "bytes_exchanged": median,
     "exchange_seconds": median,
     "staleness": median,

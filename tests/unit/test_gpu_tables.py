@@ -1,0 +1,143 @@
+"""Cells on GPUs in tables: beside each GPU of a paper, with their own memory and energy."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from examples import CATALOGUE, FRAMEWORKS, ROOT, measured, words
+from matplotlib.text import Text
+
+from steptime.artefacts import energy, memory, sweep, times, trainings
+from steptime.artefacts.inputs import read_printed
+from steptime.cells import largest
+from steptime.merge.measured import Measured
+from steptime.reading import read_yaml
+from steptime.supervisor.supervise import Outcome
+
+GIB = 2**30
+SHI2016 = ROOT / "resources/papers/shi2016"
+SHATNAWI2018 = ROOT / "resources/papers/shatnawi2018"
+ON_GPU = {"platform": "local-gpu", "environment": "torch-2.13-cuda", "device": "gpu", "steps": 5}
+ON_GPU |= {"peak_device_memory_bytes": GIB, "energy_joules": 480.0, "host_energy_joules": None}
+ON_CPU = {"energy_joules": None, "host_energy_joules": None, "steps": 5}
+
+
+def inputs(tmp_path, printed, *cells):
+    return SimpleNamespace(
+        measured=measured(tmp_path, *cells),
+        frameworks=FRAMEWORKS,
+        networks=CATALOGUE,
+        page=words(),
+        entry={"title": "Title", "quantity": "Seconds per mini-batch"},
+        printed=read_printed(SHI2016 / printed),
+        catalogue=read_yaml(SHI2016 / "paper.yaml"),
+        largest=[],
+    )
+
+
+def test_a_gpu_stands_beside_each_gpu_of_the_paper(tmp_path):
+    made = inputs(tmp_path, "table4.csv", ON_GPU | {"seconds": 0.01}, ON_CPU | {"seconds": 0.5})
+    data, layout = times.table(made)
+    theirs = made.printed[(made.printed["network"] == "fcn5") & (made.printed["batch"] == "64")]
+    theirs = theirs[theirs["framework"] == "torch7"].set_index("platform")["number"]
+    line = layout.xs("PyTorch 2.13.0", level="Measured here").iloc[0]
+    shown = {
+        group: line[group, "1 device"].text
+        for group, _ in layout
+        if "÷" in group and "threads" not in group
+    }
+    assert list(shown) == [
+        f"Ours ÷ theirs on the {name}" for name in ("GTX 1080", "GTX 980", "Tesla K80")
+    ]
+    for platform, text in zip(("gtx1080", "gtx980", "k80"), shown.values(), strict=True):
+        assert float(text) == pytest.approx(0.01 / theirs[platform], rel=0.05)
+    (row,) = data[(data["source"] == "ours") & (data["device"] == "gpu")].to_dict("records")
+    assert row["theirs_platform"] == "gtx1080" and row["ratio"] == pytest.approx(
+        0.01 / theirs["gtx1080"]
+    )
+    assert (
+        "those of a GPU by what it printed for the GTX 1080, GTX 980, Tesla K80"
+        in made.page.notes[1]
+    )
+
+
+def test_memory_of_a_cell_on_a_gpu_is_the_gpus_own(tmp_path):
+    cells = [
+        ON_GPU
+        | {
+            "batch": batch,
+            "seconds": 1.0,
+            "peak_device_memory_bytes": GIB + batch * 2**24,
+            "peak_memory_bytes": 1,
+        }
+        for batch in (32, 64)
+    ]
+    data, layout = memory.table(inputs(tmp_path, "table3.csv", *cells))
+    assert [entry.text for entry in layout.iloc[0]["Measured"]] == ["32, 64", "1.50, 2.00"]
+    assert layout.index[0][2] == "local-gpu" and set(data["memory_of"]) == {"the GPU"}
+    assert layout.iloc[0]["Largest in", "4 GiB (GTX 980)"].text == "192"
+
+
+def test_energy_of_a_sample_is_of_the_gpu_or_of_the_processors_and_says_by_what(tmp_path):
+    made = inputs(tmp_path, "table4.csv", ON_GPU | {"seconds": 0.1}, ON_CPU | {"seconds": 1.0})
+    machine = {"gpu_energy": "power", "processor_energy": "this user may not read it"}
+    found = made.measured
+    made.measured = Measured(found.rows, found.cells, {"m1": machine}, {}, "merged")
+    data, layout = energy.table(made)
+    known = data.set_index("device")
+    # Six samples of five steps of 64: 480 J in 3 s.
+    assert known.loc["gpu", "joules_per_sample"] == pytest.approx(480 / (6 * 5 * 64))
+    assert known.loc["gpu", "watts"] == pytest.approx(160)
+    by_place = layout.reset_index(["Network", "Framework"], drop=True)
+    assert by_place.loc["local-gpu", "By"].text == "NVML's power of the GPU over the time"
+    (why,) = by_place.loc["local-cpu, 1 thread", "Watts"].footnotes
+    assert why == "this user may not read it"
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        Outcome("out_of_memory", "CUDA error: out of memory"),
+        Outcome("crashed", "RESOURCE_EXHAUSTED: Failed to allocate"),
+    ],
+)
+def test_the_largest_mini_batch_on_a_gpu_is_what_the_gpu_holds(monkeypatch, tmp_path, ended):
+    """Of a stand-in for a GPU of 1 GiB that takes 10 MiB a sample, and lets the host's memory alone."""
+    tried = []
+
+    def run_worker(prefix, job, cpus, variables, seconds, limit_bytes, log, watches):
+        tried.append(job["batch"])
+        assert variables["CUDA_VISIBLE_DEVICES"] == "GPU-1" and limit_bytes > 2 * GIB
+        watches[0].peak = min(job["batch"] * 10 * 2**20, GIB)
+        full = job["batch"] * 10 * 2**20 > GIB
+        return replace(ended) if full else Outcome(peak_memory_bytes=2 * GIB)
+
+    watch = lambda visible: SimpleNamespace(visible=visible)  # noqa: E731
+    monkeypatch.setattr(largest, "run_worker", run_worker)
+    monkeypatch.setattr(largest.gpu, "Watch", watch)
+    monkeypatch.setattr(largest.machine, "usable_bytes", lambda: 8 * GIB)
+    monkeypatch.setattr(largest.interpreter, "prefix_of", lambda name: tmp_path)
+    monkeypatch.setattr(largest, "worker_job", lambda job, spec: {})
+    shown = {"CUDA_VISIBLE_DEVICES": "GPU-1"}
+    monkeypatch.setattr(largest.placement, "visible_devices", lambda needs, count: shown)
+    cell = {"platform": "local-gpu", "environment": "torch-2.13-cuda", "mode": "eager"}
+    cell |= {"network": "fcn5", "threads": 1, "batch": 8, "device": "gpu"}
+    job = {"cell": cell, "variables": {}, "limits": {"memory_gib": 1, "seconds": 1}}
+    found = largest.find(job, {}, tmp_path / "log")
+    assert 96 <= found["largest"] <= 102 and max(tried) > 102, found
+
+
+def test_figures_of_the_papers_gpus_hold_a_gpu_of_ours(tmp_path):
+    cells = [ON_GPU | {"batch": batch, "seconds": batch / 1000} for batch in (32, 64)]
+    made = inputs(tmp_path, "table4.csv", *cells)
+    made.entry |= {"network": "fcn5", "sources": ["Figure 1(a)", "Table 4"]}
+    data, drawing = sweep.figure(made)
+    counts = data.groupby("source")["platform"].nunique().to_dict()
+    assert counts == {"ours": 1, "paper": 3}
+    assert "no GPU" not in str([text.get_text() for text in drawing.findobj(Text)])
+    paper = read_yaml(SHATNAWI2018 / "paper.yaml")
+    training = ON_GPU | {"network": "mnist", "task": "training", "framework": "tensorflow"}
+    found = measured(tmp_path, training | {"seconds": 20.0})
+    printed = read_printed(SHATNAWI2018 / "table3.csv")
+    bars, _ = trainings.draw(found, printed, paper, FRAMEWORKS, paper["artefacts"]["fig5"])
+    assert (bars["source"] == "ours").sum() == 1 and set(bars["device"]) == {"gpu"}
