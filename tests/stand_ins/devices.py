@@ -45,6 +45,7 @@ def torch():
         return real(module, *("cpu" if each == "cuda" else each for each in place), **named)
 
     torch.nn.Module.to = to
+    torch.Tensor.cuda = lambda values: values
 
     class Event:
         def record(self):
@@ -88,6 +89,28 @@ def mxnet():
 
     noted(mxnet.context, "num_gpus", 1)
     mxnet.gpu = lambda index=0: mxnet.cpu(index + 1)
+
+
+def tensorflow1():
+    """The CPU, in a session that lists a GPU."""
+    import tensorflow
+
+    class Gpu:
+        device_type = "GPU"
+
+    noted(tensorflow.Session, "list_devices", [Gpu()])
+
+
+def cntk():
+    """The CPU, under the name of the first GPU."""
+    import cntk
+
+    class Gpu:
+        def type(self):
+            return cntk.device.DeviceKind.GPU
+
+    noted(cntk.device, "all_devices", [Gpu()])
+    noted(cntk.device, "gpu", cntk.device.cpu())
 
 
 def paddle():

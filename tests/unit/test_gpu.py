@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from steptime.machine import gpu
+from worker import contract, rounding
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
@@ -158,6 +160,18 @@ def test_of_the_user_s_libraries_the_driver_s_alone_reach_a_worker(tmp_path, mon
     ]
     monkeypatch.setenv("LD_LIBRARY_PATH", "/nowhere")
     assert gpu.driver_links(tmp_path / "again") == ""
+
+
+@pytest.mark.parametrize("bits", [7, 10, 22, 23])
+def test_products_that_keep_fewer_bits_than_float32_are_refused(bits):
+    def product(left, right):
+        left = (left.view(np.uint32) >> (23 - bits) << (23 - bits)).view(np.float32)
+        return left @ right
+
+    assert rounding.kept_bits(product) == bits
+    if bits < 23:
+        with pytest.raises(contract.NotEquivalent, match=f"keep {bits} of 23 bits"):
+            rounding.require_float32(product)
 
 
 @pytest.mark.parametrize(

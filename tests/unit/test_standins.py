@@ -1,5 +1,6 @@
 """The stand-in for Open MPI: what CNTK's libraries ask for is there, and no call of it goes unnoticed."""
 
+import ctypes
 import shutil
 import subprocess
 import sys
@@ -7,7 +8,7 @@ import sys
 import pytest
 
 from steptime.environments import prepare
-from steptime.environments.prepare import gfortran, openmpi
+from steptime.environments.prepare import cuda10, gfortran, openmpi
 
 # Asks for a function, for an object and for a method of a C++ class, as CNTK's libraries do.
 ASKS = """
@@ -88,3 +89,13 @@ def test_the_fortran_library_of_numpy_gets_its_old_name(tmp_path, packages):
     moved = tmp_path.with_name(f"{tmp_path.name}-moved")
     shutil.move(tmp_path, moved)
     assert (moved / "lib/gfortran/libgfortran.so.3").read_text() == "code", moved
+
+
+def test_the_libraries_of_cuda_that_no_package_has_are_empty_ones(tmp_path, packages):
+    libs = packages / "cntk/libs"
+    said = cuda10.prepare(tmp_path, run)
+    assert "empty" in said["cuFFT, cuSOLVER 10.0"]
+    for soname in cuda10.SONAMES:
+        ctypes.CDLL(str(libs / soname))
+    with pytest.raises(prepare.InstallError, match="install gcc"):
+        cuda10.prepare(tmp_path, lambda *_: run("there-is-no-such-program"))

@@ -32,6 +32,8 @@ CALLED = {
     "tensorflow": {"set_memory_growth"},
     "jax": set(),
     "mxnet": {"num_gpus"},
+    "tensorflow1": {"list_devices"},
+    "cntk": {"all_devices", "gpu"},
     "paddle": {"device_count", "set_cublas_switch", "set_cudnn_switch", "synchronize"},
     "fastai": {"is_available", "synchronize"},
     "keras3 torch": {"get_device", "synchronize"},
@@ -42,11 +44,16 @@ CALLED = {
 
 def rehearsed():
     """(adapter, mode, environment for CPUs) of each adapter that declares GPUs."""
+    seen = set()
     for framework in CATALOGUE.values():
         for environment in framework["environments"]:
             entry = framework | framework.get("differing", {}).get(environment, {})
             if entry.get("device") == "gpu" or "gpu" not in declared(entry)["DEVICES"]:
                 continue
+            # One version of each adapter is enough.
+            if entry["adapter"] in seen:
+                continue
+            seen.add(entry["adapter"])
             each = ALL or entry["adapter"] in APART
             for mode in entry["modes"] if each else entry["modes"][:1]:
                 yield entry["adapter"], mode, environment, entry.get("variables", {})

@@ -5,6 +5,7 @@ Plain Python that 3.6 can import: TensorFlow.
 
 import tensorflow as tf
 
+from . import rounding
 from .contract import Unsupported
 
 
@@ -20,4 +21,6 @@ def configure_gpu():
         tf.config.experimental.set_memory_growth(card, True)
     tf.config.set_soft_device_placement(False)
     tf.config.experimental.enable_tensor_float_32_execution(False)
+    with tf.device("/GPU:0"):
+        rounding.require_float32(lambda left, right: tf.matmul(tf.constant(left), right).numpy())
     return {"memory_growth": "on", "soft_placement": "off", "tensor_float_32": "off"}

@@ -5,7 +5,7 @@ Plain Python that 3.6 can import: PyTorch.
 
 import torch
 
-from . import kernels
+from . import kernels, rounding
 
 # Before 2.0: with an MKL that must be told, and gradients that do not lie in memory as their weights do.
 OLD = not hasattr(torch, "compile")
@@ -32,12 +32,18 @@ def configure_cpu():
     return {"matmul": "PyTorch's choice"}
 
 
+def _product_on_gpu(left, right):
+    left, right = torch.from_numpy(left).cuda(), torch.from_numpy(right).cuda()
+    return torch.mm(left, right).cpu().numpy()
+
+
 def configure_cuda():
     """Lets cuDNN time its algorithms, and keeps products in float32: TF32 rounds them to 10 bits."""
     torch.backends.cudnn.benchmark = True
     for library in (torch.backends.cudnn, getattr(torch.backends.cuda, "matmul", None)):
         if hasattr(library, "allow_tf32"):
             library.allow_tf32 = False
+    rounding.require_float32(_product_on_gpu)
     return {
         "cudnn_benchmark": "on",
         "tf32": "off",

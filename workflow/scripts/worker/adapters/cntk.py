@@ -16,7 +16,7 @@ MODES = ("graph",)
 OPTIMISERS = ("sgd", "adadelta", "rmsprop")
 TASKS = ("step", "training")
 KERNELS = "mkl"
-REASONS = {"gpu": "this package of CNTK is the one for CPUs"}
+DEVICES = ("cpu", "gpu")
 
 
 def versions():
@@ -28,9 +28,17 @@ def versions():
 
 def build(job):
     """A trainer of the specification."""
-    cntk.device.try_set_default_device(cntk.device.cpu())
+    if job.device == "gpu" and not _has_gpu():
+        raise Unsupported("CNTK {} finds no GPU".format(cntk.__version__))
+    place = cntk.device.gpu(0) if job.device == "gpu" else cntk.device.cpu()
+    cntk.device.try_set_default_device(place)
     cntk.cntk_py.set_max_num_cputhreads(job.threads)
     return _Trainer(job)
+
+
+def _has_gpu():
+    """Whether CNTK lists a GPU; it computes on the CPU without a word where it does not."""
+    return any(each.type() == cntk.device.DeviceKind.GPU for each in cntk.device.all_devices())
 
 
 class _Trainer(object):

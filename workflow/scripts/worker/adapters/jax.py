@@ -12,8 +12,7 @@ import numpy as np
 from jax import lax
 from jax import numpy as jnp
 
-from .. import specification
-from ..contract import Unsupported
+from .. import jax_settings, specification
 
 MODES = ("compiled",)
 LOSSES = (
@@ -37,12 +36,7 @@ def versions():
 
 def build(job):
     """A trainer of the specification, with the batch and the start values in the memory of the device."""
-    try:
-        place = jax.devices(job.device)[0]
-    except RuntimeError:
-        raise Unsupported(
-            "JAX {} finds no device of the kind '{}'".format(jax.__version__, job.device)
-        )
+    place = jax_settings.first_gpu() if job.device == "gpu" else jax.devices("cpu")[0]
     # device_put may borrow numpy's memory, which must not be given away with the parameters.
     parameters = {
         name: jax.device_put(jnp.array(job.take(name), device=place), place)

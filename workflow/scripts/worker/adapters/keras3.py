@@ -91,9 +91,12 @@ def _torch_on_gpu():
 def _jax_on_gpu():
     import jax
 
+    from .. import jax_settings
+
     place = jax.default_backend()
     if place != "gpu":
         raise Unsupported("Keras on JAX finds no GPU and would take '{}'".format(place))
+    jax_settings.first_gpu()
     return {}
 
 

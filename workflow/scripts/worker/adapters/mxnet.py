@@ -9,7 +9,7 @@ import os
 import mxnet as mx
 import numpy as np
 
-from .. import specification
+from .. import rounding, specification
 from ..contract import Unsupported
 
 MODES = ("graph", "eager")
@@ -49,7 +49,13 @@ def build(job):
     mx.random.seed(job.seed)
     context = mx.gpu(0) if job.device == "gpu" else mx.cpu()
     with context:
+        if job.device == "gpu":
+            rounding.require_float32(_product)
         return {"graph": _Graph, "eager": _Eager}[job.mode](job, context)
+
+
+def _product(left, right):
+    return mx.nd.dot(mx.nd.array(left), mx.nd.array(right)).asnumpy()
 
 
 class _Trainer(object):

@@ -10,7 +10,7 @@ import paddle
 from paddle import nn
 from paddle.nn import functional
 
-from .. import specification
+from .. import rounding, specification
 from ..contract import Unsupported
 
 MODES = ("eager",)
@@ -57,10 +57,14 @@ def versions():
 
 def build(job):
     """A trainer of the specification, with the batch and the start values in memory."""
-    settings = _configure_gpu() if job.device == "gpu" else {}
-    paddle.set_device("gpu:0" if job.device == "gpu" else "cpu")
+    settings = _configure_gpu() if job.device == "gpu" else _configure_cpu()
     paddle.seed(job.seed)
     return _Trainer(_Network(job), job, settings)
+
+
+def _configure_cpu():
+    paddle.set_device("cpu")
+    return {}
 
 
 def _configure_gpu():
@@ -69,6 +73,10 @@ def _configure_gpu():
         raise Unsupported("PaddlePaddle {} finds no GPU".format(paddle.__version__))
     paddle.base.core.set_cublas_switch(False)
     paddle.base.core.set_cudnn_switch(False)
+    paddle.set_device("gpu:0")
+    rounding.require_float32(
+        lambda left, right: paddle.matmul(paddle.to_tensor(left), paddle.to_tensor(right)).numpy()
+    )
     return {"tf32": "off"}
 
 

@@ -13,7 +13,7 @@ MODES = ("graph",)
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
 LAYOUT = {"images": "channels last", "sequences": "steps first"}
-REASONS = {"gpu": "the adapter of TensorFlow before 2.0 is for CPUs"}
+DEVICES = ("cpu", "gpu")
 
 # Their Adadelta writes its average of steps before it takes the step.
 _OLD = tuple(map(int, tf.__version__.split(".")[:2])) < (1, 15)
@@ -34,11 +34,20 @@ def build(job):
     settings = tf.ConfigProto(
         intra_op_parallelism_threads=job.threads, inter_op_parallelism_threads=1
     )
+    # What a cell uses of a GPU's memory is a measurement.
+    settings.gpu_options.allow_growth = True
     graph = tf.Graph()
     with graph.as_default():
         tf.set_random_seed(job.seed)
         session = tf.Session(graph=graph, config=settings)
+        if job.device == "gpu" and not _has_gpu(session):
+            raise Unsupported("TensorFlow {} finds no GPU".format(tf.__version__))
         return _Trainer(session, job)
+
+
+def _has_gpu(session):
+    """Whether a session lists a GPU, which it then computes on; it takes the CPU without a word where it does not."""
+    return any(each.device_type == "GPU" for each in session.list_devices())
 
 
 class _Trainer(object):

@@ -1,0 +1,33 @@
+"""How many bits the products of a GPU keep, found by one that shows it.
+
+Plain Python that 3.6 can import: standard library and numpy.
+"""
+
+import numpy as np
+
+from .contract import NotEquivalent
+
+# As large as makes libraries take their fast ways.
+SIZE = 512
+# Behind the first one, of a float32; TF32 has 10 and bfloat16 7.
+BITS = 23
+
+
+def kept_bits(product):
+    """The bits of float32 that `product` keeps, a function of two matrices: of numbers times one, what comes back."""
+    numbers = 1 + 2.0 ** -(1 + np.arange(SIZE) % BITS)
+    left = np.repeat(numbers[:, None], SIZE, 1).astype(np.float32)
+    found = np.asarray(product(left, np.eye(SIZE, dtype=np.float32)))
+    right = (found == left).all(1)
+    lost = [bit for bit in range(BITS) if not right[bit::BITS].all()]
+    return min(lost) if lost else BITS
+
+
+def require_float32(product):
+    """Raises NotEquivalent where the products of a GPU are rounded to fewer bits than those of float32."""
+    kept = kept_bits(product)
+    if kept < BITS:
+        raise NotEquivalent(
+            "products of float32 on this GPU keep {} of {} bits: they are rounded to TF32 or to less, and what was set "
+            "against it has no effect".format(kept, BITS)
+        )
