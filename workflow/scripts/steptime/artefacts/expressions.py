@@ -22,7 +22,7 @@ from steptime import networks as specifications
 PLACE = ["network", "framework", "platform", "threads", "batch"]
 # Of single operations: which, and in which way it was computed.
 ALONE = ["network", "framework", "threads", "part", "way", "seconds"]
-SELECTABLE = [*PLACE, "device", "devices", "family"]
+SELECTABLE = [*PLACE, "device", "devices", "exchange", "family"]
 OPERATIONS = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -177,6 +177,8 @@ def _select(scope: Scope, where: dict[str, Any]) -> pd.DataFrame:
             raise ExpressionError(
                 f"times are not selected by '{name}': write one of {', '.join(SELECTABLE)}"
             )
+        if name == "exchange" and name not in rows:
+            raise NothingThereError("the paper does not say how its devices share gradients")
         values, column = _names(scope, name, wanted)
         rows = rows[_threads(rows, values) if name == "threads" else rows[column].isin(values)]
         said.append(f"{column} {' or '.join(dict.fromkeys(map(str, values)))}")
