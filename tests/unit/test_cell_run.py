@@ -116,6 +116,16 @@ def test_a_step_is_timed_and_its_shard_has_its_samples(run):
     assert rows[0]["seed"] is None and "resources" not in shard.read(path)[1]
 
 
+def test_what_another_cell_of_the_run_shows_is_not_asked_for_again(run, tmp_path):
+    _, job, path = run("step")
+    assert job["gradients"]
+    key = str(path.relative_to(tmp_path / "results/cells"))[: -len(".parquet")]
+    (tmp_path / ".snakemake/steptime").mkdir(parents=True)
+    told = json.dumps({"cells": 100, "trials": {}, "elsewhere": [key]})
+    (tmp_path / ".snakemake/steptime/run.json").write_text(told)
+    assert not run("step")[1]["gradients"]
+
+
 def test_a_disturbed_process_is_measured_again_and_both_are_kept(run, tmp_path):
     """The first worker sees another program use a CPU for ten seconds, the second does not."""
     before = {

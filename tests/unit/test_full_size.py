@@ -145,14 +145,16 @@ def test_an_update_that_is_left_out_is_refused_in_each_repeat(defect, references
 def test_at_steady_start_values_no_unit_in_front_of_a_relu_is_off(network):
     spec = networks.specify(network, CATALOGUE, narrow=True)
     start, inputs = data.initial_weights(spec), data.synthetic_batch(spec, BATCH)[0]
-    moved, least = steady.shifts(spec, start, inputs), []
+    (moved, logits, _), least = steady.forward(spec, start, inputs), []
 
     def relu(node, own, x):
         least.append(x.min())
         return RIGHT["relu"](node, own, x)
 
     with computing(dict(RIGHT, relu=relu)):
-        golden.forward(spec, {name: start[name] + moved.get(name, 0) for name in start}, inputs)
+        begun = {name: start[name] + moved.get(name, 0) for name in start}
+        np.testing.assert_allclose(golden.forward(spec, begun, inputs)[0], logits, rtol=1e-9)
+    assert list(moved) == list(dict.fromkeys(steady.movable(spec)))
     assert min(least) > 0 and all(values.dtype == np.float32 for values in moved.values())
     turning = {name.split("/")[0] for name in start} & steady.turning(spec, moved)
     last = {"alexnet": "conv5", "resnet50": "batch_norm1"}[network]

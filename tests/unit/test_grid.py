@@ -67,6 +67,19 @@ def test_single_operations_are_cells_of_their_networks_and_come_after_all_steps(
     assert len(plan.artefacts["shi2016_table4"]) == 3 * 6 * 2 * 3
 
 
+def test_gradients_are_shown_with_the_most_threads_that_cpus_are_for(quick):
+    threads = {"table": [1, "all", "4*all"], "figure": ["all"]}
+    cells = grid.expand(changed(quick, threads=threads), 2).cells
+    elsewhere = grid.shown_elsewhere(cells, 2)
+    first = [key for key, cell in cells.items() if cell.repeat == 1 and cell.task == "step"]
+    assert {cells[key].threads for key in elsewhere} == {1, 8} and set(elsewhere) < set(first)
+    # One of each environment, network and mini-batch is left.
+    shown = [cells[key] for key in first if key not in elsewhere]
+    assert {cell.threads for cell in shown} == {2} and len(shown) == 3 * (6 + 4)
+    assert len({(cell.environment, cell.network, cell.batch) for cell in shown}) == len(shown)
+    assert not grid.shown_elsewhere({key: cells[key] for key in elsewhere if "-t1-" in key}, 2)
+
+
 def test_a_cell_of_two_artefacts_is_one_cell(quick):
     plan = grid.expand(quick, 2)
     assert set(plan.artefacts["shi2016_fig1d"]) < set(plan.artefacts["shi2016_table4"])

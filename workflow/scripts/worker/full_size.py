@@ -365,8 +365,8 @@ def _apart(values, others=None):
     """The length of an array, or of its difference from another one."""
     values, squares = values.ravel(), 0.0
     others = None if others is None else others.ravel()
-    for start in range(0, values.size, sketch.PERIOD):
-        part = values[start : start + sketch.PERIOD]
-        part = part if others is None else part - others[start : start + sketch.PERIOD]
-        squares += float(part.dot(part))
+    for start in range(0, values.size, sketch.PART):
+        part = values[start : start + sketch.PART]
+        part = part if others is None else part - others[start : start + sketch.PART]
+        squares += float(np.einsum("i,i->", part, part))
     return np.sqrt(squares)

@@ -10,6 +10,8 @@ import numpy as np
 
 SEED = 1123
 PERIOD = 2**20
+# A part of a period: so many values stay in a processor's cache.
+PART = 2**15
 PROJECTIONS = 16
 ENTRIES = 256
 # Vectors are kept whole: a class that is left out is one entry of the last bias.
@@ -31,19 +33,21 @@ class Sketch(object):
 
 
 def take(name, shape, parts):
-    """The sketch of an array that comes flat in `parts`: float64, PERIOD values each, the last one shorter."""
+    """The sketch of an array that comes flat in `parts`: float64, PART values each, the last one shorter."""
     wanted, signs = _positions(name, shape), _signs()
     squares, projections, entries, start = 0.0, np.zeros(PROJECTIONS), [], 0
-    for number, part in enumerate(parts):
-        # Other signs for each part: what repeats itself must not cancel.
-        shift = number * 7919 % PERIOD
+    for part in parts:
+        # Other signs for each period: what repeats itself must not cancel.
+        period, place = divmod(start, PERIOD)
+        shift = period * 7919 % PERIOD + place
         signed = part * signs[shift : shift + len(part)]
         end = len(part) // PROJECTIONS * PROJECTIONS
         projections += signed[:end].reshape(-1, PROJECTIONS).sum(0)
         projections[: len(part) - end] += signed[end:]
-        squares += part.dot(part)
-        inside = wanted[(wanted >= start) & (wanted < start + len(part))]
-        entries.append(part[inside - start])
+        # Not a product of BLAS's: its threads wait for those of the framework.
+        squares += np.einsum("i,i->", part, part)
+        first, last = np.searchsorted(wanted, [start, start + len(part)])
+        entries.append(part[wanted[first:last] - start])
         start += len(part)
     return Sketch(np.sqrt(squares), projections, np.concatenate(entries))
 
@@ -65,9 +69,12 @@ def pieces(values, other=None, scale=1.0):
     """Parts for `take` of an array, or of its difference from another one of its shape, times `scale`."""
     values = values.ravel()
     other = None if other is None else other.ravel()
-    for start in range(0, values.size, PERIOD):
-        part = values[start : start + PERIOD].astype(np.float64)
-        yield part if other is None else (part - other[start : start + PERIOD]) * scale
+    for start in range(0, values.size, PART):
+        part = values[start : start + PART].astype(np.float64)
+        if other is not None:
+            part -= other[start : start + PART]
+            part *= scale
+        yield part
 
 
 def count_entries(shape):

@@ -27,6 +27,7 @@ from steptime.datasets import DatasetError, sums
 from steptime.environments import interpreter
 from steptime.machine import gpu, interference, placement
 from steptime.plan import clock, digests, looks, run, tasks
+from steptime.plan.cell import key_of
 from steptime.plan.tasks import TASKS
 from steptime.records import Footer, Job, Manifest, Proof
 from steptime.say import say
@@ -281,8 +282,9 @@ class CellRun:
             {
                 **worker_job(self.job, self.spec),
                 "reference": next((str(path.absolute()) for path in self.options.reference), None),
-                # The repeats run the same code on the same numbers: the first shows what costs a second trainer.
-                "gradients": cell["repeat"] == 1,
+                # The same code runs on the same numbers: what costs two more trainers is shown once.
+                "gradients": cell["repeat"] == 1
+                and key_of(cell) not in run.facts().get("elsewhere", []),
                 **self.job["asked"],
                 **self.images.get("asked", {}),
             },

@@ -1,6 +1,6 @@
 """Expands a grid into cells, and says which cells each artefact is made of. Pure functions over the configuration."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import product
@@ -66,6 +66,19 @@ def expand(configuration: Configuration, cores: int) -> Plan:
     place = _running_order(configuration, {*artefacts.get(COMPARED, [])})
     ordered = dict(sorted(cells.items(), key=place))
     return Plan(ordered, artefacts, missing(configuration), looks=looks)
+
+
+def shown_elsewhere(cells: Mapping[str, Cell], cores: int) -> list[str]:
+    """The keys of timed steps whose gradients another cell shows, which differs in its threads alone.
+
+    That one has the most threads that `cores` are enough for, where there is such a one.
+    """
+    places: dict[Cell, list[tuple[bool, int, str]]] = {}
+    for key, cell in cells.items():
+        if TASKS[cell.task].needs_reference and cell.repeat == 1:
+            ranked = (cell.threads * cell.devices <= cores, cell.threads, key)
+            places.setdefault(replace(cell, threads=0), []).append(ranked)
+    return [key for ranks in places.values() for _, _, key in sorted(ranks)[:-1]]
 
 
 def missing(configuration: Configuration) -> list[str]:

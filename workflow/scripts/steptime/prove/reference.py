@@ -121,7 +121,8 @@ def compute(spec: dict[str, Any], batch: int) -> Arrays:
 
     `losses`, `spreads` (STEPS): of the first steps at the rate of the specification, and how far noise may take them.
     `labels`: of how many a loss is the mean.
-    `rate`, `next_loss`, `next_spread`: a rate at which a step shows every gradient, and the loss after such a step.
+    `rate`, `next_loss`, `next_spread`: a rate at which a step shows every gradient, and the loss after such a step; NaN
+    where it says nothing, or gradients are shown elsewhere.
     `norms`, `limits`, `blurs` (parameters), `projections` (parameters, 16), `entries` (of all, end to end): sketches of
     the first gradients, how far off they may be as a share of their norm, and the part of its norm that float32 weights
     take from a change at a rate of 1. `middle`: how far off the median of them may be. `dropout`: 1 where the network
@@ -139,16 +140,26 @@ def compute(spec: dict[str, Any], batch: int) -> Arrays:
     blurs = ROUNDING * sizes / np.where(driven, norms, np.inf)
     rate = min(MOST_RATE, 2.0 ** np.ceil(np.log2(blurs.max() / sketch.READING)))
     rate = max(rate, spec["optimiser"]["learning_rate"])
-    next_loss = _loss_after(still, start, gradients, rate, inputs, labels)
     rough, noisy = _step(still, start, inputs, labels, coarse)
-    next_spread = np.nan
+    off = np.array(
+        [
+            sketch.distance(one, other, sketch.count_entries(values.shape)[1])
+            for one, other, values in zip(_sketches(noisy), sketches, noisy.values(), strict=True)
+        ]
+    )[driven]
+    # Which parameters a turned sign reaches is chance: any may be as far off as the farthest, but not half of them.
+    limits = np.full(len(norms), max(CHANGE, NOISE_SHARE * off.max()))
+    middle = max(CHANGE, NOISE_SHARE * float(np.median(off)))
+    # Another framework's noise may turn another sign, behind which are more parameters, or most.
+    turned = limits.min()
+    limits[~driven] = np.inf
+    elsewhere = turned > CHANGE and bool(steady.movable(still))
+    next_loss = next_spread = np.nan
+    if not elsewhere:
+        next_loss = _loss_after(still, start, gradients, rate, inputs, labels)
     if np.isfinite(next_loss):
         next_rough = _loss_after(still, start, noisy, rate, inputs, labels)
         next_spread = NOISE_SHARE * abs(next_rough - next_loss)
-    off = [
-        sketch.distance(one, other, sketch.count_entries(values.shape)[1])
-        for one, other, values in zip(_sketches(noisy), sketches, noisy.values(), strict=True)
-    ]
     for name, gradient in gradients.items():
         noisy[name] -= gradient
     losses, slope = _later(still, start, gradients, inputs, labels, noisy)
@@ -159,15 +170,7 @@ def compute(spec: dict[str, Any], batch: int) -> Arrays:
         spreads += [step * own for step in range(1, STEPS)]
     else:
         spreads += [0.0] * (STEPS - 1)
-    off = np.array(off)[driven]
-    # Which parameters a turned sign reaches is chance: any may be as far off as the farthest, but not half of them.
-    limits = np.full(len(norms), max(CHANGE, NOISE_SHARE * off.max()))
-    middle = max(CHANGE, NOISE_SHARE * float(np.median(off)))
-    # Another framework's noise may turn another sign, behind which are more parameters, or most.
-    turned = limits.min()
-    limits[~driven] = np.inf
-    shown = _steadied(still, inputs, labels, turned) if turned > CHANGE else {}
-    spreads = [spread for spread, loss in zip(spreads, losses, strict=True)]
+    shown = _steadied(still, inputs, labels, turned) if elsewhere else {}
     return _narrowed(
         reason=np.array(""),
         losses=np.array(losses),
@@ -189,20 +192,17 @@ def compute(spec: dict[str, Any], batch: int) -> Arrays:
 
 
 def _steadied(spec, inputs, labels, turned):
-    """The gradients where no unit in front of a ReLU is near to zero (`prove.steady`), if there is such a unit.
+    """The gradients where no unit in front of a ReLU is near to zero (`prove.steady`).
 
     `steady_moved` (parameters): 1 for those that are moved for it; `steady_shifts`: by what, end to end. The loss, its
     spread, and what else begins with `steady_` are as in `compute`, but that noise is that of a step in float32.
     `turned` is how far off gradients may be where noise may still turn something.
     """
     start = data.initial_weights(spec)
-    moved = steady.shifts(spec, start, inputs)
-    if not moved:
-        return {}
+    moved, logits, tape = steady.forward(spec, start, inputs)
+    loss, flowing = golden.loss_of(spec)(logits, labels)
+    gradients = golden.backward(spec, tape, flowing)
     start = {name: values + moved.get(name, 0) for name, values in start.items()}
-    exact = {name: values.astype(np.float64) for name, values in start.items()}
-    loss, gradients = _step(spec, exact, inputs, labels)
-    del exact
     sketches, shapes = _sketches(gradients), [values.shape for values in gradients.values()]
     del gradients
     rough, gradients = _step(spec, start, inputs, labels, _single)

@@ -9,38 +9,53 @@ from typing import Any
 
 import numpy as np
 
+from steptime.networks.layers import Arrays, Backward
 from steptime.prove import golden
 
-Arrays = dict[str, np.ndarray]
 # The least value in front of a ReLU, as a part of the range of its channel.
 ROOM = 0.1
 # What moves all values of a channel.
 ROLES = ("bias", "beta")
 
 
-def shifts(spec: dict[str, Any], weights: Arrays, inputs: np.ndarray) -> Arrays:
-    """What to add to biases and betas (channels), as float32; nothing where the network has no ReLU."""
+def movable(spec: dict[str, Any]) -> list[str]:
+    """The biases and betas that move units in front of a ReLU, in the order of the layers."""
+    readers = Counter(name for node in spec["nodes"] for name in node["inputs"])
+    relus = (node["inputs"][0] for node in spec["nodes"] if node["op"] == "relu")
+    return [name for name in (_moving(spec, readers, source) for source in relus) if name]
+
+
+def forward(
+    spec: dict[str, Any], weights: Arrays, inputs: np.ndarray
+) -> tuple[Arrays, np.ndarray, dict[str, Backward]]:
+    """What to add to biases and betas (channels), as float32, and from there logits and tape, as of `golden.forward`.
+
+    `weights` are float32. How a layer carries gradients back does not hang on what is added to its outputs.
+    """
     moved: Arrays = {}
-    if not any(node["op"] == "relu" for node in spec["nodes"]):
-        return moved
     readers = Counter(name for node in spec["nodes"] for name in node["inputs"])
     tokens = spec["input"]["kind"] == "tokens"
     values = {"input": inputs if tokens else np.asarray(inputs, np.float64)}
-    left = Counter(readers)
+    left, tape = Counter(readers), {}
     for node in spec["nodes"]:
         sources = [values[name] for name in node["inputs"]]
         if node["op"] == "relu":
             name = _moving(spec, readers, node["inputs"][0])
             if name:
-                moved[name], sources = _moved_up(sources[0])
+                moved[name], sources = _moved_up(sources[0], weights[name])
         for name in node["inputs"]:
             left[name] -= 1
             if not left[name]:
                 del values[name]
         prefix = node["name"] + "/"
-        own = {name[len(prefix) :]: weights[name] for name in weights if name.startswith(prefix)}
-        values[node["name"]] = golden.forward_of(node["op"])(node, own, *sources)[0]
-    return moved
+        own = {
+            name[len(prefix) :]: weights[name].astype(np.float64)
+            for name in weights
+            if name.startswith(prefix)
+        }
+        result = golden.forward_of(node["op"])(node, own, *sources)
+        values[node["name"]], tape[node["name"]] = result
+    return moved, values[spec["nodes"][-1]["name"]], tape
 
 
 def turning(spec: dict[str, Any], moved: Arrays) -> set[str]:
@@ -56,14 +71,15 @@ def turning(spec: dict[str, Any], moved: Arrays) -> set[str]:
     return found
 
 
-def _moved_up(values):
-    """What is added to each channel, and the values with it."""
+def _moved_up(values, start):
+    """What is added to the start value of each channel, and the values with what float32 keeps of it."""
     # Channels come first in images, and last in all else.
     channel = 1 if values.ndim == 4 else values.ndim - 1
     axes = tuple(axis for axis in range(values.ndim) if axis != channel)
     least, most = values.min(axes), values.max(axes)
     shift = (ROOM * (most - least) - least).astype(np.float32)
-    return shift, [values + np.expand_dims(shift, axes)]
+    kept = (start + shift).astype(np.float64) - start
+    return shift, [values + np.expand_dims(kept, axes)]
 
 
 def _moving(spec, readers, name):
