@@ -42,7 +42,7 @@ def in_two(adapter, right):
 @contextmanager
 def changing(adapter, changes):
     """Functions of these names take changed parameters and inputs, and give a changed output."""
-    right, begin, kept = dict(adapter.LAYERS), adapter._Trainer.__init__, {}
+    right, begin, kept = dict(adapter.LAYERS), adapter.Trainer.__init__, {}
 
     def begun(self, job, parameters, *arguments):
         for name, change in changes.items():
@@ -67,9 +67,9 @@ def changing(adapter, changes):
         return called
 
     adapter.LAYERS.update({op: wrapped(function) for op, function in right.items()})
-    adapter._Trainer.__init__ = begun
+    adapter.Trainer.__init__ = begun
     try:
         yield
     finally:
         adapter.LAYERS.update(right)
-        adapter._Trainer.__init__ = begin
+        adapter.Trainer.__init__ = begin

@@ -53,6 +53,30 @@ def test_worker_is_python_3_6_that_imports_nothing_of_the_project(path):
             assert node.module.split(".")[0] not in others
 
 
+@pytest.mark.parametrize(
+    "path",
+    sorted((ROOT / "workflow/scripts/worker/adapters").glob("*.py")),
+    ids=lambda path: path.name,
+)
+def test_an_adapter_takes_nothing_private_of_another(path):
+    tree = ast.parse(path.read_text())
+    beside = [
+        node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level == 1
+    ]
+    taken = [alias.name for node in beside for alias in node.names]
+    others = {
+        alias.asname or alias.name for node in beside if not node.module for alias in node.names
+    }
+    taken += [
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in others
+    ]
+    assert not [name for name in taken if name.startswith("_")]
+
+
 def test_worker_starts_on_a_real_python_3_6(tmp_path):
     """All of it compiles there, and what needs no numpy is imported."""
     python = interpreter.find("3.6", lambda *_: subprocess.CompletedProcess([], 1, ""))

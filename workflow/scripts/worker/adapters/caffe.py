@@ -112,7 +112,7 @@ class _Trainer(object):
         if self.judge is None:
             blobs = self.net.blobs
             shapes = blobs["input"].data.shape, blobs["labels"].data.shape
-            self.judge = _load(_describe(self.spec, *shapes), caffe.TEST)
+            self.judge = load_network(_describe(self.spec, *shapes), caffe.TEST)
             self.judge.share_with(self.net)
         self.judge.blobs["input"].data[...] = self.layout.inputs(inputs)
         self.judge._forward(0, self.last)
@@ -130,10 +130,10 @@ class _Trainer(object):
 def _describe(spec, input_shape, label_shape):
     """The network as Caffe's message NetParameter, with SGD's learning rate as the weight of the loss."""
     net = caffe_pb2.NetParameter()
-    _add(net, "Input", [], "input").input_param.shape.add().dim.extend(input_shape)
-    _add(net, "Input", [], "labels").input_param.shape.add().dim.extend(label_shape)
+    add_layer(net, "Input", [], "input").input_param.shape.add().dim.extend(input_shape)
+    add_layer(net, "Input", [], "labels").input_param.shape.add().dim.extend(label_shape)
     if any(node["op"] == "lstm" for node in spec["nodes"]):
-        _add(net, "Input", [], "continued").input_param.shape.add().dim.extend(input_shape[:2])
+        add_layer(net, "Input", [], "continued").input_param.shape.add().dim.extend(input_shape[:2])
     readers = [source for node in spec["nodes"] for source in node["inputs"]]
     blobs = {"input": "input"}
     for node in spec["nodes"]:
@@ -141,7 +141,7 @@ def _describe(spec, input_shape, label_shape):
         in_place = readers.count(node["inputs"][0]) == 1 and node["op"] in ("relu", "sigmoid")
         blobs[node["name"]] = sources[0] if in_place else node["name"]
         LAYERS[node["op"]](net, node, sources, blobs[node["name"]])
-    loss = _add(net, "SoftmaxWithLoss", [blobs[node["name"]], "labels"], "loss")
+    loss = add_layer(net, "SoftmaxWithLoss", [blobs[node["name"]], "labels"], "loss")
     loss.softmax_param.axis = len(label_shape)
     plain = spec["optimiser"]["name"] == "sgd"
     loss.loss_weight.append(spec["optimiser"]["learning_rate"] if plain else 1.0)
@@ -152,7 +152,7 @@ def _solver(net, spec):
     """Caffe's own solver; the bare net for SGD, whose gradients come out as its steps."""
     wanted = spec["optimiser"]
     if wanted["name"] == "sgd":
-        return _load(net)
+        return load_network(net)
     asked = caffe_pb2.SolverParameter(
         base_lr=wanted["learning_rate"], lr_policy="fixed", delta=wanted["epsilon"]
     )
@@ -164,7 +164,7 @@ def _solver(net, spec):
     return _read(asked, caffe.get_solver)
 
 
-def _load(net, phase=caffe.TRAIN):
+def load_network(net, phase=caffe.TRAIN):
     return _read(net, caffe.Net, phase)
 
 
@@ -177,7 +177,7 @@ def _read(message, make, *arguments):
         return make(path, *arguments)
 
 
-def _add(net, kind, bottoms, top, name=None, **options):
+def add_layer(net, kind, bottoms, top, name=None, **options):
     """Adds a layer; `options` are its own message's, such as inner_product_param, as a dict."""
     layer = net.layer.add(type=kind, name=name or top, bottom=bottoms, top=[top])
     for message, values in options.items():
@@ -195,13 +195,13 @@ def _dense(net, node, sources, top):
         "bias_term": node["bias"],
         "axis": len(node["in_shape"]),
     }
-    _add(net, "InnerProduct", sources, top, node["name"], inner_product_param=options)
+    add_layer(net, "InnerProduct", sources, top, node["name"], inner_product_param=options)
 
 
 def _conv(net, node, sources, top):
     window = {"kernel_size": [node["kernel"]], "stride": [node["stride"]], "pad": [node["padding"]]}
     options = dict(window, num_output=node["channels"], bias_term=node["bias"])
-    _add(net, "Convolution", sources, top, node["name"], convolution_param=options)
+    add_layer(net, "Convolution", sources, top, node["name"], convolution_param=options)
 
 
 def _max_pool(net, node, sources, top):
@@ -210,19 +210,19 @@ def _max_pool(net, node, sources, top):
     options = dict(
         window, pool=caffe_pb2.PoolingParameter.MAX, round_mode=caffe_pb2.PoolingParameter.FLOOR
     )
-    _add(net, "Pooling", sources, top, node["name"], pooling_param=options)
+    add_layer(net, "Pooling", sources, top, node["name"], pooling_param=options)
 
 
 def _global_average_pool(net, node, sources, top):
     options = {"pool": caffe_pb2.PoolingParameter.AVE, "global_pooling": True}
-    _add(net, "Pooling", sources, top + "/maps", pooling_param=options)
-    _add(net, "Flatten", [top + "/maps"], top, node["name"])
+    add_layer(net, "Pooling", sources, top + "/maps", pooling_param=options)
+    add_layer(net, "Flatten", [top + "/maps"], top, node["name"])
 
 
 def _batch_norm(net, node, sources, top):
     options = {"use_global_stats": False, "eps": specification.BATCH_NORM_EPSILON}
-    _add(net, "BatchNorm", sources, top + "/normal", batch_norm_param=options)
-    _add(
+    add_layer(net, "BatchNorm", sources, top + "/normal", batch_norm_param=options)
+    add_layer(
         net,
         "Scale",
         [top + "/normal"],
@@ -234,16 +234,18 @@ def _batch_norm(net, node, sources, top):
 
 def _embedding(net, node, sources, top):
     options = {"input_dim": node["vocabulary"], "num_output": node["units"], "bias_term": False}
-    _add(net, "Embed", sources, top, node["name"], embed_param=options)
+    add_layer(net, "Embed", sources, top, node["name"], embed_param=options)
 
 
 def _dropout(net, node, sources, top):
-    _add(net, "Dropout", sources, top, node["name"], dropout_param={"dropout_ratio": node["rate"]})
+    add_layer(
+        net, "Dropout", sources, top, node["name"], dropout_param={"dropout_ratio": node["rate"]}
+    )
 
 
 def _lstm(net, node, sources, top):
     options = {"num_output": node["units"]}
-    _add(net, "LSTM", sources + ["continued"], top, node["name"], recurrent_param=options)
+    add_layer(net, "LSTM", sources + ["continued"], top, node["name"], recurrent_param=options)
 
 
 LAYERS = {
@@ -251,12 +253,16 @@ LAYERS = {
     "conv": _conv,
     "max_pool": _max_pool,
     "global_average_pool": _global_average_pool,
-    "flatten": lambda net, node, sources, top: _add(net, "Flatten", sources, top, node["name"]),
+    "flatten": lambda net, node, sources, top: add_layer(
+        net, "Flatten", sources, top, node["name"]
+    ),
     "batch_norm": _batch_norm,
-    "relu": lambda net, node, sources, top: _add(net, "ReLU", sources, top, node["name"]),
+    "relu": lambda net, node, sources, top: add_layer(net, "ReLU", sources, top, node["name"]),
     "dropout": _dropout,
-    "sigmoid": lambda net, node, sources, top: _add(net, "Sigmoid", sources, top, node["name"]),
-    "add": lambda net, node, sources, top: _add(net, "Eltwise", sources, top, node["name"]),
+    "sigmoid": lambda net, node, sources, top: add_layer(
+        net, "Sigmoid", sources, top, node["name"]
+    ),
+    "add": lambda net, node, sources, top: add_layer(net, "Eltwise", sources, top, node["name"]),
     "embedding": _embedding,
     "lstm": _lstm,
 }

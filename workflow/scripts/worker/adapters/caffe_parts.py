@@ -7,7 +7,7 @@ from caffe.proto import caffe_pb2
 from .. import kernels
 from ..contract import Unsupported
 from ..parts import Operation
-from .caffe import LAYERS, _add, _load
+from .caffe import LAYERS, add_layer, load_network
 from .caffe import versions as versions
 
 MODES = ("graph",)
@@ -34,9 +34,9 @@ def build(part):
 def _net(inputs, add):
     """A net of one layer, which `add` adds to its message, behind its input."""
     message = caffe_pb2.NetParameter()
-    _add(message, "Input", [], "input").input_param.shape.add().dim.extend(inputs.shape)
+    add_layer(message, "Input", [], "input").input_param.shape.add().dim.extend(inputs.shape)
     add(message)
-    net = _load(message)
+    net = load_network(message)
     net.blobs["input"].data[...] = inputs
     return net
 
@@ -54,7 +54,7 @@ def _forward(part):
     options["num_output"] = part.right.shape[0 if part.turned[1] else 1]
     net = _net(
         part.left,
-        lambda message: _add(
+        lambda message: add_layer(
             message, "InnerProduct", ["input"], "product", inner_product_param=options
         ),
     )
@@ -67,7 +67,9 @@ def _gradient(part):
     options = {"bias_term": False, "transpose": True, "num_output": part.right.shape[1]}
 
     def add(message):
-        layer = _add(message, "InnerProduct", ["input"], "product", inner_product_param=options)
+        layer = add_layer(
+            message, "InnerProduct", ["input"], "product", inner_product_param=options
+        )
         # What is no part of a loss has no gradient.
         layer.loss_weight.append(1.0)
 

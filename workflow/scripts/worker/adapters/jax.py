@@ -44,12 +44,12 @@ def build(job):
     }
     batch = jax.device_put(job.inputs, place)
     answers = jax.device_put(job.labels.reshape(-1), place)
-    return _Trainer(job, parameters, batch, answers)
+    return Trainer(job, parameters, batch, answers)
 
 
-class _Trainer(object):
+class Trainer(object):
     def __init__(self, job, parameters, inputs, labels):
-        self._layout, self._nodes, self._place = job.layout, job.spec["nodes"], inputs.device
+        self._layout, self._nodes, self.place = job.layout, job.spec["nodes"], inputs.device
         self._inputs, self._labels = inputs, labels
         step_size, optimiser = job.learning_rate, job.spec["optimiser"]
         count, update = _UPDATES[optimiser["name"]]
@@ -77,9 +77,9 @@ class _Trainer(object):
                 loss, gradients = jax.value_and_grad(aimed)(values, batch, answers)
                 values, averages = update(optimiser, values, averages, gradients, rate)
                 return (values, averages, key), loss
-            loss, gradients = jax.value_and_grad(functools.partial(_loss, self._nodes, drawn))(
-                values, batch, answers
-            )
+            loss, gradients = jax.value_and_grad(
+                functools.partial(compute_loss, self._nodes, drawn)
+            )(values, batch, answers)
             values, averages = update(optimiser, values, averages, gradients, rate)
             return (values, averages, key), loss
 
@@ -123,7 +123,7 @@ class _Trainer(object):
         }
 
     def _placed(self, array):
-        return jax.device_put(array, self._place)
+        return jax.device_put(array, self.place)
 
 
 def _descend(optimiser, values, averages, gradients, rate):
@@ -191,7 +191,7 @@ _UPDATES = {
 }
 
 
-def _loss(nodes, key, parameters, inputs, labels):
+def compute_loss(nodes, key, parameters, inputs, labels):
     logits = _logits(nodes, key, parameters, inputs)
     chosen = jnp.take_along_axis(logits, labels[:, None], 1)[:, 0]
     return jnp.mean(jax.nn.logsumexp(logits, 1) - chosen)

@@ -28,6 +28,6 @@ def build(job):
     parameters = {name: device_put(jnp.array(job.take(name)), place) for name in job.layout.names}
     batch = device_put(job.inputs, place)
     answers = device_put(job.labels.reshape(-1), place)
-    trainer = jax._Trainer(job, parameters, batch, answers)
-    trainer._place = place
+    trainer = jax.Trainer(job, parameters, batch, answers)
+    trainer.place = place
     return trainer

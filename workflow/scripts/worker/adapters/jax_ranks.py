@@ -96,7 +96,7 @@ class _Trainer(object):
             self._values[name] = make_array_from_single_device_arrays(own.shape, everywhere, [own])
         step_size = job.learning_rate
         # Without what masks are drawn from.
-        loss_of = functools.partial(jax._loss, job.spec["nodes"], None)
+        loss_of = functools.partial(jax.compute_loss, job.spec["nodes"], None)
 
         def train(values, batch, answers):
             found = value_and_grad(loss_of)(values, batch[0], answers[0])

@@ -51,7 +51,7 @@ def build(job):
     with context:
         if job.device == "gpu":
             rounding.require_float32(_product)
-        return {"graph": _Graph, "eager": _Eager}[job.mode](job, context)
+        return {"graph": Graph, "eager": Eager}[job.mode](job, context)
 
 
 def _product(left, right):
@@ -67,7 +67,7 @@ class _Trainer(object):
         self.trained, self.states = {}, {}
         for node in spec["nodes"]:
             self._add_arrays(node, job)
-        self.data = {"input": _array(job.inputs), "labels": _array(job.labels)}
+        self.data = {"input": array_of(job.inputs), "labels": array_of(job.labels)}
         # Written by each backward pass before it is read, so it need not be filled.
         self.gradients = {name: mx.nd.empty(value.shape) for name, value in self.trained.items()}
         self.optimiser = _optimiser(spec["optimiser"])
@@ -110,8 +110,8 @@ class _Trainer(object):
         with self.context:
             mean = mx.nd.zeros((1,))
             for steps, (inputs, labels, rate) in enumerate(batches, 1):
-                _array(self.layout.inputs(inputs), self.data["input"])
-                _array(self.layout.labels(labels), self.data["labels"])
+                array_of(self.layout.inputs(inputs), self.data["input"])
+                array_of(self.layout.labels(labels), self.data["labels"])
                 if self.optimiser:
                     self.optimiser.optimizer.set_learning_rate(rate)
                 else:
@@ -123,7 +123,7 @@ class _Trainer(object):
 
     def scores(self, inputs):
         with self.context:
-            inputs = _array(self.layout.inputs(inputs))
+            inputs = array_of(self.layout.inputs(inputs))
             arrays = dict(self.trained, input=inputs, **self.states)
             return _logits(mx.nd, self.spec, arrays.__getitem__).asnumpy()
 
@@ -152,7 +152,7 @@ class _Trainer(object):
             own = _packed(node, {name: values.T for name, values in own.items()})
             start = mx.nd.zeros((1, job.inputs.shape[1], node["units"]))
             self.states[node["name"] + "/start"] = start
-        self.trained.update((name, _array(values)) for name, values in own.items())
+        self.trained.update((name, array_of(values)) for name, values in own.items())
         if node["op"] == "lstm":
             # Sequences have the steps first.
             batch = job.inputs.shape[1]
@@ -164,11 +164,11 @@ class _Trainer(object):
             self.states.update(_fixed(node))
 
 
-class _Graph(_Trainer):
+class Graph(_Trainer):
     """The whole network as one symbol, whose executor plans its memory once."""
 
     def __init__(self, *arguments):
-        super(_Graph, self).__init__(*arguments)
+        super(Graph, self).__init__(*arguments)
         loss = _loss(mx.sym, self.spec, mx.sym.Variable)
         arrays = {**self.trained, **self.states, **self.data}
         self.executor = loss.bind(
@@ -187,11 +187,11 @@ class _Graph(_Trainer):
         return loss
 
 
-class _Eager(_Trainer):
+class Eager(_Trainer):
     """Gluon's way without `hybridize`: operators run as they are called, and autograd records them."""
 
     def __init__(self, *arguments):
-        super(_Eager, self).__init__(*arguments)
+        super(Eager, self).__init__(*arguments)
         self.arrays = {**self.trained, **self.states, **self.data}
         mx.autograd.mark_variables(list(self.trained.values()), list(self.gradients.values()))
 
@@ -319,7 +319,7 @@ def _fixed(node):
         return {} if node["bias"] else {name + "/bias": mx.nd.zeros((features,))}
     steps = node["shape"][0]
     later = np.triu(np.full((1, steps, steps), -1e30, np.float32), 1)
-    return {name + "/mask": _array(later)} if node.get("causal") else {}
+    return {name + "/mask": array_of(later)} if node.get("causal") else {}
 
 
 def _dense(operators, node, own, x):
@@ -606,7 +606,7 @@ def _unpacked(spec, node, arrays):
     return neutral
 
 
-def _array(values, target=None):
+def array_of(values, target=None):
     """A copy of numpy's array in MXNet's array `target`, or in a new one, made by MXNet's engine, without a wait.
 
     `mx.nd.array` copies in the calling thread, where a large array starts OpenMP threads that stay. With the engine's

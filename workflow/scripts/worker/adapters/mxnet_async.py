@@ -71,9 +71,9 @@ class _Apart(object):
         return super(_Apart, self).weights(names)
 
 
-class _Graph(_Apart, mxnet._Graph):
+class _Graph(_Apart, mxnet.Graph):
     pass
 
 
-class _Eager(_Apart, mxnet._Eager):
+class _Eager(_Apart, mxnet.Eager):
     pass

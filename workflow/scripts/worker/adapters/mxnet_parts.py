@@ -4,7 +4,7 @@ import mxnet as mx
 
 from ..contract import Unsupported
 from ..parts import Operation
-from .mxnet import _array
+from .mxnet import array_of
 from .mxnet import versions as versions
 
 MODES = ("graph", "eager")
@@ -45,7 +45,7 @@ def build(part):
 
 def _placed(values):
     """As the adapter of this version does it."""
-    return _array(values) if hasattr(mx.nd, "from_numpy") else mx.nd.array(values)
+    return array_of(values) if hasattr(mx.nd, "from_numpy") else mx.nd.array(values)
 
 
 def operation(step, result):

@@ -90,9 +90,9 @@ class _Together(object):
         super(_Together, self).update()
 
 
-class _Graph(_Together, mxnet._Graph):
+class _Graph(_Together, mxnet.Graph):
     pass
 
 
-class _Eager(_Together, mxnet._Eager):
+class _Eager(_Together, mxnet.Eager):
     pass

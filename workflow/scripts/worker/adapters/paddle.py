@@ -108,7 +108,7 @@ class _Network(nn.Layer):
 
 class _Trainer(object):
     def __init__(self, network, job, settings):
-        self._network, self._layout, self.settings = network, job.layout, settings
+        self.network, self._layout, self.settings = network, job.layout, settings
         self._on_gpu = job.device == "gpu"
         self._inputs, self._labels = paddle.to_tensor(job.inputs), _answers(job.labels)
         # Paddle does not tell; this is where it reads it from.
@@ -146,23 +146,23 @@ class _Trainer(object):
             paddle.device.cuda.synchronize()
 
     def scores(self, inputs):
-        self._network.eval()
+        self.network.eval()
         with paddle.no_grad():
-            found = self._network(paddle.to_tensor(self._layout.inputs(inputs))).numpy()
-        self._network.train()
+            found = self.network(paddle.to_tensor(self._layout.inputs(inputs))).numpy()
+        self.network.train()
         return found
 
     def _step(self, inputs, labels):
         """Takes a step, and returns its loss."""
-        logits = self._network(inputs)
+        logits = self.network(inputs)
         loss = functional.cross_entropy(logits.reshape([-1, logits.shape[-1]]), labels)
         loss.backward()
         self._optimiser.step()
-        self._network.clear_gradients(set_to_zero=False)
+        self.network.clear_gradients(set_to_zero=False)
         return loss
 
     def weights(self, names=None):
-        homes = self._network.homes
+        homes = self.network.homes
         return {
             name: np.array(self._layout.leave(name, homes[name].numpy()))
             for name in (homes if names is None else names)
@@ -174,10 +174,10 @@ def _aim(trainer, job):
     trainer._labels, distance = paddle.to_tensor(job.labels), _DISTANCES[job.spec["loss"]]
 
     def step(inputs, targets):
-        loss = distance(trainer._network(inputs), targets)
+        loss = distance(trainer.network(inputs), targets)
         loss.backward()
         trainer._optimiser.step()
-        trainer._network.clear_gradients(set_to_zero=False)
+        trainer.network.clear_gradients(set_to_zero=False)
         return loss
 
     trainer._step = step

@@ -37,9 +37,9 @@ def _build(job):
     meet(job)
     job.inputs, job.labels = ranks.share(job, LAYOUT)
     trainer = paddle.build(job)
-    network = trainer._network
-    trainer._network = DataParallel(network)
-    trainer._network.homes = network.homes
+    network = trainer.network
+    trainer.network = DataParallel(network)
+    trainer.network.homes = network.homes
     trainer.settings["exchange"] = "DataParallel over gloo"
     return trainer
 

@@ -45,10 +45,10 @@ def build(job):
     place = "/GPU:0" if job.device == "gpu" else "/CPU:0"
     with tf.device(place):
         tf.random.set_seed(job.seed)
-        return _Trainer(_Network(job), job, place, settings)
+        return Trainer(Network(job), job, place, settings)
 
 
-class _Network(object):
+class Network(object):
     """The nodes of a specification as operations on variables."""
 
     def __init__(self, job):
@@ -74,7 +74,7 @@ class _Network(object):
         return {name: self._layout.leave(name, self.variables[name].numpy()) for name in wanted}
 
 
-class _Trainer(object):
+class Trainer(object):
     def __init__(self, network, job, place, settings):
         self._network, self._mode, self._optimiser = network, job.mode, job.spec["optimiser"]
         self._layout, self._place = job.layout, place
@@ -145,7 +145,7 @@ class _Trainer(object):
             loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, scores))
         gradients = tape.gradient(loss, self._variables)
         for variable, gradient, averages in zip(self._variables, gradients, self._averages):
-            _UPDATES[self._optimiser["name"]](self._optimiser, variable, gradient, averages, rate)
+            UPDATES[self._optimiser["name"]](self._optimiser, variable, gradient, averages, rate)
         return loss
 
 
@@ -157,7 +157,7 @@ def _approach(trainer, distance, inputs, targets, rate):
         loss = tf.reduce_mean(distance(outputs, targets))
     gradients = tape.gradient(loss, trainer._variables)
     for variable, gradient, averages in zip(trainer._variables, gradients, trainer._averages):
-        _UPDATES[trainer._optimiser["name"]](trainer._optimiser, variable, gradient, averages, rate)
+        UPDATES[trainer._optimiser["name"]](trainer._optimiser, variable, gradient, averages, rate)
     return loss
 
 
@@ -244,7 +244,7 @@ def _adamw(optimiser, variable, gradient, averages, rate):
     _adam(optimiser, variable, gradient, averages, rate)
 
 
-_UPDATES = {
+UPDATES = {
     "sgd": _descend,
     "adadelta": _adadelta,
     "rmsprop": _rmsprop,

@@ -42,7 +42,7 @@ def build(job):
         session = tf.Session(graph=graph, config=settings)
         if job.device == "gpu" and not _has_gpu(session):
             raise Unsupported("TensorFlow {} finds no GPU".format(tf.__version__))
-        return _Trainer(session, job)
+        return Trainer(session, job)
 
 
 def _has_gpu(session):
@@ -50,7 +50,7 @@ def _has_gpu(session):
     return any(each.device_type == "GPU" for each in session.list_devices())
 
 
-class _Trainer(object):
+class Trainer(object):
     settings = {"layout": "channels last, time first", "loop": "while_loop"}
 
     def __init__(self, session, job):

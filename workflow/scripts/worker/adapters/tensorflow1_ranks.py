@@ -85,7 +85,7 @@ def _meet(job):
     )
 
 
-class Served(tensorflow1._Trainer):
+class Served(tensorflow1.Trainer):
     """A trainer whose weights lie on the server, and whose mini-batch lies with the rank."""
 
     def __init__(self, session, job):

@@ -28,10 +28,10 @@ def build(job):
     settings = {"layout": "channels last, time first", "compiler": compiler}
     with tf.device("/CPU:0"):
         tf.random.set_seed(job.seed)
-        return _Trainer(tensorflow._Network(job), job, "/CPU:0", settings)
+        return _Trainer(tensorflow.Network(job), job, "/CPU:0", settings)
 
 
-class _Trainer(tensorflow._Trainer):
+class _Trainer(tensorflow.Trainer):
     def _compiled(self, function, *arguments):
         if self._mode == "eager":
             return function

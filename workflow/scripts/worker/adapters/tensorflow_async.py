@@ -113,7 +113,7 @@ class _Trainer(object):
         shares = [ranks.share(job, LAYOUT, rank) for rank in range(job.ranks)]
         tf.random.set_seed(job.seed)
         with self._coordinator.strategy.scope():
-            self._network = tensorflow._Network(job)
+            self._network = tensorflow.Network(job)
             # The updates of all ranks, and how many of others these had not seen.
             self._made, self._missed = [tf.Variable(0, dtype=tf.int64) for _ in range(2)]
         self._variables = list(self._network.variables.values())

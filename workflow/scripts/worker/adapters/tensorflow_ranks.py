@@ -48,7 +48,7 @@ def _build(job):
         "compiler": "Grappler",
         "exchange": "MultiWorkerMirroredStrategy, RING",
     }
-    return _Trainer(tensorflow._Network(job), job, "/CPU:0", settings)
+    return _Trainer(tensorflow.Network(job), job, "/CPU:0", settings)
 
 
 def meet(job):
@@ -75,7 +75,7 @@ def _meet(job):
     return tf.distribute.MultiWorkerMirroredStrategy(communication_options=_RING)
 
 
-class _Trainer(tensorflow._Trainer):
+class _Trainer(tensorflow.Trainer):
     def _compiled(self, function, *arguments):
         def step(*values):
             return _STRATEGY[0].run(function, values)
@@ -88,7 +88,7 @@ class _Trainer(tensorflow._Trainer):
             loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, scores))
         gradients = [tf.convert_to_tensor(each) for each in tape.gradient(loss, self._variables)]
         gradients = summed(tf.distribute.ReduceOp.MEAN, gradients)
-        update = tensorflow._UPDATES[self._optimiser["name"]]
+        update = tensorflow.UPDATES[self._optimiser["name"]]
         for variable, gradient, averages in zip(self._variables, gradients, self._averages):
             update(self._optimiser, variable, gradient, averages, rate)
         return loss
