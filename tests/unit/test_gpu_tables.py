@@ -79,12 +79,15 @@ def test_memory_of_a_cell_on_a_gpu_is_the_gpus_own(tmp_path):
 
 
 def test_energy_of_a_sample_is_of_the_gpu_or_of_the_processors_and_says_by_what(tmp_path):
-    made = inputs(tmp_path, "table4.csv", ON_GPU | {"seconds": 0.1}, ON_CPU | {"seconds": 1.0})
+    cells = [ON_GPU | {"seconds": 0.1}, ON_CPU | {"seconds": 1.0}]
+    cells += [ON_GPU | {"seconds": 0.1, "devices": 2, "exchange": "sync"}]
+    made = inputs(tmp_path, "table4.csv", *cells)
     machine = {"gpu_energy": "power", "processor_energy": "this user may not read it"}
     found = made.measured
     made.measured = Measured(found.rows, found.cells, {"m1": machine}, {}, "merged")
     data, layout = energy.table(made)
-    known = data.set_index("device")
+    assert "local-gpu, 2 devices, sync" in [place for _, _, place in layout.index]
+    known = data[data["devices"] == 1].set_index("device")
     # Six samples of five steps of 64: 480 J in 3 s.
     assert known.loc["gpu", "joules_per_sample"] == pytest.approx(480 / (6 * 5 * 64))
     assert known.loc["gpu", "watts"] == pytest.approx(160)

@@ -71,12 +71,15 @@ def _of(rows: pd.DataFrame, measured: Measured) -> dict[str, Any]:
 def _layout(data: pd.DataFrame) -> pd.DataFrame:
     body, index = [], []
     for row in data.to_dict("records"):
-        place = f"{row['platform']}, {plural(row['threads'], 'thread')}"
+        place = [row["platform"]]
+        place += [] if row["device"] == "gpu" else [plural(row["threads"], "thread")]
+        if row["devices"] > 1:
+            place += [plural(row["devices"], "device"), row["exchange"]]
         index.append(
             (
                 f"{row['network_label']}, batch {row['batch']}",
                 row["framework_label"],
-                row["platform"] if row["device"] == "gpu" else place,
+                ", ".join(place),
             )
         )
         if pd.isna(row["joules_per_sample"]):
