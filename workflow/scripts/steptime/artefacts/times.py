@@ -92,7 +92,7 @@ def _our_rows(
         beside = {platform: seconds for platform, seconds in printed_by.items() if seconds}
         first, theirs = next(iter(beside.items()), (None, None))
         timed = cell["status"] == "ok" and pd.notna(cell["seconds"])
-        ratios = {platform: cell["seconds"] / seconds for platform, seconds in beside.items()}
+        ratios = {name: cell["seconds"] / seconds for name, seconds in beside.items() if timed}
         rows.append(
             {column: cell[column] for column in COLUMNS if column in cell}
             | {
@@ -105,8 +105,8 @@ def _our_rows(
                 "ours": cell["seconds"],
                 "theirs": theirs,
                 "theirs_platform": first,
-                "ratio": ratios[first] if timed and first else None,
-                "ratios": ratios if timed else {},
+                "ratio": ratios.get(first),
+                "ratios": ratios,
                 "unit": "s",
                 "reason": cell["reason"]
                 if timed or cell["status"] != "ok"
