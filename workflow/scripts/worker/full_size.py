@@ -173,15 +173,16 @@ class Proof(object):
         """
         if not self.alike:
             return
+        before = self._read(trainer, self.small)
         if per_block == 1:
             self._hold_falls(losses)
-        before = self._read(trainer, self.small)
-        kept = 1 if self.plain and self.job.get("gradients") else 0
-        for _ in range((1 if per_block == 1 else SINGLE_STEPS) - kept):
-            trainer.run(1)
-            after = self._read(trainer, self.small)
-            self._hold_moved(before, after)
-            before = after
+        else:
+            kept = 1 if self.plain and self.job.get("gradients") else 0
+            for _ in range(SINGLE_STEPS - kept):
+                trainer.run(1)
+                after = self._read(trainer, self.small)
+                self._hold_moved(before, after)
+                before = after
         still = [
             name
             for name in self.moving
@@ -278,7 +279,7 @@ class Proof(object):
             self.refuse("after the samples, no small parameter changes in a step")
 
     def _hold_falls(self, losses):
-        """No loss is that of the step before where the steps around it change it."""
+        """No loss is that of the step before where the steps around it change it, nor are the last ones the same."""
         falls = [abs(one - other) for one, other in zip(losses, losses[1:])]
         least = SEEN * abs(losses[0])
         left = [
@@ -286,6 +287,9 @@ class Proof(object):
             for number, (before, fall, after) in enumerate(zip(falls, falls[1:], falls[2:]), 2)
             if fall == 0 and before > least and after > least
         ]
+        last = max((number for number, fall in enumerate(falls) if fall), default=0)
+        if last + 1 < len(falls) and falls[last] > least:
+            left.append(last + 2)
         if left:
             self.refuse(
                 "an update is left out: step {} has the loss of the step before, {:.9g}, and {} more steps have".format(
