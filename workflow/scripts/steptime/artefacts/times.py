@@ -105,7 +105,7 @@ def _our_rows(
                 "ours": cell["seconds"],
                 "theirs": theirs,
                 "theirs_platform": first,
-                "ratio": ratios.get(first),
+                "ratio": ratios[first] if first in ratios else None,
                 "ratios": ratios,
                 "unit": "s",
                 "reason": cell["reason"]
