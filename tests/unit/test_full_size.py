@@ -21,7 +21,7 @@ from defects.stand_in import RIGHT, Trainer, adapter, computing, job
 
 from steptime import networks
 from steptime.prove import golden, reference, steady
-from worker import building, data, limits, sketch, timing
+from worker import building, data, full_size, limits, sketch, timing
 from worker.contract import NotEquivalent
 from worker.tasks import step
 
@@ -139,6 +139,22 @@ def test_an_update_that_is_left_out_is_refused_in_each_repeat(defect, references
     network, trainer, words = PLANTED[defect]
     with pytest.raises(NotEquivalent, match=words):
         measure(network, trainer, references(network), gradients=False)
+
+
+def test_of_steps_that_are_blocks_the_losses_show_an_update_that_is_left_out(references):
+    """In between, or in all of the last ones; a fall that float32 no longer shows is none."""
+    spec = networks.specify("fcn5", CATALOGUE, narrow=True)
+    asked = job(spec) | {"batch": BATCH, "reference": str(references("fcn5"))}
+    inputs, labels = data.synthetic_batch(spec, BATCH)
+    trainer, proof = (
+        Trainer(spec, data.initial_weights(spec), inputs, labels),
+        full_size.Proof(asked),
+    )
+    for falling in ([3.0, 2.9, 2.8, 2.7], [3.0, 2.9, 2.9 - 3e-7, 2.9 - 3e-7]):
+        proof.hold_steps(trainer, falling, 1)
+    for number, left_out in ((3, [3.0, 2.9, 2.9, 2.8]), (4, [3.0, 2.9, 2.8, 2.8, 2.8])):
+        with pytest.raises(NotEquivalent, match=f"left out: step {number} has the loss"):
+            proof.hold_steps(trainer, left_out, 1)
 
 
 @pytest.mark.parametrize("network", ["alexnet", "resnet50"])

@@ -16,6 +16,8 @@ from . import building, data, limits, sketch
 from .contract import NotEquivalent
 from .specification import at_rate, without_dropout
 
+# Optimisers whose first step is the gradient times the learning rate.
+FIRST_STEP_PLAIN = ("sgd", "momentum")
 # Read between two steps: parameters of so many values at most.
 SMALL = 2**17
 # How often what float32 weights take from a change at the specification's own rate it may be off.
@@ -134,17 +136,17 @@ class Proof(object):
         self.reference = found if found and not found.reason else None
         # What drops at random has no losses of its own; without it, a network has.
         self.alike = bool(self.reference) and not self.reference.dropout
-        self.plain = self.alike and self.spec["optimiser"]["name"] == "sgd"
-        if self.spec["optimiser"]["name"] in ("momentum",):
-            # Its first step is a plain one.
-            self.plain = self.alike
+        optimiser = self.spec["optimiser"]["name"]
+        self.begins_plain = self.alike and optimiser in FIRST_STEP_PLAIN
+        # A trainer that begins behind the first step would know nothing of what another optimiser carries.
+        self.plain = self.alike and optimiser == "sgd"
         rate = self.spec["optimiser"]["learning_rate"]
         self.moving = self.reference.moving(self.small, rate) if self.alike else []
 
     @_counted
     def look(self, trainer):
         """Call it after the first step of the trainer that is timed: holds the change of its small parameters."""
-        if not self.plain:
+        if not self.begins_plain:
             return
         found = self.first = self._read(trainer, self.small)
         start = data.start_values(self.spec, self.spec.get("seed", data.SEED), found)
@@ -154,9 +156,6 @@ class Proof(object):
 
     def hold_losses(self, losses):
         """Of the first steps of the trainer that is timed."""
-        if self.spec["optimiser"]["name"] in ("momentum",):
-            # A trainer that begins behind the first step would not know of it.
-            self.plain = False
         if not self.alike:
             return
         true, labels = self.reference.losses, self.reference.labels

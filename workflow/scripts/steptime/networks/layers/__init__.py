@@ -89,4 +89,39 @@ WORDS = {"kind": "tokens", "shape": [4], "vocabulary": 11}
 EMBEDDING = {"embedding": {"vocabulary": 11, "units": 6}}
 
 
+def recurrent(name: str, gates: int, forward: Callable[..., tuple[Array, Backward]]) -> LayerKind:
+    """A kind over (steps, features) with so many gates of each unit: input (in, gates units), recurrent
+    (units, gates units), bias (gates units). cuDNN's form has a second bias for each gate, held at zero.
+    """
+
+    def parameters(node: Node) -> list[Node]:
+        features, units = node["in_shape"][-1], node["units"]
+        return [
+            parameter(node, "input", [features, gates * units], math.sqrt(3 / features)),
+            parameter(node, "recurrent", [units, gates * units], math.sqrt(3 / units)),
+            parameter(node, "bias", [gates * units], BIAS_BOUND),
+        ]
+
+    def multiply_adds(node: Node) -> int:
+        steps, features = node["in_shape"]
+        return steps * (features + node["units"]) * gates * node["units"]
+
+    def shape(node: Node, source: Shape) -> Shape:
+        steps, _ = source
+        return [steps, node["units"]]
+
+    return LayerKind(
+        forward,
+        needs=("units",),
+        shape=shape,
+        parameters=parameters,
+        spare_parameters=lambda node: gates * node["units"],
+        counted=True,
+        multiply_adds=multiply_adds,
+        # The recurrent product, whose input is the layer's own output.
+        inner_multiply_adds=lambda node: node["shape"][0] * gates * node["units"] ** 2,
+        example=(WORDS, [EMBEDDING, {name: {"units": 5}}]),
+    )
+
+
 LAYERS = Records(__name__, __path__, "LAYER")

@@ -6,40 +6,9 @@ what goes into it: the form of cuDNN (Cho et al. 2014 have the other one, in whi
 left). The output before the first step is zero.
 """
 
-import math
-
 from steptime.networks.arrays import np
-from steptime.networks.layers import BIAS_BOUND, EMBEDDING, WORDS, LayerKind, parameter
+from steptime.networks.layers import recurrent
 from steptime.networks.layers.sigmoid import logistic
-
-
-def shape(node, source):
-    steps, _ = source
-    return [steps, node["units"]]
-
-
-def parameters(node):
-    features, units = node["in_shape"][-1], node["units"]
-    return [
-        parameter(node, "input", [features, 3 * units], math.sqrt(3 / features)),
-        parameter(node, "recurrent", [units, 3 * units], math.sqrt(3 / units)),
-        parameter(node, "bias", [3 * units], BIAS_BOUND),
-    ]
-
-
-def second_bias(node):
-    """One for each gate, as cuDNN's form of the layer has it; it is held at zero."""
-    return 3 * node["units"]
-
-
-def multiply_adds(node):
-    steps, features = node["in_shape"]
-    return steps * (features + node["units"]) * 3 * node["units"]
-
-
-def inner_multiply_adds(node):
-    """The recurrent product, whose input is the layer's own output."""
-    return node["shape"][0] * node["units"] * 3 * node["units"]
 
 
 def forward(node, own, x):
@@ -78,14 +47,4 @@ def forward(node, own, x):
     return hidden[1:].swapaxes(0, 1), backward
 
 
-LAYER = LayerKind(
-    forward,
-    needs=("units",),
-    shape=shape,
-    parameters=parameters,
-    spare_parameters=second_bias,
-    counted=True,
-    multiply_adds=multiply_adds,
-    inner_multiply_adds=inner_multiply_adds,
-    example=(WORDS, [EMBEDDING, {"gru": {"units": 5}}]),
-)
+LAYER = recurrent("gru", 3, forward)

@@ -5,40 +5,9 @@ Gates stand in the order i, f, g, o, and both states start at zero (Hochreiter a
 1997, Gers et al. 2000).
 """
 
-import math
-
 from steptime.networks.arrays import np
-from steptime.networks.layers import BIAS_BOUND, EMBEDDING, WORDS, LayerKind, parameter
+from steptime.networks.layers import recurrent
 from steptime.networks.layers.sigmoid import logistic
-
-
-def shape(node, source):
-    steps, _ = source
-    return [steps, node["units"]]
-
-
-def parameters(node):
-    features, units = node["in_shape"][-1], node["units"]
-    return [
-        parameter(node, "input", [features, 4 * units], math.sqrt(3 / features)),
-        parameter(node, "recurrent", [units, 4 * units], math.sqrt(3 / units)),
-        parameter(node, "bias", [4 * units], BIAS_BOUND),
-    ]
-
-
-def second_bias(node):
-    """One for each gate, as cuDNN's form of the layer has it."""
-    return 4 * node["units"]
-
-
-def multiply_adds(node):
-    steps, features = node["in_shape"]
-    return steps * (features + node["units"]) * 4 * node["units"]
-
-
-def inner_multiply_adds(node):
-    """The recurrent product, whose input is the layer's own output."""
-    return node["shape"][0] * node["units"] * 4 * node["units"]
 
 
 def forward(node, own, x):
@@ -86,14 +55,4 @@ def forward(node, own, x):
     return np.swapaxes(hidden[1:], 0, 1), backward
 
 
-LAYER = LayerKind(
-    forward,
-    needs=("units",),
-    shape=shape,
-    parameters=parameters,
-    spare_parameters=second_bias,
-    counted=True,
-    multiply_adds=multiply_adds,
-    inner_multiply_adds=inner_multiply_adds,
-    example=(WORDS, [EMBEDDING, {"lstm": {"units": 5}}]),
-)
+LAYER = recurrent("lstm", 4, forward)

@@ -4,39 +4,8 @@
 The first step has an output of zero before it (Elman 1990).
 """
 
-import math
-
 from steptime.networks.arrays import np
-from steptime.networks.layers import BIAS_BOUND, EMBEDDING, WORDS, LayerKind, parameter
-
-
-def shape(node, source):
-    steps, _ = source
-    return [steps, node["units"]]
-
-
-def parameters(node):
-    features, units = node["in_shape"][-1], node["units"]
-    return [
-        parameter(node, "input", [features, units], math.sqrt(3 / features)),
-        parameter(node, "recurrent", [units, units], math.sqrt(3 / units)),
-        parameter(node, "bias", [units], BIAS_BOUND),
-    ]
-
-
-def second_bias(node):
-    """One for each unit, as cuDNN's form of the layer has it."""
-    return node["units"]
-
-
-def multiply_adds(node):
-    steps, features = node["in_shape"]
-    return steps * (features + node["units"]) * node["units"]
-
-
-def inner_multiply_adds(node):
-    """The recurrent product, whose input is the layer's own output."""
-    return node["shape"][0] * node["units"] ** 2
+from steptime.networks.layers import recurrent
 
 
 def forward(node, own, x):
@@ -63,14 +32,4 @@ def forward(node, own, x):
     return hidden[1:].swapaxes(0, 1), backward
 
 
-LAYER = LayerKind(
-    forward,
-    needs=("units",),
-    shape=shape,
-    parameters=parameters,
-    spare_parameters=second_bias,
-    counted=True,
-    multiply_adds=multiply_adds,
-    inner_multiply_adds=inner_multiply_adds,
-    example=(WORDS, [EMBEDDING, {"rnn": {"units": 5}}]),
-)
+LAYER = recurrent("rnn", 1, forward)
