@@ -1,6 +1,7 @@
 """Each adapter's lines for GPUs, run without one: another device that is here stands in for it (tests/stand_ins).
 
-In its first mode on one network; with STEPTIME_ZOO=all (`make test-zoo`) in all modes on three.
+In its first mode on one network, in the environments that stand; with STEPTIME_ZOO=all (`make test-zoo`) every one, in
+all modes on three.
 """
 
 import json
@@ -59,13 +60,20 @@ def rehearsed():
                 yield entry["adapter"], mode, environment, entry.get("variables", {})
 
 
+def prefix_of(environment):
+    """Its folder. Of those that no other test makes, only the zoo asks that they stand."""
+    if not ALL and not (interpreter.folder(environment) / "bin/python").exists():
+        pytest.skip(f"{environment} is not on this machine: `make environments ONLY={environment}`")
+    return interpreter.prefix_of(environment)
+
+
 def declared(entry):
     return contract.declared(entry["adapter"])
 
 
 def run(program, asked, environment, mode, variables):
     """How a process of the worker's ended that was given `asked` as JSON."""
-    prefix = interpreter.prefix_of(environment)
+    prefix = prefix_of(environment)
     own = {"PYTHONPATH": str(ROOT / "workflow/scripts")} | fill(variables, 1, mode, prefix)
     return subprocess.run(
         [prefix / "bin/python", *program],
