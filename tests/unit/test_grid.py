@@ -54,7 +54,7 @@ def test_a_papers_grid_has_its_own_frameworks_mini_batches_and_threads(name):
 
 def test_quick_is_every_environment_network_and_thread_count(quick):
     plan = grid.expand(quick, 2)
-    assert len(plan.artefacts["shi2016_table4"]) == 3 * 6 * 2 * 3
+    assert len(plan.artefacts["shi2016_table4"]) == 4 * 6 * 2 * 3
     assert "local-cpu/step/torch-2.13.eager.float32-fcn5-b64-t1-d1-r1" in plan.cells
     assert {plan.cells[key].batch for key in plan.artefacts["shi2016_fig1a"]} == {32, 64, 128}
     assert {plan.cells[key].threads for key in plan.artefacts["shi2016_fig1a"]} == {2}
@@ -63,10 +63,10 @@ def test_quick_is_every_environment_network_and_thread_count(quick):
 def test_single_operations_are_cells_of_their_networks_and_come_after_all_steps(quick):
     plan = grid.expand(changed(quick, parts={"products": ["fcn5"]}), 2)
     keys = plan.artefacts["shi2016_products"]
-    assert len(keys) == 3 * 3 and keys[0].startswith("local-cpu/products/torch-2.13.eager")
+    assert len(keys) == 4 * 3 and keys[0].startswith("local-cpu/products/torch-2.13.eager")
     assert "shi2016_convolutions" not in plan.artefacts
     assert [plan.cells[key].task for key in plan.cells][-len(keys) :] == ["products"] * len(keys)
-    assert len(plan.artefacts["shi2016_table4"]) == 3 * 6 * 2 * 3
+    assert len(plan.artefacts["shi2016_table4"]) == 4 * 6 * 2 * 3
 
 
 def test_gradients_are_shown_with_the_most_threads_that_cpus_are_for(quick):
@@ -77,7 +77,7 @@ def test_gradients_are_shown_with_the_most_threads_that_cpus_are_for(quick):
     assert {cells[key].threads for key in elsewhere} == {1, 8} and set(elsewhere) < set(first)
     # One of each environment, network and mini-batch is left.
     shown = [cells[key] for key in first if key not in elsewhere]
-    assert {cell.threads for cell in shown} == {2} and len(shown) == 3 * (6 + 4)
+    assert {cell.threads for cell in shown} == {2} and len(shown) == 4 * (6 + 2)
     assert len({(cell.environment, cell.network, cell.batch) for cell in shown}) == len(shown)
     assert not grid.shown_elsewhere({key: cells[key] for key in elsewhere if "-t1-" in key}, 2)
 
@@ -108,7 +108,7 @@ def test_thread_counts(wanted, cores, most, counts):
 def test_repeats_and_modes_are_axes(quick):
     plan = grid.expand(changed(quick, repeats=2, modes={"torch": ["eager", "compiled"]}), 1)
     assert "local-cpu/step/torch-2.13.compiled.float32-fcn5-b64-t1-d1-r2" in plan.cells
-    assert len(plan.artefacts["shi2016_table4"]) == 4 * 6 * 2
+    assert len(plan.artefacts["shi2016_table4"]) == 5 * 6 * 2
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +137,8 @@ def test_environments_meet_the_platforms_of_their_kind_of_device_alone(quick, on
         (
             {"platforms": ["local-cpu", "local-gpu"]},
             "The platform 'local-gpu' computes on a GPU, and none of the grid's environments does (torch-2.13, "
-            "tensorflow-2.21, mxnet-1.9): add one that does, such as torch-2.13-cuda, or take it out of the grid.",
+            "tensorflow-2.21, mxnet-1.9, cntk-2.5.1): add one that does, such as torch-2.13-cuda, or take it out of "
+            "the grid.",
         ),
     ],
 )
@@ -205,7 +206,7 @@ def test_repeats_are_interleaved_and_no_environment_is_always_first(quick):
     # What takes longest comes last: no training stands between two steps that are compared.
     assert list(plan.cells.values())[: len(cells)] == cells
     assert [cell.repeat for cell in cells] == sorted(cell.repeat for cell in cells)
-    blocks = [cells[start : start + 3] for start in range(0, len(cells), 3)]
+    blocks = [cells[start : start + 4] for start in range(0, len(cells), 4)]
     for block in blocks:
         assert len({replace(cell, environment="", framework="", mode="") for cell in block}) == 1
     assert len({block[0].environment for block in blocks}) == 3
@@ -343,11 +344,11 @@ def test_a_misspelt_key_is_told(tmp_path):
 
 def test_the_first_cells_are_a_column_of_the_table_from_cheap_to_dear(quick):
     cells = list(grid.expand(quick, 2).cells.values())
-    first = cells[: 3 * 6]
+    first = cells[: 4 * 6]
     assert {(cell.threads, cell.repeat) for cell in first} == {(1, 1)}
     order = list(dict.fromkeys(cell.network for cell in first))
     assert order == ["fcn5", "fcn8", "lstm32", "alexnet", "lstm64", "resnet50"]
     # Then the other column, and behind the table the mini-batches of figures alone.
     trial = [cell for cell in cells if (cell.task, cell.repeat) == ("step", 1)]
-    assert {cell.threads for cell in trial[18:36]} == {2}
-    assert {cell.batch for cell in trial[36:]} == {32, 128}
+    assert {cell.threads for cell in trial[24:48]} == {2}
+    assert {cell.batch for cell in trial[48:]} == {32, 128}
