@@ -281,6 +281,23 @@ def test_what_trainings_use_and_reach_is_asked_where_the_paper_has_no_number(tmp
     assert found.loc["accuracies-close", "ours_verdict"] == HOLDS
 
 
+def test_what_variants_of_a_network_reach_is_asked_after_as_many_epochs(tmp_path):
+    """One has an epoch more than the others, which does not count."""
+    losses = {"0001": 2.3, "001": 0.6, "01": 0.5, "1": 0.55, "10": 1.4}
+    rows = [
+        ("torch", 1.0, {"variant": f"mnist-start-{bound}", "test_loss": loss, "accuracy": 0.9})
+        for bound, loss in losses.items()
+    ]
+    late = {"variant": "mnist-start-001", "test_loss": 0.1, "accuracy": 0.99, "epoch": 2}
+    found = checked(
+        trained=trained(tmp_path / "all.parquet", *rows, ("torch", 1.0, late)), only="wuensche2018"
+    )
+    claim = found.loc["start-values-near-0.1"]
+    assert claim["theirs_verdict"] == UNKNOWN and claim["ours_verdict"] == HOLDS
+    assert claim["ours_least"] == pytest.approx(0.55 / 0.5)
+    assert found.loc["shallow-loses-accuracy", "ours_numbers"] == "mnist-deep was not trained"
+
+
 def test_seconds_on_their_machine_are_not_asked_of_ours(tmp_path):
     cells = [
         cell("tensorflow", "fcn8", 8, 1.0, batch=64),

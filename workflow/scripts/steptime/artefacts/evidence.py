@@ -1,16 +1,16 @@
 """What papers are held against: their data, and their times and ours in one shape."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from steptime.artefacts.expressions import ALONE, PLACE, REACHED, USED
+from steptime.artefacts.expressions import ALONE, PLACE, REACHED, USED, VARIED
 from steptime.artefacts.inputs import read_printed
-from steptime.artefacts.trainings import Trained
+from steptime.artefacts.trainings import Trained, in_step
 from steptime.merge.measured import Measured
 from steptime.plan.cell import IDENTITY, without
 from steptime.reading import read_yaml
@@ -209,6 +209,21 @@ def times_alone(parts: list[Measured]) -> pd.DataFrame:
     rows = rows[(rows["status"] == "ok") & rows["seconds"].notna() & (rows["variant"] == "")]
     medians = rows.groupby(place, sort=False)["seconds"].median().reset_index()
     return medians.assign(framework=medians["environment"] + "." + medians["mode"])[ALONE]
+
+
+def varied_trainings(trained: Trained) -> pd.DataFrame:
+    """What variants of each network reached after the last epoch that all of them had: VARIED, medians over the seeds;
+    `framework` is an environment and its mode.
+    """
+    found = [pd.DataFrame(columns=VARIED)]
+    runs = trained.runs
+    for _, own in runs[runs["variant"] != ""].groupby("network") if len(runs) else ():
+        epochs = trained.epochs[trained.epochs["key"].isin(own["key"])]
+        last = in_step(replace(trained, runs=own, epochs=epochs)).groupby("key").tail(1)
+        last = last.assign(network=last["variant"])
+        last["framework"] = last["environment"] + "." + last["mode"]
+        found.append(last.groupby(VARIED[:4])[VARIED[4:]].median().reset_index())
+    return pd.concat(found, ignore_index=True)
 
 
 def _cores(measured: Measured) -> pd.Series:

@@ -22,6 +22,8 @@ from steptime import networks as specifications
 PLACE = ["network", "framework", "platform", "threads", "batch"]
 # Of single operations: which, and in which way it was computed.
 ALONE = ["network", "framework", "threads", "part", "way", "seconds"]
+# Of variants of one network that are trained for as many epochs: which, who trained it, and what it then reached.
+VARIED = ["network", "framework", "platform", "threads", "accuracy", "test_loss"]
 SELECTABLE = [*PLACE, "device", "devices", "exchange", "family"]
 OPERATIONS = {
     ast.Add: operator.add,
@@ -63,7 +65,7 @@ class Scope:
     every name. `printed` has the printed numbers of all papers (`paper`, `file`, `row`, `column`, `value`, `number`).
     Where times are not the paper's own, `stands_for` says which kind of device stands for each of its platforms.
     `batches` is the mini-batch size of each network where a claim names none, `networks` are the paper's. `alone` has
-    the times of single operations. `asked` collects who was asked.
+    the times of single operations, `varied` what variants of a network reached. `asked` collects who was asked.
     """
 
     paper: str
@@ -75,6 +77,7 @@ class Scope:
     batches: dict[str, int] = field(default_factory=dict)
     networks: list[str] = field(default_factory=list)
     alone: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=ALONE))
+    varied: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=VARIED))
     asked: set[str] = field(default_factory=set)
 
 
@@ -269,6 +272,20 @@ def alone(scope: Scope, way: str) -> pd.Series:
     return rows.set_index(ALONE[:4])["seconds"]
 
 
+def varied(scope: Scope, what: str, network: str | list[str]) -> pd.Series:
+    """What variants of a network reached after as many epochs: their `accuracy` or `test_loss`."""
+    if what not in VARIED[4:]:
+        raise ExpressionError(f"there is no '{what}': write one of {', '.join(VARIED[4:])}")
+    wanted = _list(network)
+    rows = scope.varied[scope.varied["network"].isin(wanted)]
+    missing = [name for name in wanted if name not in set(rows["network"])]
+    if missing:
+        raise NothingThereError(f"{missing[0]} was not trained")
+    scope.asked.update(rows["framework"])
+    levels = VARIED[:4] if isinstance(network, list) else VARIED[1:4]
+    return rows.set_index(levels)[what]
+
+
 def _one_of(known: dict[str, str], what: str) -> str:
     if what not in known:
         raise ExpressionError(f"there is no '{what}': write one of {', '.join(known)}")
@@ -450,6 +467,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         used,
         reached,
         alone,
+        varied,
         others,
         least,
         most,
@@ -466,4 +484,4 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     + (steps_down, parameters)
 }
 # Those that select times.
-OF_CELLS = {"time", "used", "reached", "alone", "others", "speedup", "doubling", "empty"}
+OF_CELLS = {"time", "used", "reached", "alone", "varied", "others", "speedup", "doubling", "empty"}

@@ -14,6 +14,7 @@ from steptime.artefacts.evidence import (
     read_papers,
     their_times,
     times_alone,
+    varied_trainings,
 )
 from steptime.artefacts.expressions import (
     ExpressionError,
@@ -127,12 +128,13 @@ def build(
 ) -> pd.DataFrame:
     """What `rows_of` says, of papers and of what was measured."""
     printed = pd.concat([paper.printed for paper in papers], ignore_index=True)
-    cells, alone = measured_times(measured, trained), times_alone(list(parts))
+    cells = measured_times(measured, trained)
+    besides = {"alone": times_alone(list(parts)), "varied": varied_trainings(trained)}
     every = {known.name: known for paper in papers for known in (paper, *paper.quoted())}
 
     @cache
     def scopes(name: str) -> Scopes:
-        return _scopes(every[name], cells, alone, printed, frameworks, catalogue)
+        return _scopes(every[name], cells, besides, printed, frameworks, catalogue)
 
     rows = []
     for paper in papers:
@@ -186,7 +188,7 @@ def _check_keys(paper: Paper, finding: dict[str, Any], known: list[str]) -> None
 def _scopes(
     paper: Paper,
     cells: pd.DataFrame,
-    alone: pd.DataFrame,
+    besides: dict[str, pd.DataFrame],
     printed: pd.DataFrame,
     frameworks: Frameworks,
     catalogue: dict[str, Any],
@@ -202,7 +204,7 @@ def _scopes(
         "batches": paper.batches,
         "networks": paper.networks,
     }
-    here = {"stands_for": paper.platforms, "alone": alone, **parts}
+    here = {"stands_for": paper.platforms, **besides, **parts}
     return Scopes(
         paper, Scope(times=theirs, **parts), Scope(times=ours, **here), Scope(times=today, **here)
     )

@@ -148,6 +148,14 @@ def by_cell(
     )
 
 
+def in_step(trained: Trained) -> pd.DataFrame:
+    """The epochs of all trainings that did not fail, up to the last one that each of them has."""
+    finished = trained.runs[trained.runs["status"].isin(["ok", NOT_REACHED])]
+    common = finished["epochs"].min() if len(finished) else 0
+    epochs = trained.epochs
+    return epochs[(epochs["epoch"] <= common) & epochs["key"].isin(finished["key"])]
+
+
 def spread(values: dict[str, pd.Series]) -> dict[str, float]:
     """Of each name the median over the seeds, the least and the most of them; nothing where there is none."""
     row: dict[str, float] = {}

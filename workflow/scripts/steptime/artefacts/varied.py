@@ -11,9 +11,9 @@ from matplotlib.ticker import PercentFormatter
 from steptime import networks
 from steptime.artefacts.inputs import Inputs
 from steptime.artefacts.trainings import (
-    NOT_REACHED,
     Trained,
     by_cell,
+    in_step,
     lines,
     modes_of,
     read,
@@ -54,8 +54,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     trained = chosen(inputs)
     numbers, rows = inputs.entry["varied"], []
-    finished = trained.runs[trained.runs["status"].isin(["ok", NOT_REACHED])]
-    common = int(finished["epochs"].min()) if len(finished) else 0
+    shared = in_step(trained)
+    common = int(shared["epoch"].max()) if len(shared) else 0
     for row, runs, epochs in by_cell(trained, inputs.frameworks):
         name = runs.iloc[0]["variant"] or row["network"]
         row |= {"network": name, "varied": float(numbers[name])}
@@ -64,7 +64,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         row["parameters"] = networks.count_parameters(spec)
         disturbed = any(map(interference.disturbed, runs.to_dict("records")))
         row["marks"] = "disturbed" if disturbed else ""
-        own = epochs[(epochs["epoch"] <= common) & epochs["key"].isin(finished["key"])]
+        own = shared[shared["key"].isin(epochs["key"])]
         if own.empty:
             row |= {name: runs.iloc[0][name] for name in ("status", "reason")}
         by_seed = own.groupby("key", sort=False)
