@@ -81,6 +81,17 @@ def test_the_transfer_model_takes_the_fastest_sum_of_a_machine(tmp_path):
     assert ("Measured bandwidth", "local-cpu, sums over ranks") in layout.columns
 
 
+def test_the_transfer_model_takes_the_disk_of_a_machine():
+    printed = read_printed(ROOT / "resources/papers/wuensche2018/transfer.csv")
+    peaks = {"local-cpu": {"threads": {}, "disk_bytes_per_second": 2e9}, "old": {"threads": {}}}
+    made = words()
+    data, layout = transfer.build(printed, peaks, made)
+    found = data[data["place"] == "local-cpu, disk"].set_index("key")["value"]
+    assert found["ssd"] == found["bandwidth"] == 2 and found["transfer_one"] == pytest.approx(4)
+    assert ("Measured bandwidth", "old, disk") not in layout.columns
+    assert any("past the kernel's cache" in note for note in made.notes)
+
+
 def test_a_step_is_held_against_its_calculation_and_its_exchange(tmp_path):
     alone = [row(GRADIENTS // 4, 0.01), row(GRADIENTS * 4, 0.16)]
     cells = [step(0.2), step(0.12, batch=32), step(0.14, devices=2)]

@@ -73,3 +73,16 @@ def test_what_others_do_meanwhile_is_seen_by_the_peak():
         burner.kill()
         burner.wait()
     assert json.loads(done.stdout) > 0.3
+
+
+def test_a_disk_is_read_past_the_kernels_cache_or_not_at_all(tmp_path, monkeypatch):
+    # A folder of the tests may lie in memory, which has none.
+    rate = peak.disk_speed(tmp_path, 2 * peak.BLOCK_BYTES)
+    assert rate is None or rate > 0
+    asked = []
+    monkeypatch.setattr(peak.os, "open", lambda path, flags: asked.append(flags) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        peak._past_cache("", 0)
+    assert asked == [peak.os.O_DIRECT]
+    monkeypatch.undo()
+    assert peak.disk_speed(tmp_path / "missing") is None and not list(tmp_path.iterdir())

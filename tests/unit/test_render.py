@@ -1,6 +1,7 @@
 """Words of a framework in tables and figures: they stand there as they are, whatever they hold."""
 
 import pandas as pd
+import pytest
 
 from steptime.render import figures, tables
 
@@ -17,6 +18,12 @@ def test_dollars_are_no_formula_in_a_figure(tmp_path):
     figures.write(tmp_path / "figure", pd.DataFrame(), drawing)
     text = (tmp_path / "figure.svg").read_text()
     assert text.count("$HOME/.cache/{x_ nor $CACHE") == 5
+
+
+def test_labels_that_would_lie_on_one_another_are_moved_apart_in_their_order():
+    moved = figures.moved_apart([0.5, 0.9, 0.51, 0.5, 0.62], 0.1)
+    assert moved == pytest.approx([0.38, 0.9, 0.58, 0.48, 0.68], abs=0.01)
+    assert figures.moved_apart([0.3, 0.1], 0.1) == [0.3, 0.1] and figures.moved_apart([], 1) == []
 
 
 def test_a_markdown_table_keeps_its_columns_and_holds_no_html():

@@ -17,6 +17,8 @@ COLUMNS = ["source", "framework", "label", "network", "platform", "devices", "re
 ALIKE = without("devices", "exchange")
 NOT_HERE = "Here no cell on several devices is measured: `devices` of a grid asks for such."
 GREY = "#6A6A6A"
+LABEL_INCHES = 0.16
+LEAST_INCHES = 4.8
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
@@ -41,15 +43,23 @@ def build(
         [*_theirs(printed, frameworks), *_ours(measured, frameworks)], columns=COLUMNS
     )
     most = int(data["devices"].max())
-    with figures.canvas() as (drawing, axes):
+    height = 2.5 + LABEL_INCHES * data.groupby(["source", "label"]).ngroups
+    with figures.canvas(height=max(LEAST_INCHES, height)) as (drawing, axes):
         figures.batch_axis(axes, sorted(set(data["devices"])))
         axes.set_xlim(0.9, most * 1.9)
         axes.set_xlabel("devices")
         axes.set_ylabel("time per mini-batch (1 on one device)")
-        axes.set_ylim(0, 1.12 * max(1.0, data["relative_time"].max()))
+        top = 1.12 * max(1.0, data["relative_time"].max())
+        axes.set_ylim(0, top)
         axes.plot([1, most], [1, 1 / most], color=GREY, linestyle=":", zorder=2)
-        _name(axes, most, 1 / most, "as many times faster as there are devices", GREY)
-        _lines(axes, data, frameworks)
+        ends = [(1 / most, "as many times faster as there are devices")]
+        ends += _lines(axes, data, frameworks).items()
+        # About as high as a line of words.
+        places = figures.moved_apart(
+            [end for end, _ in ends], top * LABEL_INCHES / drawing.get_figheight() / 0.8
+        )
+        for (end, words), place in zip(ends, places, strict=True):
+            _name(axes, most, end, place, words)
         figures.headings(axes, artefact["title"], [artefact["caption"]])
         notes = [
             f"Filled, solid: as {paper['short']} states it; its {artefact['sources'][0]} is a picture without numbers."
@@ -104,7 +114,8 @@ def _ours(measured: Measured, frameworks: Frameworks) -> list[dict[str, Any]]:
     return rows
 
 
-def _lines(axes: Axes, data: pd.DataFrame, frameworks: Frameworks) -> None:
+def _lines(axes: Axes, data: pd.DataFrame, frameworks: Frameworks) -> dict[float, str]:
+    """Draws a line for each label; returns the height of each end, with its words."""
     ends: dict[float, list[str]] = {}
     for (source, label), line in data.groupby(["source", "label"], sort=False):
         framework = frameworks[line["framework"].iloc[0]]
@@ -118,22 +129,23 @@ def _lines(axes: Axes, data: pd.DataFrame, frameworks: Frameworks) -> None:
             zorder=3,
         )
         ends.setdefault(round(line["relative_time"].iloc[-1], 3), []).append(label)
-    for height, labels in ends.items():
-        _name(
-            axes,
-            data["devices"].max(),
-            height,
-            f"{' and '.join(labels)}: {'+' if height > 1 else '−'}{significant(100 * abs(height - 1), 2)} %",
-        )
+    return {
+        height: f"{' and '.join(labels)}: {'+' if height > 1 else '−'}{significant(100 * abs(height - 1), 2)} %"
+        for height, labels in ends.items()
+    }
 
 
-def _name(axes: Axes, x: float, height: float, text: str, colour: str = "#222222") -> None:
+def _name(axes: Axes, x: float, height: float, place: float, text: str) -> None:
+    """Words beside the end of a line, at a place of their own to which a thin line leads."""
     axes.annotate(
         text,
         (x, height),
-        xytext=(9, 0),
-        textcoords="offset points",
+        xytext=(x * 1.06, place),
         va="center",
-        fontsize=8.5,
-        color=colour,
+        fontsize=8,
+        color="#222222",
+        annotation_clip=False,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+        arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkB": 5}
+        | {"shrinkA": 1, "relpos": (0, 0.5)},
     )

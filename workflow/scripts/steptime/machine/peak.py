@@ -11,6 +11,9 @@ the fastest of copy, scale and add, on arrays of at least four times the last ca
 Both are the best that a library call was seen to reach, not a data sheet's number: a framework whose own kernels are
 better, or an algorithm that needs fewer operations than are counted (Winograd's convolution), can come out above them.
 
+The disk is the one that results lie on: bytes a second of a new file that is read once, from its start to its end, past
+the kernel's cache. A machine that is itself virtual may be given them out of its host's cache.
+
 Each thread count is measured in a process of its own with a worker's clean environment: a variable of the shell's, such
 as OPENBLAS_CORETYPE, would halve what is measured, and does not reach the cells either. While something else is at work
 on the machine, a thread count is measured again, up to TRIES times; where it stays so, the peak says that it is low.
@@ -18,9 +21,11 @@ on the machine, a thread count is measured again, up to TRIES times; where it st
 
 import argparse
 import json
+import mmap
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -42,6 +47,8 @@ SECONDS = 0.6  # for each size of a product and each memory kernel
 PASS_OPERATIONS = 8e9  # of one thread between two looks at the clock, so that these cost nothing
 LEAST_BYTES = 2**28
 TRIES = 4
+DISK_BYTES = 2**28
+BLOCK_BYTES = 2**22
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
@@ -61,6 +68,7 @@ def main() -> None:
         "machine_id": machine.identify(described),
         "cpu": described["cpu"],
         "threads": {str(threads): measure(threads) for threads in options.threads},
+        "disk_bytes_per_second": disk_speed(options.output.parent),
     }
     with atomic_write(options.output) as file:
         file.write(json.dumps(content, indent=1).encode() + b"\n")
@@ -127,6 +135,30 @@ def measure_here(threads: int) -> dict[str, Any]:
         **seen,
         "disturbed": interference.disturbed(seen),
     }
+
+
+def disk_speed(folder: Path, total: int = DISK_BYTES) -> float | None:
+    """Bytes per second that are read of a file in a folder; None where its file system has no disk or does not tell."""
+    block = mmap.mmap(-1, BLOCK_BYTES)
+    block.write(os.urandom(BLOCK_BYTES))
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder) as file, alone():
+            for _ in range(total // BLOCK_BYTES):
+                file.write(block)
+            file.flush()
+            os.fsync(file.fileno())
+            # Into memory that is aligned as a disk's blocks are.
+            with open(file.name, "rb", buffering=0, opener=_past_cache) as reading:
+                start, read = time.perf_counter(), 0
+                while count := reading.readinto(block):
+                    read += count
+                return read / (time.perf_counter() - start)
+    except OSError:
+        return None
+
+
+def _past_cache(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_DIRECT)
 
 
 def product_speed(size: int, threads: int) -> float:

@@ -116,9 +116,14 @@ def notes_below(
     assert isinstance(engine, ConstrainedLayoutEngine)
     engine.set(rect=(0, share, 1, 1 - share))
     if handles:
-        keys = drawing.legend(
-            handles=handles, ncols=columns, loc="upper center", bbox_to_anchor=(0.5, share + 0.005)
-        )
+        # Some call this when all is drawn.
+        with style.context(STYLE):
+            keys = drawing.legend(
+                handles=handles,
+                ncols=columns,
+                loc="upper center",
+                bbox_to_anchor=(0.5, share + 0.005),
+            )
         keys.set_in_layout(False)
     text = drawing.text(
         0.015,
@@ -130,6 +135,29 @@ def notes_below(
         linespacing=1.3,
     )
     text.set_in_layout(False)
+
+
+def moved_apart(heights: Sequence[float], gap: float) -> list[float]:
+    """Heights in the same order that are at least `gap` from one another, each group of them about its own middle."""
+    groups: list[list[int]] = []
+    for at in sorted(range(len(heights)), key=lambda at: heights[at]):
+        groups.append([at])
+        while len(groups) > 1 and _lowest(groups[-1], heights, gap) < gap + _lowest(
+            groups[-2], heights, gap
+        ) + gap * (len(groups[-2]) - 1):
+            last = groups.pop()
+            groups[-1] += last
+    places = {
+        at: _lowest(group, heights, gap) + gap * number
+        for group in groups
+        for number, at in enumerate(group)
+    }
+    return [places[at] for at in range(len(heights))]
+
+
+def _lowest(group: list[int], heights: Sequence[float], gap: float) -> float:
+    middle = sum(heights[at] for at in group) / len(group)
+    return middle - gap * (len(group) - 1) / 2
 
 
 def key(label: str, **look: Any) -> Line2D:
