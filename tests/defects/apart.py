@@ -24,10 +24,12 @@ MODES = (
     "stale_call",
     "dropping",
     "shared_batch",
+    "unfed",
+    "fed_rateless",
 )
 EXCHANGES = ("async",)
 LAYOUT = {}
-TASKS = ("step", "stragglers", "follow", "turns")
+TASKS = ("step", "stragglers", "training", "follow", "turns")
 
 
 def versions():
@@ -60,20 +62,37 @@ class Trainer:
         self.inputs, self.labels = ranks.share(job, {})
 
     def run(self, steps):
-        mode = self.job.mode
+        rate = self.spec["optimiser"]["learning_rate"]
         for number in range(steps):
-            before = self.shared.others()
-            if mode != "stale" and not (mode == "stale_call" and number):
-                self.seen = self.weights()
-            taken = golden.train_step(self.spec, self.seen, self.inputs, self.labels)
-            times = {"twice": 2, "averaged": 1 / self.job.ranks}.get(mode, 1)
-            if mode == "silent" and not self.is_first or mode == "dropping" and number > 4:
-                times = 0
-            rate = self.spec["optimiser"]["learning_rate"]
-            for name, gradient in taken.gradients.items():
-                self.values[name] -= np.float32(times * rate * gradient)
-            self.shared.count(before)
+            loss = self.learn(self.inputs, self.labels, rate, number)
+        return loss
+
+    def learn(self, inputs, labels, rate, number=0):
+        mode, before = self.job.mode, self.shared.others()
+        if mode != "stale" and not (mode == "stale_call" and number):
+            self.seen = self.weights()
+        taken = golden.train_step(self.spec, self.seen, inputs, labels)
+        times = {"twice": 2, "averaged": 1 / self.job.ranks}.get(mode, 1)
+        if mode == "silent" and not self.is_first or mode == "dropping" and number > 4:
+            times = 0
+        for name, gradient in taken.gradients.items():
+            self.values[name] -= np.float32(times * rate * gradient)
+        self.shared.count(before)
         return float(np.float32(taken.loss))
+
+    def train(self, batches):
+        mode, losses = self.job.mode, []
+        for inputs, labels, rate in batches:
+            # One alone is right, so that only its turn tells.
+            if mode == "unfed" and self.job.ranks > 1:
+                inputs, labels = self.inputs, self.labels
+            if mode == "fed_rateless" and self.job.ranks > 1:
+                rate = self.spec["optimiser"]["learning_rate"]
+            losses.append(self.learn(inputs, labels, rate))
+        return float(np.mean(losses))
+
+    def scores(self, inputs):
+        return golden.forward(self.spec, self.values, inputs)[0]
 
     def weights(self, names=None):
         return {name: np.array(self.values[name]) for name in names or self.values}

@@ -30,10 +30,13 @@ MODES = (
     "hangs",
     "raises",
     "slow",
+    "fed_apart",
+    "unfed",
+    "fed_rateless",
 )
 EXCHANGES = ("sync",)
 LAYOUT = {}
-TASKS = ("step", "stragglers", "follow")
+TASKS = ("step", "stragglers", "training", "follow")
 FAULT_STEP = 5
 _WIRES = []
 
@@ -82,11 +85,28 @@ class Trainer:
             self.steps += 1
             if not self.is_first:
                 self.fail()
-            taken = golden.train_step(self.spec, self.values, self.inputs, self.labels)
-            mean = self.exchange(taken.gradients)
-            updated = optimisers.update(self.spec["optimiser"], self.values, mean, self.state)
-            self.values = {name: values.astype(np.float32) for name, values in updated.items()}
+            loss = self.learn(self.inputs, self.labels, self.spec["optimiser"]["learning_rate"])
+        return loss
+
+    def learn(self, inputs, labels, rate, apart=False):
+        taken = golden.train_step(self.spec, self.values, inputs, labels)
+        mean = taken.gradients if apart else self.exchange(taken.gradients)
+        wanted = dict(self.spec["optimiser"], learning_rate=rate)
+        updated = optimisers.update(wanted, self.values, mean, self.state)
+        self.values = {name: values.astype(np.float32) for name, values in updated.items()}
         return float(np.float32(taken.loss))
+
+    def train(self, batches):
+        mode, losses = self.job.mode, []
+        for inputs, labels, rate in batches:
+            if mode == "unfed":
+                inputs, labels = self.inputs, self.labels
+            rate = self.spec["optimiser"]["learning_rate"] if mode == "fed_rateless" else rate
+            losses.append(self.learn(inputs, labels, rate, mode == "fed_apart"))
+        return float(np.mean(losses))
+
+    def scores(self, inputs):
+        return golden.forward(self.spec, self.values, inputs)[0]
 
     def weights(self, names=None):
         return {name: self.values[name] for name in names or self.values}

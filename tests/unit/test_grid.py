@@ -29,7 +29,7 @@ def test_shipped_grids_expand(name):
     asked = {"step", *loaded.grid["parts"], *({"training"} & set(loaded.grid))}
     # No grid has cells on several devices, and what shows them alone has none of other cells.
     several = {name for name, chosen in loaded.artefacts.items() if chosen.get("devices")}
-    shown = {"steptime_scaling", "steptime_exchange", "steptime_stragglers"}
+    shown = {"steptime_scaling", "steptime_exchange", "steptime_stragglers", "wuensche2018_fig3"}
     assert several == shown
     # Nor the kinds of networks that a paper chooses between.
     others = several | {"wuensche2018_kinds"}
@@ -253,6 +253,15 @@ def test_sums_alone_are_cells_of_several_devices_that_wait_for_one_another(quick
     assert {(cell.task, cell.network, cell.devices, cell.exchange) for cell in found} == {
         ("sums", "fcn5", 2, "sync")
     }
+    # Trainings too, of the network that shows them; what else shows trainings has those of one device.
+    trained = quick.grid["training"] | {"networks": ["mnist", "mnist-hidden-100"]}
+    plan = grid.expand(changed(quick, **several | {"training": trained}), 2)
+    found = {plan.cells[key] for key in plan.artefacts["wuensche2018_fig3"]}
+    assert {(cell.task, cell.network, cell.devices, cell.exchange) for cell in found} == {
+        ("training", "mnist-hidden-100", devices, exchange)
+        for devices, exchange in ((1, ""), (2, "sync"), (2, "async"))
+    }
+    assert {plan.cells[key].devices for key in plan.artefacts["steptime_trainings"]} == {1}
     with pytest.raises(configuration.ConfigurationError, match="write `devices: .1, 2.`"):
         grid.expand(changed(quick, parts={"sums": ["fcn5"]}), 2)
 

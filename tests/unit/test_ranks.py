@@ -9,8 +9,10 @@ import time
 from contextlib import nullcontext
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
+import yaml
 
 from steptime import networks
 from steptime.cells import outcomes
@@ -78,6 +80,34 @@ def test_several_ranks_are_proven_by_the_union_of_their_mini_batches(stand_in, t
 def test_a_wrong_way_of_sharing_is_refused(stand_in, tmp_path, mode, kind, words):
     status, reason = proven(stand_in, networks.tiny(kind), tmp_path, mode=mode)
     assert status == "not_equivalent"
+    assert re.search(words, reason), reason
+
+
+TRAINED = networks.specify(
+    "mnist-hidden-100", yaml.safe_load((ROOT / "config/networks.yaml").read_text()), narrow=True
+)
+# At another rate for later mini-batches, so that one that does not arrive shows.
+TRAINED["optimiser"]["after_epochs"] = [[10, 0.1], [20, 0.02]]
+
+
+@pytest.mark.parametrize("adapter", ["together", "apart"])
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("right", ""),
+        ("unfed", "the mean loss .*fed.* is "),
+        ("fed_rateless", "the mean loss .*fed.* is |is wrong after .*fed"),
+        ("fed_apart", "rank 1 has other weights than rank 0 in "),
+    ],
+)
+def test_what_several_ranks_are_fed_is_each_s_share_at_its_rate(
+    stand_in, tmp_path, adapter, mode, words
+):
+    if (adapter, mode) == ("apart", "fed_apart"):
+        return
+    changes = {"adapter": adapter, "exchange": {"together": "sync", "apart": "async"}[adapter]}
+    status, reason = proven(stand_in, TRAINED, tmp_path, mode=mode, **changes)
+    assert (status == "ok") == (mode == "right"), reason
     assert re.search(words, reason), reason
 
 
@@ -151,6 +181,39 @@ def timed(job, tmp_path, mode, seconds=20.0, meanwhile=lambda: None):
         tmp_path / "log",
         meanwhile,
     )
+
+
+def test_a_training_of_two_ranks_is_that_of_one_and_each_draws_its_own_images(stand_in, tmp_path):
+    random, paths = np.random.RandomState(1), {}
+    for split, count in (("train", 40), ("test", 12)):
+        paths[split] = str(tmp_path / f"{split}.npz")
+        images = random.randint(0, 256, (count, 1, 5, 5)).astype(np.uint8)
+        np.savez(paths[split], images=images, labels=random.randint(0, 10, count))
+    plan = {"seed": 3, "epochs": 2, "target_accuracy": 1.1, "budget_seconds": 100}
+    told = {"task": "training", "plan": plan, "images": paths, "batch": 8}
+
+    def trained(devices, adapter="together", exchange="sync"):
+        job = stand_in | {"mode": "right", "devices": devices}
+        asked = network.worker_job(job | {"adapter": adapter, "exchange": exchange}, TRAINED)
+        outcome = supervise.run_worker(
+            tmp_path / "environments/stand-in-1.0",
+            asked | told,
+            [0, 1] if os.cpu_count() > 1 else [0],
+            *(stand_in["variables"], 30.0, 2**40, tmp_path / "log"),
+        )
+        assert outcome.status == "ok", outcome
+        return outcome
+
+    one, two, apart = trained(1), trained(2), trained(2, "apart", "async")
+    for name in ("loss", "test_loss", "accuracy"):
+        alone, together = ([epoch[name] for epoch in each.epochs] for each in (one, two))
+        assert together == pytest.approx(alone, rel=1e-4), name
+    for outcome in (two, apart):
+        assert [epoch["steps"] for epoch in outcome.epochs] == [5, 5]
+        assert outcomes.used_by_ranks(outcome)[1]["cpu_seconds"] > 0
+    # Each of the two makes an update where the one makes one.
+    assert apart.epochs[0]["loss"] != pytest.approx(one.epochs[0]["loss"], rel=1e-4)
+    assert outcomes.exchanged(apart)["staleness"] is not None
 
 
 def test_a_worker_that_ends_before_it_is_heard_has_told_what_it_had_loaded(stand_in, tmp_path):

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from steptime import machine
-from steptime.artefacts import varied
+from steptime.artefacts import reached, varied
 from steptime.cells import adopt, inspect, schema, shard
 from steptime.merge import MixedRowsError, cells
 from steptime.plan import run
@@ -62,7 +62,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def write(key=TRAINING.key, described=HERE, epochs=2, **changes):
+def write(key=TRAINING.key, described=HERE, epochs=2, test_losses=(0.125, 0.125), **changes):
     """Writes the shard of TRAINING, with changes, under the name `key`; returns its path."""
     facts = (
         TRAINING.facts()
@@ -70,8 +70,9 @@ def write(key=TRAINING.key, described=HERE, epochs=2, **changes):
         | changes
     )
     rows = [
-        EPOCH | {"epoch": number, "seconds": 2.0 * number, "accuracy": 0.45 * number}
-        for number in (1, 2)
+        EPOCH
+        | {"epoch": number, "seconds": 2.0 * number, "accuracy": 0.45 * number, "test_loss": loss}
+        for number, loss in enumerate(test_losses, 1)
     ]
     notes = {"rows": [[1.0, 2**27, None], [2.0, 2**28, None]] if epochs else []}
     footer = {
@@ -314,3 +315,41 @@ def test_trainings_are_set_against_what_is_varied_after_as_many_epochs(folder):
     drawn, drawing = varied.figure(inputs)
     assert any("Marked" in text.get_text() for text in drawing.texts)
     assert len(drawn) == 3 and len(drawing.axes) == 3
+
+
+def test_seconds_until_a_loss_are_of_each_number_of_devices_and_way_of_sharing(folder):
+    """An epoch takes 2 s and the next one 4; one is there after the first, and one never."""
+    told = {"dataset_label": "Digits", "target_accuracy": 0.99, "framework": "torch"}
+    told |= {"network": "mnist", "variant": "mnist-hidden-100"}
+    base, keys = TRAINING.key.replace("-mnist-", "-mnist-hidden-100-"), []
+    for devices, exchange, losses in (
+        (1, "", (0.4, 0.25)),
+        (2, "sync", (0.4, 0.26)),
+        (2, "async", (0.25, 0.1)),
+        (4, "async", (0.5, 0.4)),
+    ):
+        keys.append(base.replace("-d1-", f"-d{devices}{exchange}-"))
+        several = {"devices": devices, "exchange": exchange}
+        write(keys[-1], test_losses=losses, **told | several)
+    path = folder / "trainings.parquet"
+    pq.write_table(cells.merge(keys), path)
+    entry = {"title": "Title", "caption": "Caption", "loss": 0.26}
+    inputs = SimpleNamespace(
+        paths=lambda name: [path],
+        entry=entry | {"lacking": {"mixed": "no framework has it"}},
+        frameworks=Frameworks(ROOT / "resources/papers/frameworks.yaml"),
+        page=tables.Page("wuensche2018_fig3", "Title", "Caption.", "A paper"),
+    )
+    data, layout = inputs.table = reached.table(inputs)
+    found = data.set_index(["devices", "exchange"])
+    assert found["seconds"].tolist()[:3] == [6.0, 6.0, 2.0] and found["share"][2, "async"] == 1 / 3
+    assert found["status"][4, "async"] == "not_reached" and found["reached"].tolist() == [
+        1,
+        1,
+        1,
+        0,
+    ]
+    assert "0.4" in layout.iloc[3]["Seconds to the loss"].footnotes[0]
+    assert any(note.startswith("mixed: no framework") for note in inputs.page.notes)
+    drawn, drawing = reached.figure(inputs)
+    assert len(drawn) == 3 and len(drawing.axes[0].lines) >= 2

@@ -14,6 +14,7 @@ from steptime import networks
 from steptime.plan import configuration, grid
 from steptime.prove import compare, golden
 from steptime.prove import training as judged
+from worker.narrow import BATCH
 from worker.tasks import proof as prove
 from worker.tasks import training
 from worker.timing import Diverged
@@ -28,7 +29,7 @@ def verdict(name, adapter):
     return compare.judge(
         spec,
         golden.expect(spec),
-        prove.collect(adapter, stand_in.job(spec, judged.mask_networks(spec))),
+        prove.collect(adapter, stand_in.job(spec, judged.mask_networks(spec, BATCH))),
     )
 
 

@@ -19,8 +19,10 @@ from steptime.environments import interpreter
 from steptime.plan import exchanges
 from steptime.prove import adapter, network
 from steptime.supervisor.supervise import run_worker
+from worker import contract
 
 ALL = os.environ.get("STEPTIME_ZOO") == "all"
+NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 CATALOGUE = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
 # Those that tell how stale their gradients are.
 TELL = ("torch", "tensorflow", "tensorflow1")
@@ -74,6 +76,9 @@ def test_two_ranks_are_proven_and_timed(environment, entry, exchange, tmp_path):
         pytest.skip(f"{environment} is not made here")
     job = job_of(environment, entry, exchange)
     spec, log = networks.tiny("dense"), tmp_path / "log"
+    if "training" in contract.declared(job["adapter"])["TASKS"]:
+        # It is fed, besides.
+        spec = networks.specify("mnist-hidden-100", NETWORKS, narrow=True)
     verdict, details = network.prove(job, spec, "", log)
     if verdict["status"] == "unsupported":
         # Such as a mode, or a version: one sentence.

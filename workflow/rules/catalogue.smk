@@ -23,7 +23,11 @@ EVERY_CELL = [
 ]
 
 # Merged rows of single operations of a step.
-PARTS = [name for name, keys in PLAN.artefacts.items() if keys[0] not in STEPS and name != TRAINED]
+PARTS = [
+    name
+    for name, keys in PLAN.artefacts.items()
+    if keys[0] not in STEPS and keys[0] not in TRAININGS
+]
 
 
 def merged(names):
@@ -32,7 +36,9 @@ def merged(names):
 
 
 def trained_for(entry):
-    """How many trainings of the grid an entry shows: of its networks or variants of them, on its kind of device."""
+    """How many trainings of the grid on one device an entry shows: of its networks or variants of them, on its kind of
+    device.
+    """
     named = [
         (
             {
@@ -42,6 +48,7 @@ def trained_for(entry):
             training.device,
         )
         for training in TRAININGS.values()
+        if training.devices == 1
     ]
     return sum(
         not names.isdisjoint(entry.get("networks", names)) and entry.get("device", device) == device

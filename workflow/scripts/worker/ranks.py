@@ -72,7 +72,7 @@ class Leader(object):
     """
 
     def __init__(self, job, build):
-        self._links = links()
+        self._links, self._ranks = links(), job.ranks
         arrays = dict(job.weights, **{INPUTS: job.inputs, LABELS: job.labels})
         self._tell(do="build", spec=job.spec, arrays=arrays)
         del arrays
@@ -84,24 +84,23 @@ class Leader(object):
         self.frozen_parameters = getattr(self._own, "frozen_parameters", 0)
 
     def run(self, steps):
-        self._tell(do="run", steps=steps)
-        start = time.perf_counter()
-        losses = [self._own.run(steps)]
-        own = time.perf_counter() - start
-        self.own_seconds += own
-        answers = self._hear()
-        losses += [said["loss"] for said in answers]
-        self.last_seconds = [own] + [said["seconds"] for said in answers]
-        self._steps += steps
-        return sum(losses) / len(losses)
+        return self._together(lambda own: own.run(steps), do="run", steps=steps)
+
+    def train(self, batches):
+        """As of one device, with `worker.tasks.training.Fed`: rank 0's share of each mini-batch."""
+        return self._together(lambda own: own.train(batches), do="train", **batches.words)
+
+    def scores(self, inputs):
+        # Its own trainer knows mini-batches of the size of a share.
+        return np.concatenate([self._own.scores(part) for part in np.split(inputs, self._ranks)])
 
     def turn(self, rank, steps):
         """Trains steps of one rank alone, in which the others rest; returns the loss of its last one."""
-        self._steps += steps
-        if rank == 0:
-            return self._own.run(steps)
-        self._links[rank - 1].tell(do="run", steps=steps)
-        return answer(rank, self._links[rank - 1])["loss"]
+        return self._alone(rank, lambda own: own.run(steps), do="run", steps=steps)
+
+    def feed(self, rank, batches):
+        """Trains one rank alone on its share of what rank 0 has in `batches`; returns the mean loss."""
+        return self._alone(rank, lambda own: own.train(batches), do="train", **batches.words)
 
     def burden(self, programs):
         """Has so many programs compute on the CPUs of the last rank, besides it."""
@@ -126,6 +125,25 @@ class Leader(object):
                     )
                 )
         return found
+
+    def _together(self, do_own, **words):
+        self._tell(**words)
+        start = time.perf_counter()
+        losses = [do_own(self._own)]
+        own = time.perf_counter() - start
+        self.own_seconds += own
+        answers = self._hear()
+        losses += [said["loss"] for said in answers]
+        self.last_seconds = [own] + [said["seconds"] for said in answers]
+        self._steps += words["steps"]
+        return sum(losses) / len(losses)
+
+    def _alone(self, rank, do_own, **words):
+        self._steps += words["steps"]
+        if rank == 0:
+            return do_own(self._own)
+        self._links[rank - 1].tell(**words)
+        return answer(rank, self._links[rank - 1])["loss"]
 
     def _tell(self, **words):
         for link in self._links:

@@ -31,16 +31,17 @@ def result(task: str, outcome: Outcome) -> str:
 
 
 def used_by_ranks(outcome: Outcome) -> list[dict[str, Any]]:
-    """Of several ranks, what each used while samples were taken, as far as it is known: its `seconds` in steps and its
-    `cpu_seconds` besides what `Rank.facts` says. The first rank has its own in the columns.
+    """Of several ranks, what each used while samples were taken or it trained, as far as it is known: its `seconds` in
+    steps and its `cpu_seconds` besides what `Rank.facts` says. The first rank has its own in the columns.
     """
     warm = outcome.events.get("warmup", {}).get("steps", 0)
-    last, found = warm + sum(steps for steps, _ in outcome.samples), []
+    taken = [steps for steps, _ in outcome.samples] + [epoch["steps"] for epoch in outcome.epochs]
+    last, found = warm + sum(taken), []
     for rank in outcome.ranks:
         done, seconds, cpu = 0, 0.0, 0.0
-        for steps, taken, used in rank.get("blocks", []):
+        for steps, spent, used in rank.get("blocks", []):
             if warm <= done < last:
-                seconds, cpu = seconds + taken, cpu + used
+                seconds, cpu = seconds + spent, cpu + used
             done += steps
         known = {"seconds": seconds, "cpu_seconds": cpu} if "blocks" in rank else {}
         found.append({name: rank[name] for name in rank if name != "blocks"} | known)

@@ -103,7 +103,11 @@ def _collected(job: dict[str, Any], asked: dict[str, Any], log: Path) -> tuple[O
         collected = Path(folder) / "collected.npz"
         outcome = run_worker(
             prefix,
-            asked | {"masks": training.mask_networks(asked["spec"]), "output": str(collected)},
+            asked
+            | {
+                "masks": training.mask_networks(asked["spec"], asked["batch"]),
+                "output": str(collected),
+            },
             # Proofs run side by side: one CPU for each would be the same one for all.
             machine.cpus_of_ranks(THREADS if ranks > 1 else machine.usable_cpus(), ranks),
             fill(job["variables"], THREADS, job["mode"], prefix) | shown,

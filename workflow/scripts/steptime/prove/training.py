@@ -7,7 +7,6 @@ import numpy as np
 from steptime import networks
 from steptime.prove import golden
 from worker import data
-from worker.narrow import BATCH
 from worker.tasks.proof import fed_batches
 
 # Weights are held to what `compare` allows after several steps; scores to a thousandth of their spread.
@@ -22,21 +21,18 @@ TELLTALE = 0.9
 
 # Masks of dropout are read off the first weights of a network without hidden layers: one more class than labels tells
 # what of a gradient is the mask's. At this rate, a power of two, a step leaves the scores as good as equal.
-MASK_CLASSES = BATCH + 1
 MASK_RATE = 2.0**-20
 MASK_SHAPES = {1: [512], 3: [4, 12, 12]}
 
 
-def mask_networks(spec):
-    """By name, the networks off which the masks of every kind of dropout layer of a network are read."""
-    return {f"{rate}-{rank}": _mask_network(rate, rank) for rate, rank in _dropouts(spec)}
+def mask_networks(spec, batch):
+    """By name, the networks off which the masks of every kind of dropout layer of a network are read, for a batch."""
+    return {f"{rate}-{rank}": _mask_network(rate, rank, batch) for rate, rank in _dropouts(spec)}
 
 
-def _mask_network(rate, rank):
+def _mask_network(rate, rank, batch):
     layers = (
-        [{"dropout": {"rate": rate}}]
-        + ["flatten"] * (rank > 1)
-        + [{"dense": {"units": MASK_CLASSES}}]
+        [{"dropout": {"rate": rate}}] + ["flatten"] * (rank > 1) + [{"dense": {"units": batch + 1}}]
     )
     source = {"kind": "image" if rank > 1 else "dense", "shape": MASK_SHAPES[rank]}
     entry = {
@@ -60,7 +56,7 @@ def check_scores(spec, expected, measured, details):
     """With dropout in the network, what it is judged by has none."""
     if "dataset" not in spec:
         return None
-    inputs, _ = data.synthetic_batch(spec, BATCH)
+    inputs, _ = data.synthetic_batch(spec, expected.batch)
     wanted, _ = golden.forward(
         spec, {name: np.float64(values) for name, values in expected.start.items()}, inputs
     )
@@ -79,9 +75,9 @@ def check_feeding(spec, expected, measured, details):
     if "dataset" not in spec:
         return None
     weights, losses, state = expected.start, [], {}
-    for inputs, labels, rate in fed_batches(spec, BATCH):
+    for inputs, labels, rate in fed_batches(spec, expected.batch):
         at_rate = dict(spec, optimiser=dict(spec["optimiser"], learning_rate=rate))
-        taken = golden.train_step(at_rate, weights, inputs, labels, state)
+        taken = golden.train_step(at_rate, weights, inputs, labels, state, expected.shares)
         weights = taken.updated
         losses.append(taken.loss)
     error = abs(measured["fed_loss"] - np.mean(losses)) / np.mean(losses)

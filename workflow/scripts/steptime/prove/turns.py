@@ -11,9 +11,11 @@ import numpy as np
 
 from steptime.prove import golden
 from steptime.prove.compare import FAINT, TOLERANCES, Proof, hold
+from steptime.prove.training import FED_LOSS, FED_UPDATE
 from worker import data
 from worker.narrow import RECOVERY_RATE
 from worker.specification import at_rate
+from worker.tasks.proof import fed_batches
 from worker.tasks.turns import SLOW, TOGETHER, TURNS
 
 # Of TOGETHER updates of a rank, how many may be lacking or too many: less than one.
@@ -37,7 +39,7 @@ class _Shares:
     """Each rank's share of the mini-batch, and the golden steps of it."""
 
     def __init__(self, spec: dict, batch: int, ranks: int, measured: dict) -> None:
-        self.spec, self.measured, self.ranks = spec, measured, range(ranks)
+        self.spec, self.batch, self.measured, self.ranks = spec, batch, measured, range(ranks)
         self.start = data.initial_weights(spec)
         self._parts = list(
             zip(*(np.split(each, ranks) for each in data.synthetic_batch(spec, batch)), strict=True)
@@ -55,6 +57,16 @@ class _Shares:
             taken = self.step(rank, weights, rounded=rounded)
             weights = taken.updated
         return taken
+
+    def fed(self, rank, weights) -> tuple[float, dict[str, np.ndarray]]:
+        """Mean loss and weights after a rank's share of what a proof feeds."""
+        losses = []
+        for inputs, labels, rate in fed_batches(self.spec, self.batch):
+            inputs, labels = (np.split(each, len(self.ranks))[rank] for each in (inputs, labels))
+            taken = golden.train_step(at_rate(self.spec, rate), weights, inputs, labels)
+            weights = taken.updated
+            losses.append(taken.loss)
+        return float(np.mean(losses)), weights
 
     def reached(self, when: str) -> dict[str, np.ndarray]:
         """The framework's weights then."""
@@ -120,6 +132,29 @@ def _check_turns(shares, details):
     return None
 
 
+def _check_fed(shares, details):
+    """A rank that is fed in its turn takes its own share of each mini-batch, at the rate that comes with it."""
+    before = shares.start
+    for rank in shares.ranks if "dataset" in shares.spec else ():
+        wanted, after = shares.fed(rank, before)
+        reached, loss = shares.reached(f"fed{rank}"), shares.measured["fed_losses"][rank]
+        if not abs(loss - wanted) <= FED_LOSS * wanted:
+            return (
+                f"the mean loss of what rank {rank} is fed in its turn is {loss:.6g} in the framework and {wanted:.6g} "
+                "of its share"
+            )
+        errors = {
+            name: np.linalg.norm(reached[name] - values) / np.linalg.norm(values - before[name])
+            for name, values in after.items()
+        }
+        worst = max(errors, key=errors.__getitem__)
+        details[f"fed{rank}"] = float(errors[worst])
+        if not errors[worst] <= FED_UPDATE:
+            return f"{worst} is wrong after rank {rank} was fed in its turn: off by {errors[worst]:.2g} of its way"
+        before = reached
+    return None
+
+
 def _check_together(shares, details):
     """When all step at once, as many updates of each rank arrive as it makes."""
     reached, rate = shares.reached("together"), shares.spec["optimiser"]["learning_rate"] * SLOW
@@ -140,7 +175,12 @@ def _check_together(shares, details):
     return None
 
 
-CHECKS = {"alone": _check_alone, "turns": _check_turns, "together": _check_together}
+CHECKS = {
+    "alone": _check_alone,
+    "turns": _check_turns,
+    "fed": _check_fed,
+    "together": _check_together,
+}
 
 
 def _driven(gradients):

@@ -17,7 +17,11 @@ TASKS = ("step", "training")
 # So that each step of a recurrence is one block of memory.
 LAYOUT = {"sequences": "steps first", "dense": "units first"}
 KERNELS = "openblas:numpy"
-REASONS = {"gpu": "this adapter trains Chainer on the CPU only; on a GPU, Chainer 7 needs CuPy"}
+REASONS = {
+    "gpu": "this adapter trains Chainer on the CPU only; on a GPU, Chainer 7 needs CuPy",
+    "sync": "ChainerMN shares gradients over MPI alone, which the environment of Chainer does not have",
+    "async": "ChainerMN has no way of sharing gradients without waiting",
+}
 
 # Chainer's LSTM keeps the four gates of a unit side by side, in the order g, i, f, o; the specification has i, f, g, o.
 _GATES = [2, 0, 1, 3]

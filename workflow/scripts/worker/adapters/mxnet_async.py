@@ -12,7 +12,7 @@ MODES = ("graph", "eager")
 LAYERS = mxnet.LAYERS
 EXCHANGES = ("async",)
 # `follow` is what all ranks but the first one do; `turns` shows each rank's steps alone.
-TASKS = ("step", "stragglers", "follow", "turns")
+TASKS = ("step", "stragglers", "training", "follow", "turns")
 LAYOUT = mxnet.LAYOUT
 REASONS = {"gpu": "weights are shared between CPUs only"}
 _STORE = []
@@ -45,6 +45,7 @@ class _Apart(object):
     def __init__(self, job, context):
         super(_Apart, self).__init__(job, context)
         self.head[:] = 1.0
+        self.rate = job.learning_rate
         self.settings["exchange"] = "kvstore dist_async"
         self.settings["update"] = "MXNet's SGD on the server"
         _STORE[0].set_optimizer(mx.optimizer.SGD(learning_rate=job.learning_rate, wd=0.0))
@@ -65,6 +66,15 @@ class _Apart(object):
     def update(self):
         for key, (_, gradient) in reversed(list(enumerate(self.updates, self.first))):
             _STORE[0].push(key, gradient, priority=-key)
+
+    def train(self, batches):
+        # The server has one rate.
+        shared = ((inputs, labels, rate / self.rate) for inputs, labels, rate in batches)
+        return super(_Apart, self).train(shared)
+
+    def scores(self, inputs):
+        self.fetch()
+        return super(_Apart, self).scores(inputs)
 
     def weights(self, names=None):
         self.fetch()

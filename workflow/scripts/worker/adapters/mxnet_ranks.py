@@ -14,7 +14,7 @@ MODES = ("graph", "eager")
 LAYERS = mxnet.LAYERS
 EXCHANGES = ("sync",)
 # `follow` is what all ranks but the first one do.
-TASKS = ("step", "stragglers", "follow")
+TASKS = ("step", "stragglers", "training", "follow")
 LAYOUT = mxnet.LAYOUT
 REASONS = {
     "gpu": "gradients are shared between CPUs only",
@@ -74,6 +74,7 @@ class _Together(object):
         super(_Together, self).__init__(job, context)
         # The sum over the ranks is the mean then.
         self.head /= job.ranks
+        self.ranks = job.ranks
         self.settings["exchange"] = "kvstore dist_sync"
         # A key is of one array for ever.
         self.first = _Together.keys
@@ -88,6 +89,10 @@ class _Together(object):
         for key, (_, gradient) in numbered:
             _STORE[0].pull(key, out=gradient, priority=-key)
         super(_Together, self).update()
+
+    def train(self, batches):
+        shared = ((inputs, labels, rate / self.ranks) for inputs, labels, rate in batches)
+        return super(_Together, self).train(shared)
 
 
 class _Graph(_Together, mxnet.Graph):

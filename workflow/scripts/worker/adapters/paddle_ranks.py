@@ -14,7 +14,7 @@ MODES = ("eager",)
 LAYERS = paddle.LAYERS
 EXCHANGES = ("sync",)
 # `follow` is what all ranks but the first one do.
-TASKS = ("step", "stragglers", "follow")
+TASKS = ("step", "stragglers", "training", "follow")
 LAYOUT = paddle.LAYOUT
 KERNELS = paddle.KERNELS
 REASONS = {

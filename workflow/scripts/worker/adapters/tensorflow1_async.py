@@ -12,7 +12,7 @@ MODES = ("graph",)
 LAYERS = tensorflow1.LAYERS
 EXCHANGES = ("async",)
 # `follow` is what all ranks but the first one do; `turns` shows each rank's steps alone.
-TASKS = ("step", "stragglers", "follow", "turns")
+TASKS = ("step", "stragglers", "training", "follow", "turns")
 LAYOUT = tensorflow1.LAYOUT
 REASONS = {"gpu": "weights are shared between CPUs only"}
 SERVER = tensorflow1_ranks.SERVER

@@ -13,7 +13,7 @@ MODES = ("graph",)
 LAYERS = tensorflow1.LAYERS
 EXCHANGES = ("sync",)
 # `follow` is what all ranks but the first one do.
-TASKS = ("step", "stragglers", "follow")
+TASKS = ("step", "stragglers", "training", "follow")
 LAYOUT = tensorflow1.LAYOUT
 REASONS = {"gpu": "gradients are shared between CPUs only"}
 # To serve is to wait for ever.
@@ -96,6 +96,10 @@ class Served(tensorflow1.Trainer):
         with tf.device(SERVER if trainable else self._here):
             return super(Served, self)._variable(value, trainable)
 
+    def scores(self, inputs):
+        with self._session.graph.as_default(), tf.device(self._here):
+            return super(Served, self).scores(inputs)
+
 
 class _Trainer(Served):
     settings = dict(Served.settings, exchange="parameter server, SyncReplicasOptimizer")
@@ -105,11 +109,13 @@ class _Trainer(Served):
             done = tf.Variable(tf.zeros([], tf.int64), trainable=False)
         super(_Trainer, self).__init__(session, job)
         optimiser = tf.train.SyncReplicasOptimizer(
-            tf.train.GradientDescentOptimizer(self._rate),
+            tf.train.GradientDescentOptimizer(job.learning_rate),
             replicas_to_aggregate=job.ranks,
             total_num_replicas=job.ranks,
         )
-        self._fetched = [self._loss, optimiser.minimize(self._loss, global_step=done)]
+        # What a step is fed with reaches its own gradients alone, and not the update by all of them.
+        scaled = self._loss * (self._rate / job.learning_rate)
+        self._fetched = [self._loss, optimiser.minimize(scaled, global_step=done)]
         if job.rank:
             session.run(optimiser.local_step_init_op)
             return

@@ -16,7 +16,7 @@ LAYERS = tensorflow.LAYERS
 OPTIMISERS = tensorflow.OPTIMISERS
 EXCHANGES = ("sync",)
 # `follow` is what all ranks but the first one do.
-TASKS = ("step", "stragglers", "follow")
+TASKS = ("step", "stragglers", "training", "follow")
 LAYOUT = tensorflow.LAYOUT
 REASONS = {
     "gpu": "gradients are shared between CPUs only",

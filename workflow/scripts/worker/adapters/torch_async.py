@@ -13,7 +13,7 @@ MODES = ("eager",)
 LAYERS = torch.LAYERS
 EXCHANGES = ("async",)
 # `follow` is what all ranks but the first one do; `turns` shows each rank's steps alone.
-TASKS = ("step", "stragglers", "follow", "turns")
+TASKS = ("step", "stragglers", "training", "follow", "turns")
 LAYOUT = torch.LAYOUT
 REASONS = {
     "compiled": "steps on several devices are not compiled",
@@ -50,7 +50,8 @@ class _Trainer(object):
                 home.copy_(value.detach())
             value.data = home
         self.parameters, self.threads = own.parameters, own.threads
-        self.frozen_parameters, self.weights = own.frozen_parameters, own.weights
+        self.frozen_parameters = own.frozen_parameters
+        self.weights, self.scores = own.weights, own.scores
         self.settings = dict(own.settings, exchange="Hogwild in shared memory")
         self.staleness = self._shared.staleness
 
@@ -60,3 +61,13 @@ class _Trainer(object):
             loss = self._own.run(1)
             self._shared.count(before)
         return loss
+
+    def train(self, batches):
+        return self._own.train(self._counted(batches))
+
+    def _counted(self, batches):
+        # The next one is asked for when this one's update is made.
+        for each in batches:
+            before = self._shared.others()
+            yield each
+            self._shared.count(before)

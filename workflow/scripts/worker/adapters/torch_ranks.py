@@ -16,7 +16,7 @@ LAYERS = torch.LAYERS
 OPTIMISERS = torch.OPTIMISERS
 EXCHANGES = ("sync",)
 # `follow` is what all ranks but the first one do.
-TASKS = ("step", "stragglers", "follow")
+TASKS = ("step", "stragglers", "training", "follow")
 LAYOUT = torch.LAYOUT
 REASONS = {
     "compiled": "steps on several devices are not compiled",
@@ -46,6 +46,7 @@ def _build(job):
     network = trainer.network
     trainer.network = DistributedDataParallel(network, **_OPTIONS)
     trainer.network.homes = network.homes
+    trainer.scores = lambda inputs: _scores(trainer, network, inputs)
     trainer.settings["exchange"] = "DistributedDataParallel over gloo"
     trainer.exchange_seconds = lambda: _exchange_seconds(trainer.network)
     return trainer
@@ -62,6 +63,15 @@ def meet(job):
         rank=job.rank,
         world_size=job.ranks,
     )
+
+
+def _scores(trainer, network, inputs):
+    """By the network itself: what is around it would have all ranks exchange statistics, and one judges."""
+    around, trainer.network = trainer.network, network
+    try:
+        return type(trainer).scores(trainer, inputs)
+    finally:
+        trainer.network = around
 
 
 def _exchange_seconds(network):

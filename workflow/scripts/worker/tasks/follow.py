@@ -12,6 +12,7 @@ Plain Python that 3.6 can import: standard library, numpy and the framework.
 """
 
 import gc
+import importlib
 import time
 
 from .. import building, contract, ranks
@@ -23,6 +24,9 @@ def run(loaded, job, emit):
     """Builds, trains and shows weights as it is told."""
     (link,) = ranks.links()
     trainer, built, blocks, facts, burden = None, 0, [], {}, []
+    if "images" in job:
+        # Not while the first epoch is timed.
+        _task("training").prepare(job)
     while True:
         asked = link.hear()
         if asked is None or asked["do"] == "build":
@@ -37,9 +41,13 @@ def run(loaded, job, emit):
             gc.collect()
             trainer, built = _build(loaded, job, **asked), built + 1
             link.tell()
-        elif asked["do"] == "run":
+        elif asked["do"] in ("run", "train"):
             start, used = building.clock(), time.process_time()
-            loss = trainer.run(asked["steps"])
+            loss = (
+                trainer.run(asked["steps"])
+                if asked["do"] == "run"
+                else _train(trainer, job, **asked)
+            )
             seconds = building.clock() - start
             link.tell(loss=loss, seconds=seconds)
             if built == 1:
@@ -66,6 +74,15 @@ def _build(loaded, job, do, spec, arrays):
     layout = Layout(spec, contract.of_mode(loaded.adapter.LAYOUT, job["mode"]))
     inputs, labels = arrays.pop(ranks.INPUTS), arrays.pop(ranks.LABELS)
     return loaded.adapter.build(contract.Job(job, spec, layout, arrays, inputs, labels))
+
+
+def _train(trainer, job, do, task, number, steps, arrays):
+    """Trains on this rank's share of what rank 0 is fed."""
+    return trainer.train(_task(task).fed(job, number))
+
+
+def _task(name):
+    return importlib.import_module("worker.tasks." + name)
 
 
 def _facts(trainer):

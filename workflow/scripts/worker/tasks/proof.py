@@ -58,7 +58,7 @@ def collect(adapter, job):
     collected["first_losses"] = np.array([first_loss, losses[0]], np.float64)
     del trainer
     if "dataset" in spec:
-        _collect_training(collected, build, spec, batch)
+        _collect_training(collected, build, job)
         for name, small in job["masks"].items():
             collected["masks/" + name] = _masks(adapter, job, small)
     return collected
@@ -71,16 +71,27 @@ def fed_batches(spec, batch):
         yield inputs, labels, training.learning_rate(spec["optimiser"], epoch, steps)
 
 
-def _collect_training(collected, build, spec, batch):
+def fed(job, number=0):
+    """What the rank of a job is fed of these mini-batches."""
+    ranks = job["ranks"]
+    shares = (
+        [np.split(values, ranks)[job["rank"]] for values in (inputs, labels)] + [rate]
+        for inputs, labels, rate in fed_batches(job["spec"], job["batch"])
+    )
+    return training.Fed("proof", number, len(FED), shares)
+
+
+def _collect_training(collected, build, job):
     """`scores`: what a fresh trainer, with its dropout, gives for the first data. `fed_loss`, `fed/<name>`: mean loss
     of and weights after a call of `train` with `fed_batches`, without dropout.
     """
+    spec = job["spec"]
     trainer = build(dict(spec, seed=data.SEED))
-    inputs, _ = data.synthetic_batch(spec, batch)
+    inputs, _ = data.synthetic_batch(spec, job["batch"])
     collected["scores"] = np.array(trainer.scores(inputs), np.float32)
     del trainer
     trainer = build(without_dropout(spec))
-    collected["fed_loss"] = np.float64(trainer.train(fed_batches(spec, batch)))
+    collected["fed_loss"] = np.float64(trainer.train(fed(job)))
     _keep(collected, "fed", trainer)
 
 

@@ -7,7 +7,8 @@ Besides `ready`, events are
     trained  stopped (by what), kernel
     done     peak_memory_bytes; of the training: cpu_seconds, wall_seconds, waited_seconds, involuntary_switches
 
-The job has plan (see `train`) and images, the paths of both splits.
+The job has plan (see `train`) and images, the paths of both splits. Of several ranks each draws its own share of each
+mini-batch, and the first one judges.
 
 All times are seconds of a monotonic clock. In the timed region of an epoch lies all that training does with images
 that lie in the host's memory as bytes: drawing a mini-batch and turning it to float32 from 0 to 1 (`feed`), what the
@@ -27,6 +28,7 @@ from ..usage import Usage, cpu_seconds, kernel_counters, peak_memory
 WHITE = 255.0
 # More than any training has, so that no two epochs of any two seeds are in the same order.
 EPOCHS = 10000
+_IMAGES = []
 
 
 def run(loaded, job, emit):
@@ -38,9 +40,12 @@ def run(loaded, job, emit):
     usage = Usage(building.clock)
     stopped = train(
         *(trainer, spec["optimiser"], splits, job["batch"], job["plan"]),
-        *(building.clock, cpu_seconds, emit),
+        *(building.clock, cpu_seconds, emit, (job["rank"], job["ranks"])),
     )
     used = usage.so_far()
+    if job["ranks"] > 1:
+        # Those of all ranks must be the same.
+        trainer.weights()
     emit("trained", stopped=stopped, kernel=kernel_counters())
     emit("done", peak_memory_bytes=peak_memory(), **used)
 
@@ -49,6 +54,20 @@ def read(path):
     """Images (uint8: count, channels, height, width) and labels (int32) of a split, as `datasets.splits` wrote it."""
     with np.load(str(path)) as split:
         return split["images"], split["labels"].astype(np.int32)
+
+
+def prepare(job):
+    """Has the images that a rank draws from in memory; returns them."""
+    if not _IMAGES:
+        _IMAGES.append(read(job["images"]["train"]))
+    return _IMAGES[0]
+
+
+def fed(job, number):
+    """What the rank of a job draws of an epoch of this number."""
+    share, plan = (job["rank"], job["ranks"]), job["plan"]
+    whole = (job["spec"]["optimiser"], prepare(job), job["batch"], plan)
+    return Epoch(*whole, number, building.clock, share)
 
 
 def learning_rate(optimiser, epoch, steps_before):
@@ -63,7 +82,7 @@ def learning_rate(optimiser, epoch, steps_before):
     return rate / (1.0 + optimiser.get("decay", 0.0) * steps_before)
 
 
-def train(trainer, optimiser, splits, batch, plan, clock, cpu_clock, emit):
+def train(trainer, optimiser, splits, batch, plan, clock, cpu_clock, emit, share=(0, 1)):
     """Trains until the plan's accuracy, epochs or seconds are reached; returns which: "accuracy", "epochs" or
     "seconds".
 
@@ -71,19 +90,11 @@ def train(trainer, optimiser, splits, batch, plan, clock, cpu_clock, emit):
     `emit("epoch", ...)` gets each epoch's number, steps, seconds, feed_seconds, cpu_seconds (of all threads), loss
     (mean over its steps), and of the test images test_loss, accuracy and test_seconds. Raises Diverged.
     """
-    images, labels = splits["train"]
-    steps = len(images) // batch
     total = 0.0
     for epoch in range(1, plan["epochs"] + 1):
-        order = np.random.RandomState(EPOCHS * plan["seed"] + epoch).permutation(len(images))
-        feeding = _Feeding(images, labels, order, batch, clock)
-        rates = (
-            learning_rate(optimiser, epoch, (epoch - 1) * steps + step) for step in range(steps)
-        )
+        feeding = Epoch(optimiser, splits["train"], batch, plan, epoch, clock, share)
         cpu, start = cpu_clock(), clock()
-        loss = trainer.train(
-            (inputs, answers, rate) for (inputs, answers), rate in zip(feeding, rates)
-        )
+        loss = trainer.train(feeding)
         seconds, cpu = clock() - start, cpu_clock() - cpu
         total += seconds
         if not math.isfinite(loss):
@@ -92,7 +103,7 @@ def train(trainer, optimiser, splits, batch, plan, clock, cpu_clock, emit):
         emit(
             "epoch",
             epoch=epoch,
-            steps=steps,
+            steps=feeding.steps,
             seconds=seconds,
             feed_seconds=feeding.seconds,
             cpu_seconds=cpu,
@@ -128,23 +139,46 @@ def as_inputs(images):
     return images.astype(np.float32) / np.float32(WHITE)
 
 
-class _Feeding(object):
-    """The mini-batches of an epoch, and the seconds that making them took."""
+class Fed(object):
+    """(inputs, labels, learning rate) of mini-batches, in the neutral layout; of several ranks, a rank's share of each.
 
-    def __init__(self, images, labels, order, batch, clock):
-        self.images, self.labels, self.order, self.batch, self.clock = (
-            images,
-            labels,
-            order,
-            batch,
-            clock,
+    `words` are what another rank makes its own from: `fed` of a task of the worker, with a number. `steps` is how many
+    there are.
+    """
+
+    def __init__(self, task, number, steps, made=()):
+        self.words = {"task": task, "number": number, "steps": steps}
+        self.steps, self._made = steps, made
+
+    def __iter__(self):
+        return iter(self._made)
+
+
+class Epoch(Fed):
+    """The mini-batches of an epoch, each image once in an order of its own; `seconds` is what making them took.
+
+    `share` is the rank whose share of each it is, and the number of ranks.
+    """
+
+    def __init__(self, optimiser, split, batch, plan, epoch, clock, share=(0, 1)):
+        self._images, self._labels = split
+        super(Epoch, self).__init__("training", epoch, len(self._images) // batch)
+        self._optimiser, self._batch, self._epoch = optimiser, batch, epoch
+        self._order = np.random.RandomState(EPOCHS * plan["seed"] + epoch).permutation(
+            len(self._images)
         )
+        self._clock, (self._rank, self._ranks) = clock, share
         self.seconds = 0.0
 
     def __iter__(self):
-        for start in range(0, len(self.order) - self.batch + 1, self.batch):
-            before = self.clock()
-            chosen = self.order[start : start + self.batch]
-            made = as_inputs(self.images[chosen]), self.labels[chosen]
-            self.seconds += self.clock() - before
-            yield made
+        each = self._batch // self._ranks
+        for step in range(self.steps):
+            before = self._clock()
+            start = step * self._batch + self._rank * each
+            chosen = self._order[start : start + each]
+            made = as_inputs(self._images[chosen]), self._labels[chosen]
+            rate = learning_rate(
+                self._optimiser, self._epoch, (self._epoch - 1) * self.steps + step
+            )
+            self.seconds += self._clock() - before
+            yield made + (rate,)

@@ -32,8 +32,9 @@ def collect(adapter, job):
 
     `alone<rank>/<name>`: weights after the one step of a rank at `RECOVERY_RATE`. `turn<number>.<rank>/<name>`:
     after each of TURNS, at the specification's rate, rank by rank. `alone_losses` (ranks) and `turn_losses` (turns,
-    ranks): of their last steps. `together/<name>`: after TOGETHER steps of all. `staleness` of these, NaN where the
-    framework does not tell. Dropout is off.
+    ranks): of their last steps. Of a network that is trained on real images also `fed<rank>/<name>`, after a call of
+    `train` in a rank's turn with its share of `proof.fed_batches`, and `fed_losses` (ranks). `together/<name>`: after
+    TOGETHER steps of all. `staleness` of these, NaN where the framework does not tell. Dropout is off.
     """
     spec, batch, ranks = without_dropout(job["spec"]), job["batch"], range(job["ranks"])
 
@@ -55,6 +56,8 @@ def collect(adapter, job):
             losses.append(trainer.turn(rank, steps))
             _keep(collected, "turn{}.{}".format(number, rank), trainer)
     del trainer
+    if "dataset" in spec:
+        _feed(collected, build(rate), job)
     trainer = build(rate * SLOW)
     trainer.run(TOGETHER)
     _keep(collected, "together", trainer)
@@ -63,6 +66,14 @@ def collect(adapter, job):
     collected["alone_losses"] = np.array(alone, np.float64)
     collected["turn_losses"] = np.array(losses, np.float64).reshape(len(TURNS), len(ranks))
     return collected
+
+
+def _feed(collected, trainer, job):
+    fed = []
+    for rank in range(job["ranks"]):
+        fed.append(trainer.feed(rank, proof.fed(job)))
+        _keep(collected, "fed{}".format(rank), trainer)
+    collected["fed_losses"] = np.array(fed, np.float64)
 
 
 def _keep(collected, when, trainer):

@@ -1,0 +1,194 @@
+"""Seconds of training until a loss, on one device and on several, by how these share gradients: table and figure."""
+
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.trainings import CELL, NOT_REACHED, by_cell, read, spread
+from steptime.machine import interference
+from steptime.render import figures
+from steptime.render.tables import DASH, Entry
+from steptime.render.words import (
+    MARK_WORDS,
+    facts,
+    mark_notes,
+    plural,
+    raw_data,
+    significant,
+    status_reason,
+)
+
+COLUMNS = [*CELL, "label", "environment_label", "network_label", "wanted_loss", "seeds", "reached"]
+COLUMNS += ["status", "reason", "marks", "share"]
+SPREAD = ["seconds", "epochs", "epoch_seconds", "test_loss", "staleness"]
+HEADINGS = ["Seconds to the loss", "Of those on one device", "Epochs to it", "Seconds of an epoch"]
+HEADINGS += ["Loss at the end", "Missed updates", "Seeds that reached it"]
+STYLES = {"sync": "-", "async": "--"}
+ALIKE = [name for name in CELL if name not in ("devices", "exchange")]
+
+
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tidy rows (COLUMNS, and of each of SPREAD its median, `least_` and `most_` over the seeds) and the layout.
+
+    `seconds` and `epochs` are those until the end of the first epoch after which the loss on the test images is no more
+    than the entry's `loss`, over the seeds that came to it; `share` is `seconds` by those of one device alike.
+    """
+    trained, wanted = read(inputs.paths("cells")[0]), inputs.entry["loss"]
+    rows = [
+        row | _reached(runs, epochs, wanted)
+        for row, runs, epochs in by_cell(trained, inputs.frameworks)
+    ]
+    columns = [*COLUMNS, *(f"{part}{name}" for name in SPREAD for part in ("", "least_", "most_"))]
+    data = pd.DataFrame(rows, columns=columns)
+    data["network_label"] = data["variant"].where(data["variant"] != "", data["network"])
+    alone = data[data["devices"] == 1].set_index(ALIKE)["seconds"].to_dict()
+    base = [alone.get(tuple(row[name] for name in ALIKE)) for row in data.to_dict("records")]
+    data["share"] = data["seconds"].astype(float) / pd.Series(base, data.index, dtype=float)
+    places = ["label", "environment", "mode", "platform", "threads"]
+    data["place"] = pd.factorize(pd.MultiIndex.from_frame(data[places]))[0]
+    data = data.sort_values(["place", "devices", "exchange"], ascending=[True, True, False])
+    data = data.drop(columns="place").reset_index(drop=True)
+    inputs.page.facts = facts(trained.times)
+    inputs.page.notes = [
+        *_notes(inputs.entry),
+        "Missed updates: those of others between a device's reading of weights and its own update, in the mean.",
+        *trained.notes,
+        *inputs.page.notes,
+        raw_data(trained.times),
+    ]
+    return data, _layout(data)
+
+
+def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
+    """The rows that are drawn and the drawing: seconds to the loss against the number of devices."""
+    data = inputs.table[0]
+    drawn = data[data["seconds"].notna()]
+    with figures.canvas() as (drawing, axes):
+        counts = sorted(set(drawn["devices"])) or [1]
+        figures.batch_axis(axes, counts)
+        axes.set_xlim(0.9, counts[-1] * 1.12)
+        axes.set_xlabel("devices")
+        axes.set_ylabel(f"seconds until a loss of {inputs.entry['loss']:g}")
+        keys = _lines(axes, drawn, inputs)
+        axes.set_ylim(bottom=0)
+        figures.headings(axes, inputs.entry["title"], [inputs.entry["caption"]])
+        missing = [
+            f"Not drawn: {row['environment_label']}, {plural(row['devices'], 'device')} {row['exchange']} "
+            f"({_why(row).rstrip('.')})."
+            for row in data[data["seconds"].isna()].to_dict("records")
+        ]
+        named = drawn.assign(framework_label=drawn["environment_label"])
+        notes = [*_notes(inputs.entry), *missing, *mark_notes(named), *inputs.page.facts]
+        figures.notes_below(drawing, notes, keys, 2)
+    return drawn, drawing
+
+
+def _reached(runs: pd.DataFrame, epochs: pd.DataFrame, wanted: float) -> dict[str, Any]:
+    within = epochs[epochs["test_loss"] <= wanted].groupby("key", sort=False)
+    by_seed = epochs.groupby("key", sort=False)
+    values = {
+        "seconds": within["elapsed"].first(),
+        "epochs": within["epoch"].first(),
+        "epoch_seconds": by_seed["seconds"].median(),
+        "test_loss": by_seed["test_loss"].last(),
+        "staleness": runs["staleness"].astype(float),
+    }
+    disturbed = any(map(interference.disturbed, runs.to_dict("records")))
+    row: dict[str, Any] = {"reached": within.ngroups, "marks": "disturbed" if disturbed else ""}
+    failed = runs[~runs["status"].isin(["ok", NOT_REACHED])]
+    if len(failed):
+        row |= {name: failed.iloc[0][name] for name in ("status", "reason")}
+    elif not within.ngroups:
+        last = f"{epochs['test_loss'].min():.3g}" if len(epochs) else "not known"
+        row |= {"status": NOT_REACHED, "reason": f"the least loss on the test images was {last}"}
+    else:
+        row |= {"status": "ok", "reason": ""}
+    return row | spread(values)
+
+
+def _notes(entry: dict[str, Any]) -> list[str]:
+    return [
+        f"Until the end of the first epoch after which the loss on the test images is {entry['loss']:g} or less; "
+        "judging is not in the seconds. Median over the seeds, and from the least to the most where they differ.",
+        "All devices together take a mini-batch as large as that of the one. sync: they make one update of it. async: "
+        "each makes its own, at the same rate, of its share.",
+        *(f"{name}: {reason}." for name, reason in entry.get("lacking", {}).items()),
+    ]
+
+
+def _why(row: dict[str, Any]) -> str:
+    """Why a cell did not come to the loss; a training that ran to its end has asked for an accuracy besides."""
+    known = row["status"] == NOT_REACHED
+    return str(row["reason"]) if known else status_reason(row["status"], row["reason"])
+
+
+def _lines(axes: Axes, drawn: pd.DataFrame, inputs: Inputs) -> list[Any]:
+    """Draws a line from one device to several by framework, place and way of sharing; returns the legend's keys."""
+    keys = []
+    for _, alike in drawn.groupby(ALIKE, sort=False, dropna=False):
+        first = alike.iloc[0]
+        look = inputs.frameworks[first["framework"]].look
+        for exchange in [name for name in STYLES if (alike["exchange"] == name).any()] or [""]:
+            line = alike[(alike["devices"] == 1) | (alike["exchange"] == exchange)]
+            filled = "white" if exchange == "async" else look["color"]
+            style: dict[str, Any] = {
+                "linestyle": STYLES.get(exchange, "-"),
+                "markersize": 6,
+                "markerfacecolor": filled,
+            }
+            axes.plot(line["devices"], line["seconds"], **look, **style)
+            _whiskers(axes, line[line["most_seconds"] > line["least_seconds"]], look["color"])
+            threads = plural(first["threads"], "thread")
+            words = [first["environment_label"], first["platform"], threads, exchange]
+            keys.append(figures.key(", ".join(filter(None, words)), **look, **style))
+    return keys
+
+
+def _whiskers(axes: Axes, rows: pd.DataFrame, colour: str) -> None:
+    spans = rows["seconds"] - rows["least_seconds"], rows["most_seconds"] - rows["seconds"]
+    axes.errorbar(rows["devices"], rows["seconds"], spans, fmt="none", ecolor=colour, capsize=2)
+
+
+def _layout(data: pd.DataFrame) -> pd.DataFrame:
+    index = [
+        (
+            row["network_label"],
+            row["environment_label"],
+            f"{row['platform']}, {row['devices']} x {plural(row['threads'], 'thread')}"
+            + (f", {row['exchange']}" if row["exchange"] else ""),
+        )
+        for row in data.to_dict("records")
+    ]
+    return pd.DataFrame(
+        [_entries(row) for row in data.to_dict("records")],
+        index=pd.MultiIndex.from_tuples(index, names=["Network", "Framework", "Devices"]),
+        columns=HEADINGS,
+        dtype=object,
+    )
+
+
+def _entries(row: dict[str, Any]) -> list[Entry]:
+    share = Entry("" if pd.isna(row["share"]) else f"{100 * row['share']:.0f} %", kind="ratio")
+    stale = pd.isna(row["staleness"])
+    return [
+        _entry(row, "seconds", significant),
+        share,
+        _entry(row, "epochs", lambda value: f"{value:g}"),
+        _entry(row, "epoch_seconds", significant),
+        _entry(row, "test_loss", significant),
+        Entry("" if stale else significant(row["staleness"]), kind="ours"),
+        Entry(f"{row['reached']} of {row['seeds']}"),
+    ]
+
+
+def _entry(row: dict[str, Any], name: str, text: Any) -> Entry:
+    value, least, most = row[name], row[f"least_{name}"], row[f"most_{name}"]
+    if pd.isna(value):
+        return Entry(DASH, (_why(row),))
+    alone = text(least) == text(most)
+    shown = text(value) if alone else f"{text(value)} ({text(least)} to {text(most)})"
+    marked = "seconds" in name and row["marks"]
+    return Entry(shown, (MARK_WORDS[row["marks"]],) if marked else (), kind="ours")
