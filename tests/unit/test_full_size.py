@@ -5,19 +5,11 @@ import json
 import numpy as np
 import pytest
 from defects.full_size import PLANTED, in_bits
-from defects.planted import (
-    CATALOGUE,
-    Dampened,
-    Decaying,
-    Uncorrected,
-    detached,
-    losing,
-    replacing,
-    seeing,
-    untied_machine,
-    without_divergence,
-)
+from defects.generative import detached, untied_machine, without_divergence
+from defects.optimisers import Dampened, Decaying, Uncorrected
+from defects.planting import CATALOGUE, losing, replacing
 from defects.stand_in import RIGHT, Trainer, adapter, computing, job
+from defects.transformers import seeing
 
 from steptime import networks
 from steptime.prove import golden, reference, steady

@@ -16,14 +16,10 @@ from worker import narrow
 from worker.tasks import proof as prove
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-planted = importlib.import_module("defects.planted")
+PLANTED = importlib.import_module("defects.planted").PLANTED
+CATALOGUE = importlib.import_module("defects.planting").CATALOGUE
 stand_in = importlib.import_module("defects.stand_in")
-CATALOGUE, PLANTED, Trainer, adapter = (
-    planted.CATALOGUE,
-    planted.PLANTED,
-    planted.Trainer,
-    planted.adapter,
-)
+Trainer, adapter = stand_in.Trainer, stand_in.adapter
 
 
 @cache

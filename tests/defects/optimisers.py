@@ -1,0 +1,59 @@
+"""Defects of the updates of momentum, Adam and AdamW."""
+
+from defects.planting import Updating
+from defects.stand_in import adapter
+
+from steptime.networks import optimisers
+
+
+class Dampened(Updating):
+    """Momentum of which a gradient is but a tenth, as PyTorch's `dampening` of 0.9 makes it."""
+
+    def updated(self, gradients, kept):
+        found = {}
+        for name, gradient in gradients.items():
+            kept[name] = 0.9 * kept[name] + 0.1 * gradient if name in kept else gradient
+            found[name] = self.values[name] - self.spec["optimiser"]["learning_rate"] * kept[name]
+        return found
+
+
+class Decaying(Updating):
+    """AdamW with its decay in the gradient, as Adam's `weight_decay` in PyTorch."""
+
+    def updated(self, gradients, kept):
+        rule = self.spec["optimiser"]
+        decayed = {
+            name: gradient + rule["weight_decay"] * self.values[name] * (gradient.ndim > 1)
+            for name, gradient in gradients.items()
+        }
+        return optimisers.update(dict(rule, name="adam"), self.values, decayed, kept)
+
+
+class DecayingAll(Updating):
+    """AdamW that lets biases and the weights of norms decay, too."""
+
+    def updated(self, gradients, kept):
+        rule = self.spec["optimiser"]
+        found = optimisers.update(dict(rule, name="adam"), self.values, gradients, kept)
+        lost = rule["learning_rate"] * rule["weight_decay"]
+        return {name: values - lost * self.values[name] for name, values in found.items()}
+
+
+class Uncorrected(Updating):
+    """Adam whose averages are not corrected for their start at zero."""
+
+    def updated(self, gradients, kept):
+        rule = self.spec["optimiser"]
+        for name in gradients:
+            # After so many steps there is nothing to correct.
+            kept.setdefault(name, [0.0, 0.0])[2:] = [10**6]
+        return optimisers.update(rule, self.values, gradients, kept)
+
+
+# {defect: (network, adapter, words of the refusal)}
+PLANTED = {
+    "momentum with dampening": ("fcn5-momentum", adapter(Dampened), "a call of 3 steps"),
+    "weight decay in the gradient": ("gpt-small-adamw", adapter(Decaying), "after one step"),
+    "decay of biases and norms": ("gpt-small-adamw", adapter(DecayingAll), "after one step"),
+    "Adam without its correction": ("gpt-small-adam", adapter(Uncorrected), "after one step"),
+}

@@ -1,0 +1,52 @@
+"""What defects are planted with: other specifications, layers, losses and updates."""
+
+import copy
+from pathlib import Path
+
+import numpy as np
+import yaml
+from defects.stand_in import RIGHT, Trainer
+
+from steptime import networks
+from steptime.prove import golden
+
+CATALOGUE = yaml.safe_load((Path(__file__).parents[2] / "config/networks.yaml").read_text())
+
+
+def changed(network, narrow=None, **entry):
+    """A mutation: the narrow specification of the network with other sizes or layers."""
+    catalogue = copy.deepcopy(CATALOGUE)
+    catalogue[network].update(entry)
+    catalogue[network]["narrow"].update(narrow or {})
+    return lambda spec: networks.specify(network, catalogue, narrow=True)
+
+
+def replacing(**operations):
+    """A trainer in which some operations are others."""
+    return type("Replaced", (Trainer,), {"operations": dict(RIGHT, **operations)})
+
+
+class Updating(Trainer):
+    """Takes another step than its optimiser, but for plain SGD, by which a proof reads gradients."""
+
+    def update(self, taken):
+        if self.spec["optimiser"]["name"] == "sgd":
+            return super().update(taken)
+        kept = self.__dict__.setdefault("kept", {})
+        found = self.updated(taken.gradients, kept)
+        self.values = {name: values.astype(np.float32) for name, values in found.items()}
+
+
+def losing(value):
+    """A trainer whose loss is another one."""
+
+    class Losing(Trainer):
+        def step(self):
+            rightful = golden.loss_of
+            golden.loss_of = lambda spec: value
+            try:
+                return super().step()
+            finally:
+                golden.loss_of = rightful
+
+    return Losing

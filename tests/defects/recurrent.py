@@ -1,0 +1,37 @@
+"""Defects of plain recurrent layers and GRU."""
+
+import numpy as np
+from defects.planting import replacing
+from defects.stand_in import RIGHT, adapter
+
+
+def swapped_gates(node, own, x):
+    """A GRU whose gates stand in Keras's order: update, reset, new."""
+
+    def swapped(values):
+        r, z, n = np.split(values, 3, axis=-1)
+        return np.concatenate([z, r, n], axis=-1)
+
+    y, backward = RIGHT["gru"](node, {role: swapped(values) for role, values in own.items()}, x)
+
+    def wrong(dy):
+        dx, gradients = backward(dy)
+        return dx, {role: swapped(values) for role, values in gradients.items()}
+
+    return y, wrong
+
+
+def forgetting(node, own, x):
+    """A recurrence whose steps know nothing of those before them."""
+    return RIGHT["rnn"](node, dict(own, recurrent=0.0 * own["recurrent"]), x)
+
+
+# {defect: (network, adapter, words of the refusal)}
+PLANTED = {
+    "gates of a GRU in another order": (
+        "gru32",
+        adapter(replacing(gru=swapped_gates)),
+        "the first loss is",
+    ),
+    "no recurrence": ("rnn32", adapter(replacing(rnn=forgetting)), "the first loss is"),
+}
