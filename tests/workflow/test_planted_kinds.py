@@ -1,0 +1,135 @@
+"""Each defect of the layer kinds of today is refused in a real framework: in PyTorch all of them.
+
+With STEPTIME_ZOO=all (`make test-zoo`), those that another specification makes are refused in all that have the layers.
+"""
+
+import json
+import os
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import ROOT
+from defects import planting, transformers
+
+from steptime import networks
+from steptime.cells.measure import fill
+from steptime.environments import interpreter
+from steptime.prove import compare, golden, network
+from worker import contract
+from worker.narrow import BATCH
+
+FRAMEWORKS = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
+PROGRAM = ROOT / "tests/defects/in_frameworks.py"
+ALL = os.environ.get("STEPTIME_ZOO") == "all"
+
+
+def with_nodes(kind, **changes):
+    """The specification with these entries in each node of a kind."""
+
+    def mutate(spec):
+        nodes = [node | changes if node["op"] == kind else node for node in spec["nodes"]]
+        return spec | {"nodes": nodes}
+
+    return mutate
+
+
+# {defect: (network, mutation, words of the refusal)}
+MUTATED = {
+    "no causal mask": ("gpt-small", with_nodes("attention", causal=False), "the first loss is"),
+    "an epsilon of Keras's layer": (
+        "vit-tiny",
+        with_nodes("layer_norm", epsilon=1e-3),
+        "the first loss is",
+    ),
+    "GELU by tanh": ("vit-tiny", with_nodes("gelu", op="gelu_tanh"), "the first loss is"),
+    "pre-norm for post-norm": (
+        "bert-base",
+        planting.changed("bert-base", layers=transformers.normed_before()),
+        "the first loss is",
+    ),
+    "untied weights": (
+        "gpt-small",
+        planting.changed("gpt-small", layers=transformers.untied()),
+        "7,296 in the framework",
+    ),
+    "no decay": (
+        "gpt-small-adamw",
+        lambda spec: spec | {"optimiser": spec["optimiser"] | {"weight_decay": 0.0}},
+        "after one step",
+    ),
+}
+# {defect: (network, function of PROGRAM, words of the refusal)}
+PLANTED = {
+    "mask off by one": ("gpt-small", "mask_off_by_one", "the first loss is"),
+    "no division by the root of a head's units": ("vit-tiny", "unscaled", "the first loss is"),
+    "unbiased variance": ("gpt-small", "unbiased", "the first loss is"),
+    "no gradient through one of two ties": ("gpt-small", "half_tied", "the gradient of table1"),
+    "KL left out": ("vae", "without_divergence", "the first loss is"),
+    "a detached generator": ("gan", "detached", "the loss does not depend on dense1"),
+    "a turned transposed kernel": ("deconv", "turned", "the first loss is"),
+    "padding behind a pool": ("autoencoder-conv", "padded_behind", "the first loss is"),
+    "momentum with dampening": ("fcn5-momentum", "dampened", "a call of 3 steps"),
+    "weight decay in the gradient": ("gpt-small-adamw", "decaying", "after one step"),
+}
+
+
+@cache
+def expected(name):
+    return golden.expect(networks.specify(name, planting.CATALOGUE, narrow=True), BATCH, 1)
+
+
+def having():
+    """(environment, mode, entry) of each adapter that has the layers of MUTATED's networks; PyTorch's first."""
+    for framework in FRAMEWORKS.values():
+        for environment in framework["environments"] if ALL else ["torch-2.13"]:
+            if environment not in framework["environments"]:
+                continue
+            entry = framework | framework.get("differing", {}).get(environment, {})
+            has = contract.declared(entry["adapter"])
+            if entry.get("device") != "gpu" and "attention" in (has["LAYERS"] or ()):
+                modes = entry["modes"] if ALL else entry["modes"][:1]
+                yield from ((environment, mode, entry) for mode in modes)
+
+
+def jobs(environment, mode, entry, folder):
+    """{defect: (job, words of the refusal)} of all that the framework has, and each network as it is, without words."""
+    has, made = contract.declared(entry["adapter"]), {}
+    cases = MUTATED | (PLANTED if environment == "torch-2.13" and mode == "eager" else {})
+    right = {f"{name} as it is": (name, None, "") for name, *_ in cases.values()}
+    for defect, (name, how, words) in (right | cases).items():
+        spec = networks.specify(name, planting.CATALOGUE, narrow=True)
+        if spec["optimiser"]["name"] not in has["OPTIMISERS"]:
+            continue
+        asked = network.worker_job({"adapter": entry["adapter"], "mode": mode}, spec)
+        asked |= {"task": "proof", "masks": {}, "output": str(folder / f"{len(made)}.npz")}
+        if isinstance(how, str):
+            asked["planted"] = how
+        elif how:
+            asked["mutated"] = how(spec)
+        made[defect] = asked, words
+    return made
+
+
+@pytest.mark.parametrize(("environment", "mode", "entry"), [*having()])
+def test_a_defect_of_a_layer_kind_is_refused_in_a_real_framework(
+    environment, mode, entry, tmp_path
+):
+    if not (interpreter.folder(environment) / "bin/python").exists():
+        pytest.skip(f"{environment} is not on this machine: `make environments ONLY={environment}`")
+    prefix, asked = interpreter.prefix_of(environment), jobs(environment, mode, entry, tmp_path)
+    variables = fill(entry.get("variables", {}), 1, mode, prefix)
+    done = subprocess.run(
+        [prefix / "bin/python", PROGRAM],
+        input=json.dumps([job for job, _ in asked.values()]),
+        env=os.environ | {"PYTHONPATH": str(ROOT / "workflow/scripts")} | variables,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    for defect, (job, words) in asked.items():
+        wanted = expected(job["spec"]["network"])
+        proof = compare.judge(job["spec"], wanted, compare.read(Path(job["output"])))
+        assert (proof.passed, words in proof.reason) == (not words, True), (defect, proof.reason)
