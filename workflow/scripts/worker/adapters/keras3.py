@@ -29,6 +29,7 @@ DEVICES = ("cpu", "gpu")
 # Keras's names for the parameters of a layer: those of its arguments, and of the attributes that hold them.
 _NAMES = {
     "dense": {"weight": "kernel", "bias": "bias"},
+    "dense_within": {"weight": "kernel", "bias": "bias"},
     "conv": {"weight": "kernel", "bias": "bias"},
     "conv_transpose": {"weight": "kernel", "bias": "bias"},
     "grouped_conv": {"weight": "kernel", "bias": "bias"},
@@ -502,6 +503,7 @@ class _RBM(layers.Layer):
 
 LAYERS = {
     "dense": lambda node, own: layers.Dense(node["units"], use_bias=node["bias"], **own),
+    "dense_within": lambda node, own: layers.Dense(node["units"], use_bias=node["bias"], **own),
     "conv": _conv,
     "conv_transpose": lambda node, own: _Windowed(node, _spread, **own),
     "grouped_conv": lambda node, own: _Windowed(node, _in_groups, **own),

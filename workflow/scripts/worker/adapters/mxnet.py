@@ -329,6 +329,12 @@ def _dense(operators, node, own, x):
     )
 
 
+def _dense_within(operators, node, own, x):
+    """Its weight stands as (in, units)."""
+    x = operators.dot(x, own("weight"))
+    return operators.broadcast_add(x, own("bias")) if node["bias"] else x
+
+
 def _conv(operators, node, own, x):
     arrays = [x, own("weight")] + ([own("bias")] if node["bias"] else [])
     return operators.Convolution(
@@ -497,6 +503,7 @@ def _rbm(operators, node, own, visible, noise):
 
 LAYERS = {
     "dense": _dense,
+    "dense_within": _dense_within,
     "conv": _conv,
     "conv_transpose": _conv_transpose,
     "grouped_conv": _grouped_conv,

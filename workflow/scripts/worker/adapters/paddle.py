@@ -32,6 +32,7 @@ DEVICES = ("cpu", "gpu")
 # Where a parameter of the specification lives in the layer.
 _HOMES = {
     "dense": {"weight": "weight", "bias": "bias"},
+    "dense_within": {"weight": "weight", "bias": "bias"},
     "conv": {"weight": "weight", "bias": "bias"},
     "conv_transpose": {"weight": "weight", "bias": "bias"},
     "grouped_conv": {"weight": "weight", "bias": "bias"},
@@ -384,6 +385,9 @@ def _sampled_code(values, noise):
 
 LAYERS = {
     "dense": lambda node: nn.Linear(
+        node["in_shape"][-1], node["units"], bias_attr=None if node["bias"] else False
+    ),
+    "dense_within": lambda node: nn.Linear(
         node["in_shape"][-1], node["units"], bias_attr=None if node["bias"] else False
     ),
     "conv": lambda node: nn.Conv2D(
