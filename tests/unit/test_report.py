@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from examples import CATALOGUE, FRAMEWORKS, PEAK, measured, words
 
@@ -106,6 +107,38 @@ def test_words_and_images_are_counted_a_second(tmp_path):
     drawn, drawing = throughput.figure(inputs)
     assert len(drawn) == 2 and len(drawing.axes) == 2
     assert any("timeout" in text.get_text() or "60 s" in text.get_text() for text in drawing.texts)
+
+
+def test_seconds_to_a_loss_are_those_of_the_epochs_that_it_took(tmp_path):
+    """The median of the seeds that reach it, from the cell's own place; what reaches none says how far it came."""
+    place = {"environment": "torch-2.13", "mode": "eager", "platform": "local-cpu", "threads": 1}
+    place |= {"devices": 1}
+    runs, epochs = [], []
+    for key, name, losses in (
+        ("a", "mnist-vae", (0.3, 0.1, 0.05)),
+        ("b", "mnist-vae", (0.1, 0.05, 0.01)),
+        ("c", "mnist-lenet", (0.5, 0.4, 0.35)),
+    ):
+        runs.append(
+            place | {"key": key, "variant": name, "status": "not_reached", "reason": "0.35"}
+        )
+        epochs += [
+            {"key": key, "test_loss": loss, "elapsed": 2.0 * at}
+            for at, loss in enumerate(losses, 1)
+        ]
+    trained = SimpleNamespace(runs=pd.DataFrame(runs), epochs=pd.DataFrame(epochs))
+    entry = {"no_loss": {"gan": "neither comes down"}}
+    entry["until"] = {
+        name: {"trained": f"mnist-{name}", "loss": 0.1} for name in ("vae", "lenet", "ffn-deep")
+    }
+
+    def found(network, **changes):
+        return throughput._to_a_loss(place | {"network": network} | changes, entry, trained)
+
+    assert found("vae") == {"loss_asked": 0.1, "seconds_to_loss": 3.0}
+    assert found("vae", threads=2)["no_loss"] == "mnist-vae was not trained here"
+    assert "0.35" in found("lenet")["no_loss"]
+    assert found("gan") == {"no_loss": "neither comes down"}
 
 
 def test_a_variant_has_operations_of_its_own(tmp_path):

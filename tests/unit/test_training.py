@@ -11,6 +11,7 @@ from defects import stand_in
 from defects import training as planted
 
 from steptime import networks
+from steptime.networks.losses import LOSSES
 from steptime.plan import configuration, grid
 from steptime.prove import compare, golden
 from steptime.prove import training as judged
@@ -105,7 +106,10 @@ class Recorder:
         return np.eye(10)[np.rint(inputs[:, 0, 0, 0] * 255).astype(int)]
 
 
-def train(trainer, **changes):
+CLASSIFYING = {"input": {"shape": [1, 2, 2]}, "optimiser": {"learning_rate": 0.1}}
+
+
+def train(trainer, spec=CLASSIFYING, **changes):
     labels = np.arange(25, dtype=np.int32) % 10
     images = np.zeros((25, 1, 2, 2), np.uint8)
     images[:, 0, 0, 0] = labels
@@ -117,7 +121,7 @@ def train(trainer, **changes):
     ticks = iter(range(10**6))
     stopped = training.train(
         trainer,
-        {"learning_rate": 0.1},
+        spec,
         splits,
         4,
         planned,
@@ -162,6 +166,42 @@ def test_training_ends_at_the_accuracy_or_at_the_budget_or_when_it_diverges():
         train(Recorder(float("nan")))
 
 
+class Returner:
+    """Gives back its pixels as if it were sure of them, and a code that is the noise behind them, of variance 1."""
+
+    def __init__(self):
+        self.fed = []
+
+    def train(self, batches):
+        self.fed += [(inputs.copy(), targets.copy()) for inputs, targets, _ in batches]
+        return 1.0
+
+    def scores(self, inputs):
+        code = inputs[:, 4:]
+        return np.concatenate([40 * inputs[:, :4] - 20, code, 0 * code], 1)
+
+
+def test_what_gives_its_images_back_is_fed_noise_besides_and_judged_by_its_loss():
+    spec = {"input": {"shape": [7]}, "optimiser": {"learning_rate": 0.1}, "loss": "evidence_bound"}
+    trainer = Returner()
+    stopped, said = train(trainer, spec, target_accuracy=0.0)
+    assert stopped == "epochs" and {epoch["accuracy"] for epoch in said} == {None}
+    inputs, targets = (np.concatenate(each) for each in zip(*trainer.fed, strict=True))
+    assert np.array_equal(inputs[:, :4], targets) and inputs.dtype == np.float32
+    assert len(np.unique(inputs[:, 4:])) == 3 * len(inputs) and abs(inputs[:, 4:].mean()) < 0.3
+
+    (images, labels), seen = (np.full((9, 1, 2, 2), 255, np.uint8), np.zeros(9, np.int32)), []
+    scores = trainer.scores
+    trainer.scores = lambda inputs: seen.append(inputs) or scores(inputs)
+    loss, accuracy = training.judge(trainer, spec, (images, labels), 4)
+    noise = np.concatenate(seen)[:9, 4:].astype(float)
+    outputs = np.concatenate([np.full((9, 4), 20.0), noise, 0 * noise], 1)
+    wanted, _ = LOSSES["evidence_bound"].value(outputs, np.ones((9, 4)))
+    assert accuracy is None and loss == pytest.approx(wanted)
+    again, _ = training.judge(trainer, spec, (images, labels), 4)
+    assert again == loss
+
+
 def load(**changes):
     config = {"grid": "quick"} | changes
     return configuration.load(ROOT, config)
@@ -193,6 +233,16 @@ def test_a_network_that_does_not_fit_its_images_is_refused():
     with pytest.raises(
         configuration.ConfigurationError, match=r"it takes images of \[1, 28, 28\] in 10 classes"
     ):
+        grid.expand(loaded, 2)
+    loaded = load()
+    loaded.grid["training"]["networks"] = ["mnist-ffn-shallow", "mnist-vae"]
+    assert {cell.network for cell in trainings(loaded).values()} == {
+        "mnist-ffn-shallow",
+        "mnist-vae",
+    }
+    wide = {"parameters": 636810, "sizes": {"inputs": 785}}
+    loaded.networks["mnist-ffn-shallow"] = loaded.networks["mnist-ffn-shallow"] | wide
+    with pytest.raises(configuration.ConfigurationError, match=r"it takes images of \[785\]"):
         grid.expand(loaded, 2)
     loaded = load()
     loaded.grid["training"]["networks"] = ["fcn5"]

@@ -10,6 +10,7 @@ from steptime.artefacts.trainings import (
     CELL,
     Trained,
     by_cell,
+    judged,
     lines,
     modes_of,
     read,
@@ -49,7 +50,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     epoch of every seed, `epoch_seconds` the median epoch of each, `feed_share` the share of the time in which images
     were drawn.
     """
-    trained, frameworks, page = read(inputs.paths("trainings")[0]), inputs.frameworks, inputs.page
+    trained, frameworks = judged(read(inputs.paths("trainings")[0])), inputs.frameworks
+    page = inputs.page
     rows = []
     for row, runs, own in by_cell(trained, frameworks):
         reached = runs[runs["status"] == "ok"]
@@ -89,7 +91,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     Of several numbers of threads, the largest of each platform is drawn; the data have all.
     """
     trained, frameworks, artefact = (
-        read(inputs.paths("trainings")[0]),
+        judged(read(inputs.paths("trainings")[0])),
         inputs.frameworks,
         inputs.entry,
     )

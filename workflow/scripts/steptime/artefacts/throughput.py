@@ -1,4 +1,6 @@
-"""How many words or images a second a training takes, and which share of the machine's peak its model needs."""
+"""How many words or images a second a training takes, which share of the machine's peak its model needs, and where
+the entry asks for it, the seconds of a training until a loss.
+"""
 
 import math
 from typing import Any
@@ -10,6 +12,7 @@ from matplotlib.figure import Figure
 from steptime import networks
 from steptime.artefacts import common, efficiency
 from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.trainings import Trained, joined
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Entry
@@ -24,9 +27,14 @@ from steptime.render.words import (
     significant,
     status_reason,
 )
+from worker.statistics import median
 
 COLUMNS = [*efficiency.COLUMNS, "parameters", "optimiser"]
 COLUMNS += ["item", "items_per_step", "items_per_second"]
+# Where the entry says `until` which loss trainings are asked for: that loss, the seconds, or why there are none.
+PLACE = ["environment", "mode", "platform", "threads", "devices"]
+UNTIL = ["loss_asked", "seconds_to_loss", "no_loss"]
+TO_A_LOSS = "to a loss"
 # What a step is counted in, by the kind of a network's input; `item` is one sample where it is no sequence.
 ITEMS = {"tokens": "words", "one_hot": "words", "image": "images", "dense": "samples"}
 PANEL_INCHES = 0.75
@@ -34,8 +42,12 @@ LINE_INCHES = 0.24
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS; seconds, and numbers a second) and the layout."""
+    """The tidy rows (COLUMNS, and UNTIL where it is asked for; seconds, and numbers a second) and the layout."""
     data = rates(inputs)
+    if "until" in inputs.entry:
+        trained = joined(inputs)
+        found = [_to_a_loss(row, inputs.entry, trained) for row in data.to_dict("records")]
+        data = data.join(pd.DataFrame(found, index=data.index, columns=UNTIL))
     inputs.page.facts = facts(inputs.measured)
     inputs.page.notes = [*_notes(), processes(inputs.measured.cells), raw_data(inputs.measured)]
     return data, _layout(data)
@@ -93,6 +105,26 @@ def _counted(row: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _to_a_loss(row: dict[str, Any], entry: dict[str, Any], trained: Trained) -> dict[str, Any]:
+    """Seconds of training until the loss on test images that the entry asks for: the median of seeds that reach it."""
+    asked = entry["until"].get(row["network"])
+    if asked is None:
+        return {"no_loss": entry["no_loss"].get(row["network"], "no loss is asked for")}
+    nothing = {"loss_asked": asked["loss"]}
+    runs = trained.runs
+    if len(runs):
+        same = (runs[[*PLACE]] == pd.Series({name: row[name] for name in PLACE})).all(axis=1)
+        runs = runs[same & (runs["variant"] == asked["trained"])]
+    if runs.empty:
+        return nothing | {"no_loss": f"{asked['trained']} was not trained here"}
+    epochs = trained.epochs[trained.epochs["key"].isin(runs["key"])]
+    reached = epochs[epochs["test_loss"] <= asked["loss"]].groupby("key")["elapsed"].min()
+    if len(reached):
+        return nothing | {"seconds_to_loss": median(list(reached))}
+    first = runs.iloc[0]
+    return nothing | {"no_loss": status_reason(first["status"], first["reason"])}
+
+
 def _layout(data: pd.DataFrame) -> pd.DataFrame:
     """Networks and frameworks down; of each platform and thread count, time, speed and share of the peak."""
     columns = [("One step", name) for name in ("takes in", "trains", "optimiser")]
@@ -115,6 +147,20 @@ def _layout(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def _entries(row: dict[str, Any]) -> dict[str, Entry]:
+    entries = _speeds(row)
+    if "no_loss" in row:
+        entries[TO_A_LOSS] = _seconds_to_loss(row)
+    return entries
+
+
+def _seconds_to_loss(row: dict[str, Any]) -> Entry:
+    if pd.isna(row["seconds_to_loss"]):
+        return common.dash(row["no_loss"])
+    said = f"seconds of training until the loss on test images is {row['loss_asked']:g}"
+    return Entry(significant(row["seconds_to_loss"]), (said,), kind="ours")
+
+
+def _speeds(row: dict[str, Any]) -> dict[str, Entry]:
     names = ("seconds", "a second", "of the peak")
     if pd.isna(row["items_per_second"]):
         return dict.fromkeys(names, common.dash(status_reason(row["status"], row["reason"])))

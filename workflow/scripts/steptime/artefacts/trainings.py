@@ -1,7 +1,7 @@
 """Whole trainings: their times to an accuracy beside a paper's, as a table and as bars."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +116,17 @@ def joined(inputs: Inputs) -> Trained:
     return read(inputs.paths("trainings")[0]) if inputs.has("trainings") else Trained.nothing()
 
 
+def judged(trained: Trained) -> Trained:
+    """Those that have an accuracy: what is trained to give its images back has none."""
+    epochs, runs = trained.epochs, trained.runs
+    without = epochs.loc[epochs["accuracy"].isna(), "key"]
+    return replace(
+        trained,
+        runs=runs[~runs["key"].isin(without)],
+        epochs=epochs[~epochs["key"].isin(without)],
+    )
+
+
 def label_of(row: dict[str, Any]) -> str:
     """What was trained on, and where it was a variant of the data set's network, which."""
     return f"{row['variant']} on {row['dataset_label']}" if row["variant"] else row["dataset_label"]
@@ -202,9 +213,14 @@ def _run(epochs: pd.DataFrame) -> dict[str, Any]:
     row |= {"epochs": int(epochs["epoch"].count()), "seconds": epochs["seconds"].sum()}
     if row["status"] == "ok" and row["stopped"] != "accuracy":
         row["status"] = NOT_REACHED
+        judged = pd.notna(row["accuracy"])
+        reached = (
+            f"{100 * row['accuracy']:.2f} %" if judged else f"a loss of {row['test_loss']:.3g}"
+        )
+        asked = f"; {100 * row['target_accuracy']:g} % are asked for" if judged else ""
         row["reason"] = (
-            f"{100 * row['accuracy']:.2f} % after {plural(row['epochs'], 'epoch')} and {row['seconds']:.3g} s, when "
-            f"{WHY[row['stopped']]}; {100 * row['target_accuracy']:g} % are asked for"
+            f"{reached} after {plural(row['epochs'], 'epoch')} and {row['seconds']:.3g} s, when "
+            f"{WHY[row['stopped']]}{asked}"
         )
     return row
 

@@ -14,7 +14,7 @@ from rich.tree import Tree
 
 from steptime import machine
 from steptime.cells import schema, shard
-from steptime.cells.outcomes import STOPPED
+from steptime.cells.outcomes import STOPPED, right
 from steptime.machine import interference
 from steptime.plan.tasks import TASKS
 from worker.statistics import ENOUGH, median, median_interval
@@ -150,13 +150,15 @@ def _samples(root: Tree, row: dict[str, Any], samples: list[dict[str, Any]]) -> 
 
 def _epochs(root: Tree, row: dict[str, Any], epochs: list[dict[str, Any]]) -> None:
     seconds = sum(epoch["seconds"] for epoch in epochs)
-    text = f"{seconds:.6g} s of training, {100 * epochs[-1]['accuracy']:.2f} % of the test images right"
+    text = f"{seconds:.6g} s of training, {right(epochs[-1])}"
     branch = root.add(
         f"{text}: {STOPPED[row['stopped']]}" if row["status"] == "ok" else f"not to be used: {text}"
     )
     for epoch in epochs:
         trained = f"{epoch['steps']} steps in {epoch['seconds']:.6g} s, of them {epoch['feed_seconds']:.3g} s to feed"
-        seen = f"{100 * epoch['accuracy']:.2f} % right, loss {epoch['test_loss']:.6g}, in {epoch['test_seconds']:.3g} s"
+        seen = f"loss {epoch['test_loss']:.6g}, in {epoch['test_seconds']:.3g} s"
+        if epoch["accuracy"] is not None:
+            seen = f"{100 * epoch['accuracy']:.2f} % right, {seen}"
         told = f"{trained}, {epoch['cpu_seconds']:.6g} CPU seconds, loss {epoch['loss']:.6g}"
         branch.add(f"epoch {epoch['epoch']}: {told}; of the test images {seen}")
 

@@ -117,7 +117,16 @@ def _accuracy(outcome: Outcome) -> str:
     last, count = outcome.epochs[-1], len(outcome.epochs)
     seconds = sum(epoch["seconds"] for epoch in outcome.epochs)
     why = STOPPED[outcome.events["trained"]["stopped"]]
-    return f"{100 * last['accuracy']:.2f} % after {count} epoch{'s'[: count != 1]} and {seconds:.4g} s: {why}"
+    return f"{right(last)} after {count} epoch{'s'[: count != 1]} and {seconds:.4g} s: {why}"
+
+
+def right(epoch: dict[str, Any]) -> str:
+    """How many test images were right after an epoch; of what has no classes, the loss on them."""
+    accuracy = epoch["accuracy"]
+    # None in a worker's event, and NaN in a shard.
+    if accuracy is None or accuracy != accuracy:
+        return f"a loss of {epoch['test_loss']:.4g} on the test images"
+    return f"{100 * accuracy:.2f} % of the test images right"
 
 
 def _parts(outcome: Outcome) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """Expands a grid into cells, and says which cells each artefact is made of. Pure functions over the configuration."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -14,6 +15,8 @@ from steptime.plan.tasks import TASKS, Task, repeats_of
 
 # The axis that has one value in every grid today.
 PRECISIONS = ["float32"]
+# Losses by which a network is trained to give back what it is fed.
+GIVES_BACK = ("binary_cross_entropy", "evidence_bound")
 # The artefact whose cells are compared, and measured further times where a comparison is undecided.
 COMPARED = "steptime_times"
 # What ends a thread count of several times as many as there are CPUs.
@@ -287,7 +290,14 @@ def _datasets(configuration: Configuration, task: Task, network: str) -> list[st
         specifications.specify(network, configuration.networks),
     )
     shape, classes = spec["input"]["shape"], specifications.count_classes(spec)
-    if (shape, classes) != (entry["shape"], len(entry["classes"])):
+    if spec["loss"] in GIVES_BACK:
+        classes = len(entry["classes"])
+    fits = shape == entry["shape"]
+    if spec["input"]["kind"] == "dense":
+        # Pixels in one row; what gives them back may take noise besides.
+        besides = shape[0] - math.prod(entry["shape"])
+        fits = besides >= 0 if spec["loss"] in GIVES_BACK else besides == 0
+    if not fits or classes != len(entry["classes"]):
         raise ConfigurationError(
             f"config/networks.yaml, {network}: it takes images of {shape} in {classes} classes, and the data set "
             f"'{name}' has images of {entry['shape']} in {len(entry['classes'])}."

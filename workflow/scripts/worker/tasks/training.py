@@ -1,4 +1,4 @@
-"""Training on real images: epochs of shuffled mini-batches, and the accuracy on the test images after each.
+"""Training on real images: epochs of shuffled mini-batches, and the loss and accuracy on the test images after each.
 
 Besides `ready`, events are
 
@@ -26,6 +26,8 @@ from ..timing import Diverged
 from ..usage import Usage, cpu_seconds, kernel_counters, peak_memory
 
 WHITE = 255.0
+# Of what a network is fed besides test images.
+JUDGING_SEED = 1
 # More than any training has, so that no two epochs of any two seeds are in the same order.
 EPOCHS = 10000
 _IMAGES = []
@@ -39,7 +41,7 @@ def run(loaded, job, emit):
     emit("began", kernel=kernel_counters())
     usage = Usage(building.clock)
     stopped = train(
-        *(trainer, spec["optimiser"], splits, job["batch"], job["plan"]),
+        *(trainer, spec, splits, job["batch"], job["plan"]),
         *(building.clock, cpu_seconds, emit, (job["rank"], job["ranks"])),
     )
     used = usage.so_far()
@@ -66,7 +68,7 @@ def prepare(job):
 def fed(job, number):
     """What the rank of a job draws of an epoch of this number."""
     share, plan = (job["rank"], job["ranks"]), job["plan"]
-    whole = (job["spec"]["optimiser"], prepare(job), job["batch"], plan)
+    whole = (job["spec"], prepare(job), job["batch"], plan)
     return Epoch(*whole, number, building.clock, share)
 
 
@@ -82,24 +84,25 @@ def learning_rate(optimiser, epoch, steps_before):
     return rate / (1.0 + optimiser.get("decay", 0.0) * steps_before)
 
 
-def train(trainer, optimiser, splits, batch, plan, clock, cpu_clock, emit, share=(0, 1)):
+def train(trainer, spec, splits, batch, plan, clock, cpu_clock, emit, share=(0, 1)):
     """Trains until the plan's accuracy, epochs or seconds are reached; returns which: "accuracy", "epochs" or
     "seconds".
 
     `splits` are (images, labels) to train and to test on; `plan` is {seed, epochs, target_accuracy, budget_seconds}.
     `emit("epoch", ...)` gets each epoch's number, steps, seconds, feed_seconds, cpu_seconds (of all threads), loss
-    (mean over its steps), and of the test images test_loss, accuracy and test_seconds. Raises Diverged.
+    (mean over its steps), and of the test images test_loss, accuracy and test_seconds. Raises Diverged. `accuracy` is
+    None of what is trained to give its images back.
     """
     total = 0.0
     for epoch in range(1, plan["epochs"] + 1):
-        feeding = Epoch(optimiser, splits["train"], batch, plan, epoch, clock, share)
+        feeding = Epoch(spec, splits["train"], batch, plan, epoch, clock, share)
         cpu, start = cpu_clock(), clock()
         loss = trainer.train(feeding)
         seconds, cpu = clock() - start, cpu_clock() - cpu
         total += seconds
         if not math.isfinite(loss):
             raise Diverged("the mean loss of epoch {} was {}".format(epoch, loss))
-        test_loss, accuracy = judge(trainer, splits["test"], batch)
+        test_loss, accuracy = judge(trainer, spec, splits["test"], batch)
         emit(
             "epoch",
             epoch=epoch,
@@ -112,31 +115,75 @@ def train(trainer, optimiser, splits, batch, plan, clock, cpu_clock, emit, share
             accuracy=accuracy,
             test_seconds=clock() - start - seconds,
         )
-        if accuracy >= plan["target_accuracy"]:
+        if accuracy is not None and accuracy >= plan["target_accuracy"]:
             return "accuracy"
         if total >= plan["budget_seconds"]:
             return "seconds"
     return "epochs"
 
 
-def judge(trainer, split, batch):
-    """Mean cross-entropy and share of right answers over all images of a split."""
+def judge(trainer, spec, split, batch):
+    """Mean loss and share of right answers over all images of a split; None in place of it without classes."""
     images, labels = split
+    asked, lost = _lesson(spec)
+    random = np.random.RandomState(JUDGING_SEED)
     losses, right = 0.0, 0
     for start in range(0, len(images), batch):
-        answers = labels[start : start + batch]
+        count = min(batch, len(images) - start)
         # The last images are filled up to a whole mini-batch, whose other answers do not count.
-        chosen = np.resize(np.arange(start, start + len(answers)), batch)
-        scores = np.array(trainer.scores(as_inputs(images[chosen])), np.float64)[: len(answers)]
-        scores -= scores.max(1, keepdims=True)
-        losses += (np.log(np.exp(scores).sum(1)) - scores[np.arange(len(answers)), answers]).sum()
-        right += int((scores.argmax(1) == answers).sum())
-    return losses / len(images), right / float(len(images))
+        chosen = np.resize(np.arange(start, start + count), batch)
+        inputs, answers = asked(spec, as_inputs(images[chosen]), labels[chosen], random)
+        outputs, answers = np.array(trainer.scores(inputs), np.float64)[:count], answers[:count]
+        losses += lost(outputs, answers).sum()
+        right += int((outputs.argmax(1) == answers).sum()) if answers.ndim == 1 else 0
+    return losses / len(images), right / float(len(images)) if answers.ndim == 1 else None
 
 
 def as_inputs(images):
     """Bytes as float32 from 0 to 1."""
     return images.astype(np.float32) / np.float32(WHITE)
+
+
+def _lesson(spec):
+    return _LESSONS[spec.get("loss", "softmax_cross_entropy")]
+
+
+def _classified(spec, pixels, labels, random):
+    """Pixels and their classes."""
+    return pixels.reshape([len(pixels)] + spec["input"]["shape"]), labels
+
+
+def _given_back(spec, pixels, labels, random):
+    """Pixels, and behind them as much noise as the input has room for, to be made into the pixels again."""
+    flat, shape = pixels.reshape(len(pixels), -1), spec["input"]["shape"]
+    noise = random.standard_normal((len(flat), int(np.prod(shape)) - flat.shape[1]))
+    inputs = np.concatenate([flat, noise.astype(np.float32)], 1)
+    return inputs.reshape([len(flat)] + shape), flat
+
+
+def _surprise(scores, labels):
+    scores = scores - scores.max(1, keepdims=True)
+    return np.log(np.exp(scores).sum(1)) - scores[np.arange(len(labels)), labels]
+
+
+def _entropy(outputs, targets):
+    return (np.logaddexp(0.0, outputs) - outputs * targets).mean(1)
+
+
+def _bound(outputs, targets):
+    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
+    decoded = targets.shape[1]
+    mean, spread = np.split(outputs[:, decoded:], 2, 1)
+    apart = 0.5 * (mean**2 + np.exp(spread) - spread - 1.0).sum(1)
+    return (decoded * _entropy(outputs[:, :decoded], targets) + apart) / outputs.shape[1]
+
+
+# Of each loss: what a network is fed and asked for, of pixels and labels; and what it loses of each sample.
+_LESSONS = {
+    "softmax_cross_entropy": (_classified, _surprise),
+    "binary_cross_entropy": (_given_back, _entropy),
+    "evidence_bound": (_given_back, _bound),
+}
 
 
 class Fed(object):
@@ -160,25 +207,25 @@ class Epoch(Fed):
     `share` is the rank whose share of each it is, and the number of ranks.
     """
 
-    def __init__(self, optimiser, split, batch, plan, epoch, clock, share=(0, 1)):
+    def __init__(self, spec, split, batch, plan, epoch, clock, share=(0, 1)):
         self._images, self._labels = split
         super(Epoch, self).__init__("training", epoch, len(self._images) // batch)
-        self._optimiser, self._batch, self._epoch = optimiser, batch, epoch
-        self._order = np.random.RandomState(EPOCHS * plan["seed"] + epoch).permutation(
-            len(self._images)
-        )
+        self._spec, self._batch, self._epoch = spec, batch, epoch
+        seed = EPOCHS * plan["seed"] + epoch
+        self._order = np.random.RandomState(seed).permutation(len(self._images))
         self._clock, (self._rank, self._ranks) = clock, share
+        self._random = np.random.RandomState([seed, self._rank])
         self.seconds = 0.0
 
     def __iter__(self):
-        each = self._batch // self._ranks
+        each, (asked, _) = self._batch // self._ranks, _lesson(self._spec)
         for step in range(self.steps):
             before = self._clock()
             start = step * self._batch + self._rank * each
             chosen = self._order[start : start + each]
-            made = as_inputs(self._images[chosen]), self._labels[chosen]
-            rate = learning_rate(
-                self._optimiser, self._epoch, (self._epoch - 1) * self.steps + step
-            )
+            pixels = as_inputs(self._images[chosen])
+            made = asked(self._spec, pixels, self._labels[chosen], self._random)
+            taken = (self._epoch - 1) * self.steps + step
+            rate = learning_rate(self._spec["optimiser"], self._epoch, taken)
             self.seconds += self._clock() - before
             yield made + (rate,)
