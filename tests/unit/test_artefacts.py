@@ -59,6 +59,22 @@ def test_the_transfer_model_gives_the_papers_numbers_and_those_of_a_machine():
     assert "0.253968" in [entry.text for entry in layout.loc["Transfer to one device"].iloc[0]]
 
 
+def test_copies_between_gpus_are_a_column_of_the_transfer_model_or_a_dash_with_a_reason():
+    printed = read_printed(PAPERS / "wuensche2018/transfer.csv")
+    peers = [{"bytes_per_second": 50e9}, {"bytes_per_second": 6e9}]
+    alone = {"transfers": {"to_device_pinned": 2e10}, "peers": [], "no_peers": "only one"}
+    several = alone | {"peers": peers, "no_peers": ""}
+    peaks = {"one": {"threads": {"2": alone}}, "two": {"threads": {"2": several}}}
+    data, layout = transfer.build(printed, peaks | {"cpu": PEAK}, page())
+    found = data.set_index(["place", "key"])
+    assert found.loc[("two, between GPUs", "bandwidth"), "value"] == 6
+    assert found.loc["one, between GPUs"]["value"].isna().all()
+    columns = layout["Measured bandwidth"]
+    assert list(columns) == ["one", "two", "cpu", "two, between GPUs", "one, between GPUs"]
+    entry = columns["one, between GPUs"].iloc[0]
+    assert (entry.text, entry.footnotes) == ("–", ("only one",))
+
+
 def test_a_device_that_calculates_longer_than_it_waits_is_never_idle():
     found = transfer.evaluate(bandwidth=8, memory=8, devices=4, waited_for=3, compute=10)
     assert (found["idle"], found["effective_share"]) == (0, 100)

@@ -63,6 +63,15 @@ def test_products_copies_and_transfers_are_counted_as_they_are_meant(environment
         "to_host_pageable": pytest.approx(5e9, rel=1e-3),
     }
     assert found["blas"] == "cuBLAS 13"
+    assert found["peers"] == [] and found["no_peers"] == gpu_peak.ONE_GPU
+
+
+def test_copies_to_other_gpus_say_whether_they_go_there_directly(environments):
+    found = measured(environments, "with-cuda", STANDIN_GPUS="3")
+    assert found["no_peers"] == "" and found["peers"] == [
+        {"device": 1, "bytes_per_second": pytest.approx(50e9, rel=1e-3), "directly": True},
+        {"device": 2, "bytes_per_second": pytest.approx(6e9, rel=1e-3), "directly": False},
+    ]
 
 
 def test_a_clean_process_finds_the_libraries_of_the_environment(environments, monkeypatch):

@@ -61,6 +61,21 @@ def test_a_gpu_stands_beside_each_gpu_of_the_paper(tmp_path):
     )
 
 
+def test_two_environments_of_one_version_and_products_in_tf32_are_lines_of_their_own(tmp_path):
+    jax = ON_GPU | {"framework": "jax", "mode": "compiled", "framework_version": "0.12.0"}
+    cells = [
+        jax | {"environment": "jax-0.12", "platform": "local-cpu", "device": "cpu", "seconds": 0.3},
+        jax | {"environment": "jax-0.12-cuda12", "seconds": 0.2},
+        jax | {"environment": "jax-0.12-cuda", "seconds": 0.1},
+        jax | {"environment": "jax-0.12-cuda", "precision": "tf32", "seconds": 0.05},
+    ]
+    data, layout = times.table(inputs(tmp_path, "table4.csv", *cells))
+    ours = data[data["source"] == "ours"].sort_values("ours")["framework_label"]
+    names = ["JAX 0.12.0, tf32", "JAX 0.12.0", "JAX 0.12.0 (jax-0.12-cuda12)"]
+    assert [name for name in ours if name in names] == [names[0], names[1], names[2], names[1]]
+    assert set(names) <= {*layout.index.get_level_values("Measured here")}
+
+
 def test_memory_of_a_cell_on_a_gpu_is_the_gpus_own(tmp_path):
     cells = [
         ON_GPU

@@ -33,6 +33,7 @@ BUDGET_SECONDS = 570.0
 LIMIT_SECONDS = 120.0
 PROVEN = ("fcn5", "alexnet", "resnet50", "lstm32")
 TIMED, BATCH = "fcn5", 64
+PEAK = ("precisions", "bytes_per_second", "transfers", "peers", "no_peers", "blas")
 SAMPLING = {"budget_seconds": 5.0, "precision": 0.02, "least_samples": 10}
 # As much of the GPU as holds no network of the check.
 SCARCE = {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.002", "XLA_PYTHON_CLIENT_PREALLOCATE": "true"}
@@ -289,9 +290,7 @@ def peak(standing: list[str]) -> str:
     found = gpu_peak.measure("local-gpu", standing)
     if "reason" in found:
         raise Failure(found["reason"])
-    return json.dumps(
-        {name: found[name] for name in ("precisions", "bytes_per_second", "transfers", "blas")}
-    )
+    return json.dumps({name: found[name] for name in PEAK})
 
 
 def _printed(log: Path) -> str:

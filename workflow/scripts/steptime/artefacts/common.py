@@ -6,22 +6,18 @@ import pandas as pd
 
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import DASH, Entry
-from steptime.render.words import environment_label, version_order
+from steptime.render.words import environment_labels, version_order
 
 
 def labelled(rows: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any]) -> pd.DataFrame:
     """`rows` in the order of the catalogue of networks, then of frameworks, with `network_label`, `framework_label`.
 
     Needs the columns network (a variant by its own name), environment, framework, framework_version, mode;
-    where there is `batch`, it stands after the network in the order, `platform` and `threads` last.
+    where there is `batch`, it stands after the network in the order, `precision`, `platform` and `threads` last.
     """
-    modes = rows.groupby("framework")["mode"].nunique().gt(1).to_dict()
     named = rows.assign(
         network_label=[catalogue[name].get("label", name) for name in rows["network"]],
-        framework_label=[
-            environment_label(frameworks, row, modes[row["framework"]])
-            for row in rows.to_dict("records")
-        ],
+        framework_label=environment_labels(frameworks, rows),
     )
     place = pd.DataFrame(
         {
@@ -33,7 +29,8 @@ def labelled(rows: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, An
             "mode": rows["mode"].map({mode: at for at, mode in enumerate(rows["mode"].unique())}),
         }
     )
-    place = place.join(rows[[name for name in ("platform", "threads") if name in rows]])
+    further = [name for name in ("precision", "platform", "threads") if name in rows]
+    place = place.join(rows[further])
     return named.loc[place.sort_values(list(place), kind="stable").index].reset_index(drop=True)
 
 

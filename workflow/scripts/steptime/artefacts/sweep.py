@@ -15,7 +15,7 @@ from steptime.render import figures
 from steptime.render.frameworks import Frameworks
 from steptime.render.words import (
     MARK_WORDS,
-    environment_label,
+    environment_labels,
     facts,
     plural,
     processes,
@@ -77,10 +77,11 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 def _ours(measured: Measured, frameworks: Frameworks) -> pd.DataFrame:
     cells = measured.cells
     several = {name: cells[name].nunique() > 1 for name in ("platform", "threads", "devices")}
-    modes = cells.groupby("framework")["mode"].nunique().gt(1).to_dict()
     labels = []
-    for cell in cells.to_dict("records"):
-        parts = [environment_label(frameworks, cell, modes[cell["framework"]]), cell["variant"]]
+    for name, cell in zip(
+        environment_labels(frameworks, cells), cells.to_dict("records"), strict=True
+    ):
+        parts = [name, cell["variant"]]
         parts += [cell["platform"]] if several["platform"] else []
         parts += (
             [plural(cell["threads"], "thread")]

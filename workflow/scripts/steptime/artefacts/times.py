@@ -14,7 +14,7 @@ from steptime.render.tables import DASH, OURS, PAPER, SEPARATOR, Entry, Page
 from steptime.render.words import (
     MARK_WORDS,
     NOTHING_MEASURED,
-    environment_label,
+    environment_labels,
     facts,
     further,
     plural,
@@ -77,9 +77,9 @@ def _our_rows(
     networks: dict[str, Any],
 ) -> list[dict[str, Any]]:
     reference = _reference(printed, paper, frameworks)
-    modes = measured.cells.groupby("framework")["mode"].nunique().gt(1).to_dict()
+    cells = measured.cells.assign(framework_label=environment_labels(frameworks, measured.cells))
     rows = []
-    for cell in measured.cells.to_dict("records"):
+    for cell in cells.to_dict("records"):
         lineage, on_cpu = frameworks[cell["framework"]].lineage, cell["device"] == "cpu"
         place = (cell["network"], lineage, cell["threads"] if on_cpu else None)
         comparable = cell["devices"] in (0, 1) and not cell["variant"]
@@ -99,7 +99,6 @@ def _our_rows(
                 "source": OURS,
                 "network_label": cell["variant"] or _label(cell["network"], networks, paper),
                 "lineage": lineage,
-                "framework_label": environment_label(frameworks, cell, modes[cell["framework"]]),
                 "column_group": f"Here: {cell['platform']}" + (", threads" if on_cpu else ""),
                 "column": str(cell["threads"]) if on_cpu else plural(cell["devices"], "device"),
                 "ours": cell["seconds"],

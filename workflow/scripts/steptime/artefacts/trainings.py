@@ -22,7 +22,7 @@ from steptime.render import figures
 from steptime.render.frameworks import Frameworks
 from steptime.render.words import (
     NOTHING_MEASURED,
-    environment_label,
+    environment_labels,
     facts,
     plural,
     raw_data,
@@ -138,13 +138,13 @@ def by_cell(
     """Of each cell, in the order of tables: what names it (CELL, label, environment_label, target_accuracy, seeds), its
     runs, a row for each seed, and all their epochs.
     """
-    modes = trained.runs.groupby("framework")["mode"].nunique().gt(1).to_dict()
     labels, found = list(dict.fromkeys(trained.runs["label"])), []
-    for _, runs in trained.runs.groupby(CELL, sort=False, dropna=False):
+    named = trained.runs.assign(environment_label=environment_labels(frameworks, trained.runs))
+    for _, runs in named.groupby(CELL, sort=False, dropna=False):
         first = runs.iloc[0].to_dict()
         row = {name: first[name] for name in [*CELL, "label", "target_accuracy"]}
         row["seeds"] = len(runs)
-        row["environment_label"] = environment_label(frameworks, first, modes[first["framework"]])
+        row["environment_label"] = first["environment_label"]
         found.append((row, runs, trained.epochs[trained.epochs["key"].isin(runs["key"])]))
     return sorted(
         found,

@@ -12,7 +12,7 @@ from steptime.reading import InputError
 from steptime.render.tables import DASH, Entry, Page
 from worker.tasks.sums import SUM
 
-COLUMNS = ["quantity", "key", "unit", "formula", "place", "value", "printed", "ratio"]
+COLUMNS = ["quantity", "key", "unit", "formula", "place", "value", "printed", "ratio", "reason"]
 INPUTS = ("bandwidth", "memory", "devices", "waited_for", "compute")
 FORMULAS = {
     "transfer_one": "memory ÷ bandwidth",
@@ -84,11 +84,15 @@ def build(
             rate = peak["disk_bytes_per_second"] / GIGA
             places[f"{platform}, disk"] = given | {"bandwidth": rate}
     raid = {"ssd": theirs["ssd"], "ssds": theirs["ssds"], "raid": theirs["ssd"] * theirs["ssds"]}
+    between = {f"{name}, between GPUs": between_gpus(peak) for name, peak in peaks.items()}
+    places |= {place: given | {"bandwidth": most} for place, (most, _) in between.items() if most}
     values = {place: inputs | evaluate(**inputs) for place, inputs in places.items()}
     values[AS_PRINTED] |= raid
     for place, found in values.items():
         if place.endswith(", disk"):
             found["ssd"] = found["bandwidth"]
+    absent = {place: why for place, (_, why) in between.items() if why}
+    values |= {place: dict.fromkeys(["bandwidth", *FORMULAS]) for place in absent}
     data = pd.DataFrame(
         [
             {
@@ -99,7 +103,8 @@ def build(
                 "place": place,
                 "value": found[key],
                 "printed": row["number"],
-                "ratio": found[key] / row["number"],
+                "ratio": None if found[key] is None else found[key] / row["number"],
+                "reason": absent.get(place, ""),
             }
             for key, row in rows.to_dict("index").items()
             for place, found in values.items()
@@ -127,6 +132,17 @@ def copied_per_second(peak: dict[str, Any]) -> float:
     return max(known["streams"]["copy"] for known in found) / 2
 
 
+def between_gpus(peak: dict[str, Any]) -> tuple[float, str]:
+    """GB/s from the first GPU of a platform to that of its others which it reaches slowest, or 0 and why there is none;
+    0 and "" where nobody asked, as on CPUs.
+    """
+    for known in peak["threads"].values():
+        peers = known.get("peers", [])
+        slowest = min((each["bytes_per_second"] for each in peers), default=0.0)
+        return slowest / GIGA, known.get("no_peers", "")
+    return 0.0, ""
+
+
 def summed_per_second(alone: list[Measured]) -> dict[str, float]:
     """The most bytes per second, by platform, of an array that several ranks sum, whatever its size and framework."""
     rows = [each.rows for each in alone if (each.rows["task"] == "sums").any()]
@@ -144,7 +160,8 @@ def summed_per_second(alone: list[Measured]) -> dict[str, float]:
 
 def _layout(data: pd.DataFrame, rows: pd.DataFrame, short: str) -> pd.DataFrame:
     value = data.set_index(["key", "place"])["value"]
-    places = list(dict.fromkeys(data["place"]))
+    reasons = dict(zip(data["place"], data["reason"], strict=True))
+    places = list(reasons)
     headings = [(short, "printed"), (short, "calculated"), ("Calculated ÷ printed", "")]
     headings += [("Measured bandwidth", place) for place in places[1:]]
     body = []
@@ -157,11 +174,12 @@ def _layout(data: pd.DataFrame, rows: pd.DataFrame, short: str) -> pd.DataFrame:
         entries += [Entry(_text(value[key, AS_PRINTED]) if result else "", kind="ours")]
         entries += [Entry(f"{ratio:.4f}" if result else "", kind="ratio")]
         for place in places[1:]:
-            known = (key, place) in value.index
+            known = pd.notna(value.get((key, place)))
+            why = reasons[place] or NOT_HERE
             entries.append(
                 Entry(
                     f"{value[key, place]:.4g}" if known else DASH,
-                    () if known else (NOT_HERE,),
+                    () if known else (why,),
                     kind="ours",
                 )
             )
@@ -193,7 +211,8 @@ def _notes(peaks: dict[str, dict[str, Any]]) -> list[str]:
     return [
         "Measured bandwidth, in place of the bus of the paper: of a GPU, bytes copied to it from pinned memory of the "
         "host (rule `gpu_peak`); of CPUs, bytes copied within the machine's own memory (rule `peak`), the most that a "
-        "device in the same memory could be given. All else is the paper's."
+        "device in the same memory could be given; between GPUs, from the first one to that which it reaches slowest. "
+        "All else is the paper's."
     ]
 
 

@@ -6,8 +6,8 @@
 The products are cuBLAS's: of float32 as it is, of float32 rounded to TF32, and of bfloat16, of the size in SIZES that
 goes fastest, on random numbers (zeros cost less power, and go faster). The bytes are those of copies within the GPU's
 memory, counted as read and as written, as STREAM does. Transfers are counted once, from and to memory of the host that
-is pinned, and that is not. All are timed by the GPU's own events. The libraries are those of one of the environments;
-no framework is imported.
+is pinned, and that is not; and from the first GPU to each other one that the platform has. All are timed by the GPU's
+own events. The libraries are those of one of the environments; no framework is imported.
 
 Where it cannot be measured, the file says why (`reason`) in place of numbers.
 """
@@ -41,6 +41,9 @@ HOST_BYTES = 2**28
 # Of library_types.h and cublas_api.h: the type of the numbers, and what the products are computed with.
 PRODUCTS = {"float32": (0, 69), "tf32": (0, 77), "bfloat16": (14, 68)}
 FLOAT32, PLAIN, TRANSPOSED, DEFAULT = 0, 0, 1, -1
+# What cudaDeviceEnablePeerAccess says where it was done before.
+ALREADY = 704
+ONE_GPU = "only one GPU is measured: write how many there are under 'devices' of the platform"
 TO_DEVICE, TO_HOST, WITHIN = 1, 2, 3
 FAILURES = {
     2: "the GPU's memory is full",
@@ -131,7 +134,8 @@ def find_libraries(environments: list[str]) -> dict[str, Path]:
 
 def measure_here(libraries: dict[str, Path]) -> dict[str, Any]:
     """What the first GPU that this process sees reaches: `flops_per_second` of float32 and `bytes_per_second`, and what
-    each product, copy and transfer reached; {"reason"} where a call fails.
+    each product, copy and transfer reached; {"reason"} where a call fails. `peers` are the other GPUs (`peer_speed`),
+    and `no_peers` says why there is none.
 
     A type of numbers that the GPU or the library does not know is left out.
     """
@@ -144,8 +148,7 @@ def measure_here(libraries: dict[str, Path]) -> dict[str, Any]:
             for way, direction in (("to_device", TO_DEVICE), ("to_host", TO_HOST))
             for kind in ("pinned", "pageable")
         }
-        if cuda.count() > 1:
-            transfers["to_another_device"] = peer_speed(cuda)
+        peers = [peer_speed(cuda, device) for device in range(1, cuda.count())]
     except CudaError as error:
         return {"reason": str(error)}
     size = max(products["float32"], key=products["float32"].__getitem__)
@@ -160,6 +163,8 @@ def measure_here(libraries: dict[str, Path]) -> dict[str, Any]:
         "stream": "copy",
         "streams": {"copy": copied},
         "transfers": transfers,
+        "peers": peers,
+        "no_peers": "" if peers else ONE_GPU,
         "disturbed": False,
     }
 
@@ -191,10 +196,15 @@ def copy_speed(cuda: "Cuda", direction: int, kind: str) -> float:
         return size / shortest(cuda, partial(cuda.copy, target, source, size, direction))
 
 
-def peer_speed(cuda: "Cuda") -> float:
-    """Bytes per second from the first GPU to the second."""
-    with cuda.memory(HOST_BYTES) as here, cuda.memory(HOST_BYTES, device=1) as there:
-        return HOST_BYTES / shortest(cuda, partial(cuda.copy_to_peer, there, here, HOST_BYTES))
+def peer_speed(cuda: "Cuda", device: int) -> dict[str, Any]:
+    """`bytes_per_second` from the first GPU to another `device`, and whether they go there `directly`: through a link
+    between the two, and not by way of the host's memory.
+    """
+    directly = cuda.reach(device)
+    with cuda.memory(HOST_BYTES) as here, cuda.memory(HOST_BYTES, device) as there:
+        work = partial(cuda.copy_to_peer, there, device, here, HOST_BYTES)
+        speed = HOST_BYTES / shortest(cuda, work)
+    return {"device": device, "bytes_per_second": speed, "directly": directly}
 
 
 def shortest(cuda: "Cuda", work: Callable[[], Any]) -> float:
@@ -266,10 +276,19 @@ class Cuda:
         pointers = ctypes.c_void_p(target), ctypes.c_void_p(source), ctypes.c_size_t(size)
         self.call("cudaMemcpyAsync", *pointers, direction, None)
 
-    def copy_to_peer(self, target: int, source: int, size: int) -> None:
-        """Copies bytes from the first GPU to the second."""
-        arguments = ctypes.c_void_p(target), 1, ctypes.c_void_p(source), 0, ctypes.c_size_t(size)
-        self.call("cudaMemcpyPeerAsync", *arguments, None)
+    def reach(self, device: int) -> bool:
+        """Lets the first GPU write to the memory of another `device`; False where the two have no way of their own."""
+        able = ctypes.c_int()
+        self.call("cudaDeviceCanAccessPeer", ctypes.byref(able), 0, device)
+        if able.value:
+            code = self.runtime.cudaDeviceEnablePeerAccess(device, 0)
+            self._check(0 if code == ALREADY else code, "cudaDeviceEnablePeerAccess", FAILURES)
+        return bool(able.value)
+
+    def copy_to_peer(self, target: int, device: int, source: int, size: int) -> None:
+        """Copies bytes from the first GPU to another `device`."""
+        pointers = ctypes.c_void_p(target), device, ctypes.c_void_p(source), 0
+        self.call("cudaMemcpyPeerAsync", *pointers, ctypes.c_size_t(size), None)
 
     def multiply(self, size: int, values: int, result: int, kind: int, computed: int) -> bool:
         """A product of a square matrix with its transpose; False where this kind of numbers is not known."""

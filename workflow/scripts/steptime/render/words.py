@@ -23,6 +23,8 @@ STATUS_WORDS = {
     "not_reached": "accuracy not reached",
 }
 
+# What is not said of a cell.
+USUAL_PRECISION = "float32"
 NOTHING_MEASURED = "Nothing of it is measured here yet: it joins when the grid has cells for it."
 
 MARK_WORDS = {
@@ -80,9 +82,29 @@ def environment_label(frameworks: Frameworks, cell: dict[str, Any], modes: bool)
     """
     version = cell["framework_version"]
     if not isinstance(version, str):
-        version = cell["environment"].partition("-")[2]
+        version = re.sub(r"-cuda\d*$", "", cell["environment"].partition("-")[2])
     label = f"{frameworks[cell['framework']].label} {version}".strip()
-    return f"{label}, {cell['mode']}" if modes and cell["mode"] else label
+    label += f", {cell['mode']}" if modes and cell["mode"] else ""
+    precision = cell.get("precision", USUAL_PRECISION)
+    return label if precision == USUAL_PRECISION else f"{label}, {precision}"
+
+
+def environment_labels(frameworks: Frameworks, rows: pd.DataFrame) -> list[str]:
+    """What `environment_label` says of each row, told apart where two environments for one kind of device have it in
+    common: the second has its name behind it, 'JAX 0.12.0 (jax-0.12-cuda12)'.
+    """
+    modes = rows.groupby("framework")["mode"].nunique().gt(1).to_dict()
+    seen: dict[tuple[str, str], list[str]] = {}
+    plain = []
+    for row in rows.to_dict("records"):
+        label = environment_label(frameworks, row, modes[row["framework"]])
+        plain.append((label, row.get("device", ""), row["environment"]))
+    for *place, environment in sorted(set(plain), key=lambda each: version_order(each[2])):
+        seen.setdefault((place[0], place[1]), []).append(environment)
+    return [
+        label if environment == seen[label, device][0] else f"{label} ({environment})"
+        for label, device, environment in plain
+    ]
 
 
 def mark_notes(rows: pd.DataFrame) -> list[str]:
