@@ -15,7 +15,7 @@ def rounded(values, bits):
     return high - (high - values)
 
 
-def in_bits(bits, *names, kind="dense"):
+def in_bits(bits, *names, kind="dense", rounded=rounded):
     """Layers of a kind, those of these names or all, whose products take rounded numbers."""
 
     def layer(node, own, x):

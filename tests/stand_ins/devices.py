@@ -1,7 +1,7 @@
 """A GPU's stand-in for each adapter: another device that is here takes its name, so that every line of an adapter that
 is for GPUs runs, and a wrong name, a wrong argument or a value on another device is seen.
 
-    python devices.py ADAPTER < jobs.json
+    python devices.py ADAPTER [elsewhere] < jobs.json
 
 Runs in a framework's environment, with the worker on its path. Collects what the proof of each job needs into its
 `output`, and prints the names of the functions for GPUs that were called, as JSON. Those are wrapped, so that they must
@@ -14,6 +14,8 @@ import os
 import sys
 
 CALLED = []
+# Whether products are rounded to TF32, as the framework itself says.
+ROUNDED = {}
 
 
 def noted(owner, name, result=None, checked=True):
@@ -44,6 +46,9 @@ def torch():
     def to(module, *place, **named):
         return real(module, *("cpu" if each == "cuda" else each for each in place), **named)
 
+    ROUNDED["torch"] = lambda: (
+        torch.backends.cuda.matmul.allow_tf32 and torch.backends.cudnn.allow_tf32
+    )
     torch.nn.Module.to = to
     torch.Tensor.cuda = lambda values: values
 
@@ -69,6 +74,7 @@ def tensorflow():
     listed = config.list_physical_devices
     config.list_physical_devices = lambda kind=None: [cpu] if kind == "GPU" else listed(kind)
     noted(config.experimental, "set_memory_growth")
+    ROUNDED["tensorflow"] = config.experimental.tensor_float_32_execution_enabled
     tensorflow.device = lambda name: real(name.replace("/GPU:0", "/CPU:1"))
 
 
@@ -81,6 +87,7 @@ def jax():
     real = jax.devices
     jax.devices = lambda kind=None: real("cpu")[1:] if kind == "gpu" else real(kind)
     noted(jax, "default_backend", "gpu")
+    ROUNDED["jax"] = lambda: jax.config.jax_default_matmul_precision == "default"
 
 
 def mxnet():
@@ -89,16 +96,30 @@ def mxnet():
 
     noted(mxnet.context, "num_gpus", 1)
     mxnet.gpu = lambda index=0: mxnet.cpu(index + 1)
+    # It has no switch of its own.
+    ROUNDED["mxnet"] = lambda: os.environ.get("NVIDIA_TF32_OVERRIDE") == "1"
 
 
 def tensorflow1():
-    """The CPU, in a session that lists a GPU."""
+    """The second of two CPUs, in a session that lists a GPU."""
     import tensorflow
 
     class Gpu:
         device_type = "GPU"
 
     noted(tensorflow.Session, "list_devices", [Gpu()])
+    settings, real = tensorflow.ConfigProto, tensorflow.device
+    tensorflow.ConfigProto = lambda **named: settings(device_count={"CPU": 2}, **named)
+    places = {"/gpu:0": "/cpu:1"}
+    tensorflow.device = lambda name: real(places.get(name, name))
+    if "elsewhere" in sys.argv:
+        add = tensorflow.nn.bias_add
+
+        def on_the_host(*arguments):
+            with real("/cpu:0"):
+                return add(*arguments)
+
+        tensorflow.nn.bias_add = on_the_host
 
 
 def cntk():
@@ -113,6 +134,22 @@ def cntk():
     noted(cntk.device, "gpu", cntk.device.cpu())
 
 
+def chainer():
+    """NumPy under the name of CuPy, which is not asked for memory of a GPU."""
+    import numpy
+    from chainer.backends import cuda
+
+    noted(cuda, "check_cuda_available")
+    cuda.cupy = numpy
+
+    def to_gpu(array):
+        CALLED.append("to_gpu")
+        return array
+
+    cuda.to_gpu = to_gpu
+    ROUNDED["chainer"] = lambda: os.environ.get("CUPY_TF32") == "1"
+
+
 def paddle():
     """The CPU, under the name of the first GPU."""
     import paddle
@@ -120,8 +157,19 @@ def paddle():
     real = paddle.set_device
     noted(paddle.device.cuda, "device_count", 1)
     noted(paddle.device.cuda, "synchronize")
-    noted(paddle.base.core, "set_cublas_switch", checked=False)
-    noted(paddle.base.core, "set_cudnn_switch", checked=False)
+    switches = [paddle.base.core.set_cublas_switch, paddle.base.core.set_cudnn_switch]
+    states = dict.fromkeys(each.__name__ for each in switches)
+
+    def switch(name):
+        def stand_in(rounded):
+            CALLED.append(name)
+            states[name] = rounded
+
+        return stand_in
+
+    for name in states:
+        setattr(paddle.base.core, name, switch(name))
+    ROUNDED["paddle"] = lambda: all(states.values())
     paddle.set_device = lambda name: real({"gpu:0": "cpu"}[name])
 
 
@@ -143,10 +191,21 @@ def fastai():
 def main():
     """Command line."""
     globals()[sys.argv[1]]()
-    from worker import building
+    from worker import building, rounding
+    from worker.precisions import PRECISIONS
     from worker.tasks import proof
 
+    real = rounding.kept_bits
+
+    def kept_bits(product):
+        """What of the real product is left where the framework says that it may be rounded."""
+        found = real(product)
+        (rounded,) = ROUNDED.values()
+        return min(found, PRECISIONS["tf32"].bits) if rounded() else found
+
+    rounding.kept_bits = kept_bits
     for job in json.load(sys.stdin):
+        os.environ.update(PRECISIONS[job["precision"]].variables)
         loaded = building.load(job)
         proof.write(job["output"], proof.collect(loaded.adapter, job))
     print(json.dumps(sorted(set(CALLED))))

@@ -87,6 +87,7 @@ def measured(**changes):
         "framework": "torch",
         "task": "step",
         "mode": "eager",
+        "precision": "float32",
         "variant": "",
     }
     cell |= {

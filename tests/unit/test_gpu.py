@@ -169,9 +169,12 @@ def test_products_that_keep_fewer_bits_than_float32_are_refused(bits):
         return left @ right
 
     assert rounding.kept_bits(product) == bits
-    if bits < 23:
-        with pytest.raises(contract.NotEquivalent, match=f"keep {bits} of 23 bits"):
-            rounding.require_float32(product)
+    for precision, wanted in (("float32", 23), ("tf32", 10)):
+        if bits == wanted:
+            rounding.require(precision, product)
+        else:
+            with pytest.raises(contract.NotEquivalent, match=f"keep {bits} of 23 bits"):
+                rounding.require(precision, product)
 
 
 @pytest.mark.parametrize(

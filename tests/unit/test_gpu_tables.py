@@ -140,6 +140,7 @@ def test_the_largest_mini_batch_on_a_gpu_is_what_the_gpu_holds(monkeypatch, tmp_
     monkeypatch.setattr(largest.placement, "visible_devices", lambda needs, count: shown)
     cell = {"platform": "local-gpu", "environment": "torch-2.13-cuda", "mode": "eager"}
     cell |= {"network": "fcn5", "threads": 1, "batch": 8, "device": "gpu"}
+    cell |= {"precision": "float32"}
     job = {"cell": cell, "variables": {}, "limits": {"memory_gib": 1, "seconds": 1}}
     found = largest.find(job, {}, tmp_path / "log")
     assert 96 <= found["largest"] <= 102 and max(tried) > 102, found

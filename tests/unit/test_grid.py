@@ -8,6 +8,7 @@ import yaml
 
 from steptime.artefacts.inputs import read_printed
 from steptime.plan import configuration, grid
+from steptime.plan.cell import axes_of, reference_path
 
 ROOT = Path(__file__).parents[2]
 
@@ -124,6 +125,46 @@ def test_environments_meet_the_platforms_of_their_kind_of_device_alone(quick, on
     assert met == {("local-cpu", False), ("local-gpu", True)}
     alone = grid.expand(quick, 2).cells
     assert [key for key in plan.cells if key.startswith("local-cpu/")] == list(alone)
+
+
+def test_a_precision_of_gpus_leaves_the_cells_of_float32_as_they_are(quick, on_gpus):
+    alone = list(grid.expand(on_gpus, 2).cells)
+    both = grid.expand(changed(on_gpus, precision=["float32", "tf32"]), 2).cells
+    further = [cell for key, cell in both.items() if key not in alone]
+    assert [key for key in both if key in alone] == alone
+    assert {(cell.precision, cell.device) for cell in further} == {("tf32", "gpu")}
+    steps = [cell for cell in both.values() if (cell.device, cell.task) == ("gpu", "step")]
+    assert 2 * sum(cell.precision == "tf32" for cell in steps) == len(steps)
+    key = "local-gpu/step/torch-2.13-cuda.eager.tf32-fcn5-b64-t2-d1-r1"
+    assert axes_of(key)["precision"] == "tf32" and key in both
+    assert reference_path(both[key].facts()) == "results/references/fcn5-b64-tf32.npz"
+    # The same grid where there is no GPU.
+    without = changed(quick, precision=["float32", "tf32"])
+    assert list(grid.expand(without, 2).cells) == list(grid.expand(quick, 2).cells)
+
+
+@pytest.mark.parametrize(
+    ("precision", "optional", "sentence"),
+    [
+        (
+            ["float32", "tf32"],
+            [],
+            "The grid asks for products in tf32, which a GPU alone has, and none of its platforms is one (local-cpu): "
+            "take tf32 out of its 'precision', or add such a platform.",
+        ),
+        (
+            ["tf32"],
+            ["local-gpu"],
+            "The platform 'local-cpu' computes on a CPU, which has no tf32: add float32 to the grid's 'precision', or "
+            "take local-cpu out of the grid.",
+        ),
+    ],
+)
+def test_tf32_on_a_cpu_is_told(quick, precision, optional, sentence):
+    asked = changed(quick, precision=precision, platforms_if_present=optional)
+    with pytest.raises(configuration.ConfigurationError) as error:
+        grid.expand(asked, 2)
+    assert str(error.value) == sentence
 
 
 @pytest.mark.parametrize(

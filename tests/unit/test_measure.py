@@ -106,6 +106,10 @@ def test_variables_are_filled_in(tmp_path):
         "KERAS_BACKEND": "theano",
         "THEANORC": f"{tmp_path}/theanorc",
     }
+    kept = {"NVIDIA_TF32_OVERRIDE": "0"}
+    assert measure.fill(kept, 2, "eager", tmp_path) == kept
+    rounded = measure.fill(kept, 2, "eager", tmp_path, "tf32")
+    assert rounded["NVIDIA_TF32_OVERRIDE"] == "1"
 
 
 def test_interference_is_what_others_used():

@@ -128,12 +128,13 @@ def test_a_shard_under_another_cell_s_name_is_refused():
         cells.merge([wrong])
 
 
-def statuses(losses):
+def statuses(losses, precision="float32"):
     """What the merge makes of cells of these frameworks, given with their first losses."""
     keys = {}
     for framework, loss in losses.items():
-        keys[framework] = CELL.key.replace("torch-2.13", framework)
-        write(keys[framework], environment=framework, framework=framework, first_loss=loss)
+        keys[framework] = CELL.key.replace("torch-2.13", framework).replace("float32", precision)
+        named = {"environment": framework, "framework": framework, "precision": precision}
+        write(keys[framework], first_loss=loss, **named)
     merged = cells.merge(list(keys.values())).select(["framework", "status", "reason"]).to_pylist()
     return {row["framework"]: (row["status"], row["reason"]) for row in merged}
 
@@ -155,6 +156,18 @@ def test_a_first_loss_that_is_not_that_of_the_reference_is_refused_though_most_h
     for broken in (b"", path.read_bytes()[:300], b"no archive"):
         path.write_bytes(broken)
         assert {status for status, _ in statuses({"a": 10.3956881, "b": 11.0}).values()} == {"ok"}
+
+
+def test_a_first_loss_in_tf32_is_held_against_a_reference_of_its_own(folder):
+    known = {"losses": [10.39568812], "spreads": [0.0], "labels": 64, "reason": "", "dropout": 0}
+    (folder / "results/references").mkdir(parents=True)
+    for name in ("fcn5-b64", "fcn5-b64-tf32"):
+        np.savez(folder / f"results/references/{name}.npz", **known)
+    losses = {"a": 10.3956881, "b": 10.3966, "c": 10.5}
+    assert {name for name, (status, _) in statuses(losses).items() if status == "ok"} == {"a"}
+    found = statuses(losses, "tf32")
+    assert found["a"] == found["b"] == ("ok", None)
+    assert found["c"][1].endswith("results/references/fcn5-b64-tf32.npz")
 
 
 @pytest.mark.parametrize(

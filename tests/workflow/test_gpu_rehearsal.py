@@ -35,12 +35,23 @@ CALLED = {
     "mxnet": {"num_gpus"},
     "tensorflow1": {"list_devices"},
     "cntk": {"all_devices", "gpu"},
+    "chainer": {"check_cuda_available", "to_gpu"},
     "paddle": {"device_count", "set_cublas_switch", "set_cudnn_switch", "synchronize"},
     "fastai": {"is_available", "synchronize"},
     "keras3 torch": {"get_device", "synchronize"},
     "keras3 tensorflow": {"set_memory_growth"},
     "keras3 jax": {"default_backend"},
 }
+
+
+def modes_on_gpus(framework, adapter):
+    """The modes of an adapter's environments for GPUs."""
+    entries = [framework | entry for entry in framework["differing"].values()]
+    own = [
+        entry for entry in entries if (entry["adapter"], entry.get("device")) == (adapter, "gpu")
+    ]
+    found = (entry["modes"] for entry in own)
+    return list(dict.fromkeys(mode for modes in found for mode in modes))
 
 
 def rehearsed():
@@ -56,7 +67,8 @@ def rehearsed():
                 continue
             seen.add(entry["adapter"])
             each = ALL or entry["adapter"] in APART
-            for mode in entry["modes"] if each else entry["modes"][:1]:
+            modes = modes_on_gpus(framework, entry["adapter"])
+            for mode in modes if each else modes[:1]:
                 yield entry["adapter"], mode, environment, entry.get("variables", {})
 
 
@@ -95,6 +107,8 @@ def test_the_lines_for_gpus_train_the_same_network(tmp_path, adapter, mode, envi
         job_of(adapter, mode, name) | {"task": "proof", "output": str(tmp_path / name)}
         for name in PROVEN
     ]
+    rounded = jobs[0] | {"precision": "tf32", "output": str(tmp_path / "tf32")}
+    jobs += [rounded] if "tf32" in contract.declared(adapter)["PRECISIONS"] else []
     done = run([PROGRAM, adapter], jobs, environment, mode, variables)
     assert done.returncode == 0, done.stderr[-3000:]
     called = CALLED.get(adapter, CALLED.get(f"{adapter} {mode}"))
@@ -113,6 +127,13 @@ def test_a_machine_without_a_gpu_is_one_sentence(adapter, mode, environment, var
     told = json.loads(line)
     assert told["status"] == "unsupported", done.stderr[-3000:]
     assert any(words in told["reason"] for words in ("finds no", "sees no")), told["reason"]
+
+
+def test_an_operation_of_tensorflow_1_on_the_host_is_refused():
+    entry = CATALOGUE["tensorflow"]["variables"]
+    asked = [job_of("tensorflow1", "graph", "fcn5") | {"task": "proof", "output": "/dev/null"}]
+    done = run([PROGRAM, "tensorflow1", "elsewhere"], asked, "tensorflow-1.15", "graph", entry)
+    assert "computed elsewhere than on the GPU, such as BiasAdd" in done.stderr.splitlines()[-1]
 
 
 def test_the_documents_name_each_adapter_and_environment_for_gpus():

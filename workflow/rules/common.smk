@@ -33,7 +33,7 @@ from steptime.plan import (
     written,
 )
 from steptime.plan.artefacts import TRAINED
-from steptime.plan.cell import FOLDER, TOGETHER, shard_path
+from steptime.plan.cell import FOLDER, ROUNDED, TOGETHER, shard_path
 from steptime.plan.expected import Expected
 from steptime.plan.grid import COMPARED
 from steptime.say import say

@@ -1,7 +1,8 @@
 # What jobs are told and need, and whether what lies here already is that. Functions only.
 from steptime import networks
 from steptime.cells import adopt
-from steptime.plan.cell import proof_name, together_of
+from steptime.plan.cell import precision_of, proof_name, reference_path, together_of
+from worker.precisions import USUAL
 
 
 def measuring_job(wildcards):
@@ -16,7 +17,7 @@ def largest_searches():
     first = {
         f"{cell.platform}/{cell.environment}.{cell.mode}-{cell.network}": cell
         for cell in sorted(STEPS.values(), key=lambda cell: (cell.threads, -cell.batch))
-        if cell.network in asked["networks"] and cell.repeat == 1
+        if cell.network in asked["networks"] and cell.repeat == 1 and cell.precision == USUAL
         if ELSEWHERE[cell.platform] is None
     }
     return {f"{name}-m{gib}": cell for name, cell in first.items() for gib in asked["memory_gib"]}
@@ -57,7 +58,7 @@ def images_of(cell):
 
 def reference_of(cell):
     """The reference that the steps of a cell are held against, as a list; a cell from before there was one stays."""
-    path = f"results/references/{cell.network}-b{cell.batch}.npz"
+    path = reference_path(cell.facts())
     if not has_reference(cell):
         return []
     old = not Path(path).exists() and Path(shard_path(cell.key)).exists()
@@ -107,19 +108,23 @@ def stand_here(environment):
 
 
 @cache
-def is_wrong_reference(path, network, batch):
-    """Whether what lies here as the reference of a network and mini-batch is broken, or of others."""
+def is_wrong_reference(path, network, batch, precision):
+    """Whether what lies here as the reference of a network, mini-batch and precision is broken, or of others."""
     return (
         is_main_process()
         and Path(path).exists()
-        and not adopt.is_reference_of(Path(path), EXPECTED.network_digest(network), batch)
+        and not adopt.is_reference_of(
+            Path(path), EXPECTED.network_digest(network), batch, precision
+        )
     )
 
 
 def whole_reference(wildcards):
     """Nothing; asks for a reference once more where what lies here is none."""
-    path = f"results/references/{wildcards.network}-b{wildcards.batch}.npz"
-    if is_wrong_reference(path, wildcards.network, wildcards.batch):
+    facts = {"network": wildcards.network, "batch": wildcards.batch}
+    facts |= {"precision": precision_of(wildcards.rounded)}
+    path = reference_path(facts)
+    if is_wrong_reference(path, *facts.values()):
         make_again(path)
     return []
 
@@ -187,7 +192,8 @@ def needed_by_cell(wildcards):
             # What a stricter proof refuses is refused where rows are merged.
             judged = ancient
             remade = any(
-                is_wrong_reference(file, cell.network, cell.batch) for file in reference_of(cell)
+                is_wrong_reference(file, cell.network, cell.batch, cell.precision)
+                for file in reference_of(cell)
             )
             fed = ancient if remade or adopt.knows_data(cell) else str
     # One function for all of them: to call one takes Snakemake longer than all that it does here.
@@ -200,13 +206,14 @@ def needed_by_cell(wildcards):
 
 
 def reference_job(wildcards):
-    """All that decides the reference of a network and mini-batch, as JSON."""
+    """All that decides the reference of a network, mini-batch and precision, as JSON."""
     facts = {
         "network": wildcards.network,
         "batch": int(wildcards.batch),
         "network_digest": EXPECTED.network_digest(wildcards.network),
         "reference_digest": EXPECTED.code_for(wildcards.network, "steptime.prove.reference"),
     }
+    facts |= {"precision": precision_of(wildcards.rounded)} if wildcards.rounded else {}
     return json.dumps(facts, sort_keys=True)
 
 

@@ -55,9 +55,11 @@ rule compute_reference:
     input:
         whole_reference,
     output:
-        reference="results/references/{network}-b{batch}.npz",
+        reference="results/references/{network}-b{batch}{rounded}.npz",
     log:
-        "logs/references/{network}-b{batch}.log",
+        "logs/references/{network}-b{batch}{rounded}.log",
+    wildcard_constraints:
+        batch=r"\d+",
     priority: reference_turn
     conda:
         OWN_SOFTWARE

@@ -3,9 +3,10 @@
     python -m steptime gpu_check [ENVIRONMENT ...]
 
 In under ten minutes: what NVML tells, the GPU that a cell would get, environments that stand or can be made of what
-the machine has, the proofs of narrow networks on the GPU, whether a proof sees TF32, a timed cell with all that is read
-beside it, another CUDA in the user's LD_LIBRARY_PATH, a full GPU, and the peak. It needs no network, no Snakemake and
-no framework but one. docs/gpu.md says what each line stands for. The exit status is 1 where something failed.
+the machine has, the proofs of narrow networks on the GPU, whether a proof sees TF32, a cell in TF32, a timed cell with
+all that is read beside it, another CUDA in the user's LD_LIBRARY_PATH, a full GPU, and the peak. It needs no network,
+no Snakemake and no framework but one. docs/gpu.md says what each line stands for. The exit status is 1 where something
+failed.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 
 from steptime import machine, networks, project
@@ -26,6 +28,7 @@ from steptime.cells.measure import fill
 from steptime.environments import build, interpreter
 from steptime.machine import gpu, gpu_peak, placement
 from steptime.prove import network
+from steptime.prove.reference import compute
 from steptime.supervisor.supervise import Outcome, run_worker
 
 NO_GPU = "NVML sees no GPU on this machine, so there is nothing to check: run this where `nvidia-smi` lists one."
@@ -37,8 +40,6 @@ PEAK = ("precisions", "bytes_per_second", "transfers", "peers", "no_peers", "bla
 SAMPLING = {"budget_seconds": 5.0, "precision": 0.02, "least_samples": 10}
 # As much of the GPU as holds no network of the check.
 SCARCE = {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.002", "XLA_PYTHON_CLIENT_PREALLOCATE": "true"}
-# What NVIDIA's libraries and JAX take for leave to round to TF32.
-ROUNDED = {"NVIDIA_TF32_OVERRIDE": "1", "JAX_DEFAULT_MATMUL_PRECISION": "default"}
 
 
 class Failure(Exception):
@@ -101,6 +102,7 @@ def checks(
         for each in PROVEN:
             yield f"{name}: proof of {each}", partial(proof_passes, *own, each)
         yield f"{name}: a proof that TF32 must not pass", partial(tf32_is_seen, *own)
+        yield f"{name}: a cell in TF32", partial(cell_in_tf32, *own)
         yield f"{name}: a timed cell", partial(cell_is_timed, *own)
         yield f"{name}: another CUDA beside it", partial(own_libraries, *own)
         if known[name]["adapter"] == "jax":
@@ -188,19 +190,32 @@ def proof_passes(name: str, entry: dict[str, Any], folder: Path, wanted: str) ->
 
 
 def tf32_is_seen(name: str, entry: dict[str, Any], folder: Path) -> str:
-    """Where the libraries are told to round to TF32, the proof of an LSTM is refused, or the GPU has no TF32."""
-    capability = machine.gpus()[0].get("compute_capability", [0])
-    found, details = network.prove(
-        job_of(name, entry, ROUNDED), specification("lstm32", True), "", folder / "tf32.log"
-    )
-    if found["status"] == "not_equivalent":
+    """Where products are rounded to TF32, the proof of an LSTM by float32's limits is refused, or there is no TF32."""
+    job = job_of(name, entry, {}) | {"precision": "tf32"}
+    found, details = network.prove(job, specification("lstm32", True), "", folder / "tf32.log")
+    if found["status"] in ("not_equivalent", "unsupported"):
         return f"refused: {found['reason']}"
     if found["status"] != "ok":
         raise Failure(f"{found['status']}: {found['reason']}")
     update = f"the worst update is off by {details['worst_update']:.2g}"
-    if capability[0] < 8:
-        return f"this GPU is older than TF32; {update}"
-    return f"passed, as the adapter itself forbids TF32, or the libraries do not listen; {update}"
+    raise Failure(f"products keep TF32's bits, and float32's limits do not see it: {update}")
+
+
+def cell_in_tf32(name: str, entry: dict[str, Any], folder: Path) -> str:
+    """A cell whose products are rounded to TF32, by TF32's own limits, or the reason why there is none."""
+    reference = folder / "tf32.npz"
+    if not reference.exists():
+        np.savez(reference, **compute(specification(TIMED, False), BATCH, "tf32"))
+    own = {"precision": "tf32", "reference": str(reference), "gradients": True}
+    outcome = run_cell(name, entry, folder, further=own)
+    if outcome.status == "unsupported" or "bits" in outcome.reason:
+        return f"none here: {outcome.reason}"
+    if outcome.status != "ok":
+        raise Failure(f"{outcome.status}: {outcome.reason}{_printed(folder / 'cell.log')}")
+    times, proven = sorted(seconds for _, seconds in outcome.samples), outcome.events["proven"]
+    if proven["change"] is None:
+        raise Failure(f"its gradients were not shown: {proven['lacking']}")
+    return f"{times[len(times) // 2]:.3g} s, gradients off by {proven['change']:.2g}"
 
 
 def run_cell(
@@ -209,13 +224,15 @@ def run_cell(
     folder: Path,
     watches: Sequence[Any] = (),
     variables: dict[str, str] | None = None,
+    further: dict[str, Any] | None = None,
 ) -> Outcome:
-    """A cell of TIMED at BATCH on this GPU, without its reference."""
+    """A cell of TIMED at BATCH on this GPU, without its reference but for what is `further` asked."""
     prefix, mode = interpreter.prefix_of(name), entry["modes"][0]
     spec = specification(TIMED, False)
     asked = network.worker_job(job_of(name, entry, {}), spec)
     asked |= {"task": "step", "batch": BATCH, "sampling": SAMPLING, "threads": 2}
-    own = fill(entry.get("variables", {}) | (variables or {}), 2, mode, prefix)
+    asked |= further or {}
+    own = fill(entry.get("variables", {}), 2, mode, prefix, asked["precision"]) | (variables or {})
     shown = placement.visible_devices({}, 1)
     return run_worker(
         *(prefix, asked, machine.cpus_for(2), own | shown, LIMIT_SECONDS),

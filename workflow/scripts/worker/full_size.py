@@ -14,6 +14,7 @@ import numpy as np
 
 from . import building, data, limits, sketch
 from .contract import NotEquivalent
+from .precisions import PRECISIONS
 from .specification import at_rate, without_dropout
 
 # Optimisers whose first step is the gradient times the learning rate.
@@ -125,6 +126,7 @@ class Proof(object):
 
     def __init__(self, job):
         self.job, self.spec = job, job["spec"]
+        self.precision = PRECISIONS[job["precision"]]
         self.held, self.first, self.seconds, self.lacking = [], {}, 0.0, ""
         self.end = None
         self.small = [
@@ -160,7 +162,7 @@ class Proof(object):
             return
         true, labels = self.reference.losses, self.reference.labels
         for step, (loss, wanted, spread) in enumerate(zip(losses, true, self.reference.spreads), 1):
-            limit = limits.of_loss(wanted, true[0], labels) + spread
+            limit = self._of_loss(wanted, true[0], labels) + spread
             self._hold_loss("loss", "the loss of step {}".format(step), loss, wanted, limit)
 
     @_counted
@@ -222,7 +224,7 @@ class Proof(object):
         wanted = trainer.run(1)
         # A logarithm or a sum of the framework's own is as far off in both.
         size = max(abs(wanted), float(self.reference.losses[0]))
-        limit = limits.LOSS * size + float(self.reference.spreads[0])
+        limit = self.precision.loss * size + float(self.reference.spreads[0])
         self._hold_loss(
             "end loss", "the loss after the samples", loss, wanted, limit, "a new trainer"
         )
@@ -253,7 +255,7 @@ class Proof(object):
         del begun
         loss = trainer.run(1)
         first, spread = float(self.reference.loss), float(self.reference.spread)
-        limit = limits.of_loss(first, labels=self.reference.labels) + spread
+        limit = self._of_loss(first, labels=self.reference.labels) + spread
         self._hold_loss("loss", "the first loss", loss, first, limit)
         pairs = (
             (name, values, trainer.weights([name])[name])
@@ -263,10 +265,13 @@ class Proof(object):
         self._hold_changes("the gradient of ", self.reference.shown, pairs, rate, middle)
         wanted = float(self.reference.next_loss)
         if np.isfinite(wanted):
-            limit = limits.of_loss(wanted, first, self.reference.labels)
+            limit = self._of_loss(wanted, first, self.reference.labels)
             limit += float(self.reference.next_spread)
             what = "the loss after a step at a learning rate of {:g}".format(rate)
             self._hold_loss("next loss", what, trainer.run(1), wanted, limit)
+
+    def _of_loss(self, *of, **named):
+        return limits.of_loss(*of, precision=self.job["precision"], **named)
 
     def _read(self, trainer, names):
         # A copy: some frameworks hand out a view that the next step writes to.

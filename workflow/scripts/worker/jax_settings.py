@@ -1,4 +1,4 @@
-"""Which GPU JAX computes on, and that its products are those of float32.
+"""Which GPU JAX computes on, and that its products have the precision that was asked for.
 
 Plain Python that 3.6 can import: JAX.
 """
@@ -10,13 +10,20 @@ from . import rounding
 from .contract import Unsupported
 
 
-def first_gpu():
-    """JAX's first GPU. Raises Unsupported where it finds none, and NotEquivalent where that rounds to TF32."""
+def first_gpu(precision):
+    """JAX's first GPU, with products in a precision.
+
+    Raises Unsupported where it finds none, and NotEquivalent where products have another one. Of itself, JAX rounds
+    products and convolutions of float32 to TF32.
+    """
     try:
         place = jax.devices("gpu")[0]
     except RuntimeError:
         raise Unsupported("JAX {} finds no GPU".format(jax.__version__))
-    rounding.require_float32(
-        lambda left, right: jnp.matmul(jax.device_put(left, place), jax.device_put(right, place))
+    rounded = {"float32": "highest", "tf32": "default"}
+    jax.config.update("jax_default_matmul_precision", rounded[precision])
+    rounding.require(
+        precision,
+        lambda left, right: jnp.matmul(jax.device_put(left, place), jax.device_put(right, place)),
     )
     return place

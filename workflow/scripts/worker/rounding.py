@@ -6,11 +6,12 @@ Plain Python that 3.6 can import: standard library and numpy.
 import numpy as np
 
 from .contract import NotEquivalent
+from .precisions import PRECISIONS, USUAL
 
 # As large as makes libraries take their fast ways.
 SIZE = 512
 # Behind the first one, of a float32; TF32 has 10 and bfloat16 7.
-BITS = 23
+BITS = PRECISIONS[USUAL].bits
 
 
 def kept_bits(product):
@@ -23,11 +24,18 @@ def kept_bits(product):
     return min(lost) if lost else BITS
 
 
-def require_float32(product):
-    """Raises NotEquivalent where the products of a GPU are rounded to fewer bits than those of float32."""
-    kept = kept_bits(product)
-    if kept < BITS:
-        raise NotEquivalent(
-            "products of float32 on this GPU keep {} of {} bits: they are rounded to TF32 or to less, and what was set "
-            "against it has no effect".format(kept, BITS)
+def require(precision, product):
+    """Raises NotEquivalent where the products of a GPU keep other bits than those of a precision."""
+    kept, wanted = kept_bits(product), PRECISIONS[precision].bits
+    if kept == wanted:
+        return
+    words = "products of float32 on this GPU keep {} of {} bits: they are rounded to TF32 or to less, and what was set "
+    words += "against it has no effect"
+    if wanted < BITS:
+        words = (
+            "products on this GPU keep {} of {} bits, and those of "
+            + precision
+            + " keep {}: ".format(wanted)
         )
+        words += "it has none, or the framework does not take what was set for it"
+    raise NotEquivalent(words.format(kept, BITS))

@@ -9,8 +9,8 @@ from . import rounding
 from .contract import Unsupported
 
 
-def configure_gpu():
-    """Takes memory as it is needed, keeps products in float32, and computes nothing on the CPU unasked.
+def configure_gpu(precision):
+    """Takes memory as it is needed, rounds products as asked, and computes nothing on the CPU unasked.
 
     Raises Unsupported where TensorFlow lists no GPU: it would compute on the CPU without a word.
     """
@@ -20,7 +20,9 @@ def configure_gpu():
     for card in cards:
         tf.config.experimental.set_memory_growth(card, True)
     tf.config.set_soft_device_placement(False)
-    tf.config.experimental.enable_tensor_float_32_execution(False)
+    rounded = precision == "tf32"
+    tf.config.experimental.enable_tensor_float_32_execution(rounded)
     with tf.device("/GPU:0"):
-        rounding.require_float32(lambda left, right: tf.matmul(tf.constant(left), right).numpy())
-    return {"memory_growth": "on", "soft_placement": "off", "tensor_float_32": "off"}
+        rounding.require(precision, lambda left, right: tf.matmul(tf.constant(left), right).numpy())
+    tf32 = "on" if rounded else "off"
+    return {"memory_growth": "on", "soft_placement": "off", "tensor_float_32": tf32}

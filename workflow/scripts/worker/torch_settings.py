@@ -37,15 +37,16 @@ def _product_on_gpu(left, right):
     return torch.mm(left, right).cpu().numpy()
 
 
-def configure_cuda():
-    """Lets cuDNN time its algorithms, and keeps products in float32: TF32 rounds them to 10 bits."""
+def configure_cuda(precision):
+    """Lets cuDNN time its algorithms, and products be rounded to TF32 where that is the precision, and else never."""
+    rounded = precision == "tf32"
     torch.backends.cudnn.benchmark = True
     for library in (torch.backends.cudnn, getattr(torch.backends.cuda, "matmul", None)):
         if hasattr(library, "allow_tf32"):
-            library.allow_tf32 = False
-    rounding.require_float32(_product_on_gpu)
+            library.allow_tf32 = rounded
+    rounding.require(precision, _product_on_gpu)
     return {
         "cudnn_benchmark": "on",
-        "tf32": "off",
+        "tf32": "on" if rounded else "off",
         "synchronisation": "an event behind the last step",
     }

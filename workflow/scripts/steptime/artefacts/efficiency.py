@@ -28,6 +28,7 @@ from steptime.render.words import (
     significant,
     status_reason,
 )
+from worker.precisions import USUAL, marked
 
 COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", "status", "reason", "marks"]
 COLUMNS += ["seconds", "low", "high", "flops_per_step", "bytes_per_step", "intensity"]
@@ -126,10 +127,19 @@ def _peak_of(cell: dict[str, Any], peaks: dict[str, Any]) -> tuple[dict[str, Any
         )
     known = peaks[platform]["threads"].get(str(cell["threads"]))
     if known:
-        return known, ""
+        found = _in_precision(known, cell["precision"])
+        return found, "" if found else f"no peak of {cell['precision']} is known of {platform}"
     if reason := peaks[platform].get("reason"):
         return {}, f"the peak of {platform} is not known: {reason}"
     return {}, f"no peak of {platform} is measured for {plural(cell['threads'], 'thread')}"
+
+
+def _in_precision(known: dict[str, Any], precision: str) -> dict[str, Any]:
+    """A peak with the products of a precision in place of float32's; {} where it has none."""
+    if precision == USUAL:
+        return known
+    speed = known.get("precisions", {}).get(precision)
+    return known | {"flops_per_second": speed} if speed else {}
 
 
 def _peak_facts(peaks: dict[str, Any]) -> list[str]:
@@ -211,9 +221,10 @@ HALO = [withStroke(linewidth=2.5, foreground="white")]
 def draw(
     data: pd.DataFrame, peaks: dict[str, Any], frameworks: Frameworks, measured: Measured
 ) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the figure: a panel for each platform and thread count that has a peak."""
+    """The rows that are drawn and the figure: a panel for each platform, thread count and precision that has a peak."""
     drawn = data[data["share_of_peak"].notna()]
-    places = drawn[["platform", "threads"]].drop_duplicates().sort_values(["platform", "threads"])
+    axes = ["platform", "threads", "precision"]
+    places = drawn[axes].drop_duplicates().sort_values(axes)
     columns = min(PANELS_IN_A_ROW, max(1, len(places)))
     rows = max(1, math.ceil(len(places) / columns))
     with figures.canvas(rows, columns, PANEL_HEIGHT * rows + 0.9) as (drawing, grid):
@@ -222,13 +233,13 @@ def draw(
             panel.set_visible(False)
         _title(drawing, panels[0])
         for panel, place in zip(panels, places.to_dict("records"), strict=False):
-            here = drawn[
-                (drawn["platform"] == place["platform"]) & (drawn["threads"] == place["threads"])
-            ]
-            _panel(panel, place, here, drawn, peaks[place["platform"]]["threads"], frameworks)
+            here = drawn[(drawn[axes] == pd.Series(place)).all(axis=1)]
+            known = peaks[place["platform"]]["threads"].items()
+            own = {threads: _in_precision(peak, place["precision"]) for threads, peak in known}
+            _panel(panel, place, here, drawn, own, frameworks)
         low = [
             f"The peak of {row['platform']} with {plural(row['threads'], 'thread')} was {LOW_PEAK}."
-            for row in places.to_dict("records")
+            for row in places.drop_duplicates(axes[:2]).to_dict("records")
             if peaks[row["platform"]]["threads"][str(row["threads"])].get("disturbed")
         ]
         figures.notes_below(
@@ -265,7 +276,9 @@ def _panel(
     for threads, known in peaks.items():
         own = int(threads) == place["threads"]
         _roof(axes, known, (left, right), own)
-    axes.set_title(f"{place['platform']}, {plural(place['threads'], 'thread')}", fontsize=9.5)
+    rounded = marked(place["precision"], ", ")
+    title = f"{place['platform']}, {plural(place['threads'], 'thread')}{rounded}"
+    axes.set_title(title, fontsize=9.5)
     for row in here.to_dict("records"):
         framework = frameworks[row["framework"]]
         axes.plot(

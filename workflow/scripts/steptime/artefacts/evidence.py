@@ -15,6 +15,7 @@ from steptime.merge.measured import Measured
 from steptime.plan.cell import IDENTITY, without
 from steptime.reading import read_yaml
 from steptime.render.frameworks import Frameworks
+from worker.precisions import USUAL
 
 # The columns of a paper's CSV files that are read here, with `number` and `file`.
 PRINTED = ["row", "column", "network", "framework", "platform", "threads", "batch", "value"]
@@ -127,8 +128,9 @@ def their_times(paper: Paper, frameworks: Frameworks, catalogue: dict[str, Any])
 def measured_times(measured: list[Measured], trained: Trained | None = None) -> pd.DataFrame:
     """What was measured here: IDENTITY, framework, `runner`, `cores` of the machine, and VALUES (NaN for a dash).
 
-    Each cell once, of the first platform of each kind of device, without variants. A training on a subset of a data set
-    stands for one on the whole. What did not install, or trains another network, is no time and no dash.
+    Each cell once, of the first platform of each kind of device, without variants, in the papers' precision. A training
+    on a subset of a data set stands for one on the whole. What did not install, or trains another network, is no time
+    and no dash.
     """
     parts = [
         found.cells.assign(accuracy=np.nan, epochs=np.nan, cores=_cores(found))
@@ -139,6 +141,7 @@ def measured_times(measured: list[Measured], trained: Trained | None = None) -> 
     columns = [*IDENTITY, "framework", "cores", "status", *VALUES]
     cells = pd.concat([pd.DataFrame(columns=columns), *[part[columns] for part in parts]])
     cells = cells[(cells["variant"] == "") & ~cells["status"].isin(NO_EVIDENCE)]
+    cells = cells[cells["precision"] == USUAL]
     cells = cells.drop_duplicates(IDENTITY).reset_index(drop=True)
     first = cells.groupby("device")["platform"].transform("first")
     cells = cells[cells["platform"] == first]

@@ -198,6 +198,7 @@ def _in_order(
             "source": data["source"],
             "environment": data["environment"].astype(object).fillna("").map(version_order),
             "mode": data["mode"].astype(object).fillna(""),
+            "precision": data["precision"].astype(object).fillna(""),
         }
     )
     sorted_data = data.loc[keys.sort_values(list(keys), kind="stable").index].reset_index(drop=True)
@@ -206,9 +207,10 @@ def _in_order(
 
 
 def _best(data: pd.DataFrame) -> pd.Series:
-    """Whether a time is the shortest of its network and column, where there is more than one."""
+    """Whether a time is the shortest of its network, column and precision, where there is more than one."""
     time = data["ours"].where(data["source"] == OURS, data["theirs"]).astype(float)
     place = [data[name] for name in ("source", "network", "variant", "platform")]
+    place += [data["precision"].astype(object).fillna("")]
     place += [data[name].fillna(0) for name in ("batch", "devices", "threads")]
     grouped = time.groupby(place)
     return (time == grouped.transform("min")) & (grouped.transform("count") > 1)

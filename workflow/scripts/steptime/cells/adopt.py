@@ -18,7 +18,8 @@ from steptime.cells.found import Facts, age
 from steptime.datasets import DatasetError, sums
 from steptime.environments import interpreter
 from steptime.plan import digests
-from steptime.plan.cell import Cell, proof_name, shard_path
+from steptime.plan.cell import Cell, proof_name, reference_path, shard_path
+from worker.precisions import marked
 
 
 def knows_shard(cell: Cell, pins_digest: str, results: Path = Path("results")) -> bool:
@@ -79,10 +80,10 @@ def manifest_is_of(manifest: Facts, pins_digest: str, here: str) -> bool:
     return manifest.get("digest") == pins_digest and (manifest["status"] == "ok" or failed_here)
 
 
-def is_reference_of(path: Path, network_digest: str, batch: int | str) -> bool:
-    """Whether what lies here as a reference is whole and, where it says, of this network and mini-batch."""
+def is_reference_of(path: Path, network_digest: str, batch: int | str, precision: str) -> bool:
+    """Whether what lies here as a reference is whole and, where it says, of this network, mini-batch and precision."""
     try:
-        return npz.text(path, "of") == f"{network_digest} {batch}"
+        return npz.text(path, "of") == f"{network_digest} {batch}{marked(precision, ' ')}"
     except KeyError:
         # Of an older version.
         return True
@@ -124,7 +125,7 @@ def _data_of(cell: Cell, results: Path) -> tuple[list[Path], list[Path]]:
         return [
             results / "datasets" / cell.dataset / f"{split}.npz" for split in ("train", "test")
         ], []
-    reference = results / "references" / f"{cell.network}-b{cell.batch}.npz"
+    reference = Path(reference_path(cell.facts(), str(results)))
     return [], [reference] if reference.exists() else []
 
 

@@ -79,7 +79,8 @@ def find(job: Job, spec: dict[str, Any], log: Path) -> dict[str, Any]:
             prefix,
             worker_job(job, spec) | {"batch": batch, "sampling": SAMPLING, "reference": None},
             machine.cpus_for(cell["threads"]),
-            fill(job["variables"], cell["threads"], cell["mode"], prefix) | shown,
+            fill(job["variables"], cell["threads"], cell["mode"], prefix, cell["precision"])
+            | shown,
             limits["seconds"],
             most,
             log,

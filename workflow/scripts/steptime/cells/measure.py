@@ -33,6 +33,7 @@ from steptime.records import Footer, Job, Manifest, Proof
 from steptime.say import say
 from steptime.supervisor import progress, resources
 from steptime.supervisor.supervise import Outcome, run_worker
+from worker.precisions import PRECISIONS, USUAL, marked
 
 MEMORY_SHARE = 0.9
 
@@ -49,12 +50,15 @@ def available_gib(platform: str) -> float:
     return min(total, needs["memory_gib"]) if "cluster" in needs else total
 
 
-def fill(variables: dict[str, str], threads: int, mode: str, prefix: Path) -> dict[str, str]:
-    """The framework's environment variables for a thread count and a mode, in the environment in `prefix`."""
-    return {
+def fill(
+    variables: dict[str, str], threads: int, mode: str, prefix: Path, precision: str = USUAL
+) -> dict[str, str]:
+    """The framework's environment variables for a thread count, mode and precision, in the environment in `prefix`."""
+    filled = {
         name: value.format(threads=threads, mode=mode, prefix=prefix)
         for name, value in variables.items()
     }
+    return filled | PRECISIONS[precision].variables
 
 
 def describe(job: Job) -> str:
@@ -64,10 +68,11 @@ def describe(job: Job) -> str:
     threads = "1 thread" if cell["threads"] == 1 else f"{cell['threads']} threads"
     if cell["devices"] > 1:
         threads = f"{cell['devices']} devices of {threads}, {cell['exchange']}"
+    rounded = marked(cell["precision"], " ")
     repeat = f", repeat {cell['repeat']}" if cell["repeat"] > 1 else ""
     trained = f", trained on {job['dataset']}" if "dataset" in job else ""
     return (
-        f"{cell['environment']} {cell['mode']}, {subject}, batch {cell['batch']}, {threads}, "
+        f"{cell['environment']} {cell['mode']}{rounded}, {subject}, batch {cell['batch']}, {threads}, "
         f"{cell['platform']}{repeat}{trained}"
     )
 
@@ -289,13 +294,18 @@ class CellRun:
                 **self.images.get("asked", {}),
             },
             machine.cpus_of_ranks(cell["threads"], cell["devices"]),
-            fill(self.job["variables"], cell["threads"], cell["mode"], prefix) | self.shown,
+            self._variables(prefix) | self.shown,
             limits["seconds"],
             int(memory * 2**30),
             self.options.log,
             meanwhile=self.context.look,
             watches=[*([self.devices] if self.devices else []), self.used],
         )
+
+    def _variables(self, prefix: Path) -> dict[str, str]:
+        """Of the environment of this cell's worker."""
+        cell = self.cell
+        return fill(self.job["variables"], cell["threads"], cell["mode"], prefix, cell["precision"])
 
     def _columns(self, outcome: Outcome) -> dict[str, Any]:
         """The constant columns that cells of all tasks have in common."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from steptime.plan.cell import axes_of, proof_name
+from steptime.plan.cell import axes_of, proof_name, reference_path
 from worker import limits
 
 Row = dict[str, Any]
@@ -45,13 +45,13 @@ def by_losses(rows: list[Row]) -> list[Row]:
         waits = row["exchange"] != "async"
         told = row["status"] == "ok" and row.get("first_loss") is not None
         if row["task"] == "step" and told and waits:
-            group = row["variant"] or row["network"], row["batch"], row.get("seed"), row["devices"]
-            groups[group].append(number)
+            named = row["variant"] or row["network"], row["batch"], row["precision"]
+            groups[(*named, row.get("seed"), row["devices"])].append(number)
     judged = list(rows)
-    for (network, batch, _, devices), numbers in groups.items():
+    for (network, batch, precision, _, devices), numbers in groups.items():
         # It is of one device: where several share the mini-batch, batch normalisation gives another loss.
-        known = _reference(network, batch) if devices == 1 else None
-        known = known or _agreed([rows[number] for number in numbers])
+        known = _reference(network, batch, precision) if devices == 1 else None
+        known = known or _agreed([rows[number] for number in numbers], precision)
         if not known:
             continue
         wanted, limit, whose = known
@@ -69,15 +69,16 @@ def _proof(name: str) -> dict[str, Any]:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def _reference(network: str, batch: int) -> tuple[float, float, str] | None:
+def _reference(network: str, batch: int, precision: str) -> tuple[float, float, str] | None:
     """The first loss, how far off one may be, and whose it is."""
-    path = Path(f"results/references/{network}-b{batch}.npz")
+    path = Path(reference_path({"network": network, "batch": batch, "precision": precision}))
     try:
         with np.load(path) as content:
             if str(content["reason"]):
                 return None
             loss, spread = float(content["losses"][0]), float(content["spreads"][0])
-            own = limits.of_loss(loss, labels=int(content["labels"])) + spread
+            labels = int(content["labels"])
+            own = limits.of_loss(loss, labels=labels, precision=precision) + spread
             # What drops at random has no loss of its own.
             limit = np.inf if content["dropout"] else own
     except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error):
@@ -86,7 +87,7 @@ def _reference(network: str, batch: int) -> tuple[float, float, str] | None:
     return loss, limit, f"the reference {path}"
 
 
-def _agreed(rows: list[Row]) -> tuple[float, float, str] | None:
+def _agreed(rows: list[Row], precision: str) -> tuple[float, float, str] | None:
     """The same of what most frameworks agree on; None where they do not."""
     voices = defaultdict(list)
     for row in rows:
@@ -94,7 +95,7 @@ def _agreed(rows: list[Row]) -> tuple[float, float, str] | None:
     losses = [median(voice) for voice in voices.values()]
     middle = median(losses)
     # Both may be off.
-    limit = 2 * limits.of_loss(middle)
+    limit = 2 * limits.of_loss(middle, precision=precision)
     agreeing = sum(abs(loss - middle) <= limit for loss in losses)
     if len(losses) < 3 or 2 * agreeing <= len(losses):
         return None

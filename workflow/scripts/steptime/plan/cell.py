@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from worker.precisions import PRECISIONS, USUAL, marked
+
 # Where shards lie below the results.
 FOLDER = "cells"
 # The columns by which a row is of one cell or another; the repeats of a cell have all of them in common. A cell's
@@ -45,6 +47,8 @@ _KEY = re.compile(
 )
 # What stands behind the name of a proof for several devices.
 TOGETHER = r"|-d\d+[a-z]+"
+# What stands behind the name of a reference for another precision than the usual one.
+ROUNDED = "|".join(["", *(f"-{name}" for name in PRECISIONS if name != USUAL)])
 _NUMBERS = ("batch", "threads", "devices", "repeat")
 
 
@@ -108,6 +112,17 @@ def together_of(text: str) -> dict[str, Any]:
     """Devices and exchange from what TOGETHER matches; {} of one device."""
     found = re.fullmatch(r"-d(\d+)([a-z]+)", text)
     return {"devices": int(found[1]), "exchange": found[2]} if found else {}
+
+
+def precision_of(text: str) -> str:
+    """The precision from what ROUNDED matches."""
+    return text.removeprefix("-") or USUAL
+
+
+def reference_path(axes: Mapping[str, Any], results: str = "results") -> str:
+    """Path of what the steps of cells with these axes are held against, below a folder of results."""
+    rounded = marked(axes["precision"], "-")
+    return f"{results}/references/{axes['network']}-b{axes['batch']}{rounded}.npz"
 
 
 def shard_path(key: str, results: str = "results") -> str:

@@ -1,7 +1,7 @@
 """Expands a grid into cells, and says which cells each artefact is made of. Pure functions over the configuration."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import product
@@ -12,9 +12,8 @@ from steptime.plan import exchanges
 from steptime.plan.cell import Cell
 from steptime.plan.configuration import Configuration, ConfigurationError, unknown
 from steptime.plan.tasks import TASKS, Task, repeats_of
+from worker.precisions import PRECISIONS, USUAL
 
-# The axis that has one value in every grid today.
-PRECISIONS = ["float32"]
 # Losses by which a network is trained to give back what it is fed.
 GIVES_BACK = ("binary_cross_entropy", "evidence_bound")
 # The artefact whose cells are compared, and measured further times where a comparison is undecided.
@@ -47,6 +46,7 @@ def expand(configuration: Configuration, cores: int) -> Plan:
     _check_devices(configuration)
     _check_sizes(configuration)
     _check_exchanges(configuration)
+    _check_precisions(configuration)
     _check_repeats(configuration)
     cells: dict[str, Cell] = {}
     artefacts: dict[str, list[str]] = {}
@@ -118,7 +118,7 @@ def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) 
             counts = policy.threads[selection["threads"]]
         threads = _threads(configuration, platform, counts, cores, devices)
         for (network, dataset, one), count, runner, precision in product(
-            wanted, threads, runners[device], PRECISIONS
+            wanted, threads, runners[device], _precisions(configuration, device)
         ):
             environment, framework, mode = runner
             batch = _shared_batch(configuration, network, one, devices)
@@ -138,6 +138,12 @@ def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) 
                 exchange=exchange,
                 repeat=repeat,
             )
+
+
+def _precisions(configuration: Configuration, device: str) -> list[str]:
+    """The grid's precisions that a kind of device has."""
+    asked = configuration.grid["precision"]
+    return [name for name in asked if device in PRECISIONS[name].devices]
 
 
 def _running_order(
@@ -180,6 +186,7 @@ def _running_order(
             networks.index(cell.network),
             cell.batch,
             cell.exchange,
+            cell.precision != USUAL,
             (runner + cell.repeat - 1) % len(runners),
         )
 
@@ -383,6 +390,32 @@ def _check_exchanges(configuration: Configuration) -> None:
                 f"None of the grid's environments ({', '.join(able)}) shares gradients by `{exchange}` between "
                 f"devices: {known} another 'exchange'."
             )
+
+
+def _check_precisions(configuration: Configuration) -> None:
+    """Every platform has one of the grid's precisions, and some platform has each, if only one that is not here."""
+    grid, known = configuration.grid, configuration.platforms
+    for name in grid["platforms"]:
+        device = known[name]["device"]
+        if not _precisions(configuration, device):
+            raise ConfigurationError(
+                f"The platform '{name}' computes on a {device.upper()}, which has no {_or(grid['precision'])}: add "
+                f"{USUAL} to the grid's 'precision', or take {name} out of the grid."
+            )
+    named = [*grid["platforms"], *grid["platforms_if_present"]]
+    there = {known[name]["device"] for name in named}
+    for precision in grid["precision"]:
+        able = PRECISIONS[precision].devices
+        if not there & {*able}:
+            raise ConfigurationError(
+                f"The grid asks for products in {precision}, which a {_or(able).upper()} alone has, and none of its "
+                f"platforms is one ({', '.join(named)}): take {precision} out of its 'precision', or add such a "
+                "platform."
+            )
+
+
+def _or(names: Iterable[str]) -> str:
+    return " or ".join(names)
 
 
 def _check_repeats(configuration: Configuration) -> None:

@@ -18,13 +18,12 @@ from steptime.networks.layers import LAYERS, Arrays, Backward
 from steptime.networks.losses import LOSSES
 from worker import data
 from worker.narrow import BATCH, CALLS, RECOVERY_RATE
+from worker.precisions import PRECISIONS, USUAL
 from worker.specification import at_rate
 
 # Noise may turn a sign in front of a ReLU, or make another value of a window the largest, and what follows differs by
-# more than any rounding. So a limit is no less than so many times what a significand of BITS does to the step: sums of
-# float32 err by some of its last three bits.
-BITS = 21
-NOISE_SHARE = 8.0
+# more than any rounding. So a limit is no less than so many times what a shorter significand does to the step
+# (`worker.precisions`).
 # Bits that are right in outputs of a layer in float32: all of a value's, fewer of a sum's.
 RIGHT_BITS = (24, 22, 21, 21)
 
@@ -140,11 +139,11 @@ def exact(values: np.ndarray) -> np.ndarray:
     return values
 
 
-def coarse(values: np.ndarray) -> np.ndarray:
-    """Rounded to BITS: in a float64's own bits, half of the last place that stays is added, and the rest cut off."""
-    bits = np.asarray(values, np.float64).view(np.int64) + (1 << (52 - BITS))
-    bits &= -1 << (53 - BITS)
-    return bits.view(np.float64)
+def coarse(values: np.ndarray, bits: int = PRECISIONS[USUAL].significand) -> np.ndarray:
+    """Rounded to so many bits: in a float64's own, half of the last place that stays is added, and the rest cut off."""
+    own = np.asarray(values, np.float64).view(np.int64) + (1 << (52 - bits))
+    own &= -1 << (53 - bits)
+    return own.view(np.float64)
 
 
 def right_in_float32(number: int) -> Callable[[np.ndarray], np.ndarray]:

@@ -27,6 +27,7 @@ from steptime.prove import compare, golden, training, turns
 from steptime.say import say
 from steptime.supervisor.supervise import Outcome, run_worker
 from worker.narrow import BATCH
+from worker.precisions import USUAL
 
 # Theano compiles a narrow ResNet-50 for minutes where it has no cache and the machine is busy.
 LIMIT_SECONDS = 1800
@@ -110,7 +111,7 @@ def _collected(job: dict[str, Any], asked: dict[str, Any], log: Path) -> tuple[O
             },
             # Proofs run side by side: one CPU for each would be the same one for all.
             machine.cpus_of_ranks(THREADS if ranks > 1 else machine.usable_cpus(), ranks),
-            fill(job["variables"], THREADS, job["mode"], prefix) | shown,
+            fill(job["variables"], THREADS, job["mode"], prefix, asked["precision"]) | shown,
             LIMIT_SECONDS,
             int(machine.usable_bytes() * MEMORY_SHARE),
             log,
@@ -125,7 +126,7 @@ def worker_job(job: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
         "adapter": job["adapter"],
         "spec": spec,
         "mode": job["mode"],
-        "precision": "float32",
+        "precision": job.get("precision", USUAL),
         # Each rank has as many samples as one alone: batch normalisation takes the statistics of each share.
         "batch": BATCH * ranks,
         "threads": THREADS,

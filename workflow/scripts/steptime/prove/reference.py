@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,10 @@ from steptime.atomic import atomic_write
 from steptime.networks import optimisers
 from steptime.networks.losses import LOSSES
 from steptime.prove import golden, steady
-from steptime.prove.golden import NOISE_SHARE, coarse
+from steptime.prove.golden import coarse
 from steptime.say import say
 from worker import data, sketch
+from worker.precisions import PRECISIONS, USUAL, marked
 from worker.specification import without_dropout
 
 STEPS = 3
@@ -37,8 +39,6 @@ ROUNDING = 2.0**-24
 MOST_RATE = 2.0**20
 # Of one label: PaddlePaddle takes a chance below e**-64 for that.
 MOST_LOSS = 50.0
-# Right frameworks stay below 2e-6 of a gradient's length; one layer in TF32 is above 2e-4 (benchmarks/full_size).
-CHANGE = 3e-5
 # Sums of frameworks err by up to ten times what numpy's do: these are summed in pairs.
 SUMS = 16.0
 
@@ -82,20 +82,25 @@ def main() -> None:
     say(f"computing what {job['network']} at mini-batch {job['batch']} is held against")
     catalogue = yaml.load(options.networks.read_text(), Loader=yaml.CSafeLoader)
     spec = networks.specify(job["network"], catalogue)
-    content = attempt(spec, job["batch"], options.seconds, options.megabytes)
+    precision = job.get("precision", USUAL)
+    content = attempt(spec, job["batch"], options.seconds, options.megabytes, precision)
     with atomic_write(options.reference) as file:
         # What planning holds it against: the file may have been carried here, or renamed.
-        np.savez(file, of=np.array(f"{job['network_digest']} {job['batch']}"), **content)
+        known = f"{job['network_digest']} {job['batch']}{marked(precision, ' ')}"
+        np.savez(file, of=np.array(known), **content)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     said = str(content["reason"]) or f"losses {content['losses'].tolist()}"
     options.log.parent.mkdir(parents=True, exist_ok=True)
     options.log.write_text(f"{said}\n{time.monotonic() - began:.1f} s, {peak:.1f} GiB\n")
     if content["reason"]:
         title = f"{job['network']}, batch {job['batch']}"
+        title += marked(precision, ", ")
         print(f"    {title} is proven narrow only: {said}", file=sys.stderr)
 
 
-def attempt(spec: dict[str, Any], batch: int, seconds: float, megabytes: float) -> Arrays:
+def attempt(
+    spec: dict[str, Any], batch: int, seconds: float, megabytes: float, precision: str = USUAL
+) -> Arrays:
     """The reference, or the reason why there is none within this time and memory."""
 
     def stop(*_: Any) -> None:
@@ -106,7 +111,7 @@ def attempt(spec: dict[str, Any], batch: int, seconds: float, megabytes: float) 
     try:
         resource.setrlimit(resource.RLIMIT_AS, (int(megabytes * 2**20), before[1]))
         signal.setitimer(signal.ITIMER_REAL, seconds)
-        return compute(spec, batch)
+        return compute(spec, batch, precision)
     except MemoryError:
         return {"reason": np.array(f"its reference needs more than {megabytes / 1024:.3g} GiB")}
     except OutOfTime as error:
@@ -116,7 +121,7 @@ def attempt(spec: dict[str, Any], batch: int, seconds: float, megabytes: float) 
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-def compute(spec: dict[str, Any], batch: int) -> Arrays:
+def compute(spec: dict[str, Any], batch: int, precision: str = USUAL) -> Arrays:
     """What `worker.full_size.Reference` reads; parameters are in the order of the specification.
 
     `losses`, `spreads` (STEPS): of the first steps at the rate of the specification, and how far noise may take them.
@@ -127,8 +132,9 @@ def compute(spec: dict[str, Any], batch: int) -> Arrays:
     the first gradients, how far off they may be as a share of their norm, and the part of its norm that float32 weights
     take from a change at a rate of 1. `middle`: how far off the median of them may be. `dropout`: 1 where the network
     has some, which is off in all of this. `steady`: 1 where noise hides too much of these gradients, and those of
-    `_steadied` are shown in their place.
+    `_steadied` are shown in their place. Numbers are those of float64, and limits those of `precision`.
     """
+    asked = PRECISIONS[precision]
     still = without_dropout(spec)
     start = {name: values.astype(np.float64) for name, values in data.start_values(spec)}
     inputs, labels = data.synthetic_batch(spec, batch)
@@ -140,7 +146,8 @@ def compute(spec: dict[str, Any], batch: int) -> Arrays:
     blurs = ROUNDING * sizes / np.where(driven, norms, np.inf)
     rate = min(MOST_RATE, 2.0 ** np.ceil(np.log2(blurs.max() / sketch.READING)))
     rate = max(rate, spec["optimiser"]["learning_rate"])
-    rough, noisy = _step(still, start, inputs, labels, coarse)
+    rounding = partial(coarse, bits=asked.significand)
+    rough, noisy = _step(still, start, inputs, labels, rounding)
     off = np.array(
         [
             sketch.distance(one, other, sketch.count_entries(values.shape)[1])
@@ -148,29 +155,27 @@ def compute(spec: dict[str, Any], batch: int) -> Arrays:
         ]
     )[driven]
     # Which parameters a turned sign reaches is chance: any may be as far off as the farthest, but not half of them.
-    limits = np.full(len(norms), max(CHANGE, NOISE_SHARE * off.max()))
-    middle = max(CHANGE, NOISE_SHARE * float(np.median(off)))
+    limits = np.full(len(norms), max(asked.change, asked.share * off.max()))
+    middle = max(asked.change, asked.share * float(np.median(off)))
     # Another framework's noise may turn another sign, behind which are more parameters, or most.
     turned = limits.min()
     limits[~driven] = np.inf
-    elsewhere = turned > CHANGE and bool(steady.movable(still))
+    elsewhere = turned > asked.change and bool(steady.movable(still))
     next_loss = next_spread = np.nan
     if not elsewhere:
         next_loss = _loss_after(still, start, gradients, rate, inputs, labels)
     if np.isfinite(next_loss):
         next_rough = _loss_after(still, start, noisy, rate, inputs, labels)
-        next_spread = NOISE_SHARE * abs(next_rough - next_loss)
+        next_spread = asked.share * abs(next_rough - next_loss)
     for name, gradient in gradients.items():
         noisy[name] -= gradient
     losses, slope = _later(still, start, gradients, inputs, labels, noisy)
-    losses, spreads = [loss, *losses], [NOISE_SHARE * abs(rough - loss)]
-    if spec["optimiser"]["name"] == "sgd":
-        # After two steps it has mostly doubled.
-        own = NOISE_SHARE * abs(spec["optimiser"]["learning_rate"] * slope)
-        spreads += [step * own for step in range(1, STEPS)]
-    else:
-        spreads += [0.0] * (STEPS - 1)
-    shown = _steadied(still, inputs, labels, turned) if elsewhere else {}
+    losses, spreads = [loss, *losses], [asked.share * abs(rough - loss)]
+    plain = spec["optimiser"]["name"] == "sgd"
+    own = asked.share * abs(spec["optimiser"]["learning_rate"] * slope) if plain else 0.0
+    # After two steps it has mostly doubled.
+    spreads += [step * own for step in range(1, STEPS)]
+    shown = _steadied(still, inputs, labels, turned, precision) if elsewhere else {}
     return _narrowed(
         reason=np.array(""),
         losses=np.array(losses),
@@ -191,11 +196,11 @@ def compute(spec: dict[str, Any], batch: int) -> Arrays:
     )
 
 
-def _steadied(spec, inputs, labels, turned):
+def _steadied(spec, inputs, labels, turned, precision):
     """The gradients where no unit in front of a ReLU is near to zero (`prove.steady`).
 
     `steady_moved` (parameters): 1 for those that are moved for it; `steady_shifts`: by what, end to end. The loss, its
-    spread, and what else begins with `steady_` are as in `compute`, but that noise is that of a step in float32.
+    spread, and what else begins with `steady_` are as in `compute`, but that float32's noise is that of a step in it.
     `turned` is how far off gradients may be where noise may still turn something.
     """
     start = data.initial_weights(spec)
@@ -205,7 +210,9 @@ def _steadied(spec, inputs, labels, turned):
     start = {name: values + moved.get(name, 0) for name, values in start.items()}
     sketches, shapes = _sketches(gradients), [values.shape for values in gradients.values()]
     del gradients
-    rough, gradients = _step(spec, start, inputs, labels, _single)
+    asked, usually = PRECISIONS[precision], precision == USUAL
+    rounding = _single if usually else partial(coarse, bits=asked.significand)
+    rough, gradients = _step(spec, start, inputs, labels, rounding)
     shares = [sketch.count_entries(shape)[1] for shape in shapes]
     off = np.array(list(map(sketch.distance, _sketches(gradients), sketches, shares)))
     norms = np.array([found.norm for found in sketches])
@@ -216,7 +223,8 @@ def _steadied(spec, inputs, labels, turned):
     ]
     usual = float(np.median(off[driven]))
     # A power of two, since the noise of another machine's sums is another one.
-    limits = np.maximum(CHANGE, 2.0 ** np.ceil(np.log2(SUMS * np.maximum(off, usual))))
+    share = SUMS if usually else asked.share
+    limits = np.maximum(asked.change, 2.0 ** np.ceil(np.log2(share * np.maximum(off, usual))))
     turning = steady.turning(spec, moved)
     turns = np.array([name.split("/")[0] in turning for name in start])
     limits[turns] = np.maximum(limits[turns], turned)
@@ -225,13 +233,13 @@ def _steadied(spec, inputs, labels, turned):
         "steady_moved": np.array([name in moved for name in start], np.int8),
         "steady_shifts": np.concatenate([moved[name] for name in start if name in moved]),
         "steady_loss": np.array(loss),
-        "steady_spread": np.array(NOISE_SHARE * abs(rough - loss)),
+        "steady_spread": np.array(asked.share * abs(rough - loss)),
         "steady_rate": np.array(
             min(MOST_RATE, 2.0 ** np.ceil(np.log2(max(blurs) / sketch.READING)))
         ),
         "steady_norms": norms,
         "steady_limits": limits,
-        "steady_middle": np.array(max(CHANGE, 2.0 ** np.ceil(np.log2(NOISE_SHARE * usual)))),
+        "steady_middle": np.array(max(asked.change, 2.0 ** np.ceil(np.log2(asked.share * usual)))),
         "steady_blurs": np.array(blurs),
         "steady_projections": np.array([found.projections for found in sketches]),
         "steady_entries": np.concatenate([found.entries for found in sketches]),

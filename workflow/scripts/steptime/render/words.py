@@ -10,6 +10,7 @@ import pandas as pd
 from steptime.merge.measured import Measured
 from steptime.plan import looks
 from steptime.render.frameworks import Frameworks
+from worker.precisions import USUAL
 
 STATUS_WORDS = {
     "ok": "ok",
@@ -23,8 +24,6 @@ STATUS_WORDS = {
     "not_reached": "accuracy not reached",
 }
 
-# What is not said of a cell.
-USUAL_PRECISION = "float32"
 NOTHING_MEASURED = "Nothing of it is measured here yet: it joins when the grid has cells for it."
 
 MARK_WORDS = {
@@ -85,8 +84,8 @@ def environment_label(frameworks: Frameworks, cell: dict[str, Any], modes: bool)
         version = re.sub(r"-cuda\d*$", "", cell["environment"].partition("-")[2])
     label = f"{frameworks[cell['framework']].label} {version}".strip()
     label += f", {cell['mode']}" if modes and cell["mode"] else ""
-    precision = cell.get("precision", USUAL_PRECISION)
-    return label if precision == USUAL_PRECISION else f"{label}, {precision}"
+    precision = cell.get("precision", USUAL)
+    return label if precision == USUAL else f"{label}, {precision}"
 
 
 def environment_labels(frameworks: Frameworks, rows: pd.DataFrame) -> list[str]:

@@ -1,4 +1,5 @@
-"""Chainer 7: its functions and its automatic differentiation on a CPU; images on iDeep (`ideep`) or NumPy (`numpy`).
+"""Chainer 7: its functions and its automatic differentiation; images on iDeep (`ideep`) or NumPy (`numpy`), or all on
+a GPU, by CuPy (`cupy`).
 
 What was chosen here, and by which measured ratios: docs/adapters/chainer.md.
 """
@@ -6,19 +7,21 @@ What was chosen here, and by which measured ratios: docs/adapters/chainer.md.
 import chainer
 import numpy as np
 from chainer import functions
+from chainer.backends import cuda
 from chainer.optimizers import ada_delta, rmsprop
 
-from .. import kernels, specification
+from .. import kernels, rounding, specification
 from ..contract import Unsupported
 
-MODES = ("ideep", "numpy")
+MODES = ("ideep", "numpy", "cupy")
 OPTIMISERS = ("sgd", "adadelta", "rmsprop")
 TASKS = ("step", "training")
 # So that each step of a recurrence is one block of memory.
 LAYOUT = {"sequences": "steps first", "dense": "units first"}
-KERNELS = "openblas:numpy"
+KERNELS = {"ideep": "openblas:numpy", "numpy": "openblas:numpy", "cupy": ""}
+DEVICES = ("cpu", "gpu")
+PRECISIONS = ("float32", "tf32")
 REASONS = {
-    "gpu": "this adapter trains Chainer on the CPU only; on a GPU, Chainer 7 needs CuPy",
     "sync": "ChainerMN shares gradients over MPI alone, which the environment of Chainer does not have",
     "async": "ChainerMN has no way of sharing gradients without waiting",
 }
@@ -28,24 +31,44 @@ _GATES = [2, 0, 1, 3]
 
 
 def versions():
-    """Versions of Chainer and of the BLAS below NumPy."""
-    return {"framework_version": chainer.__version__, "blas": kernels.describe_openblas()}
+    """Versions of Chainer and of the BLAS below NumPy, or of CuPy."""
+    known = {"framework_version": chainer.__version__}
+    if cuda.available:
+        return dict(known, build="CuPy {}".format(cuda.cupy.__version__))
+    return dict(known, blas=kernels.describe_openblas())
 
 
 def build(job):
-    """A trainer of the specification. The BLAS reads its thread number from the environment."""
+    """A trainer of the specification. The BLAS reads its threads from the environment, and CuPy whether it rounds."""
+    on_gpu = job.mode == "cupy"
+    if on_gpu != (job.device == "gpu"):
+        raise Unsupported("Chainer computes on GPUs by CuPy alone, and CuPy on nothing else")
     # The performance guide of Chainer: checks of types cost time in each call.
     chainer.config.type_check = False
-    chainer.config.use_ideep = {"ideep": "auto", "numpy": "never"}[job.mode]
+    chainer.config.use_ideep = "auto" if job.mode == "ideep" else "never"
+    if on_gpu:
+        try:
+            cuda.check_cuda_available()
+        except RuntimeError:
+            raise Unsupported("Chainer {} finds no GPU".format(chainer.__version__))
+        # cuDNN times its algorithms.
+        chainer.config.autotune = True
+        rounding.require(job.precision, _product_on_gpu)
+    arrays = cuda.cupy if on_gpu else np
     # What Chainer draws its masks from.
-    np.random.seed(job.seed)
-    return _Trainer(job)
+    arrays.random.seed(job.seed)
+    return _Trainer(job, arrays)
+
+
+def _product_on_gpu(left, right):
+    return cuda.to_cpu(cuda.cupy.dot(cuda.to_gpu(left), cuda.to_gpu(right)))
 
 
 class _Trainer(object):
-    def __init__(self, job):
-        self.spec, self.layout = job.spec, job.layout
-        self.inputs, self.labels = job.inputs, job.labels.reshape(-1)
+    def __init__(self, job, arrays):
+        self.spec, self.layout, self.arrays = job.spec, job.layout, arrays
+        self.place = cuda.to_gpu if job.device == "gpu" else np.asarray
+        self.inputs, self.labels = self.place(job.inputs), self.place(job.labels.reshape(-1))
         make_rule = _RULES[job.spec["optimiser"]["name"]]
         self.trained, self.averages, self.lstms = {}, {}, set()
         for node in job.spec["nodes"]:
@@ -54,21 +77,22 @@ class _Trainer(object):
                 if node["op"] == "lstm":
                     self.lstms.add(name)
                     value = _beside(value)
-                self.trained[name] = chainer.Parameter(np.ascontiguousarray(value))
+                value = self.place(np.ascontiguousarray(value))
+                self.trained[name] = chainer.Parameter(value)
             if node["op"] == "batch_norm":
                 channels = node["shape"][0]
                 self.averages[node["name"]] = (
-                    np.zeros(channels, np.float32),
-                    np.ones(channels, np.float32),
+                    arrays.zeros(channels, np.float32),
+                    arrays.ones(channels, np.float32),
                 )
         self.rules = []
         for value in self.trained.values() if make_rule else ():
             value.update_rule = make_rule(job.spec["optimiser"])
             self.rules.append(value.update_rule)
         # SGD's backward pass starts from the learning rate, so that the gradients come out as its steps.
-        self.head = np.array(1.0 if self.rules else job.learning_rate, np.float32)
+        self.head = arrays.array(1.0 if self.rules else job.learning_rate, np.float32)
         self.parameters = sum(value.size for value in self.trained.values())
-        self.threads = kernels.count_threads()
+        self.threads = job.threads if job.device == "gpu" else kernels.count_threads()
         self.settings = {
             "update": "w -= g, with the backward pass started from the learning rate",
             "type_check": "off",
@@ -77,6 +101,7 @@ class _Trainer(object):
     def run(self, steps):
         for _ in range(steps):
             loss = self._step(self.inputs, self.labels)
+        # On a GPU, the loss is copied when all before it is done, the last update too.
         return float(loss.array)
 
     def train(self, batches):
@@ -86,20 +111,20 @@ class _Trainer(object):
                 rule.hyperparam.lr = rate
             if not self.rules:
                 self.head[...] = rate
-            labels = self.layout.labels(labels).reshape(-1)
-            loss = self._step(self.layout.inputs(inputs), labels)
+            labels = self.place(self.layout.labels(labels).reshape(-1))
+            loss = self._step(self.place(self.layout.inputs(inputs)), labels)
             total, steps = total + float(loss.array), steps + 1
         return total / steps
 
     def scores(self, inputs):
         with chainer.using_config("train", False), chainer.no_backprop_mode():
-            return self._logits(self.layout.inputs(inputs)).array
+            return cuda.to_cpu(self._logits(self.place(self.layout.inputs(inputs))).array)
 
     def weights(self, names=None):
         names = self.trained if names is None else names
         found = {}
         for name in names:
-            value = self.trained[name].array
+            value = cuda.to_cpu(self.trained[name].array)
             value = _apart(value) if name in self.lstms else value
             found[name] = self.layout.leave(name, value)
         return found
@@ -113,7 +138,7 @@ class _Trainer(object):
             if self.rules:
                 value.update()
             else:
-                np.subtract(value.array, value.grad, out=value.array)
+                self.arrays.subtract(value.array, value.grad, out=value.array)
             value.cleargrad()
         return loss
 
@@ -203,7 +228,7 @@ def _lstm(trainer, node, x):
     # The product with the inputs needs no loop: one large product in place of one for each step.
     flat = x.reshape(steps * batch, -1)
     products = _product(flat, trainer.own(node, "input"), trainer.own(node, "bias"))
-    cell = np.zeros((batch, node["units"]), np.float32)
+    cell = trainer.arrays.zeros((batch, node["units"]), np.float32)
     outputs = []
     for product in functions.split_axis(products, steps, 0):
         if outputs:
@@ -223,7 +248,7 @@ def _gelu_tanh(trainer, node, x):
 
 def _layer_norm(trainer, node, x):
     weight, bias = trainer.own(node, "weight"), trainer.own(node, "bias")
-    bias = np.zeros(weight.shape, np.float32) if bias is None else bias
+    bias = trainer.arrays.zeros(weight.shape, np.float32) if bias is None else bias
     rows = x.reshape(-1, x.shape[-1])
     return functions.layer_normalization(rows, weight, bias, node["epsilon"]).reshape(x.shape)
 
@@ -239,7 +264,7 @@ def _bias(trainer, node, x):
 
 
 def _positions(trainer, node, x):
-    rows = np.arange(node["shape"][0], dtype=np.int32) // node["each"]
+    rows = trainer.arrays.arange(node["shape"][0], dtype=np.int32) // node["each"]
     added = functions.embed_id(rows, trainer.own(node, "weight"))
     return x + functions.broadcast_to(functions.expand_dims(added, 1), x.shape)
 
@@ -257,8 +282,8 @@ def _attention(trainer, node, x):
     q, k, v = x[0], x[1], x[2]
     scores = functions.matmul(q * size**-0.5, k, transb=True)
     if node.get("causal"):
-        later = np.triu(np.full((steps, steps), -1e30, np.float32), 1)
-        scores = scores + np.broadcast_to(later, scores.shape)
+        later = trainer.place(np.triu(np.full((steps, steps), -1e30, np.float32), 1))
+        scores = scores + trainer.arrays.broadcast_to(later, scores.shape)
     found = functions.matmul(functions.softmax(scores, axis=3), v)
     return found.transpose(2, 0, 1, 3).reshape(steps, batch, -1)
 

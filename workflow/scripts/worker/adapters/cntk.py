@@ -17,6 +17,7 @@ OPTIMISERS = ("sgd", "adadelta", "rmsprop")
 TASKS = ("step", "training")
 KERNELS = "mkl"
 DEVICES = ("cpu", "gpu")
+REASONS = {"tf32": "CNTK is built for CUDA 10, which knows no TF32"}
 
 
 def versions():

@@ -19,6 +19,7 @@ OPTIMISERS = ("sgd", "adadelta", "rmsprop")
 TASKS = ("step", "training")
 LAYERS = torch.LAYERS
 DEVICES = torch.DEVICES
+PRECISIONS = torch.PRECISIONS
 LAYOUT = torch.LAYOUT
 
 

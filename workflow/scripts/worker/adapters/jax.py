@@ -26,6 +26,7 @@ LOSSES = (
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
 DEVICES = ("cpu", "gpu")
+PRECISIONS = ("float32", "tf32")
 LAYOUT = {"images": "channels last", "sequences": "steps first"}
 
 
@@ -36,7 +37,7 @@ def versions():
 
 def build(job):
     """A trainer of the specification, with the batch and the start values in the memory of the device."""
-    place = jax_settings.first_gpu() if job.device == "gpu" else jax.devices("cpu")[0]
+    place = jax_settings.first_gpu(job.precision) if job.device == "gpu" else jax.devices("cpu")[0]
     # device_put may borrow numpy's memory, which must not be given away with the parameters.
     parameters = {
         name: jax.device_put(jnp.array(job.take(name), device=place), place)

@@ -25,6 +25,7 @@ OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
 LAYOUT = {"images": "channels last"}
 DEVICES = ("cpu", "gpu")
+PRECISIONS = ("float32", "tf32")
 
 # Keras's names for the parameters of a layer: those of its arguments, and of the attributes that hold them.
 _NAMES = {
@@ -65,19 +66,19 @@ def build(job):
             "Keras was started on {} and not on {}".format(keras.backend.backend(), job.mode)
         )
     threads = _limit_threads(job.mode, job.threads)
-    settings = _ON_GPU[job.mode]() if job.device == "gpu" else {}
+    settings = _ON_GPU[job.mode](job.precision) if job.device == "gpu" else {}
     # Its layers of dropout draw their seeds from here.
     keras.utils.set_random_seed(job.seed)
     return _Trainer(job, threads, settings, *_make_model(job))
 
 
-def _tensorflow_on_gpu():
+def _tensorflow_on_gpu(precision):
     from .. import tensorflow_settings
 
-    return tensorflow_settings.configure_gpu()
+    return tensorflow_settings.configure_gpu(precision)
 
 
-def _torch_on_gpu():
+def _torch_on_gpu(precision):
     from keras.src.backend.torch import core
 
     from .. import torch_settings
@@ -86,10 +87,10 @@ def _torch_on_gpu():
     place = core.get_device()
     if place != "cuda":
         raise Unsupported("Keras on PyTorch finds no GPU and would take '{}'".format(place))
-    return torch_settings.configure_cuda()
+    return torch_settings.configure_cuda(precision)
 
 
-def _jax_on_gpu():
+def _jax_on_gpu(precision):
     import jax
 
     from .. import jax_settings
@@ -97,7 +98,7 @@ def _jax_on_gpu():
     place = jax.default_backend()
     if place != "gpu":
         raise Unsupported("Keras on JAX finds no GPU and would take '{}'".format(place))
-    jax_settings.first_gpu()
+    jax_settings.first_gpu(precision)
     return {}
 
 

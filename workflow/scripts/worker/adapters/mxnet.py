@@ -23,6 +23,7 @@ LOSSES = (
 )
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 DEVICES = ("cpu", "gpu")
+PRECISIONS = ("float32", "tf32")
 TASKS = ("step", "training")
 # As RNN takes sequences, or each layer would turn them around and back.
 LAYOUT = {"sequences": "steps first", "dense": "units first", "lstm": "units first"}
@@ -50,7 +51,7 @@ def build(job):
     context = mx.gpu(0) if job.device == "gpu" else mx.cpu()
     with context:
         if job.device == "gpu":
-            rounding.require_float32(_product)
+            rounding.require(job.precision, _product)
         return {"graph": Graph, "eager": Eager}[job.mode](job, context)
 
 

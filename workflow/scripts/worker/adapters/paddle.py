@@ -28,6 +28,7 @@ TASKS = ("step", "training")
 LAYOUT = {"sequences": "steps first", "lstm": "units first"}
 KERNELS = "mkl"
 DEVICES = ("cpu", "gpu")
+PRECISIONS = ("float32", "tf32")
 
 # Where a parameter of the specification lives in the layer.
 _HOMES = {
@@ -58,7 +59,7 @@ def versions():
 
 def build(job):
     """A trainer of the specification, with the batch and the start values in memory."""
-    settings = _configure_gpu() if job.device == "gpu" else _configure_cpu()
+    settings = _configure_gpu(job.precision) if job.device == "gpu" else _configure_cpu()
     paddle.seed(job.seed)
     return _Trainer(_Network(job), job, settings)
 
@@ -68,17 +69,19 @@ def _configure_cpu():
     return {}
 
 
-def _configure_gpu():
-    """Keeps products in float32. Paddle itself ends the process where there is no GPU."""
+def _configure_gpu(precision):
+    """Rounds products as asked. Paddle itself ends the process where there is no GPU."""
     if not paddle.device.cuda.device_count():
         raise Unsupported("PaddlePaddle {} finds no GPU".format(paddle.__version__))
-    paddle.base.core.set_cublas_switch(False)
-    paddle.base.core.set_cudnn_switch(False)
+    rounded = precision == "tf32"
+    paddle.base.core.set_cublas_switch(rounded)
+    paddle.base.core.set_cudnn_switch(rounded)
     paddle.set_device("gpu:0")
-    rounding.require_float32(
-        lambda left, right: paddle.matmul(paddle.to_tensor(left), paddle.to_tensor(right)).numpy()
+    rounding.require(
+        precision,
+        lambda left, right: paddle.matmul(paddle.to_tensor(left), paddle.to_tensor(right)).numpy(),
     )
-    return {"tf32": "off"}
+    return {"tf32": "on" if rounded else "off"}
 
 
 class _Network(nn.Layer):

@@ -3,7 +3,9 @@
 What was chosen here, and by which measured ratios: docs/adapters/tensorflow1.md.
 """
 
+import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework import errors
 from tensorflow.python.ops import gen_nn_ops
 
 from .. import specification
@@ -14,7 +16,11 @@ OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
 LAYOUT = {"images": "channels last", "sequences": "steps first"}
 DEVICES = ("cpu", "gpu")
+REASONS = {"tf32": "TensorFlow 1 is built for CUDA 10, which knows no TF32"}
 
+GPU = "/gpu:0"
+# What TensorFlow puts beside a TensorArray; a GPU has these.
+_WITH_ARRAYS = ("Const", "Identity", "Range")
 # Their Adadelta writes its average of steps before it takes the step.
 _OLD = tuple(map(int, tf.__version__.split(".")[:2])) < (1, 15)
 # Before 1.0, tf.split and tf.concat took their axis first, and tf.split_v was the one to come.
@@ -32,7 +38,9 @@ def versions():
 def build(job):
     """A trainer whose graph and session are its own."""
     settings = tf.ConfigProto(
-        intra_op_parallelism_threads=job.threads, inter_op_parallelism_threads=1
+        intra_op_parallelism_threads=job.threads,
+        inter_op_parallelism_threads=1,
+        allow_soft_placement=False,
     )
     # What a cell uses of a GPU's memory is a measurement.
     settings.gpu_options.allow_growth = True
@@ -42,7 +50,35 @@ def build(job):
         session = tf.Session(graph=graph, config=settings)
         if job.device == "gpu" and not _has_gpu(session):
             raise Unsupported("TensorFlow {} finds no GPU".format(tf.__version__))
-        return Trainer(session, job)
+        return Trainer(session, job) if job.device == "cpu" else _on_gpu(session, job)
+
+
+def _on_gpu(session, job):
+    """A trainer whose operations are all on the GPU. Raises Unsupported where one is not, or has no kernel there."""
+    # Integers of 32 bits lie in the memory of the host.
+    job.inputs, job.labels = (
+        values.astype(np.int64) if values.dtype == np.int32 else values
+        for values in (job.inputs, job.labels)
+    )
+    try:
+        with tf.device(GPU):
+            wanted = tf.constant(0.0).device
+            trainer = Trainer(session, job)
+    except errors.InvalidArgumentError as error:
+        if "Cannot assign a device" not in str(error):
+            raise
+        raise Unsupported("TensorFlow has no code for a GPU for one operation: " + error.message)
+    left = [each.name for each in session.graph.get_operations() if _elsewhere(each, wanted)]
+    if left:
+        words = "{} operations would be computed elsewhere than on the GPU, such as {}"
+        raise Unsupported(words.format(len(left), left[0]))
+    return trainer
+
+
+def _elsewhere(operation, wanted):
+    """Whether an operation may be computed on another device. A TensorArray and what belongs to it ask for none."""
+    follows = operation.type.startswith("TensorArray") or operation.type in _WITH_ARRAYS
+    return operation.device != wanted and not (follows and not operation.device)
 
 
 def _has_gpu(session):
@@ -56,6 +92,7 @@ class Trainer(object):
     def __init__(self, session, job):
         self._session, self._layout, self._nodes = session, job.layout, job.spec["nodes"]
         self._variables, self._starts = {}, {}
+        self._place = GPU if job.device == "gpu" else None
         # What is fed in place of these is read by the same graph.
         self._batch = self._variable(job.inputs, trainable=False).value()
         self._answers = self._variable(job.labels.reshape(-1), trainable=False).value()
@@ -93,7 +130,7 @@ class Trainer(object):
 
     def scores(self, inputs):
         if self._scores is None:
-            with self._session.graph.as_default():
+            with self._session.graph.as_default(), tf.device(self._place):
                 self._scores = self._connect(judging=True)
         return self._session.run(self._scores, {self._batch: self._layout.inputs(inputs)})
 

@@ -1,0 +1,47 @@
+"""The precisions that products can have, one record each. Plain Python that 3.6 can import: standard library.
+
+A record says what a GPU's libraries are asked for, and how far off a right framework may be at full size:
+
+`bits`         of a factor behind its first one, which products keep
+`devices`      on which there is this precision
+`variables`    of the environment, in place of those that keep products in float32, whatever a framework asks for
+`significand`  of so many bits are all outputs of layers, and what flows back, in a run that shows what rounding does to
+               a step. Sums of float32 err by some of its last three bits. A GPU may cut the factors of TF32 off where
+               it could round them, which costs one bit.
+`share`        limits are no less than so many times what that does. Noise of float32 turns few signs in front of a
+               ReLU, and which is chance; that of TF32 turns many, in every framework about as many
+`loss`         least limit of a loss, as a share of it
+`change`       least limit of a gradient, as a share of its length
+`fall`         least limit of the fall of a loss: it is as exact as what made it
+"""
+
+import collections
+
+Precision = collections.namedtuple(
+    "Precision", ["bits", "devices", "variables", "significand", "share", "loss", "change", "fall"]
+)
+
+USUAL = "float32"
+# Four times what cutting off takes from one factor, at the most.
+_TF32 = 4 * 2.0**-10
+
+PRECISIONS = {
+    # Right frameworks' losses are within 1.3e-7 of float64. Their gradients stay below 2e-6 of their length; with one
+    # layer in TF32 they are above 2e-4 (benchmarks/full_size).
+    "float32": Precision(23, ("cpu", "gpu"), {}, 21, 8.0, 4e-7, 3e-5, 1e-3),
+    "tf32": Precision(
+        10,
+        ("gpu",),
+        {"NVIDIA_TF32_OVERRIDE": "1", "CUPY_TF32": "1"},
+        10,
+        4.0,
+        _TF32,
+        _TF32,
+        _TF32,
+    ),
+}
+
+
+def marked(precision, before):
+    """A precision's name behind `before`, for what is named after another one than the usual; else ""."""
+    return "" if precision == USUAL else before + precision
