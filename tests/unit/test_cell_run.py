@@ -160,7 +160,9 @@ def test_a_disturbed_process_is_measured_again_and_both_are_kept(run, tmp_path):
 
 def test_a_training_is_fed_with_images_and_its_shard_has_its_epochs(run):
     said, job, path = run("training")
-    assert "99.00 % after 1 epoch and 4 s: the accuracy was reached" in said
+    assert (
+        "99.00 % of the test images right after 1 epoch and 4 s: the accuracy was reached" in said
+    )
     assert job["task"] == "training" and Path(job["images"]["train"]).name == "train.npz"
     assert (job["plan"]["seed"], job["plan"]["budget_seconds"]) == (tasks.FIRST_SEED, 60)
     (row,) = shard.read(path)[0].to_pylist()

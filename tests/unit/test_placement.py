@@ -59,6 +59,7 @@ def test_a_cell_in_the_wrong_place_is_no_row(tmp_path, monkeypatch):
         "platform": "far",
         "environment": "e",
         "mode": "m",
+        "precision": "float32",
         "task": "step",
         "network": "n",
         "batch": 1,
