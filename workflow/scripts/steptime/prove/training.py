@@ -92,12 +92,17 @@ def check_feeding(spec, expected, measured, details):
         / np.linalg.norm(wanted - expected.start[name])
         for name, wanted in weights.items()
     }
-    worst = max(errors, key=errors.get)
+    worst = farthest(errors)
     details.update(fed_update=float(errors[worst]), fed_update_of=worst)
     if not errors[worst] <= FED_UPDATE:
         way = f"off by {errors[worst]:.2g} of the way it should have gone"
         return f"{worst} is wrong after {len(losses)} mini-batches were fed: {way}"
     return None
+
+
+def farthest(errors):
+    """The name of the largest error; one that is no number is larger than all."""
+    return max(errors, key=lambda name: np.nan_to_num(errors[name], nan=np.inf))
 
 
 def check_dropout(spec, expected, measured, details):

@@ -11,7 +11,7 @@ import numpy as np
 
 from steptime.prove import golden
 from steptime.prove.compare import FAINT, TOLERANCES, Proof, hold
-from steptime.prove.training import FED_LOSS, FED_UPDATE
+from steptime.prove.training import FED_LOSS, FED_UPDATE, farthest
 from worker import data
 from worker.narrow import RECOVERY_RATE
 from worker.specification import at_rate
@@ -98,7 +98,7 @@ def _check_alone(shares, details):
             name: np.linalg.norm(found[name] - true[name]) / np.linalg.norm(true[name])
             for name in driven
         }
-        worst = max(errors, key=errors.__getitem__)
+        worst = farthest(errors)
         details[f"alone{rank}"] = float(errors[worst])
         if not errors[worst] <= TOLERANCES["update"]:
             return f"{who} the update of {worst} is off by {errors[worst]:.2g} of its length"
@@ -147,7 +147,7 @@ def _check_fed(shares, details):
             name: np.linalg.norm(reached[name] - values) / np.linalg.norm(values - before[name])
             for name, values in after.items()
         }
-        worst = max(errors, key=errors.__getitem__)
+        worst = farthest(errors)
         details[f"fed{rank}"] = float(errors[worst])
         if not errors[worst] <= FED_UPDATE:
             return f"{worst} is wrong after rank {rank} was fed in its turn: off by {errors[worst]:.2g} of its way"
