@@ -50,8 +50,9 @@ def build(job):
 
 
 def meet(job):
-    """Sockets between rank 0 and each other rank, on the loopback interface."""
-    place = ("127.0.0.1", int(os.environ["STEPTIME_PORTS"].split(",")[0]))
+    """Sockets between rank 0 and each other rank, on the address of rank 0."""
+    address, port = ranks.endpoints()[0].split(":")
+    place = (address, int(port))
     if job.rank == 0:
         with socket.create_server(place) as server:
             return [server.accept()[0] for _ in range(1, job.ranks)]

@@ -6,8 +6,9 @@ of rank 0 stands for all. The others run `tasks.follow`. They speak over sockets
 other process can reach. How gradients are shared is the framework's affair.
 
 The supervisor sets STEPTIME_LINKS, the numbers of these sockets in the order of the ranks; STEPTIME_MEETING, an empty
-folder that all ranks see; STEPTIME_PORTS, a free port of 127.0.0.1 for each rank, and STEPTIME_SERVER, one more for a
-server; and STEPTIME_NETWORK, "own" where no other process is in their network. Plain Python that 3.6 can import:
+folder that all ranks see; STEPTIME_ENDPOINTS, an address and a free port of it for each rank, and STEPTIME_SERVER, one
+more for a server beside rank 0; STEPTIME_INTERFACE, the interface that has this rank's address; and STEPTIME_NETWORK:
+"own" where no other process is in their network, "nodes" where they are on several. Plain Python that 3.6 can import:
 standard library and numpy.
 """
 
@@ -27,6 +28,11 @@ INPUTS, LABELS = "inputs", "labels"
 # PR_SET_PDEATHSIG and SIGKILL (prctl(2)).
 ENDS_WITH_PARENT = "import ctypes; ctypes.CDLL(None).prctl(1, 9)\n"
 COMPUTES = "while True:\n    sum(range(10**6))\n"
+# Why ranks have no network of their own, by STEPTIME_NETWORK.
+REACHED = {
+    "": "this machine gives its ranks no network of their own (user namespaces)",
+    "nodes": "ranks on several nodes have no network of their own",
+}
 _LINKS = []
 
 
@@ -160,12 +166,17 @@ def joined(job, build):
 
 def endpoints():
     """The address of each rank, as "127.0.0.1:port"."""
-    return ["127.0.0.1:" + port for port in os.environ["STEPTIME_PORTS"].split(",")]
+    return os.environ["STEPTIME_ENDPOINTS"].split(",")
+
+
+def interface():
+    """The name of the network interface that has this rank's address."""
+    return os.environ["STEPTIME_INTERFACE"]
 
 
 def server():
     """The address of a server that keeps the weights of all ranks, where there is one."""
-    return "127.0.0.1:" + os.environ["STEPTIME_SERVER"]
+    return os.environ["STEPTIME_SERVER"]
 
 
 def start(code, arguments=(), **variables):
@@ -180,10 +191,14 @@ def start(code, arguments=(), **variables):
 def require_own_network(framework):
     """Raises Unsupported where others could reach a framework that listens on every interface."""
     if os.environ["STEPTIME_NETWORK"] != "own":
-        raise Unsupported(
-            "{} listens on every interface, and this machine gives its ranks no network of their own "
-            "(user namespaces)".format(framework)
-        )
+        reason = REACHED[os.environ["STEPTIME_NETWORK"]]
+        raise Unsupported("{} listens on every interface, and {}".format(framework, reason))
+
+
+def require_one_node():
+    """Raises Unsupported where ranks on several nodes would have weights in memory in common."""
+    if os.environ["STEPTIME_NETWORK"] == "nodes":
+        raise Unsupported("weights in memory that all ranks have in common are of one node")
 
 
 def links():

@@ -12,6 +12,8 @@ import time
 
 import numpy as np
 
+from . import ranks
+
 # Of a cache line: two ranks that count do not write to the same one.
 LINE = 64
 WAIT_SECONDS = 0.001
@@ -21,10 +23,12 @@ _MADE = []
 class Shared(object):
     """`arrays` of so many float32 values each, and how often each rank has updated them.
 
-    They hold zeros at first. Each rank makes as many of these, in the same order.
+    They hold zeros at first. Each rank makes as many of these, in the same order. Raises Unsupported where ranks are on
+    several nodes.
     """
 
     def __init__(self, job, sizes):
+        ranks.require_one_node()
         places = [-(-4 * size // LINE) * LINE for size in sizes]
         self._rank = job.rank
         whole = self._map(job, LINE * job.ranks + sum(places))

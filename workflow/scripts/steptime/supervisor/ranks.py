@@ -24,6 +24,7 @@ from steptime.supervisor import network
 
 OOM_SCORE = Path("/proc/self/oom_score_adj")
 PR_SET_PDEATHSIG = 1
+LOOPBACK = "127.0.0.1"
 LONGEST_LINE = 2**22
 LAST_WORDS = ("done", "failed")
 
@@ -145,8 +146,9 @@ def _joining(
     *ports, of_server = free_ports(count + 1)
     told = {
         "STEPTIME_MEETING": str(meeting),
-        "STEPTIME_PORTS": ",".join(map(str, ports)),
-        "STEPTIME_SERVER": str(of_server),
+        "STEPTIME_ENDPOINTS": ",".join(f"{LOOPBACK}:{port}" for port in ports),
+        "STEPTIME_SERVER": f"{LOOPBACK}:{of_server}",
+        "STEPTIME_INTERFACE": "lo",
         "STEPTIME_NETWORK": "own" if alone else "",
     }
     ends = [[first for first, _ in pairs], *([second] for _, second in pairs)]
@@ -160,7 +162,7 @@ def free_ports(count: int) -> list[int]:
     with ExitStack() as stack:
         held = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in held:
-            each.bind(("127.0.0.1", 0))
+            each.bind((LOOPBACK, 0))
         return [each.getsockname()[1] for each in held]
 
 

@@ -72,7 +72,7 @@ def meet(job):
     )
     # By itself gloo asks for the machine's own name, which need not be known.
     collectives = _jax.make_gloo_tcp_collectives(
-        distributed_client=joined.global_state.client, interface="lo"
+        distributed_client=joined.global_state.client, interface=ranks.interface()
     )
     make = functools.partial(xla_bridge.make_cpu_client, collectives)
     xla_bridge.register_backend_factory("cpu", make, priority=0, fail_quietly=False)

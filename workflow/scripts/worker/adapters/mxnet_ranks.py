@@ -49,11 +49,12 @@ def store_of(job):
 
 def meet(job, kind):
     """A kvstore of this kind for all ranks. The first one starts a scheduler and a server, which have its CPUs."""
+    places = [place.split(":") for place in ranks.endpoints()]
     os.environ.update(
-        DMLC_PS_ROOT_URI="127.0.0.1",
-        DMLC_PS_ROOT_PORT=ranks.endpoints()[0].split(":")[1],
-        DMLC_NODE_HOST="127.0.0.1",
-        DMLC_INTERFACE="lo",
+        DMLC_PS_ROOT_URI=places[0][0],
+        DMLC_PS_ROOT_PORT=places[0][1],
+        DMLC_NODE_HOST=places[job.rank][0],
+        DMLC_INTERFACE=ranks.interface(),
         DMLC_NUM_SERVER="1",
         DMLC_NUM_WORKER=str(job.ranks),
         MXNET_KVSTORE_REDUCTION_NTHREADS=str(job.threads),

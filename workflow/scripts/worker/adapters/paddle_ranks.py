@@ -57,6 +57,6 @@ def meet(job):
         PADDLE_CURRENT_ENDPOINT=places[job.rank],
         # What it takes by itself is an older way, with forks.
         PADDLE_DISTRI_BACKEND="gloo",
-        GLOO_SOCKET_IFNAME="lo",
+        GLOO_SOCKET_IFNAME=ranks.interface(),
     )
     distributed.init_parallel_env()

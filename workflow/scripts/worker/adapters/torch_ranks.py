@@ -56,7 +56,7 @@ def meet(job):
     """Joins the ranks, once, by a file: a store of its own would listen on every interface."""
     if distributed.is_initialized():
         return
-    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    os.environ["GLOO_SOCKET_IFNAME"] = ranks.interface()
     distributed.init_process_group(
         "gloo",
         init_method="file://{}/store".format(os.environ["STEPTIME_MEETING"]),
