@@ -6,7 +6,6 @@ from collections import defaultdict
 KINDS = {
     "loss": "loss",
     "middle": "median",
-    "next loss": "next loss",
     "end loss": "loss*",
     "end": "change*",
 }

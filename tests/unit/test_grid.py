@@ -11,6 +11,7 @@ from steptime.plan import configuration, grid
 from steptime.plan.cell import axes_of, reference_path
 
 ROOT = Path(__file__).parents[2]
+FIGURES = {"figure_batches": {"fcn5": [32, 64, 128]}}
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def test_a_papers_grid_has_its_own_frameworks_mini_batches_and_threads(name):
 
 
 def test_quick_is_every_environment_network_and_thread_count(quick):
-    plan = grid.expand(quick, 2)
+    plan = grid.expand(changed(quick, **FIGURES), 2)
     assert len(plan.artefacts["shi2016_table4"]) == 4 * 6 * 2 * 3
     assert "local-cpu/step/torch-2.13.eager.float32-fcn5-b64-t1-d1-r1" in plan.cells
     assert {plan.cells[key].batch for key in plan.artefacts["shi2016_fig1a"]} == {32, 64, 128}
@@ -72,7 +73,7 @@ def test_single_operations_are_cells_of_their_networks_and_come_after_all_steps(
 
 def test_gradients_are_shown_with_the_most_threads_that_cpus_are_for(quick):
     threads = {"table": [1, "all", "4*all"], "figure": ["all"]}
-    cells = grid.expand(changed(quick, threads=threads), 2).cells
+    cells = grid.expand(changed(quick, threads=threads, **FIGURES), 2).cells
     elsewhere = grid.shown_elsewhere(cells, 2)
     first = [key for key, cell in cells.items() if cell.repeat == 1 and cell.task == "step"]
     assert {cells[key].threads for key in elsewhere} == {1, 8} and set(elsewhere) < set(first)
@@ -393,7 +394,7 @@ def test_a_misspelt_key_is_told(tmp_path):
 
 
 def test_the_first_cells_are_a_column_of_the_table_from_cheap_to_dear(quick):
-    cells = list(grid.expand(quick, 2).cells.values())
+    cells = list(grid.expand(changed(quick, **FIGURES), 2).cells.values())
     first = cells[: 4 * 6]
     assert {(cell.threads, cell.repeat) for cell in first} == {(1, 1)}
     order = list(dict.fromkeys(cell.network for cell in first))

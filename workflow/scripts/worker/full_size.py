@@ -53,7 +53,6 @@ class Reference(object):
             self.parameters = self.shown = _table(content, "", spec)
             self.rate, self.middle = content["rate"], content["middle"]
             self.loss, self.spread = self.losses[0], self.spreads[0]
-            self.next_loss, self.next_spread = content["next_loss"], content["next_spread"]
             self.shifts = {}
             # A file from before this was shown has none of it.
             if "steady" in content and content["steady"]:
@@ -63,7 +62,7 @@ class Reference(object):
         self.shown = _table(content, "steady_", spec)
         self.rate, self.middle = content["steady_rate"], content["steady_middle"]
         self.loss, self.spread = content["steady_loss"], content["steady_spread"]
-        self.next_loss, shifts = np.nan, content["steady_shifts"]
+        shifts = content["steady_shifts"]
         for parameter, moved in zip(spec["parameters"], content["steady_moved"]):
             if moved:
                 (count,) = parameter["shape"]
@@ -242,7 +241,7 @@ class Proof(object):
 
     @_counted
     def hold_gradients(self, adapter):
-        """Builds another trainer, which takes a step at a rate that shows each gradient, and one more."""
+        """Builds another trainer, which takes a step at a rate that shows each gradient."""
         if not self.reference:
             return
         gc.collect()
@@ -263,20 +262,16 @@ class Proof(object):
         )
         middle = float(self.reference.middle)
         self._hold_changes("the gradient of ", self.reference.shown, pairs, rate, middle)
-        wanted = float(self.reference.next_loss)
-        if np.isfinite(wanted):
-            limit = self._of_loss(wanted, first, self.reference.labels)
-            limit += float(self.reference.next_spread)
-            what = "the loss after a step at a learning rate of {:g}".format(rate)
-            self._hold_loss("next loss", what, trainer.run(1), wanted, limit)
 
     def _of_loss(self, *of, **named):
         return limits.of_loss(*of, precision=self.job["precision"], **named)
 
     def _read(self, trainer, names):
-        # A copy: some frameworks hand out a view that the next step writes to.
-        found = trainer.weights(list(names))
-        return {name: np.array(found[name], np.float32, order="C") for name in names}
+        # Copies: some frameworks hand out a view that the next step writes to. One by one, so that what is handed out
+        # takes the same pages each time: fresh ones cost more than the copy.
+        return {
+            name: np.array(trainer.weights([name])[name], np.float32, order="C") for name in names
+        }
 
     def _hold_moved(self, before, after):
         if self.moving and all(np.array_equal(before[name], after[name]) for name in self.moving):

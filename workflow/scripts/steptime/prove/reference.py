@@ -13,7 +13,6 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -47,24 +46,6 @@ Arrays = dict[str, Any]
 
 class OutOfTime(Exception):
     """The time limit has passed."""
-
-
-class Stepped(Mapping[str, Any]):
-    """Weights after a plain step at a rate, each made when it is asked for: all at once they take much memory."""
-
-    def __init__(self, weights: Arrays, gradients: Arrays, rate: float) -> None:
-        self.weights, self.gradients, self.rate = weights, gradients, rate
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        moved = self.gradients[name] * -self.rate
-        moved += self.weights[name]
-        return moved
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.weights)
-
-    def __len__(self) -> int:
-        return len(self.weights)
 
 
 def main() -> None:
@@ -126,8 +107,7 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL) -> Arrays:
 
     `losses`, `spreads` (STEPS): of the first steps at the rate of the specification, and how far noise may take them.
     `labels`: of how many a loss is the mean.
-    `rate`, `next_loss`, `next_spread`: a rate at which a step shows every gradient, and the loss after such a step; NaN
-    where it says nothing, or gradients are shown elsewhere.
+    `rate`: one at which a step shows every gradient.
     `norms`, `limits`, `blurs` (parameters), `projections` (parameters, 16), `entries` (of all, end to end): sketches of
     the first gradients, how far off they may be as a share of their norm, and the part of its norm that float32 weights
     take from a change at a rate of 1. `middle`: how far off the median of them may be. `dropout`: 1 where the network
@@ -161,12 +141,6 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL) -> Arrays:
     turned = limits.min()
     limits[~driven] = np.inf
     elsewhere = turned > asked.change and bool(steady.movable(still))
-    next_loss = next_spread = np.nan
-    if not elsewhere:
-        next_loss = _loss_after(still, start, gradients, rate, inputs, labels)
-    if np.isfinite(next_loss):
-        next_rough = _loss_after(still, start, noisy, rate, inputs, labels)
-        next_spread = asked.share * abs(next_rough - next_loss)
     for name, gradient in gradients.items():
         noisy[name] -= gradient
     losses, slope = _later(still, start, gradients, inputs, labels, noisy)
@@ -182,8 +156,6 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL) -> Arrays:
         labels=np.array(labels.size),
         spreads=np.nan_to_num(spreads, nan=np.inf, posinf=np.inf),
         rate=np.array(rate),
-        next_loss=np.array(next_loss),
-        next_spread=np.array(next_spread),
         norms=norms,
         limits=limits,
         middle=np.array(middle),
@@ -258,13 +230,6 @@ def _step(spec, weights, inputs, labels, rounded=golden.exact):
     return float(loss), golden.backward(spec, tape, flowing, rounded)
 
 
-def _loss_after(spec, weights, gradients, rate, inputs, labels):
-    """The loss after one plain step at a rate; NaN where it says nothing any more."""
-    with np.errstate(all="ignore"):
-        each = _losses(spec, Stepped(weights, gradients, rate), inputs, labels)
-    return float(each.mean()) if each.max() <= MOST_LOSS else np.nan
-
-
 def _losses(spec, weights, inputs, labels):
     """The loss of each label."""
     logits = golden.forward(spec, weights, inputs, taped=False)[0]
@@ -305,7 +270,7 @@ def _sketches(gradients):
 
 def _narrowed(**content: np.ndarray) -> Arrays:
     """Rounded, so that the same numbers on another machine, in another order of sums, are mostly the same file."""
-    wide = ("losses", "next_loss", "rate", "steady_loss", "steady_rate")
+    wide = ("losses", "rate", "steady_loss", "steady_rate")
     return {
         name: np.round(values, 9)
         if name in wide
