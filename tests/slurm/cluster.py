@@ -34,8 +34,15 @@ NODES: dict[str, tuple[str, int]] = {
     "spare": ("", 0),
     "lost1": ("", 0),
     "lost2": ("", 0),
+    "pair1": ("", 0),
+    "pair2": ("", 0),
 }
-PARTITIONS = {"cpu": "cpu1,cpu2,spare", "gpu": "gtx980,gtx1080,k80,h200", "frail": "lost1,lost2"}
+PARTITIONS = {
+    "cpu": "cpu1,cpu2,spare",
+    "gpu": "gtx980,gtx1080,k80,h200",
+    "frail": "lost1,lost2",
+    "pair": "pair1,pair2",
+}
 
 # There is no accounting and there are no cgroups; a lost node is noticed after 5 s.
 SETTINGS = """\

@@ -31,7 +31,9 @@ FASTER = ("--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "5
 class Run:
     """One Snakemake run on the cluster, which goes on while others do."""
 
-    def __init__(self, cluster, checkout, grid: str, *arguments: str) -> None:
+    def __init__(
+        self, cluster, checkout, grid: str, *arguments: str, target: str = "steptime_times"
+    ) -> None:
         shutil.copy(HERE / "platforms.yaml", checkout.root)
         config = ("--config", f"grid={grid}", "platforms=platforms.yaml")
         command = (
@@ -41,7 +43,7 @@ class Run:
             *arguments,
             *config,
             "--",
-            "steptime_times",
+            target,
         )
         self.checkout = checkout
         self.output = (checkout.root / f"{time.monotonic_ns()}.txt").open("w")
@@ -75,6 +77,11 @@ class Run:
         """Shards by "platform/environment.mode.precision-network-..."."""
         folder = self.checkout.root / "results/cells"
         return {str(path.relative_to(folder)): path for path in folder.rglob("*.parquet")}
+
+    def logs(self) -> list[Path]:
+        """What lies among the logs of cells."""
+        folder = self.checkout.root / "logs/cells"
+        return [path for path in folder.rglob("*") if path.is_file()]
 
     def rows(self) -> pd.DataFrame:
         """The first row of each shard, with the node of its footer."""
@@ -154,14 +161,16 @@ def runs(cluster, new_checkout):
         )
         told["kept"] = {name: path.stat().st_mtime_ns for name, path in five.shards().items()}
         again = Run(cluster, five.checkout, "five")
+        pair = Run(cluster, new_checkout("slurm"), "pair", target="steptime_scaling")
         told["again"], told["lost"], told["refused"] = again.end(), lost.end(), refused.end()
+        told["paired"] = pair.end()
     finally:
         for run in (refused, lost, five):
             run.process.kill()
         told["nodes"] = watch.end()
-    for name in ("interrupted", "again", "lost", "refused"):
+    for name in ("interrupted", "again", "lost", "refused", "paired"):
         print(f"== {name}: exit code {told[name][0]}\n{told[name][1]}")
-    return told | {"five": again, "frail": lost, "others": refused}
+    return told | {"five": again, "frail": lost, "others": refused, "pair": pair}
 
 
 def test_each_of_ten_cells_is_on_its_platform_s_node(runs):
@@ -231,3 +240,17 @@ def test_what_cannot_be_measured_is_said_and_is_no_row(runs, sentence):
     assert code not in (0, -signal.SIGKILL)
     assert sentence in said, said
     assert runs["others"].shards() == {}
+
+
+def test_ranks_are_tasks_of_one_step_on_two_nodes(runs):
+    # Both nodes are this machine: it shows how ranks start and meet, and no time.
+    code, said = runs["paired"]
+    assert code == 0, said
+    (path,) = runs["pair"].shards().values()
+    table, footer = shard.read(path)
+    row = table.to_pandas().iloc[0]
+    assert (row["status"], row["devices"], row["exchange"]) == ("ok", 2, "sync"), row["reason"]
+    assert [rank["node"] for rank in footer["ranks"]] == ["pair1", "pair2"]
+    assert [path.name for path in runs["pair"].logs() if "pair" in path.parts] == [
+        "torch-2.13.eager.float32-tiny-b16-t2-d2sync-r1.log"
+    ]

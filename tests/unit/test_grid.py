@@ -328,6 +328,21 @@ def test_devices_that_cannot_be_are_told(together, values, sentence):
         together(**values)
 
 
+def test_ranks_are_shared_out_to_the_nodes_of_a_platform(together, quick, monkeypatch):
+    node = {"device": "cpu", "cores": 2, "memory_gib": 1, "cluster": {"nodes": 2}}
+    monkeypatch.setitem(quick.platforms, "pair", node)
+    cells = together(platforms=["pair"], devices=[1, 2, 4])
+    # A rank has CPUs of its node alone.
+    most = {
+        each.devices: max(cell.threads for cell in cells if cell.devices == each.devices)
+        for each in cells
+    }
+    assert most == {1: 2, 2: 2, 4: 1}
+    for devices, words in ((3, "out to 2 nodes: write a multiple of 2"), (6, "pair has 4 CPUs")):
+        with pytest.raises(configuration.ConfigurationError, match=words):
+            together(platforms=["pair"], devices=[devices])
+
+
 def test_a_variant_takes_its_network_s_batch(quick):
     plan = grid.expand(changed(quick, networks=["fcn5-table2"]), 1)
     assert {cell.batch for cell in plan.cells.values() if cell.task == "step"} == {64}

@@ -14,7 +14,8 @@ rule measure_cell:
         OWN_SOFTWARE
     resources:
         **asked_of_slurm(
-            lambda wildcards: tasks.TASKS[wildcards.task].limit_seconds(CONFIGURATION.grid)
+            lambda wildcards: tasks.TASKS[wildcards.task].limit_seconds(CONFIGURATION.grid),
+            devices=lambda wildcards: cell_of(wildcards).devices,
         ),
         host=100,
     params:

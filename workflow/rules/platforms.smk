@@ -125,8 +125,11 @@ def refuse_others(keys):
 def asked_of_slurm(
     seconds=lambda wildcards: CONFIGURATION.grid["limits"]["seconds"],
     platform=lambda wildcards: wildcards.platform,
+    devices=lambda wildcards: 1,
 ):
-    """The resources of a rule that must run on a platform for so many seconds at most, as functions of its wildcards."""
+    """The resources of a rule that must run on a platform for so many seconds at most, on so many devices, as functions
+    of its wildcards.
+    """
     catalogue = CONFIGURATION.platforms
     if not any("cluster" in catalogue[name] for name in ELSEWHERE):
         return {}
@@ -137,6 +140,20 @@ def asked_of_slurm(
             asked[resource] = from_cluster(
                 platform, lambda needs, key=key: needs["cluster"].get(key)
             )
+
+    def nodes(wildcards):
+        return placement.nodes_of(catalogue[platform(wildcards)], devices(wildcards))
+
+    if any(placement.nodes_of(entry, 2) > 1 for entry in catalogue.values()):
+        # As many tasks, or SLURM would give one node for the one task; beside GPUs they would be those of each GPU.
+        asked |= {
+            "nodes": nodes,
+            "tasks": lambda wildcards: (
+                None
+                if "gpu" in catalogue[platform(wildcards)].get("cluster", {}).get("gres", "")
+                else nodes(wildcards)
+            ),
+        }
     return asked | {
         "mem_mb": from_cluster(platform, lambda needs: int(needs["memory_gib"] * 1024), 0),
         # All CPUs of the node, not the cell's threads: a step that is bound to 2 CPUs may get two halves of one core, and

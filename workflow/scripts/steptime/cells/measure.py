@@ -31,7 +31,8 @@ from steptime.plan.cell import key_of
 from steptime.plan.tasks import TASKS
 from steptime.records import Footer, Job, Manifest, Proof
 from steptime.say import say
-from steptime.supervisor import progress, resources
+from steptime.supervisor import nodes, progress, resources
+from steptime.supervisor.ranks import HERE, Launch
 from steptime.supervisor.supervise import Outcome, run_worker
 from worker.precisions import PRECISIONS, USUAL, marked
 
@@ -300,7 +301,14 @@ class CellRun:
             self.options.log,
             meanwhile=self.context.look,
             watches=[*([self.devices] if self.devices else []), self.used],
+            launch=self._launch(),
         )
+
+    def _launch(self) -> Launch:
+        """How its ranks start: where it is, or on the nodes that its platform's entry says."""
+        cell = self.cell
+        count = placement.nodes_of(placement.entry(cell["platform"]), cell["devices"])
+        return nodes.launch(cell["platform"], count, cell["threads"]) if count > 1 else HERE
 
     def _variables(self, prefix: Path) -> dict[str, str]:
         """Of the environment of this cell's worker."""
@@ -315,15 +323,18 @@ class CellRun:
         while "variant_of" in self.catalogue[base]:
             base = self.catalogue[base]["variant_of"]
         wall, used = done.get("wall_seconds"), done.get("cpu_seconds", 0.0)
-        waited = done.get("waited_seconds")
-        for rank in outcomes.used_by_ranks(outcome)[1:]:
+        waited, used_here = done.get("waited_seconds"), used
+        first, *others = outcomes.used_by_ranks(outcome) or [{}]
+        for rank in others:
             # Of the first, the worker itself has told.
             used += rank.get("cpu_seconds", 0.0)
+            if rank.get("node") == first.get("node"):
+                used_here += rank.get("cpu_seconds", 0.0)
             if waited is not None:
                 waited += rank["waited_seconds"] or 0.0
         ranks = cell["devices"]
         disturbed = (
-            interference.between(outcome.snapshots[0], outcome.snapshots[-1], wall, used)
+            interference.between(outcome.snapshots[0], outcome.snapshots[-1], wall, used_here)
             if wall and not self.task.is_slowed
             else {}
         )

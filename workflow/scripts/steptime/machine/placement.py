@@ -23,6 +23,11 @@ def entry(platform: str) -> dict[str, Any]:
     return run.facts().get("platforms", {}).get(platform, {})
 
 
+def nodes_of(needs: dict[str, Any], devices: int) -> int:
+    """How many nodes a cell on so many devices has of a platform with this entry."""
+    return needs.get("cluster", {}).get("nodes", 1) if devices > 1 else 1
+
+
 def refusal(platform: str) -> str | None:
     """Why this machine cannot measure the platform, as a sentence; None where it can.
 

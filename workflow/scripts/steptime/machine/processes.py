@@ -77,6 +77,12 @@ def proportional_memory(pid: int) -> int:
     return sum(int(words[1]) * 1024 for words in lines if words[:1] == ["Pss:"])
 
 
+def kernel_kills() -> int:
+    """How many processes the kernel has killed for want of memory since boot."""
+    lines = _text("/proc/vmstat").splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
+
+
 def _children(pid: int) -> list[int]:
     tasks = _listed(f"/proc/{pid}/task")
     return [

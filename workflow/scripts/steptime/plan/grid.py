@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 from steptime import networks as specifications
+from steptime.machine import placement
 from steptime.plan import exchanges
 from steptime.plan.cell import Cell
 from steptime.plan.configuration import Configuration, ConfigurationError, unknown
@@ -222,12 +223,19 @@ def _threads(
     cores, most = entry.get("cores", cores), configuration.grid.get("most_threads")
     if devices == 1:
         return thread_counts(wanted, cores, most)
+    nodes = placement.nodes_of(entry, devices)
+    if devices % nodes:
+        raise ConfigurationError(
+            f"The grid asks for {devices} devices, and {platform} shares them out to {nodes} nodes: write a multiple "
+            f"of {nodes} under 'devices', or another number under 'nodes' of {platform}."
+        )
+    cores *= nodes
     if devices > cores:
         raise ConfigurationError(
             f"The grid asks for {devices} devices, and {platform} has {cores} CPUs, of which each needs one of its "
             f"own: write no more than {cores} under 'devices'."
         )
-    if entry["device"] == "gpu" and devices > entry["devices"]:
+    if entry["device"] == "gpu" and devices > entry["devices"] * nodes:
         raise ConfigurationError(
             f"The grid asks for {devices} devices, and 'devices' of {platform} in the file of platforms says "
             f"{entry['devices']}: write no more under 'devices' of the grid, or mend it there."

@@ -1,6 +1,7 @@
 """The worker processes of a cell: one for each rank, on CPUs of its own, in a network that nobody else can reach.
 
 What joins them is told by variables, as `worker.ranks` says. A cell on one device has one rank, and is told nothing.
+Ranks start on this machine (`HERE`) or on nodes of a cluster (`steptime.supervisor.nodes`).
 """
 
 import ctypes
@@ -12,11 +13,11 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO, Protocol, TextIO
 
 from steptime.machine import processes
 from steptime.plain import plain_values
@@ -33,15 +34,75 @@ class NotStarted(Exception):
     """A rank could not be started; the text is the reason."""
 
 
+class Process(Protocol):
+    """A worker process, on this machine or on another one."""
+
+    pid: int
+    # None as long as it is not known to have ended.
+    returncode: int | None
+    # Whether the kernel has killed it for want of memory, as far as this is known of it alone.
+    is_out_of_memory: bool
+
+    def wait(self, timeout: float) -> int:
+        """Its exit code; raises TimeoutExpired."""
+
+    def memory(self) -> tuple[int, int | None]:
+        """Resident bytes of it and of those below it, and their high-water marks."""
+
+    def proportional_memory(self) -> int:
+        """The same, pages that they share counted once where that is known."""
+
+    def waited_seconds(self) -> float | None:
+        """Seconds in which its threads waited for a CPU; None of one that has ended."""
+
+    def loopback_bytes(self) -> int | None:
+        """Bytes that have gone over the loopback interface of its network; None where it is not told."""
+
+
+class Child(subprocess.Popen[bytes]):
+    """A worker process that this process has started."""
+
+    is_out_of_memory = False
+    # What the kernel tells of its network.
+    network: TextIO | None = None
+
+    def memory(self) -> tuple[int, int | None]:
+        return processes.memory(self.pid)
+
+    def proportional_memory(self) -> int:
+        return processes.proportional_memory(self.pid)
+
+    def waited_seconds(self) -> float | None:
+        fields = [
+            text.split()
+            for member in processes.family(self.pid)
+            for text in _texts(Path(f"/proc/{member}/task").glob("*/schedstat"))
+        ]
+        return sum(int(words[1]) for words in fields) / 1e9 if fields else None
+
+    def loopback_bytes(self) -> int | None:
+        with suppress(OSError):
+            # It tells of the network as long as it is open, when the rank has ended too.
+            self.network = self.network or Path(f"/proc/{self.pid}/net/dev").open()
+            self.network.seek(0)
+            for line in self.network:
+                name, _, counts = line.partition(":")
+                if name.strip() == "lo":
+                    return int(counts.split()[0])
+        return None
+
+
 @dataclass(eq=False)
 class Rank:
     """A worker process, and what it has said."""
 
     number: int
-    process: subprocess.Popen[bytes]
+    process: Process
     cpus: list[int]
     pipe: BinaryIO
     log: Path
+    # The node of a cluster that it is on; '' of this machine.
+    node: str = ""
     # What it has said so far of a line.
     rest: bytes = b""
     # The last event of each name.
@@ -50,8 +111,6 @@ class Rank:
     silent_since: float | None = None
     # How long it had waited for a CPU when its work began, and when that had ended.
     waited: list[float | None] = field(default_factory=list)
-    # What the kernel tells of its network.
-    network: TextIO | None = None
 
     @property
     def silent(self) -> bool:
@@ -84,9 +143,23 @@ class Rank:
         return {
             "rank": self.number,
             "cpus": self.cpus,
+            **({"node": self.node} if self.node else {}),
             "waited_seconds": known[1] - known[0] if len(known) == 2 else None,
             **self.events.get("followed", {}),
         }
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A way to start ranks."""
+
+    # Below which folder all ranks see what lies there, for a cell with such a log; None for that of temporary files.
+    folder: Callable[[Path], Path | None]
+    # As `started`.
+    started: Callable[
+        [Path, dict[str, Any], list[int], dict[str, str], Path],
+        AbstractContextManager[list[Rank]],
+    ]
 
 
 def shares(cpus: list[int], ranks: int) -> list[list[int]]:
@@ -115,20 +188,23 @@ def started(
     with ExitStack() as stack:
         files = stack.enter_context(network.made()) if joins else []
         joining = _joining(count, scratch, bool(files), stack) if joins else [({}, [])]
-        stack.callback(_end, ranks, others)
+        stack.callback(end, ranks, others)
         for number, own in enumerate(shares(cpus, count)):
             told, ends = joining[number]
             follows = {"rank": number, "task": job.get("follow", "follow")}
             asked = job | (follows if number else {})
             given = variables | told
-            ranks.append(_start(number, python, asked, own, given, ends, logs[number], files))
+            ranks.append(start(number, python, asked, own, given, ends, logs[number], files))
             if number == 0:
                 others |= processes.adopt_orphans() - {ranks[0].process.pid}
         for _, ends in joining:
-            for end in ends:
-                end.close()
+            for each in ends:
+                each.close()
         yield ranks
-    _gather(logs)
+    gather(logs)
+
+
+HERE = Launch(lambda log: None, started)
 
 
 def _joining(
@@ -157,16 +233,16 @@ def _joining(
     ]
 
 
-def free_ports(count: int) -> list[int]:
-    """Free ports of the loopback interface; whoever takes one meanwhile makes the framework say so."""
+def free_ports(count: int, address: str = LOOPBACK) -> list[int]:
+    """Free ports of an address of this machine; whoever takes one meanwhile makes the framework say so."""
     with ExitStack() as stack:
         held = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in held:
-            each.bind((LOOPBACK, 0))
+            each.bind((address, 0))
         return [each.getsockname()[1] for each in held]
 
 
-def _start(
+def start(
     number: int,
     python: Path,
     job: dict[str, Any],
@@ -176,12 +252,16 @@ def _start(
     log: Path,
     files: list[int],
 ) -> Rank:
+    """A rank of this number: the worker of a job on these CPUs, with these ends of sockets, in the network of `files`.
+
+    Raises NotStarted.
+    """
     reading, writing = os.pipe()
     with log.open("w") as output, tempfile.TemporaryFile("w+") as stdin:
         json.dump(job, stdin)
         stdin.seek(0)
         try:
-            process = subprocess.Popen(
+            process = Child(
                 [str(python), "-m", "worker", str(writing)],
                 stdin=stdin,
                 stdout=output,
@@ -227,48 +307,27 @@ def _prepare(cpus: list[int], files: list[int]) -> None:
         OOM_SCORE.write_text("1000")
 
 
-def _end(ranks: list[Rank], others: set[int]) -> None:
-    """Ends all ranks and what they have started, but not the `others` that were there before."""
-    for rank in ranks:
+def end(ranks: list[Rank], others: set[int]) -> None:
+    """Ends all ranks of this machine and what they have started, but not the `others` that were there before."""
+    children = [rank.process for rank in ranks if isinstance(rank.process, Child)]
+    for child in children:
         with suppress(ProcessLookupError):
-            os.killpg(rank.process.pid, signal.SIGKILL)
-        rank.process.wait()
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        if child.network:
+            child.network.close()
+    for rank in ranks:
         rank.pipe.close()
-        if rank.network:
-            rank.network.close()
-    if ranks:
-        processes.end(ranks[0].process, others)
+    if children:
+        processes.end(children[0], others)
 
 
-def _gather(logs: list[Path]) -> None:
+def gather(logs: list[Path]) -> None:
     """Puts what the other ranks have printed behind what the first has."""
     with logs[0].open("ab") as output:
         for number, log in enumerate(logs[1:], 1):
             if log.exists():
                 output.write(f"\n--- rank {number}\n".encode() + log.read_bytes())
-
-
-def waited_seconds(rank: Rank) -> float | None:
-    """Seconds in which the threads of a rank waited for a CPU (schedstat); None of one that has ended."""
-    fields = [
-        text.split()
-        for member in processes.family(rank.process.pid)
-        for text in _texts(Path(f"/proc/{member}/task").glob("*/schedstat"))
-    ]
-    return sum(int(words[1]) for words in fields) / 1e9 if fields else None
-
-
-def loopback_bytes(rank: Rank) -> int | None:
-    """Bytes that have gone over the loopback interface of a rank's network; None where it is not told."""
-    with suppress(OSError):
-        # It tells of the network as long as it is open, when the rank has ended too.
-        rank.network = rank.network or Path(f"/proc/{rank.process.pid}/net/dev").open()
-        rank.network.seek(0)
-        for line in rank.network:
-            name, _, counts = line.partition(":")
-            if name.strip() == "lo":
-                return int(counts.split()[0])
-    return None
 
 
 def _texts(paths: Any) -> Iterator[str]:

@@ -21,7 +21,7 @@ from steptime.machine import cgroups, gpu, interference, processes
 from steptime.machine.alone import alone
 from steptime.plain import plain
 from steptime.supervisor import ranks
-from steptime.supervisor.ranks import Rank
+from steptime.supervisor.ranks import HERE, Launch, Rank
 
 POLL_SECONDS = 0.5
 LEAST_FREE_BYTES = 2**20
@@ -105,10 +105,12 @@ def run_worker(
     log: Path,
     meanwhile: Callable[[], None] = lambda: None,
     watches: Sequence[Watch] = (),
+    launch: Launch = HERE,
 ) -> Outcome:
     """Runs `job` in the environment in the folder `prefix` on `cpus` and returns its outcome, whatever happens to it.
 
-    A job of several `ranks` has as many workers, and the `cpus` are shared out to them.
+    A job of several `ranks` has as many workers, which `launch` starts; on this machine the `cpus` are shared out to
+    them.
     `meanwhile` is called once the worker has started: slow imports of this process hide behind the framework's own.
     `watches` look at what it uses. The worker is killed after `limit_seconds`, when its resident
     memory passes `limit_bytes`, and when this process dies.
@@ -121,7 +123,7 @@ def run_worker(
         for _ in range(MOST_PORTS):
             outcome = _run_worker(
                 *(prefix, job, cpus, variables, Limits(limit_seconds, limit_bytes)),
-                *(log, meanwhile, watches),
+                *(log, meanwhile, watches, launch),
             )
             if not _lacked_port(outcome, log):
                 break
@@ -140,11 +142,13 @@ def _run_worker(
     log: Path,
     meanwhile: Callable[[], None],
     watches: Sequence[Watch],
+    launch: Launch,
 ) -> Outcome:
     log.parent.mkdir(parents=True, exist_ok=True)
-    kills_before = _kernel_kills()
+    kills_before = processes.kernel_kills()
     outcome = Outcome()
-    with tempfile.TemporaryDirectory(prefix="steptime-", dir=_scratch_below()) as scratch:
+    below = launch.folder(log) or _scratch_below()
+    with tempfile.TemporaryDirectory(prefix="steptime-", dir=below) as scratch:
         given = environment(
             variables
             | own_folders(prefix, scratch)
@@ -154,11 +158,11 @@ def _run_worker(
             worker_path(scratch),
         )
         try:
-            with ranks.started(prefix / "bin/python", job, cpus, given, log) as members:
+            with launch.started(prefix / "bin/python", job, cpus, given, log) as members:
                 meanwhile()
                 _watch(members, outcome, limits, watches)
                 if outcome.status == "ok":
-                    blame(members, outcome, lambda: _kernel_kills() > kills_before)
+                    blame(members, outcome, lambda: processes.kernel_kills() > kills_before)
         except ranks.NotStarted as error:
             outcome.status, outcome.reason = "crashed", str(error)
             return outcome
@@ -286,24 +290,28 @@ def _listen(
 
 
 def _weigh(members: list[Rank], outcome: Outcome, limit_bytes: int) -> None:
-    """Notes how much memory all ranks hold; more than the limit is the end."""
-    pids = [rank.process.pid for rank in members]
-    held = [processes.memory(pid) for pid in pids]
-    resident, peak = sum(now for now, _ in held), sum(most or 0 for _, most in held)
+    """Notes how much memory all ranks hold; on one node more than the limit is the end."""
+    held = [rank.process.memory() for rank in members]
+    peak = sum(most or 0 for _, most in held)
     # What comes after is for the proof, not for what is timed.
     if not outcome.events.keys() & set(ENDS):
         outcome.peak_memory_bytes = max(
             filter(None, (outcome.peak_memory_bytes, peak)), default=None
         )
-    if resident > limit_bytes:
-        # Pages that forked processes share are counted once, which takes longer.
-        resident = sum(map(processes.proportional_memory, pids)) or resident
-    if resident > limit_bytes:
-        outcome.status = "out_of_memory"
-        outcome.reason = (
-            f"the worker held {resident / 2**30:.1f} GiB, "
-            f"above the limit of {limit_bytes / 2**30:.1f} GiB"
+    for node in dict.fromkeys(rank.node for rank in members):
+        resident = sum(
+            now for rank, (now, _) in zip(members, held, strict=True) if rank.node == node
         )
+        if resident > limit_bytes:
+            # Pages that forked processes share are counted once, which takes longer.
+            mine = [rank.process for rank in members if rank.node == node]
+            resident = sum(each.proportional_memory() for each in mine) or resident
+        if resident > limit_bytes:
+            outcome.status = "out_of_memory"
+            outcome.reason = (
+                f"the worker held {resident / 2**30:.1f} GiB{f' on {node}' * bool(node)}, "
+                f"above the limit of {limit_bytes / 2**30:.1f} GiB"
+            )
 
 
 def blame(members: list[Rank], outcome: Outcome, by_kernel: Callable[[], bool]) -> None:
@@ -324,7 +332,8 @@ def blame(members: list[Rank], outcome: Outcome, by_kernel: Callable[[], bool]) 
         said = first.events["failed"]
         outcome.status, outcome.reason = said["status"], said["reason"]
     else:
-        outcome.status, outcome.reason = _how_it_ended(first, by_kernel())
+        killed = first.process.is_out_of_memory or by_kernel()
+        outcome.status, outcome.reason = _how_it_ended(first, killed)
     if first.number and outcome.status != "unsupported":
         outcome.reason = f"rank {first.number}: {outcome.reason}"
 
@@ -359,12 +368,13 @@ def _note(
         outcome.events[name] = event
         outcome.libraries = sorted({*outcome.libraries, *event.pop("libraries", [])})
         if name in BEGINNINGS + ENDS:
-            cpus = [cpu for rank in members for cpu in rank.cpus]
+            # The kernel is that of the first one's machine.
+            cpus = [cpu for rank in members if rank.node == members[0].node for cpu in rank.cpus]
             outcome.snapshots.append(interference.parse(**event.pop("kernel"), cpus=cpus))
             if len(members) > 1:
                 for rank in members:
-                    rank.waited.append(ranks.waited_seconds(rank))
-                outcome.loopback.append(ranks.loopback_bytes(members[0]))
+                    rank.waited.append(rank.process.waited_seconds())
+                outcome.loopback.append(members[0].process.loopback_bytes())
             for watch in watches:
                 watch.begin() if name in BEGINNINGS else watch.end()
 
@@ -413,12 +423,3 @@ def _refuse_full_disk(reason: str, log: Path) -> None:
         and min(shutil.disk_usage(folder).free for folder in folders) < LEAST_FREE_BYTES
     ):
         raise OSError(errno.ENOSPC, said, str(log))
-
-
-def _kernel_kills() -> int:
-    """How many processes the kernel has killed for want of memory since boot."""
-    try:
-        lines = Path("/proc/vmstat").read_text().splitlines()
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))

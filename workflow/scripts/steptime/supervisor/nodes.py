@@ -1,0 +1,340 @@
+"""The ranks of a cell on several nodes of a SLURM cluster: one step of the cell's job, one task a rank.
+
+The supervisor is on the first node, and listens on the address that SLURM knows this node by. Each task, which runs
+`steptime.supervisor.task`, connects to it from its own node and shows a secret that this step alone was given. It
+starts its rank there as a rank of one machine is started, and hands on what that one says. Ranks meet at those
+addresses by which their nodes reached the first one. A task that loses the supervisor ends its rank; a task that is
+lost is a rank that has ended, and ends the others.
+"""
+
+import hmac
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+from steptime.machine import placement
+from steptime.supervisor.ranks import Launch, NotStarted, Rank, gather
+
+# What a step must know of its job. The rest describes another step: the one that this process is in.
+KEPT = ("SLURM_JOB_ID", "SLURM_JOBID", "SLURM_CLUSTER_NAME", "SLURM_CONF")
+SECRET = "STEPTIME_SECRET"
+MEETING_SECONDS = 60.0
+ANSWER_SECONDS = 10.0
+# The check of a node, and the start of a worker, take some time.
+STARTING_SECONDS = 60.0
+ENDING_SECONDS = 10.0
+LONGEST_WORD = 2**20
+# What tasks say beside what their workers do.
+HELD, ENDED = "held", "ended"
+
+
+class Task:
+    """A worker process on a node, as far as its task has told of it."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self.is_out_of_memory = False
+        self._held: dict[str, Any] = {}
+
+    def note(self, name: str, event: dict[str, Any]) -> None:
+        """Takes what the task has said."""
+        if name == HELD:
+            self._held = event
+        else:
+            self.returncode, self.is_out_of_memory = event["code"], event["killed"]
+
+    def lose(self) -> None:
+        """Its task has ended: the kernel ends it then, if it had not ended before."""
+        if self.returncode is None:
+            self.returncode = -signal.SIGKILL
+
+    def wait(self, timeout: float) -> int:
+        """Nothing: its task ends it."""
+        return self.returncode or 0
+
+    def memory(self) -> tuple[int, int | None]:
+        return self._held.get("resident", 0), self._held.get("peak")
+
+    def proportional_memory(self) -> int:
+        return self.memory()[0]
+
+    def waited_seconds(self) -> float | None:
+        """As it was half a second ago, or less."""
+        return self._held.get("waited")
+
+    def loopback_bytes(self) -> int | None:
+        """None: what goes between nodes does not go there."""
+        return None
+
+
+@dataclass(eq=False)
+class OfTask(Rank):
+    """A rank on a node, which is heard by way of its task."""
+
+    def read(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        assert isinstance(self.process, Task)
+        for name, event in super().read():
+            if name in (HELD, ENDED):
+                self.process.note(name, event)
+            else:
+                yield name, event
+        if self.silent and not self.has_spoken():
+            self.process.lose()
+
+
+@dataclass
+class Guest:
+    """A task that has come: its rank, the name of its node, where that one is reached, and which task it is there."""
+
+    connection: socket.socket
+    node: str
+    local: int
+    address: str
+    interface: str
+    port: int
+    # Of the first rank alone: for a server, and where the others' links arrive.
+    server: int
+    links: int
+
+
+def launch(platform: str, nodes: int, threads: int) -> Launch:
+    """How to start ranks of so many threads on so many nodes of a platform, in the job that this process is part of.
+
+    Where SLURM does not give them, or a node is not the platform, the program ends with a sentence: that is no row.
+    """
+    begin = partial(_started, platform=platform, nodes=nodes, threads=threads)
+    # Beside the log, since all nodes see that.
+    return Launch(lambda log: log.parent.absolute(), begin)
+
+
+@contextmanager
+def _started(
+    python: Path,
+    job: dict[str, Any],
+    cpus: list[int],
+    variables: dict[str, str],
+    log: Path,
+    platform: str,
+    nodes: int,
+    threads: int,
+) -> Iterator[list[Rank]]:
+    """As `ranks.started`; which `cpus` a rank has is decided on its node."""
+    count, scratch, printed = (
+        job["ranks"],
+        Path(variables["TMPDIR"]),
+        Path(variables["TMPDIR"], "step"),
+    )
+    logs = [
+        log.absolute(),
+        *(scratch.absolute() / f"rank{number}.log" for number in range(1, count)),
+    ]
+    meeting = scratch.absolute() / "meeting"
+    meeting.mkdir()
+    secret, each = secrets.token_hex(16), count // nodes
+    cores = placement.entry(platform)["cores"]
+    with ExitStack() as stack:
+        server = stack.enter_context(_listening(log))
+        step = stack.enter_context(_step(server, count, nodes, cores, secret, printed, log))
+        # Before the step is waited for: who comes too late goes again.
+        stack.callback(server.close)
+        guests = _gathered(server, count, secret, step, printed, log, stack)
+        _look(guests, platform, log)
+        told = {
+            "STEPTIME_MEETING": str(meeting),
+            "STEPTIME_ENDPOINTS": ",".join(f"{guest.address}:{guest.port}" for guest in guests),
+            "STEPTIME_SERVER": f"{guests[0].address}:{guests[0].server}",
+            "STEPTIME_NETWORK": "nodes",
+        }
+        for number, guest in enumerate(guests):
+            follows = {"rank": number, "task": job.get("follow", "follow")} if number else {}
+            _tell(
+                guest.connection,
+                python=str(python.absolute()),
+                job=job | follows,
+                variables=variables | told | {"STEPTIME_INTERFACE": guest.interface},
+                log=str(logs[number]),
+                cpus=[threads, each],
+                links=[guests[0].address, guests[0].links],
+            )
+        ranks = [_rank(*each) for each in zip(range(count), guests, logs, strict=True)]
+        for rank in ranks:
+            stack.callback(rank.pipe.close)
+        yield ranks
+    gather(logs)
+
+
+@contextmanager
+def _listening(log: Path) -> Iterator[socket.socket]:
+    """A socket on this node's own address, and on no other one."""
+    node = placement.name()
+    shown = _said_by("scontrol", "show", "node", node)
+    known = [
+        word.removeprefix("NodeAddr=") for word in shown.split() if word.startswith("NodeAddr=")
+    ]
+    try:
+        place = socket.getaddrinfo((known or [node])[0], 0, socket.AF_INET, socket.SOCK_STREAM)[0][
+            4
+        ]
+        server = socket.create_server(place)  # type: ignore[arg-type]
+    except OSError as error:
+        _give_up(
+            log,
+            f"Ranks on several nodes meet at the address of the first one, and '{(known or [node])[0]}', which "
+            f"SLURM knows {node} by, is no address of this machine ({error.strerror}). Nothing was measured.",
+        )
+    with server:
+        yield server
+
+
+@contextmanager
+def _step(
+    server: socket.socket,
+    count: int,
+    nodes: int,
+    cores: int,
+    secret: str,
+    printed: Path,
+    log: Path,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The step of as many tasks as there are ranks, on nodes of so many `cores`; afterwards, it has ended."""
+    address, port = server.getsockname()
+    command = [
+        *("srun", f"--ntasks={count}", f"--nodes={nodes}", f"--ntasks-per-node={count // nodes}"),
+        # It is beside the step that this process is in, and has all of each node, as that one has.
+        *("--distribution=block", "--overlap", "--mem=0", "--cpu-bind=none", "--input=none"),
+        *(f"--cpus-per-task={cores * nodes // count}",),
+        *(sys.executable, "-m", "steptime", "supervisor.task", f"{address}:{port}"),
+    ]
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if name in KEPT or not name.startswith(("SLURM_", "SRUN_", "SBATCH_"))
+    }
+    with printed.open("wb") as output:
+        try:
+            step = subprocess.Popen(
+                command,
+                env=variables | {SECRET: secret},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            _give_up(log, f"srun does not start: {error}. Nothing was measured.")
+    try:
+        yield step
+    finally:
+        # Its tasks have lost their supervisor by now.
+        with suppress(subprocess.TimeoutExpired):
+            step.wait(ENDING_SECONDS)
+        step.kill()
+        step.wait()
+
+
+def _gathered(
+    server: socket.socket,
+    count: int,
+    secret: str,
+    step: subprocess.Popen[bytes],
+    printed: Path,
+    log: Path,
+    stack: ExitStack,
+) -> list[Guest]:
+    """The tasks of all ranks, in their order."""
+    guests: dict[int, Guest] = {}
+    deadline = time.monotonic() + MEETING_SECONDS
+    server.settimeout(0.2)
+    while len(guests) < count:
+        if step.poll() is not None or time.monotonic() > deadline:
+            lines = printed.read_text(errors="replace").strip().splitlines()
+            why = lines[-1] if lines else f"{len(guests)} of {count} came in {MEETING_SECONDS:g} s"
+            _give_up(log, f"SLURM has not started the {count} ranks: {why}. Nothing was measured.")
+        with suppress(TimeoutError):
+            connection, _ = server.accept()
+            stack.callback(_hang_up, connection)
+            said = heard(connection)
+            # Whoever else comes is not spoken to.
+            if hmac.compare_digest(str(said.pop("secret", "")), secret):
+                number = said.pop("rank")
+                guests[number] = Guest(connection, **said)
+            else:
+                connection.close()
+    return [guests[number] for number in range(count)]
+
+
+def _look(guests: list[Guest], platform: str, log: Path) -> None:
+    """Has each node but the first, which was looked at before, say whether it is the platform and nobody else's."""
+    seen = {guests[0].node: guests[0]}
+    asked = [seen.setdefault(guest.node, guest) for guest in guests if guest.node not in seen]
+    for guest in asked:
+        _tell(guest.connection, look=platform)
+    for guest in asked:
+        if refused := heard(guest.connection, STARTING_SECONDS).get("refused", "it has gone"):
+            _give_up(log, refused)
+
+
+def _rank(number: int, guest: Guest, log: Path) -> Rank:
+    """The rank that a task has started. Raises NotStarted."""
+    said = heard(guest.connection, STARTING_SECONDS)
+    if "pid" not in said:
+        raise NotStarted(
+            f"rank {number}: {said.get('reason', f'its task on {guest.node} has ended')}"
+        )
+    guest.connection.setblocking(False)
+    pipe = os.fdopen(os.dup(guest.connection.fileno()), "rb")
+    return OfTask(number, Task(said["pid"]), said["cpus"], pipe, log, guest.node)
+
+
+def heard(connection: socket.socket, seconds: float = ANSWER_SECONDS) -> dict[str, Any]:
+    """The words that the other end says next, a line of JSON; {} where it says none. Reads no byte more."""
+    connection.settimeout(seconds)
+    line = bytearray()
+    with suppress(OSError, ValueError):
+        while not line.endswith(b"\n") and len(line) < LONGEST_WORD:
+            byte = connection.recv(1)
+            if not byte:
+                break
+            line += byte
+        said = json.loads(line)
+        return said if isinstance(said, dict) else {}
+    return {}
+
+
+def _tell(connection: socket.socket, **words: Any) -> None:
+    connection.settimeout(ANSWER_SECONDS)
+    # Who has gone is missed when it is to answer.
+    with suppress(OSError):
+        connection.sendall(json.dumps(words).encode() + b"\n")
+
+
+def _hang_up(connection: socket.socket) -> None:
+    """At once, though another file of this process is open on it."""
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+    connection.close()
+
+
+def _said_by(*command: str) -> str:
+    if not shutil.which(command[0]):
+        return ""
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+def _give_up(log: Path, sentence: str) -> NoReturn:
+    """Ends the program: nothing is known of the framework, and another node may do."""
+    log.write_text(f"{sentence}\n")
+    sys.exit(sentence)

@@ -1,0 +1,174 @@
+"""The task that SLURM starts for one rank of a cell on several nodes: it starts the rank on its node, and hands on what
+it says.
+
+    python -m steptime supervisor.task ADDRESS:PORT
+
+Who starts it, and what is said, stands in `steptime.supervisor.nodes`. It ends its rank, and all that this has started,
+when the supervisor hangs up or is gone.
+"""
+
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from steptime import machine
+from steptime.machine import placement, processes
+from steptime.supervisor import nodes, ranks
+from steptime.supervisor.ranks import Rank
+
+TELL_SECONDS = 0.5
+# A worker that closes its pipe mostly ends.
+ENDING_SECONDS = 1.0
+
+
+def main() -> None:
+    """Command line: where the supervisor is."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    number, secret = int(os.environ["SLURM_PROCID"]), os.environ.pop(nodes.SECRET)
+    try:
+        supervisor = socket.create_connection(_place(sys.argv[1]), nodes.ANSWER_SECONDS)
+    except OSError as error:
+        sys.exit(f"{placement.name()} does not reach {sys.argv[1]}, the first node ({error})")
+    with ExitStack() as stack:
+        stack.enter_context(supervisor)
+        # The one by which this node reaches the others.
+        address = supervisor.getsockname()[0]
+        links = stack.enter_context(socket.create_server((address, 0)))
+        port, server = ranks.free_ports(2, address)
+        _say(
+            supervisor,
+            secret=secret,
+            rank=number,
+            node=placement.name(),
+            local=int(os.environ["SLURM_LOCALID"]),
+            address=address,
+            interface=interface_of(address),
+            port=port,
+            server=server,
+            links=links.getsockname()[1],
+        )
+        asked = nodes.heard(supervisor, nodes.MEETING_SECONDS)
+        if "look" in asked:
+            _say(supervisor, refused=placement.refusal(asked["look"]))
+            asked = nodes.heard(supervisor, nodes.MEETING_SECONDS)
+        if asked:
+            _run(number, asked, secret, links, supervisor)
+
+
+def interface_of(address: str) -> str:
+    """The name of the network interface that has an address of this machine; the loopback's has all of 127.0.0.0/8."""
+    known = psutil.net_if_addrs().items()
+    names = [name for name, found in known if any(each.address == address for each in found)]
+    return names[0] if names else "lo"
+
+
+def _run(
+    number: int,
+    asked: dict[str, Any],
+    secret: str,
+    links: socket.socket,
+    supervisor: socket.socket,
+) -> None:
+    """Starts the rank and stays with it until it is to end."""
+    members: list[Rank] = []
+    threads, count = asked["cpus"]
+    others = processes.adopt_orphans()
+    try:
+        ends = _joined(number, asked, secret, links)
+        told = {"STEPTIME_LINKS": ",".join(str(end.fileno()) for end in ends)}
+        own = ranks.shares(machine.cpus_of_ranks(threads, count), count)
+        cpus = own[int(os.environ["SLURM_LOCALID"])]
+        given = asked["variables"] | told
+        python, log = Path(asked["python"]), Path(asked["log"])
+        members.append(ranks.start(number, python, asked["job"], cpus, given, ends, log, []))
+        for end in ends:
+            end.close()
+        _say(supervisor, pid=members[0].process.pid, cpus=cpus)
+        _attend(members[0], supervisor)
+    except (ranks.NotStarted, OSError) as error:
+        _say(supervisor, reason=str(error))
+    finally:
+        ranks.end(members, others)
+
+
+def _joined(
+    number: int, asked: dict[str, Any], secret: str, links: socket.socket
+) -> list[socket.socket]:
+    """The sockets to the other ranks: of rank 0 one to each, of another rank the one to rank 0. Raises OSError."""
+    if number:
+        end = socket.create_connection(tuple(asked["links"]), nodes.ANSWER_SECONDS)
+        _say(end, secret=secret, rank=number)
+        return [_for_worker(end)]
+    links.settimeout(nodes.ANSWER_SECONDS)
+    found: dict[int, socket.socket] = {}
+    while len(found) < asked["job"]["ranks"] - 1:
+        end, _ = links.accept()
+        said = nodes.heard(end)
+        if said.get("secret") == secret:
+            found[said["rank"]] = _for_worker(end)
+        else:
+            end.close()
+    return [found[rank] for rank in sorted(found)]
+
+
+def _for_worker(end: socket.socket) -> socket.socket:
+    """A socket as a worker wants it: it waits, and holds no short word back."""
+    end.settimeout(None)
+    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return end
+
+
+def _attend(rank: Rank, supervisor: socket.socket) -> None:
+    """Hands on what the rank says, in whole lines, and tells what it uses, until the supervisor hangs up."""
+    rest, due, kills = b"", 0.0, processes.kernel_kills()
+    with selectors.DefaultSelector() as selector, suppress(OSError):
+        supervisor.settimeout(None)
+        selector.register(supervisor, selectors.EVENT_READ)
+        selector.register(rank.pipe, selectors.EVENT_READ)
+        while True:
+            for key, _ in selector.select(TELL_SECONDS):
+                if key.fileobj is supervisor:
+                    return
+                chunk = rank.pipe.read(2**16)
+                *lines, rest = (rest + (chunk or b"")).split(b"\n")
+                rest = rest if len(rest) <= ranks.LONGEST_LINE else b""
+                supervisor.sendall(b"".join(line + b"\n" for line in lines))
+                if chunk == b"":
+                    selector.unregister(rank.pipe)
+                    _tell_the_end(rank, supervisor, kills)
+            if time.monotonic() >= due and rank.process.returncode is None:
+                due = time.monotonic() + TELL_SECONDS
+                resident, peak = rank.process.memory()
+                waited = rank.process.waited_seconds()
+                _say(supervisor, event=nodes.HELD, resident=resident, peak=peak, waited=waited)
+
+
+def _tell_the_end(rank: Rank, supervisor: socket.socket, kills: int) -> None:
+    with suppress(subprocess.TimeoutExpired):
+        rank.process.wait(ENDING_SECONDS)
+    killed = processes.kernel_kills() > kills
+    _say(supervisor, event=nodes.ENDED, code=rank.process.returncode, killed=killed)
+    supervisor.shutdown(socket.SHUT_WR)
+
+
+def _say(connection: socket.socket, **words: Any) -> None:
+    connection.sendall(json.dumps(words).encode() + b"\n")
+
+
+def _place(text: str) -> tuple[str, int]:
+    address, _, port = text.rpartition(":")
+    return address, int(port)
+
+
+if __name__ == "__main__":
+    main()
