@@ -12,7 +12,8 @@ import yaml
 from examples import words
 
 from steptime.artefacts import agreement, catalogue, evidence, findings, trainings, verdict
-from steptime.artefacts.expressions import PLACE, ExpressionError, Scope, evaluate, tells_seconds
+from steptime.artefacts.expressions import evaluate, tells_seconds
+from steptime.artefacts.functions import PLACE, ExpressionError, Scope
 from steptime.artefacts.trainings import Trained
 from steptime.merge.measured import read_measured
 from steptime.reading import InputError

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from steptime.artefacts.expressions import ALONE, PLACE, REACHED, USED, VARIED
+from steptime.artefacts.functions import ALONE, PLACE, REACHED, USED, VARIED
 from steptime.artefacts.inputs import read_printed
 from steptime.artefacts.trainings import Trained, in_step
 from steptime.merge.measured import Measured

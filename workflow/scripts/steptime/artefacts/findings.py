@@ -16,15 +16,8 @@ from steptime.artefacts.evidence import (
     times_alone,
     varied_trainings,
 )
-from steptime.artefacts.expressions import (
-    ExpressionError,
-    NothingThereError,
-    Scope,
-    asks_of_cells,
-    evaluate,
-    names_in,
-    tells_seconds,
-)
+from steptime.artefacts.expressions import asks_of_cells, evaluate, names_in, tells_seconds
+from steptime.artefacts.functions import ExpressionError, NothingThereError, Scope
 from steptime.artefacts.inputs import Inputs
 from steptime.artefacts.trainings import Trained, joined
 from steptime.merge.measured import Measured

@@ -1,0 +1,403 @@
+"""What an expression of `expressions` may call: functions that select numbers, or make others of them.
+
+Each gives a number, or a series of them by place (network, framework, platform, threads, batch); two series meet in
+the places that they share. Threads are a number, or as many as the machine of each time has physical cores: `cores`,
+`2*cores`, `<=cores`, `>cores`.
+"""
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from steptime import networks as specifications
+
+PLACE = ["network", "framework", "platform", "threads", "batch"]
+# Of single operations: which, and in which way it was computed.
+ALONE = ["network", "framework", "threads", "part", "way", "seconds"]
+# Of variants of one network that are trained for as many epochs: which, who trained it, and what it then reached.
+VARIED = ["network", "framework", "platform", "threads", "accuracy", "test_loss"]
+SELECTABLE = [*PLACE, "device", "devices", "exchange", "family"]
+LEVELS = {"Low": 1, "Moderate": 2, "High": 3}
+# What can be asked of times besides seconds: the column that has it.
+USED = {"cpus": "effective_threads", "memory": "peak_memory_bytes"}
+REACHED = {"accuracy": "accuracy", "epochs": "epochs"}
+# Calls that give seconds, and those that give what their numbers are.
+SECONDS, SAME = ("time", "others", "alone"), ("least", "most", "mean", "per_thread")
+RELATIVE = re.compile(r"(?P<how><=|>=|<|>)?(?:(?P<times>\d+)\*)?cores")
+COMPARED: dict[str | None, Callable[[Any, Any], Any]] = {
+    None: operator.eq,
+    "<=": operator.le,
+    "<": operator.lt,
+    ">=": operator.ge,
+    ">": operator.gt,
+}
+Number: TypeAlias = float | pd.Series
+
+
+class ExpressionError(Exception):
+    """An expression that is not of the language; the text says what is wrong with it."""
+
+
+class NothingThereError(Exception):
+    """An expression asks for numbers that do not exist; the text says which."""
+
+
+@dataclass
+class Scope:
+    """What an expression is about.
+
+    `times` has one row for each time: PLACE, device, devices, family, cores, `runner` (who was timed), `seconds` (NaN
+    where there is a dash), the columns of USED and REACHED; its frameworks are lineages, and `lineages` gives that of
+    every name. `printed` has the printed numbers of all papers (`paper`, `file`, `row`, `column`, `value`, `number`).
+    Where times are not the paper's own, `stands_for` says which kind of device stands for each of its platforms.
+    `batches` is the mini-batch size of each network where a claim names none, `networks` are the paper's. `alone` has
+    the times of single operations, `varied` what variants of a network reached. `asked` collects who was asked.
+    """
+
+    paper: str
+    times: pd.DataFrame
+    printed: pd.DataFrame
+    catalogue: dict[str, Any]
+    lineages: dict[str, str]
+    stands_for: dict[str, str] | None = None
+    batches: dict[str, int] = field(default_factory=dict)
+    networks: list[str] = field(default_factory=list)
+    alone: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=ALONE))
+    varied: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=VARIED))
+    asked: set[str] = field(default_factory=set)
+
+
+def meet(left: Number, right: Number, operation: Callable[[Any, Any], Any]) -> Number:
+    """An operation on two numbers; on two series of them, in each place that both have."""
+    if not isinstance(left, pd.Series) or not isinstance(right, pd.Series):
+        return operation(left, right)
+    shared = [name for name in left.index.names if name in right.index.names]
+    frames = [
+        series.rename(side).reset_index() for side, series in (("left", left), ("right", right))
+    ]
+    both = (
+        frames[0].merge(frames[1], on=shared) if shared else frames[0].merge(frames[1], how="cross")
+    )
+    places = [name for name in PLACE if name in both]
+    result = operation(both["left"], both["right"])
+    return result.set_axis(pd.MultiIndex.from_frame(both[places])) if places else result
+
+
+def _select(scope: Scope, where: dict[str, Any]) -> pd.DataFrame:
+    rows, said = scope.times, []
+    for name, wanted in where.items():
+        if name not in SELECTABLE:
+            raise ExpressionError(
+                f"times are not selected by '{name}': write one of {', '.join(SELECTABLE)}"
+            )
+        if name == "exchange" and name not in rows:
+            raise NothingThereError("the paper does not say how its devices share gradients")
+        values, column = _names(scope, name, wanted)
+        rows = rows[_threads(rows, values) if name == "threads" else rows[column].isin(values)]
+        said.append(f"{column} {' or '.join(dict.fromkeys(map(str, values)))}")
+    # A claim that does not speak of several devices is of one.
+    rows = rows if "devices" in where else rows[rows["devices"] <= 1]
+    # Nor is it of devices that do not wait for one another; what a paper printed does not say.
+    if "exchange" not in where and "exchange" in rows:
+        rows = rows[rows["exchange"] != "async"]
+    if "batch" not in where and scope.batches:
+        usual = rows["network"].map(scope.batches)
+        rows = rows[usual.isna() | (rows["batch"] == usual)]
+    if rows.empty:
+        raise NothingThereError(f"there is no time of {', '.join(said) or 'its networks'}")
+    scope.asked.update(rows["runner"])
+    return rows
+
+
+def _names(scope: Scope, name: str, wanted: Any) -> tuple[list[Any], str]:
+    """What is asked for by a name, and the column that has it."""
+    values = wanted if isinstance(wanted, list) else [wanted]
+    if name == "framework":
+        values = [scope.lineages.get(value, value) for value in values]
+    if name == "platform" and scope.stands_for is not None:
+        return [scope.stands_for.get(value) for value in values], "device"
+    return values, name
+
+
+def _threads(rows: pd.DataFrame, values: list[Any]) -> pd.Series:
+    """Which rows have one of these thread counts, where a text is relative to the cores of the row's machine."""
+    chosen = rows["threads"].isin([value for value in values if not isinstance(value, str)])
+    for value in values:
+        if isinstance(value, str):
+            found = RELATIVE.fullmatch(value)
+            if found is None:
+                raise ExpressionError(
+                    f"'{value}' is no number of threads: write one, 'cores', '2*cores', '<=cores' or '>cores'"
+                )
+            many = rows["cores"] * int(found["times"] or 1)
+            chosen |= (rows["device"] == "cpu") & COMPARED[found["how"]](rows["threads"], many)
+    return chosen
+
+
+def _is_one(name: str, wanted: Any) -> bool:
+    """Whether a selection leaves one single value of its name."""
+    return not isinstance(wanted, list) and not (name == "threads" and str(wanted)[0] in "<>")
+
+
+def _by_place(rows: pd.DataFrame, where: dict[str, Any], column: str = "seconds") -> pd.Series:
+    """Seconds by what was not asked for by one single value; GPUs have no threads."""
+    fixed = {name for name, wanted in where.items() if _is_one(name, wanted)}
+    rows = rows[rows[column].notna()]
+    if rows.empty:
+        raise NothingThereError(
+            "there are only dashes" if column == "seconds" else f"nothing is known of {column}"
+        )
+    levels = [
+        name
+        for name in PLACE
+        if name not in fixed and not (name == "threads" and rows[name].eq(0).all())
+    ]
+    index = pd.MultiIndex.from_frame(rows[levels or ["network"]])
+    return pd.Series(rows[column].to_numpy(float), index)
+
+
+def time(scope: Scope, **where: Any) -> pd.Series:
+    """Times of the places that are asked for; a list asks for several."""
+    return _by_place(_select(scope, where), where)
+
+
+def used(scope: Scope, what: str, **where: Any) -> pd.Series:
+    """What the places that are asked for used of the machine: `cpus` at work, or the most `memory` in bytes."""
+    column = _one_of(USED, what)
+    return _by_place(_select(scope, where), where, column)
+
+
+def reached(scope: Scope, what: str, **where: Any) -> pd.Series:
+    """What trainings reached: the `accuracy` after the last epoch, or the `epochs` that it took."""
+    column = _one_of(REACHED, what)
+    return _by_place(_select(scope, where), where, column)
+
+
+def alone(scope: Scope, way: str) -> pd.Series:
+    """Times of single operations of a step that were computed in this way, by network, framework, threads and part."""
+    rows = scope.alone[scope.alone["way"] == way]
+    if rows.empty:
+        raise NothingThereError(f"no single operation was timed in the way '{way}'")
+    scope.asked.update(rows["framework"])
+    return rows.set_index(ALONE[:4])["seconds"]
+
+
+def varied(scope: Scope, what: str, network: str | list[str]) -> pd.Series:
+    """What variants of a network reached after as many epochs: their `accuracy` or `test_loss`."""
+    if what not in VARIED[4:]:
+        raise ExpressionError(f"there is no '{what}': write one of {', '.join(VARIED[4:])}")
+    wanted = _list(network)
+    rows = scope.varied[scope.varied["network"].isin(wanted)]
+    missing = [name for name in wanted if name not in set(rows["network"])]
+    if missing:
+        raise NothingThereError(f"{missing[0]} was not trained")
+    scope.asked.update(rows["framework"])
+    levels = VARIED[:4] if isinstance(network, list) else VARIED[1:4]
+    return rows.set_index(levels)[what]
+
+
+def _one_of(known: dict[str, str], what: str) -> str:
+    if what not in known:
+        raise ExpressionError(f"there is no '{what}': write one of {', '.join(known)}")
+    return known[what]
+
+
+def others(scope: Scope, slowest: int = 0, *, framework: str, **where: Any) -> pd.Series:
+    """The shortest (with `slowest`, the longest) time of all frameworks but this one, by place."""
+    rows = _select(scope, where)
+    found = _by_place(rows[rows["framework"] != scope.lineages.get(framework, framework)], where)
+    return _over(found, "framework", "max" if slowest else "min")
+
+
+def _over(numbers: pd.Series, over: str | list[str], how: str) -> Number:
+    dropped = _list(over)
+    if not dropped:
+        return getattr(numbers, how)()
+    levels = [name for name in numbers.index.names if name not in dropped]
+    return (
+        getattr(numbers.groupby(level=levels, sort=False), how)()
+        if levels
+        else getattr(numbers, how)()
+    )
+
+
+def least(scope: Scope, numbers: pd.Series, over: str | list[str] = "") -> Number:
+    """The smallest of all numbers, or of those that differ in `over` alone; of two frameworks or networks at least."""
+    return _over(_of_several(numbers, over), over, "min")
+
+
+def most(scope: Scope, numbers: pd.Series, over: str | list[str] = "") -> Number:
+    """The largest of all numbers, or of those that differ in `over` alone; of two frameworks or networks at least."""
+    return _over(_of_several(numbers, over), over, "max")
+
+
+def larger(scope: Scope, first: Number, second: Number) -> Number:
+    """The larger of two numbers in each place that has both."""
+    return meet(first, second, np.maximum)
+
+
+def _of_several(numbers: pd.Series, over: str | list[str]) -> pd.Series:
+    """Numbers of places with two frameworks or networks at least, where these are compared."""
+    dropped = _list(over)
+    levels = [name for name in numbers.index.names if name not in dropped]
+    for compared in {"framework", "network"} & {*dropped} & {*numbers.index.names}:
+        names = numbers.index.to_frame()[compared]
+        counts = names.groupby(level=levels).transform("nunique") if levels else names.nunique()
+        numbers = numbers[counts > 1] if levels else numbers if counts > 1 else numbers.iloc[:0]
+        if numbers.empty:
+            raise NothingThereError(f"only one {compared} has times there")
+    return numbers
+
+
+def mean(scope: Scope, numbers: pd.Series, over: str | list[str] = "") -> Number:
+    """The mean of all numbers, or of those that differ in `over` alone."""
+    return _over(numbers, over, "mean")
+
+
+def speedup(scope: Scope, upto: int | str = 0, **where: Any) -> pd.Series:
+    """The time with one thread divided by that with n, for each n from 2 (to `upto`, a number or 'cores')."""
+    alone = time(scope, **where, threads=1)
+    return meet(alone, _up_to(scope, upto, where, least=2), operator.truediv)
+
+
+def doubling(scope: Scope, upto: int | str = 0, **where: Any) -> pd.Series:
+    """The time with n threads divided by that with 2 n, for each n (2 n to `upto`, a number or 'cores')."""
+    found = time(scope, **where)
+    halves = found.rename(index=lambda count: count * 2, level="threads")
+    return meet(halves, _up_to(scope, upto, where, least=1), operator.truediv)
+
+
+def _up_to(scope: Scope, upto: int | str, where: dict[str, Any], least: int) -> pd.Series:
+    """Times of thread counts from `least` to `upto`."""
+    rows = _select(scope, where)
+    limit = f"<={upto}" if isinstance(upto, str) else ""
+    within = _threads(rows, [limit]) if limit else rows["threads"] <= (upto or rows["threads"])
+    rows = rows[within & (rows["threads"] >= least)]
+    if rows.empty:
+        raise NothingThereError(f"there is no time of {least} threads or more up to {upto}")
+    return _by_place(rows, where)
+
+
+def per_thread(scope: Scope, numbers: pd.Series) -> pd.Series:
+    """Numbers divided by their threads."""
+    return numbers / numbers.index.get_level_values("threads").to_numpy()
+
+
+def empty(scope: Scope, **where: Any) -> float:
+    """How many of these places have a dash; all of them must be there."""
+    rows = _select(scope, where)
+    asked = [_names(scope, name, wanted) for name, wanted in where.items() if name != "family"]
+    if "family" in where:
+        of_family = scope.catalogue, where["family"]
+        asked.append(([name for name in scope.networks if _family(*of_family, name)], "network"))
+    columns = [column for _, column in asked]
+    places = list(product(*(dict.fromkeys(values) for values, _ in asked)))
+    there = [_there(rows, dict(zip(columns, place, strict=True))) for place in places]
+    if not all(there):
+        raise NothingThereError(f"{there.count(False)} of {len(places)} places were not measured")
+    return float(rows["seconds"].isna().sum())
+
+
+def _family(catalogue: dict[str, Any], wanted: str | list[str], network: str) -> bool:
+    return catalogue[network].get("family") in _list(wanted)
+
+
+def _there(rows: pd.DataFrame, place: dict[str, Any]) -> bool:
+    """Whether a row is of this place."""
+    for column, value in place.items():
+        rows = rows[_threads(rows, [value]) if column == "threads" else rows[column] == value]
+    return len(rows) > 0
+
+
+def number(scope: Scope, file: str, row: str, column: str, paper: str = "") -> float:
+    """One printed number."""
+    found = _printed(scope, file, paper, row=row, column=column)["number"]
+    if found.isna().any():
+        raise NothingThereError(f"what {file} says of {row}, {column} is no number")
+    return float(found.iloc[0])
+
+
+def tally(scope: Scope, file: str, paper: str = "", **where: str) -> float:
+    """How many printed values are the one that is asked for; `value` ending in * asks for those that begin so."""
+    wanted = where.pop("value", "*")
+    found = _printed(scope, file, paper, **where)["value"]
+    return float(
+        found.str.startswith(wanted[:-1]).sum() if wanted.endswith("*") else (found == wanted).sum()
+    )
+
+
+def rows(scope: Scope, file: str) -> float:
+    """How many rows a printed table has."""
+    return float(_printed(scope, file, "")["row"].nunique())
+
+
+def steps_down(scope: Scope, metric: str, *kinds: str) -> pd.Series:
+    """How far the level (Low, Moderate, High) of each kind of device lies above that of the next in the list."""
+    levels = []
+    for kind in kinds:
+        word = _printed(scope, "table1", "", row=metric, column=kind)["value"].iloc[0]
+        if word not in LEVELS:
+            raise NothingThereError(f"'{word}' has no place among {', '.join(LEVELS)}")
+        levels.append(LEVELS[word])
+    pairs = [f"{first} over {second}" for first, second in zip(kinds, kinds[1:], strict=False)]
+    index = pd.MultiIndex.from_arrays([pairs], names=["platform"])
+    return pd.Series(
+        [first - second for first, second in zip(levels, levels[1:], strict=False)],
+        index,
+        dtype=float,
+    )
+
+
+def parameters(scope: Scope, network: str) -> float:
+    """Trainable parameters of a network, counted from its specification."""
+    return float(specifications.count_parameters(specifications.specify(network, scope.catalogue)))
+
+
+def _printed(scope: Scope, file: str, paper: str, **where: str) -> pd.DataFrame:
+    found = scope.printed[
+        (scope.printed["paper"] == (paper or scope.paper)) & (scope.printed["file"] == file)
+    ]
+    for name, wanted in where.items():
+        found = found[found[name] == wanted]
+    if found.empty:
+        raise ExpressionError(
+            f"{paper or scope.paper}/{file}.csv has no {', '.join(where.values()) or 'rows'}"
+        )
+    return found
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value] if value else []
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    function.__name__: function
+    for function in (
+        time,
+        used,
+        reached,
+        alone,
+        varied,
+        others,
+        least,
+        most,
+        mean,
+        larger,
+        speedup,
+        doubling,
+        per_thread,
+        empty,
+        number,
+        tally,
+        rows,
+    )
+    + (steps_down, parameters)
+}
+# Those that select times.
+OF_CELLS = {"time", "used", "reached", "alone", "varied", "others", "speedup", "doubling", "empty"}
