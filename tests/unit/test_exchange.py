@@ -63,7 +63,7 @@ def test_ranks_are_drawn_with_what_went_between_them(tmp_path):
     drawn, drawing = links.figure(made)
     assert dict(zip(drawn["exchange"], drawn["rate"], strict=True))["sync"] == pytest.approx(5)
     words = [text.get_text() for axes in drawing.axes for text in axes.texts]
-    assert "1000 MB in a step of 200 ms: 5.00 GB/s" in words
+    assert "1.00 GB in a step of 200 ms: 5.00 GB/s" in words
     assert "memory that all share, in a step of 200 ms" in words
     with pytest.raises(InputError, match="write `devices: .1, 2.`"):
         links.figure(inputs(tmp_path, [step(0.1)]))

@@ -29,7 +29,7 @@ def test_two_devices_are_held_against_one_and_against_one_with_the_threads_of_bo
     assert row["low"] <= row["speedup"] <= row["high"]
     assert row["whole"] == pytest.approx(0.8) and row["scaling"] == "strong"
     assert layout.index[0][2] == "2 x 1 thread, sync" and layout.iloc[0, 3].text == "80 %"
-    assert layout.iloc[0, 5].text == "4.00"
+    assert layout.iloc[0, 5].text == "4.00 MB"
 
 
 def test_where_each_device_has_a_mini_batch_of_its_own_samples_are_counted(tmp_path):
@@ -47,6 +47,23 @@ def test_devices_that_do_not_wait_have_the_updates_that_they_missed(tmp_path):
     shown = dict(zip(data["exchange"], layout["Missed updates"], strict=True))
     assert shown["async"].text == "0.75"
     assert shown["sync"].footnotes == ("they wait for one another",)
+
+
+@pytest.mark.parametrize(
+    ("sent", "text"),
+    [
+        (500, "500 bytes"),
+        (999, "999 bytes"),
+        (1000, "1.00 kB"),
+        (87_200, "87.2 kB"),
+        (3e12, "3000 GB"),
+    ],
+)
+def test_what_was_exchanged_has_a_unit_of_its_size(tmp_path, sent, text):
+    rows = cells((1, 1, 64, 0.4), (2, 1, 64, 0.25))
+    rows = [row | ({"bytes_exchanged": int(sent)} if row["exchange"] else {}) for row in rows]
+    _, layout = speedup.build(measured(tmp_path, *rows), FRAMEWORKS, CATALOGUE, words())
+    assert layout["Exchanged in a step"].iloc[0].text == text
 
 
 def test_a_grid_of_one_device_is_told_what_to_write(tmp_path):

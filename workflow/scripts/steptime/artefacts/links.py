@@ -10,7 +10,7 @@ from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.reading import InputError
 from steptime.render import figures
-from steptime.render.words import facts, raw_data, significant
+from steptime.render.words import facts, raw_data, significant, size
 
 COLUMNS = ["platform", "network_label", "framework", "framework_label", "devices", "threads"]
 COLUMNS += ["exchange", "batch", "seconds", "bytes_exchanged", "rate"]
@@ -31,7 +31,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         figures.title(drawing, inputs.entry["title"])
     notes = [
         "Each circle is a rank, a process with CPUs of its own; the number of its threads is in it. The line below is "
-        "the loopback interface of a network that they have for themselves. Beside it: MB that went over it in a step, "
+        "the loopback interface of a network that they have for themselves. Beside it: what went over it in a step, "
         "of all ranks together and both ways, and that divided by the time of the step.",
         inputs.entry["caption"],
         *facts(inputs.measured),
@@ -87,5 +87,4 @@ def _words(row: dict[str, Any], over_network: bool) -> str:
         return f"what went between them is not known, {step}"
     if not over_network:
         return f"memory that all share, {step}"
-    sent = significant(row["bytes_exchanged"] / 1e6)
-    return f"{sent} MB {step}: {significant(row['rate'])} GB/s"
+    return f"{size(row['bytes_exchanged'])} {step}: {significant(row['rate'])} GB/s"

@@ -20,6 +20,7 @@ from steptime.render.words import (
     processes,
     raw_data,
     significant,
+    size,
     status_reason,
 )
 
@@ -68,6 +69,8 @@ def build(
         "Strong: the devices share the mini-batch of the one. Weak: each has one as large.",
         "async: devices do not wait for one another, and a mini-batch is an update of each of them. Missed updates: "
         "those of others between a device's reading of weights and its own update, in the mean.",
+        "Exchanged: what went over the network, of all devices together. Those that have their weights in memory in "
+        "common only tell one another there when to go on.",
         processes(measured.cells),
         raw_data(measured),
     ]
@@ -118,7 +121,7 @@ def _layout(data: pd.DataFrame) -> pd.DataFrame:
         for row in data.to_dict("records")
     ]
     headings = ["Scaling", "Seconds per mini-batch", "Speed-up", "Efficiency"]
-    headings += ["Against one device with the threads of all", "MB exchanged in a step"]
+    headings += ["Against one device with the threads of all", "Exchanged in a step"]
     headings += ["Missed updates"]
     return pd.DataFrame(
         [_entries(row) for row in data.to_dict("records")],
@@ -146,7 +149,7 @@ def _entries(row: dict[str, Any]) -> list[Entry]:
         _with_interval(row["speedup"], row["low"], row["high"], none),
         common.dash(none) if pd.isna(efficiency) else Entry(f"{100 * efficiency:.0f} %"),
         _with_interval(row["whole"], row["whole_low"], row["whole_high"], none),
-        common.dash("not known") if pd.isna(sent) else Entry(significant(sent / 1e6)),
+        common.dash("not known") if pd.isna(sent) else Entry(size(sent)),
         common.dash(waits) if pd.isna(missed) else Entry(significant(missed, 2)),
     ]
 

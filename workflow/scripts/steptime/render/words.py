@@ -64,6 +64,14 @@ def count(value: int) -> str:
     return f"{value:,}"
 
 
+def size(value: float) -> str:
+    """Bytes in the unit in which they are 1 to 1000: '512 bytes', '4.00 MB'."""
+    if value < 1000:
+        return f"{value:.0f} bytes"
+    power = min(int(math.log10(value)) // 3, 3)
+    return f"{significant(value / 1000**power)} {'kMG'[power - 1]}B"
+
+
 def gibibytes(value: float | None) -> str:
     """Bytes as GiB, '' where not known."""
     return "" if not value else f"{value / 2**30:.0f} GiB"
