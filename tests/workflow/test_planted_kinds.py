@@ -1,6 +1,7 @@
 """Each defect of the layer kinds of today is refused in a real framework: in PyTorch all of them.
 
-With STEPTIME_ZOO=all (`make test-zoo`), those that another specification makes are refused in all that have the layers.
+With STEPTIME_ZOO=all (`make test-zoo`), those that another specification makes are refused in all that have the layers,
+and the others in TensorFlow, MXNet, JAX and PaddlePaddle too.
 """
 
 import json
@@ -61,7 +62,7 @@ MUTATED = {
         "after one step",
     ),
 }
-# {defect: (network, function of PROGRAM, words of the refusal)}
+# {defect: (network, function of `planted_in_<adapter>`, words of the refusal)}
 PLANTED = {
     "mask off by one": ("gpt-small", "mask_off_by_one", "the first loss is"),
     "no division by the root of a head's units": ("vit-tiny", "unscaled", "the first loss is"),
@@ -73,6 +74,13 @@ PLANTED = {
     "padding behind a pool": ("autoencoder-conv", "padded_behind", "the first loss is"),
     "momentum with dampening": ("fcn5-momentum", "dampened", "a call of 3 steps"),
     "weight decay in the gradient": ("gpt-small-adamw", "decaying", "after one step"),
+}
+# {adapter: what is no defect, as above}
+RIGHT = {
+    "jax": {
+        "grouped convolutions of GPUs": ("mobilenet", "as_on_a_gpu", ""),
+        "transposed convolutions of GPUs": ("deconv", "as_on_a_gpu", ""),
+    }
 }
 
 
@@ -97,7 +105,9 @@ def having():
 def jobs(environment, mode, entry, folder):
     """{defect: (job, words of the refusal)} of all that the framework has, and each network as it is, without words."""
     has, made = contract.declared(entry["adapter"]), {}
-    cases = MUTATED | (PLANTED if environment == "torch-2.13" and mode == "eager" else {})
+    written = PROGRAM.with_name(f"planted_in_{entry['adapter']}.py").is_file()
+    cases = MUTATED | (PLANTED if written and mode == entry["modes"][0] else {})
+    cases |= RIGHT.get(entry["adapter"], {})
     right = {f"{name} as it is": (name, None, "") for name, *_ in cases.values()}
     for defect, (name, how, words) in (right | cases).items():
         spec = networks.specify(name, planting.CATALOGUE, narrow=True)

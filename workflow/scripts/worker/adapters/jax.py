@@ -263,29 +263,117 @@ def _conv(node, own, value):
 
 def _grouped_conv(node, own, value):
     """Weights come as (out, in / groups, height, width)."""
-    strides, around = (node["stride"],) * 2, [(node["padding"],) * 2] * 2
-    value = lax.conv_general_dilated(
-        value,
-        own["weight"],
-        strides,
-        around,
-        dimension_numbers=("NHWC", "OIHW", "NHWC"),
-        feature_group_count=node["groups"],
-    )
+    stride, padding, groups = node["stride"], node["padding"], node["groups"]
+    if jax.default_backend() != "cpu":
+        value = lax.conv_general_dilated(
+            value,
+            own["weight"],
+            (stride,) * 2,
+            [(padding,) * 2] * 2,
+            dimension_numbers=("NHWC", "OIHW", "NHWC"),
+            feature_group_count=groups,
+        )
+    elif groups == node["in_shape"][0] == node["channels"]:
+        value = _depthwise_conv(stride, padding, value, own["weight"][:, 0].transpose(1, 2, 0))
+    else:
+        parts = zip(
+            jnp.split(value, groups, 3), jnp.split(own["weight"].transpose(2, 3, 1, 0), groups, 3)
+        )
+        plain = dict(node, bias=False)
+        value = jnp.concatenate([_conv(plain, {"weight": own}, part) for part, own in parts], 3)
     return value + own["bias"] if node["bias"] else value
 
 
-def _conv_transpose(node, own, value):
-    """A product, whose parts are added up where they overlap; weights come as (in, out, height, width).
+def _depthwise_conv(stride, padding, value, weight):
+    """A sum of shifted views, with its gradient; weights come as (height, width, channels).
 
-    XLA's own convolution of spread inputs takes ten times as long.
+    XLA's own convolution takes ten times as long on CPUs.
+    """
+    kernel, (rows, columns) = len(weight), value.shape[1:3]
+    edges = [(0, 0), (padding,) * 2, (padding,) * 2, (0, 0)]
+
+    @jax.custom_vjp
+    def convolve(value, weight):
+        height, width = ((size + 2 * padding - kernel) // stride + 1 for size in (rows, columns))
+        return _weighed(jnp.pad(value, edges), weight, stride, height, width)
+
+    def backward(kept, gradient):
+        value, weight = kept
+        # With zeros between, where there is a stride.
+        around = [
+            (kernel - 1 - padding, size + padding - 1 - stride * (count - 1), stride - 1)
+            for size, count in ((rows, gradient.shape[1]), (columns, gradient.shape[2]))
+        ]
+        spread = lax.pad(gradient, jnp.zeros(()), [(0, 0, 0), *around, (0, 0, 0)])
+        of_value = _weighed(spread, weight[::-1, ::-1], 1, rows, columns)
+        return of_value, _products_of_views(jnp.pad(value, edges), gradient, kernel, stride)
+
+    convolve.defvjp(lambda *given: (convolve(*given), given), backward)
+    return convolve(value, weight)
+
+
+def _weighed(value, weight, stride, height, width):
+    down, along = stride * (height - 1) + 1, stride * (width - 1) + 1
+    return sum(
+        value[:, row : row + down : stride, column : column + along : stride] * weight[row, column]
+        for row, column in np.ndindex(weight.shape[:2])
+    )
+
+
+def _products_of_views(value, gradient, kernel, stride):
+    """The gradient of the weight. As sums over samples, rows and columns, XLA would take as long as for its own.
+
+    Here rows of products are added up, of several samples at a time, and their columns at the end.
+    """
+    batch, height, width, channels = gradient.shape
+    along, taps = stride * (width - 1) + 1, [*np.ndindex(kernel, kernel)]
+    # XLA compiles longer sums for minutes.
+    most = max(1, 144 // len(taps))
+    together = max(count for count in range(1, most + 1) if batch % count == 0)
+
+    def add(turn, sums):
+        first, row = turn // height * together, turn % height
+        given = lax.dynamic_slice(gradient, (first, row, 0, 0), (together, 1, width, channels))
+        seen = lax.dynamic_slice(
+            value, (first, row * stride, 0, 0), (together, kernel, *value.shape[2:])
+        )
+        views = [seen[:, down, column : column + along : stride] for down, column in taps]
+        return [
+            total + sum(view[sample] * given[sample, 0] for sample in range(together))
+            for total, view in zip(sums, views)
+        ]
+
+    start = [jnp.zeros((width, channels)) for _ in taps]
+    sums = lax.fori_loop(0, batch // together * height, add, start)
+    return jnp.sum(jnp.stack(sums), 1).reshape(kernel, kernel, channels)
+
+
+def _conv_transpose(node, own, value):
+    """Weights come as (in, out, height, width)."""
+    if jax.default_backend() == "cpu":
+        value = _transposed_product(node, own["weight"], value)
+    else:
+        around = (node["kernel"] - 1 - node["padding"],) * 2
+        value = lax.conv_general_dilated(
+            value,
+            jnp.flip(own["weight"], (2, 3)),
+            (1, 1),
+            [around, around],
+            lhs_dilation=(node["stride"],) * 2,
+            dimension_numbers=("NHWC", "IOHW", "NHWC"),
+        )
+    return value + own["bias"] if node["bias"] else value
+
+
+def _transposed_product(node, weight, value):
+    """A transposed convolution as a product, whose parts are added up where they overlap.
+
+    XLA's own convolution of spread inputs takes ten times as long on CPUs.
     """
     kernel, stride, padding = node["kernel"], node["stride"], node["padding"]
     (channels, height, width), count = node["shape"], -(-kernel // stride)
     batch, rows, columns = value.shape[:3]
-    products = jnp.matmul(
-        value.reshape(-1, value.shape[3]), own["weight"].reshape(value.shape[3], -1)
-    )
+    products = jnp.matmul(value.reshape(-1, value.shape[3]), weight.reshape(value.shape[3], -1))
     if rows == columns == 1:
         # Nothing overlaps.
         value = products.reshape(batch, channels, kernel, kernel).transpose(0, 2, 3, 1)
@@ -305,8 +393,7 @@ def _conv_transpose(node, own, value):
         )
         rows, columns = ((extent + count - 1) * stride for extent in (rows, columns))
         value = value.transpose(0, 1, 4, 2, 5, 3).reshape(batch, rows, columns, channels)
-    value = value[:, padding : padding + height, padding : padding + width]
-    return value + own["bias"] if node["bias"] else value
+    return value[:, padding : padding + height, padding : padding + width]
 
 
 def _avg_pool(node, own, value):
