@@ -224,6 +224,11 @@ def _threads(
     if devices == 1:
         return thread_counts(wanted, cores, most)
     nodes = placement.nodes_of(entry, devices)
+    if nodes > 1 and entry["device"] == "gpu":
+        raise ConfigurationError(
+            f"The grid asks for {devices} devices, and {platform} has GPUs on {nodes} nodes: ranks on GPUs are of one "
+            f"node so far, so leave 'nodes' out of {platform}."
+        )
     if devices % nodes:
         raise ConfigurationError(
             f"The grid asks for {devices} devices, and {platform} shares them out to {nodes} nodes: write a multiple "
@@ -235,7 +240,7 @@ def _threads(
             f"The grid asks for {devices} devices, and {platform} has {cores} CPUs, of which each needs one of its "
             f"own: write no more than {cores} under 'devices'."
         )
-    if entry["device"] == "gpu" and devices > entry["devices"] * nodes:
+    if entry["device"] == "gpu" and devices > entry["devices"]:
         raise ConfigurationError(
             f"The grid asks for {devices} devices, and 'devices' of {platform} in the file of platforms says "
             f"{entry['devices']}: write no more under 'devices' of the grid, or mend it there."

@@ -30,7 +30,7 @@ from steptime.supervisor.ranks import Launch, NotStarted, Rank, gather
 # What a step must know of its job. The rest describes another step: the one that this process is in.
 KEPT = ("SLURM_JOB_ID", "SLURM_JOBID", "SLURM_CLUSTER_NAME", "SLURM_CONF")
 SECRET = "STEPTIME_SECRET"
-MEETING_SECONDS = 60.0
+MEETING_SECONDS = 120.0
 ANSWER_SECONDS = 10.0
 # The check of a node, and the start of a worker, take some time.
 STARTING_SECONDS = 60.0
@@ -283,7 +283,8 @@ def _look(guests: list[Guest], platform: str, log: Path) -> None:
     for guest in asked:
         _tell(guest.connection, look=platform)
     for guest in asked:
-        if refused := heard(guest.connection, STARTING_SECONDS).get("refused", "it has gone"):
+        gone = f"The task on {guest.node} has ended. Nothing was measured."
+        if refused := heard(guest.connection, STARTING_SECONDS).get("refused", gone):
             _give_up(log, refused)
 
 
@@ -299,8 +300,11 @@ def _rank(number: int, guest: Guest, log: Path) -> Rank:
     return OfTask(number, Task(said["pid"]), said["cpus"], pipe, log, guest.node)
 
 
-def heard(connection: socket.socket, seconds: float = ANSWER_SECONDS) -> dict[str, Any]:
-    """The words that the other end says next, a line of JSON; {} where it says none. Reads no byte more."""
+def heard(connection: socket.socket, seconds: float | None = ANSWER_SECONDS) -> dict[str, Any]:
+    """The words that the other end says next, a line of JSON; {} where it says none in `seconds`, or has gone.
+
+    Reads no byte more.
+    """
     connection.settimeout(seconds)
     line = bytearray()
     with suppress(OSError, ValueError):

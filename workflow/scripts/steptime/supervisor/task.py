@@ -57,10 +57,10 @@ def main() -> None:
             server=server,
             links=links.getsockname()[1],
         )
-        asked = nodes.heard(supervisor, nodes.MEETING_SECONDS)
+        asked = nodes.heard(supervisor, None)
         if "look" in asked:
             _say(supervisor, refused=placement.refusal(asked["look"]))
-            asked = nodes.heard(supervisor, nodes.MEETING_SECONDS)
+            asked = nodes.heard(supervisor, None)
         if asked:
             _run(number, asked, secret, links, supervisor)
 
