@@ -55,8 +55,8 @@ def refusal(root, config):
             "at 'sampling.precision', nan is not of type 'number'",
         ),
         (
-            "figure_batches: {",
-            "table_batches: {fcn5: 3000000000}\nfigure_batches: {",
+            "repeats: ",
+            "table_batches: {fcn5: 3000000000}\nrepeats: ",
             "at 'table_batches.fcn5', 3000000000 is greater than the maximum of 2147483647",
         ),
         ("repeats: ", "repeats: [", "is not valid YAML"),
