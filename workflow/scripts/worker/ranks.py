@@ -165,7 +165,7 @@ def joined(job, build):
 
 
 def endpoints():
-    """The address of each rank, as "127.0.0.1:port"."""
+    """The address of each rank and a free port of it, as "127.0.0.1:port"."""
     return os.environ["STEPTIME_ENDPOINTS"].split(",")
 
 

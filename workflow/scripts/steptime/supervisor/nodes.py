@@ -97,11 +97,10 @@ class OfTask(Rank):
 
 @dataclass
 class Guest:
-    """A task that has come: its rank, the name of its node, where that one is reached, and which task it is there."""
+    """A task that has come: the name of its node, and where that one is reached."""
 
     connection: socket.socket
     node: str
-    local: int
     address: str
     interface: str
     port: int

@@ -50,7 +50,6 @@ def main() -> None:
             secret=secret,
             rank=number,
             node=placement.name(),
-            local=int(os.environ["SLURM_LOCALID"]),
             address=address,
             interface=interface_of(address),
             port=port,
