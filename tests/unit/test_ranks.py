@@ -124,8 +124,9 @@ def test_ranks_that_do_not_wait_are_proven_each_in_its_turn_and_all_at_once(
     apart = {"mode": "right", "devices": devices, "adapter": "apart", "exchange": "async"}
     verdict, details = network.prove(stand_in | apart, networks.tiny("dense"), "", tmp_path / "log")
     assert verdict["status"] == "ok", verdict
-    # One rank is proven as one device is, and has no others.
-    assert devices == 1 or details["arrived"] == pytest.approx([8] * devices, abs=0.1)
+    # One rank is proven as one device is, and has no others. How far an update goes depends on what arrived before it: half
+    # an update parts 8 from 7, on a busy machine too.
+    assert devices == 1 or details["arrived"] == pytest.approx([8] * devices, abs=0.5)
     assert devices == 1 or 0 <= details["staleness"] <= 8 * (devices - 1)
 
 
