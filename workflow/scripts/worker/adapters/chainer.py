@@ -21,10 +21,6 @@ LAYOUT = {"sequences": "steps first", "dense": "units first"}
 KERNELS = {"ideep": "openblas:numpy", "numpy": "openblas:numpy", "cupy": ""}
 DEVICES = ("cpu", "gpu")
 PRECISIONS = ("float32", "tf32")
-REASONS = {
-    "sync": "ChainerMN shares gradients over MPI alone, which the environment of Chainer does not have",
-    "async": "ChainerMN has no way of sharing gradients without waiting",
-}
 
 # Chainer's LSTM keeps the four gates of a unit side by side, in the order g, i, f, o; the specification has i, f, g, o.
 _GATES = [2, 0, 1, 3]
@@ -39,7 +35,15 @@ def versions():
 
 
 def build(job):
-    """A trainer of the specification. The BLAS reads its threads from the environment, and CuPy whether it rounds."""
+    """A trainer of the specification."""
+    return Trainer(job, prepare(job))
+
+
+def prepare(job):
+    """Settles how Chainer computes, and returns the module of its arrays.
+
+    The BLAS reads its threads from the environment, and CuPy whether it rounds.
+    """
     on_gpu = job.mode == "cupy"
     if on_gpu != (job.device == "gpu"):
         raise Unsupported("Chainer computes on GPUs by CuPy alone, and CuPy on nothing else")
@@ -57,14 +61,16 @@ def build(job):
     arrays = cuda.cupy if on_gpu else np
     # What Chainer draws its masks from.
     arrays.random.seed(job.seed)
-    return _Trainer(job, arrays)
+    return arrays
 
 
 def _product_on_gpu(left, right):
     return cuda.to_cpu(cuda.cupy.dot(cuda.to_gpu(left), cuda.to_gpu(right)))
 
 
-class _Trainer(object):
+class Trainer(object):
+    """A network of Chainer's functions, and the arrays that it trains."""
+
     def __init__(self, job, arrays):
         self.spec, self.layout, self.arrays = job.spec, job.layout, arrays
         self.place = cuda.to_gpu if job.device == "gpu" else np.asarray
@@ -134,13 +140,17 @@ class _Trainer(object):
         loss = functions.softmax_cross_entropy(self._logits(inputs), labels)
         loss.grad = self.head
         loss.backward()
+        self.update()
+        return loss
+
+    def update(self):
+        """Takes the step of the gradients that are there, which go."""
         for value in self.trained.values():
             if self.rules:
                 value.update()
             else:
                 self.arrays.subtract(value.array, value.grad, out=value.array)
             value.cleargrad()
-        return loss
 
     def _logits(self, inputs):
         """Scores of all labels, (labels, classes); of sequences in the order step, sample."""
