@@ -1,9 +1,12 @@
 """Real frameworks on two ranks: what each declares of its exchanges, its proof bears out, and a tiny network is timed.
 
-One of them in every run of the tests, or with STEPTIME_ZOO=all (`make test-zoo`) each that declares any.
+Two of them in every run of the tests, or with STEPTIME_ZOO=all (`make test-zoo`) each that declares any. What ranks can
+do wrong is planted in Chainer.
 """
 
 import os
+import re
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -18,12 +21,14 @@ from steptime.cells.measure import fill
 from steptime.environments import interpreter
 from steptime.plan import exchanges
 from steptime.prove import adapter, network
+from steptime.supervisor import supervise
 from steptime.supervisor.supervise import run_worker
 from worker import contract
 
 ALL = os.environ.get("STEPTIME_ZOO") == "all"
 NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 CATALOGUE = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
+QUICK = ("torch-2.13-async", "chainer-7.8-sync")
 # Those that tell how stale their gradients are.
 TELL = ("torch", "tensorflow", "tensorflow1")
 
@@ -68,7 +73,7 @@ def timed(job, prefix, log, sampling=None, watches=()):
 
 @pytest.mark.parametrize(
     ("environment", "entry", "exchange"),
-    list(asked()) if ALL else [each for each in asked() if each.id == "torch-2.13-async"],
+    list(asked()) if ALL else [each for each in asked() if each.id in QUICK],
 )
 def test_two_ranks_are_proven_and_timed(environment, entry, exchange, tmp_path):
     prefix = interpreter.prefix_of(environment)
@@ -92,6 +97,34 @@ def test_two_ranks_are_proven_and_timed(environment, entry, exchange, tmp_path):
     tells = exchange == "async" and entry["adapter"] in TELL
     assert (found["staleness"] is not None) == tells
     assert set(Path("/dev/shm").iterdir()) <= left
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("right", "^$"),
+        ("summed", "every update is 2 times the specification's: .* summed and not averaged"),
+        ("apart", "after 1 steps, rank 1 has other weights than rank 0 in "),
+        ("silent", "the gradient of .* differs"),
+        ("other_start", "rank 1 has other weights than rank 0 in "),
+        ("shared_batch", "the first loss is "),
+    ],
+)
+def test_a_wrong_way_of_sharing_is_refused_in_chainer(how, words, tmp_path, monkeypatch):
+    environment, entry = "chainer-7.8", CATALOGUE["chainer"]
+    if not (interpreter.folder(environment) / "bin/python").exists():
+        pytest.skip(f"{environment} is not made here")
+    worker, name = tmp_path / "scripts/worker", "together_in_chainer"
+    shutil.copytree(supervise.WORKER, worker, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / f"tests/defects/{name}.py", worker / "adapters")
+    monkeypatch.setattr(supervise, "WORKER", worker)
+    job = job_of(environment, entry, "sync") | {"adapter": name, "mode": how}
+    verdict, _ = network.prove(job, networks.tiny("dense"), "", tmp_path / "log")
+    if verdict["status"] == "unsupported":
+        # Ranks have no network of their own here.
+        return
+    assert verdict["status"] == ("ok" if how == "right" else "not_equivalent"), verdict
+    assert re.search(words, verdict["reason"]), verdict["reason"]
 
 
 class _Killer:
