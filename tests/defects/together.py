@@ -49,13 +49,14 @@ def build(job):
     return ranks.joined(job, Trainer)
 
 
-def meet(job):
-    """Sockets between rank 0 and each other rank, on the address of rank 0."""
-    address, port = ranks.endpoints()[0].split(":")
+def meet(job, members):
+    """Sockets between the first of some ranks and each other of them, on the address of that one."""
+    first, *others = members
+    address, port = ranks.endpoints()[first].split(":")
     place = (address, int(port))
-    if job.rank == 0:
+    if job.rank == first:
         with socket.create_server(place) as server:
-            return [server.accept()[0] for _ in range(1, job.ranks)]
+            return [server.accept()[0] for _ in others]
     while True:
         try:
             return [socket.create_connection(place)]
@@ -69,7 +70,7 @@ class Trainer:
 
     def __init__(self, job):
         if not _WIRES:
-            _WIRES.extend(meet(job))
+            _WIRES.extend(meet(job, range(job.ranks)))
         self.job, self.spec, self.values, self.state = job, job.spec, job.weights, {}
         self.parameters, self.steps = sum(values.size for values in self.values.values()), 0
         if job.mode == "other_start" and job.rank:

@@ -21,7 +21,7 @@ class _Rank(together.Trainer):
     """What a trainer exchanges with, without its network."""
 
     def __init__(self, job):
-        together._WIRES.extend(together.meet(job))
+        together._WIRES.extend(together.meet(job, range(job.ranks)))
         self.job, self.is_first = job, job.rank == 0
 
 

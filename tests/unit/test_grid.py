@@ -304,6 +304,14 @@ def test_sums_alone_are_cells_of_several_devices_that_wait_for_one_another(quick
         for devices, exchange in ((1, ""), (2, "sync"), (2, "async"))
     }
     assert {plan.cells[key].devices for key in plan.artefacts["steptime_trainings"]} == {1}
+    monkeypatch.setattr(grid.exchanges, "of_adapter", lambda adapter: ("sync", "async", "mixed"))
+    several |= {"devices": [1, 2, 3, 4], "exchange": ["sync", "mixed"], "scaling": "weak"}
+    plan = grid.expand(changed(quick, **several | {"training": trained}), 4)
+    found = {plan.cells[key] for key in plan.artefacts["wuensche2018_fig3"]}
+    # Two devices are one group, and three are not groups of two.
+    assert {(cell.devices, cell.exchange) for cell in found} == {
+        *((1, ""), (2, "sync"), (3, "sync"), (4, "sync"), (4, "mixed"))
+    }
     with pytest.raises(configuration.ConfigurationError, match="write `devices: .1, 2.`"):
         grid.expand(changed(quick, parts={"sums": ["fcn5"]}), 2)
 
@@ -320,6 +328,10 @@ def test_sums_alone_are_cells_of_several_devices_that_wait_for_one_another(quick
         (
             {"devices": [2], "exchange": ["sync", "async"]},
             r"None of the grid's environments \(torch-2.13, .*\) shares gradients by `async`",
+        ),
+        (
+            {"devices": [1, 2, 3], "exchange": ["sync", "mixed"]},
+            "asks for `mixed` between 2 or 3 devices, .*: write an even number from 4 on .*, or `sync`, which is",
         ),
     ],
 )

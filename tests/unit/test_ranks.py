@@ -36,7 +36,7 @@ def stand_in(tmp_path, monkeypatch):
     python.chmod(0o755)
     worker = tmp_path / "scripts/worker"
     shutil.copytree(supervise.WORKER, worker, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("together.py", "together_parts.py", "apart.py"):
+    for name in ("together.py", "together_parts.py", "apart.py", "grouped.py"):
         shutil.copyfile(ROOT / "tests/defects" / name, worker / "adapters" / name)
     monkeypatch.setattr(supervise, "WORKER", worker)
     monkeypatch.setenv("STEPTIME_ENVIRONMENTS", str(tmp_path / "environments"))
@@ -149,6 +149,43 @@ def test_a_wrong_way_of_not_waiting_is_refused(stand_in, tmp_path, mode, words):
     assert re.search(words, reason), reason
 
 
+MIXED = {"devices": 4, "adapter": "grouped", "exchange": "mixed"}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [networks.tiny("batch_norm"), pytest.param(TRAINED, id="fed")],
+)
+def test_groups_of_ranks_are_proven_each_in_its_turn_and_all_at_once(stand_in, tmp_path, spec):
+    asked = stand_in | MIXED | {"mode": "right"}
+    verdict, details = network.prove(asked, spec, "", tmp_path / "log")
+    assert verdict["status"] == "ok", verdict
+    # An update of both of a group is one.
+    assert details["arrived"] == pytest.approx([8, 8], abs=0.1) and details["ranks"] == 4
+    assert 0 <= details["staleness"] <= 8
+
+
+@pytest.mark.parametrize(
+    ("mode", "spec", "words"),
+    [
+        ("summed", None, "every update is 2 times the specification's: .* summed and not averaged"),
+        ("absent", None, "the gradient of .* differs"),
+        ("averaged", None, "in the turn of group 0 every update is 0.5 times what it must be"),
+        ("half_absent", None, "in the turn of group 1 the update of .* is off by"),
+        ("silent", None, "in the turn of group 1 no weight changes: its gradients do not arrive"),
+        ("stale", None, "in turn 1 of group 1, .* from the weights as they were then"),
+        ("dropping", None, "of 8 updates that group 0 makes when all step at once, 5 arrive"),
+        ("same_share", None, "in the turn of group 1 the update of .* is off by"),
+        ("unfed", TRAINED, "the mean loss of what group 0 is fed in its turn is "),
+    ],
+)
+def test_a_wrong_way_of_grouping_is_refused(stand_in, tmp_path, mode, spec, words):
+    asked = MIXED | {"mode": mode}
+    status, reason = proven(stand_in, spec or networks.tiny("dense"), tmp_path, **asked)
+    assert status == "not_equivalent"
+    assert re.search(words, reason), reason
+
+
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one CPU")
 @pytest.mark.parametrize(("devices", "each"), [(1, 2), (2, 1)])
 def test_proofs_that_run_side_by_side_do_not_all_wait_for_one_cpu(
@@ -212,15 +249,17 @@ def test_a_training_of_two_ranks_is_that_of_one_and_each_draws_its_own_images(st
         return outcome
 
     one, two, apart = trained(1), trained(2), trained(2, "apart", "async")
+    mixed = trained(4, "grouped", "mixed")
     for name in ("loss", "test_loss", "accuracy"):
         alone, together = ([epoch[name] for epoch in each.epochs] for each in (one, two))
         assert together == pytest.approx(alone, rel=1e-4), name
-    for outcome in (two, apart):
+    for outcome in (two, apart, mixed):
         assert [epoch["steps"] for epoch in outcome.epochs] == [5, 5]
         assert outcomes.used_by_ranks(outcome)[1]["cpu_seconds"] > 0
-    # Each of the two makes an update where the one makes one.
-    assert apart.epochs[0]["loss"] != pytest.approx(one.epochs[0]["loss"], rel=1e-4)
-    assert outcomes.exchanged(apart)["staleness"] is not None
+    for outcome in (apart, mixed):
+        # Each of the two, or of two groups, makes an update where the one makes one.
+        assert outcome.epochs[0]["loss"] != pytest.approx(one.epochs[0]["loss"], rel=1e-4)
+        assert outcomes.exchanged(outcome)["staleness"] is not None
 
 
 def test_a_worker_that_ends_before_it_is_heard_has_told_what_it_had_loaded(stand_in, tmp_path):

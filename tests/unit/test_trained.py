@@ -326,6 +326,7 @@ def test_seconds_until_a_loss_are_of_each_number_of_devices_and_way_of_sharing(f
         (1, "", (0.4, 0.25)),
         (2, "sync", (0.4, 0.26)),
         (2, "async", (0.25, 0.1)),
+        (4, "mixed", (0.24, 0.2)),
         (4, "async", (0.5, 0.4)),
     ):
         keys.append(base.replace("-d1-", f"-d{devices}{exchange}-"))
@@ -336,20 +337,20 @@ def test_seconds_until_a_loss_are_of_each_number_of_devices_and_way_of_sharing(f
     entry = {"title": "Title", "caption": "Caption", "loss": 0.26}
     inputs = SimpleNamespace(
         paths=lambda name: [path],
-        entry=entry | {"lacking": {"mixed": "no framework has it"}},
+        entry=entry | {"lacking": {"mixed": "it is not here", "other": "no framework has it"}},
         frameworks=Frameworks(ROOT / "resources/papers/frameworks.yaml"),
         page=tables.Page("wuensche2018_fig3", "Title", "Caption.", "A paper"),
     )
     data, layout = inputs.table = reached.table(inputs)
     found = data.set_index(["devices", "exchange"])
-    assert found["seconds"].tolist()[:3] == [6.0, 6.0, 2.0] and found["share"][2, "async"] == 1 / 3
-    assert found["status"][4, "async"] == "not_reached" and found["reached"].tolist() == [
-        1,
-        1,
-        1,
-        0,
-    ]
-    assert "0.4" in layout.iloc[3]["Seconds to the loss"].footnotes[0]
-    assert any(note.startswith("mixed: no framework") for note in inputs.page.notes)
+    assert found["seconds"].tolist()[:4] == [6.0, 6.0, 2.0, 2.0]
+    assert found["share"][2, "async"] == found["share"][4, "mixed"] == 1 / 3
+    assert found["status"][4, "async"] == "not_reached"
+    assert found["reached"].tolist() == [1, 1, 1, 1, 0]
+    assert "0.4" in layout.iloc[4]["Seconds to the loss"].footnotes[0]
+    # A way that is there is not told to lack.
+    notes = " ".join(inputs.page.notes)
+    assert "other: no framework has it." in notes and "it is not here" not in notes
     drawn, drawing = reached.figure(inputs)
-    assert len(drawn) == 3 and len(drawing.axes[0].lines) >= 2
+    lines = {line.get_linestyle() for line in drawing.axes[0].lines}
+    assert len(drawn) == 4 and {"-", "--", "-."} <= lines

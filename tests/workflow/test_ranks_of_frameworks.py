@@ -1,4 +1,5 @@
-"""Real frameworks on two ranks: what each declares of its exchanges, its proof bears out, and a tiny network is timed.
+"""Real frameworks on several ranks: what each declares of its exchanges, its proof bears out, and a tiny network is
+timed.
 
 Two of them in every run of the tests, or with STEPTIME_ZOO=all (`make test-zoo`) each that declares any. What ranks can
 do wrong is planted in Chainer.
@@ -24,6 +25,7 @@ from steptime.prove import adapter, network
 from steptime.supervisor import supervise
 from steptime.supervisor.supervise import run_worker
 from worker import contract
+from worker import ranks as worker_ranks
 
 ALL = os.environ.get("STEPTIME_ZOO") == "all"
 NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
@@ -44,14 +46,15 @@ def asked():
 
 
 def job_of(environment, entry, exchange):
-    """The job of a proof on two ranks."""
+    """The job of a proof on two ranks, or on two groups of them."""
+    devices = 2 * worker_ranks.GROUPED.get(exchange, 1)
     return {
         "environment": environment,
-        "adapter": exchanges.adapter_of(entry["adapter"], 2, exchange),
+        "adapter": exchanges.adapter_of(entry["adapter"], devices, exchange),
         "mode": entry["modes"][0],
         "variables": entry.get("variables", {}),
         "worker_digest": "",
-        "devices": 2,
+        "devices": devices,
         "exchange": exchange,
     }
 
@@ -62,7 +65,7 @@ def timed(job, prefix, log, sampling=None, watches=()):
     return run_worker(
         prefix,
         asked | {"sampling": adapter.SAMPLING | (sampling or {})},
-        machine.cpus_of_ranks(1, 2),
+        machine.cpus_of_ranks(1, job["devices"]),
         fill(job["variables"], 1, job["mode"], prefix),
         adapter.LIMIT_SECONDS,
         adapter.LIMIT_BYTES,
@@ -75,7 +78,7 @@ def timed(job, prefix, log, sampling=None, watches=()):
     ("environment", "entry", "exchange"),
     list(asked()) if ALL else [each for each in asked() if each.id in QUICK],
 )
-def test_two_ranks_are_proven_and_timed(environment, entry, exchange, tmp_path):
+def test_ranks_are_proven_and_timed(environment, entry, exchange, tmp_path):
     prefix = interpreter.prefix_of(environment)
     if not (prefix / "bin/python").exists():
         pytest.skip(f"{environment} is not made here")
@@ -94,7 +97,7 @@ def test_two_ranks_are_proven_and_timed(environment, entry, exchange, tmp_path):
     outcome = timed(job, prefix, log)
     assert outcome.status == "ok", outcome
     found = outcomes.exchanged(outcome)
-    tells = exchange == "async" and entry["adapter"] in TELL
+    tells = exchange in worker_ranks.GROUPED and entry["adapter"] in TELL
     assert (found["staleness"] is not None) == tells
     assert set(Path("/dev/shm").iterdir()) <= left
 

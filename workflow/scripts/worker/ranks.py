@@ -28,6 +28,8 @@ INPUTS, LABELS = "inputs", "labels"
 # PR_SET_PDEATHSIG and SIGKILL (prctl(2)).
 ENDS_WITH_PARENT = "import ctypes; ctypes.CDLL(None).prctl(1, 9)\n"
 COMPUTES = "while True:\n    sum(range(10**6))\n"
+# How many ranks take a step together, by the exchange. By any other, all do.
+GROUPED = {"async": 1, "mixed": 2}
 # Why ranks have no network of their own, by STEPTIME_NETWORK.
 REACHED = {
     "": "this machine gives its ranks no network of their own (user namespaces)",
@@ -71,14 +73,16 @@ class Leader(object):
     """The trainer of rank 0, by `build(job)`, in which all ranks take part.
 
     The loss is the mean over the ranks, which have equal shares of the mini-batch: that of all of it. Weights are those
-    of rank 0; where they are read, those of the other ranks must have the same bits. Where ranks do not wait for one
-    another (`async`), each takes all the steps of a call with its own share, and all have ended when it returns.
+    of rank 0; where they are read, those of the other ranks must have the same bits. Where groups of ranks do not wait
+    for one another (see `groups`), each takes all the steps of a call with its own share, and all have ended when it
+    returns.
     `own_seconds` are those that rank 0 took for its steps, without what it then waited for the others; `last_seconds`
     are each rank's in the last call.
     """
 
     def __init__(self, job, build):
         self._links, self._ranks = links(), job.ranks
+        self._groups = groups(job.ranks, job.exchange)
         arrays = dict(job.weights, **{INPUTS: job.inputs, LABELS: job.labels})
         self._tell(do="build", spec=job.spec, arrays=arrays)
         del arrays
@@ -100,13 +104,13 @@ class Leader(object):
         # Its own trainer knows mini-batches of the size of a share.
         return np.concatenate([self._own.scores(part) for part in np.split(inputs, self._ranks)])
 
-    def turn(self, rank, steps):
-        """Trains steps of one rank alone, in which the others rest; returns the loss of its last one."""
-        return self._alone(rank, lambda own: own.run(steps), do="run", steps=steps)
+    def turn(self, group, steps):
+        """Trains steps of one group alone, in which the others rest; returns the mean loss of its last one."""
+        return self._alone(group, lambda own: own.run(steps), do="run", steps=steps)
 
-    def feed(self, rank, batches):
-        """Trains one rank alone on its share of what rank 0 has in `batches`; returns the mean loss."""
-        return self._alone(rank, lambda own: own.train(batches), do="train", **batches.words)
+    def feed(self, group, batches):
+        """Trains one group alone on its share of what rank 0 has in `batches`; returns the mean loss."""
+        return self._alone(group, lambda own: own.train(batches), do="train", **batches.words)
 
     def burden(self, programs):
         """Has so many programs compute on the CPUs of the last rank, besides it."""
@@ -144,12 +148,14 @@ class Leader(object):
         self._steps += words["steps"]
         return sum(losses) / len(losses)
 
-    def _alone(self, rank, do_own, **words):
+    def _alone(self, group, do_own, **words):
         self._steps += words["steps"]
-        if rank == 0:
-            return do_own(self._own)
-        self._links[rank - 1].tell(**words)
-        return answer(rank, self._links[rank - 1])["loss"]
+        others = [rank for rank in self._groups[group] if rank]
+        for rank in others:
+            self._links[rank - 1].tell(**words)
+        losses = [do_own(self._own)] if 0 in self._groups[group] else []
+        losses += [answer(rank, self._links[rank - 1])["loss"] for rank in others]
+        return sum(losses) / len(losses)
 
     def _tell(self, **words):
         for link in self._links:
@@ -162,6 +168,12 @@ class Leader(object):
 def joined(job, build):
     """The trainer of a rank, by `build(job)`, which gets its own share of the job's mini-batch."""
     return Leader(job, build) if job.rank == 0 and job.ranks > 1 else build(job)
+
+
+def groups(count, exchange):
+    """So many ranks, group by group. Those of a group take each step together, and wait for no other group."""
+    size = GROUPED.get(exchange, count)
+    return [range(start, start + size) for start in range(0, count, size)]
 
 
 def endpoints():

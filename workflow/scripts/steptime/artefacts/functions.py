@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from steptime import networks as specifications
+from worker.ranks import GROUPED
 
 PLACE = ["network", "framework", "platform", "threads", "batch"]
 # Of single operations: which, and in which way it was computed.
@@ -105,7 +106,7 @@ def _select(scope: Scope, where: dict[str, Any]) -> pd.DataFrame:
     rows = rows if "devices" in where else rows[rows["devices"] <= 1]
     # Nor is it of devices that do not wait for one another; what a paper printed does not say.
     if "exchange" not in where and "exchange" in rows:
-        rows = rows[rows["exchange"] != "async"]
+        rows = rows[~rows["exchange"].isin([*GROUPED])]
     if "batch" not in where and scope.batches:
         usual = rows["network"].map(scope.batches)
         rows = rows[usual.isna() | (rows["batch"] == usual)]

@@ -20,13 +20,14 @@ from steptime.render.words import (
     significant,
     status_reason,
 )
+from worker.ranks import GROUPED
 
 COLUMNS = [*CELL, "label", "environment_label", "network_label", "wanted_loss", "seeds", "reached"]
 COLUMNS += ["status", "reason", "marks", "share"]
 SPREAD = ["seconds", "epochs", "epoch_seconds", "test_loss", "staleness"]
 HEADINGS = ["Seconds to the loss", "Of those on one device", "Epochs to it", "Seconds of an epoch"]
 HEADINGS += ["Loss at the end", "Missed updates", "Seeds that reached it"]
-STYLES = {"sync": "-", "async": "--"}
+STYLES = {"sync": "-", "async": "--", "mixed": "-."}
 ALIKE = [name for name in CELL if name not in ("devices", "exchange")]
 
 
@@ -53,8 +54,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     data = data.drop(columns="place").reset_index(drop=True)
     inputs.page.facts = facts(trained.times)
     inputs.page.notes = [
-        *_notes(inputs.entry),
-        "Missed updates: those of others between a device's reading of weights and its own update, in the mean.",
+        *_notes(inputs.entry, data),
+        "Missed updates: those of others between the reading of weights and the update that follows, in the mean.",
         *trained.notes,
         *inputs.page.notes,
         raw_data(trained.times),
@@ -81,7 +82,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             for row in data[data["seconds"].isna()].to_dict("records")
         ]
         named = drawn.assign(framework_label=drawn["environment_label"])
-        notes = [*_notes(inputs.entry), *missing, *mark_notes(named), *inputs.page.facts]
+        notes = [*_notes(inputs.entry, data), *missing, *mark_notes(named), *inputs.page.facts]
         figures.notes_below(drawing, notes, keys, 2)
     return drawn, drawing
 
@@ -109,13 +110,14 @@ def _reached(runs: pd.DataFrame, epochs: pd.DataFrame, wanted: float) -> dict[st
     return row | spread(values)
 
 
-def _notes(entry: dict[str, Any]) -> list[str]:
+def _notes(entry: dict[str, Any], data: pd.DataFrame) -> list[str]:
+    lacking = entry.get("lacking", {}).items()
     return [
         f"Until the end of the first epoch after which the loss on the test images is {entry['loss']:g} or less; "
         "judging is not in the seconds. Median over the seeds, and from the least to the most where they differ.",
         "All devices together take a mini-batch as large as that of the one. sync: they make one update of it. async: "
-        "each makes its own, at the same rate, of its share.",
-        *(f"{name}: {reason}." for name, reason in entry.get("lacking", {}).items()),
+        "each makes its own, at the same rate, of its share. mixed: groups of two make one update each, of their share.",
+        *(f"{name}: {reason}." for name, reason in lacking if name not in set(data["exchange"])),
     ]
 
 
@@ -133,7 +135,7 @@ def _lines(axes: Axes, drawn: pd.DataFrame, inputs: Inputs) -> list[Any]:
         look = inputs.frameworks[first["framework"]].look
         for exchange in [name for name in STYLES if (alike["exchange"] == name).any()] or [""]:
             line = alike[(alike["devices"] == 1) | (alike["exchange"] == exchange)]
-            filled = "white" if exchange == "async" else look["color"]
+            filled = "white" if exchange in GROUPED else look["color"]
             style: dict[str, Any] = {
                 "linestyle": STYLES.get(exchange, "-"),
                 "markersize": 6,

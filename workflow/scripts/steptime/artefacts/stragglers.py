@@ -30,7 +30,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         "of the last rank as it has threads, so that it has half of them. Blocks of both take turns.",
         "Each rank's steps are counted until its own last one is done: what the first rank then waits for at the end "
         "of a block is not in it.",
-        "sync: all ranks make one update together, and wait for the slowest. async: each makes its own.",
+        "sync: all ranks make one update together, and wait for the slowest. async: each makes its own. "
+        "mixed: groups of two do, in each of which both wait for the slower one.",
         *inputs.page.notes,
         raw_data(inputs.measured),
     ]

@@ -17,6 +17,7 @@ import numpy as np
 
 from steptime.plan.cell import axes_of, proof_name, reference_path
 from worker import limits
+from worker.ranks import GROUPED
 
 Row = dict[str, Any]
 
@@ -42,7 +43,7 @@ def by_losses(rows: list[Row]) -> list[Row]:
     groups = defaultdict(list)
     for number, row in enumerate(rows):
         # Where ranks do not wait for one another, the first loss depends on who was first.
-        waits = row["exchange"] != "async"
+        waits = row["exchange"] not in GROUPED
         told = row["status"] == "ok" and row.get("first_loss") is not None
         if row["task"] == "step" and told and waits:
             named = row["variant"] or row["network"], row["batch"], row["precision"]

@@ -1,6 +1,6 @@
 """Which adapter speaks for the ranks of a cell on several devices, and how these can share their gradients.
 
-A framework that can has a second adapter beside its own for each way, of the name with `_ranks` or `_async` behind it:
+A framework that can has a second adapter beside its own for each way, of the name with what ENDINGS says behind it:
 what is timed on one device, or in the other way, stays as it is when that one changes.
 """
 
@@ -8,9 +8,10 @@ from pathlib import Path
 
 from steptime.plan.configuration import Configuration
 from worker import contract
+from worker.ranks import GROUPED
 
 # What stands behind the name of the adapter of each way.
-ENDINGS = {"sync": "_ranks", "async": "_async"}
+ENDINGS = {"sync": "_ranks", "async": "_async", "mixed": "_mixed"}
 
 
 def adapter_of(adapter: str, devices: int, exchange: str) -> str:
@@ -23,6 +24,12 @@ def adapter_of(adapter: str, devices: int, exchange: str) -> str:
         if Path(contract.FOLDER, f"{together}.py").is_file():
             return together
     return adapter
+
+
+def fits(devices: int, exchange: str) -> bool:
+    """Whether so many devices, of several, can share their gradients so: they are groups of one size, and more than one."""
+    size = GROUPED.get(exchange)
+    return size is None or (devices > size and devices % size == 0)
 
 
 def of_adapter(adapter: str) -> tuple[str, ...]:

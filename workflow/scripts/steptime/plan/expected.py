@@ -15,6 +15,7 @@ from steptime.environments import pins, prepare
 from steptime.plan import digests, exchanges, tasks
 from steptime.plan.cell import Cell, axes_of
 from steptime.plan.configuration import Configuration
+from worker.ranks import GROUPED
 
 
 class Expected:
@@ -54,7 +55,7 @@ class Expected:
 
     def proof_digest(self, network: str, exchange: str = "") -> str:
         """Digest of the code that collects what a proof needs and judges it: an edit of it may give another verdict."""
-        turns = ("worker.tasks.turns", "steptime.prove.turns") if exchange == "async" else ()
+        turns = ("worker.tasks.turns", "steptime.prove.turns") if exchange in GROUPED else ()
         return self.code_for(
             network, "worker.tasks.proof", "steptime.prove.compare", "steptime.prove.golden", *turns
         )

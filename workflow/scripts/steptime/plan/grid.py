@@ -14,6 +14,7 @@ from steptime.plan.cell import Cell
 from steptime.plan.configuration import Configuration, ConfigurationError, unknown
 from steptime.plan.tasks import TASKS, Task, repeats_of
 from worker.precisions import PRECISIONS, USUAL
+from worker.ranks import GROUPED
 
 # Losses by which a network is trained to give back what it is fed.
 GIVES_BACK = ("binary_cross_entropy", "evidence_bound")
@@ -269,7 +270,8 @@ def _together(
         (devices, exchange)
         for devices in grid["devices"]
         for exchange in (grid["exchange"] if devices > 1 else [""])
-        if not task.exchanges or exchange in task.exchanges
+        if (devices == 1 or exchanges.fits(devices, exchange))
+        and (not task.exchanges or exchange in task.exchanges)
     ]
 
 
@@ -379,7 +381,7 @@ def _networks(configuration: Configuration) -> list[str]:
 
 
 def _check_exchanges(configuration: Configuration) -> None:
-    """Every exchange of a grid with several devices is one that some environment of it has."""
+    """Every exchange of a grid with several devices is one that some environment and some number of devices of it has."""
     grid = configuration.grid
     for task in TASKS.values():
         asked = grid["exchange"] if max(grid["devices"]) > 1 else []
@@ -396,6 +398,13 @@ def _check_exchanges(configuration: Configuration) -> None:
         for environment in grid["environments"]
     }
     for exchange in grid["exchange"]:
+        several = [devices for devices in grid["devices"] if devices > 1]
+        if not any(exchanges.fits(devices, exchange) for devices in several):
+            raise ConfigurationError(
+                f"The grid asks for `{exchange}` between {_or(map(str, several))} devices, and it is between two or more "
+                f"groups of {GROUPED[exchange]} devices: write an even number from 4 on under 'devices', or `sync`, which "
+                "is what one group does, under 'exchange'."
+            )
         if not any(exchange in found for found in able.values()):
             others = exchanges.environments(configuration, exchange)
             known = f"add one of {', '.join(others)}, or write" if others else "write"

@@ -249,7 +249,7 @@ TASKS = {
             title="{} beside a slow rank",
             module="{}",
             timed_region=(*STEP_REGION[:-2], "exchange", *STEP_REGION[-2:]),
-            exchanges=("sync", "async"),
+            exchanges=("sync", "async", "mixed"),
             is_slowed=True,
         ),
     )

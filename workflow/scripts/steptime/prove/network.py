@@ -26,6 +26,7 @@ from steptime.plan import clock, digests
 from steptime.prove import compare, golden, training, turns
 from steptime.say import say
 from steptime.supervisor.supervise import Outcome, run_worker
+from worker import ranks as worker_ranks
 from worker.narrow import BATCH
 from worker.precisions import USUAL
 
@@ -72,23 +73,25 @@ def main() -> None:
 def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> tuple[dict, dict]:
     """The verdict {status, reason, proof_id} and the numbers behind it.
 
-    Ranks that do not wait for one another are proven as one alone, which is as on one device, and then in turns.
+    Ranks that do not wait for one another are proven as one alone, which is as on one device, and then in turns; so are
+    groups of ranks, of which one alone is as ranks that wait.
     """
     asked = worker_job(job, spec)
     ranks, device = asked["ranks"], asked["device"]
-    waits = asked["exchange"] != "async"
-    first = asked if waits else asked | {"ranks": 1, "batch": BATCH}
+    groups = worker_ranks.groups(ranks, asked["exchange"])
+    together = len(groups[0])
+    first = asked | {"ranks": together, "batch": BATCH * together}
     outcome, measured = _collected(job, first | {"task": "proof"}, log)
     if outcome.status != "ok":
         return {"status": outcome.status, "reason": outcome.reason}, {}
     golden_run = golden.expect(spec, first["batch"], first["ranks"])
     proof = compare.judge(spec, golden_run, measured)
-    if proof.passed and not waits and ranks > 1:
+    if proof.passed and len(groups) > 1:
         outcome, measured = _collected(job, asked | {"task": "turns"}, log)
         if outcome.status != "ok":
             return {"status": outcome.status, "reason": outcome.reason}, {}
-        together = turns.judge(spec, asked["batch"], ranks, measured)
-        proof = replace(together, details=proof.details | together.details)
+        apart = turns.judge(spec, asked["batch"], groups, measured)
+        proof = replace(apart, details=proof.details | apart.details)
     place = f"{ranks} x {device}, {asked['exchange']}" if ranks > 1 else device
     known = compare.proof_id(spec, job["mode"], place, digest, job["worker_digest"], proof)
     status = "ok" if proof.passed else "not_equivalent"

@@ -1,10 +1,12 @@
 """The verdict on ranks that do not wait for one another: each gradient is right at the weights that it was taken at,
 and each is applied once.
 
-A framework's numbers come from `worker.tasks.turns.collect`. That the network is the specified one was proven with one
-rank before, as of any network.
+Who takes a step is a rank, or a group of ranks whose gradients are averaged. A framework's numbers come from
+`worker.tasks.turns.collect`. That the network is the specified one was proven with one rank or group before, as of any
+network.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -18,14 +20,16 @@ from worker.specification import at_rate
 from worker.tasks.proof import fed_batches
 from worker.tasks.turns import SLOW, TOGETHER, TURNS
 
-# Of TOGETHER updates of a rank, how many may be lacking or too many: less than one.
+# Of TOGETHER updates of a group, how many may be lacking or too many: less than one.
 HALF = 0.5
 
 
-def judge(spec: dict, batch: int, ranks: int, measured: dict) -> Proof:
-    """Holds what ranks have come to against the golden steps of their shares; the first that fails gives the reason."""
-    shares = _Shares(spec, batch, ranks, measured)
-    details: dict[str, object] = {"ranks": ranks}
+def judge(spec: dict, batch: int, groups: Sequence[Sequence[int]], measured: dict) -> Proof:
+    """Holds what groups of ranks have come to against the golden steps of their shares; the first that fails gives the
+    reason.
+    """
+    shares = _Shares(spec, batch, groups, measured)
+    details: dict[str, object] = {"ranks": sum(map(len, groups))}
     if np.isfinite(measured["staleness"]):
         details["staleness"] = float(measured["staleness"])
     for name, check in CHECKS.items():
@@ -36,34 +40,38 @@ def judge(spec: dict, batch: int, ranks: int, measured: dict) -> Proof:
 
 
 class _Shares:
-    """Each rank's share of the mini-batch, and the golden steps of it."""
+    """Each group's share of the mini-batch, and the golden steps of it."""
 
-    def __init__(self, spec: dict, batch: int, ranks: int, measured: dict) -> None:
-        self.spec, self.batch, self.measured, self.ranks = spec, batch, measured, range(ranks)
+    def __init__(
+        self, spec: dict, batch: int, groups: Sequence[Sequence[int]], measured: dict
+    ) -> None:
+        self.spec, self.batch, self.measured = spec, batch, measured
+        self.groups, self._ranks = range(len(groups)), len(groups[0])
         self.start = data.initial_weights(spec)
-        self._parts = list(
-            zip(*(np.split(each, ranks) for each in data.synthetic_batch(spec, batch)), strict=True)
-        )
+        self._parts = list(zip(*map(self._split, data.synthetic_batch(spec, batch)), strict=True))
 
-    def step(self, rank, weights, rate=None, rounded=None) -> golden.Golden:
-        """A step of a rank's share, at the specification's learning rate or another."""
+    def named(self, group: int) -> str:
+        """A group in words."""
+        return f"rank {group}" if self._ranks == 1 else f"group {group}"
+
+    def step(self, group, weights, rate=None, rounded=None) -> golden.Golden:
+        """A step of a group's share, at the specification's learning rate or another."""
         spec = self.spec if rate is None else at_rate(self.spec, rate)
-        inputs, labels = self._parts[rank]
-        return golden.train_step(spec, weights, inputs, labels, rounded=rounded)
+        return self._step(spec, weights, *self._parts[group], rounded)
 
-    def steps(self, rank, weights, count, rounded=None) -> golden.Golden:
+    def steps(self, group, weights, count, rounded=None) -> golden.Golden:
         """The last of so many steps."""
         for _ in range(count):
-            taken = self.step(rank, weights, rounded=rounded)
+            taken = self.step(group, weights, rounded=rounded)
             weights = taken.updated
         return taken
 
-    def fed(self, rank, weights) -> tuple[float, dict[str, np.ndarray]]:
-        """Mean loss and weights after a rank's share of what a proof feeds."""
+    def fed(self, group, weights) -> tuple[float, dict[str, np.ndarray]]:
+        """Mean loss and weights after a group's share of what a proof feeds."""
         losses = []
         for inputs, labels, rate in fed_batches(self.spec, self.batch):
-            inputs, labels = (np.split(each, len(self.ranks))[rank] for each in (inputs, labels))
-            taken = golden.train_step(at_rate(self.spec, rate), weights, inputs, labels)
+            own = [self._split(each)[group] for each in (inputs, labels)]
+            taken = self._step(at_rate(self.spec, rate), weights, *own)
             weights = taken.updated
             losses.append(taken.loss)
         return float(np.mean(losses)), weights
@@ -72,15 +80,23 @@ class _Shares:
         """The framework's weights then."""
         return {name: self.measured[f"{when}/{name}"].astype(np.float64) for name in self.start}
 
+    def _split(self, values):
+        return np.split(values, len(self.groups))
+
+    def _step(self, spec, weights, inputs, labels, rounded=None) -> golden.Golden:
+        return golden.train_step(
+            spec, weights, inputs, labels, shares=self._ranks, rounded=rounded
+        )
+
 
 def _check_alone(shares, details):
-    """The gradient of each rank's share, from the step that it took at `RECOVERY_RATE`."""
-    for rank in shares.ranks:
+    """The gradient of each group's share, from the step that it took at `RECOVERY_RATE`."""
+    for group in shares.groups:
         taken, reached = (
-            shares.step(rank, shares.start, RECOVERY_RATE),
-            shares.reached(f"alone{rank}"),
+            shares.step(group, shares.start, RECOVERY_RATE),
+            shares.reached(f"alone{group}"),
         )
-        true, who = taken.gradients, f"in the turn of rank {rank}"
+        true, who = taken.gradients, f"in the turn of {shares.named(group)}"
         driven = _driven(true)
         found = {
             name: (start - reached[name]) / RECOVERY_RATE for name, start in shares.start.items()
@@ -99,10 +115,10 @@ def _check_alone(shares, details):
             for name in driven
         }
         worst = farthest(errors)
-        details[f"alone{rank}"] = float(errors[worst])
+        details[f"alone{group}"] = float(errors[worst])
         if not errors[worst] <= TOLERANCES["update"]:
             return f"{who} the update of {worst} is off by {errors[worst]:.2g} of its length"
-        loss = shares.measured["alone_losses"][rank]
+        loss = shares.measured["alone_losses"][group]
         if not abs(loss - taken.loss) <= TOLERANCES["loss"] * abs(taken.loss):
             return (
                 f"{who} the loss is {loss:.6g} in the framework and {taken.loss:.6g} of its share"
@@ -111,21 +127,21 @@ def _check_alone(shares, details):
 
 
 def _check_turns(shares, details):
-    """A rank that has its turn steps from the weights that the others have left, its own steps too."""
+    """A group that has its turn steps from the weights that the others have left, its own steps too."""
     before = shares.start
     for number, steps in enumerate(TURNS):
-        for rank in shares.ranks:
-            reached = shares.reached(f"turn{number}.{rank}")
-            again = partial(shares.steps, rank, before, steps)
-            taken, loss = again(), shares.measured["turn_losses"][number, rank]
+        for group in shares.groups:
+            reached = shares.reached(f"turn{number}.{group}")
+            again = partial(shares.steps, group, before, steps)
+            taken, loss = again(), shares.measured["turn_losses"][number, group]
             call = golden.Followed(before, taken, again)
             exactly, off = hold(_driven(taken.gradients), steps, reached, loss, call)
-            details[f"turn{number}.{rank}"] = off.update[0]
+            details[f"turn{number}.{group}"] = off.update[0]
             if exactly.reason:
-                details[f"turn{number}.{rank}_exactly"] = exactly.update[0]
+                details[f"turn{number}.{group}_exactly"] = exactly.update[0]
             if off.reason:
                 when = f"step {steps} from the weights as they were then"
-                return f"in turn {number + 1} of rank {rank}, " + off.reason.format(
+                return f"in turn {number + 1} of {shares.named(group)}, " + off.reason.format(
                     when=when, step=steps
                 )
             before = reached
@@ -133,43 +149,45 @@ def _check_turns(shares, details):
 
 
 def _check_fed(shares, details):
-    """A rank that is fed in its turn takes its own share of each mini-batch, at the rate that comes with it."""
+    """A group that is fed in its turn takes its own share of each mini-batch, at the rate that comes with it."""
     before = shares.start
-    for rank in shares.ranks if "dataset" in shares.spec else ():
-        wanted, after = shares.fed(rank, before)
-        reached, loss = shares.reached(f"fed{rank}"), shares.measured["fed_losses"][rank]
+    for group in shares.groups if "dataset" in shares.spec else ():
+        wanted, after = shares.fed(group, before)
+        reached, loss = shares.reached(f"fed{group}"), shares.measured["fed_losses"][group]
         if not abs(loss - wanted) <= FED_LOSS * wanted:
             return (
-                f"the mean loss of what rank {rank} is fed in its turn is {loss:.6g} in the framework and {wanted:.6g} "
-                "of its share"
+                f"the mean loss of what {shares.named(group)} is fed in its turn is {loss:.6g} in the framework and "
+                f"{wanted:.6g} of its share"
             )
         errors = {
             name: np.linalg.norm(reached[name] - values) / np.linalg.norm(values - before[name])
             for name, values in after.items()
         }
         worst = farthest(errors)
-        details[f"fed{rank}"] = float(errors[worst])
+        details[f"fed{group}"] = float(errors[worst])
         if not errors[worst] <= FED_UPDATE:
-            return f"{worst} is wrong after rank {rank} was fed in its turn: off by {errors[worst]:.2g} of its way"
+            return (
+                f"{worst} is wrong after {shares.named(group)} was fed in its turn: off by {errors[worst]:.2g} of its way"
+            )
         before = reached
     return None
 
 
 def _check_together(shares, details):
-    """When all step at once, as many updates of each rank arrive as it makes."""
+    """When all step at once, as many updates of each group arrive as it makes."""
     reached, rate = shares.reached("together"), shares.spec["optimiser"]["learning_rate"] * SLOW
     gradients = []
-    for rank in shares.ranks:
-        first, last = (shares.step(rank, weights).gradients for weights in (shares.start, reached))
+    for group in shares.groups:
+        first, last = (shares.step(group, weights).gradients for weights in (shares.start, reached))
         # They change little on the way, and by as much in each step.
         gradients.append(_flat({name: (first[name] + last[name]) / 2 for name in first}))
     moved = _flat({name: start - reached[name] for name, start in shares.start.items()})
     counts = np.linalg.lstsq(rate * np.array(gradients).T, moved, rcond=None)[0]
     details["arrived"] = [float(count) for count in counts]
-    for rank, count in enumerate(counts):
+    for group, count in enumerate(counts):
         if not abs(count - TOGETHER) <= HALF:
             return (
-                f"of {TOGETHER} updates that rank {rank} makes when all step at once, {count:.3g} arrive: some are "
+                f"of {TOGETHER} updates that {shares.named(group)} makes when all step at once, {count:.3g} arrive: some are "
                 "lost or taken twice"
             )
     return None

@@ -33,10 +33,13 @@ def versions():
 
 def build(job):
     """A trainer of the specification in which all ranks take part."""
-    return ranks.joined(job, _build)
+    return ranks.joined(job, averaging)
 
 
-def _build(job):
+def averaging(job, group=None):
+    """A trainer of the rank's share, whose gradients are averaged over all ranks, or over the process group that
+    `group(job)` makes when the ranks have met.
+    """
     job.inputs, job.labels = ranks.share(job, LAYOUT)
     # No two ranks drop the same.
     job.seed += job.rank
@@ -44,7 +47,8 @@ def _build(job):
     # Not before PyTorch was told how many threads it has.
     meet(job)
     network = trainer.network
-    trainer.network = DistributedDataParallel(network, **_OPTIONS)
+    made = group(job) if group else None
+    trainer.network = DistributedDataParallel(network, process_group=made, **_OPTIONS)
     trainer.network.homes = network.homes
     trainer.scores = lambda inputs: _scores(trainer, network, inputs)
     trainer.settings["exchange"] = "DistributedDataParallel over gloo"

@@ -1,22 +1,22 @@
-"""What a proof needs from ranks that do not wait for one another: each rank's steps alone, and steps of all at once.
+"""What a proof needs from ranks that do not wait for one another: each one's steps alone, and steps of all at once.
 
 Nobody can say beforehand what such ranks come to: it depends on who is when. But in its turn, when the others rest, a
-rank must take the step of its own share of the mini-batch from the weights that the others have left. And where a
-learning rate is so small that gradients hardly change, all steps at once come to the sum of all gradients, each taken
-once. Judged by `prove.turns`. Plain Python that 3.6 can import: standard library and numpy. The job has output, the
-file to write.
+rank, or a group of ranks that take each step together, must take the step of its own share of the mini-batch from the
+weights that the others have left. And where a learning rate is so small that gradients hardly change, all steps at once
+come to the sum of all gradients, each taken once. Judged by `prove.turns`. Plain Python that 3.6 can import: standard
+library and numpy. The job has output, the file to write.
 """
 
 import numpy as np
 
-from .. import building, data
+from .. import building, data, ranks
 from ..narrow import RECOVERY_RATE
 from ..specification import at_rate, without_dropout
 from . import proof
 
-# Steps of each rank in its turns. The turn of three shows that a rank sees its own updates.
+# Steps of each group in its turns. The turn of three shows that a group sees its own updates.
 TURNS = (1, 3, 1)
-# Steps of each rank at once, at this part of the specification's learning rate.
+# Steps of each group at once, at this part of the specification's learning rate.
 TOGETHER = 8
 SLOW = 2.0**-8
 
@@ -30,13 +30,14 @@ def run(loaded, job, emit):
 def collect(adapter, job):
     """Trains a job's specification in turns, and all at once; returns numbers and arrays by name.
 
-    `alone<rank>/<name>`: weights after the one step of a rank at `RECOVERY_RATE`. `turn<number>.<rank>/<name>`:
-    after each of TURNS, at the specification's rate, rank by rank. `alone_losses` (ranks) and `turn_losses` (turns,
-    ranks): of their last steps. Of a network that is trained on real images also `fed<rank>/<name>`, after a call of
-    `train` in a rank's turn with its share of `proof.fed_batches`, and `fed_losses` (ranks). `together/<name>`: after
+    `alone<group>/<name>`: weights after the one step of a group at `RECOVERY_RATE`. `turn<number>.<group>/<name>`:
+    after each of TURNS, at the specification's rate, group by group. `alone_losses` (groups) and `turn_losses` (turns,
+    groups): of their last steps. Of a network that is trained on real images also `fed<group>/<name>`, after a call of
+    `train` in a group's turn with its share of `proof.fed_batches`, and `fed_losses` (groups). `together/<name>`: after
     TOGETHER steps of all. `staleness` of these, NaN where the framework does not tell. Dropout is off.
     """
-    spec, batch, ranks = without_dropout(job["spec"]), job["batch"], range(job["ranks"])
+    spec, batch = without_dropout(job["spec"]), job["batch"]
+    groups = range(len(ranks.groups(job["ranks"], job["exchange"])))
 
     def build(rate):
         inputs, labels = data.synthetic_batch(spec, batch)
@@ -44,35 +45,35 @@ def collect(adapter, job):
         return building.make(adapter, job, at_rate(spec, rate), start, inputs, labels)
 
     collected, alone = {}, []
-    for rank in ranks:
+    for group in groups:
         trainer = build(RECOVERY_RATE)
-        alone.append(trainer.turn(rank, 1))
-        _keep(collected, "alone{}".format(rank), trainer)
+        alone.append(trainer.turn(group, 1))
+        _keep(collected, "alone{}".format(group), trainer)
         del trainer
     rate, losses = spec["optimiser"]["learning_rate"], []
     trainer = build(rate)
     for number, steps in enumerate(TURNS):
-        for rank in ranks:
-            losses.append(trainer.turn(rank, steps))
-            _keep(collected, "turn{}.{}".format(number, rank), trainer)
+        for group in groups:
+            losses.append(trainer.turn(group, steps))
+            _keep(collected, "turn{}.{}".format(number, group), trainer)
     del trainer
     if "dataset" in spec:
-        _feed(collected, build(rate), job)
+        _feed(collected, build(rate), job, groups)
     trainer = build(rate * SLOW)
     trainer.run(TOGETHER)
     _keep(collected, "together", trainer)
     told = trainer.staleness()
     collected["staleness"] = np.float64(np.nan if told is None else told)
     collected["alone_losses"] = np.array(alone, np.float64)
-    collected["turn_losses"] = np.array(losses, np.float64).reshape(len(TURNS), len(ranks))
+    collected["turn_losses"] = np.array(losses, np.float64).reshape(len(TURNS), len(groups))
     return collected
 
 
-def _feed(collected, trainer, job):
+def _feed(collected, trainer, job, groups):
     fed = []
-    for rank in range(job["ranks"]):
-        fed.append(trainer.feed(rank, proof.fed(job)))
-        _keep(collected, "fed{}".format(rank), trainer)
+    for group in groups:
+        fed.append(trainer.feed(group, proof.fed(job)))
+        _keep(collected, "fed{}".format(group), trainer)
     collected["fed_losses"] = np.array(fed, np.float64)
 
 
