@@ -1,7 +1,7 @@
-"""The adapter of a stand-in framework whose ranks are groups of two that do not wait for one another. Its mode is what is
-wrong with it.
+"""The adapter of a stand-in framework whose ranks are groups of two that do not wait for one another.
 
-Tests put it beside the real adapters of a worker, with the two stand-ins that it is made of.
+Its mode is what is wrong with it. Tests put it beside the real adapters of a worker, with the two
+stand-ins that it is made of.
 """
 
 import numpy as np

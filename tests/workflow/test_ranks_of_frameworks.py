@@ -1,8 +1,8 @@
 """Real frameworks on several ranks: what each declares of its exchanges, its proof bears out, and a tiny network is
 timed.
 
-Two of them in every run of the tests, or with STEPTIME_ZOO=all (`make test-zoo`) each that declares any. What ranks can
-do wrong is planted in Chainer.
+Three of them in every run of the tests, or with STEPTIME_ZOO=all (`make test-zoo`) each that declares any. What ranks can
+do wrong is planted in Chainer, and what groups of them can in PyTorch.
 """
 
 import os
@@ -30,7 +30,7 @@ from worker import ranks as worker_ranks
 ALL = os.environ.get("STEPTIME_ZOO") == "all"
 NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 CATALOGUE = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
-QUICK = ("torch-2.13-async", "chainer-7.8-sync")
+QUICK = ("torch-2.13-async", "torch-2.13-mixed", "chainer-7.8-sync")
 # Those that tell how stale their gradients are.
 TELL = ("torch", "tensorflow", "tensorflow1")
 
@@ -130,6 +130,52 @@ def test_a_wrong_way_of_sharing_is_refused_in_chainer(how, words, tmp_path, monk
     assert re.search(words, verdict["reason"]), verdict["reason"]
 
 
+UPDATED = "self._lie(self._common)\n        self._descend()"
+# What is wrong of groups of ranks: what stands in the adapter, what takes its place, and what is said of it.
+PLANTED = {
+    "absent": (
+        "self._descend = own._update\n",
+        "self._descend = own._update\n        for value in self._trained if job.rank % 2 else ():\n"
+        "            value.register_hook(lambda gradient: 0 * gradient)\n",
+        "the gradient of .* differs",
+    ),
+    "summed": (
+        UPDATED,
+        UPDATED.replace(
+            "self._descend()",
+            "[value.grad.mul_(2) for value in self._trained]\n        self._descend()",
+        ),
+        "every update is 2 times the specification's",
+    ),
+    "silent": (
+        UPDATED,
+        UPDATED.replace("self._common", "self._seen if self._number else self._common"),
+        "in the turn of group 1 no weight changes: its gradients do not arrive",
+    ),
+    "stale": (
+        "self._copy(self._common, self._seen)\n        # Neither",
+        "self._before or self._copy(self._common, self._seen)\n        # Neither",
+        "in turn . of group ., .* is wrong after",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED if ALL else ["absent"])
+def test_a_group_of_ranks_that_is_wrong_is_refused_in_pytorch_itself(name, tmp_path, monkeypatch):
+    if not (interpreter.prefix_of("torch-2.13") / "bin/python").exists():
+        pytest.skip("torch-2.13 is not made here")
+    worker = tmp_path / "scripts/worker"
+    shutil.copytree(supervise.WORKER, worker, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(supervise, "WORKER", worker)
+    path, (right, wrong, words) = worker / "adapters/torch_mixed.py", PLANTED[name]
+    assert path.read_text().count(right) == 1
+    path.write_text(path.read_text().replace(right, wrong))
+    job = job_of("torch-2.13", CATALOGUE["torch"], "mixed")
+    verdict, _ = network.prove(job, networks.tiny("dense"), "", tmp_path / "log")
+    assert verdict["status"] == "not_equivalent"
+    assert re.search(words, verdict["reason"]), verdict
+
+
 class _Killer:
     """Kills the last rank when steps begin to be timed."""
 
@@ -161,6 +207,7 @@ def test_a_killed_rank_ends_all_and_leaves_no_process_memory_or_file(
     outcome = timed(job, prefix, tmp_path / "log", {"budget_seconds": 60.0}, [_Killer()])
     if outcome.status == "unsupported":
         return
-    assert outcome.status == "crashed" and outcome.reason.startswith("rank 1: "), outcome
+    killed = f"rank {job['devices'] - 1}: "
+    assert outcome.status == "crashed" and outcome.reason.startswith(killed), outcome
     assert not psutil.Process().children(recursive=True)
     assert set(Path("/dev/shm").iterdir()) <= before and not list(scratch.iterdir())

@@ -116,7 +116,7 @@ def _notes(entry: dict[str, Any], data: pd.DataFrame) -> list[str]:
         f"Until the end of the first epoch after which the loss on the test images is {entry['loss']:g} or less; "
         "judging is not in the seconds. Median over the seeds, and from the least to the most where they differ.",
         "All devices together take a mini-batch as large as that of the one. sync: they make one update of it. async: "
-        "each makes its own, at the same rate, of its share. mixed: groups of two make one update each, of their share.",
+        "each makes its own, at the same rate, of its share. mixed: each group of two makes one, of its share.",
         *(f"{name}: {reason}." for name, reason in lacking if name not in set(data["exchange"])),
     ]
 

@@ -67,9 +67,9 @@ def build(
         "Against one device with the threads of all: the same machine without any exchange. Above 1, several "
         "processes are faster than several threads.",
         "Strong: the devices share the mini-batch of the one. Weak: each has one as large.",
-        "async: devices do not wait for one another, and a mini-batch is an update of each of them. mixed: so do groups "
-        "of two, and it is an update of each group. Missed updates: those of others between the reading of weights and "
-        "the update that follows, in the mean.",
+        "async: devices do not wait for one another, and a mini-batch is an update of each of them. mixed: groups of "
+        "two do not, and it is an update of each group. Missed updates: those of others between the reading of weights "
+        "and the update that follows, in the mean.",
         "Exchanged: what went over the network, of all devices together. Those that have their weights in memory in "
         "common only tell one another there when to go on.",
         processes(measured.cells),

@@ -27,7 +27,7 @@ def adapter_of(adapter: str, devices: int, exchange: str) -> str:
 
 
 def fits(devices: int, exchange: str) -> bool:
-    """Whether so many devices, of several, can share their gradients so: they are groups of one size, and more than one."""
+    """Whether several devices, so many, can share their gradients so: they are two groups or more of one size."""
     size = GROUPED.get(exchange)
     return size is None or (devices > size and devices % size == 0)
 

@@ -381,7 +381,7 @@ def _networks(configuration: Configuration) -> list[str]:
 
 
 def _check_exchanges(configuration: Configuration) -> None:
-    """Every exchange of a grid with several devices is one that some environment and some number of devices of it has."""
+    """Every exchange of a grid with several devices is one that some environment of it has, for some number of them."""
     grid = configuration.grid
     for task in TASKS.values():
         asked = grid["exchange"] if max(grid["devices"]) > 1 else []
@@ -401,8 +401,8 @@ def _check_exchanges(configuration: Configuration) -> None:
         several = [devices for devices in grid["devices"] if devices > 1]
         if not any(exchanges.fits(devices, exchange) for devices in several):
             raise ConfigurationError(
-                f"The grid asks for `{exchange}` between {_or(map(str, several))} devices, and it is between two or more "
-                f"groups of {GROUPED[exchange]} devices: write an even number from 4 on under 'devices', or `sync`, which "
+                f"The grid asks for `{exchange}` between {_or(map(str, several))} devices, and it is between groups of "
+                f"{GROUPED[exchange]}, two or more: write an even number from 4 on under 'devices', or `sync`, which "
                 "is what one group does, under 'exchange'."
             )
         if not any(exchange in found for found in able.values()):

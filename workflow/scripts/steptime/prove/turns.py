@@ -57,7 +57,8 @@ class _Shares:
     def step(self, group, weights, rate=None, rounded=None) -> golden.Golden:
         """A step of a group's share, at the specification's learning rate or another."""
         spec = self.spec if rate is None else at_rate(self.spec, rate)
-        return self._step(spec, weights, *self._parts[group], rounded)
+        inputs, labels = self._parts[group]
+        return self._step(spec, weights, inputs, labels, rounded)
 
     def steps(self, group, weights, count, rounded=None) -> golden.Golden:
         """The last of so many steps."""
@@ -70,8 +71,8 @@ class _Shares:
         """Mean loss and weights after a group's share of what a proof feeds."""
         losses = []
         for inputs, labels, rate in fed_batches(self.spec, self.batch):
-            own = [self._split(each)[group] for each in (inputs, labels)]
-            taken = self._step(at_rate(self.spec, rate), weights, *own)
+            inputs, labels = (self._split(each)[group] for each in (inputs, labels))
+            taken = self._step(at_rate(self.spec, rate), weights, inputs, labels)
             weights = taken.updated
             losses.append(taken.loss)
         return float(np.mean(losses)), weights
@@ -84,9 +85,7 @@ class _Shares:
         return np.split(values, len(self.groups))
 
     def _step(self, spec, weights, inputs, labels, rounded=None) -> golden.Golden:
-        return golden.train_step(
-            spec, weights, inputs, labels, shares=self._ranks, rounded=rounded
-        )
+        return golden.train_step(spec, weights, inputs, labels, shares=self._ranks, rounded=rounded)
 
 
 def _check_alone(shares, details):
@@ -166,9 +165,8 @@ def _check_fed(shares, details):
         worst = farthest(errors)
         details[f"fed{group}"] = float(errors[worst])
         if not errors[worst] <= FED_UPDATE:
-            return (
-                f"{worst} is wrong after {shares.named(group)} was fed in its turn: off by {errors[worst]:.2g} of its way"
-            )
+            who = f"{shares.named(group)} was fed in its turn"
+            return f"{worst} is wrong after {who}: off by {errors[worst]:.2g} of its way"
         before = reached
     return None
 
@@ -187,8 +185,8 @@ def _check_together(shares, details):
     for group, count in enumerate(counts):
         if not abs(count - TOGETHER) <= HALF:
             return (
-                f"of {TOGETHER} updates that {shares.named(group)} makes when all step at once, {count:.3g} arrive: some are "
-                "lost or taken twice"
+                f"of {TOGETHER} updates that {shares.named(group)} makes when all step at once, {count:.3g} arrive: "
+                "some are lost or taken twice"
             )
     return None
 
