@@ -465,12 +465,14 @@ def test_several_devices_answer_the_claims_that_speak_of_them_and_no_other(tmp_p
     assert found.loc["more-gpus-can-be-slower", "ours_verdict"] == FAILS
     # One that does not wait is faster here, and stands for no other.
     apart = cell("torch", "fcn5", 1, 0.5, **two | {"exchange": "async"})
-    made = measured(tmp_path / "apart.parquet", *cells, apart)
+    groups = cell("torch", "fcn5", 1, 0.1, **two | {"devices": 4, "exchange": "mixed"})
+    made = measured(tmp_path / "apart.parquet", *cells, apart, groups)
     found = checked(measured=[made], only="wuensche2018")
     claim = found.loc["two-gpus-torch-tensorflow-10-percent"]
     assert claim["ours_least"] == pytest.approx(10)
     claim = found.loc["asynchronous-slightly-faster"]
     assert (claim["ours_verdict"], claim["ours_least"]) == (HOLDS, pytest.approx(0.5 / 0.9))
+    assert found.loc["first-clusters-help-most", "ours_verdict"] == UNKNOWN
     two_alone = [cell("torch", "fcn5", threads, 1.0 / threads, **two) for threads in (1, 4)]
     found = checked(measured=[measured(tmp_path / "two.parquet", *two_alone)], only="wuensche2018")
     assert found.loc["threads-gain-to-cores", "ours_verdict"] == UNKNOWN

