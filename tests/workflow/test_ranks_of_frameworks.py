@@ -1,8 +1,8 @@
 """Real frameworks on several ranks: what each declares of its exchanges, its proof bears out, and a tiny network is
 timed.
 
-Three of them in every run of the tests, or with STEPTIME_ZOO=all (`make test-zoo`) each that declares any. What ranks can
-do wrong is planted in Chainer, and what groups of them can in PyTorch.
+Three of them in every run of the tests, or with STEPTIME_ZOO=all (`make test-zoo`) each that declares any. What ranks
+can do wrong is planted in Chainer, and what groups of them can in PyTorch.
 """
 
 import os
