@@ -6,7 +6,7 @@ stand-ins that it is made of.
 
 import numpy as np
 
-from .. import ranks
+from .. import grouping, ranks
 from . import apart, together
 from .apart import golden
 
@@ -46,7 +46,7 @@ class Trainer(apart.Trainer):
     hear = together.Trainer.hear
 
     def __init__(self, job):
-        groups = ranks.groups(job.ranks, job.exchange)
+        groups = grouping.groups(job.ranks, job.exchange)
         (self.number,) = [number for number, each in enumerate(groups) if job.rank in each]
         members = groups[self.number]
         if not _WIRES:

@@ -12,7 +12,7 @@ import pytest
 from steptime import networks
 from steptime.networks.layers import LAYERS
 from steptime.prove import compare, golden, turns
-from worker import narrow, ranks
+from worker import grouping, narrow
 from worker.tasks import proof as prove
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -118,7 +118,7 @@ def test_a_turn_that_rounding_turned_is_right_and_no_room_for_a_defect(monkeypat
 
     ways = [golden.exact, golden.exact, rough]
     monkeypatch.setattr(golden, "right_in_float32", lambda number: ways[number % 3])
-    groups = ranks.groups(2, "async")
+    groups = grouping.groups(2, "async")
     shares = turns._Shares(networks.tiny("dense"), 2 * narrow.BATCH, groups, {})
     before, losses = shares.start, []
     for number, steps in enumerate(turns.TURNS):

@@ -25,7 +25,7 @@ from steptime.prove import adapter, network
 from steptime.supervisor import supervise
 from steptime.supervisor.supervise import run_worker
 from worker import contract
-from worker import ranks as worker_ranks
+from worker.grouping import GROUPED
 
 ALL = os.environ.get("STEPTIME_ZOO") == "all"
 NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
@@ -47,7 +47,7 @@ def asked():
 
 def job_of(environment, entry, exchange):
     """The job of a proof on two ranks, or on two groups of them."""
-    devices = 2 * worker_ranks.GROUPED.get(exchange, 1)
+    devices = 2 * GROUPED.get(exchange, 1)
     return {
         "environment": environment,
         "adapter": exchanges.adapter_of(entry["adapter"], devices, exchange),
@@ -97,7 +97,7 @@ def test_ranks_are_proven_and_timed(environment, entry, exchange, tmp_path):
     outcome = timed(job, prefix, log)
     assert outcome.status == "ok", outcome
     found = outcomes.exchanged(outcome)
-    tells = exchange in worker_ranks.GROUPED and entry["adapter"] in TELL
+    tells = exchange in GROUPED and entry["adapter"] in TELL
     assert (found["staleness"] is not None) == tells
     assert set(Path("/dev/shm").iterdir()) <= left
 

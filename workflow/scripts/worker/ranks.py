@@ -22,14 +22,13 @@ import zlib
 import numpy as np
 
 from .contract import NotEquivalent, Unsupported
+from .grouping import groups
 
 # Beside the parameters, whose names have a layer's before them.
 INPUTS, LABELS = "inputs", "labels"
 # PR_SET_PDEATHSIG and SIGKILL (prctl(2)).
 ENDS_WITH_PARENT = "import ctypes; ctypes.CDLL(None).prctl(1, 9)\n"
 COMPUTES = "while True:\n    sum(range(10**6))\n"
-# How many ranks take a step together, by the exchange. By any other, all do.
-GROUPED = {"async": 1, "mixed": 2}
 # Why ranks have no network of their own, by STEPTIME_NETWORK.
 REACHED = {
     "": "this machine gives its ranks no network of their own (user namespaces)",
@@ -74,8 +73,8 @@ class Leader(object):
 
     The loss is the mean over the ranks, which have equal shares of the mini-batch: that of all of it. Weights are those
     of rank 0; where they are read, those of the other ranks must have the same bits. Where groups of ranks do not wait
-    for one another (see `groups`), each takes all the steps of a call with its own share, and all have ended when it
-    returns.
+    for one another (`worker.grouping`), each takes all the steps of a call with its own share, and all have ended when
+    it returns.
     `own_seconds` are those that rank 0 took for its steps, without what it then waited for the others; `last_seconds`
     are each rank's in the last call.
     """
@@ -168,12 +167,6 @@ class Leader(object):
 def joined(job, build):
     """The trainer of a rank, by `build(job)`, which gets its own share of the job's mini-batch."""
     return Leader(job, build) if job.rank == 0 and job.ranks > 1 else build(job)
-
-
-def groups(count, exchange):
-    """So many ranks, group by group. Those of a group take each step together, and wait for no other group."""
-    size = GROUPED.get(exchange, count)
-    return [range(start, start + size) for start in range(0, count, size)]
 
 
 def endpoints():

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from steptime import networks as specifications
-from worker.ranks import GROUPED
+from worker.grouping import GROUPED
 
 PLACE = ["network", "framework", "platform", "threads", "batch"]
 # Of single operations: which, and in which way it was computed.

@@ -20,7 +20,7 @@ from steptime.render.words import (
     significant,
     status_reason,
 )
-from worker.ranks import GROUPED
+from worker.grouping import GROUPED
 
 COLUMNS = [*CELL, "label", "environment_label", "network_label", "wanted_loss", "seeds", "reached"]
 COLUMNS += ["status", "reason", "marks", "share"]

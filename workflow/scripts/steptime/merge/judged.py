@@ -17,7 +17,7 @@ import numpy as np
 
 from steptime.plan.cell import axes_of, proof_name, reference_path
 from worker import limits
-from worker.ranks import GROUPED
+from worker.grouping import GROUPED
 
 Row = dict[str, Any]
 

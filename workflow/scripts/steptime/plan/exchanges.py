@@ -8,7 +8,7 @@ from pathlib import Path
 
 from steptime.plan.configuration import Configuration
 from worker import contract
-from worker.ranks import GROUPED
+from worker.grouping import GROUPED
 
 # What stands behind the name of the adapter of each way.
 ENDINGS = {"sync": "_ranks", "async": "_async", "mixed": "_mixed"}

@@ -15,7 +15,7 @@ from steptime.environments import pins, prepare
 from steptime.plan import digests, exchanges, tasks
 from steptime.plan.cell import Cell, axes_of
 from steptime.plan.configuration import Configuration
-from worker.ranks import GROUPED
+from worker.grouping import GROUPED
 
 
 class Expected:

@@ -13,8 +13,8 @@ from steptime.plan import exchanges
 from steptime.plan.cell import Cell
 from steptime.plan.configuration import Configuration, ConfigurationError, unknown
 from steptime.plan.tasks import TASKS, Task, repeats_of
+from worker.grouping import GROUPED
 from worker.precisions import PRECISIONS, USUAL
-from worker.ranks import GROUPED
 
 # Losses by which a network is trained to give back what it is fed.
 GIVES_BACK = ("binary_cross_entropy", "evidence_bound")

@@ -26,7 +26,7 @@ from steptime.plan import clock, digests
 from steptime.prove import compare, golden, training, turns
 from steptime.say import say
 from steptime.supervisor.supervise import Outcome, run_worker
-from worker import ranks as worker_ranks
+from worker.grouping import groups as groups_of
 from worker.narrow import BATCH
 from worker.precisions import USUAL
 
@@ -78,7 +78,7 @@ def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> 
     """
     asked = worker_job(job, spec)
     ranks, device = asked["ranks"], asked["device"]
-    groups = worker_ranks.groups(ranks, asked["exchange"])
+    groups = groups_of(ranks, asked["exchange"])
     together = len(groups[0])
     first = asked | {"ranks": together, "batch": BATCH * together}
     outcome, measured = _collected(job, first | {"task": "proof"}, log)

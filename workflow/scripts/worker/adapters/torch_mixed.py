@@ -6,7 +6,7 @@ What was chosen here: docs/adapters/torch.md.
 import torch as framework
 from torch import distributed
 
-from .. import ranks
+from .. import grouping, ranks
 from ..shared import Shared
 from . import torch, torch_ranks
 
@@ -45,7 +45,7 @@ class _Trainer(object):
 
     def __init__(self, job):
         own = self._own = torch_ranks.averaging(job, _group)
-        groups = ranks.groups(job.ranks, job.exchange)
+        groups = grouping.groups(job.ranks, job.exchange)
         (self._number,) = [number for number, each in enumerate(groups) if job.rank in each]
         self._trained = [value for value in own.network.parameters() if value.requires_grad]
         sizes = [value.numel() for value in self._trained]
@@ -127,7 +127,7 @@ class _Trainer(object):
 
 def _group(job):
     """PyTorch's group of the ranks of a job's; every rank makes those of all."""
-    groups = ranks.groups(job.ranks, job.exchange)
+    groups = grouping.groups(job.ranks, job.exchange)
     if not _GROUPS:
         _GROUPS.extend(distributed.new_group(list(each)) for each in groups)
     return [made for made, each in zip(_GROUPS, groups) if job.rank in each][0]

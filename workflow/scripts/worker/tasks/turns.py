@@ -9,7 +9,7 @@ library and numpy. The job has output, the file to write.
 
 import numpy as np
 
-from .. import building, data, ranks
+from .. import building, data, grouping
 from ..narrow import RECOVERY_RATE
 from ..specification import at_rate, without_dropout
 from . import proof
@@ -37,7 +37,7 @@ def collect(adapter, job):
     TOGETHER steps of all. `staleness` of these, NaN where the framework does not tell. Dropout is off.
     """
     spec, batch = without_dropout(job["spec"]), job["batch"]
-    groups = range(len(ranks.groups(job["ranks"], job["exchange"])))
+    groups = range(len(grouping.groups(job["ranks"], job["exchange"])))
 
     def build(rate):
         inputs, labels = data.synthetic_batch(spec, batch)
