@@ -9,6 +9,7 @@ import yaml
 from steptime.artefacts.inputs import read_printed
 from steptime.plan import configuration, grid
 from steptime.plan.cell import axes_of, reference_path
+from steptime.plan.expected import Expected
 
 ROOT = Path(__file__).parents[2]
 FIGURES = {"figure_batches": {"fcn5": [32, 64, 128]}}
@@ -37,6 +38,17 @@ def test_shipped_grids_expand(name):
     others = several | {"wuensche2018_kinds"}
     assert set(plan.artefacts) == {name for name, task in tasks.items() if task in asked} - others
     assert set(plan.cells) == {key for keys in plan.artefacts.values() for key in keys}
+
+
+@pytest.mark.parametrize("name", ["shi2016", "wuensche2018"])
+def test_a_cell_of_two_grids_is_measured_once(quick, name):
+    jobs = []
+    for loaded in (quick, configuration.load(ROOT, {"grid": name})):
+        expected = Expected(loaded, ROOT)
+        cells = grid.expand(loaded, 2).cells
+        jobs.append({key: expected.job_of(cell) for key, cell in cells.items()})
+    common = jobs[0].keys() & jobs[1].keys()
+    assert len(common) > 20 and all(jobs[0][key] == jobs[1][key] for key in common)
 
 
 @pytest.mark.parametrize("name", ["shi2016", "shatnawi2018", "wuensche2018"])
