@@ -1,0 +1,207 @@
+"""What a grid's keys come to: the points of each axis of its cells. Pure functions over the configuration."""
+
+import math
+from typing import Any
+
+from steptime import networks as specifications
+from steptime.machine import placement
+from steptime.plan import exchanges
+from steptime.plan.configuration import Configuration, ConfigurationError, unknown
+from steptime.plan.tasks import TASKS, Task
+from worker.precisions import PRECISIONS
+
+# Losses by which a network is trained to give back what it is fed.
+GIVES_BACK = ("binary_cross_entropy", "evidence_bound")
+# What ends a thread count of several times as many as there are CPUs.
+ABOVE = "*all"
+
+
+def ways(configuration: Configuration) -> dict[str, list[tuple[str, str, str]]]:
+    """Every (environment, framework, mode) of the grid, by the kind of device that it is for."""
+    found: dict[str, list[tuple[str, str, str]]] = {}
+    for environment in configuration.grid["environments"]:
+        framework = configuration.framework_of(environment)
+        entry = configuration.entry_of(environment)
+        able = entry["modes"]
+        wanted = configuration.grid["modes"].get(framework, able[:1])
+        # A mode that only other environments of the framework have is not asked of this one.
+        entries = map(configuration.entry_of, configuration.frameworks[framework]["environments"])
+        known = list(dict.fromkeys(mode for entry in entries for mode in entry["modes"]))
+        for mode in wanted:
+            if mode not in known:
+                raise ConfigurationError(
+                    unknown(
+                        "mode", mode, known, f"the modes of {framework} in config/frameworks.yaml"
+                    )
+                )
+        if not set(wanted) & set(able):
+            raise ConfigurationError(
+                f"{environment} has none of the modes that the grid wants of {framework} ({', '.join(wanted)}): add "
+                f"one of {', '.join(able)}, or take {environment} out of the grid."
+            )
+        found.setdefault(entry["device"], []).extend(
+            (environment, framework, mode) for mode in wanted if mode in able
+        )
+    return found
+
+
+def networks_of(configuration: Configuration) -> list[str]:
+    """The networks that the grid times, trains, or takes apart."""
+    asked = [task.policy(configuration.grid).networks for task in TASKS.values()]
+    return list(dict.fromkeys(name for networks in asked for name in networks))
+
+
+def precisions_of(configuration: Configuration, device: str) -> list[str]:
+    """The grid's precisions that a kind of device has."""
+    asked = configuration.grid["precision"]
+    return [name for name in asked if device in PRECISIONS[name].devices]
+
+
+def datasets_of(configuration: Configuration, task: Task, network: str) -> list[str]:
+    """The data set that stands for a network's, checked against its input and its classes; none where none can be had.
+
+    '' for a task that needs none.
+    """
+    if not task.needs_images:
+        return [""]
+    name = configuration.dataset_of(whole_dataset(configuration, network))
+    if name is None:
+        return []
+    entry, spec = (
+        configuration.datasets[name],
+        specifications.specify(network, configuration.networks),
+    )
+    shape, classes = spec["input"]["shape"], specifications.count_classes(spec)
+    if spec["loss"] in GIVES_BACK:
+        classes = len(entry["classes"])
+    fits = shape == entry["shape"]
+    if spec["input"]["kind"] == "dense":
+        # Pixels in one row; what gives them back may take noise besides.
+        besides = shape[0] - math.prod(entry["shape"])
+        fits = besides >= 0 if spec["loss"] in GIVES_BACK else besides == 0
+    if not fits or classes != len(entry["classes"]):
+        raise ConfigurationError(
+            f"config/networks.yaml, {network}: it takes images of {shape} in {classes} classes, and the data set "
+            f"'{name}' has images of {entry['shape']} in {len(entry['classes'])}."
+        )
+    return [name]
+
+
+def whole_dataset(configuration: Configuration, network: str) -> str:
+    """The whole data set that a network is for."""
+    known = configuration.networks
+    entry = specifications.resolve(network, known)
+    if "dataset" not in entry or "epochs" not in entry:
+        trained = [name for name in known if "dataset" in specifications.resolve(name, known)]
+        raise ConfigurationError(
+            f"The network '{network}' cannot be trained on images: 'training' of the grid can have "
+            f"{', '.join(trained)}."
+        )
+    if entry["dataset"] not in configuration.datasets:
+        where = f"config/datasets.yaml, which config/networks.yaml names in {network}"
+        raise ConfigurationError(
+            unknown("data set", entry["dataset"], list(configuration.datasets), where)
+        )
+    return entry["dataset"]
+
+
+def batches_of(configuration: Configuration, task: Task, network: str, kind: str) -> list[int]:
+    """Sizes of the mini-batch: the sweep of a figure or one; a training has that of its network."""
+    grid = configuration.grid
+    own = specifications.resolve(network, configuration.networks)["batch"]
+    if task.needs_images:
+        return [own]
+    table = grid["table_batches"].get(network) or own
+    return grid["figure_batches"].get(network, [table]) if kind == "figure" else [table]
+
+
+def together(
+    configuration: Configuration, selection: dict[str, Any], task: Task
+) -> list[tuple[int, str]]:
+    """Each number of devices of a selection, with the ways in which as many share their gradients."""
+    if "devices" not in selection:
+        return [(1, "")]
+    grid = configuration.grid
+    if max(grid["devices"]) == 1:
+        return []
+    return [
+        (devices, exchange)
+        for devices in grid["devices"]
+        for exchange in (grid["exchange"] if devices > 1 else [""])
+        if (devices == 1 or exchanges.fits(devices, exchange))
+        and (not task.exchanges or exchange in task.exchanges)
+    ]
+
+
+def shared_batch(configuration: Configuration, network: str, batch: int, devices: int) -> int:
+    """The mini-batch of all devices together, from that of one device."""
+    if configuration.grid["scaling"] == "weak":
+        return batch * devices
+    if batch % devices:
+        raise ConfigurationError(
+            f"The mini-batch of {network}, {batch}, cannot be shared out evenly to {devices} devices: write another "
+            "one under 'table_batches' or 'figure_batches', or `scaling: weak`, by which each device has as many."
+        )
+    return batch
+
+
+def threads_of(
+    configuration: Configuration, platform: str, wanted: list[int | str], cores: int, devices: int
+) -> list[int]:
+    """Thread counts of a device, of which a cell has so many: each has CPUs of its own."""
+    entry = configuration.platforms[platform]
+    cores, most = entry.get("cores", cores), configuration.grid.get("most_threads")
+    if devices == 1:
+        return thread_counts(wanted, cores, most)
+    nodes = placement.nodes_of(entry, devices)
+    if nodes > 1 and entry["device"] == "gpu":
+        raise ConfigurationError(
+            f"The grid asks for {devices} devices, and {platform} has GPUs on {nodes} nodes: ranks on GPUs are of one "
+            f"node so far, so leave 'nodes' out of {platform}."
+        )
+    if devices % nodes:
+        raise ConfigurationError(
+            f"The grid asks for {devices} devices, and {platform} shares them out to {nodes} nodes: write a multiple "
+            f"of {nodes} under 'devices', or another number under 'nodes' of {platform}."
+        )
+    cores *= nodes
+    if devices > cores:
+        raise ConfigurationError(
+            f"The grid asks for {devices} devices, and {platform} has {cores} CPUs, of which each needs one of its "
+            f"own: write no more than {cores} under 'devices'."
+        )
+    if entry["device"] == "gpu" and devices > entry["devices"]:
+        raise ConfigurationError(
+            f"The grid asks for {devices} devices, and 'devices' of {platform} in the file of platforms says "
+            f"{entry['devices']}: write no more under 'devices' of the grid, or mend it there."
+        )
+    # More than there are, on purpose, is a question about one device.
+    within = [entry for entry in wanted if not str(entry).endswith(ABOVE)]
+    counts = thread_counts(within, cores // devices, most)
+    if counts and counts[-1] * devices > cores:
+        raise ConfigurationError(
+            f"The grid asks for {devices} devices of {counts[-1]} threads each, and {platform} has {cores} CPUs: "
+            "write `all` under 'threads', which is as many as each device can have, or fewer devices."
+        )
+    return counts
+
+
+def thread_counts(wanted: list[int | str], cores: int, most: int | None) -> list[int]:
+    """Thread counts of a list such as [1, all] or [doubling, 2*all] for a machine of `cores` logical CPUs, in order.
+
+    `all` is every CPU, `doubling` the powers of two up to it and it; both stop at `most`. A number is taken as it is,
+    and `2*all` and `4*all` are that many times the CPUs: above them on purpose, as papers did.
+    """
+    whole = min(cores, most or cores)
+    counts: set[int] = set()
+    for entry in wanted:
+        if entry == "all":
+            counts.add(whole)
+        elif entry == "doubling":
+            counts.update(2**power for power in range(whole.bit_length()) if 2**power <= whole)
+            counts.add(whole)
+        elif str(entry).endswith(ABOVE):
+            counts.add(int(str(entry).removesuffix(ABOVE)) * cores)
+        else:
+            counts.add(int(entry))
+    return sorted(counts)

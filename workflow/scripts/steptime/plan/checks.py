@@ -1,0 +1,187 @@
+"""Whether a grid asks for what there is, in sentences that say what to write instead. Pure functions."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from steptime import networks as specifications
+from steptime.plan import axes, exchanges
+from steptime.plan.configuration import Configuration, ConfigurationError, unknown
+from steptime.plan.tasks import TASKS, repeats_of
+from worker.grouping import GROUPED
+from worker.precisions import PRECISIONS, USUAL
+
+
+def check(configuration: Configuration) -> None:
+    """Raises ConfigurationError for a grid that cannot be expanded."""
+    _check_names(configuration)
+    _check_devices(configuration)
+    _check_sizes(configuration)
+    _check_exchanges(configuration)
+    _check_precisions(configuration)
+    _check_repeats(configuration)
+
+
+def _check_names(configuration: Configuration) -> None:
+    grid, networks = configuration.grid, list(configuration.networks)
+    where = "config/networks.yaml"
+    for key in ("table_batches", "figure_batches"):
+        for network in grid[key]:
+            if network not in configuration.networks:
+                raise ConfigurationError(unknown("network", network, networks, where))
+    for network in axes.networks_of(configuration):
+        if network not in configuration.networks:
+            raise ConfigurationError(unknown("network", network, networks, where))
+    for name, entry in configuration.networks.items():
+        if "variant_of" in entry and entry["variant_of"] not in configuration.networks:
+            raise ConfigurationError(
+                f"config/networks.yaml, {name}: "
+                + unknown("network", entry["variant_of"], networks, where)
+            )
+    for artefact, selection in configuration.artefacts.items():
+        for network in selection["networks"] if selection["networks"] != "all" else []:
+            if network not in configuration.networks:
+                raise ConfigurationError(
+                    f"{configuration.catalogue[artefact].file}, {artefact}: "
+                    + unknown("network", network, networks, where)
+                )
+    for platform in grid["platforms"]:
+        if platform not in configuration.platforms:
+            raise ConfigurationError(
+                unknown(
+                    "platform", platform, list(configuration.platforms), "config/platforms.yaml"
+                )
+            )
+    for framework in grid["modes"]:
+        if framework not in configuration.frameworks:
+            raise ConfigurationError(
+                unknown(
+                    "framework", framework, list(configuration.frameworks), "config/frameworks.yaml"
+                )
+            )
+
+
+def _check_devices(configuration: Configuration) -> None:
+    """Every environment of the grid meets a platform of its kind of device, and every platform an environment."""
+    platforms = {
+        name: configuration.platforms[name]["device"] for name in configuration.grid["platforms"]
+    }
+    environments = {
+        name: configuration.entry_of(name)["device"] for name in configuration.grid["environments"]
+    }
+    for name, device in environments.items():
+        if device not in platforms.values():
+            raise ConfigurationError(
+                f"{name} computes on a {device.upper()}, and none of the grid's platforms is one "
+                f"({', '.join(platforms)}): {_advice('platform', configuration.platforms, device)} or take {name} "
+                "out of the grid."
+            )
+    known = {
+        name: configuration.entry_of(name)
+        for framework in configuration.frameworks.values()
+        for name in framework["environments"]
+    }
+    for name, device in platforms.items():
+        if device not in environments.values():
+            raise ConfigurationError(
+                f"The platform '{name}' computes on a {device.upper()}, and none of the grid's environments does "
+                f"({', '.join(environments) or 'none'}): {_advice('environment', known, device)} or take it out of "
+                "the grid."
+            )
+
+
+def _check_sizes(configuration: Configuration) -> None:
+    """Every network of the grid can be specified, and has the number of parameters that its entry promises."""
+    for network in axes.networks_of(configuration):
+        try:
+            spec, _ = (
+                specifications.specify(network, configuration.networks, narrow)
+                for narrow in (False, True)
+            )
+            count = specifications.count_parameters(spec)
+        except ValueError as error:
+            raise ConfigurationError(f"config/networks.yaml: {error}.") from error
+        promised = specifications.resolve(network, configuration.networks)["parameters"]
+        if count != promised:
+            raise ConfigurationError(
+                f"config/networks.yaml, {network}: the layers have {count:,} trainable parameters and 'parameters' "
+                f"says {promised:,}; mend whichever is wrong."
+            )
+
+
+def _check_exchanges(configuration: Configuration) -> None:
+    """Every exchange of a grid with several devices is one that some environment of it has, for some number of them."""
+    grid = configuration.grid
+    for task in TASKS.values():
+        asked = grid["exchange"] if max(grid["devices"]) > 1 else []
+        if task.exchanges and not {*task.exchanges} & {*asked} and task.policy(grid).networks:
+            raise ConfigurationError(
+                f"The grid asks for `{task.name}` under 'parts', which several devices have that share gradients by "
+                f"{' or '.join(task.exchanges)}: write `devices: [1, 2]` and `exchange: [{task.exchanges[0]}]`, or "
+                "leave it out."
+            )
+    if max(grid["devices"]) == 1:
+        return
+    able = {
+        environment: exchanges.of_adapter(configuration.entry_of(environment)["adapter"])
+        for environment in grid["environments"]
+    }
+    for exchange in grid["exchange"]:
+        several = [devices for devices in grid["devices"] if devices > 1]
+        if not any(exchanges.fits(devices, exchange) for devices in several):
+            raise ConfigurationError(
+                f"The grid asks for `{exchange}` between {_or(map(str, several))} devices, and it takes two groups of "
+                f"{GROUPED[exchange]} at least: write an even number from 4 on under 'devices', or `sync`, which is "
+                "what one group does, under 'exchange'."
+            )
+        if not any(exchange in found for found in able.values()):
+            others = exchanges.environments(configuration, exchange)
+            known = f"add one of {', '.join(others)}, or write" if others else "write"
+            raise ConfigurationError(
+                f"None of the grid's environments ({', '.join(able)}) shares gradients by `{exchange}` between "
+                f"devices: {known} another 'exchange'."
+            )
+
+
+def _check_precisions(configuration: Configuration) -> None:
+    """Every platform has one of the grid's precisions, and some platform has each, if only one that is not here."""
+    grid, known = configuration.grid, configuration.platforms
+    for name in grid["platforms"]:
+        device = known[name]["device"]
+        if not axes.precisions_of(configuration, device):
+            raise ConfigurationError(
+                f"The platform '{name}' computes on a {device.upper()}, which has no {_or(grid['precision'])}: add "
+                f"{USUAL} to the grid's 'precision', or take {name} out of the grid."
+            )
+    named = [*grid["platforms"], *grid["platforms_if_present"]]
+    there = {known[name]["device"] for name in named}
+    for precision in grid["precision"]:
+        able = PRECISIONS[precision].devices
+        if not there & {*able}:
+            raise ConfigurationError(
+                f"The grid asks for products in {precision}, which a {_or(able).upper()} alone has, and none of its "
+                f"platforms is one ({', '.join(named)}): take {precision} out of its 'precision', or add such a "
+                "platform."
+            )
+
+
+def _check_repeats(configuration: Configuration) -> None:
+    """Further processes are more than the first, and end with them where the grid says so by a plain number."""
+    asked = repeats_of(configuration.grid)
+    if isinstance(configuration.grid["repeats"], dict) and asked.most <= asked.least:
+        raise ConfigurationError(
+            f"The grid asks for {asked.least} processes of each cell and for {asked.most} at the most: write a larger "
+            f"number under 'most' of its 'repeats', or `repeats: {asked.least}`."
+        )
+
+
+def _or(names: Iterable[str]) -> str:
+    return " or ".join(names)
+
+
+def _advice(kind: str, known: dict[str, dict[str, Any]], device: str) -> str:
+    fitting = [name for name, entry in known.items() if entry["device"] == device]
+    return (
+        f"add one that does, such as {fitting[0]},"
+        if fitting
+        else f"write such a{'n' * (kind[0] in 'aeiou')} {kind},"
+    )
