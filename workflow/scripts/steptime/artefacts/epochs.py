@@ -88,7 +88,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The data behind the figure (CURVE_COLUMNS; seconds of training until the end of an epoch) and the figure.
 
-    Of several numbers of threads, the largest of each platform is drawn; the data have all.
+    Of several numbers of threads, one of each platform is drawn (`Trained.drawn_threads`); the data have all.
     """
     trained, frameworks, artefact = (
         judged(read(inputs.paths("trainings")[0])),
@@ -98,10 +98,9 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     data = trained.epochs.reindex(
         columns=[*CURVE_COLUMNS, "framework", "target_accuracy", "device"]
     )
-    most = data.groupby("platform")["threads"].transform("max")
     modes = modes_of(data)
     data["runner"] = [runner(row, modes) for row in data.to_dict("records")]
-    drawn = data[data["threads"] == most]
+    drawn = data[data["threads"] == data["platform"].map(trained.drawn_threads)]
     looks = lines(drawn)
     labels = list(dict.fromkeys(trained.runs["label"]))
     look = {"sharex": False, "squeeze": False}

@@ -140,7 +140,8 @@ ROW_INCHES = 1.9
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The data behind the figure (COLUMNS; `seconds` since the worker's start) and the figure: networks across,
-    resources down. The first seed of the most threads of each platform is drawn; the data have all.
+    resources down. The first seed of one number of threads of each platform is drawn (`Trained.drawn_threads`); the
+    data have all.
     """
     trained, frameworks, artefact = (
         read(inputs.paths("trainings")[0]),
@@ -156,10 +157,10 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         ],
         columns=[*COLUMNS, *keys],
     )
-    most = data.groupby("platform")["threads"].transform("max")
     first = data.groupby(["label", "environment", "mode"])["seed"].transform("min")
     modes = modes_of(data)
     data["runner"] = [runner(row, modes) for row in data.to_dict("records")]
+    most = data["platform"].map(trained.drawn_threads)
     drawn = data[(data["threads"] == most) & (data["seed"] == first)]
     looks = lines(drawn)
     labels = list(dict.fromkeys(drawn["label"]))

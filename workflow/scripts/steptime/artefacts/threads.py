@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from steptime.artefacts.evidence import Paper, measured_times, read_papers, their_times
 from steptime.artefacts.inputs import Inputs
 from steptime.artefacts.sweep import STYLES
-from steptime.artefacts.trainings import joined
+from steptime.artefacts.trainings import Trained, joined
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
 from steptime.render.words import facts, raw_data
@@ -40,13 +40,14 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         styles = _styles(data)
         for axes, network in zip(grid, networks, strict=True):
             label = inputs.networks.get(network, {}).get("label", network)
-            for panel, source in zip(axes, ("paper", "ours"), strict=True):
+            titles = {
+                "paper": f"{label}, {paper.catalogue['short']}",
+                "ours": f"{_trained_on(trained, network) or label}, here",
+            }
+            for panel, (source, title) in zip(axes, titles.items(), strict=True):
                 own = data[(data["network"] == network) & (data["source"] == source)]
                 _draw(panel, own, styles, frameworks)
-                panel.set_title(
-                    f"{label}, {paper.catalogue['short'] if source == 'paper' else 'here'}",
-                    fontsize=9,
-                )
+                panel.set_title(title, fontsize=9)
             axes[0].set_ylabel("s")
         _axis(grid[-1], data)
         figures.title(drawing, inputs.entry["title"])
@@ -76,6 +77,15 @@ def _ours(paper: Paper, cells: pd.DataFrame) -> pd.DataFrame:
     return _shared(
         times.assign(source="ours", line=times["runner"].where(several, times["environment"]))
     )
+
+
+def _trained_on(trained: Trained, network: str) -> str:
+    """What a network was trained on here, a subset named as one; "" where it was not."""
+    runs = trained.runs
+    labels = (
+        runs[(runs["network"] == network) & (runs["variant"] == "")]["label"] if len(runs) else []
+    )
+    return next(iter(labels), "")
 
 
 def _shared(times: pd.DataFrame) -> pd.DataFrame:

@@ -60,6 +60,18 @@ class Trained:
         return cls(Measured.nothing(), pd.DataFrame(), pd.DataFrame(), {}, [])
 
     @property
+    def drawn_threads(self) -> dict[str, int]:
+        """By platform the threads of what a figure shows of one number: the most that its CPUs are enough for, or the
+        fewest there are.
+        """
+        found = {}
+        for platform, counts in self.runs.groupby("platform", sort=False)["threads"]:
+            cpus = self.times.platforms[platform].get("cpu", {}).get("logical_cores")
+            within = counts[counts <= cpus] if cpus else counts
+            found[platform] = int(within.max() if len(within) else counts.min())
+        return found
+
+    @property
     def notes(self) -> list[str]:
         """What a reader must be told of data sets that were not there."""
         return [

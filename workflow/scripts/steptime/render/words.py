@@ -182,10 +182,13 @@ def facts(measured: Measured) -> list[str]:
         for cell in software.to_dict("records")
     ]
     lines.append(f"Environments: {', '.join(names)}.")
+    prepared: dict[str, list[str]] = {}
+    for environment, known in measured.software.items():
+        if known.get("prepared"):
+            prepared.setdefault(prepared_text(known["prepared"]), []).append(environment)
     lines += [
-        f"{environment} is not made of packages alone: {prepared_text(software['prepared'])}."
-        for environment, software in measured.software.items()
-        if software.get("prepared")
+        f"{', '.join(own)} {'is' if len(own) == 1 else 'are'} not made of packages alone: {text}."
+        for text, own in prepared.items()
     ]
     if measured.timed_region:
         lines.append(f"Timed: {measured.timed_region}.")
