@@ -68,12 +68,13 @@ class Trainer(object):
         def train(state, batch, answers, rate):
             values, averages, key = state
             key, drawn = (key, None) if key is None else jax.random.split(key)
-            if job.spec.get("loss") in ("mean_squares", "binary_cross_entropy"):
-                aimed = functools.partial(_distance, job.spec["loss"], self._nodes, drawn)
-                loss, gradients = jax.value_and_grad(aimed)(values, batch, answers)
-                values, averages = update(optimiser, values, averages, gradients, rate)
-                return (values, averages, key), loss
-            if job.spec.get("loss") in ("evidence_bound", "adversarial", "mean_output"):
+            if job.spec.get("loss") in (
+                "mean_squares",
+                "binary_cross_entropy",
+                "evidence_bound",
+                "adversarial",
+                "mean_output",
+            ):
                 aimed = functools.partial(_distance, job.spec["loss"], self._nodes, drawn)
                 loss, gradients = jax.value_and_grad(aimed)(values, batch, answers)
                 values, averages = update(optimiser, values, averages, gradients, rate)

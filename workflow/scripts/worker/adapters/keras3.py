@@ -116,11 +116,13 @@ class _Trainer(object):
             optimizer=_optimizer(job.spec["optimiser"]),
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         )
-        if job.spec.get("loss") in ("mean_squares", "binary_cross_entropy"):
-            self._labels = keras.ops.convert_to_tensor(job.labels)
-            distance = _DISTANCES[job.spec["loss"]]()
-            model.compile(optimizer=_optimizer(job.spec["optimiser"]), loss=distance)
-        if job.spec.get("loss") in ("evidence_bound", "adversarial", "mean_output"):
+        if job.spec.get("loss") in (
+            "mean_squares",
+            "binary_cross_entropy",
+            "evidence_bound",
+            "adversarial",
+            "mean_output",
+        ):
             self._labels = keras.ops.convert_to_tensor(job.labels)
             distance = _DISTANCES[job.spec["loss"]]()
             model.compile(optimizer=_optimizer(job.spec["optimiser"]), loss=distance)

@@ -123,9 +123,13 @@ class _Trainer(object):
         # Statistics of batch normalisation are parameters too there, but have no gradient.
         learnt = [value for value in network.parameters() if not value.stop_gradient]
         self.frozen_parameters = sum(value.size for value in learnt) - self.parameters
-        if job.spec.get("loss") in ("mean_squares", "binary_cross_entropy"):
-            _aim(self, job)
-        if job.spec.get("loss") in ("evidence_bound", "adversarial", "mean_output"):
+        if job.spec.get("loss") in (
+            "mean_squares",
+            "binary_cross_entropy",
+            "evidence_bound",
+            "adversarial",
+            "mean_output",
+        ):
             _aim(self, job)
 
     def run(self, steps):

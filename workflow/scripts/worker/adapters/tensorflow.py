@@ -89,10 +89,13 @@ class Trainer(object):
         if self._optimiser["name"] in ("momentum", "adam", "adamw"):
             self._averages = [_averages_of(self._optimiser, v) for v in self._variables]
         rate = job.learning_rate
-        if job.spec.get("loss") in ("mean_squares", "binary_cross_entropy"):
-            distance = _DISTANCES[job.spec["loss"]]
-            self._train = lambda *fed: _approach(self, distance, *fed)
-        if job.spec.get("loss") in ("evidence_bound", "adversarial", "mean_output"):
+        if job.spec.get("loss") in (
+            "mean_squares",
+            "binary_cross_entropy",
+            "evidence_bound",
+            "adversarial",
+            "mean_output",
+        ):
             distance = _DISTANCES[job.spec["loss"]]
             self._train = lambda *fed: _approach(self, distance, *fed)
         self._step = self._compiled(lambda: self._train(self._inputs, self._labels, rate))

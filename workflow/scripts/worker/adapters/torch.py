@@ -173,9 +173,13 @@ class _Trainer:
         self._trained = [value for value in network.parameters() if value.requires_grad]
         self._learning_rate = job.learning_rate
         self._optimiser = _optimiser(self._trained, job.spec["optimiser"])
-        if job.spec.get("loss") in ("mean_squares", "binary_cross_entropy"):
-            _aim(self, _DISTANCES[job.spec["loss"]])
-        if job.spec.get("loss") in ("evidence_bound", "adversarial", "mean_output"):
+        if job.spec.get("loss") in (
+            "mean_squares",
+            "binary_cross_entropy",
+            "evidence_bound",
+            "adversarial",
+            "mean_output",
+        ):
             _aim(self, _DISTANCES[job.spec["loss"]])
         self.inputs, self.labels = self._placed(job.inputs), self._placed_labels(job.labels)
         self._loss = self._forward
