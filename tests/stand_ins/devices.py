@@ -2,18 +2,30 @@
 is for GPUs runs, and a wrong name, a wrong argument or a value on another device is seen.
 
     python devices.py ADAPTER [elsewhere] < jobs.json
+    python devices.py ADAPTER -m worker PIPE < job.json
 
 Runs in a framework's environment, with the worker on its path. Collects what the proof of each job needs into its
 `output`, and prints the names of the functions for GPUs that were called, as JSON. Those are wrapped, so that they must
-exist and take the arguments that they are given.
+exist and take the arguments that they are given. With `-m worker` it is a worker, such as one of several ranks. Each
+call is printed as a line, "called NAME".
 """
 
 import inspect
 import json
 import os
+import runpy
 import sys
 
-CALLED = []
+
+class Called(list):
+    """Names, which are printed as they come: a worker ends without a last word."""
+
+    def append(self, name):
+        print("called " + name, flush=True)
+        super().append(name)
+
+
+CALLED = Called()
 # Whether products are rounded to TF32, as the framework itself says.
 ROUNDED = {}
 
@@ -61,6 +73,13 @@ def torch():
             CALLED.append("synchronize")
 
     torch.cuda.Event = Event
+    join = torch.distributed.init_process_group
+
+    def over_gloo(backend, **named):
+        CALLED.append(backend)
+        return join({"nccl": "gloo"}[backend], **named)
+
+    torch.distributed.init_process_group = over_gloo
 
 
 def tensorflow():
@@ -76,16 +95,34 @@ def tensorflow():
     noted(config.experimental, "set_memory_growth")
     ROUNDED["tensorflow"] = config.experimental.tensor_float_32_execution_enabled
     tensorflow.device = lambda name: real(name.replace("/GPU:0", "/CPU:1"))
+    collectives = tensorflow.distribute.experimental
+    ring = collectives.CommunicationOptions(
+        implementation=collectives.CommunicationImplementation.RING
+    )
+
+    class ByRing(tensorflow.distribute.MultiWorkerMirroredStrategy):
+        def __init__(self, communication_options):
+            CALLED.append(communication_options.implementation.name)
+            super().__init__(communication_options=ring)
+
+    tensorflow.distribute.MultiWorkerMirroredStrategy = ByRing
 
 
 def jax():
-    """The second of two host devices."""
+    """The second of two host devices, of each process."""
     flags = os.environ.get("XLA_FLAGS", "")
     os.environ["XLA_FLAGS"] = flags + " --xla_force_host_platform_device_count=2"
     import jax
 
-    real = jax.devices
-    jax.devices = lambda kind=None: real("cpu")[1:] if kind == "gpu" else real(kind)
+    real = jax.devices, jax.local_devices
+
+    def devices(kind=None):
+        return [each for each in real[0]("cpu") if each.id % 2] if kind == "gpu" else real[0](kind)
+
+    def local_devices(backend=None):
+        return real[1](backend="cpu")[1:] if backend == "gpu" else real[1](backend=backend)
+
+    jax.devices, jax.local_devices = devices, local_devices
     noted(jax, "default_backend", "gpu")
     ROUNDED["jax"] = lambda: jax.config.jax_default_matmul_precision == "default"
 
@@ -171,6 +208,14 @@ def paddle():
         setattr(paddle.base.core, name, switch(name))
     ROUNDED["paddle"] = lambda: all(states.values())
     paddle.set_device = lambda name: real({"gpu:0": "cpu"}[name])
+    join = paddle.distributed.init_parallel_env
+
+    def over_gloo():
+        CALLED.append(os.environ["PADDLE_DISTRI_BACKEND"])
+        os.environ["PADDLE_DISTRI_BACKEND"] = "gloo"
+        return join()
+
+    paddle.distributed.init_parallel_env = over_gloo
 
 
 def keras3():
@@ -204,6 +249,10 @@ def main():
         return min(found, PRECISIONS["tf32"].bits) if rounded() else found
 
     rounding.kept_bits = kept_bits
+    if "-m" in sys.argv:
+        sys.argv = sys.argv[-2:]
+        runpy.run_module("worker", run_name="__main__")
+        return
     for job in json.load(sys.stdin):
         os.environ.update(PRECISIONS[job["precision"]].variables)
         loaded = building.load(job)

@@ -188,3 +188,17 @@ def test_products_that_keep_fewer_bits_than_float32_are_refused(bits):
 )
 def test_a_gpu_whose_memory_was_full_is_told_from_one_that_failed(reason, full):
     assert gpu.was_full(reason) is full
+
+
+def test_the_check_of_a_gpu_needs_no_package_that_its_document_does_not_name():
+    """It is for machines without a network, on which the workflow's own environment cannot be made."""
+    code = (
+        "import sys\nbefore = {*sys.modules}\nimport steptime.gpu_check\n"
+        "from importlib.metadata import packages_distributions\n"
+        "owners = packages_distributions()\n"
+        "print(*{each for name in {*sys.modules} - before for each in owners.get(name, [])})"
+    )
+    scripts = os.environ | {"PYTHONPATH": str(ROOT / "workflow/scripts")}
+    done = subprocess.run([sys.executable, "-c", code], env=scripts, capture_output=True, text=True)
+    assert {*done.stdout.split()} <= {"numpy", "psutil", "PyYAML", "rich", "nvidia-ml-py"}, done
+    assert done.returncode == 0, done.stderr

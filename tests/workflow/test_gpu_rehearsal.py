@@ -16,6 +16,7 @@ from conftest import ROOT
 from steptime import networks
 from steptime.cells.measure import fill
 from steptime.environments import interpreter
+from steptime.machine import placement
 from steptime.prove import compare, golden, network
 from worker import contract
 from worker.narrow import BATCH
@@ -117,6 +118,48 @@ def test_the_lines_for_gpus_train_the_same_network(tmp_path, adapter, mode, envi
         expected = golden.expect(job["spec"], BATCH, 1)
         proof = compare.judge(job["spec"], expected, compare.read(Path(job["output"])))
         assert proof.passed, proof.reason
+
+
+# What ranks on GPUs must have called besides.
+BETWEEN_GPUS = {
+    "torch": {"nccl"},
+    "jax": set(),
+    "mxnet": set(),
+    "tensorflow": {"NCCL"},
+    "paddle": {"nccl"},
+}
+
+
+@pytest.mark.parametrize("adapter", BETWEEN_GPUS)
+def test_each_rank_has_a_gpu_of_its_own_and_their_gradients_meet(tmp_path, monkeypatch, adapter):
+    """Each rank is the stand-in above, started by the supervisor."""
+    mode, environment, variables = next(rest for name, *rest in rehearsed() if name == adapter)
+    python = tmp_path / "bin/python"
+    python.parent.mkdir()
+    python.write_text(
+        '#!/bin/sh\n[ "$CUDA_VISIBLE_DEVICES" = 0 ] || [ "$CUDA_VISIBLE_DEVICES" = 1 ] || exit 9\n'
+        "echo on GPU $CUDA_VISIBLE_DEVICES\n"
+        f'exec {prefix_of(environment)}/bin/python {PROGRAM} {adapter} "$@"\n'
+    )
+    python.chmod(0o755)
+    monkeypatch.setattr(interpreter, "prefix_of", lambda name: tmp_path)
+    monkeypatch.setattr(
+        placement, "visible_devices", lambda needs, count: {"CUDA_VISIBLE_DEVICES": "0,1"}
+    )
+    job = {"environment": environment, "adapter": f"{adapter}_ranks", "mode": mode}
+    job |= {"device": "gpu", "devices": 2, "exchange": "sync"}
+    job |= {"variables": variables, "worker_digest": ""}
+    for name in PROVEN:
+        log = tmp_path / f"{name}.log"
+        verdict, _ = network.prove(job, networks.specify(name, NETWORKS, narrow=True), "", log)
+        printed = log.read_text(errors="replace")
+        assert verdict["status"] == "ok", f"{verdict}\n{printed[-3000:]}"
+        assert {line for line in printed.splitlines() if line.startswith("on GPU")} == {
+            *("on GPU 0", "on GPU 1")
+        }
+        of_each = printed.split("--- rank 1")
+        for called in CALLED[adapter] | BETWEEN_GPUS[adapter]:
+            assert all(f"\ncalled {called}\n" in each for each in of_each), (called, printed)
 
 
 @pytest.mark.parametrize(("adapter", "mode", "environment", "variables"), [*rehearsed()])

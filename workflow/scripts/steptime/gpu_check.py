@@ -4,7 +4,8 @@
 
 In under ten minutes: what NVML tells, the GPU that a cell would get, environments that stand or can be made of what
 the machine has, the proofs of narrow networks on the GPU, whether a proof sees TF32, a cell in TF32, a timed cell with
-all that is read beside it, another CUDA in the user's LD_LIBRARY_PATH, a full GPU, and the peak. It needs no network,
+all that is read beside it, another CUDA in the user's LD_LIBRARY_PATH, a full GPU, two GPUs that share gradients, and
+the peak. It needs no network,
 no Snakemake and no framework but one. docs/gpu.md says what each line stands for. The exit status is 1 where something
 failed.
 """
@@ -27,9 +28,11 @@ from steptime import machine, networks, project
 from steptime.cells.measure import fill
 from steptime.environments import build, interpreter
 from steptime.machine import gpu, gpu_peak, placement
+from steptime.plan import exchanges
 from steptime.prove import network
 from steptime.prove.reference import compute
 from steptime.supervisor.supervise import Outcome, run_worker
+from worker import contract
 
 NO_GPU = "NVML sees no GPU on this machine, so there is nothing to check: run this where `nvidia-smi` lists one."
 BUDGET_SECONDS = 570.0
@@ -107,6 +110,9 @@ def checks(
         yield f"{name}: another CUDA beside it", partial(own_libraries, *own)
         if known[name]["adapter"] == "jax":
             yield f"{name}: a GPU that is full", partial(full_is_told, *own)
+        has = contract.declared(together(known[name]))
+        if "gpu" in has["DEVICES"] and "sync" in has["EXCHANGES"]:
+            yield f"{name}: two GPUs that share gradients", partial(two_share, *own)
     yield "peak of the GPU", partial(peak, standing)
 
 
@@ -233,9 +239,10 @@ def run_cell(
     asked |= {"task": "step", "batch": BATCH, "sampling": SAMPLING, "threads": 2}
     asked |= further or {}
     own = fill(entry.get("variables", {}), 2, mode, prefix, asked["precision"]) | (variables or {})
-    shown = placement.visible_devices({}, 1)
+    ranks = asked["ranks"]
+    shown = placement.visible_devices({}, ranks)
     return run_worker(
-        *(prefix, asked, machine.cpus_for(2), own | shown, LIMIT_SECONDS),
+        *(prefix, asked, machine.cpus_of_ranks(2, ranks), own | shown, LIMIT_SECONDS),
         *(int(machine.usable_bytes() * 0.9), folder / "cell.log"),
         watches=watches,
     )
@@ -298,6 +305,29 @@ def full_is_told(name: str, entry: dict[str, Any], folder: Path) -> str:
     if others := placement.at_work([placement.visible_devices({}, 1)["CUDA_VISIBLE_DEVICES"]]):
         raise Failure(f"the cell has ended, and {others}")
     return outcome.reason
+
+
+def together(entry: dict[str, Any]) -> str:
+    """The adapter of two ranks of an environment with this entry."""
+    return exchanges.adapter_of(entry["adapter"], 2, "sync")
+
+
+def two_share(name: str, entry: dict[str, Any], folder: Path) -> str:
+    """Two ranks, each on a GPU of its own, train the specified network, and a cell of them is timed."""
+    if (count := len(placement.fitting_gpus({}))) < 2:
+        return f"not checked, which is no fault: it takes two GPUs, and {count} may be used"
+    job = job_of(name, entry, {}) | {"adapter": together(entry), "devices": 2, "exchange": "sync"}
+    log = folder / "two.log"
+    found, details = network.prove(job, specification(TIMED, True), "", log)
+    if found["status"] != "ok":
+        raise Failure(f"{found['status']}: {found['reason']}{_printed(log)}")
+    own = {key: job[key] for key in ("adapter", "exchange")} | {"ranks": 2, "batch": 2 * BATCH}
+    outcome = run_cell(name, entry, folder, further=own)
+    if outcome.status != "ok":
+        raise Failure(f"{outcome.status}: {outcome.reason}{_printed(folder / 'cell.log')}")
+    times = sorted(seconds for _, seconds in outcome.samples)
+    settings = json.dumps(outcome.events["ready"]["settings"])
+    return f"loss off by {details['loss_error']:.2g}; median {times[len(times) // 2]:.3g} s; {settings}"
 
 
 def peak(standing: list[str]) -> str:

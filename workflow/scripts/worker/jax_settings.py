@@ -11,13 +11,13 @@ from .contract import Unsupported
 
 
 def first_gpu(precision):
-    """JAX's first GPU, with products in a precision.
+    """The first GPU of this process, with products in a precision.
 
     Raises Unsupported where it finds none, and NotEquivalent where products have another one. Of itself, JAX rounds
     products and convolutions of float32 to TF32.
     """
     try:
-        place = jax.devices("gpu")[0]
+        place = jax.local_devices(backend="gpu")[0]
     except RuntimeError:
         raise Unsupported("JAX {} finds no GPU".format(jax.__version__))
     rounded = {"float32": "highest", "tf32": "default"}

@@ -5,10 +5,13 @@ what is timed on one device, or in the other way, stays as it is when that one c
 """
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from steptime.plan.configuration import Configuration
 from worker import contract
 from worker.grouping import GROUPED
+
+if TYPE_CHECKING:
+    from steptime.plan.configuration import Configuration
 
 # What stands behind the name of the adapter of each way.
 ENDINGS = {"sync": "_ranks", "async": "_async", "mixed": "_mixed"}
@@ -39,7 +42,7 @@ def of_adapter(adapter: str) -> tuple[str, ...]:
     )
 
 
-def environments(configuration: Configuration, exchange: str) -> list[str]:
+def environments(configuration: "Configuration", exchange: str) -> list[str]:
     """Every environment of the catalogue whose framework has this exchange."""
     return [
         name

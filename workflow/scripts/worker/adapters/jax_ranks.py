@@ -1,4 +1,5 @@
-"""JAX on several ranks: a process each, whose compiled steps average the gradients of the adapter jax over gloo.
+"""JAX on several ranks: a process each, whose compiled steps average the gradients of the adapter jax over gloo, on
+GPUs over NCCL.
 
 What was chosen here: docs/adapters/jax.md.
 """
@@ -13,6 +14,7 @@ from jax import (
     distributed,
     jit,
     lax,
+    local_devices,
     make_array_from_process_local_data,
     make_array_from_single_device_arrays,
     shard_map,
@@ -24,18 +26,19 @@ from jax._src import xla_bridge
 from jax._src.lib import _jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from .. import ranks
+from .. import jax_settings, ranks
 from ..contract import Unsupported
 from . import jax
 
 MODES = ("compiled",)
 LAYERS = jax.LAYERS
+DEVICES = jax.DEVICES
+PRECISIONS = jax.PRECISIONS
 EXCHANGES = ("sync",)
 # `follow` is what all ranks but the first one do.
 TASKS = ("step", "stragglers", "follow")
 LAYOUT = jax.LAYOUT
 REASONS = {
-    "gpu": "gradients are shared between CPUs only",
     "async": "the adapter of JAX shares gradients by `sync` only",
 }
 
@@ -61,7 +64,8 @@ def meet(job):
     """Joins the ranks, once."""
     if joined.global_state.client is not None:
         return
-    place = ranks.endpoints()[0]
+    place, interface = ranks.endpoints()[0], ranks.interface()
+    os.environ["NCCL_SOCKET_IFNAME"] = interface
     distributed.initialize(
         place,
         num_processes=job.ranks,
@@ -72,7 +76,7 @@ def meet(job):
     )
     # By itself gloo asks for the machine's own name, which need not be known.
     collectives = _jax.make_gloo_tcp_collectives(
-        distributed_client=joined.global_state.client, interface=ranks.interface()
+        distributed_client=joined.global_state.client, interface=interface
     )
     make = functools.partial(xla_bridge.make_cpu_client, collectives)
     xla_bridge.register_backend_factory("cpu", make, priority=0, fail_quietly=False)
@@ -80,7 +84,9 @@ def meet(job):
 
 class _Trainer(object):
     def __init__(self, job):
-        mesh = Mesh(np.array(devices()), ("rank",))
+        on_gpu = job.device == "gpu"
+        place = jax_settings.first_gpu(job.precision) if on_gpu else local_devices(backend="cpu")[0]
+        mesh = Mesh(np.array(devices(job.device)), ("rank",))
         one, all_of_them = PartitionSpec("rank"), PartitionSpec()
         self._layout = job.layout
         inputs, labels = ranks.share(job, LAYOUT)
@@ -92,7 +98,7 @@ class _Trainer(object):
         everywhere = NamedSharding(mesh, all_of_them)
         self._values = {}
         for name in job.layout.names:
-            own = jnp.array(job.take(name))
+            own = jnp.array(job.take(name), device=place)
             self._values[name] = make_array_from_single_device_arrays(own.shape, everywhere, [own])
         step_size = job.learning_rate
         # Without what masks are drawn from.
@@ -116,7 +122,7 @@ class _Trainer(object):
         self.threads = int(os.environ["NPROC"])
         self.settings = {
             "layout": "channels last, time first",
-            "exchange": "pmean over gloo",
+            "exchange": "pmean over " + ("NCCL" if on_gpu else "gloo"),
         }
 
     def run(self, steps):

@@ -19,7 +19,10 @@ from . import jax_ranks
 MODES = jax_ranks.MODES
 EXCHANGES = jax_ranks.EXCHANGES
 TASKS = ("sums",)
-REASONS = jax_ranks.REASONS
+REASONS = {
+    "gpu": "sums of gradients are timed on CPUs only",
+    "async": "the adapter of JAX shares gradients by `sync` only",
+}
 versions = jax_ranks.versions
 
 

@@ -45,14 +45,20 @@ def versions():
 
 def build(job):
     """A trainer of the specification. MXNet reads its thread numbers from the environment, at import."""
-    if job.device == "gpu" and not mx.context.num_gpus():
-        raise Unsupported("this build of MXNet sees no GPU")
     mx.random.seed(job.seed)
-    context = mx.gpu(0) if job.device == "gpu" else mx.cpu()
-    with context:
-        if job.device == "gpu":
-            rounding.require(job.precision, _product)
+    with context_of(job) as context:
         return {"graph": Graph, "eager": Eager}[job.mode](job, context)
+
+
+def context_of(job):
+    """Where a job computes. Raises Unsupported where there is no GPU, NotEquivalent where it rounds otherwise."""
+    if job.device == "cpu":
+        return mx.cpu()
+    if not mx.context.num_gpus():
+        raise Unsupported("this build of MXNet sees no GPU")
+    with mx.gpu(0) as context:
+        rounding.require(job.precision, _product)
+    return context
 
 
 def _product(left, right):
@@ -205,10 +211,7 @@ class Eager(_Trainer):
 
 def _loss(operators, spec, variable):
     """Loss of the batch, (1,), built by `operators` (`mx.sym` or `mx.nd`) from the variables of the given names."""
-    if spec.get("loss") in ("mean_squares", "binary_cross_entropy"):
-        outputs = _logits(operators, spec, variable)
-        return operators.mean(_DISTANCES[spec["loss"]](operators, outputs, variable("labels")))
-    if spec.get("loss") in ("adversarial", "mean_output"):
+    if spec.get("loss") in ("mean_squares", "binary_cross_entropy", "adversarial", "mean_output"):
         outputs = _logits(operators, spec, variable)
         return operators.mean(_DISTANCES[spec["loss"]](operators, outputs, variable("labels")))
     if spec.get("loss") in ("evidence_bound",):

@@ -12,13 +12,12 @@ from . import mxnet
 
 MODES = ("graph", "eager")
 LAYERS = mxnet.LAYERS
+DEVICES = mxnet.DEVICES
+PRECISIONS = mxnet.PRECISIONS
 EXCHANGES = ("sync",)
 # `follow` is what all ranks but the first one do.
 TASKS = ("step", "stragglers", "training", "follow")
 LAYOUT = mxnet.LAYOUT
-REASONS = {
-    "gpu": "gradients are shared between CPUs only",
-}
 _STORE = []
 
 
@@ -36,8 +35,8 @@ def _build(job):
     store_of(job)
     job.inputs, job.labels = ranks.share(job, LAYOUT)
     mx.random.seed(job.seed + job.rank)
-    with mx.cpu():
-        return {"graph": _Graph, "eager": _Eager}[job.mode](job, mx.cpu())
+    with mxnet.context_of(job) as context:
+        return {"graph": _Graph, "eager": _Eager}[job.mode](job, context)
 
 
 def store_of(job):

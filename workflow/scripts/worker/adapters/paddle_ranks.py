@@ -1,4 +1,5 @@
-"""PaddlePaddle on several ranks: its DataParallel over gloo, around the network of the adapter paddle.
+"""PaddlePaddle on several ranks: its DataParallel over gloo, on GPUs over NCCL, around the network of the adapter
+paddle.
 
 What was chosen here: docs/adapters/paddle.md.
 """
@@ -12,15 +13,17 @@ from . import paddle
 
 MODES = ("eager",)
 LAYERS = paddle.LAYERS
+DEVICES = paddle.DEVICES
+PRECISIONS = paddle.PRECISIONS
 EXCHANGES = ("sync",)
 # `follow` is what all ranks but the first one do.
 TASKS = ("step", "stragglers", "training", "follow")
 LAYOUT = paddle.LAYOUT
 KERNELS = paddle.KERNELS
 REASONS = {
-    "gpu": "this build of PaddlePaddle is for CPUs only",
     "async": "the adapter of PaddlePaddle shares gradients by `sync` only",
 }
+_BACKENDS = {"cpu": "gloo", "gpu": "nccl"}
 
 
 def versions():
@@ -40,7 +43,7 @@ def _build(job):
     network = trainer.network
     trainer.network = DataParallel(network)
     trainer.network.homes = network.homes
-    trainer.settings["exchange"] = "DataParallel over gloo"
+    trainer.settings["exchange"] = "DataParallel over " + _BACKENDS[job.device]
     return trainer
 
 
@@ -56,7 +59,10 @@ def meet(job):
         PADDLE_TRAINER_ENDPOINTS=",".join(places),
         PADDLE_CURRENT_ENDPOINT=places[job.rank],
         # What it takes by itself is an older way, with forks.
-        PADDLE_DISTRI_BACKEND="gloo",
+        PADDLE_DISTRI_BACKEND=_BACKENDS[job.device],
+        # Of the GPUs that it sees: a rank sees its own alone.
+        FLAGS_selected_gpus="0",
         GLOO_SOCKET_IFNAME=ranks.interface(),
+        NCCL_SOCKET_IFNAME=ranks.interface(),
     )
     distributed.init_parallel_env()

@@ -12,7 +12,10 @@ MODES = paddle_ranks.MODES
 EXCHANGES = paddle_ranks.EXCHANGES
 TASKS = ("sums",)
 KERNELS = paddle_ranks.KERNELS
-REASONS = paddle_ranks.REASONS
+REASONS = {
+    "gpu": "sums of gradients are timed on CPUs only",
+    "async": "the adapter of PaddlePaddle shares gradients by `sync` only",
+}
 versions = paddle_ranks.versions
 
 

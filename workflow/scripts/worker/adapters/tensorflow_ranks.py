@@ -8,25 +8,25 @@ import os
 
 import tensorflow as tf
 
-from .. import ranks
+from .. import ranks, tensorflow_settings
 from . import tensorflow
 
 MODES = ("graph",)
 LAYERS = tensorflow.LAYERS
 OPTIMISERS = tensorflow.OPTIMISERS
+DEVICES = tensorflow.DEVICES
+PRECISIONS = tensorflow.PRECISIONS
 EXCHANGES = ("sync",)
 # `follow` is what all ranks but the first one do.
 TASKS = ("step", "stragglers", "training", "follow")
 LAYOUT = tensorflow.LAYOUT
 REASONS = {
-    "gpu": "gradients are shared between CPUs only",
     "eager": "steps on several devices are graphs",
     "xla": "steps on several devices are not compiled by XLA",
 }
-_RING = tf.distribute.experimental.CommunicationOptions(
-    implementation=tf.distribute.experimental.CommunicationImplementation.RING
-)
-_STRATEGY = []
+_COLLECTIVES = {"cpu": "RING", "gpu": "NCCL"}
+# When the ranks have met, the strategy and the options of its collective operations.
+_MET = []
 
 
 def versions():
@@ -40,15 +40,21 @@ def build(job):
 
 
 def _build(job):
+    on_gpu = job.device == "gpu"
+    settings = tensorflow_settings.prepare_gpu(job.precision) if on_gpu else {}
     meet(job)
+    if on_gpu:
+        tensorflow_settings.require(job.precision)
     job.inputs, job.labels = ranks.share(job, LAYOUT)
     tf.random.set_seed(job.seed + job.rank)
-    settings = {
-        "layout": "channels last, time first",
-        "compiler": "Grappler",
-        "exchange": "MultiWorkerMirroredStrategy, RING",
-    }
-    return _Trainer(tensorflow.Network(job), job, "/CPU:0", settings)
+    settings.update(
+        layout="channels last, time first",
+        compiler="Grappler",
+        exchange="MultiWorkerMirroredStrategy, " + _COLLECTIVES[job.device],
+    )
+    place = "/GPU:0" if on_gpu else "/CPU:0"
+    with tf.device(place):
+        return _Trainer(tensorflow.Network(job), job, place, settings)
 
 
 def meet(job):
@@ -57,14 +63,14 @@ def meet(job):
     """
     tf.config.threading.set_intra_op_parallelism_threads(job.threads)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    if not _STRATEGY:
-        _STRATEGY.append(_meet(job))
-    return _STRATEGY[0]
+    if not _MET:
+        _MET.extend(_meet(job))
+    return _MET[0]
 
 
 def summed(operation, values):
     """What the ranks' values come to, within a step of the strategy."""
-    return tf.distribute.get_replica_context().all_reduce(operation, values, _RING)
+    return tf.distribute.get_replica_context().all_reduce(operation, values, _MET[1])
 
 
 def _meet(job):
@@ -72,13 +78,23 @@ def _meet(job):
     cluster = {"worker": ranks.endpoints()}
     task = {"type": "worker", "index": job.rank}
     os.environ["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": task})
-    return tf.distribute.MultiWorkerMirroredStrategy(communication_options=_RING)
+    kinds = tf.distribute.experimental.CommunicationImplementation
+    options = tf.distribute.experimental.CommunicationOptions(
+        implementation=getattr(kinds, _COLLECTIVES[job.device])
+    )
+    os.environ["NCCL_SOCKET_IFNAME"] = ranks.interface()
+    return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options), options
 
 
 class _Trainer(tensorflow.Trainer):
+    def __init__(self, network, job, place, settings):
+        super(_Trainer, self).__init__(network, job, place, settings)
+        # The loss comes to the host behind all that is queued on a GPU; what waits for devices knows no other workers.
+        self._waits = False
+
     def _compiled(self, function, *arguments):
         def step(*values):
-            return _STRATEGY[0].run(function, values)
+            return _MET[0].run(function, values)
 
         return super(_Trainer, self)._compiled(step, *arguments)
 

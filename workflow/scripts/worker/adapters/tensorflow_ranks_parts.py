@@ -8,7 +8,11 @@ from . import tensorflow_ranks
 MODES = tensorflow_ranks.MODES
 EXCHANGES = tensorflow_ranks.EXCHANGES
 TASKS = ("sums",)
-REASONS = tensorflow_ranks.REASONS
+REASONS = {
+    "gpu": "sums of gradients are timed on CPUs only",
+    "eager": "steps on several devices are graphs",
+    "xla": "steps on several devices are not compiled by XLA",
+}
 versions = tensorflow_ranks.versions
 _JOINED = []
 

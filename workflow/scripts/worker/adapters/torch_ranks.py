@@ -1,4 +1,5 @@
-"""PyTorch on several ranks: DistributedDataParallel over gloo, around the network of the adapter torch.
+"""PyTorch on several ranks: DistributedDataParallel over gloo, on GPUs over NCCL, around the network of the adapter
+torch.
 
 What was chosen here: docs/adapters/torch.md.
 """
@@ -14,14 +15,14 @@ from . import torch
 MODES = ("eager",)
 LAYERS = torch.LAYERS
 OPTIMISERS = torch.OPTIMISERS
+DEVICES = torch.DEVICES
+PRECISIONS = torch.PRECISIONS
 EXCHANGES = ("sync",)
 # `follow` is what all ranks but the first one do.
 TASKS = ("step", "stragglers", "training", "follow")
 LAYOUT = torch.LAYOUT
-REASONS = {
-    "compiled": "steps on several devices are not compiled",
-    "gpu": "gradients are shared between CPUs only",
-}
+REASONS = {"compiled": "steps on several devices are not compiled"}
+_BACKENDS = {"cpu": "gloo", "gpu": "nccl"}
 # PyTorch 1.4 knows neither.
 _OPTIONS = {} if torch_settings.OLD else {"gradient_as_bucket_view": True, "static_graph": True}
 
@@ -51,7 +52,7 @@ def averaging(job, group=None):
     trainer.network = DistributedDataParallel(network, process_group=made, **_OPTIONS)
     trainer.network.homes = network.homes
     trainer.scores = lambda inputs: _scores(trainer, network, inputs)
-    trainer.settings["exchange"] = "DistributedDataParallel over gloo"
+    trainer.settings["exchange"] = "DistributedDataParallel over " + _BACKENDS[job.device]
     trainer.exchange_seconds = lambda: _exchange_seconds(trainer.network)
     return trainer
 
@@ -60,9 +61,10 @@ def meet(job):
     """Joins the ranks, once, by a file: a store of its own would listen on every interface."""
     if distributed.is_initialized():
         return
-    os.environ["GLOO_SOCKET_IFNAME"] = ranks.interface()
+    interface = ranks.interface()
+    os.environ.update(GLOO_SOCKET_IFNAME=interface, NCCL_SOCKET_IFNAME=interface)
     distributed.init_process_group(
-        "gloo",
+        _BACKENDS[job.device],
         init_method="file://{}/store".format(os.environ["STEPTIME_MEETING"]),
         rank=job.rank,
         world_size=job.ranks,

@@ -9,7 +9,10 @@ from . import torch_ranks
 MODES = torch_ranks.MODES
 EXCHANGES = torch_ranks.EXCHANGES
 TASKS = ("sums",)
-REASONS = torch_ranks.REASONS
+REASONS = {
+    "compiled": "steps on several devices are not compiled",
+    "gpu": "sums of gradients are timed on CPUs only",
+}
 versions = torch_ranks.versions
 
 
