@@ -6,7 +6,6 @@ What was chosen here: docs/adapters/tensorflow1.md.
 import tensorflow as tf
 
 from .. import ranks
-from ..contract import Unsupported
 from . import tensorflow1
 
 MODES = ("graph",)
@@ -25,6 +24,8 @@ settings = tf.ConfigProto(intra_op_parallelism_threads=int(sys.argv[2]), inter_o
 tf.train.Server(cluster, job_name="ps", task_index=0, config=settings).join()
 """
 SERVER = "/job:ps/task:0"
+# In 0.12 the one of later versions has this name, and the plain one is an older design.
+_Averaging = getattr(tf.train, "SyncReplicasOptimizerV2", tf.train.SyncReplicasOptimizer)
 _JOINED = []
 
 
@@ -35,12 +36,6 @@ def versions():
 
 def build(job):
     """A trainer of the specification in which all ranks take part."""
-    if hasattr(tf.train, "SyncReplicasOptimizerV2"):
-        raise Unsupported(
-            "SyncReplicasOptimizer of TensorFlow {} was tried, and its first step did not end in a minute".format(
-                tf.__version__
-            )
-        )
     return ranks.joined(job, lambda job: connect(job, _Trainer))
 
 
@@ -108,7 +103,7 @@ class _Trainer(Served):
         with tf.device(SERVER):
             done = tf.Variable(tf.zeros([], tf.int64), trainable=False)
         super(_Trainer, self).__init__(session, job)
-        optimiser = tf.train.SyncReplicasOptimizer(
+        optimiser = _Averaging(
             tf.train.GradientDescentOptimizer(job.learning_rate),
             replicas_to_aggregate=job.ranks,
             total_num_replicas=job.ranks,
@@ -116,10 +111,12 @@ class _Trainer(Served):
         # What a step is fed with reaches its own gradients alone, and not the update by all of them.
         scaled = self._loss * (self._rate / job.learning_rate)
         self._fetched = [self._loss, optimiser.minimize(scaled, global_step=done)]
+        # None may run ahead: as many as there are ranks would let each take its next step from the old weights.
+        tokens = optimiser.get_init_tokens_op(0)
+        self._scores = self._connect(judging=True)
         if job.rank:
             session.run(optimiser.local_step_init_op)
             return
-        session.run(optimiser.chief_init_op)
+        session.run([optimiser.chief_init_op, tokens])
+        # Last of all: 0.12 adds nothing to a graph of which something runs, and this never ends.
         optimiser.get_chief_queue_runner().create_threads(session, daemon=True, start=True)
-        # None may run ahead: as many as there are ranks would let each take its next step from the old weights.
-        session.run(optimiser.get_init_tokens_op(0))
