@@ -66,8 +66,8 @@ class Trainer(apart.Trainer):
         self.average(taken.gradients)
         lost = self.wrong == "silent" and self.number or self.wrong == "dropping" and number > 4
         if self.leads:
-            for name, gradient in taken.gradients.items():
-                self.values[name] -= np.float32(0 if lost else rate * gradient)
+            times = 0 if lost else rate
+            self.update({name: times * each for name, each in taken.gradients.items()})
             self.seen = self.weights()
             self.shared.count(before)
         return float(np.float32(taken.loss))

@@ -18,7 +18,7 @@ from worker import data
 from worker.narrow import RECOVERY_RATE
 from worker.specification import at_rate
 from worker.tasks.proof import fed_batches
-from worker.tasks.turns import SLOW, TOGETHER, TURNS
+from worker.tasks.turns import SLOW, TOGETHER, TRIALS, TURNS
 
 # Of TOGETHER updates of a group, how many may be lacking or too many: less than one.
 HALF = 0.5
@@ -172,15 +172,13 @@ def _check_fed(shares, details):
 
 
 def _check_together(shares, details):
-    """When all step at once, as many updates of each group arrive as it makes."""
-    reached, rate = shares.reached("together"), shares.spec["optimiser"]["learning_rate"] * SLOW
-    gradients = []
-    for group in shares.groups:
-        first, last = (shares.step(group, weights).gradients for weights in (shares.start, reached))
-        # They change little on the way, and by as much in each step.
-        gradients.append(_flat({name: (first[name] + last[name]) / 2 for name in first}))
-    moved = _flat({name: start - reached[name] for name, start in shares.start.items()})
-    counts = np.linalg.lstsq(rate * np.array(gradients).T, moved, rcond=None)[0]
+    """When all step at once, as many updates of each group arrive as it makes, in the median of the trials."""
+    found, before = [], shares.start
+    for trial in range(TRIALS):
+        after = shares.reached(f"together{trial}")
+        found.append(_arrived(shares, before, after))
+        before = after
+    counts = np.median(found, axis=0)
     details["arrived"] = [float(count) for count in counts]
     for group, count in enumerate(counts):
         if not abs(count - TOGETHER) <= HALF:
@@ -189,6 +187,18 @@ def _check_together(shares, details):
                 "some are lost or taken twice"
             )
     return None
+
+
+def _arrived(shares, before, after):
+    """How many updates of each group have led from some weights to others."""
+    rate = shares.spec["optimiser"]["learning_rate"] * SLOW
+    gradients = []
+    for group in shares.groups:
+        first, last = (shares.step(group, weights).gradients for weights in (before, after))
+        # They change little on the way, and by as much in each step.
+        gradients.append(_flat({name: (first[name] + last[name]) / 2 for name in first}))
+    moved = _flat({name: start - after[name] for name, start in before.items()})
+    return np.linalg.lstsq(rate * np.array(gradients).T, moved, rcond=None)[0]
 
 
 CHECKS = {

@@ -16,8 +16,10 @@ from . import proof
 
 # Steps of each group in its turns. The turn of three shows that a group sees its own updates.
 TURNS = (1, 3, 1)
-# Steps of each group at once, at this part of the specification's learning rate.
+# Steps of each group at once, at this part of the specification's learning rate; and how often that is tried: without a
+# lock, an update may now and then be lost where two meet.
 TOGETHER = 8
+TRIALS = 3
 SLOW = 2.0**-8
 
 
@@ -33,8 +35,9 @@ def collect(adapter, job):
     `alone<group>/<name>`: weights after the one step of a group at `RECOVERY_RATE`. `turn<number>.<group>/<name>`:
     after each of TURNS, at the specification's rate, group by group. `alone_losses` (groups) and `turn_losses` (turns,
     groups): of their last steps. Of a network that is trained on real images also `fed<group>/<name>`, after a call of
-    `train` in a group's turn with its share of `proof.fed_batches`, and `fed_losses` (groups). `together/<name>`: after
-    TOGETHER steps of all. `staleness` of these, NaN where the framework does not tell. Dropout is off.
+    `train` in a group's turn with its share of `proof.fed_batches`, and `fed_losses` (groups).
+    `together<trial>/<name>`: after TOGETHER steps of all, in each of TRIALS. `staleness` of these, NaN where the
+    framework does not tell. Dropout is off.
     """
     spec, batch = without_dropout(job["spec"]), job["batch"]
     groups = range(len(grouping.groups(job["ranks"], job["exchange"])))
@@ -60,8 +63,9 @@ def collect(adapter, job):
     if "dataset" in spec:
         _feed(collected, build(rate), job, groups)
     trainer = build(rate * SLOW)
-    trainer.run(TOGETHER)
-    _keep(collected, "together", trainer)
+    for trial in range(TRIALS):
+        trainer.run(TOGETHER)
+        _keep(collected, "together{}".format(trial), trainer)
     told = trainer.staleness()
     collected["staleness"] = np.float64(np.nan if told is None else told)
     collected["alone_losses"] = np.array(alone, np.float64)
