@@ -5,9 +5,8 @@
 In under ten minutes: what NVML tells, the GPU that a cell would get, environments that stand or can be made of what
 the machine has, the proofs of narrow networks on the GPU, whether a proof sees TF32, a cell in TF32, a timed cell with
 all that is read beside it, another CUDA in the user's LD_LIBRARY_PATH, a full GPU, two GPUs that share gradients, and
-the peak. It needs no network,
-no Snakemake and no framework but one. docs/gpu.md says what each line stands for. The exit status is 1 where something
-failed.
+the peak. It needs no network, no Snakemake and no framework but one. docs/gpu.md says what each line stands for. The
+exit status is 1 where something failed.
 """
 
 import argparse

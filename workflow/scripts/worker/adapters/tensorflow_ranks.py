@@ -89,7 +89,7 @@ def _meet(job):
 class _Trainer(tensorflow.Trainer):
     def __init__(self, network, job, place, settings):
         super(_Trainer, self).__init__(network, job, place, settings)
-        # The loss comes to the host behind all that is queued on a GPU; what waits for devices knows no other workers.
+        # What waits for devices knows no other workers. A GPU's loss should come behind all that was queued before.
         self._waits = False
 
     def _compiled(self, function, *arguments):
