@@ -1,8 +1,8 @@
 """Real frameworks on several ranks: what each declares of its exchanges, its proof bears out, and a tiny network is
 timed.
 
-Three of them in every run of the tests, or with STEPTIME_ZOO=all (`make test-zoo`) each that declares any. What ranks
-can do wrong is planted in Chainer, and what groups of them can in PyTorch.
+Some of them in every run of the tests, or with STEPTIME_ZOO=all (`make test-zoo`) each that declares any. What ranks
+can do wrong is planted in Chainer and CNTK, and what groups of them can in PyTorch.
 """
 
 import os
@@ -30,7 +30,7 @@ from worker.grouping import GROUPED
 ALL = os.environ.get("STEPTIME_ZOO") == "all"
 NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 CATALOGUE = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
-QUICK = ("torch-2.13-async", "torch-2.13-mixed", "chainer-7.8-sync")
+QUICK = ("torch-2.13-async", "torch-2.13-mixed", "chainer-7.8-sync", "cntk-2.7-sync")
 # Those that tell how stale their gradients are.
 TELL = ("torch", "tensorflow", "tensorflow1")
 
@@ -130,15 +130,40 @@ def test_a_wrong_way_of_sharing_is_refused_in_chainer(how, words, tmp_path, monk
 
 
 UPDATED = "self._lie(self._common)\n        self._descend()"
-# What is wrong of groups of ranks: what stands in the adapter, what takes its place, and what is said of it.
+# What is wrong of ranks and groups of them: what stands in an adapter, what takes its place, and what is said of it.
 PLANTED = {
-    "absent": (
+    ("cntk-2.7", "sync", "cntk_ranks", "apart"): (
+        "return distributed.data_parallel_distributed_learner(",
+        "return learner or dict(",
+        "rank 1 has other weights than rank 0 in ",
+    ),
+    ("cntk-2.7", "sync", "cntk_ranks", "shared_batch"): (
+        "ranks.share(job, LAYOUT)",
+        "ranks.share(job, LAYOUT, 0)",
+        "the first loss is ",
+    ),
+    ("cntk-2.7", "sync", "cntk_ranks", "other_start"): (
+        "    meet(job)\n    job",
+        "    meet(job)\n    for values in job.weights.values():\n        values *= 1 + job.rank\n    job",
+        "rank 1 has other weights than rank 0 in ",
+    ),
+    ("cntk-2.7", "sync", "cntk_ranks", "one_bit"): (
+        "FLOAT32_BITS = 32",
+        "FLOAT32_BITS = 1",
+        "every update is 0[.].* times the specification's",
+    ),
+    ("cntk-2.7", "sync", "cntk", "summed"): (
+        "labels.size * job.ranks",
+        "labels.size",
+        "every update is 2 times the specification's",
+    ),
+    ("torch-2.13", "mixed", "torch_mixed", "absent"): (
         "self._descend = own._update\n",
         "self._descend = own._update\n        for value in self._trained if job.rank % 2 else ():\n"
         "            value.register_hook(lambda gradient: 0 * gradient)\n",
         "the gradient of .* differs",
     ),
-    "summed": (
+    ("torch-2.13", "mixed", "torch_mixed", "summed"): (
         UPDATED,
         UPDATED.replace(
             "self._descend()",
@@ -146,12 +171,12 @@ PLANTED = {
         ),
         "every update is 2 times the specification's",
     ),
-    "silent": (
+    ("torch-2.13", "mixed", "torch_mixed", "silent"): (
         UPDATED,
         UPDATED.replace("self._common", "self._seen if self._number else self._common"),
         "in the turn of group 1 no weight changes: its gradients do not arrive",
     ),
-    "stale": (
+    ("torch-2.13", "mixed", "torch_mixed", "stale"): (
         "self._copy(self._common, self._seen)\n        # Neither",
         "self._before or self._copy(self._common, self._seen)\n        # Neither",
         "in turn . of group ., .* is wrong after",
@@ -159,17 +184,21 @@ PLANTED = {
 }
 
 
-@pytest.mark.parametrize("name", PLANTED if ALL else ["absent"])
-def test_a_group_of_ranks_that_is_wrong_is_refused_in_pytorch_itself(name, tmp_path, monkeypatch):
-    if not (interpreter.prefix_of("torch-2.13") / "bin/python").exists():
-        pytest.skip("torch-2.13 is not made here")
+@pytest.mark.parametrize(
+    "planted", [each for each in PLANTED if ALL or each[-1] in ("absent", "summed")], ids="-".join
+)
+def test_ranks_that_are_wrong_are_refused_in_a_real_framework(planted, tmp_path, monkeypatch):
+    environment, exchange, adapter, _ = planted
+    if not (interpreter.prefix_of(environment) / "bin/python").exists():
+        pytest.skip(f"{environment} is not made here")
     worker = tmp_path / "scripts/worker"
     shutil.copytree(supervise.WORKER, worker, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(supervise, "WORKER", worker)
-    path, (right, wrong, words) = worker / "adapters/torch_mixed.py", PLANTED[name]
+    path, (right, wrong, words) = worker / f"adapters/{adapter}.py", PLANTED[planted]
     assert path.read_text().count(right) == 1
     path.write_text(path.read_text().replace(right, wrong))
-    job = job_of("torch-2.13", CATALOGUE["torch"], "mixed")
+    entry = next(each for each in CATALOGUE.values() if environment in each["environments"])
+    job = job_of(environment, entry, exchange)
     verdict, _ = network.prove(job, networks.tiny("dense"), "", tmp_path / "log")
     assert verdict["status"] == "not_equivalent"
     assert re.search(words, verdict["reason"]), verdict

@@ -27,14 +27,14 @@ def versions():
     return {"framework_version": cntk.__version__, "blas": " ".join(blas)}
 
 
-def build(job):
-    """A trainer of the specification."""
+def build(job, make=None):
+    """A trainer of the specification, by `make` or the one of this module."""
     if job.device == "gpu" and not _has_gpu():
         raise Unsupported("CNTK {} finds no GPU".format(cntk.__version__))
     place = cntk.device.gpu(0) if job.device == "gpu" else cntk.device.cpu()
     cntk.device.try_set_default_device(place)
     cntk.cntk_py.set_max_num_cputhreads(job.threads)
-    return _Trainer(job)
+    return (make or Trainer)(job)
 
 
 def _has_gpu():
@@ -42,7 +42,7 @@ def _has_gpu():
     return any(each.type() == cntk.device.DeviceKind.GPU for each in cntk.device.all_devices())
 
 
-class _Trainer(object):
+class Trainer(object):
     settings = {"labels": "sparse", "layout": "channels first"}
 
     def __init__(self, job):
@@ -66,11 +66,15 @@ class _Trainer(object):
         loss = cntk.cross_entropy_with_softmax(logits, answers)
         self._rate = job.learning_rate
         learner, self._set_rate = LEARNERS[spec["optimiser"]["name"]](
-            spec["optimiser"], logits.parameters, labels.size
+            spec["optimiser"], logits.parameters, labels.size * job.ranks
         )
-        self._trainer = cntk.Trainer(logits, (loss, None), [learner])
+        self._trainer = cntk.Trainer(logits, (loss, None), [self.shared(learner)])
         self.parameters = sum(int(np.prod(parameter.shape)) for parameter in logits.parameters)
         self.threads = cntk.cntk_py.get_max_num_cputhreads()
+
+    def shared(self, learner):
+        """The learner that gets the gradients of all ranks, of which there is one here."""
+        return learner
 
     def run(self, steps):
         for _ in range(steps):
@@ -115,7 +119,7 @@ class _Trainer(object):
 def _sgd(wanted, parameters, labels):
     """CNTK's own learner, and what sets its rate.
 
-    CNTK adds up the gradients of all labels, and takes the rate for one of them.
+    CNTK adds up the gradients of all labels, of all ranks, and takes the rate for one of them.
     """
 
     def schedule(rate):
