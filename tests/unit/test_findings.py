@@ -11,9 +11,18 @@ import pytest
 import yaml
 from examples import words
 
-from steptime.artefacts import agreement, catalogue, evidence, findings, trainings, verdict
+from steptime.artefacts import (
+    agreement,
+    catalogue,
+    evidence,
+    findings,
+    threads,
+    trainings,
+    verdict,
+)
 from steptime.artefacts.expressions import evaluate, tells_seconds
 from steptime.artefacts.functions import PLACE, ExpressionError, Scope
+from steptime.artefacts.inputs import Inputs
 from steptime.artefacts.trainings import Trained
 from steptime.merge.measured import read_measured
 from steptime.reading import InputError
@@ -22,7 +31,8 @@ from steptime.render.frameworks import Frameworks
 ROOT = Path(__file__).parents[2]
 PAPERS = ROOT / "resources/papers"
 FRAMEWORKS = Frameworks(PAPERS / "frameworks.yaml")
-CATALOGUE = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
+NETWORKS = ROOT / "config/networks.yaml"
+CATALOGUE = yaml.safe_load(NETWORKS.read_text())
 HOLDS, FAILS, UNKNOWN = findings.HOLDS, findings.FAILS, findings.UNKNOWN
 
 # Contradictions within the papers that were found by reading, and calculations of theirs that are right.
@@ -476,6 +486,18 @@ def test_several_devices_answer_the_claims_that_speak_of_them_and_no_other(tmp_p
     two_alone = [cell("torch", "fcn5", threads, 1.0 / threads, **two) for threads in (1, 4)]
     found = checked(measured=[measured(tmp_path / "two.parquet", *two_alone)], only="wuensche2018")
     assert found.loc["threads-gain-to-cores", "ours_verdict"] == UNKNOWN
+
+
+def test_threads_are_drawn_of_one_device_alone(tmp_path):
+    two = {"devices": 2, "exchange": "sync", "batch": 64}
+    cells = cell("torch", "fcn5", 4, 1.0, batch=64), cell("torch", "fcn5", 1, 2.0, **two)
+    files = {"catalogue": PAPERS / "wuensche2018/paper.yaml", "networks": NETWORKS}
+    files |= {"frameworks": PAPERS / "frameworks.yaml"}
+    files |= {"every_cell": merged(tmp_path / "merged.parquet", *cells)}
+    paths = {word: [str(path)] for word, path in files.items()}
+    paths["papers"] = list(map(str, PAPERS.glob("*/*")))
+    data, _ = threads.figure(Inputs("wuensche2018_threads", paths, {}))
+    assert data.loc[data["source"] == "ours", "threads_per_core"].tolist() == [1.0]
 
 
 def test_a_time_of_one_version_is_never_divided_by_that_of_another(tmp_path):

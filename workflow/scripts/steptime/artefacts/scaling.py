@@ -11,7 +11,7 @@ from steptime.merge.measured import Measured
 from steptime.plan.cell import without
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
-from steptime.render.words import facts, plural, raw_data, significant
+from steptime.render.words import environment_labels, facts, plural, raw_data, significant
 
 COLUMNS = ["source", "framework", "label", "network", "platform", "devices", "relative_time"]
 ALIKE = without("devices", "exchange")
@@ -93,6 +93,8 @@ def _theirs(printed: pd.DataFrame, frameworks: Frameworks) -> list[dict[str, Any
 
 def _ours(measured: Measured, frameworks: Frameworks) -> list[dict[str, Any]]:
     timed = measured.cells[measured.cells["seconds"].notna()]
+    # Two versions of one framework are two lines.
+    timed = timed.assign(label=environment_labels(frameworks, timed))
     rows = []
     for _, line in timed.groupby(ALIKE, sort=False, dropna=False):
         alone, several = line[line["devices"] == 1], line[line["devices"] > 1]
@@ -101,7 +103,7 @@ def _ours(measured: Measured, frameworks: Frameworks) -> list[dict[str, Any]]:
                 {
                     "source": "ours",
                     "framework": row["framework"],
-                    "label": f"{frameworks[row['framework']].label}, {row['network']}, {row['platform']}, "
+                    "label": f"{row['label']}, {row['network']}, {row['platform']}, "
                     + plural(row["threads"], "thread")
                     + (f", {exchange}" if exchange != "sync" else ""),
                     "network": row["network"],

@@ -71,6 +71,7 @@ def _theirs(paper: Paper, frameworks: Frameworks, catalogue: dict[str, Any]) -> 
 def _ours(paper: Paper, cells: pd.DataFrame) -> pd.DataFrame:
     usual = cells["network"].map(paper.batches)
     own = cells["network"].isin(paper.networks) & (cells["task"] == paper.task)
+    own &= cells["devices"] == 1
     own &= (cells["device"] == "cpu") & cells["seconds"].notna() & cells["cores"].notna()
     times = cells[own & (usual.isna() | (cells["batch"] == usual))]
     several = times.groupby("environment")["mode"].transform("nunique") > 1
@@ -114,6 +115,8 @@ def _look(
 def _draw(axes: Axes, own: pd.DataFrame, styles: dict[str, int], frameworks: Frameworks) -> None:
     axes.set(xscale="log", yscale="log")
     axes.axvline(1, color=figures.GREY, linewidth=1, linestyle=":", zorder=1)
+    if own.empty:
+        axes.text(0.5, 0.5, "none", transform=axes.transAxes, ha="center", color=figures.GREY)
     for (line, framework), rows in own.groupby(["line", "framework"], sort=False):
         rows = rows.sort_values("threads")
         look = _look(str(line), str(framework), styles, frameworks)
