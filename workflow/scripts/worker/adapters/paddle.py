@@ -121,8 +121,8 @@ class _Trainer(object):
         self._optimiser = _optimiser(job.spec["optimiser"], trained)
         self.parameters = sum(value.size for value in trained)
         # Statistics of batch normalisation are parameters too there, but have no gradient.
-        learnt = [value for value in network.parameters() if not value.stop_gradient]
-        self.frozen_parameters = sum(value.size for value in learnt) - self.parameters
+        self._learnt = [value for value in network.parameters() if not value.stop_gradient]
+        self.frozen_parameters = sum(value.size for value in self._learnt) - self.parameters
         if job.spec.get("loss") in (
             "mean_squares",
             "binary_cross_entropy",
@@ -166,8 +166,13 @@ class _Trainer(object):
         loss = functional.cross_entropy(logits.reshape([-1, logits.shape[-1]]), labels)
         loss.backward()
         self._optimiser.step()
-        self.network.clear_gradients(set_to_zero=False)
+        self._empty()
         return loss
+
+    def _empty(self):
+        # As Layer.clear_gradients does it, which has no such choice in 2.6.
+        for value in self._learnt:
+            value.clear_gradient(False)
 
     def weights(self, names=None):
         homes = self.network.homes
@@ -185,7 +190,7 @@ def _aim(trainer, job):
         loss = distance(trainer.network(inputs), targets)
         loss.backward()
         trainer._optimiser.step()
-        trainer.network.clear_gradients(set_to_zero=False)
+        trainer._empty()
         return loss
 
     trainer._step = step
