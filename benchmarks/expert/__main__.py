@@ -1,9 +1,10 @@
 """Our adapters beside plain scripts of experts: time per mini-batch, ours / expert.
 
-    .venv/bin/python benchmarks/expert [--framework torch] [--network fcn5] [--threads 1] [--pairs 5] [--seconds 200]
+    .venv/bin/python benchmarks/expert [--environment torch-2.13] [--network fcn5] [--threads 1] [--pairs 5]
 
-A pair is two live processes, an adapter as a worker runs it (`ours.py`) and the script `<framework>_<network without
-its number>.py`, on the same CPUs, with the environment variables of `config/frameworks.yaml`. They train in turn for
+A pair is two live processes, an adapter as a worker runs it (`ours.py`) and the script `<adapter>_<network without
+its number>.py`, on the same CPUs, with the environment variables of `config/frameworks.yaml`. A network with a data set
+is trained on its images, which a worker's loop feeds to ours, and the script to itself. They train in turn for
 about SECONDS_PER_TURN, in the order A B B A ...; turns beside which something else was at work are not kept. The pair's
 ratio is the median of the ratios of turns that stand beside each other. Intervals are those of the mean of the pairs'
 logarithms (Student's t), so they hold what differs between processes. Pairs are kept in
@@ -57,8 +58,8 @@ def main() -> None:
     loaded = configuration.load(ROOT, {"grid": "paper"})
     options = _options(loaded)
     end = time.monotonic() + options.seconds
-    every = itertools.product(options.framework, options.network, options.threads)
-    cases = [case for case in every if script(*case[:2]).exists()]
+    every = itertools.product(options.environment, options.network, options.threads)
+    cases = [case for case in every if script(loaded, *case[:2]).exists()]
     digests = {case: digest(loaded, *case) for case in cases}
     rows = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
     for number, case in itertools.product(range(options.pairs), cases):
@@ -78,13 +79,15 @@ def main() -> None:
 
 
 def measure(
-    loaded: configuration.Configuration, framework: str, network: str, threads: int
+    loaded: configuration.Configuration, environment: str, network: str, threads: int
 ) -> dict[str, Any]:
     """One pair: seconds per mini-batch of every turn of both sides, and the steps of a turn."""
-    entry = loaded.frameworks[framework]
+    entry = loaded.entry_of(environment)
     spec = networks.specify(network, loaded.networks)
+    images = images_of(loaded, network)
     job = {
-        "task": "step",
+        "task": "training" if images else "step",
+        "images": {"train": images[0]} if images else {},
         "precision": "float32",
         "device": "cpu",
         "rank": 0,
@@ -96,11 +99,13 @@ def measure(
         "mode": entry["modes"][0],
         "threads": threads,
     }
-    prefix = interpreter.prefix_of(entry["environments"][0])
+    prefix = interpreter.prefix_of(environment)
     start = (prefix, threads, cell.fill(entry["variables"], threads, entry["modes"][0], prefix))
     with (
         Side(*start, ["ours.py"]) as ours,
-        Side(*start, [script(framework, network).name, network, threads]) as expert,
+        Side(
+            *start, [script(loaded, environment, network).name, network, threads, *images]
+        ) as expert,
     ):
         ours.send(json.dumps(job))
         sides = {"ours": ours, "expert": expert}
@@ -108,7 +113,7 @@ def measure(
             parameters = side.answer()["parameters"]
             if parameters != networks.count_parameters(spec):
                 sys.exit(
-                    f"{framework}, {network}: {name} has {parameters:,} parameters, which is another network."
+                    f"{environment}, {network}: {name} has {parameters:,} parameters, which is another network."
                 )
         first = {name: side.train(1)["loss"] for name, side in sides.items()}
         steps = max(side.steps_of_a_turn() for side in sides.values())
@@ -126,7 +131,7 @@ def measure(
             last = side.train(1)["loss"]
             if not last < first[name]:
                 sys.exit(
-                    f"{framework}, {network}: the loss of {name} did not fall: {first[name]:.6g}, then {last:.6g}."
+                    f"{environment}, {network}: the loss of {name} did not fall: {first[name]:.6g}, then {last:.6g}."
                 )
     return {"steps": steps} | {name: [turn[name] for turn in turns] for name in sides}
 
@@ -214,20 +219,34 @@ class Side:
         return math.ceil(SECONDS_PER_TURN / seconds)
 
 
-def script(framework: str, network: str) -> Path:
+def script(loaded: configuration.Configuration, environment: str, network: str) -> Path:
     """The expert's script."""
-    return HERE / f"{framework}_{network.rstrip('0123456789')}.py"
+    name = network if "dataset" in loaded.networks[network] else network.rstrip("0123456789")
+    return HERE / f"{loaded.entry_of(environment)['adapter']}_{name}.py"
 
 
-def digest(loaded: configuration.Configuration, framework: str, network: str, threads: int) -> str:
+def images_of(loaded: configuration.Configuration, network: str) -> list[str]:
+    """The file of the images that a network is trained on; of other networks none."""
+    if "dataset" not in loaded.networks[network]:
+        return []
+    name = loaded.dataset_of(loaded.networks[network]["dataset"])
+    path = ROOT / f"results/datasets/{name}/train.npz"
+    if not path.exists():
+        sys.exit(f"There is no {path.relative_to(ROOT)} yet: a run that trains {network} makes it.")
+    return [str(path)]
+
+
+def digest(
+    loaded: configuration.Configuration, environment: str, network: str, threads: int
+) -> str:
     """Of everything that makes up a pair: the files of both sides and their environment variables."""
-    entry = loaded.frameworks[framework]
+    entry = loaded.entry_of(environment)
     adapter = ROOT / f"workflow/scripts/worker/adapters/{entry['adapter']}.py"
-    run = [entry["environments"][0], entry["modes"][0], entry["variables"]]
+    run = [environment, entry["modes"][0], entry["variables"]]
     parts = [
         path.read_bytes()
         for path in (
-            script(framework, network),
+            script(loaded, environment, network),
             HERE / "blocks.py",
             HERE / "loops.py",
             HERE / "ours.py",
@@ -240,27 +259,27 @@ def digest(loaded: configuration.Configuration, framework: str, network: str, th
 def print_table(pairs: dict[tuple[str, str, int], list[dict[str, Any]]]) -> None:
     """Prints the table in Markdown: medians in milliseconds, the ratio and its 95 % interval, and geometric means."""
     print(
-        "| framework | network | threads | ours, ms | expert, ms | ours / expert | 95 % interval | pairs |"
+        "| environment | network | threads | ours, ms | expert, ms | ours / expert | 95 % interval | pairs |"
     )
     print("| --- | --- | ---: | ---: | ---: | ---: | --- | ---: |")
     means: dict[str, list[float]] = {}
-    for (framework, network, threads), found in pairs.items():
+    for (environment, network, threads), found in pairs.items():
         if not found:
             continue
         middle, low, high = ratio(found)
-        means.setdefault(framework, []).append(math.log(middle))
+        means.setdefault(environment, []).append(math.log(middle))
         ours, expert = (
             1e3 * median(turn for pair in found for turn in pair[side])
             for side in ("ours", "expert")
         )
         interval = f"{low:.3f} to {high:.3f}" if len(found) > 1 else ""
         print(
-            f"| {framework} | {network} | {threads} | {ours:.4g} | {expert:.4g} | {middle:.3f} | {interval} "
+            f"| {environment} | {network} | {threads} | {ours:.4g} | {expert:.4g} | {middle:.3f} | {interval} "
             f"| {len(found)} |"
         )
-    for framework, logarithms in means.items():
+    for environment, logarithms in means.items():
         print(
-            f"\nGeometric mean of {framework}, {len(logarithms)} rows: {math.exp(fmean(logarithms)):.3f}"
+            f"\nGeometric mean of {environment}, {len(logarithms)} rows: {math.exp(fmean(logarithms)):.3f}"
         )
 
 
@@ -289,18 +308,25 @@ def _options(loaded: configuration.Configuration) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description="Time our adapters beside plain scripts of experts."
     )
-    written = {path.stem for path in HERE.glob("*_*.py")}
-    frameworks = [name for name in loaded.frameworks if f"{name}_fcn" in written]
     paper = [name for name, entry in loaded.networks.items() if "variant_of" not in entry]
+    written = {path.stem.split("_")[0] for path in HERE.glob("*_*.py")}
+    every = [name for entry in loaded.frameworks.values() for name in entry["environments"]]
+    adapters = {name: loaded.entry_of(name)["adapter"] for name in every}
+    environments = [name for name in every if adapters[name] in written]
+    newest = {adapters[name]: name for name in reversed(environments)}
     threads = [count for count in (1, 2) if count <= len(os.sched_getaffinity(0))]
-    for name, choices in (("framework", frameworks), ("network", paper), ("threads", threads)):
+    for name, choices, default in (
+        ("environment", environments, list(newest.values())),
+        ("network", paper, paper),
+        ("threads", threads, threads),
+    ):
         parser.add_argument(
             f"--{name}",
             nargs="+",
             choices=choices,
-            default=choices,
+            default=default,
             type=type(choices[0]),
-            help="default: all",
+            metavar=name.upper(),
         )
     parser.add_argument(
         "--pairs", type=int, default=5, help="pairs of processes of each row (default 5)"
