@@ -115,7 +115,7 @@ def simulated(count: int) -> pd.DataFrame:
     """A row for each noise and shape of a grid: share that is called different, half an interval, own and moderated."""
     rows = []
     for name, noise in NOISES.items():
-        for shape in ((3, 2, 3), (6, 3, 3), (8, 18, 3), (6, 3, 6)):
+        for shape in ((3, 2, 3), (6, 3, 3), (6, 4, 2), (8, 18, 3), (6, 3, 6)):
             found = {"noise": name, "places, frameworks, trials": "{}, {}, {}".format(*shape)}
             enough = max(20, count * 12 // (shape[0] * (shape[1] - 1)))
             drawn = list(grids(noise, *shape, enough))

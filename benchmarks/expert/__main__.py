@@ -42,7 +42,7 @@ from steptime.environments import interpreter  # noqa: E402
 from steptime.machine import interference  # noqa: E402
 from steptime.plan import configuration  # noqa: E402
 from steptime.supervisor import supervise  # noqa: E402
-from worker import timing  # noqa: E402
+from worker import contract, timing  # noqa: E402
 
 SECONDS_PER_TURN = 0.4
 SECONDS_PER_PAIR = 10
@@ -100,7 +100,9 @@ def measure(
         "threads": threads,
     }
     prefix = interpreter.prefix_of(environment)
-    start = (prefix, threads, cell.fill(entry["variables"], threads, entry["modes"][0], prefix))
+    variables = cell.fill(entry["variables"], threads, entry["modes"][0], prefix)
+    library = contract.of_mode(contract.declared(entry["adapter"])["KERNELS"], entry["modes"][0])
+    start = (prefix, threads, variables | {"KERNELS": library or ""})
     with (
         Side(*start, ["ours.py"]) as ours,
         Side(

@@ -1,4 +1,5 @@
-"""The only thing that both sides of the comparison share: training on command, and the clock.
+"""What both sides share: training on command, the clock, and the code for this processor that a library of matrix
+products takes (`worker.kernels`; KERNELS names the library).
 
 Each line of standard input is a number of steps; each answer is a JSON line on what was standard output.
 """
@@ -8,6 +9,11 @@ import os
 import sys
 import time
 
+if os.environ.get("KERNELS"):
+    # Before the framework is imported.
+    from worker import kernels
+
+    kernels.choose(os.environ["KERNELS"])
 # What a framework prints must not come between the answers.
 _answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)

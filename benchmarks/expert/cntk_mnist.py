@@ -28,8 +28,10 @@ scores = Sequential(
     ]
 )(batch)
 loss = cntk.cross_entropy_with_softmax(scores, answers)
-rate = cntk.learning_parameter_schedule(1.0)
-learner = cntk.adadelta(scores.parameters, rate, rho=0.95, epsilon=1e-8)
+# By the mean of a mini-batch's gradients: by their sum, and a rate of one sample, the loss does not fall.
+mean = {"minibatch_size": cntk.learners.IGNORE}
+rate = cntk.learning_parameter_schedule(1.0, **mean)
+learner = cntk.adadelta(scores.parameters, rate, rho=0.95, epsilon=1e-8, **mean)
 trainer = cntk.Trainer(scores, (loss, None), [learner])
 pictures, digits = images.read(sys.argv[3])
 drawn = images.batches(pictures, np.eye(10, dtype="float32")[digits], 128)

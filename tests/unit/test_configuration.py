@@ -58,24 +58,24 @@ def grid_file(folder, change):
     [
         lambda content: b"\xef\xbb\xbf" + content,
         lambda content: content.replace(b"\n", b"\r\n"),
-        lambda content: content.replace(b"repeats: 3", b"repeats: &n 3\ntable_batches: {fcn5: *n}"),
+        lambda content: content.replace(b"repeats: 2", b"repeats: &n 2\ntable_batches: {fcn5: *n}"),
     ],
     ids=["a mark of the order of bytes", "lines of Windows", "an anchor"],
 )
 def test_files_as_editors_write_them_are_read(tmp_path, change):
     path = grid_file(tmp_path, change)
-    assert configuration.load(ROOT, {"grid": str(path)}).grid["repeats"] == 3
+    assert configuration.load(ROOT, {"grid": str(path)}).grid["repeats"] == 2
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         (lambda content: content + b"\nrepeats: 5\n", "the key 'repeats' stands twice"),
-        (lambda content: content.replace(b"repeats: 3", b"\trepeats: 3"), "is not valid YAML"),
+        (lambda content: content.replace(b"repeats: 2", b"\trepeats: 2"), "is not valid YAML"),
         (lambda content: content.decode().encode("utf-16"), "is no text in UTF-8"),
         (lambda content: b"[" * 5_000, "is not valid YAML"),
-        (lambda content: content.replace(b"repeats: 3", b"repeats: 0"), "at 'repeats', 0 is less"),
-        (lambda content: content.replace(b"repeats: 3", b"repeats: -1"), "at 'repeats', -1 is"),
+        (lambda content: content.replace(b"repeats: 2", b"repeats: 0"), "at 'repeats', 0 is less"),
+        (lambda content: content.replace(b"repeats: 2", b"repeats: -1"), "at 'repeats', -1 is"),
     ],
 )
 def test_what_cannot_be_meant_is_one_sentence(tmp_path, change, said):

@@ -173,12 +173,12 @@ def test_a_grid_plans_further_cells_of_what_is_compared_and_refuses_what_means_n
     loaded = configuration.load(ROOT, {"grid": "quick"})
     plain = grid.expand(loaded, 2)
     assert plain.looks == []
-    asked = {"least": 3, "most": 5, "until": 0.03, "budget_seconds": 60}
+    asked = {"least": 2, "most": 4, "until": 0.03, "budget_seconds": 60}
     plan = grid.expand(replace(loaded, grid=loaded.grid | {"repeats": asked}), 2)
-    assert plan.looks == [3, 5] and plan.artefacts == plain.artefacts
+    assert plan.looks == [2, 4] and plan.artefacts == plain.artefacts
     more = [cell for key, cell in plan.cells.items() if key not in plain.cells]
-    assert {one.repeat for one in more} == {4, 5} and {one.task for one in more} == {"step"}
+    assert {one.repeat for one in more} == {3, 4} and {one.task for one in more} == {"step"}
     assert {replace(one, repeat=1).key for one in more} <= set(plan.artefacts[COMPARED])
-    with pytest.raises(configuration.ConfigurationError, match="asks for 3 processes .* 3 at the"):
-        wrong = asked | {"most": 3}
+    with pytest.raises(configuration.ConfigurationError, match="asks for 2 processes .* 2 at the"):
+        wrong = asked | {"most": 2}
         grid.expand(replace(loaded, grid=loaded.grid | {"repeats": wrong}), 2)

@@ -48,7 +48,7 @@ def test_a_cell_of_two_grids_is_measured_once(quick, name):
         cells = grid.expand(loaded, 2).cells
         jobs.append({key: expected.job_of(cell) for key, cell in cells.items()})
     common = jobs[0].keys() & jobs[1].keys()
-    assert len(common) > 20 and all(jobs[0][key] == jobs[1][key] for key in common)
+    assert len(common) > 10 and all(jobs[0][key] == jobs[1][key] for key in common)
 
 
 @pytest.mark.parametrize("name", ["shi2016", "shatnawi2018", "wuensche2018"])
@@ -68,7 +68,7 @@ def test_a_papers_grid_has_its_own_frameworks_mini_batches_and_threads(name):
 
 def test_quick_is_every_environment_network_and_thread_count(quick):
     plan = grid.expand(changed(quick, **FIGURES), 2)
-    assert len(plan.artefacts["shi2016_table4"]) == 4 * 6 * 2 * 3
+    assert len(plan.artefacts["shi2016_table4"]) == 4 * 6 * 2 * 2
     assert "local-cpu/step/torch-2.13.eager.float32-fcn5-b64-t1-d1-r1" in plan.cells
     assert {plan.cells[key].batch for key in plan.artefacts["shi2016_fig1a"]} == {32, 64, 128}
     assert {plan.cells[key].threads for key in plan.artefacts["shi2016_fig1a"]} == {2}
@@ -77,10 +77,10 @@ def test_quick_is_every_environment_network_and_thread_count(quick):
 def test_single_operations_are_cells_of_their_networks_and_come_after_all_steps(quick):
     plan = grid.expand(changed(quick, parts={"products": ["fcn5"]}), 2)
     keys = plan.artefacts["shi2016_products"]
-    assert len(keys) == 4 * 3 and keys[0].startswith("local-cpu/products/torch-2.13.eager")
+    assert len(keys) == 4 * 2 and keys[0].startswith("local-cpu/products/torch-2.13.eager")
     assert "shi2016_convolutions" not in plan.artefacts
     assert [plan.cells[key].task for key in plan.cells][-len(keys) :] == ["products"] * len(keys)
-    assert len(plan.artefacts["shi2016_table4"]) == 4 * 6 * 2 * 3
+    assert len(plan.artefacts["shi2016_table4"]) == 4 * 6 * 2 * 2
 
 
 def test_gradients_are_shown_with_the_most_threads_that_cpus_are_for(quick):
@@ -120,9 +120,9 @@ def test_thread_counts(wanted, cores, most, counts):
 
 
 def test_repeats_and_modes_are_axes(quick):
-    plan = grid.expand(changed(quick, repeats=2, modes={"torch": ["eager", "compiled"]}), 1)
-    assert "local-cpu/step/torch-2.13.compiled.float32-fcn5-b64-t1-d1-r2" in plan.cells
-    assert len(plan.artefacts["shi2016_table4"]) == 5 * 6 * 2
+    plan = grid.expand(changed(quick, repeats=3, modes={"torch": ["eager", "compiled"]}), 1)
+    assert "local-cpu/step/torch-2.13.compiled.float32-fcn5-b64-t1-d1-r3" in plan.cells
+    assert len(plan.artefacts["shi2016_table4"]) == 5 * 6 * 3
 
 
 @pytest.fixture(scope="module")

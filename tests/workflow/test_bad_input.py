@@ -45,9 +45,9 @@ def refusal(root, config):
         ),
         ("limits: {seconds: 900}", "limits: {}", "at 'limits', the key 'seconds' is missing"),
         (
-            "repeats: 3",
-            "repeats: 3.0",
-            "at 'repeats', 3.0 is not possible: write a whole number or keys.",
+            "repeats: 2",
+            "repeats: 2.0",
+            "at 'repeats', 2.0 is not possible: write a whole number or keys.",
         ),
         (
             "precision: 0.02",
