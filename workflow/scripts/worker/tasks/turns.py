@@ -17,9 +17,9 @@ from . import proof
 # Steps of each group in its turns. The turn of three shows that a group sees its own updates.
 TURNS = (1, 3, 1)
 # Steps of each group at once, at this part of the specification's learning rate; and how often that is tried: without a
-# lock, an update may now and then be lost where two meet.
+# lock, updates may be lost where two meet, the more often the shorter a step is.
 TOGETHER = 8
-TRIALS = 3
+TRIALS = 9
 SLOW = 2.0**-8
 
 
