@@ -48,6 +48,12 @@ def test_memory_is_a_line_over_the_mini_batch_up_to_the_papers_gpus(tmp_path):
     assert lstm["Measured", "GiB"].footnotes == ("crashed: SIGSEGV",)
     drawn, _ = memory.figure(made)
     assert set(drawn["network"]) == {"fcn5", "fcn8"}
+    # Two versions of one framework can be told apart.
+    older = {"environment": "torch-1.4", "framework_version": "1.4.0", "peak_memory_bytes": GIB}
+    made.measured = measured(tmp_path, cells[0], cells[0] | older)
+    _, drawing = memory.figure(made)
+    drawn = [line for line in drawing.axes[0].lines if len(line.get_xdata()) == 1]
+    assert len({line.get_markerfacecolor() for line in drawn}) == len(drawn) == 2
 
 
 @pytest.mark.parametrize("start", [1, 64, 100_000])

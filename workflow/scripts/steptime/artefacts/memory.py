@@ -12,6 +12,7 @@ from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.plan.cell import LINE
 from steptime.render import figures
+from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Entry
 from steptime.render.words import facts, plural, raw_data, significant, status_reason
 
@@ -44,21 +45,18 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     labels = list(dict.fromkeys(drawn["network_label"]))
     rows = max(1, math.ceil(len(labels) / 2))
     look = {"sharex": False, "sharey": True, "squeeze": False}
+    looks = _looks(drawn, inputs.frameworks)
     with figures.canvas(rows, 2, 0.8 + PANEL_INCHES * rows, **look) as (drawing, grid):
         panels = list(grid.flat)
         for panel in panels[len(labels) :]:
             panel.set_visible(False)
         for label, axes in zip(labels, panels, strict=False):
-            _panel(axes, drawn[drawn["network_label"] == label], limits, inputs)
+            _panel(axes, drawn[drawn["network_label"] == label], limits, looks)
             axes.set_title(label, fontsize=9.5)
         for axes in grid[:, 0]:
             axes.set_ylabel("most memory (GiB)")
         figures.title(drawing, inputs.entry["title"])
-        names = drawn.drop_duplicates("framework_label").to_dict("records")
-        handles = [
-            figures.key(row["framework_label"], **inputs.frameworks[row["framework"]].look)
-            for row in names
-        ]
+        handles = [figures.key(label, **look) for label, look in looks.items()]
         notes = [*_notes()[:1], *facts(inputs.measured), raw_data(inputs.measured)]
         figures.notes_below(drawing, notes, handles, 3)
     return drawn, drawing
@@ -194,7 +192,17 @@ def _signed(value: float) -> str:
     return significant(value) if value >= 0 else f"−{significant(-value)}"
 
 
-def _panel(axes: Axes, rows: pd.DataFrame, limits: dict[str, float], inputs: Inputs) -> None:
+def _looks(drawn: pd.DataFrame, frameworks: Frameworks) -> dict[str, dict[str, Any]]:
+    """How each label is drawn: those of one framework share its colour and marker."""
+    lines = drawn.drop_duplicates("framework_label")
+    turns = lines.groupby("framework").cumcount()
+    names = zip(lines["framework_label"], lines["framework"], turns, strict=True)
+    return {label: frameworks[name].line(turn) for label, name, turn in names}
+
+
+def _panel(
+    axes: Axes, rows: pd.DataFrame, limits: dict[str, float], looks: dict[str, dict[str, Any]]
+) -> None:
     figures.batch_axis(axes, sorted(rows["batch"].unique()))
     axes.set_yscale("log", base=2)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -207,6 +215,6 @@ def _panel(axes: Axes, rows: pd.DataFrame, limits: dict[str, float], inputs: Inp
         }
         axes.annotate(f"{name}, {gib:g} GiB", (axes.get_xlim()[0], gib), xytext=(3, 2), **words)
     for _, line in rows.groupby(LINE, sort=False, dropna=False):
-        look = inputs.frameworks[line["framework"].iloc[0]].look
+        look = looks[line["framework_label"].iloc[0]]
         line = line.sort_values("batch")
         axes.plot(line["batch"], line["peak_memory_bytes"] / 2**30, **look, markersize=4, zorder=3)

@@ -35,7 +35,6 @@ COLUMNS = [
     "repeats",
 ]
 COLUMNS += ["status", "reason", "marks"]
-STYLES = ("-", "--", ":", "-.")
 WIDEST_WITH_PAPER = (
     3000  # slowest / fastest time up to which the paper's numbers do not flatten our lines
 )
@@ -125,8 +124,6 @@ def _draw_ours(axes: Axes, timed: pd.DataFrame, frameworks: Frameworks) -> list[
     for _, line in timed.groupby(LINE, sort=False, dropna=False):
         line = line.sort_values("batch")
         framework = frameworks[line["framework"].iloc[0]]
-        # A framework keeps its colour and marker; its further lines (modes, variants, threads) differ in
-        # dashes and filling.
         turn = drawn.get(framework.name, 0)
         drawn[framework.name] = turn + 1
         halves = [line["seconds"] - line["low"], line["high"] - line["seconds"]]
@@ -135,9 +132,7 @@ def _draw_ours(axes: Axes, timed: pd.DataFrame, frameworks: Frameworks) -> list[
             line["seconds"],
             yerr=halves,
             label=line["label"].iloc[0],
-            **framework.look,
-            linestyle=STYLES[turn % len(STYLES)],
-            markerfacecolor=framework.colour if turn == 0 else "white",
+            **framework.line(turn),
             zorder=3,
         )
         handles.append(container)

@@ -12,7 +12,6 @@ from matplotlib.lines import Line2D
 
 from steptime.artefacts.evidence import Paper, measured_times, read_papers, their_times
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.sweep import STYLES
 from steptime.artefacts.trainings import Trained, joined
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
@@ -103,13 +102,7 @@ def _styles(data: pd.DataFrame) -> dict[str, int]:
 def _look(
     line: str, framework: str, styles: dict[str, int], frameworks: Frameworks
 ) -> dict[str, Any]:
-    shown, turn = frameworks[framework], styles[line]
-    return {
-        **shown.look,
-        "linestyle": STYLES[turn % len(STYLES)],
-        "markerfacecolor": "white" if turn else shown.colour,
-        "markersize": 4.5,
-    }
+    return frameworks[framework].line(styles[line]) | {"markersize": 4.5}
 
 
 def _draw(axes: Axes, own: pd.DataFrame, styles: dict[str, int], frameworks: Frameworks) -> None:

@@ -13,13 +13,12 @@ from matplotlib.figure import Figure
 
 from steptime.artefacts import times
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.sweep import STYLES
 from steptime.merge.measured import DESCRIPTION, Measured
 from steptime.merge.summary import summarise
 from steptime.plan.cell import IDENTITY, key_of
 from steptime.reading import InputError
 from steptime.render import figures
-from steptime.render.frameworks import Frameworks
+from steptime.render.frameworks import STYLES, Frameworks
 from steptime.render.words import (
     NOTHING_MEASURED,
     environment_labels,

@@ -6,6 +6,7 @@ from typing import Any
 
 from steptime.reading import read_yaml
 
+STYLES = ("-", "--", ":", "-.")
 UNKNOWN_COLOURS = ("#333333", "#777777", "#AA4499", "#44AA99")
 
 
@@ -24,6 +25,17 @@ class Framework:
     def look(self) -> dict[str, Any]:
         """Its colour and marker, as Matplotlib's `plot` takes them."""
         return {"color": self.colour, "marker": self.marker}
+
+    def line(self, turn: int) -> dict[str, Any]:
+        """The look of one of its lines, counted from 0: further ones (versions, modes, threads) differ in dashes and
+        filling.
+        """
+        style = STYLES[turn % len(STYLES)]
+        return {
+            **self.look,
+            "linestyle": style,
+            "markerfacecolor": "white" if turn else self.colour,
+        }
 
 
 class Frameworks:
