@@ -180,6 +180,15 @@ def test_a_subset_without_test_images_holds_out_a_fifth_of_each_class(tmp_path, 
     assert np.array_equal(again[1]["images"], test["images"])
 
 
+def test_a_subset_under_the_name_of_the_whole_is_told_by_its_own(tmp_path):
+    part = entry([3, 32, 32], BINARY, (12, 8), {"format": "cifar_binary", "all": ["b1.bin"]})
+    catalogue = {"whole": SMALL, "part": part | {"subset_of": "whole"}}
+    lies = str(folder(tmp_path / "a", {"b1.bin": BINARY["b1.bin"]}))
+    said = " What lies there is Pictures: write part in the place of whole."
+    assert splits.rather(catalogue, "whole", lies) == said
+    assert splits.rather(catalogue, "whole", str(folder(tmp_path / "b", IDX))) == ""
+
+
 def test_what_is_not_the_published_file_is_one_sentence_and_nothing_is_written(tmp_path, read):
     def refused(entry, location, words):
         with pytest.raises(DatasetError) as error:

@@ -35,15 +35,23 @@ def main() -> None:
         parser.add_argument(f"--{name}", required=True, type=Path, help="the file to write")
     options = parser.parse_args()
     catalogue = yaml.safe_load(project.path("config/datasets.yaml").read_text())
+    location = run.facts().get("data", {}).get(options.dataset)
     try:
-        prepare(
-            catalogue[options.dataset],
-            run.facts().get("data", {}).get(options.dataset),
-            options.train,
-            options.test,
-        )
+        prepare(catalogue[options.dataset], location, options.train, options.test)
     except DatasetError as error:
-        sys.exit(str(error))
+        sys.exit(f"{error}{rather(catalogue, options.dataset, location)}")
+
+
+def rather(catalogue: dict[str, Any], wanted: str, location: str | None) -> str:
+    """A sentence where a subset of the wanted data set lies at a path, which has a name of its own; or ''."""
+    for name, entry in catalogue.items():
+        if location and "://" not in location and entry.get("subset_of") == wanted:
+            try:
+                files.fetch(entry, location)
+            except DatasetError:
+                continue
+            return f" What lies there is {entry['label']}: write {name} in the place of {wanted}."
+    return ""
 
 
 def prepare(entry: dict[str, Any], location: str | None, train: Path, test: Path) -> None:
