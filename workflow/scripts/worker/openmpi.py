@@ -1,4 +1,4 @@
-"""Open MPI among ranks that the supervisor has started, and no `mpirun`.
+"""Open MPI among ranks that the supervisor has started, and not its `mpirun`.
 
 Open MPI tells processes by their environment variables who they are, and whom to ask about the others. Its own `mpirun`
 starts a program for each rank, beside rank 0. The program puts its variables down in the folder in which ranks meet

@@ -3,7 +3,7 @@
 The libraries of CNTK ask for libmpi.so.12 and libmpi_cxx.so.1 when they are loaded. No distribution of today has them,
 and no package index. The stand-in is compiled from the names that CNTK's libraries leave open: a function that is
 called says its name and ends the process, an object is a piece of empty memory. It lies beside those libraries, which
-look there first.
+look there first. Ranks load a real one before CNTK (`worker.openmpi`), whose names are then found before these.
 """
 
 import re
