@@ -79,7 +79,7 @@ class Page:
             raise PageError(json.dumps(done["exceptionDetails"])[:2000])
         return done["result"].get("value")
 
-    def wait(self, condition: str, seconds: float = 20) -> None:
+    def wait(self, condition: str, seconds: float = 120) -> None:
         """Waits until an expression is true in the page. Raises PageError when it does not become so in time."""
         deadline = time.monotonic() + seconds
         while not self.run(condition):
@@ -159,7 +159,7 @@ def chromium(command: str, profile: Path) -> Iterator[Page]:
             address = next(
                 line.split()[-1] for line in lines if line.startswith("DevTools listening on")
             )
-            connection = websocket.create_connection(address, timeout=60, suppress_origin=True)
+            connection = websocket.create_connection(address, timeout=600, suppress_origin=True)
             yield Page(connection)
             connection.close()
         finally:

@@ -39,7 +39,7 @@ class Checkout:
         """Environment variables: the project's own framework environments are used, so that each is made once."""
         return os.environ | {"STEPTIME_ENVIRONMENTS": str(ROOT / ".environments")}
 
-    def snakemake(self, *arguments: str, seconds: float = 900) -> subprocess.CompletedProcess[str]:
+    def snakemake(self, *arguments: str, seconds: float = 2400) -> subprocess.CompletedProcess[str]:
         """Runs Snakemake; both output streams come as `stdout`."""
         return subprocess.run(
             self.command(*arguments),
@@ -114,7 +114,7 @@ class Checkout:
 def whole_run(new_checkout):
     """A checkout in which the grid `ci` was run with real frameworks, and what Snakemake printed."""
     checkout = new_checkout()
-    done = checkout.snakemake("--config", "grid=ci", "--", "all", seconds=1500)
+    done = checkout.snakemake("--config", "grid=ci", "--", "all", seconds=3600)
     assert done.returncode == 0, done.stdout
     return checkout, done
 

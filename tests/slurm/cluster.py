@@ -98,7 +98,7 @@ class Cluster:
     def ask(self, *command: str) -> str:
         """What one of SLURM's commands prints."""
         return subprocess.run(
-            command, env=os.environ | self.variables(), capture_output=True, text=True, timeout=30
+            command, env=os.environ | self.variables(), capture_output=True, text=True, timeout=120
         ).stdout
 
     def queue(self, columns: str) -> list[list[str]]:
@@ -243,7 +243,7 @@ def _measures(process: psutil.Process) -> bool:
     return False
 
 
-def wait(condition: Callable[[], object], failure: str, seconds: float = 30) -> None:
+def wait(condition: Callable[[], object], failure: str, seconds: float = 120) -> None:
     """Waits until the condition holds."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -61,7 +61,7 @@ class Run:
         """Ctrl-C at the terminal."""
         os.killpg(self.process.pid, signal.SIGINT)
 
-    def end(self, seconds: float = 240) -> tuple[int, str]:
+    def end(self, seconds: float = 1200) -> tuple[int, str]:
         """Exit code and what was printed, once it has ended."""
         try:
             code = self.process.wait(seconds)
@@ -141,7 +141,7 @@ def runs(cluster, new_checkout):
         wait(
             lambda: cluster.measuring("lost1", "lost2"),
             "the cell of the node to lose does not start",
-            120,
+            600,
         )
         # PyTorch is imported meanwhile, and samples are taken for 12 s.
         time.sleep(5)
@@ -149,15 +149,15 @@ def runs(cluster, new_checkout):
         cluster.lose(told["lost node"])
         # What Snakemake has not yet seen to be finished is lost with what is under way.
         wait(
-            lambda: five.said().count("(Rule: measure_cell)") >= 2, "no two cells are measured", 120
+            lambda: five.said().count("(Rule: measure_cell)") >= 2, "no two cells are measured", 600
         )
         five.interrupt()
-        told["interrupted"] = five.end(60)
+        told["interrupted"] = five.end(300)
         # SLURM ends a cancelled job after `scancel` has returned. One that is not cancelled goes on to its shard.
         wait(
             lambda: not at_slurm(cluster, five.checkout),
             "what Ctrl-C should cancel stays in the queue",
-            10,
+            60,
         )
         told["kept"] = {name: path.stat().st_mtime_ns for name, path in five.shards().items()}
         again = Run(cluster, five.checkout, "five")

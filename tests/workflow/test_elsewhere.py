@@ -56,7 +56,7 @@ class Folder:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=600,
+            timeout=1800,
         )
         assert done.returncode == 0, done.stdout
         return done.stdout

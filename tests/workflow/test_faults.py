@@ -54,8 +54,8 @@ def interrupted(new_checkout):
     (supervisor,) = supervisors(running)
     workers = supervisor.children(recursive=True)
     supervisor.kill()
-    _, left = psutil.wait_procs(workers, timeout=30)
-    printed, _ = running.communicate(timeout=300)
+    _, left = psutil.wait_procs(workers, timeout=120)
+    printed, _ = running.communicate(timeout=1200)
     return checkout, running.returncode, printed, len(workers), left
 
 

@@ -37,7 +37,7 @@ def machines(new_checkout):
     checkouts = {name: configured(new_checkout("slurm"), [name]) for name in CORES}
     runs = [checkout.start(*CONFIG, "--", "steptime_times") for checkout in checkouts.values()]
     for run in runs:
-        printed, _ = run.communicate(timeout=300)
+        printed, _ = run.communicate(timeout=1200)
         assert run.returncode == 0, printed
     return checkouts
 
