@@ -137,6 +137,8 @@ class _Network(nn.Module):
                 operators.get(sources[0]) in _MAY_BE_OVERWRITTEN and readers.count(sources[0]) == 1
             )
             module = LAYERS[op](node, in_place)
+            if operators.get(sources[0]) in ("layer_norm", "gelu"):
+                module = _as_product(node, module)
             self.add_module(name, module)
             # A result is let go when its last reader has it, so that its memory is there for the next one.
             done = [source for source in set(sources) if last_reader[source] == name]
@@ -351,6 +353,24 @@ def _bare(kind):
 
 
 _Linear, _Conv2d, _Embedding = _bare(nn.Linear), _bare(nn.Conv2d), _bare(nn.Embedding)
+
+
+class _Pointwise(_Conv2d):
+    """A convolution of 1x1 as a product over the channels, where these lie last in memory."""
+
+    def forward(self, values):
+        if values.is_cuda or not values.is_contiguous(memory_format=torch.channels_last):
+            return super().forward(values)
+        rows = functional.linear(values.permute(0, 2, 3, 1), self.weight.flatten(1), self.bias)
+        return rows.permute(0, 3, 1, 2)
+
+
+def _as_product(node, module):
+    """The module of a node behind a layer norm or a GELU: a block of ConvNeXt multiplies, as its authors wrote it."""
+    pointwise = node["op"] == "conv" and node["kernel"] == node["stride"] == 1
+    if torch_settings.OLD or not pointwise or node["padding"]:
+        return module
+    return _Pointwise(node["in_shape"][0], node["channels"], 1, bias=node["bias"])
 
 
 class _LSTM(_bare(nn.LSTM)):
