@@ -14,10 +14,24 @@ from .. import kernels, rounding, specification
 from ..contract import Unsupported
 
 MODES = ("ideep", "numpy", "cupy")
-OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+LOSSES = (
+    "softmax_cross_entropy",
+    "mean_squares",
+    "binary_cross_entropy",
+    "evidence_bound",
+    "adversarial",
+    "mean_output",
+)
+OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
 # So that each step of a recurrence is one block of memory.
-LAYOUT = {"sequences": "steps first", "dense": "units first"}
+LAYOUT = {
+    "sequences": "steps first",
+    "dense": "units first",
+    "dense_within": "units first",
+    "rnn": "units first",
+    "gru": "units first",
+}
 KERNELS = {"ideep": "openblas:numpy", "numpy": "openblas:numpy", "cupy": ""}
 DEVICES = ("cpu", "gpu")
 PRECISIONS = ("float32", "tf32")
@@ -103,6 +117,14 @@ class Trainer(object):
             "update": "w -= g, with the backward pass started from the learning rate",
             "type_check": "off",
         }
+        if job.spec.get("loss") in (
+            "mean_squares",
+            "binary_cross_entropy",
+            "evidence_bound",
+            "adversarial",
+            "mean_output",
+        ):
+            _aim(self, _DISTANCES[job.spec["loss"]])
 
     def run(self, steps):
         for _ in range(steps):
@@ -166,6 +188,46 @@ class Trainer(object):
         return self.trained.get(node["name"] + "/" + role)
 
 
+def _aim(trainer, distance):
+    """Trains on targets in place of labels, which come flat, as labels do."""
+
+    def step(inputs, targets):
+        outputs = trainer._logits(inputs)
+        loss = distance(outputs, targets.reshape(len(outputs), -1))
+        loss.grad = trainer.head
+        loss.backward()
+        trainer.update()
+        return loss
+
+    trainer._step = step
+
+
+def _missed(logits, targets):
+    """The binary cross entropy of each."""
+    return functions.softplus(logits) - logits * targets
+
+
+def _evidence_bound(outputs, targets):
+    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
+    decoded, code = targets.shape[1], (outputs.shape[1] - targets.shape[1]) // 2
+    decoded, mean, spread = functions.split_axis(outputs, [decoded, decoded + code], 1)
+    apart = 0.5 * functions.sum(mean**2 + functions.exp(spread) - spread - 1)
+    return (functions.sum(_missed(decoded, targets)) + apart) / outputs.size
+
+
+def _cross_entropy(logits, targets):
+    return functions.mean(_missed(logits, targets))
+
+
+_DISTANCES = {
+    "mean_squares": functions.mean_squared_error,
+    "binary_cross_entropy": _cross_entropy,
+    "evidence_bound": _evidence_bound,
+    "adversarial": _cross_entropy,
+    "mean_output": lambda outputs, targets: functions.mean(outputs),
+}
+
+
 def _adadelta(wanted):
     if wanted["learning_rate"] != 1 or {"decay", "after_epochs"} & set(wanted):
         raise Unsupported("Chainer's AdaDelta has no learning rate: it is always 1")
@@ -177,8 +239,35 @@ def _rmsprop(wanted):
     return rmsprop.RMSpropRule(lr=rate, alpha=rho, eps=epsilon)
 
 
+def _momentum(wanted):
+    rule = chainer.optimizers.momentum_sgd.MomentumSGDRule
+    return rule(lr=wanted["learning_rate"], momentum=wanted["momentum"])
+
+
+class _Adam(chainer.optimizers.adam.AdamRule):
+    """Chainer adds its epsilon to a root that is not corrected yet. What has two axes may decay beside it."""
+
+    def __init__(self, wanted):
+        super().__init__(beta1=wanted["beta1"], beta2=wanted["beta2"])
+        self.hyperparam.lr, self._added = wanted["learning_rate"], wanted["epsilon"]
+        self._decay = wanted.get("weight_decay", 0)
+
+    def update_core(self, param):
+        own = self.hyperparam
+        own.alpha, own.eps = own.lr, self._added * (1 - own.beta2**self.t) ** 0.5
+        own.weight_decay_rate = own.lr * self._decay if param.ndim > 1 else 0
+        super().update_core(param)
+
+
 # Chainer's own rule of a parameter; None for plain SGD.
-_RULES = {"sgd": None, "adadelta": _adadelta, "rmsprop": _rmsprop}
+_RULES = {
+    "sgd": None,
+    "adadelta": _adadelta,
+    "rmsprop": _rmsprop,
+    "momentum": _momentum,
+    "adam": _Adam,
+    "adamw": _Adam,
+}
 
 
 def _beside(value):
@@ -207,6 +296,56 @@ def _product(*arrays):
 def _conv(trainer, node, x):
     arrays = trainer.own(node, "weight"), trainer.own(node, "bias")
     return functions.convolution_2d(x, *arrays, stride=node["stride"], pad=node["padding"])
+
+
+def _grouped_conv(trainer, node, x):
+    arrays = trainer.own(node, "weight"), trainer.own(node, "bias")
+    sizes = {"stride": node["stride"], "pad": node["padding"], "groups": node["groups"]}
+    return functions.convolution_2d(x, *arrays, **sizes)
+
+
+def _conv_transpose(trainer, node, x):
+    """What `functions.deconvolution_2d` does, which takes no way back where nobody asks for the gradient of `x`."""
+    made = functions.connection.deconvolution_2d.Deconvolution2DFunction
+    spread = made(node["stride"], node["padding"])
+    spread.cover_all = False
+    arrays = trainer.own(node, "weight"), trainer.own(node, "bias")
+    return spread.apply([x] + [array for array in arrays if array is not None])[0]
+
+
+def _avg_pool(trainer, node, x):
+    return functions.average_pooling_2d(x, node["kernel"], node["stride"], node["padding"])
+
+
+def _adaptive_avg_pool(trainer, node, x):
+    if any(extent % node["size"] for extent in x.shape[2:]):
+        raise Unsupported("Chainer has no average pooling in shares that are not alike")
+    window = [extent // node["size"] for extent in x.shape[2:]]
+    return functions.average_pooling_2d(x, window, window)
+
+
+def _local_response_norm(trainer, node, x):
+    alpha = 1 / (node["inverse_alpha"] * node["size"])
+    return functions.local_response_normalization(x, node["size"], 1, alpha, 0.75)
+
+
+def _group_norm(trainer, node, x):
+    own = trainer.own(node, "gamma"), trainer.own(node, "beta")
+    return functions.group_normalization(
+        x, node["groups"], *own, eps=specification.BATCH_NORM_EPSILON
+    )
+
+
+def _channel_shuffle(trainer, node, x):
+    batch, channels, height, width = x.shape
+    parts = x.reshape(batch, node["groups"], -1, height, width).transpose(0, 2, 1, 3, 4)
+    return parts.reshape(x.shape)
+
+
+def _layer_scale(trainer, node, x):
+    weight = trainer.own(node, "weight")
+    weight = weight.reshape(-1, 1, 1) if x.ndim == 4 else weight
+    return x * functions.broadcast_to(weight, x.shape)
 
 
 def _max_pool(trainer, node, x):
@@ -248,6 +387,73 @@ def _lstm(trainer, node, x):
     return functions.stack(outputs)
 
 
+def _products(trainer, node, x):
+    """Of each step with the inputs, as one large one in place of one for each step."""
+    flat = x.reshape(x.shape[0] * x.shape[1], -1)
+    products = _product(flat, trainer.own(node, "input"), trainer.own(node, "bias"))
+    return functions.split_axis(products, len(x), 0)
+
+
+def _rnn(trainer, node, x):
+    outputs = []
+    for product in _products(trainer, node, x):
+        if outputs:
+            product = product + _product(outputs[-1], trainer.own(node, "recurrent"))
+        outputs.append(functions.tanh(product))
+    return functions.stack(outputs)
+
+
+def _gru(trainer, node, x):
+    parts, outputs = [2 * node["units"]], []
+    for product in _products(trainer, node, x):
+        gates, new = functions.split_axis(product, parts, 1)
+        if outputs:
+            inner = _product(outputs[-1], trainer.own(node, "recurrent"))
+            of_gates, of_new = functions.split_axis(inner, parts, 1)
+            reset, update = functions.split_axis(functions.sigmoid(gates + of_gates), 2, 1)
+            new = functions.tanh(new + reset * of_new)
+            outputs.append(new + update * (outputs[-1] - new))
+        else:
+            update = functions.split_axis(functions.sigmoid(gates), 2, 1)[1]
+            new = functions.tanh(new)
+            outputs.append(new - update * new)
+    return functions.stack(outputs)
+
+
+def _rbm(trainer, node, visible, noise):
+    weight, hidden = trainer.own(node, "weight"), trainer.own(node, "hidden")
+    bias = trainer.own(node, "visible")
+    # What is taken by its array has no gradient.
+    visible = getattr(visible, "array", visible)
+    scores = _scores(visible, weight, hidden)
+    chances = functions.sigmoid(scores.array).array
+    drawn = (2 * chances - 1 > getattr(noise, "array", noise)).astype(np.float32)
+    end = functions.sigmoid(_product(drawn, weight.array, bias.array)).array
+    energy = functions.sum(
+        functions.softplus(_scores(end, weight, hidden)) - functions.softplus(scores), 1
+    )
+    energy = energy + functions.matmul(trainer.arrays.asarray(end - visible), bias)
+    return functions.concat([functions.expand_dims(energy, 1), chances], 1)
+
+
+def _scores(visible, weight, hidden):
+    scores = functions.matmul(visible, weight)
+    return scores + functions.broadcast_to(hidden, scores.shape)
+
+
+def _sampled_code(trainer, node, x, noise):
+    mean, spread = functions.split_axis(x, 2, 1)
+    return mean + functions.exp(0.5 * spread) * noise
+
+
+def _part(trainer, node, x):
+    return x[..., node["start"] : node["start"] + node["size"]]
+
+
+def _upsample(trainer, node, x):
+    return functions.unpooling_2d(x, node["factor"], cover_all=False)
+
+
 def _gelu(trainer, node, x):
     return 0.5 * x * (1.0 + functions.erf(x * 0.5**0.5))
 
@@ -259,8 +465,11 @@ def _gelu_tanh(trainer, node, x):
 def _layer_norm(trainer, node, x):
     weight, bias = trainer.own(node, "weight"), trainer.own(node, "bias")
     bias = trainer.arrays.zeros(weight.shape, np.float32) if bias is None else bias
+    image = x.ndim == 4
+    x = x.transpose(0, 2, 3, 1) if image else x
     rows = x.reshape(-1, x.shape[-1])
-    return functions.layer_normalization(rows, weight, bias, node["epsilon"]).reshape(x.shape)
+    x = functions.layer_normalization(rows, weight, bias, node["epsilon"]).reshape(x.shape)
+    return x.transpose(0, 3, 1, 2) if image else x
 
 
 def _rms_norm(trainer, node, x):
@@ -305,8 +514,18 @@ def _class_token(trainer, node, x):
 
 LAYERS = {
     "dense": _dense,
+    "dense_within": _dense,
     "conv": _conv,
+    "grouped_conv": _grouped_conv,
+    "conv_transpose": _conv_transpose,
     "max_pool": _max_pool,
+    "avg_pool": _avg_pool,
+    "adaptive_avg_pool": _adaptive_avg_pool,
+    "upsample": _upsample,
+    "channel_shuffle": _channel_shuffle,
+    "local_response_norm": _local_response_norm,
+    "group_norm": _group_norm,
+    "concat": lambda trainer, node, *values: functions.concat(values, 1),
     "global_average_pool": lambda trainer, node, x: functions.average(x, axis=(2, 3)),
     "flatten": lambda trainer, node, x: x.reshape(len(x), -1),
     "batch_norm": _batch_norm,
@@ -316,12 +535,15 @@ LAYERS = {
     "add": lambda trainer, node, x, y: x + y,
     "embedding": lambda trainer, node, x: functions.embed_id(x, trainer.own(node, "weight")),
     "lstm": _lstm,
+    "rnn": _rnn,
+    "gru": _gru,
     "tanh": lambda trainer, node, x: functions.tanh(x),
     "gelu": _gelu,
     "gelu_tanh": _gelu_tanh,
     "silu": lambda trainer, node, x: x * functions.sigmoid(x),
     "layer_norm": _layer_norm,
     "rms_norm": _rms_norm,
+    "layer_scale": _layer_scale,
     "bias": _bias,
     "positions": _positions,
     "table": lambda trainer, node, x: trainer.own(node, "weight"),
@@ -333,4 +555,10 @@ LAYERS = {
     "first_step": lambda trainer, node, x: x[0],
     "mean_steps": lambda trainer, node, x: functions.average(x, axis=0),
     "transpose": lambda trainer, node, x: x.transpose(2, 1, 0),
+    "part": _part,
+    "stack": lambda trainer, node, *values: functions.stack(values),
+    "unstack": lambda trainer, node, x: x.transpose(1, 0, 2).reshape(x.shape[1], -1),
+    "reversal": lambda trainer, node, x: 2 * x.array - x,
+    "sampled_code": _sampled_code,
+    "rbm": _rbm,
 }

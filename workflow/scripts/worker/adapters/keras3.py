@@ -3,6 +3,7 @@
 What was chosen here: docs/adapters/keras3.md.
 """
 
+import functools
 import os
 
 import keras
@@ -47,6 +48,7 @@ _NAMES = {
     "layer_scale": {"weight": "kernel"},
     "rbm": {"weight": "kernel", "visible": "visible", "hidden": "hidden"},
     "lstm": {"input": "kernel", "recurrent": "recurrent_kernel", "bias": "bias"},
+    "gru": {"input": "kernel", "recurrent": "recurrent_kernel", "bias": "bias"},
 }
 
 
@@ -126,9 +128,12 @@ class _Trainer(object):
             self._labels = keras.ops.convert_to_tensor(job.labels)
             distance = _DISTANCES[job.spec["loss"]]()
             model.compile(optimizer=_optimizer(job.spec["optimiser"]), loss=distance)
-        self.parameters = sum(
-            int(np.prod(variable.shape)) for variable in model.trainable_variables
+        sizes = [int(np.prod(variable.shape)) for variable in model.trainable_variables]
+        # Second biases, which stay at zero.
+        self.frozen_parameters = sum(
+            layer.bias.shape[1] for layer in model.layers if isinstance(layer, _GRU)
         )
+        self.parameters = sum(sizes) - self.frozen_parameters
         self.settings = dict(
             settings,
             layout=keras.config.image_data_format().replace("_", " "),
@@ -167,10 +172,9 @@ class _Trainer(object):
     def weights(self, names=None):
         wanted = self._variables if names is None else names
         return {
-            name: np.array(
-                self._layout.leave(name, keras.ops.convert_to_numpy(self._variables[name]))
-            )
+            name: np.array(self._layout.leave(name, read(keras.ops.convert_to_numpy(variable))))
             for name in wanted
+            for variable, read in [self._variables[name]]
         }
 
 
@@ -291,7 +295,10 @@ def _make_model(job):
         values[node["name"]] = layer(*[values[name] for name in node["inputs"]])
         made[node["name"]] = (layer, names)
     variables = {
-        name: getattr(getattr(layer, "cell", layer), keras_name)
+        name: (
+            getattr(getattr(layer, "cell", layer), keras_name),
+            functools.partial(getattr(layer, "read", _as_it_is), keras_name),
+        )
         for layer, names in made.values()
         for name, keras_name in names.items()
         if name in start
@@ -306,6 +313,39 @@ def _conv(node, own):
     sizes = (node["channels"], node["kernel"], node["stride"])
     layer = layers.Conv2D(*sizes, padding="same" if same else "valid", use_bias=node["bias"], **own)
     return layer if same else _Padded(node, 0.0, layer)
+
+
+class _GRU(layers.GRU):
+    """Its gates are update, reset, new, and its second bias stays at zero, since the network has one bias."""
+
+    def __init__(self, node, bias_initializer, **starts):
+        starts = {name: _swapped(start) for name, start in starts.items()}
+        bias = _swapped(bias_initializer)
+        super().__init__(
+            node["units"],
+            return_sequences=True,
+            bias_initializer=np.stack([bias, np.zeros_like(bias)]),
+            bias_constraint=lambda both: both * np.array([[1], [0]], np.float32),
+            **starts,
+        )
+
+    @property
+    def bias(self):
+        return self.cell.bias
+
+    def read(self, name, value):
+        """A parameter as the network has it; of two biases, (2, 3 units), the first."""
+        return _swapped(value[0] if name == "bias" else value)
+
+
+def _as_it_is(name, value):
+    return value
+
+
+def _swapped(value):
+    """The first two of three gates, side by side in (..., 3 units), each in the other's place."""
+    first, second, third = np.split(value, 3, -1)
+    return np.concatenate([second, first, third], -1)
 
 
 class _Windowed(layers.Layer):
@@ -537,6 +577,7 @@ LAYERS = {
         node["units"], return_sequences=True, unit_forget_bias=False, **own
     ),
     "rnn": lambda node, own: layers.SimpleRNN(node["units"], return_sequences=True, **own),
+    "gru": lambda node, own: _GRU(node, **own),
     "tanh": lambda node, own: layers.Activation("tanh"),
     "gelu": lambda node, own: lambda values: keras.ops.gelu(values, approximate=False),
     "gelu_tanh": lambda node, own: lambda values: keras.ops.gelu(values, approximate=True),

@@ -24,8 +24,13 @@ LOSSES = (
 )
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
-# As its LSTM works inside.
-LAYOUT = {"sequences": "steps first", "lstm": "units first"}
+# As its recurrent layers work inside.
+LAYOUT = {
+    "sequences": "steps first",
+    "lstm": "units first",
+    "rnn": "units first",
+    "gru": "units first",
+}
 KERNELS = "mkl"
 DEVICES = ("cpu", "gpu")
 PRECISIONS = ("float32", "tf32")
@@ -49,6 +54,8 @@ _HOMES = {
     "layer_scale": {"weight": "weight"},
     "rbm": {"weight": "weight", "visible": "visible", "hidden": "hidden"},
     "lstm": {"input": "weight_ih_l0", "recurrent": "weight_hh_l0", "bias": "bias_ih_l0"},
+    "rnn": {"input": "weight_ih_l0", "recurrent": "weight_hh_l0", "bias": "bias_ih_l0"},
+    "gru": {"input": "weight_ih_l0", "recurrent": "weight_hh_l0", "bias": "bias_ih_l0"},
 }
 
 
@@ -287,6 +294,16 @@ class _LSTM(nn.LSTM):
         return super().forward(values)[0]
 
 
+def _recurrent(kind):
+    """A layer of such a kind from a node, over (steps, batch, features); its second bias is as an LSTM's."""
+
+    class Recurrent(kind):
+        def forward(self, values):
+            return super().forward(values)[0]
+
+    return lambda node: Recurrent(node["in_shape"][-1], node["units"], time_major=True)
+
+
 class _Weighted(nn.Layer):
     """A function of a weight of this shape, and of what it is given, as a layer."""
 
@@ -440,6 +457,8 @@ LAYERS = {
     "add": lambda node: paddle.add,
     "embedding": lambda node: nn.Embedding(node["vocabulary"], node["units"]),
     "lstm": lambda node: _LSTM(node["in_shape"][-1], node["units"]),
+    "rnn": _recurrent(nn.SimpleRNN),
+    "gru": _recurrent(nn.GRU),
     "tanh": lambda node: nn.Tanh(),
     "gelu": lambda node: nn.GELU(),
     "gelu_tanh": lambda node: nn.GELU(approximate=True),
