@@ -264,3 +264,14 @@ def test_footnote_letters_go_past_z():
     letters = list(tables.letters_of(map(str, range(54))).values())
     assert letters[25:28] == ["z", "aa", "ab"]
     assert letters[52:] == ["ba", "bb"]
+
+
+@pytest.mark.parametrize("paper", sorted(path.parent.name for path in PAPERS.glob("*/paper.yaml")))
+def test_a_verdict_is_given_all_that_its_claims_ask_for(paper):
+    """A claim on trainings would say that nothing was trained, beside a table of just these trainings."""
+    claims = (PAPERS / paper / "findings.yaml").read_text()
+    of = {"trainings": ("varied(", "reached("), "parts": ("alone(",)}
+    wanted = {word for word, calls in of.items() if any(call in claims for call in calls)}
+    entries = read_yaml(PAPERS / paper / "paper.yaml")["artefacts"].values()
+    verdicts = [entry for entry in entries if entry["kind"] == "verdict"]
+    assert all(wanted <= set(entry.get("joins", [])) for entry in verdicts), wanted

@@ -1,9 +1,9 @@
 """What memory a training takes at each mini-batch size, and which sizes a machine of less memory would hold."""
 
 import math
+from statistics import linear_regression
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -102,9 +102,8 @@ def _with_line(rows: pd.DataFrame) -> pd.DataFrame:
     elif known["batch"].nunique() < 2:
         line["no_line"] = ONE_SIZE
     else:
-        slope, fixed = np.polyfit(
-            known["batch"].astype(float), known["peak_memory_bytes"].astype(float), 1
-        )
+        # Without a linear algebra library, which rounds otherwise on another processor.
+        slope, fixed = linear_regression(list(known["batch"]), list(known["peak_memory_bytes"]))
         flat = slope <= 0
         line |= {"no_line": FLAT} if flat else {"fixed_bytes": fixed, "sample_bytes": slope}
     return rows.assign(**line)
