@@ -9,6 +9,8 @@ NAME ?=
 PAPER ?=
 PYTHON ?=
 
+# Two runs would lock each other out of this folder: with -j they take turns.
+.NOTPARALLEL:
 .PHONY: run test test-zoo docs paper report environments again adapter-check gpu-check reference inspect pack merge compare watch bisect migrate clean help venv
 
 quoted = '$(subst ','\'',$(1))'

@@ -13,7 +13,7 @@ import threading
 import numpy as np
 import pytest
 
-from steptime.datasets import DatasetError, splits
+from steptime.datasets import DatasetError, splits, sums, whole
 
 RANDOM = np.random.RandomState(1)
 IMAGES = RANDOM.randint(0, 256, (20, 3, 32, 32)).astype(np.uint8)
@@ -259,3 +259,19 @@ def test_a_data_set_that_is_not_configured_says_what_to_write(tmp_path):
         match="Pictures is not there: write the folder, archive or URL of its files under 'data'",
     ):
         splits.prepare(SMALL, None, tmp_path / "train.npz", tmp_path / "test.npz")
+
+
+def test_files_that_were_exchanged_under_their_names_train_nothing(tmp_path, read):
+    """The other split, labels of something else under the old sum, and a file that was cut off."""
+    read(SMALL, folder(tmp_path / "x", IDX))
+    train, test = read.out / "train.npz", read.out / "test.npz"
+    assert whole.check(SMALL, train, test) == sums(train, test)
+    with pytest.raises(DatasetError, match="test.npz does not hold the 12 images of Pictures that"):
+        whole.check(SMALL, test, train)
+    arrays, content = dict(np.load(train)), train.read_bytes()
+    np.savez(train, **arrays | {"labels": arrays["labels"] * 0})
+    with pytest.raises(DatasetError, match="train.npz does not hold the 12 images of Pictures"):
+        whole.check(SMALL, train, test)
+    train.write_bytes(content[:-99])
+    with pytest.raises(DatasetError, match="train.npz is broken"):
+        whole.check(SMALL, train, test)

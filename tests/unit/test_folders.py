@@ -1,5 +1,6 @@
 """A folder that nothing can be planned in, or written to, is one sentence before the first job."""
 
+import errno
 import os
 
 import pytest
@@ -20,6 +21,7 @@ def test_a_folder_that_is_there_or_is_yet_to_be_made_is_right(tmp_path):
     ("root", "target", "said"),
     [
         ("a{b}", None, "braces"),
+        ("a: b", None, "a colon"),
         ("a", "a disk that is not mounted", "leads to a disk that is not mounted, where no folder"),
         ("a", "results", "leads to results, where no folder"),
         ("a", "", "is no folder"),
@@ -34,6 +36,19 @@ def test_what_snakemake_would_trip_over_is_one_sentence(tmp_path, root, target, 
     with pytest.raises(ConfigurationError, match=said) as refused:
         folders.check(tmp_path / root, results)
     assert "\n" not in str(refused.value)
+
+
+def test_a_full_disk_below_snakemakes_own_folder_is_one_sentence(tmp_path, monkeypatch):
+    folders.check_space(tmp_path / "new")
+    assert not list((tmp_path / "new").iterdir())
+
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ConfigurationError, match="No space left on device.: free some space and"):
+        folders.check_space(tmp_path / "new")
+    assert not list((tmp_path / "new").iterdir())
 
 
 def test_a_folder_in_place_of_a_file_is_named_and_what_holds_nothing_is_found(tmp_path):

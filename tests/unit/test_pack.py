@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from steptime import machine
-from steptime.cells import pack, schema, shard
+from steptime.cells import pack, schema, shard, trusted
 from steptime.merge import MixedRowsError
 from steptime.plan import run
 from steptime.plan.cell import key_of, shard_path
@@ -347,6 +347,37 @@ def test_a_broken_archive_is_one_sentence_that_names_no_folder_of_ours(tmp_path)
         pack.take(packed, here)
     assert f"{packed}: results/cells/far/step/" in str(refused.value)
     assert "fetch it once more" in str(refused.value) and not here.exists()
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+def test_what_is_there_and_no_file_is_not_packed_over(tmp_path, make):
+    """As a device: `make pack TO=/dev/null` by root left a machine without one."""
+    make(target := tmp_path / "results.tar.gz")
+    with pytest.raises(pack.PackError, match="is there and no file: name one to write, such as"):
+        pack.pack(results(tmp_path / "there", "far", [1]), target)
+    assert not target.is_file()
+
+
+def test_folders_deeper_than_a_path_can_be_are_one_sentence(tmp_path):
+    with tarfile.open(tmp_path / "deep.tar", "w") as archive:
+        archive.addfile(tarfile.TarInfo("results/" + "d/" * 3000 + "x"))
+    with pytest.raises(pack.PackError, match="deep.tar (is no file of|cannot be unpacked in)"):
+        pack.take(tmp_path / "deep.tar", tmp_path / "here")
+
+
+def test_a_pack_that_unpacks_to_more_than_there_is_room_for_is_not_taken(tmp_path, monkeypatch):
+    """A disk with little space, and what is read as a whole: of a sparse file, an archive holds a few bytes."""
+    there, here = results(tmp_path / "there", "far", [1]), tmp_path / "here"
+    pack.pack(there, tmp_path / "all.tar.gz")
+    with monkeypatch.context() as small:
+        small.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9999, 0, 9999))
+        with pytest.raises(pack.PackError, match=r"all.tar.gz holds more than the 0.0 GiB that"):
+            pack.take(tmp_path / "all.tar.gz", here)
+    with (there / "proofs/e-1.m-n.json").open("r+b") as file:
+        file.truncate(2**40)
+    with pytest.raises(trusted.UntrustedError, match="n.json is larger than 256 MiB"):
+        pack.take(there, here)
+    assert not here.exists()
 
 
 def test_proofs_of_two_versions_have_names_of_their_own_and_can_be_packed_again(tmp_path):

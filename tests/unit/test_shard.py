@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import resource
 import signal
+import struct
 from datetime import UTC, datetime
 
 import pyarrow.parquet as pq
@@ -60,6 +61,28 @@ def test_another_schema_version_is_told(tmp_path):
         shard.ShardError,
         match="has schema version 0 and this workflow reads 2: run `make migrate` if it is older, or measure",
     ):
+        shard.read(path)
+
+
+def test_one_bit_of_a_sample_that_a_disk_has_lost_is_told(tmp_path):
+    """Parquet reads it as another number."""
+    path = tmp_path / "cell.parquet"
+    shard.write(path, FACTS, SAMPLES, {})
+    content = path.read_bytes()
+    # 0.5 becomes 0.75.
+    assert content.count(struct.pack("<d", 0.5)) == 1
+    path.write_bytes(content.replace(struct.pack("<d", 0.5), struct.pack("<d", 0.75)))
+    assert shard.read(path)[0]["seconds"].to_pylist() == [0.75, 0.25]
+    with pytest.raises(shard.ShardError, match="its rows are not those that were written"):
+        shard.read_parts(path)
+
+
+def test_more_rows_than_anyone_takes_samples_are_not_read(tmp_path, monkeypatch):
+    """Equal ones take no space in a file, and all of the memory."""
+    path = tmp_path / "cell.parquet"
+    shard.write(path, FACTS, SAMPLES, {})
+    monkeypatch.setattr(shard, "MOST_ROWS", 1)
+    with pytest.raises(shard.ShardError, match=r"is broken \(it has 2 rows\)"):
         shard.read(path)
 
 

@@ -5,6 +5,13 @@ import pytest
 from steptime import machine
 from steptime.plan import configuration, grid
 
+# Ten to the power of ten values in ten lines.
+BOMB = "".join(f"x{i}: &x{i} [{', '.join([f'*x{i - 1}' if i else 'x'] * 10)}]\n" for i in range(10))
+BOMB += "repeats: "
+MERGED = "".join(f"m{i}: &m{i} {{<<: [{', '.join([f'*m{i - 1}'] * 10)}]}}\n" for i in range(1, 11))
+MERGED = "m0: &m0 {k: 1}\n" + MERGED + "repeats: "
+MANY = f"threads: {{table: {list(range(1, 3000))}"
+
 
 @pytest.fixture(scope="module")
 def checkout(new_checkout):
@@ -60,6 +67,17 @@ def refusal(root, config):
             "at 'table_batches.fcn5', 3000000000 is greater than the maximum of 2147483647",
         ),
         ("repeats: ", "repeats: [", "is not valid YAML"),
+        ("repeats: 2", "repeats: 1" + "0" * 5000, "is not valid YAML: Exceeds the limit"),
+        ("repeats: 2", "repeats: 1000000000", "1000000000 is greater than the maximum of 1000"),
+        ("repeats: ", "table_batches: {1: 16}\nrepeats: ", "There is no network '1' in config/"),
+        ("threads: {table: [1, all]", MANY, "asks for more than 100,000 cells of "),
+        ("repeats: ", MERGED, "there is no key 'm0': "),
+        (
+            "limits: {seconds: 900}",
+            f"limits: {{seconds: {10**400}}}",
+            "000 is not of type 'number'",
+        ),
+        ("repeats: ", BOMB, "its aliases (*name) stand for more than 1,000,000 values"),
         (
             "repeats: ",
             "devices: [1, 4096]\nrepeats: ",
@@ -80,6 +98,13 @@ def test_a_mistake_in_a_grid(checkout, old, new, sentence):
     assert sentence in refusal(checkout.root, {"grid": str(checkout.root / "mine.yaml")})
 
 
+@pytest.mark.parametrize("text", ["", "# Nothing.\n", "- fcn5\n"])
+def test_a_grid_without_keys(checkout, text):
+    (checkout.root / "mine.yaml").write_text(text)
+    said = refusal(checkout.root, {"grid": str(checkout.root / "mine.yaml")})
+    assert "mine.yaml holds no" in said and "write `key: value` lines" in said
+
+
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
@@ -90,6 +115,8 @@ def test_a_mistake_in_a_grid(checkout, old, new, sentence):
             "hiden: 16",
             "the key 'hiden' of 'narrow' is none of 'sizes'; write 'hidden'.",
         ),
+        ("repeat: 3", "repeat: 1000000000", "1000000000 is greater than the maximum of 1000"),
+        ("- sigmoid", "- residual: " + "[residual: " * 3000 + "]" * 3000, "nested too deeply"),
         ("hidden: 2048", "hidden: many", "at 'fcn5.sizes.hidden', 'many' is not of type 'integer'"),
         (
             "label: FCN-5",

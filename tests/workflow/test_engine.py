@@ -175,3 +175,34 @@ def test_a_job_that_needs_the_host_is_not_overtaken_by_small_ones(tmp_path):
     assert done.returncode == 0, done.stderr
     # Two begin at once; what began beside the first ends, and then it is the turn of the large one.
     assert (tmp_path / "order").read_text().split().index("large") == 2
+
+
+COPIED = """
+from pathlib import Path
+
+def asked(wildcards):
+    ask_files(lambda job: Path(job.output[0]).read_text() == job.params.number)
+    return []
+
+rule make:
+    input: asked
+    output: "file"
+    params: number=str(config["number"])
+    shell: "echo {params.number} >> made; printf {params.number} > {output}"
+"""
+
+
+def test_a_file_that_was_copied_over_another_tells_its_parameters_itself(tmp_path):
+    (tmp_path / "Snakefile").write_text(f'include: "{ROOT}/workflow/rules/engine.smk"\n{COPIED}')
+
+    def made(number):
+        snakemake = Path(sys.executable).with_name("snakemake")
+        command = [snakemake, "--cores", "1", "--config", f"number={number}"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return (tmp_path / "made").read_text().split()
+
+    assert made(1) == ["1"]
+    (tmp_path / "file").write_text("2")
+    assert made(2) == ["1"]
+    assert made(3) == ["1", "3"]

@@ -135,6 +135,26 @@ def test_a_merge_refuses_what_a_plan_does_not_ask_for(there, tmp_path):
     assert not (tmp_path / "merged").exists()
 
 
+def test_what_is_copied_over_older_results_of_the_same_names_is_taken_for_what_it_is(there, here):
+    """Snakemake remembers what it measured here before, with other sampling."""
+    configured(here, sampling=GRID["sampling"] | {"budget_seconds": 0.1})
+    run(here)
+    configured(here)
+    for kind in CARRIED:
+        old, new = (checkout.root / "results" / kind for checkout in (here, there))
+        shutil.copytree(new, old, copy_function=shutil.copyfile, dirs_exist_ok=True)
+    assert here.planned(*WHAT).keys() == {"merge_cells", "steptime_times", "total"}
+
+
+def test_a_shard_that_holds_nothing_is_measured_again_though_its_table_stands(there):
+    (path,) = (there.root / "results/cells/local-cpu").rglob("*.parquet")
+    content = path.read_bytes()
+    path.write_bytes(b"")
+    jobs = there.planned(*WHAT)
+    path.write_bytes(content)
+    assert jobs["measure_cell"] == 1
+
+
 def test_a_carried_proof_does_not_stand_for_another_adapter(there, here):
     """Nothing is timed before it is proven: here the adapter follows twice the gradient."""
     here.copy_badly(there, *CARRIED)

@@ -72,6 +72,15 @@ def test_variables_of_the_shell_do_not_reach_snakemake_and_the_programs(made, tm
     assert printed.stdout == "±\n".encode(), printed.stderr
 
 
+def test_a_reader_who_has_seen_enough_gets_no_traceback(made):
+    """As `make inspect SHARD=... | head -1`."""
+    launch = made.root / "workflow/scripts/launch"
+    (made.root / "workflow/scripts/steptime/render/many.py").write_text("print('line\\n' * 10**6)")
+    command = ["bash", "-c", '"$0" render.many | head -1; exit "${PIPESTATUS[0]}"', launch]
+    done = subprocess.run(command, env=made.environment(), capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (141, "line\n", "")
+
+
 def test_names_with_spaces_and_quotes_reach_a_program_whole(made):
     source = 'of o\'Brien "$(x)" & co.tar.gz'
     done = make(made, "merge", "FROM=" + source.replace("$", "$$"))

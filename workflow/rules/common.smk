@@ -69,6 +69,8 @@ def elsewhere(needs):
 
 try:
     folders.check(ROOT, Path("results"))
+    if is_main_process() and not only_tells():
+        folders.check_space(holding.FOLDER)
     EMPTY = folders.check_files(Path("results")) if is_main_process() else []
     CONFIGURATION = configuration.load(ROOT, config, lambda needs: elsewhere(needs) is None)
     PLAN_FILE = written.path_of(CONFIGURATION.grid_name)
@@ -224,4 +226,5 @@ def end_run(succeeded):
     # Of the tables of times, the first of the catalogue that was made.
     shown = next((name for name in TIMES if f"results/tables/{name}.parquet" in files), "")
     status = "--succeeded" if succeeded else "--failed"
-    shell('"$STEPTIME_LAUNCH" render.summary {status} --shown={shown:q} {files:q}')
+    # What was made stands, whether or not anyone reads the last words.
+    shell('"$STEPTIME_LAUNCH" render.summary {status} --shown={shown:q} {files:q} || true')

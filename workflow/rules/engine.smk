@@ -77,6 +77,24 @@ def make_again(file):
     workflow.dag.forcefiles.add(file)
 
 
+def ask_files(says):
+    """Has files tell with which parameters they were made, where Snakemake remembers others.
+
+    It remembers what it has made, and not that another file was copied over that. `says(job)` is whether the files of
+    a job were made with just what it asks. To be called by the function of some rule's input, as often as one likes.
+    """
+    persistence = workflow.persistence
+    if "params_changed" in vars(persistence):
+        return
+    remembered = persistence.params_changed
+
+    def params_changed(job, file=None):
+        changed = remembered(job, file)
+        return type(changed)() if changed and says(job) else changed
+
+    persistence.params_changed = params_changed
+
+
 def cores_of_run():
     """How many CPUs the jobs of this run may take together on this machine."""
     return workflow.resource_settings.cores or 1

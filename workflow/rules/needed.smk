@@ -161,6 +161,16 @@ def is_of_here(cell):
     return found.row(shard_path(cell.key)).get("machine_id") in (None, here())
 
 
+def is_made_with(job):
+    """Whether a shard or a proof says that it was made with just what its job asks."""
+    asked = json.loads(job.params.get("job", "{}"))
+    if shard := job.output.get("shard"):
+        return found.footer(shard).get("job") == asked
+    if proof := job.output.get("proof"):
+        return found.is_proof_of(adopt.read(Path(proof)), asked) is True
+    return False
+
+
 def must_be_measured(cell):
     """Whether a cell that this run asks for has no row, or one that this machine has measured of something else."""
     path = shard_path(cell.key)
@@ -180,6 +190,10 @@ def needed_by_cell(wildcards):
     manifest, proof = str(adopt.manifest_path(cell.environment)), proof_path(cell)
     judged = fed = str
     if is_main_process():
+        ask_files(is_made_with)
+        for file in EMPTY:
+            # It is gone by now, which alone is no reason where what is made of it still stands.
+            make_again(str(file))
         if must_be_measured(cell):
             stand_here(cell.environment)
             told = adopt.read(Path(proof))

@@ -1,4 +1,5 @@
-"""Runs one of the workflow's programs, as `python -m` does; a full disk ends it with one sentence.
+"""Runs one of the workflow's programs, as `python -m` does; a full disk ends it with one sentence, and a reader that is
+gone, as `head` is after ten lines, with none.
 
 python -m steptime cells.measure --job ...
 """
@@ -6,6 +7,7 @@ python -m steptime cells.measure --job ...
 import errno
 import os
 import runpy
+import select
 import sys
 
 # No space, no quota left, or a file above the limit of the shell (`ulimit -f`).
@@ -19,15 +21,35 @@ def main() -> None:
     del sys.argv[0]
     try:
         runpy.run_module(f"steptime.{name}", run_name="__main__", alter_sys=True)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         # As a shell tells of Ctrl-C.
         sys.exit(130)
+    except BrokenPipeError:
+        if _has_reader():
+            raise
+        _drop_output()
+        # As a shell tells of SIGPIPE.
+        sys.exit(141)
     except OSError as error:
         if error.errno not in DISK_FULL:
             raise
+        _drop_output()
         sys.exit(
             f"{name}: a file could not be written ({os.strerror(error.errno)}): free some space and run again."
         )
+
+
+def _drop_output() -> None:
+    """Drops what is left to be printed: it would raise again when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _has_reader() -> bool:
+    """Whether anybody may still read what is printed."""
+    asked = select.poll()
+    asked.register(sys.stdout, 0)
+    return not any(event & select.POLLERR for _, event in asked.poll(0))
 
 
 def _open_streams() -> None:

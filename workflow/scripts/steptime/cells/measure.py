@@ -23,7 +23,7 @@ from steptime import machine, networks, project
 from steptime.cells import outcomes, software
 from steptime.cells.context import Context
 from steptime.cells.outcomes import READINGS, result
-from steptime.datasets import DatasetError, sums
+from steptime.datasets import DatasetError
 from steptime.environments import interpreter
 from steptime.machine import gpu, interference, placement
 from steptime.plan import clock, digests, looks, run, tasks
@@ -269,9 +269,12 @@ class CellRun:
 
     def _check_images(self) -> dict[str, Any]:
         """What the worker is given of a data set, and the column that says which images these are."""
+        from steptime.datasets import whole
+
         train, test = self.options.images
+        known = yaml.load(project.path("config/datasets.yaml").read_text(), Loader=yaml.CSafeLoader)
         try:
-            checked = sums(train, test)
+            checked = whole.check(known.get(self.cell["dataset"], {}), train, test)
         except DatasetError as error:
             sys.exit(str(error))
         return {

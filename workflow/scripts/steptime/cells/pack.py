@@ -9,6 +9,7 @@ What is taken is looked at first, and either all of it is taken or nothing.
 import argparse
 import filecmp
 import lzma
+import os
 import re
 import shutil
 import sys
@@ -91,13 +92,19 @@ def main() -> None:
 def pack(results: Path, target: Path, platform: str = "*") -> int:
     """Writes the shards below `results`, and what they were made with, into one file; the number of shards.
 
-    Raises PackError where there is none, and what `check` raises for those that nobody could take.
+    Raises PackError where there is none and for a target that is no file, and what `check` raises for those that nobody
+    could take.
     """
     files = found(results, platform)
     shards = files["cells"]
     if not shards:
         raise PackError(f"There is no shard in {results}/{FOLDER}: measure something first.")
     check(results, shards)
+    if os.path.lexists(target) and not target.is_file():
+        # A device would be replaced by a file of its name.
+        raise PackError(
+            f"{target} is there and no file: name one to write, such as results.tar.gz."
+        )
     with atomic_write(target) as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
         for paths in files.values():
             for path in paths:
@@ -154,10 +161,30 @@ def _told_of(folder: Path, name: str) -> Iterator[None]:
 
 
 def _unpack(source: Path, folder: Path) -> None:
+    free, unpacked = shutil.disk_usage(folder).free, 0
     try:
         with tarfile.open(source) as archive:
-            archive.extractall(folder, filter="data")
-    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError) as error:
+            for member in archive:
+                unpacked += member.size
+                if unpacked > free:
+                    raise PackError(
+                        f"{source} holds more than the {free / 2**30:.1f} GiB that are free in {folder.parent}: name "
+                        "a larger disk with TMPDIR, or fetch the file once more if it should not."
+                    )
+                archive.extract(member, folder, filter="data")
+    except OSError as error:
+        raise PackError(
+            f"{source} cannot be unpacked in {folder.parent} ({error.strerror or trusted.short(error)}): name another "
+            "place with TMPDIR, or fetch it once more."
+        ) from error
+    except (
+        tarfile.TarError,
+        EOFError,
+        zlib.error,
+        lzma.LZMAError,
+        ValueError,
+        RecursionError,
+    ) as error:
         raise PackError(
             f"{source} is no file of `make pack`, or was cut off ({trusted.short(error)}): fetch it once more."
         ) from error

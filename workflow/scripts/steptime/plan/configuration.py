@@ -5,6 +5,7 @@ import difflib
 import math
 import re
 import string
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,10 @@ CATALOGUES = ("frameworks", "networks", "datasets")
 FILLED = ("threads", "mode", "prefix")
 # What a schema calls a type, in words.
 KINDS = {"integer": "a whole number", "array": "a list", "string": "a text", "object": "keys"}
+
+MERGE = "tag:yaml.org,2002:merge"
+# Values of a file, each alias written out; the largest of ours has some thousands.
+MOST_VALUES = 1_000_000
 
 
 class ConfigurationError(Exception):
@@ -247,18 +252,32 @@ def platforms(root: Path, config: dict[str, Any]) -> dict[str, Any]:
 def read(path: Path, schema: Path) -> Any:
     """The content of a YAML file that its schema accepts."""
     try:
+        content = _content(path)
+        check(content, schema, str(path))
+    except RecursionError as error:
+        raise ConfigurationError(f"{path} is nested too deeply: write it flatter.") from error
+    return content
+
+
+def _content(path: Path) -> dict[str, Any]:
+    try:
         content = yaml.load(path.read_text(), Loader=_Loader)
+        _check_aliases(content, {})
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise ConfigurationError(
             f"{path} is no text in UTF-8 ({error}): save it as such."
         ) from error
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise ConfigurationError(
             f"{path} is not valid YAML: {' '.join(str(error).split())}."
         ) from error
-    check(content, schema, str(path))
+    if not isinstance(content, dict):
+        raise ConfigurationError(
+            f"{path} holds {'nothing' if content is None else 'no keys'}: write `key: value` lines, as the files of "
+            "config/ have them."
+        )
     return content
 
 
@@ -307,9 +326,29 @@ def resolved(schema: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
 
 def unknown(kind: str, name: str, known: list[str], where: str) -> str:
     """The sentence for a name that does not exist, with the nearest one that does."""
-    near = difflib.get_close_matches(name, known, 1)
+    # A key may be a number.
+    near = difflib.get_close_matches(str(name), known, 1)
     hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(known)}."
     return f"There is no {kind} '{name}' in {where}: {hint}"
+
+
+def _check_aliases(content: Any, counted: dict[int, int]) -> int:
+    """How many values a content has, with each alias (`*name`) written out; `counted` are those of its parts by id.
+
+    Raises ValueError for more than anyone has: every error that shows them would take all memory.
+    """
+    if not isinstance(content, dict | list):
+        return 1
+    if id(content) not in counted:
+        # What holds itself never ends.
+        counted[id(content)] = MOST_VALUES
+        parts = content.values() if isinstance(content, dict) else content
+        counted[id(content)] = 1 + sum(_check_aliases(part, counted) for part in parts)
+    if counted[id(content)] > MOST_VALUES:
+        raise ValueError(
+            f"its aliases (*name) stand for more than {MOST_VALUES:,} values; write out what is meant"
+        )
+    return counted[id(content)]
 
 
 def _is_integer(checker: TypeChecker, value: Any) -> bool:
@@ -318,7 +357,9 @@ def _is_integer(checker: TypeChecker, value: Any) -> bool:
 
 
 def _is_number(checker: TypeChecker, value: Any) -> bool:
-    return _is_integer(checker, value) or (isinstance(value, float) and math.isfinite(value))
+    """Whether programs can compute with it: no boolean, not endless, and no whole number beyond all floats."""
+    whole = _is_integer(checker, value) and abs(value) <= sys.float_info.max
+    return whole or (isinstance(value, float) and math.isfinite(value))
 
 
 def _matches(_: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
@@ -332,6 +373,17 @@ _FASTEST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 class _Loader(_FASTEST):
     """Refuses a key that stands twice, of which YAML would silently take the last."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Takes in what a mapping merges (`<<`), each key once: a few lines could stand for billions of them."""
+        merges = any(key.tag == MERGE for key, _ in node.value)
+        super().flatten_mapping(node)
+        if merges:
+            last = {
+                key.value if isinstance(key, yaml.ScalarNode) else id(key): (key, value)
+                for key, value in node.value
+            }
+            node.value = list(last.values())
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """The mapping of a node."""

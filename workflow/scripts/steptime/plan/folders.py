@@ -1,11 +1,15 @@
 """Whether a run can work where it is: in the folder of the project, and in that of its results."""
 
+import errno
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from steptime.plan.configuration import ConfigurationError
 
+# What Snakemake writes down before the first job, and more.
+LEAST_BYTES = 2**16
 # Of files below results/.
 ENDINGS = (".parquet", ".csv", ".md", ".html", ".tex", ".svg", ".png", ".json", ".npz")
 
@@ -17,11 +21,37 @@ def check(root: Path, results: Path) -> None:
             f"Snakemake takes braces in a path for wildcards, and the project lies in {root}: move it to a folder "
             "without them."
         )
+    if os.pathsep in str(root):
+        raise ConfigurationError(
+            f"Python takes a colon in a path for its end, and the project lies in {root}: move it to a folder "
+            "without one."
+        )
     if os.path.lexists(results) and not results.is_dir():
         what = "is no folder: move it away"
         if results.is_symlink():
             what = f"leads to {os.readlink(results)}, where no folder is: mount that disk, or remove the link"
         raise ConfigurationError(f"'{results}' {what}.")
+
+
+def check_space(folder: Path) -> None:
+    """Raises ConfigurationError where the disk of a folder is full: Snakemake, which keeps its own files there, would
+    end in a traceback.
+    """
+    probe = folder / ".space"
+    try:
+        folder.mkdir(exist_ok=True)
+        with probe.open("wb") as file:
+            file.write(bytes(LEAST_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise ConfigurationError(
+                f"{folder.absolute()} cannot be written to ({error.strerror}): free some space and run again."
+            ) from error
+    finally:
+        with suppress(OSError):
+            probe.unlink()
 
 
 def check_files(results: Path) -> list[Path]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 from steptime import networks as specifications
@@ -15,6 +15,8 @@ from worker.precisions import USUAL
 
 # The artefact whose cells are compared, and measured further times where a comparison is undecided.
 COMPARED = "steptime_times"
+# At a minute each, more than two months.
+MOST_CELLS = 100_000
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,13 @@ def expand(configuration: Configuration, cores: int) -> Plan:
     cells: dict[str, Cell] = {}
     artefacts: dict[str, list[str]] = {}
     for artefact, selection in configuration.artefacts.items():
-        chosen = {cell.key: cell for cell in _cells(configuration, selection, cores)}
+        wanted = islice(_cells(configuration, selection, cores), MOST_CELLS + 1)
+        chosen = {cell.key: cell for cell in wanted}
+        if len(chosen) > MOST_CELLS:
+            raise ConfigurationError(
+                f"The grid '{configuration.grid_name}' asks for more than {MOST_CELLS:,} cells of {artefact}: write "
+                "fewer 'repeats', 'threads', 'networks' or mini-batches, or several grids."
+            )
         if chosen:
             artefacts[artefact] = list(chosen)
             cells.update(chosen)
