@@ -92,6 +92,19 @@ def test_the_right_network_is_proven_with_room(network, references):
     assert 0 < said["change"] < FLOAT32.change / 3
 
 
+@pytest.mark.parametrize(
+    ("network", "rate"), [("convnext-tiny", 2.0), ("convnext-tiny", 4.0), ("vit-tiny", 2.0)]
+)
+def test_a_first_step_may_take_the_loss(network, rate, tmp_path, monkeypatch):
+    """Later ones then change little, or nothing, of what it has changed."""
+    spec = at_rate(networks.specify(network, CATALOGUE, narrow=True), rate)
+    monkeypatch.setattr(networks, "specify", lambda *_, **__: spec)
+    monkeypatch.setitem(globals(), "BATCH", 1)
+    np.savez(tmp_path / "reference.npz", **reference.compute(spec, BATCH))
+    said = measure(network, Trainer, tmp_path / "reference.npz")["proven"]
+    assert said["lacking"] == "" and 0 < said["change"] < FLOAT32.change
+
+
 def cut_off(values, bits):
     """With so many bits of a significand, and the others gone."""
     own = np.ascontiguousarray(values, np.float64).view(np.int64) & (-1 << (53 - bits))

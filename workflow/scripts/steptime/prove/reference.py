@@ -110,9 +110,10 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL) -> Arrays:
     `rate`: one at which a step shows every gradient.
     `norms`, `limits`, `blurs` (parameters), `projections` (parameters, 16), `entries` (of all, end to end): sketches of
     the first gradients, how far off they may be as a share of their norm, and the part of its norm that float32 weights
-    take from a change at a rate of 1. `middle`: how far off the median of them may be. `dropout`: 1 where the network
-    has some, which is off in all of this. `steady`: 1 where noise hides too much of these gradients, and those of
-    `_steadied` are shown in their place. Numbers are those of float64, and limits those of `precision`.
+    take from a change at a rate of 1. `later_blurs` (parameters): that part of the second ones. `middle`: how far off
+    the median of them may be. `dropout`: 1 where the network has some, which is off in all of this. `steady`: 1 where
+    noise hides too much of these gradients, and those of `_steadied` are shown in their place. Numbers are those of
+    float64, and limits those of `precision`.
     """
     asked = PRECISIONS[precision]
     still = without_dropout(spec)
@@ -143,7 +144,7 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL) -> Arrays:
     elsewhere = turned > asked.change and bool(steady.movable(still))
     for name, gradient in gradients.items():
         noisy[name] -= gradient
-    losses, slope = _later(still, start, gradients, inputs, labels, noisy)
+    losses, slope, later = _later(still, start, gradients, inputs, labels, noisy)
     losses, spreads = [loss, *losses], [asked.share * abs(rough - loss)]
     plain = spec["optimiser"]["name"] == "sgd"
     own = asked.share * abs(spec["optimiser"]["learning_rate"] * slope) if plain else 0.0
@@ -160,6 +161,10 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL) -> Arrays:
         limits=limits,
         middle=np.array(middle),
         blurs=blurs,
+        # Where a first step has taken most of the loss, a second one changes little.
+        later_blurs=np.divide(
+            ROUNDING * sizes, later, np.full(len(later), np.inf), where=later > 0
+        ),
         projections=np.array([found.projections for found in sketches]),
         entries=np.concatenate([found.entries for found in sketches]),
         dropout=np.array(int(any(node["op"] == "dropout" for node in spec["nodes"]))),
@@ -240,11 +245,11 @@ def _later(spec, weights, gradients, inputs, labels, noise):
     """The losses of the second step and those after it, at the specification's rate, as STEPS has it.
 
     And how much `noise` in the gradients of the first step takes from the loss of the second, at a rate of 1: by the
-    gradients there, since it is small. It is infinite where these losses say nothing any more. What this is given is
-    let go.
+    gradients there, since it is small. It is infinite where these losses say nothing any more. At last, the norms of
+    the second step's gradients. What this is given is let go.
     """
     state: optimisers.State = {}
-    losses, slope = [], np.nan
+    losses, slope, norms = [], np.nan, np.array([])
     for step in range(1, STEPS):
         moved = {}
         # One by one, and each is let go: those of large networks take more memory than all the rest.
@@ -255,10 +260,11 @@ def _later(spec, weights, gradients, inputs, labels, noise):
         if step == STEPS - 1:
             each = _losses(spec, weights, inputs, labels)
             losses.append(float(each.mean()))
-            return losses, slope if each.max() <= MOST_LOSS else np.inf
+            return losses, slope if each.max() <= MOST_LOSS else np.inf, norms
         loss, gradients = _step(spec, weights, inputs, labels)
         losses.append(loss)
         if step == 1:
+            norms = np.array([np.linalg.norm(values) for values in gradients.values()])
             slope = sum(float(np.vdot(gradients[name], noise.pop(name))) for name in gradients)
 
 
