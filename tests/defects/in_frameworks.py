@@ -15,12 +15,15 @@ from types import SimpleNamespace
 from worker import building, data
 from worker.tasks import proof
 
+# Adapters whose networks are those of another one.
+BELOW = {"fastai": "torch"}
+
 
 def main():
     """Command line."""
     for job in json.load(sys.stdin):
         adapter = building.load(job).adapter
-        kept = plant(adapter, job) if "planted" in job else []
+        kept = plant(job) if "planted" in job else []
         if "mutated" in job:
             adapter = mutated(adapter, job, job["mutated"])
         proof.write(job["output"], proof.collect(adapter, job))
@@ -28,10 +31,12 @@ def main():
             put(*place)
 
 
-def plant(adapter, job):
+def plant(job):
     """Breaks the framework; returns what puts it right again."""
-    defects = importlib.import_module("planted_in_" + job["adapter"])
-    return [put(*getattr(defects, job["planted"])(adapter))]
+    name = BELOW.get(job["adapter"], job["adapter"])
+    defects = importlib.import_module("planted_in_" + name)
+    below = importlib.import_module("worker.adapters." + name)
+    return [put(*getattr(defects, job["planted"])(below))]
 
 
 def mutated(adapter, asked, other):

@@ -5,6 +5,9 @@ import torch
 
 def mask_off_by_one(adapter):
     """Each step sees the next one, too."""
+    if not hasattr(adapter.functional, "scaled_dot_product_attention"):
+        right = torch.Tensor.triu
+        return torch.Tensor, "triu", lambda values, first: right(values, first + 1)
     right = adapter.functional.scaled_dot_product_attention
 
     def attend(q, k, v, is_causal):
@@ -16,12 +19,21 @@ def mask_off_by_one(adapter):
 
 def unscaled(adapter):
     """Attention without its division by the root of a head's units."""
-    right = adapter.functional.scaled_dot_product_attention
+    right = adapter.LAYERS["attention"]
 
-    def attend(q, k, v, is_causal):
-        return right(q, k, v, is_causal=is_causal, scale=1.0)
+    def attention(node, mode):
+        inner = right(node, mode)
 
-    return adapter.functional, "scaled_dot_product_attention", attend
+        def attend(values):
+            units = values.shape[-1] // 3
+            # The queries come first.
+            scale = torch.ones(3 * units)
+            scale[:units] = (units // node["heads"]) ** 0.5
+            return inner(values * scale)
+
+        return adapter._Call(attend)
+
+    return adapter.LAYERS, "attention", attention
 
 
 def unbiased(adapter):

@@ -1,7 +1,6 @@
 """Each defect of the layer kinds of today is refused in a real framework: in PyTorch all of them.
 
-With STEPTIME_ZOO=all (`make test-zoo`), those that another specification makes are refused in all that have the layers,
-and the others in TensorFlow, MXNet, JAX and PaddlePaddle too.
+With STEPTIME_ZOO=all (`make test-zoo`), in all frameworks that have the layers, the losses and the optimisers.
 """
 
 import json
@@ -105,16 +104,18 @@ def having():
 def jobs(environment, mode, entry, folder):
     """{defect: (job, words of the refusal)} of all that the framework has, and each network as it is, without words."""
     has, made = contract.declared(entry["adapter"]), {}
-    written = PROGRAM.with_name(f"planted_in_{entry['adapter']}.py").is_file()
-    cases = MUTATED | (PLANTED if written and mode == entry["modes"][0] else {})
+    # Of what is patched in a framework, its first mode tells.
+    cases = MUTATED | (PLANTED if mode == entry["modes"][0] else {})
     cases |= RIGHT.get(entry["adapter"], {})
     right = {f"{name} as it is": (name, None, "") for name, *_ in cases.values()}
     for defect, (name, how, words) in (right | cases).items():
         spec = networks.specify(name, planting.CATALOGUE, narrow=True)
-        if spec["optimiser"]["name"] not in has["OPTIMISERS"]:
-            continue
         asked = network.worker_job({"adapter": entry["adapter"], "mode": mode}, spec)
         asked |= {"task": "proof", "masks": {}, "output": str(folder / f"{len(made)}.npz")}
+        try:
+            contract.require(entry["adapter"], has, asked)
+        except contract.Unsupported:
+            continue
         if isinstance(how, str):
             asked["planted"] = how
         elif how:
