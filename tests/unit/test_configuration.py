@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from steptime.plan import configuration, reference
+from steptime.plan import configuration, reference, schemas
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,7 +35,7 @@ def test_a_default_is_nobody_elses_list():
     """A platform that is changed must leave the schema's own default, and the next platform's, as they are."""
     schema = {"additionalProperties": {"properties": {"list": {"default": []}}}}
     content = {"one": {}, "other": {}}
-    configuration.fill(content, schema, {})
+    schemas.fill(content, schema, {})
     content["one"]["list"].append(1)
     assert content["other"]["list"] == []
 
@@ -92,7 +92,7 @@ def test_names_that_become_files_and_words_of_a_shell_have_plain_letters(tmp_pat
     entry = {"adapter": "torch", "modes": ["eager"], "environments": ["torch-2.13"]}
     schema = ROOT / "config/schemas/frameworks.yaml"
     with pytest.raises(configuration.ConfigurationError):
-        configuration.check({name: entry}, schema, "frameworks.yaml")
+        schemas.check({name: entry}, schema, "frameworks.yaml")
     with pytest.raises(configuration.ConfigurationError):
-        configuration.check({"x": entry | {"environments": [name]}}, schema, "frameworks.yaml")
-    configuration.check({"x": entry}, schema, "frameworks.yaml")
+        schemas.check({"x": entry | {"environments": [name]}}, schema, "frameworks.yaml")
+    schemas.check({"x": entry}, schema, "frameworks.yaml")

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from steptime.plan import folders
-from steptime.plan.configuration import ConfigurationError
+from steptime.plan.schemas import ConfigurationError
 
 
 def test_a_folder_that_is_there_or_is_yet_to_be_made_is_right(tmp_path):

@@ -144,13 +144,13 @@ def file_digest(path):
     if not file.is_file():
         raise WorkflowError(f"There is no file {path}, which an artefact needs: write it.")
     text = file.read_text(encoding="utf-8")
-    return digests.digest(configuration.parse(text) if file.suffix == ".yaml" else text)
+    return digests.digest(schemas.parse(text) if file.suffix == ".yaml" else text)
 
 
 @cache
 def words_digest(file, key):
     """Digest of a catalogue as it matters for one of its entries: without the others."""
-    catalogue = configuration.parse((ROOT / file).read_text(encoding="utf-8"))
+    catalogue = schemas.parse((ROOT / file).read_text(encoding="utf-8"))
     return digests.digest(catalogue | {"artefacts": catalogue["artefacts"][key]})
 
 

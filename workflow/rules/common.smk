@@ -29,6 +29,7 @@ from steptime.plan import (
     grid,
     looks,
     run,
+    schemas,
     tasks,
     written,
 )

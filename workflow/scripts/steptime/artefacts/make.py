@@ -14,7 +14,7 @@ import sys
 from steptime.artefacts.inputs import Inputs
 from steptime.cells.shard import ShardError
 from steptime.merge import MixedRowsError
-from steptime.plan.configuration import ConfigurationError
+from steptime.plan.schemas import ConfigurationError
 from steptime.reading import InputError
 
 

@@ -6,7 +6,8 @@ from typing import Any
 from steptime import networks as specifications
 from steptime.machine import placement
 from steptime.plan import exchanges
-from steptime.plan.configuration import Configuration, ConfigurationError, unknown
+from steptime.plan.configuration import Configuration
+from steptime.plan.schemas import ConfigurationError, unknown
 from steptime.plan.tasks import TASKS, Task
 from worker.precisions import PRECISIONS
 

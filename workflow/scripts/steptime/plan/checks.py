@@ -5,7 +5,8 @@ from typing import Any
 
 from steptime import networks as specifications
 from steptime.plan import axes, exchanges
-from steptime.plan.configuration import Configuration, ConfigurationError, unknown
+from steptime.plan.configuration import Configuration
+from steptime.plan.schemas import ConfigurationError, unknown
 from steptime.plan.tasks import TASKS, repeats_of
 from worker.grouping import GROUPED
 from worker.precisions import PRECISIONS, USUAL

@@ -1,36 +1,18 @@
-"""Reads the configuration, checks it against its schemas, and says in one sentence what is wrong with it."""
+"""The configuration as one value: catalogues, platforms and the chosen grid, and whether they fit one another."""
 
-import copy
-import difflib
-import math
-import re
 import string
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-from jsonschema import Draft202012Validator, TypeChecker, validators
-from jsonschema.exceptions import ValidationError, best_match
-
 from steptime.plan import artefacts
 from steptime.plan.artefacts import Artefact
+from steptime.plan.schemas import ConfigurationError, check, read, unknown
 
 CATALOGUES = ("frameworks", "networks", "datasets")
 # What is filled into the values of a framework's `variables`.
 FILLED = ("threads", "mode", "prefix")
-# What a schema calls a type, in words.
-KINDS = {"integer": "a whole number", "array": "a list", "string": "a text", "object": "keys"}
-
-MERGE = "tag:yaml.org,2002:merge"
-# Values of a file, each alias written out; the largest of ours has some thousands.
-MOST_VALUES = 1_000_000
-
-
-class ConfigurationError(Exception):
-    """A mistake in the configuration; the text is the whole message for the user."""
 
 
 @dataclass(frozen=True)
@@ -249,163 +231,6 @@ def platforms(root: Path, config: dict[str, Any]) -> dict[str, Any]:
     return known
 
 
-def read(path: Path, schema: Path) -> Any:
-    """The content of a YAML file that its schema accepts."""
-    try:
-        content = _content(path)
-        check(content, schema, str(path))
-    except RecursionError as error:
-        raise ConfigurationError(f"{path} is nested too deeply: write it flatter.") from error
-    return content
-
-
-def _content(path: Path) -> dict[str, Any]:
-    try:
-        content = yaml.load(path.read_text(), Loader=_Loader)
-        _check_aliases(content, {})
-    except OSError as error:
-        raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(
-            f"{path} is no text in UTF-8 ({error}): save it as such."
-        ) from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise ConfigurationError(
-            f"{path} is not valid YAML: {' '.join(str(error).split())}."
-        ) from error
-    if not isinstance(content, dict):
-        raise ConfigurationError(
-            f"{path} holds {'nothing' if content is None else 'no keys'}: write `key: value` lines, as the files of "
-            "config/ have them."
-        )
-    return content
-
-
-def parse(text: str) -> Any:
-    """The content of a text in YAML."""
-    return yaml.load(text, Loader=_Loader)
-
-
-def check(content: Any, schema: Path, where: str) -> None:
-    """Fills in, in place, what holds where the content says nothing.
-
-    Raises ConfigurationError with one sentence when the schema does not accept the content.
-    """
-    accepted = yaml.load(schema.read_text(), Loader=_Loader)
-    error = best_match(_VALIDATOR(accepted).iter_errors(content))
-    if error is not None:
-        raise ConfigurationError(f"{where}: {_sentence(error)}")
-    fill(content, accepted, accepted.get("$defs", {}))
-
-
-def fill(content: Any, schema: dict[str, Any], named: dict[str, Any]) -> None:
-    """Adds to content that a schema accepts, in place, the schema's `default` of each key that is left out.
-
-    `named` are the schemas that others refer to.
-    """
-    schema = resolved(schema, named)
-    if isinstance(content, dict):
-        known = schema.get("properties", {})
-        for key, part in known.items():
-            if "default" in part:
-                content.setdefault(key, copy.deepcopy(part["default"]))
-        for key, value in content.items():
-            part = known.get(key, schema.get("additionalProperties"))
-            if isinstance(part, dict):
-                fill(value, part, named)
-    elif isinstance(content, list) and "items" in schema:
-        for value in content:
-            fill(value, schema["items"], named)
-
-
-def resolved(schema: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
-    """A schema with the one that it refers to, and with what it says itself, such as its description."""
-    name = schema.get("$ref", "").rpartition("/")[2]
-    return named[name] | schema if name else schema
-
-
-def unknown(kind: str, name: str, known: list[str], where: str) -> str:
-    """The sentence for a name that does not exist, with the nearest one that does."""
-    # A key may be a number.
-    near = difflib.get_close_matches(str(name), known, 1)
-    hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(known)}."
-    return f"There is no {kind} '{name}' in {where}: {hint}"
-
-
-def _check_aliases(content: Any, counted: dict[int, int]) -> int:
-    """How many values a content has, with each alias (`*name`) written out; `counted` are those of its parts by id.
-
-    Raises ValueError for more than anyone has: every error that shows them would take all memory.
-    """
-    if not isinstance(content, dict | list):
-        return 1
-    if id(content) not in counted:
-        # What holds itself never ends.
-        counted[id(content)] = MOST_VALUES
-        parts = content.values() if isinstance(content, dict) else content
-        counted[id(content)] = 1 + sum(_check_aliases(part, counted) for part in parts)
-    if counted[id(content)] > MOST_VALUES:
-        raise ValueError(
-            f"its aliases (*name) stand for more than {MOST_VALUES:,} values; write out what is meant"
-        )
-    return counted[id(content)]
-
-
-def _is_integer(checker: TypeChecker, value: Any) -> bool:
-    """JSON knows no difference between 3 and 3.0; `range` and the names of files do."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(checker: TypeChecker, value: Any) -> bool:
-    """Whether programs can compute with it: no boolean, not endless, and no whole number beyond all floats."""
-    whole = _is_integer(checker, value) and abs(value) <= sys.float_info.max
-    return whole or (isinstance(value, float) and math.isfinite(value))
-
-
-def _matches(_: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
-    """As JSON Schema has it, but for `$`, which in Python accepts a line that ends there too."""
-    if isinstance(value, str) and not re.search(pattern.replace("$", r"\Z"), value):
-        yield ValidationError(f"{value!r} does not match '{pattern}'")
-
-
-_FASTEST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _Loader(_FASTEST):
-    """Refuses a key that stands twice, of which YAML would silently take the last."""
-
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Takes in what a mapping merges (`<<`), each key once: a few lines could stand for billions of them."""
-        merges = any(key.tag == MERGE for key, _ in node.value)
-        super().flatten_mapping(node)
-        if merges:
-            last = {
-                key.value if isinstance(key, yaml.ScalarNode) else id(key): (key, value)
-                for key, value in node.value
-            }
-            node.value = list(last.values())
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """The mapping of a node."""
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key '{key.value}' stands twice", key.start_mark
-                )
-            seen.add(key.value if isinstance(key, yaml.ScalarNode) else None)
-        return super().construct_mapping(node, deep)
-
-
-_VALIDATOR = validators.extend(
-    Draft202012Validator,
-    {"pattern": _matches},
-    type_checker=Draft202012Validator.TYPE_CHECKER.redefine_many(
-        {"integer": _is_integer, "number": _is_number}
-    ),
-)
-
-
 def _check_variables(framework: str, entry: dict[str, Any]) -> None:
     """Raises ConfigurationError for a variable of a framework that cannot be filled in."""
     for part in (entry, *entry["differing"].values()):
@@ -424,46 +249,3 @@ def _check_variables(framework: str, entry: dict[str, Any]) -> None:
                     raise ConfigurationError(
                         f"{where}: '{{{field}}}' is not known: write {', '.join(f'{{{each}}}' for each in FILLED)}."
                     )
-
-
-def _sentence(error: ValidationError) -> str:
-    place = ".".join(str(part) for part in error.absolute_path)
-    at = f"at '{place}', " if place else ""
-    if error.validator == "additionalProperties" and isinstance(
-        error.schema.get("properties"), dict
-    ):
-        allowed = list(error.schema["properties"])
-        extra = [key for key in error.instance if key not in allowed]
-        near = difflib.get_close_matches(str(extra[0]), allowed, 1)
-        hint = f"did you mean '{near[0]}'?" if near else f"write one of {', '.join(allowed)}."
-        return f"{at}there is no key '{extra[0]}': {hint}"
-    if error.validator == "required":
-        missing = [key for key in error.validator_value if key not in error.instance]
-        return f"{at}the key '{missing[0]}' is missing: write it."
-    if error.validator == "dependentRequired":
-        key, needed = next(iter(error.validator_value.items()))
-        missing = [name for name in needed if name not in error.instance]
-        return f"{at}the key '{missing[0]}' is missing: '{key}' needs it."
-    if error.validator == "enum":
-        return f"{at}'{error.instance}' is not possible: write one of {', '.join(map(str, error.validator_value))}."
-    if error.validator == "oneOf" and (possible := _possible(error)):
-        return f"{at}'{error.instance}' is not possible: write one of {', '.join(possible)}."
-    if error.validator == "type" and isinstance(error.validator_value, list):
-        kinds = " or ".join(KINDS.get(str(kind), str(kind)) for kind in error.validator_value)
-        return f"{at}{error.instance!r} is not possible: write {kinds}."
-    return f"{at}{error.message}."
-
-
-def _possible(error: ValidationError) -> list[str]:
-    """What each of several schemas would take, in words; nothing where one of them was right but for its inside."""
-    possible: list[str] = []
-    for each in error.context or []:
-        if each.validator == "enum":
-            possible += map(str, each.validator_value)
-        elif each.validator == "const":
-            possible.append(str(each.validator_value))
-        elif each.validator == "type" and not each.path:
-            possible.append(KINDS.get(str(each.validator_value), str(each.validator_value)))
-        else:
-            return []
-    return possible

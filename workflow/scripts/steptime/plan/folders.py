@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from steptime.plan.configuration import ConfigurationError
+from steptime.plan.schemas import ConfigurationError
 
 # What Snakemake writes down before the first job, and more.
 LEAST_BYTES = 2**16

@@ -9,7 +9,8 @@ from typing import Any
 from steptime import networks as specifications
 from steptime.plan import axes, checks
 from steptime.plan.cell import Cell
-from steptime.plan.configuration import Configuration, ConfigurationError
+from steptime.plan.configuration import Configuration
+from steptime.plan.schemas import ConfigurationError
 from steptime.plan.tasks import TASKS, repeats_of
 from worker.precisions import USUAL
 

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from steptime import project
-from steptime.plan.configuration import resolved
+from steptime.plan.schemas import resolved
 
 # In the order in which a user meets them.
 FILES = ("config", "grid", "networks", "frameworks", "platforms", "datasets")

@@ -6,8 +6,8 @@ from typing import Any
 
 from steptime.atomic import atomic_write
 from steptime.plan.cell import Cell
-from steptime.plan.configuration import ConfigurationError
 from steptime.plan.grid import Plan
+from steptime.plan.schemas import ConfigurationError
 
 
 def path_of(grid_name: str, results: Path = Path("results")) -> Path:
