@@ -247,6 +247,20 @@ def test_a_package_that_was_exchanged_is_seen_and_the_environment_made_anew(
     assert {row_of(path)["status"] for path in here.shards().values()} == {"ok"}
 
 
+def test_what_is_measured_again_has_its_reference_again(there, here):
+    """It is no more there, which alone is no reason to measure."""
+    here.copy_badly(there, "cells", "proofs", "environments")
+    assert not {"compute_reference", "measure_cell"} & here.planned(*WHAT).keys()
+    (path,) = (here.root / "results/cells/local-cpu").rglob("*.parquet")
+    again = here.planned("--force", *WHAT[:-1], str(path.relative_to(here.root)))
+    assert (again["compute_reference"], again["measure_cell"]) == (1, 1)
+    edit(here, "config/frameworks.yaml", {'NUM_THREADS: "{threads}"': 'NUM_THREADS: "1"'})
+    jobs = here.planned(*WHAT)
+    assert (jobs["compute_reference"], jobs["measure_cell"]) == (1, 1)
+    run(here)
+    assert "narrow only" not in str(row_of(path))
+
+
 @pytest.mark.parametrize("spoil", ["cut off", "of another mini-batch"])
 def test_a_reference_that_is_none_is_made_again_and_times_nothing(there, here, spoil):
     here.copy_badly(there, *CARRIED)

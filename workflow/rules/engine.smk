@@ -77,6 +77,11 @@ def make_again(file):
     workflow.dag.forcefiles.add(file)
 
 
+def is_asked_for_again(file):
+    """Whether a file is to be made again whatever it is: by `make_again`, or by the user's `--force`."""
+    return file in workflow.dag.forcefiles
+
+
 def ask_files(says):
     """Has files tell with which parameters they were made, where Snakemake remembers others.
 

@@ -57,12 +57,14 @@ def images_of(cell):
 
 
 def reference_of(cell):
-    """The reference that the steps of a cell are held against, as a list; a cell from before there was one stays."""
-    path = reference_path(cell.facts())
+    """The reference that the steps of a cell are held against, as a list; where it has gone, a row that is there stays."""
+    path, shard = reference_path(cell.facts()), shard_path(cell.key)
     if not has_reference(cell):
         return []
-    old = not Path(path).exists() and Path(shard_path(cell.key)).exists()
-    return [] if old else [path]
+    if Path(path).exists() or not Path(shard).exists():
+        return [path]
+    again = is_main_process() and (is_outdated(cell) or is_asked_for_again(shard))
+    return [path] if again else []
 
 
 def has_reference(cell):
@@ -171,14 +173,19 @@ def is_made_with(job):
     return False
 
 
+def is_outdated(cell):
+    """Whether the row of a cell is one that this machine has measured of something else."""
+    made = adopt.read(adopt.manifest_path(cell.environment)).get("status") == "ok"
+    outlived = made and found.row(shard_path(cell.key)).get("status") == "install_failed"
+    return bool(differing(cell.key) or outlived) and is_of_here(cell)
+
+
 def must_be_measured(cell):
-    """Whether a cell that this run asks for has no row, or one that this machine has measured of something else."""
+    """Whether a cell that this run asks for has no row, or an outdated one."""
     path = shard_path(cell.key)
     if not Path(path).exists():
         return True
-    made = adopt.read(adopt.manifest_path(cell.environment)).get("status") == "ok"
-    outlived = made and found.row(path).get("status") == "install_failed"
-    if (differing(cell.key) or outlived) and is_of_here(cell):
+    if is_outdated(cell):
         make_again(path)
         return True
     return False
