@@ -112,10 +112,8 @@ class Trainer(object):
         self._rate = tf.constant(job.learning_rate, tf.float32)
         for name in job.layout.names:
             self._variables[name] = self._variable(job.take(name))
-        self._loss, self._scores = (
-            (distance or _cross_entropy)(self._connect(), self._answers),
-            None,
-        )
+        self._loss = (distance or _cross_entropy)(self._connect(), self._answers)
+        self._scores = None
         # Gradients of a mean need no outputs (an RBM's energies), which would be those of new weights. Of another loss
         # they do, and to wait for it took 1.02 of the time of an LSTM.
         first = [self._loss] if job.spec.get("loss") == "mean_output" else []
