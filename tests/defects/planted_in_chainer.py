@@ -48,7 +48,7 @@ def without_divergence(adapter):
         decoded = outputs[:, : targets.shape[1]]
         return functions.sum(adapter._missed(decoded, targets)) / outputs.size
 
-    return adapter._DISTANCES, "evidence_bound", missed
+    return adapter._DISTANCES, "evidence_bound", adapter._aimed(missed)
 
 
 def detached(adapter):

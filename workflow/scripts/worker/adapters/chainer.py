@@ -89,6 +89,7 @@ class Trainer(object):
         self.spec, self.layout, self.arrays = job.spec, job.layout, arrays
         self.place = cuda.to_gpu if job.device == "gpu" else np.asarray
         self.inputs, self.labels = self.place(job.inputs), self.place(job.labels.reshape(-1))
+        self.distance = _DISTANCES[job.spec.get("loss", "softmax_cross_entropy")]
         make_rule = _RULES[job.spec["optimiser"]["name"]]
         self.trained, self.averages, self.lstms = {}, {}, set()
         for node in job.spec["nodes"]:
@@ -117,14 +118,6 @@ class Trainer(object):
             "update": "w -= g, with the backward pass started from the learning rate",
             "type_check": "off",
         }
-        if job.spec.get("loss") in (
-            "mean_squares",
-            "binary_cross_entropy",
-            "evidence_bound",
-            "adversarial",
-            "mean_output",
-        ):
-            _aim(self, _DISTANCES[job.spec["loss"]])
 
     def run(self, steps):
         for _ in range(steps):
@@ -159,7 +152,7 @@ class Trainer(object):
 
     def _step(self, inputs, labels):
         """Takes a step, and returns its loss."""
-        loss = functions.softmax_cross_entropy(self._logits(inputs), labels)
+        loss = self.distance(self._logits(inputs), labels)
         loss.grad = self.head
         loss.backward()
         self.update()
@@ -188,18 +181,9 @@ class Trainer(object):
         return self.trained.get(node["name"] + "/" + role)
 
 
-def _aim(trainer, distance):
-    """Trains on targets in place of labels, which come flat, as labels do."""
-
-    def step(inputs, targets):
-        outputs = trainer._logits(inputs)
-        loss = distance(outputs, targets.reshape(len(outputs), -1))
-        loss.grad = trainer.head
-        loss.backward()
-        trainer.update()
-        return loss
-
-    trainer._step = step
+def _aimed(distance):
+    """Of outputs and targets; these come flat, as labels do."""
+    return lambda outputs, targets: distance(outputs, targets.reshape(len(outputs), -1))
 
 
 def _missed(logits, targets):
@@ -220,10 +204,11 @@ def _cross_entropy(logits, targets):
 
 
 _DISTANCES = {
-    "mean_squares": functions.mean_squared_error,
-    "binary_cross_entropy": _cross_entropy,
-    "evidence_bound": _evidence_bound,
-    "adversarial": _cross_entropy,
+    "softmax_cross_entropy": functions.softmax_cross_entropy,
+    "mean_squares": _aimed(functions.mean_squared_error),
+    "binary_cross_entropy": _aimed(_cross_entropy),
+    "evidence_bound": _aimed(_evidence_bound),
+    "adversarial": _aimed(_cross_entropy),
     "mean_output": lambda outputs, targets: functions.mean(outputs),
 }
 
