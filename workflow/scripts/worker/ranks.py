@@ -92,8 +92,9 @@ class Leader(object):
         self.settings = dict(self._own.settings, ranks=str(job.ranks))
         self.frozen_parameters = getattr(self._own, "frozen_parameters", 0)
 
-    def run(self, steps):
-        return self._together(lambda own: own.run(steps), do="run", steps=steps)
+    def run(self, steps, apart=0.0):
+        """Trains steps of all ranks; of those that do not wait for one another, each so many seconds after another."""
+        return self._together(lambda own: own.run(steps), apart, do="run", steps=steps)
 
     def train(self, batches):
         """As of one device, with `worker.tasks.training.Fed`: rank 0's share of each mini-batch."""
@@ -135,8 +136,8 @@ class Leader(object):
                 )
         return found
 
-    def _together(self, do_own, **words):
-        self._tell(**words)
+    def _together(self, do_own, apart=0.0, **words):
+        self._tell(apart, **words)
         start = time.perf_counter()
         losses = [do_own(self._own)]
         own = time.perf_counter() - start
@@ -156,9 +157,13 @@ class Leader(object):
         losses += [answer(rank, self._links[rank - 1])["loss"] for rank in others]
         return sum(losses) / len(losses)
 
-    def _tell(self, **words):
-        for link in self._links:
-            link.tell(**words)
+    def _tell(self, apart=0.0, **words):
+        # The group of rank 0 is the last one: its own steps come next.
+        for group in reversed(self._groups):
+            for rank in filter(None, group):
+                self._links[rank - 1].tell(**words)
+            if apart and 0 not in group:
+                time.sleep(apart)
 
     def _hear(self):
         return [answer(rank, link) for rank, link in enumerate(self._links, 1)]

@@ -17,7 +17,8 @@ from . import proof
 # Steps of each group in its turns. The turn of three shows that a group sees its own updates.
 TURNS = (1, 3, 1)
 # Steps of each group at once, at this part of the specification's learning rate; and how often that is tried: without a
-# lock, updates may be lost where two meet, the more often the shorter a step is.
+# lock, updates are lost where two meet. Groups that begin together may keep in step, and each update meets another: in
+# each trial, they begin apart by another part of a step.
 TOGETHER = 8
 TRIALS = 9
 SLOW = 2.0**-8
@@ -62,9 +63,10 @@ def collect(adapter, job):
     del trainer
     if "dataset" in spec:
         _feed(collected, build(rate), job, groups)
-    trainer = build(rate * SLOW)
+    trainer, step = build(rate * SLOW), 0.0
     for trial in range(TRIALS):
-        trainer.run(TOGETHER)
+        trainer.run(TOGETHER, apart=step * trial / TRIALS)
+        step = max(trainer.last_seconds) / TOGETHER
         _keep(collected, "together{}".format(trial), trainer)
     told = trainer.staleness()
     collected["staleness"] = np.float64(np.nan if told is None else told)
