@@ -36,12 +36,15 @@ NODES: dict[str, tuple[str, int]] = {
     "lost2": ("", 0),
     "pair1": ("", 0),
     "pair2": ("", 0),
+    "half1": ("", 0),
+    "half2": ("", 0),
 }
 PARTITIONS = {
     "cpu": "cpu1,cpu2,spare",
     "gpu": "gtx980,gtx1080,k80,h200",
     "frail": "lost1,lost2",
     "pair": "pair1,pair2",
+    "halves": "half1,half2",
 }
 
 # There is no accounting and there are no cgroups; a lost node is noticed after 5 s.
@@ -117,6 +120,15 @@ class Cluster:
         return [
             node for node in nodes if any(map(_measures, self._processes(SLURMD_NODENAME=node)))
         ]
+
+    def ranks(self, node: str) -> list[psutil.Process]:
+        """The workers that tasks have started on a node."""
+        found = []
+        for task in self._processes(SLURMD_NODENAME=node):
+            with suppress(psutil.Error):
+                if "supervisor.task" in task.cmdline():
+                    found += task.children()
+        return found
 
     def start(self) -> None:
         """Starts everything and waits until each node is idle."""

@@ -32,7 +32,13 @@ class Run:
     """One Snakemake run on the cluster, which goes on while others do."""
 
     def __init__(
-        self, cluster, checkout, grid: str, *arguments: str, target: str = "steptime_times"
+        self,
+        cluster,
+        checkout,
+        grid: str,
+        *arguments: str,
+        target: str = "steptime_times",
+        variables: dict[str, str] | None = None,
     ) -> None:
         shutil.copy(HERE / "platforms.yaml", checkout.root)
         config = ("--config", f"grid={grid}", "platforms=platforms.yaml")
@@ -50,7 +56,7 @@ class Run:
         self.process = subprocess.Popen(
             [part for part in checkout.command(*command) if part not in ("--cores", "2")],
             cwd=checkout.root,
-            env=checkout.environment() | cluster.variables(),
+            env=checkout.environment() | cluster.variables() | (variables or {}),
             stdout=self.output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -137,6 +143,7 @@ def runs(cluster, new_checkout):
     refused = Run(cluster, new_checkout("faults"), "refused", *limits)
     lost = Run(cluster, new_checkout("slurm"), "lost")
     five = Run(cluster, new_checkout("slurm"), "five")
+    halves = _slow_to_tell(cluster, new_checkout("slurm"))
     try:
         wait(
             lambda: cluster.measuring("lost1", "lost2"),
@@ -162,15 +169,54 @@ def runs(cluster, new_checkout):
         told["kept"] = {name: path.stat().st_mtime_ns for name, path in five.shards().items()}
         again = Run(cluster, five.checkout, "five")
         pair = Run(cluster, new_checkout("slurm"), "pair", target="steptime_scaling")
+        told["halved"] = _halve(cluster, halves)
         told["again"], told["lost"], told["refused"] = again.end(), lost.end(), refused.end()
         told["paired"] = pair.end()
     finally:
-        for run in (refused, lost, five):
+        for run in (refused, lost, five, halves):
             run.process.kill()
         told["nodes"] = watch.end()
-    for name in ("interrupted", "again", "lost", "refused", "paired"):
+    for name in ("interrupted", "again", "lost", "refused", "halved", "paired"):
         print(f"== {name}: exit code {told[name][0]}\n{told[name][1]}")
-    return told | {"five": again, "frail": lost, "others": refused, "pair": pair}
+    return told | {"five": again, "frail": lost, "others": refused, "pair": pair, "halves": halves}
+
+
+def _slow_to_tell(cluster, checkout) -> Run:
+    """A run of which each question to SLURM takes some seconds, and can be seen meanwhile."""
+    folder, path = checkout.root / "slow", cluster.variables()["PATH"]
+    folder.mkdir()
+    slow = folder / "squeue"
+    slow.write_text(
+        f'#!/bin/sh\ntouch asks\nsleep 3\nexec {shutil.which("squeue", path=path)} "$@"\n'
+    )
+    slow.chmod(0o755)
+    found = {"PATH": f"{folder}:{path}"}
+    return Run(cluster, checkout, "halves", target="steptime_scaling", variables=found)
+
+
+def _halve(cluster, run: Run) -> tuple[int, str]:
+    """Kills the second rank of a first cell, and ends a run by Ctrl-C while the ranks of a second one are at work.
+
+    Just then Snakemake asks SLURM for its jobs' states, and would cancel none by itself.
+    """
+    wait(lambda: cluster.ranks("half2"), "no rank starts on the second node", 600)
+    # Its framework is imported meanwhile, and samples are taken for 30 s.
+    time.sleep(5)
+    (second,) = cluster.ranks("half2")
+    second.kill()
+    wait(run.shards, "a killed rank is no row", 120)
+    wait(lambda: cluster.ranks("half2"), "no second cell is measured", 120)
+    asks = run.checkout.root / "asks"
+    asks.unlink(missing_ok=True)
+    wait(asks.exists, "Snakemake does not ask SLURM", 60)
+    run.interrupt()
+    told = run.end(300)
+    wait(
+        lambda: not at_slurm(cluster, run.checkout),
+        "what Ctrl-C should cancel stays in the queue",
+        60,
+    )
+    return told
 
 
 def test_each_of_ten_cells_is_on_its_platform_s_node(runs):
@@ -263,3 +309,17 @@ def test_ranks_are_tasks_of_one_step_on_two_nodes(runs):
     assert {way: shown[way] for way in ways} == dict.fromkeys(ways, ("ok", ""))
     # Its weights are in memory that ranks have in common.
     assert shown["torch-2.13", "async"][0] == "unsupported"
+
+
+def test_a_killed_rank_is_a_row_and_ends_the_rank_of_the_other_node(runs):
+    (row,) = runs["halves"].rows().to_dict("records")
+    assert row["status"] == "crashed" and row["reason"].startswith("rank 1: "), row
+
+
+def test_ctrl_c_ends_the_ranks_of_both_nodes(runs, cluster):
+    assert runs["halved"][0] not in (0, -signal.SIGKILL)
+    wait(
+        lambda: not cluster.ranks("half1") and not cluster.ranks("half2"),
+        "ranks go on without their cell",
+        30,
+    )

@@ -133,6 +133,12 @@ def at_start(begin):
     workflow.onstart = lambda handler: register(with_beginning(handler))
 
 
+def cancel_what_is_left():
+    """Cancels this run's jobs at SLURM that Ctrl-C left: Snakemake misses those whose states it just asks for."""
+    if run := getattr(workflow.scheduler._executor, "run_uuid", None):
+        shell("scancel --name={run:q} || true")
+
+
 def share_out_host():
     """Gives the host to one cell at a time where no profile does, as where this workflow is a module of another.
 
