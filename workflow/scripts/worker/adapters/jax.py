@@ -50,7 +50,7 @@ def build(job):
 
 class Trainer(object):
     def __init__(self, job, parameters, inputs, labels):
-        self._layout, self._nodes, self.place = job.layout, job.spec["nodes"], inputs.device
+        self._layout, self.place = job.layout, inputs.device
         self._inputs, self._labels = inputs, labels
         step_size, optimiser = job.learning_rate, job.spec["optimiser"]
         count, update = _UPDATES[optimiser["name"]]
@@ -61,27 +61,15 @@ class Trainer(object):
         if optimiser["name"] in ("adam", "adamw"):
             # The number of steps.
             averages.append(jnp.zeros(()))
-        drops = any(node["op"] == "dropout" and node["rate"] for node in self._nodes)
+        drops = any(node["op"] == "dropout" and node["rate"] for node in job.spec["nodes"])
         # The parameters, their running averages, and what the masks of the next step are drawn from.
         self._state = parameters, averages, jax.random.key(job.seed) if drops else None
 
         def train(state, batch, answers, rate):
             values, averages, key = state
             key, drawn = (key, None) if key is None else jax.random.split(key)
-            if job.spec.get("loss") in (
-                "mean_squares",
-                "binary_cross_entropy",
-                "evidence_bound",
-                "adversarial",
-                "mean_output",
-            ):
-                aimed = functools.partial(_distance, job.spec["loss"], self._nodes, drawn)
-                loss, gradients = jax.value_and_grad(aimed)(values, batch, answers)
-                values, averages = update(optimiser, values, averages, gradients, rate)
-                return (values, averages, key), loss
-            loss, gradients = jax.value_and_grad(
-                functools.partial(compute_loss, self._nodes, drawn)
-            )(values, batch, answers)
+            aimed = functools.partial(compute_loss, job.spec, drawn)
+            loss, gradients = jax.value_and_grad(aimed)(values, batch, answers)
             values, averages = update(optimiser, values, averages, gradients, rate)
             return (values, averages, key), loss
 
@@ -91,7 +79,7 @@ class Trainer(object):
         # Here and not in the first step: it takes seconds.
         self._step = jax.jit(run, donate_argnums=0).lower(self._state, inputs, labels).compile()
         self._fed_step = jax.jit(train, donate_argnums=0)
-        self._judge = jax.jit(functools.partial(_logits, self._nodes, None))
+        self._judge = jax.jit(functools.partial(logits, job.spec["nodes"], None))
         self.parameters = sum(value.size for value in parameters.values())
         # XLA does not tell the size of its pool; NPROC is where it reads it from.
         self.threads = int(os.environ["NPROC"])
@@ -193,16 +181,20 @@ _UPDATES = {
 }
 
 
-def compute_loss(nodes, key, parameters, inputs, labels):
-    logits = _logits(nodes, key, parameters, inputs)
-    chosen = jnp.take_along_axis(logits, labels[:, None], 1)[:, 0]
-    return jnp.mean(jax.nn.logsumexp(logits, 1) - chosen)
+def compute_loss(spec, key, parameters, inputs, answers):
+    """The mean loss of a specification; without a key nothing is dropped."""
+    outputs = logits(spec["nodes"], key, parameters, inputs)
+    return jnp.mean(_LOSSES[spec.get("loss", LOSSES[0])](outputs, answers))
 
 
-def _distance(loss, nodes, key, parameters, inputs, targets):
-    """What the outputs miss their targets by."""
-    outputs = _logits(nodes, key, parameters, inputs)
-    return jnp.mean(_DISTANCES[loss](outputs, targets.reshape(len(outputs), -1)))
+def _missed(distance):
+    """A loss from what each output misses its target by."""
+    return lambda outputs, targets: distance(outputs, targets.reshape(len(outputs), -1))
+
+
+def _cross_entropy(outputs, labels):
+    chosen = jnp.take_along_axis(outputs, labels[:, None], 1)[:, 0]
+    return jax.nn.logsumexp(outputs, 1) - chosen
 
 
 def _entropy(outputs, targets):
@@ -217,16 +209,17 @@ def _evidence_bound(outputs, targets):
     return (missed + 0.5 * jnp.sum(mean**2 + jnp.exp(spread) - spread - 1)) / outputs.size
 
 
-_DISTANCES = {
-    "mean_squares": lambda outputs, targets: (outputs - targets) ** 2,
-    "binary_cross_entropy": _entropy,
-    "evidence_bound": _evidence_bound,
-    "adversarial": _entropy,
-    "mean_output": lambda outputs, targets: outputs,
+_LOSSES = {
+    "softmax_cross_entropy": _cross_entropy,
+    "mean_squares": _missed(lambda outputs, targets: (outputs - targets) ** 2),
+    "binary_cross_entropy": _missed(_entropy),
+    "evidence_bound": _missed(_evidence_bound),
+    "adversarial": _missed(_entropy),
+    "mean_output": _missed(lambda outputs, targets: outputs),
 }
 
 
-def _logits(nodes, key, parameters, inputs):
+def logits(nodes, key, parameters, inputs):
     """Scores (labels, classes), of sequences in the order step, sample; without a key nothing is dropped."""
     values = {"input": inputs}
     for node in nodes:
@@ -240,8 +233,8 @@ def _logits(nodes, key, parameters, inputs):
         values[node["name"]] = LAYERS[node["op"]](
             node, own, *[values[name] for name in node["inputs"]]
         )
-    logits = values[nodes[-1]["name"]]
-    return logits.reshape(-1, logits.shape[-1])
+    outputs = values[nodes[-1]["name"]]
+    return outputs.reshape(-1, outputs.shape[-1])
 
 
 def _dense(node, own, value):

@@ -36,7 +36,7 @@ DEVICES = jax.DEVICES
 PRECISIONS = jax.PRECISIONS
 EXCHANGES = ("sync",)
 # `follow` is what all ranks but the first one do.
-TASKS = ("step", "stragglers", "follow")
+TASKS = ("step", "stragglers", "training", "follow")
 LAYOUT = jax.LAYOUT
 REASONS = {
     "async": "the adapter of JAX shares gradients by `sync` only",
@@ -88,36 +88,41 @@ class _Trainer(object):
         place = jax_settings.first_gpu(job.precision) if on_gpu else local_devices(backend="cpu")[0]
         mesh = Mesh(np.array(devices(job.device)), ("rank",))
         one, all_of_them = PartitionSpec("rank"), PartitionSpec()
+        self._shared, everywhere = NamedSharding(mesh, one), NamedSharding(mesh, all_of_them)
         self._layout = job.layout
-        inputs, labels = ranks.share(job, LAYOUT)
-        # A rank's share has a place of its own along an axis of ranks.
-        self._batch = [
-            make_array_from_process_local_data(NamedSharding(mesh, one), values[None])
-            for values in (inputs, labels.reshape(-1))
-        ]
-        everywhere = NamedSharding(mesh, all_of_them)
+        self._batch = self._placed(*ranks.share(job, LAYOUT))
         self._values = {}
         for name in job.layout.names:
             own = jnp.array(job.take(name), device=place)
             self._values[name] = make_array_from_single_device_arrays(own.shape, everywhere, [own])
         step_size = job.learning_rate
         # Without what masks are drawn from.
-        loss_of = functools.partial(jax.compute_loss, job.spec["nodes"], None)
+        loss_of = functools.partial(jax.compute_loss, job.spec, None)
 
-        def train(values, batch, answers):
+        def train(values, batch, answers, rate):
             found = value_and_grad(loss_of)(values, batch[0], answers[0])
             loss, gradients = lax.pmean(found, "rank")
-            return {name: values[name] - step_size * gradients[name] for name in values}, loss
+            return {name: values[name] - rate * gradients[name] for name in values}, loss
 
-        step = shard_map(
-            train,
-            mesh=mesh,
-            in_specs=(all_of_them, one, one),
-            out_specs=(all_of_them, all_of_them),
-            check_vma=False,
-        )
+        def run(values, batch, answers):
+            return train(values, batch, answers, step_size)
+
+        def over_ranks(step, *more):
+            return jit(
+                shard_map(
+                    step,
+                    mesh=mesh,
+                    in_specs=(all_of_them, one, one, *more),
+                    out_specs=(all_of_them, all_of_them),
+                    check_vma=False,
+                ),
+                donate_argnums=0,
+            )
+
         # Here and not in the first step: it takes seconds.
-        self._step = jit(step, donate_argnums=0).lower(self._values, *self._batch).compile()
+        self._step = over_ranks(run).lower(self._values, *self._batch).compile()
+        self._fed_step = over_ranks(train, all_of_them)
+        self._judge = jit(functools.partial(jax.logits, job.spec["nodes"], None))
         self.parameters = sum(value.size for value in self._values.values())
         self.threads = int(os.environ["NPROC"])
         self.settings = {
@@ -130,6 +135,26 @@ class _Trainer(object):
             self._values, loss = self._step(self._values, *self._batch)
         block_until_ready((self._values, loss))
         return float(loss.addressable_data(0))
+
+    def train(self, batches):
+        total, steps = 0.0, 0
+        for inputs, labels, rate in batches:
+            fed = self._placed(self._layout.inputs(inputs), self._layout.labels(labels))
+            self._values, loss = self._fed_step(self._values, *fed, np.float32(rate))
+            total, steps = total + loss.addressable_data(0), steps + 1
+        block_until_ready((self._values, total))
+        return float(total) / steps
+
+    def scores(self, inputs):
+        own = {name: value.addressable_data(0) for name, value in self._values.items()}
+        return np.asarray(self._judge(own, self._layout.inputs(inputs)))
+
+    def _placed(self, inputs, labels):
+        """A rank's share, with a place of its own along an axis of ranks."""
+        return [
+            make_array_from_process_local_data(self._shared, values[None])
+            for values in (inputs, labels.reshape(-1))
+        ]
 
     def weights(self, names=None):
         wanted = self._values if names is None else names
