@@ -22,6 +22,7 @@ REASONS = {
     "gpu": "weights are shared between CPUs only",
     "eager": "steps on several devices are graphs",
     "xla": "steps on several devices are not compiled by XLA",
+    "training": "the workers of TensorFlow's `async` have their shares in their graphs, and are fed no images",
 }
 # To serve is to wait for ever.
 SERVING = """

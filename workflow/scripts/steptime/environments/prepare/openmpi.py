@@ -58,7 +58,8 @@ def prepare(prefix: Path, run: Callable[..., CompletedProcess[str]]) -> dict[str
         if run("gcc", *options, source).returncode:
             raise InstallError("the stand-in for Open MPI cannot be compiled: install gcc")
     return {
-        "Open MPI 1.10": f"a stand-in for single processes ({len(names)} names; each function ends the process)"
+        "Open MPI 1.10": f"a stand-in for single processes, {len(names)} names that none of them calls; ranks load the "
+        "package openmpi"
     }
 
 
