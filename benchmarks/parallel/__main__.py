@@ -41,8 +41,8 @@ LIMIT_SECONDS = 120
 def main() -> None:
     """Measures pairs as long as the time allows, and prints the ratio."""
     parser = argparse.ArgumentParser(description="Time ranks beside an expert's own script.")
-    known = {"torch": "torch-2.13", "tensorflow": "tensorflow-2.21"}
-    parser.add_argument("--environment", choices=list(known.values()), default=known["torch"])
+    known = ["torch-2.13", "tensorflow-2.21", "mxnet-1.9", "jax-0.12", "paddle-3.3"]
+    parser.add_argument("--environment", choices=known, default=known[0])
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no pair after these")
     options = parser.parse_args()
