@@ -28,6 +28,7 @@ MODES = (
     "whole_norm",
     "killed",
     "hangs",
+    "misses",
     "raises",
     "slow",
     "fed_apart",
@@ -69,6 +70,9 @@ class Trainer:
     settings = {}
 
     def __init__(self, job):
+        if job.mode == "misses":
+            with ranks.meeting(0.5):
+                time.sleep(60)
         if not _WIRES:
             _WIRES.extend(meet(job, range(job.ranks)))
         self.job, self.spec, self.values, self.state = job, job.spec, job.weights, {}

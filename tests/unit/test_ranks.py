@@ -313,6 +313,14 @@ def test_ranks_whose_port_is_taken_meanwhile_get_another_one(
     assert len(given) == min(taken + 1, 3) and outcome.reason.startswith(words[: 99 * (taken > 1)])
 
 
+def test_ranks_that_miss_one_another_are_started_again(stand_in, tmp_path, monkeypatch):
+    given, free = [], ranks.free_ports
+    monkeypatch.setattr(ranks, "free_ports", lambda count: given.append(count) or free(count))
+    outcome = timed(stand_in, tmp_path, "misses")
+    assert outcome.status == "crashed" and len(given) == 3
+    assert outcome.reason.endswith("before it was done: ranks have not met in 0.5 s"), outcome
+
+
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one CPU")
 @pytest.mark.parametrize(("adapter", "exchange"), [("together", "sync"), ("apart", "async")])
 def test_a_slow_rank_is_told_apart_from_the_others(stand_in, tmp_path, adapter, exchange):

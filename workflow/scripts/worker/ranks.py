@@ -16,8 +16,10 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 import zlib
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -34,6 +36,9 @@ REACHED = {
     "": "this machine gives its ranks no network of their own (user namespaces)",
     "nodes": "ranks on several nodes have no network of their own",
 }
+# Ranks meet as soon as their frameworks are imported, which takes seconds. The supervisor starts them again.
+MEETING_SECONDS = 120
+UNMET = "ranks have not met"
 _LINKS = []
 
 
@@ -196,6 +201,24 @@ def start(code, arguments=(), **variables):
     """
     command = [sys.executable, "-c", ENDS_WITH_PARENT + code] + list(arguments)
     return subprocess.Popen(command, env=dict(os.environ, **variables))
+
+
+@contextmanager
+def meeting(seconds=MEETING_SECONDS):
+    """Ends this process where it has not met the others in so many seconds, for which a framework may wait for ever."""
+
+    def give_up():
+        sys.stderr.write("{} in {:g} s\n".format(UNMET, seconds))
+        sys.stderr.flush()
+        os._exit(1)
+
+    timer = threading.Timer(seconds, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def require_own_network(framework):

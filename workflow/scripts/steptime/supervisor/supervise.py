@@ -22,6 +22,7 @@ from steptime.machine.alone import alone
 from steptime.plain import plain
 from steptime.supervisor import ranks
 from steptime.supervisor.ranks import HERE, Launch, Rank
+from worker.ranks import UNMET
 
 POLL_SECONDS = 0.5
 LEAST_FREE_BYTES = 2**20
@@ -125,9 +126,10 @@ def run_worker(
                 *(prefix, job, cpus, variables, Limits(limit_seconds, limit_bytes)),
                 *(log, meanwhile, watches, launch),
             )
-            if not _lacked_port(outcome, log):
+            if not _have_not_met(outcome, log):
                 break
-            outcome.reason = f"another program has taken a port of its ranks: {outcome.reason}"
+            if UNMET not in outcome.reason:
+                outcome.reason = f"another program has taken a port of its ranks: {outcome.reason}"
         # The clock of the day may be set meanwhile.
         outcome.span = (began, began + timedelta(seconds=time.monotonic() - clock))
         return outcome
@@ -177,12 +179,13 @@ def _run_worker(
     return outcome
 
 
-def _lacked_port(outcome: Outcome, log: Path) -> bool:
-    """Whether ranks have not met since somebody else has taken one of their ports meanwhile."""
-    if outcome.status != "crashed" or not outcome.ranks or "ready" in outcome.events:
+def _have_not_met(outcome: Outcome, log: Path) -> bool:
+    """Whether ranks missed one another, or somebody else has taken one of their ports meanwhile."""
+    if outcome.status != "crashed" or "ready" in outcome.events:
         return False
     said = f"{outcome.reason}\n{_tail(log)}".lower()
-    return any(words in said for words in TAKEN)
+    # One rank alone has a server to meet.
+    return UNMET in said or (bool(outcome.ranks) and any(words in said for words in TAKEN))
 
 
 def _tail(log: Path) -> str:

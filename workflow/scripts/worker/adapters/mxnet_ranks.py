@@ -18,6 +18,8 @@ EXCHANGES = ("sync",)
 # `follow` is what all ranks but the first one do.
 TASKS = ("step", "stragglers", "training", "follow")
 LAYOUT = mxnet.LAYOUT
+# A key that no parameter has.
+_MEETING = 2**30
 _STORE = []
 
 
@@ -62,7 +64,13 @@ def meet(job, kind):
         # To import it is to serve.
         ranks.start("import mxnet", DMLC_ROLE=role)
     os.environ["DMLC_ROLE"] = "worker"
-    return mx.kv.create(kind)
+    with ranks.meeting():
+        store, answer = mx.kv.create(kind), mx.nd.empty(1)
+        # Once the server had no way to a worker, and both waited for ever.
+        store.init(_MEETING, mx.nd.zeros(1))
+        store.pull(_MEETING, answer)
+        answer.wait_to_read()
+    return store
 
 
 class _Together(object):
