@@ -260,13 +260,20 @@ def test_more_devices_are_drawn_when_they_are_measured():
         cells=[
             {"environment": f"torch-{version}", "framework_version": version} | cell
             for version, together in (("2.13", 0.6), ("1.4", 1.2))
-            for cell in ({}, {"devices": 2, "exchange": "sync", "seconds": together})
+            for cell in (
+                {},
+                {"devices": 2, "exchange": "sync", "seconds": together},
+                {"devices": 2, "exchange": "async", "seconds": None}
+                | {"status": "unsupported", "reason": "it waits"},
+            )
         ]
     )
     ours.rows["started_at"] = pd.Series(dtype=object)
-    data, _ = scaling.build(ours, printed, paper, FRAMEWORKS, paper["artefacts"]["fig2"])
+    data, drawing = scaling.build(ours, printed, paper, FRAMEWORKS, paper["artefacts"]["fig2"])
     drawn = data[data["source"] == "ours"].groupby("label", sort=False)["relative_time"]
     assert drawn.agg(list).tolist() == [[1.0, 0.6], [1.0, 1.2]]
+    words = " ".join(text.get_text() for text in drawing.texts).replace("\n", " ")
+    assert words.count("Not drawn: PyTorch") == 2 and "async (not supported: it waits)" in words
     second = data[(data["source"] == "paper") & (data["devices"] == 2)].set_index("framework")[
         "relative_time"
     ]

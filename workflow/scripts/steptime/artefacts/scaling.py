@@ -11,7 +11,14 @@ from steptime.merge.measured import Measured
 from steptime.plan.cell import without
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
-from steptime.render.words import environment_labels, facts, plural, raw_data, significant
+from steptime.render.words import (
+    environment_labels,
+    facts,
+    plural,
+    raw_data,
+    significant,
+    status_reason,
+)
 
 COLUMNS = ["source", "framework", "label", "network", "platform", "devices", "relative_time"]
 ALIKE = without("devices", "exchange")
@@ -62,12 +69,14 @@ def build(
             _name(axes, most, end, place, words)
         figures.headings(axes, artefact["title"], [artefact["caption"]])
         notes = [
-            f"Filled, solid: as {paper['short']} states it; its {artefact['sources'][0]} is a picture without numbers."
+            f"Filled, solid: GPUs, by the text of {paper['short']}; its {artefact['sources'][0]} has no numbers."
         ]
         ours = data["source"] == "ours"
         notes += (
             [
-                "Outlined, dashed: measured here; the threads are those of each device.",
+                "Outlined, dashed: measured here. On CPUs a device is a process with CPUs of its own, and the threads "
+                "are those of each.",
+                *_not_drawn(measured, frameworks),
                 *facts(measured),
                 raw_data(measured),
             ]
@@ -114,6 +123,18 @@ def _ours(measured: Measured, frameworks: Frameworks) -> list[dict[str, Any]]:
                 for row in pd.concat([alone, together]).sort_values("devices").to_dict("records")
             ]
     return rows
+
+
+def _not_drawn(measured: Measured, frameworks: Frameworks) -> list[str]:
+    cells = measured.cells
+    lacking = cells[cells["seconds"].isna() & (cells["devices"] > 1)]
+    lacking = lacking.assign(label=environment_labels(frameworks, lacking))
+    sentences = [
+        f"Not drawn: {row['label']}, {plural(row['devices'], 'device')} {row['exchange']} "
+        f"({status_reason(row['status'], row['reason']).rstrip('.')})."
+        for row in lacking.to_dict("records")
+    ]
+    return list(dict.fromkeys(sentences))
 
 
 def _lines(axes: Axes, data: pd.DataFrame, frameworks: Frameworks) -> dict[float, str]:
