@@ -9,13 +9,16 @@ project: 1.03.
 """
 
 import argparse
+import ctypes
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from statistics import fmean, median
 
@@ -106,7 +109,7 @@ def expert(environment: str, entry: dict, script: str) -> float:
                 [prefix / "bin/python", HERE / script, str(rank), ",".join(map(str, ports))],
                 env=given,
                 stdout=subprocess.PIPE,
-                preexec_fn=lambda own=own: os.sched_setaffinity(0, own),
+                preexec_fn=partial(_prepare, own),
                 text=True,
             )
             for rank, own in enumerate(cpus)
@@ -119,6 +122,12 @@ def expert(environment: str, entry: dict, script: str) -> float:
     if any(member.returncode for member in members):
         sys.exit(f"{script} failed.")
     return median(json.loads(told[0].splitlines()[-1]))
+
+
+def _prepare(cpus: list[int]) -> None:
+    """Runs in a rank before Python: its CPUs, and death with the parent."""
+    os.sched_setaffinity(0, cpus)
+    ctypes.CDLL(None).prctl(ranks.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 if __name__ == "__main__":

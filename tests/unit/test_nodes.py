@@ -129,7 +129,8 @@ def test_a_rank_on_another_node_ends_all_with_its_reason(
 
 
 def test_memory_is_limited_on_each_node(stand_in, cluster, tmp_path):
-    both = timed(stand_in, tmp_path).peak_memory_bytes
+    # On a crowded machine one look may come before the second rank has all of its memory.
+    both = max(timed(stand_in, tmp_path).peak_memory_bytes for _ in range(3))
     assert timed(stand_in, tmp_path, limit=int(0.75 * both)).status == "ok"
     outcome = timed(stand_in, tmp_path, "hangs", limit=2**20)
     assert outcome.status == "out_of_memory", outcome
