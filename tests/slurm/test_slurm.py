@@ -143,7 +143,7 @@ def runs(cluster, new_checkout):
     refused = Run(cluster, new_checkout("faults"), "refused", *limits)
     lost = Run(cluster, new_checkout("slurm"), "lost")
     five = Run(cluster, new_checkout("slurm"), "five")
-    halves = _slow_to_tell(cluster, new_checkout("slurm"))
+    started = [refused, lost, five]
     try:
         wait(
             lambda: cluster.measuring("lost1", "lost2"),
@@ -169,11 +169,14 @@ def runs(cluster, new_checkout):
         told["kept"] = {name: path.stat().st_mtime_ns for name, path in five.shards().items()}
         again = Run(cluster, five.checkout, "five")
         pair = Run(cluster, new_checkout("slurm"), "pair", target="steptime_scaling")
+        # Only now: its first cell must not have ended before its rank is killed, however slow the machine is.
+        halves = _slow_to_tell(cluster, new_checkout("slurm"))
+        started += [again, pair, halves]
         told["halved"] = _halve(cluster, halves)
         told["again"], told["lost"], told["refused"] = again.end(), lost.end(), refused.end()
         told["paired"] = pair.end()
     finally:
-        for run in (refused, lost, five, halves):
+        for run in started:
             run.process.kill()
         told["nodes"] = watch.end()
     for name in ("interrupted", "again", "lost", "refused", "halved", "paired"):
@@ -200,7 +203,7 @@ def _halve(cluster, run: Run) -> tuple[int, str]:
     Just then Snakemake asks SLURM for its jobs' states, and would cancel none by itself.
     """
     wait(lambda: cluster.ranks("half2"), "no rank starts on the second node", 600)
-    # Its framework is imported meanwhile, and samples are taken for 30 s.
+    # Its framework is imported meanwhile, and samples are taken for two minutes.
     time.sleep(5)
     (second,) = cluster.ranks("half2")
     second.kill()
