@@ -88,9 +88,10 @@ watch: venv  ## hold a version, a wheel or a file of pins against an environment
 	@workflow/scripts/launch compare.watch $(call quoted,$(or $(BASE),$(error Name an environment: make watch BASE=torch-2.13 CANDIDATE=2.12.0))) \
 		$(call quoted,$(or $(CANDIDATE),$(error Name a candidate: make watch BASE=$(BASE) CANDIDATE=2.12.0))) $(WATCHED)
 
-bisect: venv  ## find the release that made a network slower or faster: make bisect BASE=torch-2.13 FROM=2.0.0 TO=2.13.0 NETWORKS=lstm32
-	@workflow/scripts/launch compare.bisect $(call quoted,$(or $(BASE),$(error Name an environment of the framework: make bisect BASE=torch-2.13 FROM=2.0.0 TO=2.13.0))) \
-		$(call quoted,$(FROM)) $(call quoted,$(TO)) $(WATCHED)
+bisect: venv  ## find the release that made a network slower or faster: make bisect FRAMEWORK=tensorflow FROM=2.4 TO=2.21 NETWORKS=lstm32
+	@workflow/scripts/launch compare.bisect $(call quoted,$(or $(FRAMEWORK),$(error Name a framework: make bisect FRAMEWORK=tensorflow FROM=2.4 TO=2.21))) \
+		$(call quoted,$(or $(FROM),$(error Name the older release: make bisect FRAMEWORK=$(FRAMEWORK) FROM=2.4 TO=2.21))) \
+		$(call quoted,$(or $(TO),$(error Name the newer release: make bisect FRAMEWORK=$(FRAMEWORK) FROM=$(FROM) TO=2.21))) $(WATCHED)
 
 migrate: venv  ## rewrite results of an older version as this one writes them, without measuring anything again
 	@kept=$$(workflow/scripts/launch cells.migrate) && \

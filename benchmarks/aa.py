@@ -1,32 +1,37 @@
 """A/A: how often two measurements of the very same cell are called different, which 5 % of 95 % intervals should.
 
-    .venv/bin/python benchmarks/aa.py FOLDER [MINUTES [RANKS]]
+    .venv/bin/python benchmarks/aa.py FOLDER [--minutes 4] [--ranks 2] [--environments torch-2.13 mxnet-1.9]
 
 Every small cell is measured under two names in turn (A B, then B A, then A B: a pair of REPEATS processes each), PAIRS
-times over; what two processes each would say is looked at too. It stops after MINUTES (4) and goes on from FOLDER the
-next time; then it prints the share of pairs that are called different from all that FOLDER holds. Cells are of one
-device, or of so many RANKS of one thread. Limit of the project: 8 %.
+times over; what two processes each would say is looked at too. It stops after some minutes and goes on from FOLDER the
+next time; then it prints the share of pairs that are called different from all that FOLDER holds. Limit of the project:
+8 %. And it prints what watches of one cell say that follow one another, as they are and with a slowdown that is
+reckoned into one side.
 """
 
+import argparse
 import math
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import cells
+import numpy as np
 import pandas as pd
+import watching
 from cells import configuration, grid
 from scipy.stats import binomtest
 
 from steptime.cells import shard
+from steptime.compare import looks
+from steptime.compare.verdicts import EQUAL, FASTER, SLOWER
 from steptime.merge import intervals, moderation
 from worker.statistics import median
 
 NAMES = ("local-cpu", "local-cpu-again")
 REPEATS = 3
-PAIRS = 10
+PAIRS = 100
 GRID = {
     "platforms": list(NAMES),
     "networks": ["lstm32"],
@@ -39,10 +44,20 @@ TYPE = ["network", "threads", "environment"]
 
 def main() -> None:
     """Measures what is missing for a while, and prints the shares."""
+    parser = argparse.ArgumentParser(description="The same cell twice.")
+    parser.add_argument("folder", type=Path, help="where shards are kept")
+    parser.add_argument("--minutes", type=float, default=4)
+    parser.add_argument("--ranks", type=int, default=1, help="of one thread, where there are more")
+    parser.add_argument(
+        "--environments", nargs="+", help="those of the grid ci where none is named"
+    )
+    options = parser.parse_args()
+    ranks = options.ranks
     loaded = configuration.load(cells.ROOT, {"grid": "ci"})
     platforms = {name: loaded.platforms["local-cpu"] for name in NAMES}
-    ranks = int(sys.argv[3]) if len(sys.argv) > 3 else 1
-    together = {"devices": [ranks]}
+    together: dict[str, object] = {"devices": [ranks]}
+    if options.environments:
+        together["environments"] = options.environments
     if ranks > 1:
         together["threads"] = {"table": [1], "figure": [1]}
     loaded = replace(loaded, grid=loaded.grid | GRID | together, platforms=platforms)
@@ -53,8 +68,8 @@ def main() -> None:
     }
     plan = grid.expand(replace(loaded, artefacts=steps), 2)
     cells.prove(plan.cells.values())
-    folder = Path(sys.argv[1]).resolve()
-    end = time.monotonic() + 60 * float(sys.argv[2] if len(sys.argv) > 2 else 4)
+    folder = options.folder.resolve()
+    end = time.monotonic() + 60 * options.minutes
     for pair in couples(plan):
         if time.monotonic() > end:
             break
@@ -62,7 +77,9 @@ def main() -> None:
             path = folder / f"{cell.key}.parquet"
             if not path.exists():
                 cells.measure(cell, cells.job_of(loaded, cell), path)
-    report(read(plan, folder))
+    measured = read(plan, folder)
+    report(measured)
+    report_watches(measured)
 
 
 def couples(plan: grid.Plan) -> Iterator[tuple[grid.Cell, grid.Cell]]:
@@ -110,6 +127,23 @@ def report(couples: pd.DataFrame) -> None:
     print(
         (100 * spread.groupby(TYPE)["ratio"].std()).map("{:.1f} %".format).to_string(header=False)
     )
+
+
+def report_watches(couples: pd.DataFrame) -> None:
+    """Prints what the looks of a watch of one cell say: as many pairs as the last one takes are a watch."""
+    last = max(looks.LOOKS)
+    logs = [
+        row
+        for _, rows in couples.groupby(TYPE)
+        for row in np.log(_ratios(rows))[: len(rows) // last * last].to_numpy().reshape(-1, last)
+    ]
+    print(f"{len(logs)} watches of one cell, which look after {list(looks.LOOKS)} pairs:")
+    for slowdown in watching.SLOWDOWNS if logs else ():
+        found = [watching.verdicts_of(row[None] - math.log1p(slowdown))[0] for row in logs]
+        words = [word for word, _ in found]
+        early = sum(each == (FASTER, min(looks.LOOKS)) for each in found)
+        counts = ", ".join(f"{word} {words.count(word)}" for word in (FASTER, SLOWER, EQUAL))
+        print(f"A is {100 * slowdown:g} % faster: {counts}, faster by the first look {early}")
 
 
 def intervals_of(

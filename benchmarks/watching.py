@@ -101,9 +101,16 @@ def outcome(
 def watched(
     random: np.random.Generator, noise: np.ndarray, cells: int, slowdown: float
 ) -> list[tuple[str, int]]:
-    """The verdict on each cell of one watch, and after how many pairs it was reached; '' where it was not."""
-    last = max(looks.LOOKS)
-    logs = math.log1p(slowdown) + random.choice(noise, (cells, last))
+    """`verdicts_of` one watch whose pairs are drawn from this noise."""
+    return verdicts_of(math.log1p(slowdown) + random.choice(noise, (cells, max(looks.LOOKS))))
+
+
+def verdicts_of(logs: np.ndarray) -> list[tuple[str, int]]:
+    """The verdict on each cell of one watch, and after how many pairs it was reached; '' where it was not.
+
+    `logs`: logarithms of the ratios of (cells, pairs).
+    """
+    cells, last = logs.shape
     verdicts: dict[int, tuple[str, int]] = {}
     for pairs in looks.LOOKS:
         # A cell that is decided is measured no more: its pairs stay as they were.

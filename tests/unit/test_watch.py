@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from steptime.compare import bisect, looks
+from steptime.compare import bisect, candidate, looks
 from steptime.compare.candidate import Folder
 from steptime.compare.sides import CompareError
 from steptime.compare.verdicts import EQUAL, FASTER, SLOWER
@@ -51,6 +52,9 @@ def test_a_version_a_wheel_and_a_file_become_an_environment_beside_the_base(
     folder, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("UV_FIND_LINKS", "/own/wheels")
+    # Without an index, packages stay as they are pinned.
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setattr(candidate, "releases", lambda *_: [])
     name = folder.add("torch-2.13", "2.12.1")
     owner, packages, _ = pinned(folder, name)
     assert (name, owner, packages["torch"]) == ("torch-2.12.1", "torch", "2.12.1")
@@ -79,16 +83,61 @@ def test_a_version_a_wheel_and_a_file_become_an_environment_beside_the_base(
     assert pinned(folder, again)[1]["torch"] == "2.13.0"
 
 
+def test_a_version_has_a_python_that_it_has_a_wheel_for(folder, monkeypatch):
+    known = {"3.8": ["2.4.0", "2.5.0"], "3.10": ["2.8.4", "2.9.0", "2.13.0"], "3.11": ["2.13.0"]}
+    monkeypatch.setattr(candidate, "releases", lambda package, python: known.get(python, []))
+    like = {
+        version: folder.like("tensorflow-2.21", version)
+        for version in ("2.4.0", "2.5.0", "2.9.0", "2.13.0", "2.30.0")
+    }
+    assert list(like.values()) == ["tensorflow-2.4", "tensorflow-2.4", "tensorflow-2.8"] + 2 * [
+        "tensorflow-2.21"
+    ]
+    assert folder.like("tensorflow-2.21-cuda", "2.5.0") == "tensorflow-2.21-cuda"
+    found = folder.releases(folder.environment_of("tensorflow"))
+    assert found == ["2.4.0", "2.5.0", "2.8.4", "2.9.0", "2.13.0"]
+
+
+def wheel(folder, name, version, *needs):
+    """A package without code."""
+    about = f"{name}-{version}.dist-info"
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as file:
+        needed = "".join(f"Requires-Dist: {each}\n" for each in needs)
+        file.writestr(
+            f"{about}/METADATA",
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needed}",
+        )
+        file.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        file.writestr(f"{about}/RECORD", "")
+
+
+def test_other_packages_of_a_version_change_where_they_do_not_fit(tmp_path, monkeypatch):
+    folder = Folder(tmp_path / "a_b")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path))
+    wheel(tmp_path, "jax", "0.6.1", "jaxlib<=0.6.1,>=0.6.0", "numpy", "parts")
+    for name, version in pins.load(folder.root / "envs/jax-0.6.yaml").packages.items():
+        for other in (version, "0.6.0", "99"):
+            wheel(tmp_path, name.replace("-", "_"), other)
+    wheel(tmp_path, "parts", "1.0")
+    name = folder.add("jax-0.6", "0.6.1")
+    _, packages, _ = pinned(folder, name)
+    known = pins.load(folder.root / "envs/jax-0.6.yaml").packages
+    assert packages == known | {"jax": "0.6.1", "jaxlib": "0.6.0", "parts": "1.0"}
+    differing = folder.differing("jax-0.6", name)
+    assert differing == ["jax 0.6.2 and 0.6.1", "jaxlib 0.6.2 and 0.6.0", "parts none and 1.0"]
+
+
 @pytest.mark.parametrize(
-    ("base", "candidate", "words"),
+    ("base", "asked", "words"),
     [
         ("torch-9", "2.0", "There is no environment 'torch-9'"),
         ("torch-2.13", "newest", "'newest' is no version, and no file"),
     ],
 )
-def test_what_is_no_candidate_is_refused(folder, base, candidate, words):
+def test_what_is_no_candidate_is_refused(folder, base, asked, words):
     with pytest.raises(CompareError, match=words):
-        folder.add(base, candidate)
+        folder.add(base, asked)
 
 
 class Held:
@@ -121,11 +170,13 @@ class Held:
 )
 def test_the_release_that_changed_a_time_is_found(folder, monkeypatch, capsys, last, status, words):
     monkeypatch.setattr(bisect, "Watch", Held)
-    options = argparse.Namespace(environment="torch-2.13", networks=["lstm32"])
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setattr(candidate, "releases", lambda *_: [])
+    options = argparse.Namespace(networks=["lstm32"])
     if last == "2.1.0":
         monkeypatch.setattr(Held, "tell", lambda held: 2)
     known = bisect.within(list(Held.releases), "2.0.0", last)
-    assert bisect.Search(folder, options, known).run() == status
+    assert bisect.Search(folder, "torch-2.13", options, known).run() == status
     assert words in capsys.readouterr().out
 
 
@@ -135,5 +186,5 @@ def test_releases_are_ordered_as_versions_and_the_wrong_way_round_is_refused():
     assert bisect.within([*known, "1.1.0"], "1.1", "1.9") == ["1.1.0", "1.2.0", "1.9.0"]
     with pytest.raises(CompareError, match="1.10.0 is not older than 1.2.0"):
         bisect.within(known, "1.10.0", "1.2.0")
-    with pytest.raises(CompareError, match="There is no release 1.3 for this Python: write one of"):
+    with pytest.raises(CompareError, match="There is no release 1.3: write one of"):
         bisect.within(known, "1.3", "1.9")

@@ -1,11 +1,13 @@
 """A folder of its own for a candidate: the project's files with one more environment, in which the workflow runs."""
 
+import functools
 import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import yaml
 
 from steptime import machine, project
 from steptime.compare.sides import CompareError
-from steptime.environments import installer, pins
+from steptime.environments import installer, interpreter, pins
 from steptime.plan import configuration, grid
 from steptime.plan.cell import Cell
 
@@ -21,6 +23,7 @@ from steptime.plan.cell import Cell
 PARTS = ("workflow", "config", "envs", "resources", "profiles")
 WHEEL = re.compile(r"(?P<name>[^-]+)-(?P<version>[^-]+)(-[^-]+)?-[^-]+-[^-]+-[^-]+\.whl")
 VERSION = re.compile(r"\d[\w.!+]*")
+FOUND = re.compile(r"Available versions: (.*)")
 
 
 class Folder:
@@ -42,8 +45,8 @@ class Folder:
 
     def add(self, base: str, candidate: str) -> str:
         """Adds the environment of a candidate, which is a version of the base's framework, a wheel of it, or a file of
-        pins; its name. One that the project has already is taken as it is. A version has the other pins of the
-        project's environment of that release, where there is one, else those of the base. Raises CompareError.
+        pins; its name. One that the project has already is taken as it is. A version has the Python and the other pins
+        of the environment that it is like (`like`), less what does not fit it. Raises CompareError.
         """
         frameworks = self._frameworks()
         framework = _framework_of(base, frameworks)
@@ -68,17 +71,65 @@ class Folder:
                 f"'{candidate}' is no version, and no file: write a version of {framework}, the path of a wheel (.whl) "
                 "or of a file of pins (.yaml)."
             )
-        like = _of_release(framework, candidate, base, frameworks)
+        like = self.like(base, candidate)
         content = _content(self, like)
-        _pin(content, _package(content, framework, like), candidate, like)
+        package = _package(content, framework, like)
+        if like != base and pins.parse(content, like).packages[package] == candidate:
+            self._link(like)
+            return like
+        self._pin(content, package, candidate, like)
         return self._write(like, f"{framework}-{candidate}", framework, frameworks, content)
 
-    def package_of(self, environment: str) -> tuple[str, str]:
-        """The package that an environment of the project is of, and its Python. Raises CompareError."""
-        framework = _framework_of(environment, self._frameworks())
-        content = _content(self, environment)
-        python = pins.parse(content, environment).python
-        return _package(content, framework, environment), python
+    def environment_of(self, name: str) -> str:
+        """The first environment of a framework; an environment is itself. Raises CompareError."""
+        frameworks = self._frameworks()
+        environment: str = frameworks[name]["environments"][0] if name in frameworks else name
+        _framework_of(environment, frameworks)
+        return environment
+
+    def releases(self, base: str) -> list[str]:
+        """The releases of the base's framework that the index has wheels of for the Python of one of the framework's
+        environments, oldest first. Raises CompareError.
+        """
+        asked = {self._package_of(name) for name in self._alike(base)}
+        return sorted({version for each in asked for version in releases(*each)}, key=order)
+
+    def like(self, base: str, version: str) -> str:
+        """The environment that one of this version is made like: that of the release, as tensorflow-2.16 of 2.16.1; or
+        the base, where the index has a wheel for its Python; or that nearest to the release which has such a Python.
+        """
+        alike = self._alike(base)
+        for name in alike:
+            if f"{version}.".startswith(f"{name.partition('-')[2]}."):
+                return name
+        try:
+            if version in releases(*self._package_of(base)):
+                return base
+            having = [name for name in alike if version in releases(*self._package_of(name))]
+        except CompareError:
+            # Without an index: a folder of wheels may have it.
+            return base
+        if not having:
+            return base
+
+        def age(name: str) -> list[int]:
+            return order(name.partition("-")[2])
+
+        # Of another major release an adapter is seldom the same.
+        near = [name for name in having if age(name)[0] == order(version)[0]] or having
+        older = [name for name in near if age(name) <= order(version)]
+        return max(older, key=age) if older else min(near, key=age)
+
+    def differing(self, base: str, candidate: str) -> list[str]:
+        """What the two are not made of alike, Python first: "numpy 1.18.5 and 1.24.1"."""
+        sides = [pins.parse(_content(self, name), name) for name in (base, candidate)]
+        versions = [{"Python": side.python} | side.packages for side in sides]
+        names = dict.fromkeys([*versions[0], *versions[1]])
+        return [
+            f"{name} {versions[0].get(name, 'none')} and {versions[1].get(name, 'none')}"
+            for name in names
+            if versions[0].get(name) != versions[1].get(name)
+        ]
 
     def planned(self, content: dict[str, Any]) -> list[Cell]:
         """The cells of a grid of this content, in which steps are timed. Raises ConfigurationError."""
@@ -97,6 +148,61 @@ class Folder:
             cwd=self.root,
             env=cache | variables | self.variables,
         ).returncode
+
+    def _alike(self, base: str) -> list[str]:
+        """The base, and the other environments of its framework that a release may be made like; none of a GPU's."""
+        frameworks = self._frameworks()
+        framework = _framework_of(base, frameworks)
+        plain = re.compile(rf"{re.escape(framework)}-[\d.]+")
+        if not plain.fullmatch(base):
+            return [base]
+        return [name for name in frameworks[framework]["environments"] if plain.fullmatch(name)]
+
+    def _package_of(self, environment: str) -> tuple[str, str]:
+        """The package that an environment of the project is of, and its Python. Raises CompareError."""
+        framework = _framework_of(environment, self._frameworks())
+        content = _content(self, environment)
+        python = pins.parse(content, environment).python
+        return _package(content, framework, environment), python
+
+    def _pin(self, content: Any, package: str, version: str, base: str) -> None:
+        """Pins a package of a conda file's content to another version, in place, and changes of the others what does
+        not fit it: uv takes known versions where it can. Where it finds none that fit, they stay, and the environment
+        will say why it cannot be made.
+        """
+        listed = next(entry for entry in content["dependencies"] if isinstance(entry, dict))["pip"]
+        names = [requirement.partition("==")[0] for requirement in listed]
+        places = [at for at, name in enumerate(names) if _plain(name) == package]
+        if not places:
+            raise CompareError(
+                f"envs/{base}.yaml does not pin {package}: write a file of pins of the candidate."
+            )
+        for at in places:
+            listed[at] = names[at] = f"{names[at]}=={version}"
+        with tempfile.TemporaryDirectory() as folder:
+            wanted, known = Path(folder, "wanted.in"), Path(folder, "known.txt")
+            wanted.write_text("\n".join(names))
+            known.write_text("\n".join(listed))
+            python = pins.parse(content, base).python
+            # That of this version, where there is one, builds what has no wheel.
+            found = next(
+                (
+                    each
+                    for each in interpreter.candidates(python)
+                    if interpreter.version_of(each, python)
+                ),
+                sys.executable,
+            )
+            command = [installer.find_uv(), "pip", "compile", str(wanted), "--output-file"]
+            command += [str(known), "--python", str(found), "--python-version", python]
+            command += ["--only-binary", package, "--no-strip-extras", "--no-python-downloads"]
+            done = subprocess.run(
+                [*command, "--no-header", "--no-annotate", "--quiet"],
+                env=installer.environment_variables() | self.variables,
+                stderr=subprocess.DEVNULL,
+            )
+            if done.returncode == 0:
+                listed[:] = known.read_text().split()
 
     def _frameworks(self) -> dict[str, Any]:
         """The frameworks of the folder, in which older releases are environments as all others are."""
@@ -125,13 +231,13 @@ class Folder:
                 f"{path} has not the name of a wheel: name-version-python-abi-system.whl."
             )
         package = pins.normalise(match["name"])
-        _pin(content, package, match["version"], base)
         # Two wheels of one version are two candidates.
         digest = hashlib.sha256(path.read_bytes()).hexdigest()[:6]
         # The base may need what lies in the folders that pip knows.
         known = installer.environment_variables().get("UV_FIND_LINKS", "")
         folders = [str(path.absolute().parent), *filter(None, known.split(","))]
         self.variables["UV_FIND_LINKS"] = ",".join(folders)
+        self._pin(content, package, match["version"], base)
         name = f"{framework}-{match['version']}-{digest}"
         return self._write(base, name, framework, frameworks, content)
 
@@ -167,15 +273,6 @@ def _framework_of(environment: str, frameworks: dict[str, Any]) -> str:
     raise CompareError(f"There is no environment '{environment}': write one of {', '.join(known)}.")
 
 
-def _of_release(framework: str, version: str, base: str, frameworks: dict[str, Any]) -> str:
-    """The environment of this release, as tensorflow-2.16 of 2.16.1; the base where there is none, or for a GPU."""
-    if re.fullmatch(rf"{framework}-[\d.]+", base):
-        for name in frameworks[framework]["environments"]:
-            if f"{framework}-{version}.".startswith(f"{name}."):
-                return name
-    return base
-
-
 def _package(content: Any, framework: str, base: str) -> str:
     """The package that the environment is named after: the framework's own, or that which has its version."""
     packages = pins.parse(content, base).packages
@@ -194,13 +291,25 @@ def _package(content: Any, framework: str, base: str) -> str:
     return found[0]
 
 
-def _pin(content: Any, package: str, version: str, base: str) -> None:
-    """Pins a package of a conda file's content to another version, in place."""
-    listed = next(entry for entry in content["dependencies"] if isinstance(entry, dict))["pip"]
-    for at, requirement in enumerate(listed):
-        if pins.normalise(re.split(r"[=\[]", requirement)[0]) == package:
-            listed[at] = f"{requirement.partition('==')[0]}=={version}"
-            return
-    raise CompareError(
-        f"envs/{base}.yaml does not pin {package}: write a file of pins of the candidate."
-    )
+def _plain(name: str) -> str:
+    """A package's name without what may stand in brackets behind it."""
+    return pins.normalise(name.partition("[")[0])
+
+
+def order(version: str) -> list[int]:
+    """What versions are sorted by."""
+    return [int(part) for part in re.findall(r"\d+", version)]
+
+
+@functools.cache
+def releases(package: str, python: str) -> list[str]:
+    """The releases of a package that the index has wheels of for this Python. Raises CompareError."""
+    asked = ["index", "versions", package, "--python-version", python, "--only-binary", ":all:"]
+    done = subprocess.run([sys.executable, "-m", "pip", *asked], capture_output=True, text=True)
+    found = FOUND.search(done.stdout)
+    if done.returncode or found is None:
+        raise CompareError(
+            f"The index does not tell the releases of {package}: name them, --releases 2.1.0 2.2.0."
+        )
+    # A build of one's own, as 2.13.0+cpu in a folder of wheels, is no other release.
+    return [version for version in found[1].split(", ") if "+" not in version]

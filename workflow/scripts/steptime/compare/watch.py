@@ -33,6 +33,8 @@ from steptime.render import tables
 SAMPLING = {"budget_seconds": 1.5, "precision": 0.02, "least_samples": 3}
 MARGIN = 0.03
 PLATFORM = "local-cpu"
+# So many pins that differ are named.
+NAMED = 8
 # Network, mini-batch, threads.
 Place = tuple[str, int, int]
 
@@ -194,6 +196,9 @@ class Watch:
         data, found = self.table(), beside(base, other)
         answer = words.answer(base.name, other.name, data, self.options.margin)
         told = caveats.told(base, other, found)
+        if differing := self.folder.differing(self.base, self.candidate):
+            more = f" and {len(differing) - NAMED} more" if len(differing) > NAMED else ""
+            told.append(f"Pins differ: {', '.join(differing[:NAMED])}{more}.")
         page = words.page(answer, base.name, other.name, told, self.options.margin)
         page.notes[-1] = (
             f"Looked at after {', '.join(map(str, looks.LOOKS))} pairs of processes, of which {self.pairs} were the "

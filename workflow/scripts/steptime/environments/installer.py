@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-# pip's option, uv's variable for the same, and what stands between two values there.
+# pip's option, uv's variable for the same (but for `no-index`), and what stands between two values there.
 SETTINGS = {
     "find-links": ("UV_FIND_LINKS", ","),
     "index-url": ("UV_DEFAULT_INDEX", " "),
@@ -20,6 +20,8 @@ SETTINGS = {
     "trusted-host": ("UV_INSECURE_HOST", " "),
     "cert": ("SSL_CERT_FILE", " "),
 }
+# uv has `--no-index` and no variable for it: an index that is not there has no packages.
+NOWHERE = "file:///nonexistent"
 # Older names of the same settings, that uv still reads.
 ALIASES = {"UV_DEFAULT_INDEX": "UV_INDEX_URL", "UV_INDEX": "UV_EXTRA_INDEX_URL"}
 
@@ -78,7 +80,9 @@ def translate(settings: Mapping[str, str], variables: Mapping[str, str]) -> dict
         taken = name in variables or ALIASES.get(name) in variables
         if settings.get(option) and not taken:
             translated[name] = separator.join(settings[option].split())
-    if "UV_INDEX" in translated and "UV_INDEX_STRATEGY" not in variables:
+    if translated.get("UV_NO_INDEX", "").lower() in ("1", "true", "yes", "on"):
+        translated |= {"UV_DEFAULT_INDEX": NOWHERE, "UV_INDEX": ""}
+    elif "UV_INDEX" in translated and "UV_INDEX_STRATEGY" not in variables:
         # As pip does: a version that the first index lacks is looked for in the next.
         translated["UV_INDEX_STRATEGY"] = "unsafe-best-match"
     return translated
