@@ -77,7 +77,7 @@ class Folder:
         if like != base and pins.parse(content, like).packages[package] == candidate:
             self._link(like)
             return like
-        self._pin(content, package, candidate, like)
+        self._pin(content, framework, package, candidate, like)
         return self._write(like, f"{framework}-{candidate}", framework, frameworks, content)
 
     def environment_of(self, name: str) -> str:
@@ -95,30 +95,18 @@ class Folder:
         return sorted({version for each in asked for version in releases(*each)}, key=order)
 
     def like(self, base: str, version: str) -> str:
-        """The environment that one of this version is made like: that of the release, as tensorflow-2.16 of 2.16.1; or
-        the base, where the index has a wheel for its Python; or that nearest to the release which has such a Python.
+        """The environment that one of this version is made like: of those whose Python the index has a wheel for, that
+        of the nearest release, as tensorflow-2.16 for 2.17.1. Of all where the index knows of no such wheel.
         """
         alike = self._alike(base)
-        for name in alike:
-            if f"{version}.".startswith(f"{name.partition('-')[2]}."):
-                return name
-        try:
-            if version in releases(*self._package_of(base)):
-                return base
-            having = [name for name in alike if version in releases(*self._package_of(name))]
-        except CompareError:
-            # Without an index: a folder of wheels may have it.
-            return base
-        if not having:
-            return base
+        having = [name for name in alike if version in self._releases_for(name)] or alike
 
-        def age(name: str) -> list[int]:
-            return order(name.partition("-")[2])
+        def distance(name: str) -> tuple[list[int], bool]:
+            pairs = zip(order(name.partition("-")[2]), order(version), strict=False)
+            apart = [own - asked for own, asked in pairs]
+            return [abs(each) for each in apart], apart > [0]
 
-        # Of another major release an adapter is seldom the same.
-        near = [name for name in having if age(name)[0] == order(version)[0]] or having
-        older = [name for name in near if age(name) <= order(version)]
-        return max(older, key=age) if older else min(near, key=age)
+        return min(having, key=distance)
 
     def differing(self, base: str, candidate: str) -> list[str]:
         """What the two are not made of alike, Python first: "numpy 1.18.5 and 1.24.1"."""
@@ -158,6 +146,13 @@ class Folder:
             return [base]
         return [name for name in frameworks[framework]["environments"] if plain.fullmatch(name)]
 
+    def _releases_for(self, environment: str) -> list[str]:
+        """The releases that the index has wheels of for an environment's Python, [] where it cannot tell."""
+        try:
+            return releases(*self._package_of(environment))
+        except CompareError:
+            return []
+
     def _package_of(self, environment: str) -> tuple[str, str]:
         """The package that an environment of the project is of, and its Python. Raises CompareError."""
         framework = _framework_of(environment, self._frameworks())
@@ -165,7 +160,7 @@ class Folder:
         python = pins.parse(content, environment).python
         return _package(content, framework, environment), python
 
-    def _pin(self, content: Any, package: str, version: str, base: str) -> None:
+    def _pin(self, content: Any, framework: str, package: str, version: str, base: str) -> None:
         """Pins a package of a conda file's content to another version, in place, and changes of the others what does
         not fit it: uv takes known versions where it can. Where it finds none that fit, they stay, and the environment
         will say why it cannot be made.
@@ -177,24 +172,23 @@ class Folder:
             raise CompareError(
                 f"envs/{base}.yaml does not pin {package}: write a file of pins of the candidate."
             )
-        for at in places:
-            listed[at] = names[at] = f"{names[at]}=={version}"
+        of_release = [
+            at
+            for at, requirement in enumerate(listed)
+            if requirement.partition("==")[2] == listed[places[0]].partition("==")[2]
+            and _plain(names[at]).startswith(framework)
+        ]
+        for at in of_release:
+            # As jaxlib of jax: the same release, or the last one before it.
+            listed[at] = f"{names[at]}=={version}"
+            names[at] += f"=={version}" if at in places else f"<={version}"
         with tempfile.TemporaryDirectory() as folder:
             wanted, known = Path(folder, "wanted.in"), Path(folder, "known.txt")
             wanted.write_text("\n".join(names))
             known.write_text("\n".join(listed))
             python = pins.parse(content, base).python
-            # That of this version, where there is one, builds what has no wheel.
-            found = next(
-                (
-                    each
-                    for each in interpreter.candidates(python)
-                    if interpreter.version_of(each, python)
-                ),
-                sys.executable,
-            )
             command = [installer.find_uv(), "pip", "compile", str(wanted), "--output-file"]
-            command += [str(known), "--python", str(found), "--python-version", python]
+            command += [str(known), "--python", _python(python), "--python-version", python]
             command += ["--only-binary", package, "--no-strip-extras", "--no-python-downloads"]
             done = subprocess.run(
                 [*command, "--no-header", "--no-annotate", "--quiet"],
@@ -237,7 +231,7 @@ class Folder:
         known = installer.environment_variables().get("UV_FIND_LINKS", "")
         folders = [str(path.absolute().parent), *filter(None, known.split(","))]
         self.variables["UV_FIND_LINKS"] = ",".join(folders)
-        self._pin(content, package, match["version"], base)
+        self._pin(content, framework, package, match["version"], base)
         name = f"{framework}-{match['version']}-{digest}"
         return self._write(base, name, framework, frameworks, content)
 
@@ -294,6 +288,14 @@ def _package(content: Any, framework: str, base: str) -> str:
 def _plain(name: str) -> str:
     """A package's name without what may stand in brackets behind it."""
     return pins.normalise(name.partition("[")[0])
+
+
+def _python(version: str) -> str:
+    """A Python of this version, which builds what has no wheel, or another where there is none."""
+    known = interpreter.candidates(version)
+    return str(
+        next((each for each in known if interpreter.version_of(each, version)), sys.executable)
+    )
 
 
 def order(version: str) -> list[int]:
