@@ -50,7 +50,7 @@ def build(job):
 
 class Trainer(object):
     def __init__(self, job, parameters, inputs, labels):
-        self._layout, self.place = job.layout, inputs.device
+        self._layout, self._place = job.layout, next(iter(inputs.devices()))
         self._inputs, self._labels = inputs, labels
         step_size, optimiser = job.learning_rate, job.spec["optimiser"]
         count, update = _UPDATES[optimiser["name"]]
@@ -113,7 +113,7 @@ class Trainer(object):
         }
 
     def _placed(self, array):
-        return jax.device_put(array, self.place)
+        return jax.device_put(array, self._place)
 
 
 def _descend(optimiser, values, averages, gradients, rate):

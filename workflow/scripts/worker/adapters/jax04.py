@@ -28,6 +28,4 @@ def build(job):
     parameters = {name: device_put(jnp.array(job.take(name)), place) for name in job.layout.names}
     batch = device_put(job.inputs, place)
     answers = device_put(job.labels.reshape(-1), place)
-    trainer = jax.Trainer(job, parameters, batch, answers)
-    trainer.place = place
-    return trainer
+    return jax.Trainer(job, parameters, batch, answers)
