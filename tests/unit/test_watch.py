@@ -13,7 +13,7 @@ import yaml
 from steptime.compare import bisect, candidate, looks
 from steptime.compare.candidate import Folder
 from steptime.compare.sides import CompareError
-from steptime.compare.verdicts import EQUAL, FASTER, SLOWER
+from steptime.compare.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED
 from steptime.environments import pins
 from steptime.merge.intervals import Ratio
 
@@ -146,38 +146,54 @@ def test_what_is_no_candidate_is_refused(folder, base, asked, words):
 class Held:
     """Stands in for a watch: the release 2.3.0 and those after it are a quarter slower, and 2.2.0 cannot be made."""
 
+    last = ""
+    # What the watch of two that are alike says of them.
+    alike = ""
     releases = ("2.0.0", "2.1.0", "2.2.0", "2.3.0", "2.4.0", "2.5.0")
 
     def __init__(self, folder, base, candidate, options):
         self.release = candidate.rpartition("-")[2]
+        # Between the ends, what is nearer to the older one counts as equal: to tell more takes longer.
+        half = 0.03 if self.release == Held.last else 0.116
+        assert options.margin == pytest.approx(half, abs=1e-3)
 
     def measure(self):
         pass
 
     def tell(self):
-        return 1 if self.release >= "2.3.0" else 0
+        pass
 
     def table(self):
         log = 0.22 if self.release >= "2.3.0" else 0.01
         known = None if self.release == "2.2.0" else Ratio(log, 0.01, 10)
-        return pd.DataFrame({"known": [known]})
+        verdict = Held.alike or (SLOWER if self.release >= "2.3.0" else EQUAL)
+        return pd.DataFrame({"known": [known], "verdict": [verdict]})
 
 
 @pytest.mark.parametrize(
-    ("last", "status", "words"),
+    ("last", "alike", "status", "words"),
     [
-        ("2.5.0", 1, "became slower between 2.1.0 and 2.3.0"),
-        ("2.1.0", 2, "nothing to look for"),
-        ("2.2.0", 2, "2.0.0 or 2.2.0 has no time, as the table says"),
+        (
+            "2.5.0",
+            "",
+            1,
+            "became slower between 2.1.0 and 2.3.0 (1.25 ± 0.03 times the time of 2.0.0, and",
+        ),
+        ("2.5.0", "", 1, "no time: 2.2.0)."),
+        ("2.1.0", UNDECIDED, 2, "2.1.0 cannot be told apart: there is nothing to look for."),
+        ("2.1.0", EQUAL, 0, "2.1.0 are equal within the margin: there is nothing to look for."),
+        ("2.2.0", "", 2, "2.0.0 or 2.2.0 has no time, as the table says"),
     ],
 )
-def test_the_release_that_changed_a_time_is_found(folder, monkeypatch, capsys, last, status, words):
+def test_the_release_that_changed_a_time_is_found(
+    folder, monkeypatch, capsys, last, alike, status, words
+):
     monkeypatch.setattr(bisect, "Watch", Held)
+    monkeypatch.setattr(Held, "last", last)
+    monkeypatch.setattr(Held, "alike", alike)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setattr(candidate, "releases", lambda *_: [])
-    options = argparse.Namespace(networks=["lstm32"])
-    if last == "2.1.0":
-        monkeypatch.setattr(Held, "tell", lambda held: 2)
+    options = argparse.Namespace(networks=["lstm32"], margin=0.03)
     known = bisect.within(list(Held.releases), "2.0.0", last)
     assert bisect.Search(folder, "torch-2.13", options, known).run() == status
     assert words in capsys.readouterr().out

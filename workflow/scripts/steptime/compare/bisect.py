@@ -8,13 +8,14 @@ older end, as a watch does. One that cannot be installed or proven is left out.
 """
 
 import argparse
+import math
 import sys
 from typing import Any
 
 from steptime.compare import results, words
 from steptime.compare.candidate import Folder, order
 from steptime.compare.sides import CompareError, slug
-from steptime.compare.verdicts import FASTER, SLOWER
+from steptime.compare.verdicts import EQUAL, FASTER, SLOWER
 from steptime.compare.watch import Watch, add_options, complaints
 from steptime.merge.intervals import Ratio
 
@@ -77,42 +78,49 @@ class Search:
 
     def run(self) -> int:
         """Halves the releases until one is left; says which, and returns the exit status of `compare.results`."""
-        whole, status = self._held(self.known[-1])
+        whole, verdict = self._held(self.known[-1], self.options.margin)
         if whole is None:
             print(
                 f"{self.known[0]} or {self.known[-1]} has no time, as the table says: name another release."
             )
             return results.CANNOT_TELL
-        if status == results.CANNOT_TELL:
-            print(
-                f"{self.known[0]} and {self.known[-1]} cannot be told apart: there is nothing to look for."
-            )
-            return results.CANNOT_TELL
-        low, high = 0, len(self.known) - 1
+        if verdict not in (SLOWER, FASTER):
+            alike = "are equal within the margin" if verdict == EQUAL else "cannot be told apart"
+            print(f"{self.known[0]} and {self.known[-1]} {alike}: there is nothing to look for.")
+            return results.NO_SLOWDOWN if verdict == EQUAL else results.CANNOT_TELL
+        # Between the ends it is enough to know which is nearer: less than half of the way counts as equal.
+        half = math.expm1(abs(whole.log) / 2)
+        low, high, step = 0, len(self.known) - 1, whole
+        lost: list[str] = []
         while high - low > 1:
             middle = (low + high) // 2
-            ratio, _ = self._held(self.known[middle])
+            ratio, _ = self._held(self.known[middle], half)
             if ratio is None:
-                del self.known[middle]
+                lost.append(self.known.pop(middle))
                 high -= 1
-                continue
-            # Whichever end it is nearer to.
-            low, high = (low, middle) if ratio.log / whole.log > 0.5 else (middle, high)
+            elif ratio.log / whole.log > 0.5:
+                high, step = middle, ratio
+            else:
+                low = middle
         side = SLOWER if whole.log > 0 else FASTER
-        print(
-            f"{self.options.networks[0]} became {side} between {self.known[low]} and {self.known[high]} "
-            f"({words.times(*whole.interval)} times the time of {self.known[0]} in {self.known[-1]})."
-        )
+        told = f"{words.times(*step.interval)} times the time of {self.known[0]}"
+        if high < len(self.known) - 1:
+            told += f", and {words.times(*whole.interval)} times in {self.known[-1]}"
+        network, ends = self.options.networks[0], (self.known[low], self.known[high])
+        between = [each for each in lost if order(ends[0]) < order(each) < order(ends[1])]
+        without = f"; no time: {', '.join(between)}" if between else ""
+        print(f"{network} became {side} between {' and '.join(ends)} ({told}{without}).")
         return results.SLOWDOWN if side == SLOWER else results.NO_SLOWDOWN
 
-    def _held(self, release: str) -> tuple[Ratio | None, int]:
-        """The ratio of a release to the oldest, None where it has no time, and the exit status of its watch."""
+    def _held(self, release: str, margin: float) -> tuple[Ratio | None, str]:
+        """The ratio of a release to the oldest, None where it has no time, and the verdict of its watch."""
         candidate = self.folder.add(self.environment, release)
-        watch = Watch(self.folder, self.base, candidate, self.options)
+        options = argparse.Namespace(**vars(self.options) | {"margin": margin})
+        watch = Watch(self.folder, self.base, candidate, options)
         watch.measure()
-        status = watch.tell()
-        found: Any = watch.table()["known"].iloc[0]
-        return found, status
+        watch.tell()
+        found: Any = watch.table().iloc[0]
+        return found["known"], found["verdict"]
 
 
 if __name__ == "__main__":
