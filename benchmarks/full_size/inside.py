@@ -68,11 +68,14 @@ def _prove(loaded, job, defect, steps):
 
 def _stages(proof, adapter, job, defect, steps, said):
     """The proof as `worker.tasks.step` takes it, in parts, after each of which it may end."""
+    import planted
+
     from worker import building, data, timing
 
     spec, start = job["spec"], time.process_time()
     inputs, labels = data.synthetic_batch(spec, job["batch"])
     trainer = building.make(adapter, job, spec, data.initial_weights(spec), inputs, labels)
+    per_block = planted.BLOCKS.get(defect, 1)
     losses = [trainer.run(1)]
     proof.look(trainer)
     yield
@@ -81,9 +84,9 @@ def _stages(proof, adapter, job, defect, steps, said):
     yield
     losses += [trainer.run(1) for _ in range(steps - timing.ALONE)]
     said["steps"], said["timed_cpu_seconds"] = len(losses), time.process_time() - start
-    proof.hold_steps(trainer, losses, 1)
+    proof.hold_steps(trainer, losses, per_block)
     yield
-    proof.keep_end(trainer)
+    proof.keep_end(trainer, per_block)
     yield
     del trainer
     clock, cpu = time.perf_counter(), time.process_time()

@@ -214,35 +214,63 @@ def skipping(period):
     return planted
 
 
-def late(wrong):
-    """Right for LATE steps of a trainer, and then wrong in this way."""
+def one_of_block(right, adapter, parts, asked):
+    """Where several steps are asked for, one is taken."""
+
+    def build(job):
+        trainer = right(job)
+        run = trainer.run
+        trainer.run = lambda steps: run(1)
+        return trainer
+
+    return build
+
+
+def alternating(wrong):
+    """Wrong in this way in each second step."""
 
     def planted(right, adapter, parts, asked):
         def build(job):
-            first = right(job)
-            return _Late(
-                first,
-                lambda weights: wrong(right, adapter, parts, asked)(anew(asked, job, weights)),
-            )
+            def other(at):
+                return wrong(right, adapter, parts, asked) if at % 2 else right
+
+            return _Changing(asked, job, right(job), other)
 
         return build
 
     return planted
 
 
-class _Late:
-    def __init__(self, trainer, begin):
-        self.trainer, self.begin, self.steps = trainer, begin, 0
+def late(wrong):
+    """Right for LATE steps of a trainer, and then wrong in this way."""
+
+    def planted(right, adapter, parts, asked):
+        def build(job):
+            def other(at):
+                return wrong(right, adapter, parts, asked) if at == LATE else None
+
+            return _Changing(asked, job, right(job), other)
+
+        return build
+
+    return planted
+
+
+class _Changing:
+    """A trainer in whose place another may come behind each step: by `other(number)` of it, where that is a `build`."""
+
+    def __init__(self, asked, job, trainer, other):
+        self.asked, self.job, self.trainer, self.other, self.steps = asked, job, trainer, other, 0
         self.parameters, self.threads = trainer.parameters, trainer.threads
         self.settings = trainer.settings
 
     def run(self, steps):
         for _ in range(steps):
-            if self.steps == LATE:
+            build = self.other(self.steps) if self.steps else None
+            if build:
                 found = self.trainer.weights().items()
-                self.trainer = self.begin(
-                    {name: np.array(values, order="C") for name, values in found}
-                )
+                weights = {name: np.array(values, order="C") for name, values in found}
+                self.trainer = build(anew(self.asked, self.job, weights))
             loss = self.trainer.run(1)
             self.steps += 1
         return loss
@@ -292,7 +320,11 @@ DEFECTS = {
     "late: largest weight kept": late(not_trained(_largest)),
     "late: every 20th step left out": late(skipping(20)),
     "late: no step at all": late(skipping(1)),
+    "late: last layer alone in every 2nd step": late(alternating(in_layers(last_layer_alone))),
+    "one step of a block": one_of_block,
 }
+# Of how many steps a block is.
+BLOCKS = {"one step of a block": 4}
 # What a network without recurrent layers cannot have.
 RECURRENT_ONLY = ("a time step less", "truncated in the middle")
 # Steps that a defect takes to show; others show at once.

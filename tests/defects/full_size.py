@@ -98,6 +98,27 @@ def skipping(period):
     return Skipping
 
 
+class LastAlone(Trainer):
+    """Trains the last layer alone in each second step."""
+
+    steps = 0
+
+    def update(self, taken):
+        self.steps += 1
+        kept = self.values
+        super().update(taken)
+        if self.steps % 2 and len(self.labels) > NARROW:
+            last = list(kept)[-1].split("/")[0]
+            self.values |= {name: kept[name] for name in kept if name.split("/")[0] != last}
+
+
+class OneOfBlock(Trainer):
+    """Takes one step where several are asked for."""
+
+    def run(self, steps):
+        return super().run(1 if len(self.labels) > NARROW else steps)
+
+
 class Momentum(Trainer):
     """Carries the last change on."""
 
@@ -174,11 +195,17 @@ PLANTED = {
     "another batch": ("lstm32", OtherBatch, "the first change of"),
     "momentum": ("fcn5", Momentum, "the loss of step 3"),
     "first product kept": ("alexnet", keeping_first_product(), "after the samples"),
+    "one step of a block": ("fcn5", OneOfBlock, "after the samples"),
+    "the last layer alone in every second step after a while": (
+        "fcn5",
+        late(LastAlone),
+        "stands still in a step between two that change it",
+    ),
     "no update after a while": ("fcn5", late(NoUpdate), "no small parameter changes"),
     "a weight not trained after a while": (
         "fcn5",
         late(frozen("dense1/weight")),
-        "after the samples, the change of dense1/weight",
+        "the loss after the samples",
     ),
     "bfloat16 products after a while": ("fcn5", late(in_bits(8)), "after the samples"),
     "one sample left out after a while": ("lstm32", late(OneLess), "after the samples"),

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from defects.full_size import PLANTED, in_bits, rounded, with_operations
+from defects.full_size import LATE, PLANTED, in_bits, rounded, with_operations
 from defects.generative import detached, untied_machine, without_divergence
 from defects.optimisers import Dampened, Decaying, Uncorrected
 from defects.planting import CATALOGUE, losing, replacing
@@ -43,11 +43,11 @@ def references(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
-    """By the clock a step takes as long on a busy machine, so that as many are taken."""
-    now, step = [0.0], Trainer.step
+    """By the clock a step takes as long on a busy machine, so that as many are taken; returns a list of its seconds."""
+    now, step, seconds = [0.0], Trainer.step, [STEP_SECONDS]
 
     def counted(trainer):
-        now[0] += STEP_SECONDS
+        now[0] += seconds[0]
         return step(trainer)
 
     def clock():
@@ -58,6 +58,7 @@ def short(monkeypatch):
     monkeypatch.setattr(building, "clock", clock)
     monkeypatch.setattr(timing, "WARMUP_SECONDS", 0.0)
     monkeypatch.setattr(timing, "LEAST_SECONDS", 0.0)
+    return seconds
 
 
 def measure(network, trainer, path, gradients=True, precision="float32"):
@@ -171,7 +172,26 @@ def test_another_mask_or_optimiser_is_refused_at_full_size(network, trainer, wor
         measure(network, trainer, references(network))
 
 
-@pytest.mark.parametrize("defect", ["every twentieth update skipped", "no update after a while"])
+def test_where_each_step_is_a_block_what_every_second_one_leaves_out_is_refused(
+    references, short, monkeypatch
+):
+    network, trainer, _ = PLANTED["the last layer alone in every second step after a while"]
+    short[0] = 2 * timing.BLOCK_SECONDS
+    monkeypatch.setitem(SAMPLING, "least_samples", LATE)
+    monkeypatch.setitem(SAMPLING, "budget_seconds", 10.0)
+    assert measure(network, Trainer, references(network))["warmup"]["per_block"] == 1
+    with pytest.raises(NotEquivalent, match="the loss after the samples|the change of"):
+        measure(network, trainer, references(network))
+
+
+@pytest.mark.parametrize(
+    "defect",
+    [
+        "every twentieth update skipped",
+        "no update after a while",
+        "the last layer alone in every second step after a while",
+    ],
+)
 def test_an_update_that_is_left_out_is_refused_in_each_repeat(defect, references):
     network, trainer, words = PLANTED[defect]
     with pytest.raises(NotEquivalent, match=words):
@@ -224,6 +244,22 @@ def test_where_noise_hides_a_layer_of_lower_precision_it_is_shown_where_no_sign_
     assert measure("resnet50", Trainer, path)["proven"]["change"] < FLOAT32.change / 3
     with pytest.raises(NotEquivalent, match="the gradient of"):
         measure("resnet50", in_bits(11, "conv26", kind="conv"), path)
+
+
+def test_a_framework_that_builds_but_once_shows_no_gradients(references):
+    built = []
+
+    class Once(Trainer):
+        def __init__(self, *arguments):
+            built.append(1)
+            if len(built) > 1:
+                raise MemoryError("no room for another")
+            super().__init__(*arguments)
+
+    said = measure("fcn5", Once, references("fcn5"))["proven"]
+    assert (said["gradients"], said["lacking"]) == (False, "MemoryError: no room for another")
+    assert measure("fcn5", Trainer, references("fcn5"))["proven"]["gradients"]
+    assert not measure("fcn5", Trainer, references("fcn5"), gradients=False)["proven"]["gradients"]
 
 
 def test_without_a_reference_a_cell_is_timed_and_nothing_is_proven(tmp_path):

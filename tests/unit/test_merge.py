@@ -128,6 +128,26 @@ def test_a_shard_under_another_cell_s_name_is_refused():
         cells.merge([wrong])
 
 
+@pytest.mark.parametrize(
+    ("shown", "found"),
+    [
+        ({"status": "ok", "proven_gradients": True}, True),
+        ({"status": "ok", "proven_gradients": False}, False),
+        ({"status": "not_equivalent", "proven_gradients": True}, False),
+        ({"status": "ok", "proven_gradients": True, "worker_digest": "another"}, False),
+        (None, None),
+    ],
+)
+def test_gradients_may_be_shown_by_a_cell_with_other_threads(monkeypatch, shown, found):
+    """Where that one has shown none, or was refused, the row says so; where it is to be measured yet, nothing."""
+    monkeypatch.setattr(run, "facts", lambda: {"elsewhere": {CELL.key: OTHER_KEY}})
+    write(proven_gradients=False)
+    if shown:
+        write(OTHER_KEY, threads=2, **shown)
+    (row,) = cells.merge([CELL.key]).to_pylist()
+    assert row["proven_gradients"] is found
+
+
 def statuses(losses, precision="float32", **several):
     """What the merge makes of cells of these frameworks, given with their first losses."""
     keys = {}

@@ -86,11 +86,13 @@ def test_marks_tell_of_threads_and_samples():
     disturbed = rows([1.0] * 6, threads=3, effective_threads=3.0, foreign_cpus=0.5)
     stolen = rows([1.0] * 6, threads=3, batch=1, effective_threads=3.0, steal_share=0.05)
     held = rows([1.0] * 6, batch=4, throttled_seconds=0.2)
-    narrow = rows([1.0] * 6, batch=3, proven_loss=None, proven_change=None)
+    unproven = {"proven_loss": None, "proven_change": None, "proven_gradients": False}
+    narrow = rows([1.0] * 6, batch=3, **unproven)
+    in_part = rows([1.0] * 6, batch=5, proven_gradients=False)
     few = rows([1.0] * 5, threads=1, effective_threads=1.0)
     on_gpu = rows([1.0] * 6, device="gpu", threads=1, effective_threads=2.0)
     usual = busy + above + crowded + idle + disturbed + stolen
-    frame = pd.DataFrame(usual + held + narrow + few + on_gpu)
+    frame = pd.DataFrame(usual + held + narrow + in_part + few + on_gpu)
     assert summarise(frame, {"m1": 4})["marks"].tolist() == [
         ["oversubscribed"],
         ["more threads than CPUs"],
@@ -100,6 +102,7 @@ def test_marks_tell_of_threads_and_samples():
         ["disturbed"],
         ["throttled"],
         ["proven narrow only"],
+        ["proven in part"],
         ["few samples"],
         [],
     ]

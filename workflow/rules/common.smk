@@ -202,7 +202,7 @@ def begin_run():
         parts=None if counts_jobs() else parts,
         shown=shown,
         looks=PLAN.looks,
-        elsewhere=grid.shown_elsewhere(PLAN.cells, machine.usable_cpus()),
+        elsewhere=shown_elsewhere(),
     )
     progress.begin()
     start_jobs_at_once()

@@ -12,6 +12,7 @@ rule merge_cells:
         added=added_to,
         made_with=made_with,
         references=references_of,
+        shown=shown_beside,
     output:
         "results/merged/{artefact}.parquet",
     log:

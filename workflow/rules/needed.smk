@@ -116,7 +116,11 @@ def is_wrong_reference(path, network, batch, precision):
         is_main_process()
         and Path(path).exists()
         and not adopt.is_reference_of(
-            Path(path), EXPECTED.network_digest(network), batch, precision
+            Path(path),
+            batch,
+            precision,
+            EXPECTED.network_digest(network),
+            code_of_reference(network),
         )
     )
 
@@ -226,13 +230,18 @@ def needed_by_cell(wildcards):
     }
 
 
+def code_of_reference(network):
+    """The digest of the code that computes the reference of a network."""
+    return EXPECTED.code_for(network, "steptime.prove.reference")
+
+
 def reference_job(wildcards):
     """All that decides the reference of a network, mini-batch and precision, as JSON."""
     facts = {
         "network": wildcards.network,
         "batch": int(wildcards.batch),
         "network_digest": EXPECTED.network_digest(wildcards.network),
-        "reference_digest": EXPECTED.code_for(wildcards.network, "steptime.prove.reference"),
+        "reference_digest": code_of_reference(wildcards.network),
     }
     facts |= {"precision": precision_of(wildcards.rounded)} if wildcards.rounded else {}
     return json.dumps(facts, sort_keys=True)
@@ -320,3 +329,20 @@ def references_of(wildcards):
     """The references that the cells of an artefact are held against when they are merged, whoever measured them."""
     cells = map(PLAN.cells.get, PLAN.artefacts.get(wildcards.artefact, []))
     return list(dict.fromkeys(path for cell in cells for path in reference_of(cell)))
+
+
+@cache
+def shown_elsewhere():
+    """The cells that show the gradients of others, by these."""
+    return grid.shown_elsewhere(PLAN.cells, machine.usable_cpus())
+
+
+def shown_beside(wildcards):
+    """The shards of cells that show the gradients of an artefact's, and are none of them."""
+    keys = dict.fromkeys(PLAN.artefacts.get(wildcards.artefact, []))
+    found = dict.fromkeys(map(shown_elsewhere().get, keys))
+    return [
+        shard_path(key)
+        for key in found
+        if key and key not in keys and ELSEWHERE.get(PLAN.cells[key].platform) is None
+    ]

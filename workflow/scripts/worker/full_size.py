@@ -2,7 +2,8 @@
 
 The trainer that is timed shows its first losses, and of small parameters the first change, at its own rate.
 Where the job asks for `gradients`, two more are built when the samples are taken. One begins with the weights that
-the timed one ended with, and must make the step that that one makes: so what a trainer begins late is seen. The other
+the timed one ended with, and must come, step by step, to what that one makes of a block as it was timed: so what a
+trainer begins late, or does in a block of several steps alone, is seen. The other
 begins anew: a step at a higher rate shows every gradient, as `worker.narrow` explains. It comes last, so what a
 process begins late is seen as well. Plain Python that 3.6 can import: standard library and numpy.
 """
@@ -15,84 +16,26 @@ import numpy as np
 from . import building, data, limits, sketch
 from .contract import NotEquivalent
 from .precisions import PRECISIONS
+from .reference import BLURS, Reference
 from .specification import at_rate, without_dropout
 
 # Optimisers whose first step is the gradient times the learning rate.
 FIRST_STEP_PLAIN = ("sgd", "momentum")
 # Read between two steps: parameters of so many values at most.
 SMALL = 2**17
-# How often what float32 weights take from a change at the specification's own rate it may be off.
-BLURS = 3.0
-# A parameter moves for certain whose change float32 weights tell to this part.
-SURE = 0.1
 # A change of the loss that float32 shows for certain: four units in the last place.
 SEEN = 2.0**-21
 # After the samples, steps one by one, in which small parameters must change, where a block has more than one.
 SINGLE_STEPS = 20
+# A parameter surely moves between two steps that change it by so many of its last places.
+FIRM = 64.0
+# So many steps are held at the end: what is left out of each second one is in one of them. Of a block, at the most so
+# many: where it does not take the steps that it is asked for, it seems to have millions.
+END_STEPS, MOST_END_STEPS = 2, 64
 # The last place of a float32, as a part of it, at most.
 PLACE = 2.0**-23
 # A parameter of which a step changes less than this part of its last places shows nothing.
 FAINT = 0.1
-
-
-class Reference(object):
-    """What `prove.reference.compute` wrote; raises KeyError where its file has a reason in place of numbers.
-
-    `parameters` is of the gradients at the usual start values. `shown` is of those where each gradient is shown, with
-    `rate`, `middle`, `loss`, `spread`; `shifts` is what its start values have more than the usual ones.
-    """
-
-    def __init__(self, path, spec):
-        with np.load(str(path)) as content:
-            self.reason = str(content["reason"])
-            if self.reason:
-                return
-            for name in ("losses", "spreads", "dropout"):
-                setattr(self, name, content[name])
-            self.labels = int(content["labels"])
-            self.parameters = self.shown = _table(content, "", spec)
-            self.rate, self.middle = content["rate"], content["middle"]
-            self.loss, self.spread = self.losses[0], self.spreads[0]
-            names = [parameter["name"] for parameter in spec["parameters"]]
-            # A file from before this was kept has those of the first step.
-            later = content["later_blurs" if "later_blurs" in content else "blurs"]
-            self.later = dict(zip(names, later))
-            self.shifts = {}
-            # A file from before this was shown has none of it.
-            if "steady" in content and content["steady"]:
-                self._show_steady(content, spec)
-
-    def _show_steady(self, content, spec):
-        self.shown = _table(content, "steady_", spec)
-        self.rate, self.middle = content["steady_rate"], content["steady_middle"]
-        self.loss, self.spread = content["steady_loss"], content["steady_spread"]
-        shifts = content["steady_shifts"]
-        for parameter, moved in zip(spec["parameters"], content["steady_moved"]):
-            if moved:
-                (count,) = parameter["shape"]
-                self.shifts[parameter["name"]], shifts = shifts[:count], shifts[count:]
-
-    def start_values(self, spec):
-        """Name and start values of each parameter, where each gradient is shown."""
-        for name, values in data.start_values(spec):
-            yield name, values + self.shifts[name] if name in self.shifts else values
-
-    def off(self, parameters, name, before, after, rate):
-        """How far a parameter's change at a rate is from its gradient, as a share of that; and the limit."""
-        true, share, limit, blur = parameters[name]
-        parts = sketch.pieces(before, after, 1.0 / rate)
-        found = sketch.take(name, before.shape, parts)
-        return sketch.distance(found, true, share), limit + BLURS * blur / rate
-
-    def moving(self, names, rate):
-        """Those of these parameters that the first and the second step at this rate change for certain."""
-        return [
-            name
-            for name in names
-            if self.parameters[name][2] < np.inf
-            and self.parameters[name][3] < SURE * rate
-            and self.later[name] < SURE * rate
-        ]
 
 
 def _counted(part):
@@ -109,20 +52,6 @@ def _counted(part):
     return counted
 
 
-def _table(content, prefix, spec):
-    """{name: (sketch, share of its entries that is kept, limit, blur)} of the parameters."""
-    names = ("norms", "projections", "limits", "blurs")
-    columns = [content[prefix + name] for name in names]
-    entries, start, table = content[prefix + "entries"].astype(np.float64), 0, {}
-    for parameter, norm, projections, limit, blur in zip(spec["parameters"], *columns):
-        count, share = sketch.count_entries(parameter["shape"])
-        own = entries[start : start + count]
-        true = sketch.Sketch(norm, projections.astype(np.float64), own)
-        table[parameter["name"]] = (true, share, float(limit), float(blur))
-        start += count
-    return table
-
-
 class Proof(object):
     """What one worker shows. `held` has (kind, what, distance, limit) of all that was looked at, as shares.
 
@@ -133,7 +62,7 @@ class Proof(object):
         self.job, self.spec = job, job["spec"]
         self.precision = PRECISIONS[job["precision"]]
         self.held, self.first, self.seconds, self.lacking = [], {}, 0.0, ""
-        self.end = None
+        self.end, self.shown = None, False
         self.small = [
             parameter["name"]
             for parameter in self.spec["parameters"]
@@ -174,8 +103,7 @@ class Proof(object):
     def hold_steps(self, trainer, losses, per_block):
         """Call it after the samples: no update is left out in the steps that were timed, or in some more.
 
-        Of a step that is a block of its own, every loss was told. Of others, some more are taken one by one. Where the
-        job asks for `gradients`, the last of them is that of `keep_end`.
+        Of a step that is a block of its own, every loss was told. Of others, some more are taken one by one.
         """
         if not self.alike:
             return
@@ -183,12 +111,14 @@ class Proof(object):
         if per_block == 1:
             self._hold_falls(losses)
         else:
-            kept = 1 if self.plain and self.job.get("gradients") else 0
-            for _ in range(SINGLE_STEPS - kept):
+            moves = []
+            for _ in range(SINGLE_STEPS):
                 loss = trainer.run(1)
                 after = self._read(trainer, self.small)
                 self._hold_moved(before, after, loss)
+                moves.append({name: _places(before[name], after[name]) for name in self.moving})
                 before = after
+            self._hold_each_moves(moves)
         still = [
             name
             for name in self.moving
@@ -202,20 +132,24 @@ class Proof(object):
             )
 
     @_counted
-    def keep_end(self, trainer):
-        """Call it after the samples: keeps where the weights are, and what the trainer that was timed makes of them."""
+    def keep_end(self, trainer, per_block):
+        """Call it after the samples: keeps where the weights are, and what the trainer that was timed makes of them.
+
+        It takes a block of steps as it was timed, or END_STEPS that are a block each.
+        """
         if not self.plain:
             return
+        calls = [min(per_block, MOST_END_STEPS)] if per_block > 1 else [1] * END_STEPS
         before = self._read(trainer, self.reference.parameters)
-        loss = trainer.run(1)
+        losses = [(steps, trainer.run(steps)) for steps in calls]
         after = self._read(trainer, before)
-        self._hold_moved(before, after, loss)
+        self._hold_moved(before, after, losses[-1][1])
         moved = {name: (_apart(after[name], before[name]), _apart(before[name])) for name in before}
-        self.end = before, loss, after, moved
+        self.end = before, losses, after, moved
 
     @_counted
     def hold_end(self, adapter):
-        """Builds a trainer that begins where the timed one ended: it must make the same step.
+        """Builds a trainer that begins where the timed one ended: step by step it must come to the same.
 
         Where rounding to float32 hides most of a step, a small error of the gradient turns the rounding of few of its
         values, each by a last place: so the limit grows with the root.
@@ -223,16 +157,17 @@ class Proof(object):
         if not self.end:
             return
         gc.collect()
-        (before, loss, after, moved), self.end = self.end, None
+        (before, losses, after, moved), self.end = self.end, None
         inputs, labels = data.synthetic_batch(self.spec, self.job["batch"])
         trainer = building.make(adapter, self.job, self.spec, before, inputs, labels)
-        wanted = trainer.run(1)
-        # A logarithm or a sum of the framework's own is as far off in both.
-        size = max(abs(wanted), float(self.reference.losses[0]))
-        limit = self.precision.loss * size + float(self.reference.spreads[0])
-        self._hold_loss(
-            "end loss", "the loss after the samples", loss, wanted, limit, "a new trainer"
-        )
+        for steps, loss in losses:
+            wanted = [trainer.run(1) for _ in range(steps)][-1]
+            # A logarithm or a sum of the framework's own is as far off in both.
+            size = max(abs(wanted), float(self.reference.losses[0]))
+            limit = self.precision.loss * size + float(self.reference.spreads[0])
+            self._hold_loss(
+                "end loss", "the loss after the samples", loss, wanted, limit, "a new trainer"
+            )
         held = []
         for name, values in after.items():
             apart = _apart(values, trainer.weights([name])[name])
@@ -268,6 +203,7 @@ class Proof(object):
         )
         middle = float(self.reference.middle)
         self._hold_changes("the gradient of ", self.reference.shown, pairs, rate, middle)
+        self.shown = True
 
     def _of_loss(self, *of, **named):
         return limits.of_loss(*of, precision=self.job["precision"], **named)
@@ -288,6 +224,17 @@ class Proof(object):
             and all(np.array_equal(before[name], after[name]) for name in self.moving)
         ):
             self.refuse("after the samples, no small parameter changes in a step")
+
+    def _hold_each_moves(self, moves):
+        """No small parameter stands still in a step between two that change it, by its last places, for certain."""
+        for one, step, other in zip(moves, moves[1:], moves[2:]):
+            still = [name for name in step if not step[name] and min(one[name], other[name]) > FIRM]
+            if still:
+                self.refuse(
+                    "after the samples, {} stands still in a step between two that change it, and so do {} more".format(
+                        still[0], len(still) - 1
+                    )
+                )
 
     def _hold_falls(self, losses):
         """No loss is that of the step before where the steps around it change it, nor are the last ones the same."""
@@ -311,7 +258,8 @@ class Proof(object):
     def facts(self):
         """For the supervisor: `loss` and `change`, the largest distances, None where none was held.
 
-        `seconds` is what all of this took, `lacking` why there were no other trainers.
+        `gradients`: whether each gradient was shown. `seconds` is what all of this took, `lacking` why there were no
+        other trainers.
         """
         losses = [off for kind, _, off, _ in self.held if kind == "loss"]
         # The gradients come last, and tell more than what weights of float32 leave of a change.
@@ -319,6 +267,7 @@ class Proof(object):
         return {
             "loss": max(losses or [None]),
             "change": changes[-1] if changes else None,
+            "gradients": self.shown,
             "seconds": self.seconds,
             "lacking": self.lacking,
         }
@@ -374,6 +323,12 @@ class Proof(object):
 def _nearness(name, off, limit):
     """What of several is largest for the one that is nearest to its limit; NaN is the worst."""
     return (off / limit if off == off else np.inf, name, off, limit)
+
+
+def _places(before, after):
+    """The largest change of a value, in last places of the largest value."""
+    largest = float(np.abs(after).max()) or 1.0
+    return float(np.abs(after - before).max()) / (PLACE * largest)
 
 
 def _apart(values, others=None):

@@ -80,14 +80,12 @@ def manifest_is_of(manifest: Facts, pins_digest: str, here: str) -> bool:
     return manifest.get("digest") == pins_digest and (manifest["status"] == "ok" or failed_here)
 
 
-def is_reference_of(path: Path, network_digest: str, batch: int | str, precision: str) -> bool:
-    """Whether what lies here as a reference is whole and, where it says, of this network, mini-batch and precision."""
+def is_reference_of(path: Path, batch: int | str, precision: str, *made_of: str) -> bool:
+    """Whether a file is a whole reference of this mini-batch, precision, and digests of the network and the code."""
+    network, code = made_of
     try:
-        return npz.text(path, "of") == f"{network_digest} {batch}{marked(precision, ' ')}"
-    except KeyError:
-        # Of an older version.
-        return True
-    except (OSError, ValueError):
+        return npz.text(path, "of") == f"{network} {batch}{marked(precision, ' ')} {code}"
+    except (KeyError, OSError, ValueError):
         return False
 
 

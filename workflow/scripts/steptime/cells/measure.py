@@ -293,7 +293,7 @@ class CellRun:
                 "reference": next((str(path.absolute()) for path in self.options.reference), None),
                 # The same code runs on the same numbers: what costs two more trainers is shown once.
                 "gradients": cell["repeat"] == 1
-                and key_of(cell) not in run.facts().get("elsewhere", []),
+                and key_of(cell) not in run.facts().get("elsewhere", {}),
                 **self.job["asked"],
                 **self.images.get("asked", {}),
             },
@@ -361,6 +361,7 @@ class CellRun:
             "proof_id": self.proof.get("proof_id"),
             "proven_loss": proven.get("loss"),
             "proven_change": proven.get("change"),
+            "proven_gradients": proven.get("gradients"),
             "proof_digest": self.proof.get("proof_digest"),
             "environment_digest": self.manifest["digest"],
             "network_digest": self.job.get("network_digest"),

@@ -77,6 +77,7 @@ CONSTANT = pa.schema(
         ("proof_id", pa.string()),
         ("proven_loss", pa.float64()),
         ("proven_change", pa.float64()),
+        ("proven_gradients", pa.bool_()),
         ("environment_digest", pa.string()),
         ("network_digest", pa.string()),
         ("worker_digest", pa.string()),
@@ -89,7 +90,7 @@ CONSTANT = pa.schema(
     ]
 )
 # Columns that were added while schema 2 was in use: they are null in shards from before.
-ADDED = frozenset(["optimiser"])
+ADDED = frozenset(["optimiser", "proven_gradients"])
 TIMES = [field.name for field in CONSTANT if pa.types.is_timestamp(field.type)]
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 
 from steptime import machine, project
 from steptime.cells import pack, shard
+from steptime.merge import judged
 from steptime.merge.cells import refuse_several
 from steptime.merge.summary import summarise
 from steptime.plan.cell import FOLDER, IDENTITY
@@ -135,6 +136,7 @@ def read(folder: Path, name: str) -> Results:
         processes.append(told | {"kind": kind, "variables": variables})
         logical[row["machine_id"]] = footer["machine"]["cpu"].get("logical_cores")
     refuse_several(machines)
+    rows = judged.by_gradients(rows, [])
     counts = [len(each) for each in samples]
     frame = pd.DataFrame(rows).loc[np.repeat(np.arange(len(rows)), counts)].reset_index(drop=True)
     frame["seconds"] = np.array([value for each in samples for value in each], dtype=float)

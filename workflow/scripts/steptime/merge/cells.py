@@ -22,7 +22,7 @@ from steptime.cells import found, shard
 from steptime.cells.schema import CONSTANT, constant_of, schema_of
 from steptime.machine import placement
 from steptime.merge import MixedRowsError, judged
-from steptime.plan import configuration, looks, written
+from steptime.plan import configuration, looks, run, written
 from steptime.plan.cell import FOLDER, axes_of, key_of, shard_path
 
 MOST_NAMED = 3
@@ -80,7 +80,8 @@ def merge(
         except (KeyError, TypeError, AttributeError) as error:
             raise shard.without_columns(Path(shard_path(key))) from error
     of_row = pa.array(np.repeat(np.arange(len(rows)), [len(table) for table in tables]))
-    values = map(values_of, judged.by_losses(rows))
+    rows = judged.by_gradients(judged.by_losses(rows), _beside(keys))
+    values = map(values_of, rows)
     columns = dict(zip(constant, zip(*values, strict=True), strict=True))
     merged = {
         name: pa.array(column, CONSTANT.field(name).type).take(of_row)
@@ -91,6 +92,14 @@ def merge(
     known |= {"missing": missing or [], "looks": looked or []}
     described = json.dumps(known).encode()
     return pa.table(merged, schema=schema.with_metadata({shard.FOOTER: described}))
+
+
+def _beside(keys: list[str]) -> list[dict[str, Any]]:
+    """The rows of those other cells that show the gradients of these."""
+    known, elsewhere = set(keys), run.facts().get("elsewhere", {})
+    others = dict.fromkeys(elsewhere.get(key, key) for key in keys)
+    paths = [Path(shard_path(key)) for key in others if key not in known]
+    return [shard.read_parts(path)[0] for path in paths if path.exists()]
 
 
 def _gather(known: dict[str, Any], key: str, row: dict[str, Any], footer: dict[str, Any]) -> None:

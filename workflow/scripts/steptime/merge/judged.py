@@ -15,11 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from steptime.plan.cell import axes_of, proof_name, reference_path
+from steptime.plan import run
+from steptime.plan.cell import axes_of, key_of, proof_name, reference_path, shard_path
 from worker import limits
 from worker.grouping import GROUPED
 
 Row = dict[str, Any]
+# Cells of one place run the same code on the same numbers, whatever their threads and repeat.
+PLACE = ["platform", "environment", "mode", "precision", "task", "network", "variant", "batch"]
+PLACE += ["devices", "exchange", "worker_digest"]
 
 
 def by_proof(key: str, row: Row) -> Row:
@@ -62,6 +66,35 @@ def by_losses(rows: list[Row]) -> list[Row]:
                 reason = f"its first loss is {loss:.9g}, and {wanted:.9g} in {whose}"
                 judged[number] = rows[number] | {"status": "not_equivalent", "reason": reason}
     return judged
+
+
+def by_gradients(rows: list[Row], siblings: list[Row]) -> list[Row]:
+    """Rows of cells; `proven_gradients` says whether any cell of the same place has shown each gradient.
+
+    It is None where the cell that is to show them is still to be measured. `siblings` are rows of other cells.
+    """
+    shown = {
+        _place(row)
+        for row in [*rows, *siblings]
+        if row["status"] == "ok" and row.get("proven_gradients")
+    }
+    elsewhere = run.facts().get("elsewhere", {})
+    waiting = {
+        _place(row)
+        for row in rows
+        if (key := elsewhere.get(key_of(row))) and not Path(shard_path(key)).exists()
+    }
+    return [
+        row
+        if row.get("proven_gradients") is None
+        else row
+        | {"proven_gradients": _place(row) in shown or (None if _place(row) in waiting else False)}
+        for row in rows
+    ]
+
+
+def _place(row: Row) -> tuple[Any, ...]:
+    return tuple(row[name] or "" for name in PLACE)
 
 
 @cache

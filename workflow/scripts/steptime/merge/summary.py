@@ -27,7 +27,7 @@ FACTS = [
 ]
 # What was measured besides the time, and what of it stands for the repeats of a cell: a single disturbed one is enough
 # for a mark, and for measuring it again.
-MEASURED: dict[str, Callable[[list[float]], float]] = {
+MEASURED: dict[str, Callable[[list[Any]], Any]] = {
     "effective_threads": median,
     "waiting_threads": median,
     "foreign_cpus": max,
@@ -41,6 +41,7 @@ MEASURED: dict[str, Callable[[list[float]], float]] = {
     "staleness": median,
     "proven_loss": max,
     "proven_change": max,
+    "proven_gradients": any,
 }
 COLUMNS = [
     *IDENTITY,
@@ -166,6 +167,10 @@ def _narrow_only(cell: Mapping[str, Any], logical: int | None) -> bool:
     return cell["proven_loss"] is None and cell["proven_change"] is None
 
 
+def _in_part(cell: Mapping[str, Any], logical: int | None) -> bool:
+    return cell["proven_gradients"] is False and not _narrow_only(cell, logical)
+
+
 # Each mark of a cell that is ok, with the question that sets it, asked of the cell's row and its machine's
 # logical CPUs.
 MARKS: dict[str, Callable[[Mapping[str, Any], int | None], bool]] = {
@@ -177,6 +182,7 @@ MARKS: dict[str, Callable[[Mapping[str, Any], int | None], bool]] = {
     "throttled": _throttled,
     "few samples": _few_samples,
     "proven narrow only": _narrow_only,
+    "proven in part": _in_part,
 }
 
 

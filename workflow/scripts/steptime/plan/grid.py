@@ -70,17 +70,21 @@ def expand(configuration: Configuration, cores: int) -> Plan:
     return Plan(ordered, artefacts, missing(configuration), looks=looks)
 
 
-def shown_elsewhere(cells: Mapping[str, Cell], cores: int) -> list[str]:
-    """The keys of timed steps whose gradients another cell shows, which differs in its threads alone.
+def shown_elsewhere(cells: Mapping[str, Cell], cores: int) -> dict[str, str]:
+    """The key of the cell that shows their gradients, by those of timed steps that differ in threads and repeat alone.
 
-    That one has the most threads that `cores` are enough for, where there is such a one.
+    It is of the first repeat, and has the most threads that `cores` are enough for, where there is such a one.
     """
-    places: dict[Cell, list[tuple[bool, int, str]]] = {}
+    places: dict[Cell, list[tuple[int, bool, int, str]]] = {}
     for key, cell in cells.items():
-        if TASKS[cell.task].needs_reference and cell.repeat == 1:
-            ranked = (cell.threads * cell.devices <= cores, cell.threads, key)
-            places.setdefault(replace(cell, threads=0), []).append(ranked)
-    return [key for ranks in places.values() for _, _, key in sorted(ranks)[:-1]]
+        if TASKS[cell.task].needs_reference:
+            ranked = (-cell.repeat, cell.threads * cell.devices <= cores, cell.threads, key)
+            places.setdefault(replace(cell, threads=0, repeat=0), []).append(ranked)
+    found: dict[str, str] = {}
+    for ranks in places.values():
+        *others, (*_, shows) = sorted(ranks)
+        found |= {key: shows for *_, key in others}
+    return found
 
 
 def missing(configuration: Configuration) -> list[str]:

@@ -67,7 +67,7 @@ def main() -> None:
     content = attempt(spec, job["batch"], options.seconds, options.megabytes, precision)
     with atomic_write(options.reference) as file:
         # What planning holds it against: the file may have been carried here, or renamed.
-        known = f"{job['network_digest']} {job['batch']}{marked(precision, ' ')}"
+        known = f"{job['network_digest']} {job['batch']}{marked(precision, ' ')} {job['reference_digest']}"
         np.savez(file, of=np.array(known), **content)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     said = str(content["reason"]) or f"losses {content['losses'].tolist()}"

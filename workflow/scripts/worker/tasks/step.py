@@ -5,8 +5,8 @@ Besides `ready`, events are
     warmup   steps, per_block, first_loss, first_seconds, seconds, steady, kernel
     sample   steps, seconds (per mini-batch)
     sampled  kernel: what the kernel counts of the whole machine, from which interference is seen
-    proven   loss, change: how far its own steps are from the reference (`worker.full_size`); seconds that this took,
-             and lacking: why there was no second and third trainer
+    proven   loss, change: how far its own steps are from the reference (`worker.full_size`); gradients: whether each
+             was shown; seconds that this took, and lacking: why there was no second and third trainer
     done     last_loss, late_seconds, peak_memory_bytes; of the samples: cpu_seconds, wall_seconds, waited_seconds
              (of all threads, for a CPU), involuntary_switches
 
@@ -37,9 +37,9 @@ def run(loaded, job, emit):
 
     proof = full_size.Proof(job)
     try:
-        done = _time(job, steps, proof, emit)
+        done, per_block = _time(job, steps, proof, emit)
         if job.get("gradients"):
-            proof.keep_end(steps.trainer)
+            proof.keep_end(steps.trainer, per_block)
             # What follows builds other trainers, which may need the memory of this one.
             steps.trainer = None
             _hold_others(proof, loaded.adapter)
@@ -61,7 +61,10 @@ def _hold_others(proof, adapter):
 
 
 def _time(job, steps, proof, emit):
-    """Warms up, takes samples, and shows that the loss fell and that no work was left behind them; what `done` says."""
+    """Warms up, takes samples, and shows that the loss fell and that no work was left behind them.
+
+    Returns what `done` says, and of how many steps a block is.
+    """
     clock, spec, sampling = building.clock, job["spec"], job["sampling"]
     warm = timing.warm_up(
         steps, clock, sampling["budget_seconds"], lambda: proof.look(steps.trainer)
@@ -93,7 +96,7 @@ def _time(job, steps, proof, emit):
     late = late_seconds(steps.trainer, steps, spec, clock, warm["per_block"], median(blocks))
     done = dict(used, last_loss=last_loss, late_seconds=late, peak_memory_bytes=peak_memory())
     proof.hold_steps(steps.trainer, steps.losses, warm["per_block"])
-    return done
+    return done, warm["per_block"]
 
 
 class _Steps(object):

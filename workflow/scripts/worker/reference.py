@@ -1,0 +1,84 @@
+"""What `prove.reference.compute` wrote of a network and mini-batch, as `worker.full_size` holds a trainer against it.
+
+Plain Python that 3.6 can import: standard library and numpy.
+"""
+
+import numpy as np
+
+from . import data, sketch
+
+# How often what float32 weights take from a change at the specification's own rate it may be off.
+BLURS = 3.0
+# A parameter moves for certain whose change float32 weights tell to this part.
+SURE = 0.1
+
+
+class Reference(object):
+    """The content of such a file. `reason` says why there are no numbers, and is '' where there are some.
+
+    `parameters` is of the gradients at the usual start values. `shown` is of those where each gradient is shown, with
+    `rate`, `middle`, `loss`, `spread`; `shifts` is what its start values have more than the usual ones.
+    """
+
+    def __init__(self, path, spec):
+        with np.load(str(path)) as content:
+            self.reason = str(content["reason"])
+            if self.reason:
+                return
+            for name in ("losses", "spreads", "dropout"):
+                setattr(self, name, content[name])
+            self.labels = int(content["labels"])
+            self.parameters = self.shown = _table(content, "", spec)
+            self.rate, self.middle = content["rate"], content["middle"]
+            self.loss, self.spread = self.losses[0], self.spreads[0]
+            names = [parameter["name"] for parameter in spec["parameters"]]
+            self.later = dict(zip(names, content["later_blurs"]))
+            self.shifts = {}
+            if content["steady"]:
+                self._show_steady(content, spec)
+
+    def _show_steady(self, content, spec):
+        self.shown = _table(content, "steady_", spec)
+        self.rate, self.middle = content["steady_rate"], content["steady_middle"]
+        self.loss, self.spread = content["steady_loss"], content["steady_spread"]
+        shifts = content["steady_shifts"]
+        for parameter, moved in zip(spec["parameters"], content["steady_moved"]):
+            if moved:
+                (count,) = parameter["shape"]
+                self.shifts[parameter["name"]], shifts = shifts[:count], shifts[count:]
+
+    def start_values(self, spec):
+        """Name and start values of each parameter, where each gradient is shown."""
+        for name, values in data.start_values(spec):
+            yield name, values + self.shifts[name] if name in self.shifts else values
+
+    def off(self, parameters, name, before, after, rate):
+        """How far a parameter's change at a rate is from its gradient, as a share of that; and the limit."""
+        true, share, limit, blur = parameters[name]
+        parts = sketch.pieces(before, after, 1.0 / rate)
+        found = sketch.take(name, before.shape, parts)
+        return sketch.distance(found, true, share), limit + BLURS * blur / rate
+
+    def moving(self, names, rate):
+        """Those of these parameters that the first and the second step at this rate change for certain."""
+        return [
+            name
+            for name in names
+            if self.parameters[name][2] < np.inf
+            and self.parameters[name][3] < SURE * rate
+            and self.later[name] < SURE * rate
+        ]
+
+
+def _table(content, prefix, spec):
+    """{name: (sketch, share of its entries that is kept, limit, blur)} of the parameters."""
+    names = ("norms", "projections", "limits", "blurs")
+    columns = [content[prefix + name] for name in names]
+    entries, start, table = content[prefix + "entries"].astype(np.float64), 0, {}
+    for parameter, norm, projections, limit, blur in zip(spec["parameters"], *columns):
+        count, share = sketch.count_entries(parameter["shape"])
+        own = entries[start : start + count]
+        true = sketch.Sketch(norm, projections.astype(np.float64), own)
+        table[parameter["name"]] = (true, share, float(limit), float(blur))
+        start += count
+    return table
