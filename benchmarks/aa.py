@@ -1,12 +1,12 @@
 """A/A: how often two measurements of the very same cell are called different, which 5 % of 95 % intervals should.
 
-    .venv/bin/python benchmarks/aa.py FOLDER [--minutes 4] [--ranks 2] [--environments torch-2.13 mxnet-1.9]
+    .venv/bin/python benchmarks/aa.py FOLDER [--minutes 4] [--ranks 2] [--threads 1] [--environments torch-2.13]
 
 Every small cell is measured under two names in turn (A B, then B A, then A B: a pair of REPEATS processes each), PAIRS
 times over; what two processes each would say is looked at too. It stops after some minutes and goes on from FOLDER the
 next time; then it prints the share of pairs that are called different from all that FOLDER holds. Limit of the project:
-8 %. And it prints what watches of one cell say that follow one another, as they are and with a slowdown that is
-reckoned into one side.
+8 %. And it prints what watches of one cell say that follow one another, each with as many pairs as it takes, as they
+are and with a slowdown that is reckoned into one side.
 """
 
 import argparse
@@ -31,11 +31,10 @@ from worker.statistics import median
 
 NAMES = ("local-cpu", "local-cpu-again")
 REPEATS = 3
-PAIRS = 100
+PAIRS = 200
 GRID = {
     "platforms": list(NAMES),
     "networks": ["lstm32"],
-    "threads": {"table": [1, 2], "figure": [2]},
     "repeats": REPEATS * PAIRS,
     "sampling": {"budget_seconds": 0.6, "precision": 0.02, "least_samples": 6},
 }
@@ -48,6 +47,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where shards are kept")
     parser.add_argument("--minutes", type=float, default=4)
     parser.add_argument("--ranks", type=int, default=1, help="of one thread, where there are more")
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="of one device")
     parser.add_argument(
         "--environments", nargs="+", help="those of the grid ci where none is named"
     )
@@ -55,7 +55,8 @@ def main() -> None:
     ranks = options.ranks
     loaded = configuration.load(cells.ROOT, {"grid": "ci"})
     platforms = {name: loaded.platforms["local-cpu"] for name in NAMES}
-    together: dict[str, object] = {"devices": [ranks]}
+    threads = {"table": options.threads, "figure": options.threads[-1:]}
+    together: dict[str, object] = {"devices": [ranks], "threads": threads}
     if options.environments:
         together["environments"] = options.environments
     if ranks > 1:
@@ -130,20 +131,28 @@ def report(couples: pd.DataFrame) -> None:
 
 
 def report_watches(couples: pd.DataFrame) -> None:
-    """Prints what the looks of a watch of one cell say: as many pairs as the last one takes are a watch."""
-    last = max(looks.LOOKS)
-    logs = [
-        row
-        for _, rows in couples.groupby(TYPE)
-        for row in np.log(_ratios(rows))[: len(rows) // last * last].to_numpy().reshape(-1, last)
-    ]
-    print(f"{len(logs)} watches of one cell, which look after {list(looks.LOOKS)} pairs:")
-    for slowdown in watching.SLOWDOWNS if logs else ():
-        found = [watching.verdicts_of(row[None] - math.log1p(slowdown))[0] for row in logs]
-        words = [word for word, _ in found]
-        early = sum(each == (FASTER, min(looks.LOOKS)) for each in found)
-        counts = ", ".join(f"{word} {words.count(word)}" for word in (FASTER, SLOWER, EQUAL))
-        print(f"A is {100 * slowdown:g} % faster: {counts}, faster by the first look {early}")
+    """Prints what watches of one cell say that follow one another: the next begins where one is decided or ends."""
+    print(f"Watches of one cell, which look after {list(looks.LOOKS)} pairs:")
+    for threads, alike in couples.groupby("threads"):
+        logs = [np.log(_ratios(rows)).to_numpy() for _, rows in alike.groupby(TYPE)]
+        for slowdown in watching.SLOWDOWNS:
+            found = [each for row in logs for each in watches_of(row - math.log1p(slowdown))]
+            words = [word for word, _ in found]
+            early = sum(each == (FASTER, min(looks.LOOKS)) for each in found)
+            counts = ", ".join(f"{word} {words.count(word)}" for word in (FASTER, SLOWER, EQUAL))
+            print(
+                f"{threads} threads, A is {100 * slowdown:g} % faster: {len(found)} watches, {counts}, "
+                f"faster by the first look {early}"
+            )
+
+
+def watches_of(logs: np.ndarray) -> Iterator[tuple[str, int]]:
+    """The verdict of each watch and after how many pairs it was reached, from the logarithms of its pairs in order."""
+    last, start = max(looks.LOOKS), 0
+    while start + last <= len(logs):
+        ((word, pairs),) = watching.verdicts_of(logs[None, start : start + last])
+        yield word, pairs
+        start += pairs
 
 
 def intervals_of(
