@@ -96,7 +96,8 @@ class Folder:
 
     def like(self, base: str, version: str) -> str:
         """The environment that one of this version is made like: of those whose Python the index has a wheel for, that
-        of the nearest release, as tensorflow-2.16 for 2.17.1. Of all where the index knows of no such wheel.
+        of the nearest release, as tensorflow-2.16 for 2.17.1, and of two as near that of the older. Of all where the
+        index knows of no such wheel.
         """
         alike = self._alike(base)
         having = [name for name in alike if version in self._releases_for(name)] or alike
@@ -104,7 +105,7 @@ class Folder:
         def distance(name: str) -> tuple[list[int], bool]:
             pairs = zip(order(name.partition("-")[2]), order(version), strict=False)
             apart = [own - asked for own, asked in pairs]
-            return [abs(each) for each in apart], apart > [0]
+            return [abs(each) for each in apart], apart > [0] * len(apart)
 
         return min(having, key=distance)
 
