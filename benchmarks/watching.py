@@ -6,6 +6,7 @@ The noise of a pair of processes is drawn from those of the results in FOLDER: o
 from their mean. Without FOLDER it is Student's with 5 degrees of freedom and a deviation of 3.5 %, and two that are as
 wild as processes of 2 threads beside other guests of a host. A/A should be called
 different in at most 5 % of watches; what a watch finds of a planted slowdown is told by its size and the pairs it took.
+A second table is of searches: where they put a release that has gone a part of the way between two ends.
 """
 
 import math
@@ -17,11 +18,16 @@ import pandas as pd
 from cells import ROOT  # noqa: F401  (puts the project's packages on the path)
 
 from steptime.compare import looks, sides
-from steptime.compare.verdicts import EQUAL, FASTER, SLOWER
+from steptime.compare.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED
 from steptime.plan import configuration, run
 
 MARGIN = 0.03
 SLOWDOWNS = (0, 0.03, 0.1)
+# How far releases between two ends have gone, of the way from one to the other.
+WAYS = (0, 0.25, 0.4, 0.75, 1)
+# So many releases are asked of at most 17.
+ASKED = 4
+PLACES = ("nearer to the older", "nearer to the newer", "")
 
 
 def main() -> None:
@@ -40,6 +46,14 @@ def main() -> None:
         for slowdown in SLOWDOWNS
     ]
     print(pd.DataFrame(rows).to_string(index=False))
+    between = [
+        {"noise": name, "end slower by": f"{100 * slowdown:g} %", "gone": way}
+        | between_ends(random, noise, way, slowdown, count)
+        for name, noise in noises.items()
+        for slowdown in SLOWDOWNS[1:]
+        for way in WAYS
+    ]
+    print(pd.DataFrame(between).to_string(index=False))
 
 
 def made_up(random: np.random.Generator) -> dict[str, np.ndarray]:
@@ -98,6 +112,34 @@ def outcome(
     return {"watches": str(count), "false": f"{100 * false / count:.1f} %"} | told | early
 
 
+def between_ends(
+    random: np.random.Generator, noise: np.ndarray, way: float, slowdown: float, count: int
+) -> dict[str, str]:
+    """Shares of the searches that find the end slower, by where they put a release between the ends."""
+    found = [placed(random, noise, way, slowdown) for _ in range(count)]
+    known = [word for word in found if word in PLACES]
+    shares = {
+        word or "undecided": f"{100 * known.count(word) / max(1, len(known)):.1f} %"
+        for word in PLACES
+    }
+    return {"searches": str(len(known))} | shares
+
+
+def placed(random: np.random.Generator, noise: np.ndarray, way: float, slowdown: float) -> str:
+    """Which of PLACES a search says of a release that has gone this part of the way to an end slower by so much; the
+    end's own verdict where that is not shown to be slower.
+    """
+    ends, logs = random.choice(noise, (2, 1, max(looks.LOOKS)))
+    ends = ends + math.log1p(slowdown)
+    [(verdict, pairs)] = verdicts_of(ends)
+    if verdict != SLOWER:
+        return verdict or UNDECIDED
+    whole = looks.ratios_of({0: ends[0, :pairs]}, {0: 1})[0]
+    half = whole._replace(log=whole.log / 2, error=whole.error / 2)
+    against = looks.Against(half, *PLACES[:2], ASKED)
+    return verdicts_of(logs + way * math.log1p(slowdown), 0, against)[0][0]
+
+
 def watched(
     random: np.random.Generator, noise: np.ndarray, cells: int, slowdown: float
 ) -> list[tuple[str, int]]:
@@ -105,7 +147,9 @@ def watched(
     return verdicts_of(math.log1p(slowdown) + random.choice(noise, (cells, max(looks.LOOKS))))
 
 
-def verdicts_of(logs: np.ndarray) -> list[tuple[str, int]]:
+def verdicts_of(
+    logs: np.ndarray, margin: float = MARGIN, against: looks.Against = looks.ONE
+) -> list[tuple[str, int]]:
     """The verdict on each cell of one watch, and after how many pairs it was reached; '' where it was not.
 
     `logs`: logarithms of the ratios of (cells, pairs).
@@ -117,7 +161,7 @@ def verdicts_of(logs: np.ndarray) -> list[tuple[str, int]]:
         known = {at: logs[at, : verdicts.get(at, ("", pairs))[1]] for at in range(cells)}
         ratios = looks.ratios_of(known, dict.fromkeys(known, 1))
         still = {at: ratio for at, ratio in ratios.items() if at not in verdicts}
-        new = looks.decided(still, MARGIN, pairs, cells)
+        new = looks.decided(still, margin, pairs, cells, against)
         verdicts |= {at: (word, pairs) for at, word in new.items()}
     return [verdicts.get(at, ("", last)) for at in range(cells)]
 

@@ -146,18 +146,18 @@ def test_what_is_no_candidate_is_refused(folder, base, asked, words):
 
 
 class Held:
-    """Stands in for a watch: the release 2.3.0 and those after it are a quarter slower, and 2.2.0 cannot be made."""
+    """Stands in for a watch: logarithms of the ratios of releases to the oldest, None where one cannot be made."""
 
+    times: dict[str, float | None] = {}
     last = ""
     # What the watch of two that are alike says of them.
     alike = ""
-    releases = ("2.0.0", "2.1.0", "2.2.0", "2.3.0", "2.4.0", "2.5.0")
 
-    def __init__(self, folder, base, candidate, options):
+    def __init__(self, folder, base, candidate, options, against=looks.ONE):
         self.release = candidate.rpartition("-")[2]
-        # Between the ends, what is nearer to the older one counts as equal: to tell more takes longer.
-        half = 0.03 if self.release == Held.last else 0.116
-        assert options.margin == pytest.approx(half, abs=1e-3)
+        self.against = against
+        # Between the ends none is called equal: the one that is asked for is nearer to one of them or undecided.
+        assert options.margin == (0.03 if self.release == Held.last else 0)
 
     def measure(self):
         pass
@@ -166,39 +166,90 @@ class Held:
         pass
 
     def table(self):
-        log = 0.22 if self.release >= "2.3.0" else 0.01
-        known = None if self.release == "2.2.0" else Ratio(log, 0.01, 10)
-        verdict = Held.alike or (SLOWER if self.release >= "2.3.0" else EQUAL)
+        log = Held.times[self.release]
+        known = None if log is None else Ratio(log, 0.01, 10)
+        found = looks.decided({} if known is None else {1: known}, 0, 6, 1, self.against)
+        verdict = (self.release == Held.last and Held.alike) or found.get(1, UNDECIDED)
         return pd.DataFrame({"known": [known], "verdict": [verdict]})
 
 
+STEP = {"2.1.0": 0.01, "2.2.0": None, "2.3.0": 0.22, "2.4.0": 0.22, "2.5.0": 0.22}
+# All of them are slower than 2.0.0.
+STEPS = {"2.1.0": 0.1, "2.2.0": 0.2, "2.3.0": 0.3, "2.4.0": 0.4, "2.5.0": 0.5}
+# Where half of the way cannot be told from a release.
+MIDDLE = {"2.1.0": 0.0, "2.2.0": 0.115, "2.3.0": 0.22, "2.4.0": 0.22}
+FASTER_NOW = {"2.1.0": -0.01, "2.2.0": -0.22, "2.3.0": -0.22, "2.4.0": -0.22}
+
+
 @pytest.mark.parametrize(
-    ("last", "alike", "status", "words"),
+    ("times", "last", "alike", "status", "words"),
     [
         (
+            *(STEP, "2.5.0", "", 1),
+            "became slower between 2.1.0 and 2.3.0 (1.25 ± 0.03 times the time of 2.0.0, and 1.25 ± 0.03 times in "
+            "2.5.0; no time: 2.2.0).",
+        ),
+        (STEP, "2.1.0", UNDECIDED, 2, "2.1.0 cannot be told apart: there is nothing to look for."),
+        (
+            STEP,
+            "2.1.0",
+            EQUAL,
+            0,
+            "2.1.0 are equal within the margin: there is nothing to look for.",
+        ),
+        (STEP, "2.2.0", "", 2, "2.0.0 or 2.2.0 has no time, as the table says"),
+        (
+            FASTER_NOW,
+            "2.4.0",
+            "",
+            0,
+            "became faster between 2.1.0 and 2.2.0 (0.80 ± 0.02 times the",
+        ),
+        (
+            MIDDLE,
+            "2.4.0",
+            "",
+            1,
+            "slower between 2.1.0 and 2.2.0 (1.12 ± 0.03 times the time of 2.0",
+        ),
+        (MIDDLE, "2.4.0", "", 1, "in 2.4.0; undecided, by the estimate: 2.2.0)."),
+        (
+            STEPS,
             "2.5.0",
             "",
             1,
-            "became slower between 2.1.0 and 2.3.0 (1.25 ± 0.03 times the time of 2.0.0, and",
+            "slower between 2.2.0 and 2.3.0 (1.35 ± 0.03 times the time of 2.0.0, and 1.65 ± 0.04 times in 2.5.0).",
         ),
-        ("2.5.0", "", 1, "no time: 2.2.0)."),
-        ("2.1.0", UNDECIDED, 2, "2.1.0 cannot be told apart: there is nothing to look for."),
-        ("2.1.0", EQUAL, 0, "2.1.0 are equal within the margin: there is nothing to look for."),
-        ("2.2.0", "", 2, "2.0.0 or 2.2.0 has no time, as the table says"),
     ],
 )
 def test_the_release_that_changed_a_time_is_found(
-    folder, monkeypatch, capsys, last, alike, status, words
+    folder, monkeypatch, capsys, times, last, alike, status, words
 ):
     monkeypatch.setattr(bisect, "Watch", Held)
+    monkeypatch.setattr(Held, "times", times)
     monkeypatch.setattr(Held, "last", last)
     monkeypatch.setattr(Held, "alike", alike)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setattr(candidate, "releases", lambda *_: [])
     options = argparse.Namespace(networks=["lstm32"], margin=0.03)
-    known = bisect.within(list(Held.releases), "2.0.0", last)
+    known = bisect.within(["2.0.0", *times], "2.0.0", last)
     assert bisect.Search(folder, "torch-2.13", options, known).run() == status
     assert words in capsys.readouterr().out
+
+
+def test_a_release_between_the_ends_is_seldom_put_to_the_wrong_one():
+    """What differs from the older end may be nearer to it, and half of the way is known no better than the way."""
+    import watching
+
+    random = np.random.default_rng(5)
+    noise = 0.035 * random.standard_t(5, 4000) / np.sqrt(5 / 3)
+    for way, wrong, right in ((0.25, 1, 0), (0.75, 0, 1)):
+        found = [watching.placed(random, noise, way, 0.1) for _ in range(200)]
+        assert found.count(watching.PLACES[wrong]) <= 5
+        assert found.count(watching.PLACES[right]) > 40
+    # Half of the way itself is on either side as seldom as a look may err.
+    found = [watching.placed(random, noise, 0.5, 0.1) for _ in range(400)]
+    assert sum(bool(place) for place in found if place in watching.PLACES) <= 24
 
 
 def test_releases_are_ordered_as_versions_and_the_wrong_way_round_is_refused():

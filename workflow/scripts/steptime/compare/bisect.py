@@ -3,8 +3,9 @@
     launch compare.bisect tensorflow 2.4 2.21 --networks lstm32
 
 Each release has a Python for which the index has a wheel, and other packages that fit it, as the project's environments
-of the framework have them. Both ends are held against each other first; then each release in the middle against the
-older end, as a watch does. One that cannot be installed or proven is left out.
+of the framework have them. Both ends are held against each other first, as a watch does. Then each release in the
+middle is asked which of them it is nearer to, by its ratio to the older end. One that cannot be installed or proven is
+left out. Where the time ends before that is decided, the release goes where its ratio lies, and the answer names it.
 """
 
 import argparse
@@ -12,10 +13,10 @@ import math
 import sys
 from typing import Any
 
-from steptime.compare import results, words
+from steptime.compare import looks, results, words
 from steptime.compare.candidate import Folder, order
 from steptime.compare.sides import CompareError, slug
-from steptime.compare.verdicts import EQUAL, FASTER, SLOWER
+from steptime.compare.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED
 from steptime.compare.watch import Watch, add_options, complaints
 from steptime.merge.intervals import Ratio
 
@@ -88,17 +89,21 @@ class Search:
             alike = "are equal within the margin" if verdict == EQUAL else "cannot be told apart"
             print(f"{self.known[0]} and {self.known[-1]} {alike}: there is nothing to look for.")
             return results.NO_SLOWDOWN if verdict == EQUAL else results.CANNOT_TELL
-        # Between the ends it is enough to know which is nearer: less than half of the way counts as equal.
-        half = math.expm1(abs(whole.log) / 2)
         low, high, step = 0, len(self.known) - 1, whole
+        newer, against = self._halfway(whole)
         lost: list[str] = []
+        guessed: list[str] = []
         while high - low > 1:
             middle = (low + high) // 2
-            ratio, _ = self._held(self.known[middle], half)
+            ratio, verdict = self._held(self.known[middle], 0, against)
             if ratio is None:
                 lost.append(self.known.pop(middle))
                 high -= 1
-            elif ratio.log / whole.log > 0.5:
+                continue
+            if verdict == UNDECIDED:
+                guessed.append(self.known[middle])
+                verdict = against.above if ratio.log > against.ratio.log else against.below
+            if verdict == newer:
                 high, step = middle, ratio
             else:
                 low = middle
@@ -108,15 +113,34 @@ class Search:
             told += f", and {words.times(*whole.interval)} times in {self.known[-1]}"
         network, ends = self.options.networks[0], (self.known[low], self.known[high])
         between = [each for each in lost if order(ends[0]) < order(each) < order(ends[1])]
-        without = f"; no time: {', '.join(between)}" if between else ""
-        print(f"{network} became {side} between {' and '.join(ends)} ({told}{without}).")
+        for why, releases in (("no time", between), ("undecided, by the estimate", guessed)):
+            told += f"; {why}: {', '.join(releases)}" if releases else ""
+        print(f"{network} became {side} between {' and '.join(ends)} ({told}).")
         return results.SLOWDOWN if side == SLOWER else results.NO_SLOWDOWN
 
-    def _held(self, release: str, margin: float) -> tuple[Ratio | None, str]:
+    def _halfway(self, whole: Ratio) -> tuple[str, looks.Against]:
+        """The verdict on a release that is nearer to the newer end, and what those between the ends are held against.
+
+        Half of the way has an error of its own. The ratios share processes of the older end with it, so that their
+        difference is known no worse than that of two that were measured apart.
+        """
+        half = whole._replace(log=whole.log / 2, error=whole.error / 2)
+        older, newer = (f"nearer to {self.known[end]}" for end in (0, -1))
+        sides = (older, newer) if whole.log > 0 else (newer, older)
+        asked = max(1, math.ceil(math.log2(len(self.known) - 1)))
+        meaning = (
+            f"What is asked is which of {self.known[0]} and {self.known[-1]} it is nearer to. The chance that any of "
+            f"the search's up to {asked} answers is wrong is at most 5 % for all looks together."
+        )
+        return newer, looks.Against(half, *sides, asked, meaning)
+
+    def _held(
+        self, release: str, margin: float, against: looks.Against = looks.ONE
+    ) -> tuple[Ratio | None, str]:
         """The ratio of a release to the oldest, None where it has no time, and the verdict of its watch."""
         candidate = self.folder.add(self.environment, release)
         options = argparse.Namespace(**vars(self.options) | {"margin": margin})
-        watch = Watch(self.folder, self.base, candidate, options)
+        watch = Watch(self.folder, self.base, candidate, options, against)
         watch.measure()
         watch.tell()
         found: Any = watch.table().iloc[0]

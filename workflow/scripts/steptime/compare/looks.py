@@ -5,7 +5,7 @@ of the whole chance (`plan.looks`). That is shared among the cells, which holds 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from steptime.compare.verdicts import EQUAL, ERROR, FASTER, SLOWER, chance_of_more, chance_of_none
 from steptime.merge import intervals, moderation
@@ -14,6 +14,26 @@ from steptime.plan import looks
 
 # After how many pairs, and the part of the chance that is spent then.
 LOOKS = looks.parts([6, 12, 24])
+
+
+class Against(NamedTuple):
+    """What ratios are held against: a ratio that is itself known with an error, as that half way between two ends.
+
+    `below` and `above` are the verdicts on a ratio that is shown to differ from it, and `meaning` says what they are
+    worth. So many `watches` ask it that one chance of an error is shared among them.
+    """
+
+    ratio: Ratio = Ratio(0.0, 0.0, 1.0)
+    below: str = FASTER
+    above: str = SLOWER
+    watches: int = 1
+    meaning: str = (
+        "The chance that any of the differences is none is at most 5 % for all looks and cells together, and so is the "
+        "chance that any of the equal cells differs by the margin or more."
+    )
+
+
+ONE = Against()
 
 
 def ratios_of(logs: Mapping[Any, Sequence[float]], kinds: Mapping[Any, Any]) -> dict[Any, Ratio]:
@@ -30,14 +50,15 @@ def ratios_of(logs: Mapping[Any, Sequence[float]], kinds: Mapping[Any, Any]) -> 
 
 
 def decided(
-    ratios: Mapping[Any, Ratio], margin: float, pairs: int, cells: int, error: float = ERROR
+    ratios: Mapping[Any, Ratio], margin: float, pairs: int, cells: int, against: Against = ONE
 ) -> dict[Any, str]:
     """The verdict on those cells that a look after `pairs` pairs decides, of a watch of so many `cells`."""
-    allowed = error * LOOKS[pairs] / cells
+    allowed = ERROR * LOOKS[pairs] / cells / against.watches
     found = {}
     for cell, ratio in ratios.items():
-        if chance_of_more(ratio, margin) <= allowed:
+        apart = intervals.difference(ratio, against.ratio)
+        if chance_of_more(apart, margin) <= allowed:
             found[cell] = EQUAL
-        elif chance_of_none(ratio) <= allowed:
-            found[cell] = SLOWER if ratio.log > 0 else FASTER
+        elif chance_of_none(apart) <= allowed:
+            found[cell] = against.above if apart.log > 0 else against.below
     return found

@@ -86,9 +86,15 @@ class Watch:
     """A candidate beside its base, two environments of a folder: measured in turn until all is decided."""
 
     def __init__(
-        self, folder: Folder, base: str, candidate: str, options: argparse.Namespace
+        self,
+        folder: Folder,
+        base: str,
+        candidate: str,
+        options: argparse.Namespace,
+        against: looks.Against = looks.ONE,
     ) -> None:
         self.folder, self.base, self.candidate, self.options = folder, base, candidate, options
+        self.against = against
         self.end = time.monotonic() + 60 * options.minutes
         self.verdicts: dict[Place, str] = {}
         self.pairs = 0
@@ -164,7 +170,8 @@ class Watch:
                 logs[place], kinds[place] = intervals.paired(ours, theirs), place[-1]
         ratios = looks.ratios_of(logs, kinds)
         undecided = {place: each for place, each in ratios.items() if place not in self.verdicts}
-        self.verdicts |= looks.decided(undecided, self.options.margin, pairs, len(found))
+        margin, cells = self.options.margin, len(found)
+        self.verdicts |= looks.decided(undecided, margin, pairs, cells, self.against)
 
     def _so_far(self) -> str:
         """The verdicts that there are, in words."""
@@ -202,8 +209,7 @@ class Watch:
         page = words.page(answer, base.name, other.name, told, self.options.margin)
         page.notes[-1] = (
             f"Looked at after {', '.join(map(str, looks.LOOKS))} pairs of processes, of which {self.pairs} were the "
-            "last. The chance that any of the differences is none is at most 5 % for all looks and cells together, and "
-            "so is the chance that any of the equal cells differs by the margin or more."
+            f"last. {self.against.meaning}"
         )
         prefix = self.folder.root / "results/compare" / f"{self.base}_{self.candidate}"
         layout = words.layout(data, base.name, other.name)

@@ -36,6 +36,7 @@ def answer(one: str, other: str, data: pd.DataFrame, margin: float, in_turn: boo
     counts = data.loc[data["verdict"] != "", "verdict"].value_counts()
     equal = f"{EQUAL} within {100 * margin:g} %"
     names = {FASTER: FASTER, SLOWER: SLOWER, EQUAL: equal, UNDECIDED: UNDECIDED} | SAID
+    names |= {verdict: verdict for verdict in counts.index if verdict not in names}
     parts = [f"{counts[verdict]} {said}" for verdict, said in names.items() if verdict in counts]
     runs = "" if in_turn else " of two runs"
     of_cells = f"geometric mean of {plural(len(known), 'cell')}{runs}; {', '.join(parts)}"
