@@ -1,4 +1,4 @@
-"""JAX 0.4.13 to 0.4.25: the adapter of later ones, where an array did not yet know its device as they do.
+"""JAX 0.4.13 to 0.4.30: the adapter of later ones, where an array is not yet made on a device.
 
 What was chosen here: docs/adapters/jax.md.
 """
