@@ -1,14 +1,18 @@
 """Cells made up for tests, and what a program reads of them."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
+from steptime.cells import shard
 from steptime.merge.measured import read_measured
+from steptime.plan.cell import key_of, shard_path
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Page
 
@@ -44,6 +48,9 @@ CELL = {
     "proven_loss": 1e-7,
     "proven_change": 1e-6,
 }
+MACHINE = {"cpu": {"model": "A CPU", "logical_cores": 2}, "memory_bytes": 24 * 2**30, "gpus": []}
+# Of a results folder.
+NETWORKS = ("fcn5", "fcn8", "alexnet", "lstm32")
 # What results/peaks/local-cpu.json holds.
 PEAK = {
     "machine_id": "m1",
@@ -77,3 +84,29 @@ def measured(tmp_path, *cells):
     words = json.dumps({"machines": machines, "software": {}}).encode()
     pq.write_table(table.replace_schema_metadata({b"steptime": words}), tmp_path / "merged.parquet")
     return read_measured(tmp_path / "merged.parquet")
+
+
+def results_of(root, times, machine=MACHINE, start=0, **changes):
+    """A results folder: three processes of each network in each environment of `times`, which differ by 2 %."""
+    random = np.random.default_rng(7)
+    began = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=start)
+    for repeat in (1, 2, 3):
+        for network in NETWORKS:
+            for environment, seconds in times.items():
+                time = seconds[network] if isinstance(seconds, dict) else seconds
+                began += timedelta(seconds=10)
+                facts = CELL | {"parameters": 1000, "flops_per_step": 10**6}
+                facts |= {"environment": environment, "network": network, "repeat": repeat}
+                facts |= {"started_at": began, "ended_at": began + timedelta(seconds=9)} | changes
+                value = time * np.exp(0.02 * random.standard_normal())
+                rows = [{"sample": at, "steps": 1, "seconds": value} for at in range(6)]
+                shard.write(
+                    Path(shard_path(key_of(facts), str(root))),
+                    facts,
+                    rows if time else [],
+                    {"machine": machine, "job": {"variables": {"OMP_NUM_THREADS": "1"}}},
+                )
+                proof = root / f"proofs/{environment}.{facts['mode']}-{network}.json"
+                proof.parent.mkdir(parents=True, exist_ok=True)
+                proof.write_text(json.dumps({"status": "ok", "reason": ""}))
+    return root

@@ -3,69 +3,21 @@
 import json
 import sys
 import tarfile
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
+from examples import MACHINE, NETWORKS, results_of
 
 import steptime.plan.run
 from steptime.cells import shard
 from steptime.compare import results
 from steptime.compare.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED, holm, mean_of, verdicts
 from steptime.merge.intervals import Ratio
-from steptime.plan.cell import key_of, shard_path
 
-MACHINE = {"cpu": {"model": "A CPU", "logical_cores": 2}, "memory_bytes": 24 * 2**30, "gpus": []}
 OTHER = MACHINE | {"cpu": {"model": "Another CPU", "logical_cores": 8}}
-NETWORKS = ("fcn5", "fcn8", "alexnet", "lstm32")
-CELL = {
-    "platform": "local-cpu",
-    "framework": "torch",
-    "mode": "eager",
-    "precision": "float32",
-    "task": "step",
-    "variant": "",
-    "dataset": "",
-    "device": "cpu",
-    "devices": 1,
-    "exchange": "",
-    "threads": 1,
-    "batch": 64,
-    "status": "ok",
-    "timed_region": "forward,loss,backward,update,sync",
-    "proven_loss": 1e-7,
-    "proven_change": 1e-6,
-    "parameters": 1000,
-    "flops_per_step": 10**6,
-    "machine_id": "m1",
-}
-
-
-def measured(root, times, machine=MACHINE, start=0, **changes):
-    """A results folder: three processes of each network in each environment of `times`, which differ by 2 %."""
-    random = np.random.default_rng(7)
-    began = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=start)
-    for repeat in (1, 2, 3):
-        for network in NETWORKS:
-            for environment, seconds in times.items():
-                time = seconds[network] if isinstance(seconds, dict) else seconds
-                began += timedelta(seconds=10)
-                facts = CELL | {"environment": environment, "network": network, "repeat": repeat}
-                facts |= {"started_at": began, "ended_at": began + timedelta(seconds=9)} | changes
-                value = time * np.exp(0.02 * random.standard_normal())
-                rows = [{"sample": at, "steps": 1, "seconds": value} for at in range(6)]
-                shard.write(
-                    Path(shard_path(key_of(facts), str(root))),
-                    facts,
-                    rows if time else [],
-                    {"machine": machine, "job": {"variables": {"OMP_NUM_THREADS": "1"}}},
-                )
-                proof = root / f"proofs/{environment}.eager-{network}.json"
-                proof.parent.mkdir(parents=True, exist_ok=True)
-                proof.write_text(json.dumps({"status": "ok", "reason": ""}))
-    return root
 
 
 def run(monkeypatch, capsys, *arguments):
@@ -97,23 +49,24 @@ def folder(tmp_path, monkeypatch):
 def test_the_answer_and_the_exit_status_follow_from_the_verdicts(
     monkeypatch, capsys, factor, margin, status, said
 ):
-    measured(Path("results"), {"torch-1.4": 1.0, "torch-2.13": factor})
+    results_of(Path("results"), {"torch-1.4": 1.0, "torch-2.13": factor})
     code, out, _ = run(monkeypatch, capsys, "torch-1.4", "torch-2.13", "--margin", margin)
     assert (code, said in out) == (status, True), out
-    made = Path("results/compare/torch-1.4_torch-2.13")
-    rows = pd.read_parquet(made.with_suffix(".parquet"))
+    # All of the name: another comparison with torch-2.12 has files of its own.
+    made = "results/compare/torch-1.4_torch-2.13"
+    rows = pd.read_parquet(f"{made}.parquet")
     assert rows["ratio"].tolist() == pytest.approx([factor] * 4, rel=0.05)
     # Ready for a pull request: the answer is the heading.
-    assert said in made.with_suffix(".md").read_text().splitlines()[0]
-    assert made.with_suffix(".html").exists()
+    assert said in Path(f"{made}.md").read_text().splitlines()[0]
+    assert Path(f"{made}.html").exists() and f"{made}.html" in out
 
 
 def test_a_cell_that_has_no_time_any_more_is_a_slowdown(monkeypatch, capsys):
-    measured(Path("results"), {"torch-1.4": 1.0, "torch-2.13": dict.fromkeys(NETWORKS, 0.5)})
+    results_of(Path("results"), {"torch-1.4": 1.0, "torch-2.13": dict.fromkeys(NETWORKS, 0.5)})
     for path in Path("results").rglob("torch-2.13*fcn8*.parquet"):
         path.unlink()
     lost = {"fcn8": 0.0} | dict.fromkeys(set(NETWORKS) - {"fcn8"}, 0.5)
-    measured(Path("lost"), {"torch-2.13": lost}, status="crashed", reason="ended by SIGSEGV")
+    results_of(Path("lost"), {"torch-2.13": lost}, status="crashed", reason="ended by SIGSEGV")
     for path in Path("lost").rglob("*fcn8*.parquet"):
         path.rename(Path("results") / path.relative_to("lost"))
     code, out, _ = run(monkeypatch, capsys, "torch-1.4", "torch-2.13")
@@ -121,8 +74,8 @@ def test_a_cell_that_has_no_time_any_more_is_a_slowdown(monkeypatch, capsys):
 
 
 def test_two_packs_are_compared_and_what_else_differs_is_told_first(monkeypatch, capsys, folder):
-    measured(folder / "one", {"torch-2.13": 1.0})
-    other = measured(folder / "two", {"torch-2.13": 2.0}, OTHER, start=9, machine_id="m2")
+    results_of(folder / "one", {"torch-2.13": 1.0})
+    other = results_of(folder / "two", {"torch-2.13": 2.0}, OTHER, start=9, machine_id="m2")
     with tarfile.open("two.tar.gz", "w:gz") as archive:
         archive.add(other, "results")
     code, out, _ = run(monkeypatch, capsys, "one", "two.tar.gz")
@@ -134,17 +87,59 @@ def test_two_packs_are_compared_and_what_else_differs_is_told_first(monkeypatch,
 
 
 def test_one_environment_of_another_folder_is_chosen_after_a_colon(monkeypatch, capsys, folder):
-    measured(folder / "one", {"torch-2.13": 1.0, "torch-1.4": 3.0})
-    measured(folder / "results", {"torch-2.13": 1.5}, start=9)
+    results_of(folder / "one", {"torch-2.13": 1.0, "torch-1.4": 3.0})
+    results_of(folder / "results", {"torch-2.13": 1.5}, start=9)
     code, out, _ = run(monkeypatch, capsys, "one:torch-1.4", "torch-2.13")
     assert code == 0 and "times faster than one:torch-1.4" in out and "4 faster" in out
 
 
+@pytest.mark.parametrize("prefix", ["torch-2.13.", ""], ids=["of an environment", "of all"])
+def test_two_modes_are_compared_trial_by_trial(monkeypatch, capsys, prefix):
+    """What slowed a trial slowed both: here all that differs between their processes."""
+    times = dict(zip(NETWORKS, (1.0, 2.0, 3.0, 4.0), strict=True))
+    for mode, factor in (("eager", 1), ("compiled", 0.8)):
+        results_of(
+            Path("results"),
+            {"torch-2.13": {network: factor * time for network, time in times.items()}},
+            start=0.001 * factor,
+            mode=mode,
+        )
+    code, out, _ = run(monkeypatch, capsys, f"{prefix}eager", f"{prefix}compiled")
+    answer = f"{prefix}compiled is 1.250 ± 0.000 times faster than {prefix}eager on local-cpu ("
+    assert code == 0 and out.startswith(f"{answer}geometric mean of 4 cells; 4 faster).")
+    rows = pd.read_parquet(f"results/compare/{prefix}eager_{prefix}compiled.parquet")
+    assert rows["network"].tolist() == list(NETWORKS)
+    assert set(rows["one_mode"]) == {"eager"} and set(rows["other_mode"]) == {"compiled"}
+    assert rows["one_seconds"].tolist() == pytest.approx(list(times.values()), rel=0.05)
+    code, _, complaint = run(monkeypatch, capsys, "torch-2.13", "torch-2.13.eager")
+    assert code == 2 and "torch-2.13 has several cells for the same place" in complaint
+
+
+def test_two_platforms_are_machines_of_their_own(monkeypatch, capsys):
+    """Trials of two machines have nothing in common, whatever their numbers are."""
+    entries = {"server": {"label": "Server", "device": "cpu", "cores": 8}}
+    Path("mine.yaml").write_text(yaml.safe_dump(entries))
+    times = {"torch-1.4": 3.0, "torch-2.13": 1.0}
+    results_of(Path("results"), times)
+    half = {name: seconds / 2 for name, seconds in times.items()}
+    results_of(Path("results"), half, OTHER, platform="server", machine_id="m2")
+    code, out, _ = run(monkeypatch, capsys, "local-cpu", "server", "--platforms", "mine.yaml")
+    answer, _, _, machines, *_ = out.splitlines()
+    assert code == 0 and " times faster than local-cpu (geometric mean of 8 cells" in answer
+    assert "A CPU with 2 logical cores" in machines and "Another CPU with 8" in machines
+    rows = pd.read_parquet("results/compare/local-cpu_server.parquet")
+    assert (rows["one_environment"] == rows["other_environment"]).all() and len(rows) == 8
+    assert rows["ratio"].tolist() == pytest.approx([0.5] * 8)
+    # By pairs of trials, which are alike here, the interval would be nothing.
+    assert (rows["ratio_high"] / rows["ratio_low"] > 1.02).all()
+    assert set(rows["verdict"]) == {FASTER}
+
+
 def test_what_means_nothing_is_refused_in_one_sentence(monkeypatch, capsys, folder):
-    base = measured(folder / "results", {"torch-2.13": 1.0, "torch-1.4": 1.0})
-    measured(folder / "region", {"torch-2.13": 1.0}, start=9, timed_region="forward,sync")
-    measured(folder / "larger", {"torch-2.13": 1.0}, start=9, parameters=2000)
-    measured(folder / "batch", {"torch-2.13": 1.0}, start=9, batch=8)
+    base = results_of(folder / "results", {"torch-2.13": 1.0, "torch-1.4": 1.0})
+    results_of(folder / "region", {"torch-2.13": 1.0}, start=9, timed_region="forward,sync")
+    results_of(folder / "larger", {"torch-2.13": 1.0}, start=9, parameters=2000)
+    results_of(folder / "batch", {"torch-2.13": 1.0}, start=9, batch=8)
     (folder / "empty").mkdir()
     refused = {
         ("results:torch-2.13", "region"): "cannot be compared: measure both with the same region",
@@ -164,7 +159,7 @@ def test_what_means_nothing_is_refused_in_one_sentence(monkeypatch, capsys, fold
 
 
 def test_a_proof_that_refuses_a_network_takes_its_time(monkeypatch, capsys):
-    base = measured(Path("results"), {"torch-2.13": 1.0, "torch-1.4": 1.0})
+    base = results_of(Path("results"), {"torch-2.13": 1.0, "torch-1.4": 1.0})
     refused = {"status": "not_equivalent", "reason": "the loss of step 2 is 3"}
     (base / "proofs/torch-2.13.eager-fcn5.json").write_text(json.dumps(refused))
     code, out, _ = run(monkeypatch, capsys, "torch-1.4", "torch-2.13")
@@ -205,7 +200,7 @@ def test_equal_sides_are_seldom_called_different_in_any_cell():
 def test_processes_that_a_look_asked_for_make_the_comparison_pay(monkeypatch, capsys, others):
     """In one run, trial by trial, and between two."""
     for root in ("results", *others):
-        measured(Path(root), {"torch-1.4": 1.0, "torch-2.13": 1.02})
+        results_of(Path(root), {"torch-1.4": 1.0, "torch-2.13": 1.02})
     sides = ("results:torch-1.4", "there:torch-2.13") if others else ("torch-1.4", "torch-2.13")
     run(monkeypatch, capsys, *sides, "--output", "plain")
     for root in ("results", *others):

@@ -13,9 +13,9 @@ import math
 import sys
 from typing import Any
 
-from steptime.compare import looks, results, words
+from steptime.compare import looks, names, results, words
 from steptime.compare.candidate import Folder, order
-from steptime.compare.sides import CompareError, slug
+from steptime.compare.sides import CompareError
 from steptime.compare.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED
 from steptime.compare.watch import Watch, add_options, complaints
 from steptime.merge.intervals import Ratio
@@ -35,7 +35,7 @@ def main() -> None:
             raise CompareError(
                 "A search is of one cell: name one network and one number of threads."
             )
-        name = f"{slug(options.framework)}_{options.first}_{options.last}"
+        name = f"{names.slug(options.framework)}_{options.first}_{options.last}"
         folder = Folder(options.folder / name)
         base = folder.environment_of(options.framework)
         known = options.releases or folder.releases(base)

@@ -18,8 +18,8 @@ import pandas as pd
 
 from steptime import project
 from steptime.cells import migrate, pack, shard
-from steptime.compare import caveats, words
-from steptime.compare.sides import CompareError, Side, beside, opened, slug
+from steptime.compare import caveats, names, words
+from steptime.compare.sides import CompareError, Side, beside, opened
 from steptime.compare.verdicts import SLOWER, UNDECIDED, verdicts
 from steptime.merge import MixedRowsError, intervals, moderation, ratios
 from steptime.merge.intervals import Ratio
@@ -29,7 +29,9 @@ from steptime.render import tables
 
 NO_SLOWDOWN, SLOWDOWN, CANNOT_TELL = 0, 1, 2
 MARGIN = 0.02
-COLUMNS = ["network", "variant", "batch", "threads", "device", "devices", "precision", "platform"]
+COLUMNS = ["network", "variant", "batch", "threads", "device", "devices", "precision"]
+# What a row has of either side.
+SIDES = ["platform", "environment", "mode", "status", "reason", "seconds", "low", "high"]
 
 
 def main() -> None:
@@ -64,8 +66,7 @@ def compare(options: argparse.Namespace) -> int:
         raise CompareError(f"The margin {options.margin} is no share: write 0.02 for 2 %.")
     chosen = {"platforms": options.platforms} if options.platforms else {}
     run.TOLD.update(platforms=configuration.platforms(project.ROOT, chosen))
-    name = f"{slug(options.one)}_{slug(options.other)}"
-    prefix = options.output or Path("results/compare") / name
+    prefix = options.output or Path("results/compare") / names.pair(options.one, options.other)
     with opened(options.one, options.other, options.results) as (one, other):
         pairs = beside(one, other)
         caveats.refuse(one, other, pairs)
@@ -94,8 +95,7 @@ def table(one: Side, other: Side, pairs: list[tuple[Any, Any]], margin: float) -
         base, new = one.results.cells.loc[at], other.results.cells.loc[label]
         row: dict[str, Any] = {column: base[column] for column in COLUMNS}
         for side, cell in (("one", base), ("other", new)):
-            row |= {f"{side}_{name}": cell[name] for name in ("environment", "mode", "status")}
-            row |= {f"{side}_{name}": cell[name] for name in ("reason", "seconds", "low", "high")}
+            row |= {f"{side}_{name}": cell[name] for name in SIDES}
             row[f"{side}_marks"] = ", ".join(cell["marks"])
         timed = pd.notna(base["seconds"]) and pd.notna(new["seconds"])
         row["ratio"] = new["seconds"] / base["seconds"] if timed else None

@@ -1,7 +1,6 @@
 """The two sides of a comparison: which results they are, and which of their cells stand beside each other."""
 
 import json
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -213,8 +212,3 @@ def _what(side: Side) -> str:
     )
     threads = ", ".join(map(str, sorted(cells["threads"].unique())))
     return f"{side.name} has {networks or 'nothing'} at {threads or 'no'} threads"
-
-
-def slug(text: str) -> str:
-    """A text as part of a file's name."""
-    return re.sub(r"[^\w.-]+", "-", Path(text).name if "/" in text else text).strip("-")

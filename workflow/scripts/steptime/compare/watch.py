@@ -21,9 +21,9 @@ import pandas as pd
 
 from steptime import project
 from steptime.cells import pack, shard
-from steptime.compare import caveats, looks, results, words
+from steptime.compare import caveats, looks, names, results, words
 from steptime.compare.candidate import Folder
-from steptime.compare.sides import CompareError, Side, beside, read, slug
+from steptime.compare.sides import CompareError, Side, beside, read
 from steptime.compare.verdicts import UNDECIDED
 from steptime.merge import MixedRowsError, intervals
 from steptime.plan import configuration, run
@@ -47,8 +47,7 @@ def main() -> None:
     add_options(parser, ["fcn5", "alexnet", "lstm32"])
     options = parser.parse_args()
     with complaints():
-        name = f"{slug(options.base)}_{slug(options.candidate)}"
-        folder = Folder(options.folder / name)
+        folder = Folder(options.folder / names.pair(options.base, options.candidate))
         candidate = folder.add(options.base, options.candidate)
         watch = Watch(folder, options.base, candidate, options)
         watch.measure()

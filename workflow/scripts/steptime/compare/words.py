@@ -14,7 +14,7 @@ LOST, GAINED = "lost", "gained"
 FURTHER = {
     "one_environment": "Environment",
     "one_mode": "Mode",
-    "platform": "Platform",
+    "one_platform": "Platform",
     "device": "Device",
     "devices": "Devices",
     "precision": "Precision",
@@ -56,8 +56,8 @@ def answer(one: str, other: str, data: pd.DataFrame, margin: float, in_turn: boo
 
 
 def _where(data: pd.DataFrame) -> str:
-    platforms = data["platform"].unique()
-    return f" on {platforms[0]}" if len(platforms) == 1 else ""
+    platforms = {*data["one_platform"], *data["other_platform"]}
+    return f" on {platforms.pop()}" if len(platforms) == 1 else ""
 
 
 def times(ratio: float, low: float, high: float) -> str:

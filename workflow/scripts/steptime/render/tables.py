@@ -120,11 +120,12 @@ def write(prefix: Path, data: pd.DataFrame, layout: pd.DataFrame, page: Page) ->
     """Writes `<prefix>.parquet`, `.csv`, `.md`, `.html` and `.tex`."""
     prefix.parent.mkdir(parents=True, exist_ok=True)
     layout = layout.map(lambda value: value if isinstance(value, Entry) else Entry(str(value)))
-    write_parquet(data, prefix.with_suffix(".parquet"), page)
-    data.to_csv(prefix.with_suffix(".csv"), index=False, lineterminator="\n")
-    prefix.with_suffix(".md").write_text(markdown(layout, page), encoding="utf-8")
-    prefix.with_suffix(".html").write_text(web_page(layout, page), encoding="utf-8")
-    prefix.with_suffix(".tex").write_text(latex(layout, page), encoding="utf-8")
+    # Not `with_suffix`: a prefix may end in a version, as torch-2.13.
+    write_parquet(data, Path(f"{prefix}.parquet"), page)
+    data.to_csv(f"{prefix}.csv", index=False, lineterminator="\n")
+    Path(f"{prefix}.md").write_text(markdown(layout, page), encoding="utf-8")
+    Path(f"{prefix}.html").write_text(web_page(layout, page), encoding="utf-8")
+    Path(f"{prefix}.tex").write_text(latex(layout, page), encoding="utf-8")
 
 
 def write_parquet(data: pd.DataFrame, path: Path, page: Page) -> None:
