@@ -19,6 +19,7 @@ sys.path.insert(0, str(SCRIPTS))
 
 from steptime import machine
 from steptime.cells import found
+from steptime.compare import names
 from steptime.environments import pins
 from steptime.machine import placement
 from steptime.plan import (

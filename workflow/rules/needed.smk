@@ -346,3 +346,23 @@ def shown_beside(wildcards):
         for key in found
         if key and key not in keys and ELSEWHERE.get(PLAN.cells[key].platform) is None
     ]
+
+
+# The two that the target `compare` holds against each other, by example.
+SIDES = {"one": "torch-1.4", "other": "torch-2.13"}
+# What the files of the comparison are called that this run's configuration names, '' where it names none.
+COMPARISON = names.pair(config["one"], config["other"]) if SIDES.keys() <= config.keys() else ""
+
+
+def comparison(wildcards):
+    """The page of the comparison that is asked for, anew: what it reads may lie anywhere, and is no input."""
+    if not COMPARISON:
+        missing = " nor ".join(f"'{side}'" for side in SIDES if side not in config)
+        example = " ".join(f"{side}={config.get(side, name)}" for side, name in SIDES.items())
+        # Not a WorkflowError: it would wrap the sentence in lines about this file.
+        sys.exit(
+            f"The configuration does not name {missing}, of the two that are compared: write --config {example} -- compare."
+        )
+    page = f"results/compare/{COMPARISON}.md"
+    make_again(page)
+    return page

@@ -1,0 +1,55 @@
+"""The target `compare`: of results that are there, whichever is faster, and in one sentence where it means nothing."""
+
+import pandas as pd
+import pytest
+from examples import results_of
+
+SIDES = ("one=torch-1.4", "other=torch-2.13")
+
+
+@pytest.fixture(scope="module")
+def checkout(new_checkout):
+    """A checkout whose results were measured elsewhere: a newer release is slower there."""
+    checkout = new_checkout()
+    results_of(checkout.root / "results", {"torch-1.4": 1.0, "torch-2.13": 1.5})
+    return checkout
+
+
+def test_two_are_compared_and_nothing_is_measured(checkout):
+    for factor, margin in ((1.5, ()), (0.5, ("margin=0.1",))):
+        results_of(checkout.root / "results", {"torch-1.4": 1.0, "torch-2.13": factor})
+        before = checkout.times()
+        done = checkout.snakemake("--config", *SIDES, *margin, "--", "compare")
+        # A slowdown is an answer, and no fault of the workflow.
+        assert done.returncode == 0, done.stdout
+        word = "slower" if factor > 1 else "faster"
+        assert f"times {word} than torch-1.4 on local-cpu" in done.stdout
+        rows = pd.read_parquet(checkout.root / "results/compare/torch-1.4_torch-2.13.parquet")
+        assert rows["ratio"].tolist() == pytest.approx([factor] * 4, rel=0.05)
+        assert checkout.times() == before
+
+
+@pytest.mark.parametrize(
+    ("config", "sentence"),
+    [
+        (
+            SIDES[:1],
+            "does not name 'other', of the two that are compared: write --config one=torch-1.4 other=torch-2.",
+        ),
+        ((), "does not name 'one' nor 'other', of the two that are compared: write --config one="),
+        (
+            ("one=torch-1.4", "other=torch-9"),
+            "results has no environment, mode or platform 'torch-9'",
+        ),
+    ],
+)
+def test_what_cannot_be_compared_is_a_sentence(checkout, config, sentence):
+    done = checkout.snakemake("--config", "grid=ci", *config, "--", "compare")
+    assert done.returncode != 0 and sentence in done.stdout and "Traceback" not in done.stdout
+    assert not (checkout.root / "results/compare/torch-1.4_torch-9.md").exists()
+
+
+def test_it_is_a_target_that_no_other_asks_for(checkout):
+    jobs = checkout.planned("--config", *SIDES, "--", "compare")
+    assert jobs == {"compare": 1, "write_comparison": 1, "total": 2}
+    assert "write_comparison" not in checkout.planned("--config", "grid=ci", *SIDES)
