@@ -7,14 +7,12 @@ python -m report.page --job '{"grid": "quick", ...}' --merged results/merged/*.p
 import argparse
 import base64
 import json
-import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
 from steptime import project
@@ -25,11 +23,9 @@ from steptime.page import answer, cells, embed, explorer
 from steptime.page.explorer import Column
 from steptime.plan.artefacts import PAPERS
 from steptime.reading import InputError, read_yaml
-from steptime.render import tables as layouts
 from steptime.render.frameworks import Frameworks
 from steptime.render.words import cores_text, gibibytes, machine_text
 
-HERE = Path(__file__).parent
 # What the report shows of each row of the table of findings.
 CLAIMS = (
     Column("paper", "Paper", "text", True),
@@ -75,22 +71,17 @@ def build(
     paper, files, and missing: why it is not made, '' where it is. `papers` holds the content
     of each paper.yaml. Links are relative to `output`.
     """
-    artefacts = [_artefact(entry, output.parent) for entry in job["artefacts"]]
+    artefacts = [embed.artefact(entry, output.parent) for entry in job["artefacts"]]
     own = {entry["kind"]: entry for entry in artefacts if not entry["paper"]}
     findings = own.get("findings")
     made = [entry for entry in artefacts if entry["table"]]
     compared, shares = (
-        [_parquet(entry) for entry in made if entry["kind"] == kind]
+        [embed.rows_of(entry) for entry in made if entry["kind"] == kind]
         for kind in ("times", "efficiency")
     )
-    templates = Environment(
-        loader=FileSystemLoader([HERE, HERE.parent / "render"]),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     rows = cells.gather(measured, compared, shares, frameworks, catalogue) if measured else None
-    return templates.get_template("report.html.jinja").render(
+    return embed.render(
+        "report.html.jinja",
         grid=job["grid"],
         answer={
             "matrices": answer.matrices(_made(own, "ratios")),
@@ -103,7 +94,7 @@ def build(
         own=own,
         papers=_sections(artefacts, papers),
         cells=_explored_cells(rows) if rows is not None else None,
-        claims=_explored_claims(_parquet(findings), papers)
+        claims=_explored_claims(embed.rows_of(findings), papers)
         if findings and not findings["missing"]
         else None,
         catalogue=_catalogued(own.get("catalogue"), papers),
@@ -112,9 +103,9 @@ def build(
         regions=list(dict.fromkeys(part.timed_region for part in measured if part.timed_region)),
         dates=_span(measured),
         commits=_values(measured, "workflow_commit"),
-        merged=[_link(part.source, output.parent) for part in measured],
+        merged=[embed.link(part.source, output.parent) for part in measured],
         library=base64.b64encode(_library().read_bytes()).decode(),
-        script=Markup((HERE / "page.js").read_text(encoding="utf-8")),
+        script=Markup((embed.HERE / "page.js").read_text(encoding="utf-8")),
     )
 
 
@@ -139,7 +130,7 @@ def _explored_cells(rows: pd.DataFrame) -> dict[str, Any]:
 def _made(own: dict[str, dict[str, Any]], kind: str) -> Path | None:
     """The rows of the project's own artefact of a kind, where it is made as a table."""
     entry = own.get(kind)
-    return _parquet(entry) if entry and not entry["missing"] and entry["table"] else None
+    return embed.rows_of(entry) if entry and not entry["missing"] and entry["table"] else None
 
 
 def _explored_claims(table: Path, papers: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -154,64 +145,13 @@ def _catalogued(entry: dict[str, Any] | None, papers: dict[str, dict[str, Any]])
     """From the table `catalogue`, where it is made: the state of each artefact, and what of the papers is not made."""
     if entry is None or entry["missing"]:
         return {"states": {}, "not_made": []}
-    rows = pd.read_parquet(_parquet(entry))
+    rows = pd.read_parquet(embed.rows_of(entry))
     shorts = {name: paper["short"] for name, paper in papers.items()}
     rows["place"] = rows["paper"].map(lambda name: shorts.get(name, name)) + ", " + rows["sources"]
     not_made = rows.loc[rows["why"].fillna("") != "", ["place", "title", "why"]]
     return {
         "states": dict(zip(rows["target"], rows["state"], strict=True)),
         "not_made": not_made.to_dict("records"),
-    }
-
-
-def _artefact(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The entry with its title, links to its files and, where it is made, what of it stands in the page."""
-    shown = {
-        "title": entry["about"].rstrip("."),
-        "table": None,
-        "drawing": None,
-        "data": None,
-        "left_out": 0,
-        "facts": [],
-    }
-    if not entry["missing"]:
-        files = {
-            Path(file).suffix: Path(file) for file in entry["files"] if _kind(file) == "figures"
-        }
-        tables = {
-            Path(file).suffix: Path(file) for file in entry["files"] if _kind(file) == "tables"
-        }
-        if tables:
-            shown["table"] = embed.table(tables[".html"])
-            words = layouts.read_page(tables[".parquet"])
-            shown |= {"title": words.title, "facts": [words.caption, *words.facts]}
-        if files:
-            shown["drawing"] = embed.drawing(
-                files[".svg"], f"drawing-{entry['name']}", entry["about"]
-            )
-            shown["data"], shown["left_out"] = embed.data(files[".csv"], entry["about"].rstrip("."))
-    return entry | shown | {"links": [_link(file, folder) for file in entry["files"]]}
-
-
-def _kind(file: str) -> str:
-    return Path(file).parent.name
-
-
-def _parquet(entry: dict[str, Any]) -> Path:
-    """The rows of an artefact that is a table."""
-    return next(
-        Path(file)
-        for file in entry["files"]
-        if _kind(file) == "tables" and file.endswith(".parquet")
-    )
-
-
-def _link(file: str, folder: Path) -> dict[str, str]:
-    return {
-        "to": os.path.relpath(file, folder),
-        "file": file,
-        "kind": _kind(file),
-        "ending": Path(file).suffix[1:],
     }
 
 
