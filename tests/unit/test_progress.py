@@ -1,15 +1,20 @@
-"""What a run says of its progress: when a trial of the grid has ended, and its table so far."""
+"""What a run says of its progress: when a trial of the grid has ended, its table and its page so far."""
 
 import json
+import os
+import re
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from examples import CELL
 
 from steptime.cells import beside, shard
+from steptime.page import so_far
 from steptime.plan import run
 from steptime.plan.cell import key_of, shard_path
-from steptime.render import so_far
+from steptime.render import summary
 from steptime.supervisor import progress
 
 MACHINE = {"cpu": {"model": "A CPU", "logical_cores": 2}, "memory_bytes": 2**34, "gpus": []}
@@ -30,6 +35,15 @@ def test_a_trial_ends_with_its_last_cell_and_nothing_is_said_after_the_last():
         progress.report("a cell", "took a second", 1.0, parts)
         ended.append(progress.ended())
     assert ended == ["trial 1 at 1 thread", "trial 1", "", "", ""]
+
+
+def test_the_last_trial_ends_where_other_cells_follow_such_as_trainings():
+    run.begin(cells=2, parts={"trial 1": 1})
+    progress.begin()
+    progress.report("a cell", "took a second", 1.0, ["trial 1"])
+    assert progress.ended() == "trial 1"
+    progress.report("a training", "took a minute", 60.0, [])
+    assert progress.ended() == "" and not progress.goes_on()
 
 
 def test_a_run_without_trials_has_none_that_ends():
@@ -85,17 +99,31 @@ def test_a_program_of_a_run_that_told_nothing_ends_with_a_sentence(monkeypatch, 
         run.facts()
 
 
-def test_the_table_so_far_is_of_the_cells_that_are_there(capsys):
-    first = CELL | {"network": "fcn5", "variant": "", "dataset": "", "repeat": 1}
-    keys = [key_of(first | {"repeat": repeat}) for repeat in (1, 2)]
-    facts = {"variant": "", "status": "ok", "reason": "", "machine_id": "m1"}
-    facts |= {"timed_region": "forward,loss,backward,update,sync", "effective_threads": 1.0}
+@pytest.fixture
+def under_way():
+    """A run whose first two cells of three were measured, by one process each; what it shows meanwhile."""
+    cells = [
+        CELL | {"network": network, "environment": name, "framework": name.partition("-")[0]}
+        for network, name in (("fcn5", "torch-2.13"), ("fcn5", "mxnet-1.9"), ("fcn8", "mxnet-1.9"))
+    ]
+    keys = list(map(key_of, cells))
     footer = {"machine": MACHINE, "software": {"framework_version": "2.13.0"}, "worker": {}}
-    samples = [{"sample": number, "steps": 1, "seconds": 0.25} for number in range(1, 6)]
-    shard.write(Path(shard_path(keys[0])), first | facts, samples, footer)
+    for key, cell, seconds in zip(keys[:2], cells, (0.25, 0.5), strict=False):
+        samples = [{"sample": number, "steps": 1, "seconds": seconds} for number in range(1, 6)]
+        shard.write(Path(shard_path(key)), cell, samples, footer)
     data = WORDS | {"catalogue": ["resources/steptime/catalogue.yaml"]}
-    job = json.dumps({"artefact": "steptime_times", "facts": {}, "data": data})
-    so_far.show({"job": job, "cells": keys}, [])
+    jobs = [
+        json.dumps({"artefact": f"steptime_{kind}", "facts": {}, "data": data})
+        for kind in ("times", "ratios")
+    ]
+    shown = {"grid": "mine", "jobs": jobs, "cells": keys}
+    run.begin(began=time.monotonic(), cells=3, looks=[], shown=shown)
+    return shown
+
+
+def test_the_table_so_far_is_of_the_cells_that_are_there(under_way, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["page.so_far", "trial 1"])
+    so_far.main()
     printed = capsys.readouterr().out
     assert "FCN-5, batch 64" in printed and "0.250" in printed and "PyTorch" in printed
     page = "results/so_far/tables/steptime_times.html"
@@ -103,3 +131,78 @@ def test_the_table_so_far_is_of_the_cells_that_are_there(capsys):
     assert "0.250" in Path(page).read_text()
     # Its interval is narrow, and knows nothing of another process.
     assert "Each cell was measured by one process" in printed
+
+
+def test_the_page_so_far_opens_with_the_answer_of_the_cells_that_are_there(under_way):
+    so_far.show(under_way, [])
+    text = so_far.PAGE.read_text()
+    opening = text[: text.index('id="cells"')]
+    assert "2 of 3 cells" in opening and '<meta http-equiv="refresh"' in opening
+    assert f"{datetime.now(UTC):%Y-%m-%d}" in opening
+    # One process of each shows nothing, and the page says so beside the numbers.
+    assert "≈ fastest" in opening and "≈ 2.00 ×" in opening
+    assert "In 1 of 1 the two fastest cannot be told apart." in opening
+    assert "2 cells have one process so far" in opening and "FCN-8" not in text
+    # Whatever it leads to lies in it or beside it.
+    leads = re.findall(r'href="([^"]+)"', text)
+    assert leads and all(
+        f'id="{to[1:]}"' in text if to.startswith("#") else (so_far.FOLDER / to).exists()
+        for to in leads
+    )
+
+
+def test_an_old_row_that_the_run_measures_anew_is_not_shown(under_way):
+    """Of a place with one, no line says who is fastest."""
+    first, second, _ = under_way["cells"]
+    run.begin(**run.facts() | {"waiting": [first, second]})
+    os.utime(shard_path(first), (1, 1))
+    os.utime(shard_path(second))
+    so_far.show(under_way, [])
+    assert "1 of 3 cells" in so_far.PAGE.read_text()
+    assert beside.answer(CELL, under_way["cells"]) == ""
+    os.utime(shard_path(first))
+    assert "torch-2.13 eager takes 0.25 s" in beside.answer(CELL, under_way["cells"])
+
+
+def test_further_cells_count_where_they_are_measured(under_way):
+    """A look may choose any cell for further trials, and chooses few."""
+    further = [key.replace("-r1", f"-r{trial}") for key in under_way["cells"] for trial in (2, 3)]
+    so_far.show(under_way | {"cells": under_way["cells"] + further}, [1, 3])
+    assert "2 of 3 cells" in so_far.PAGE.read_text()
+
+
+def test_a_run_names_the_page_once(under_way, monkeypatch, capsys):
+    """One of a run before is none of this one's."""
+    monkeypatch.setattr("sys.argv", ["page.so_far", ""])
+    for _ in range(2):
+        so_far.main()
+    assert capsys.readouterr().out.count("results/so_far/index.html") == 1
+    os.utime(so_far.PAGE, (1, 1))
+    so_far.main()
+    printed = capsys.readouterr().out
+    assert "results/so_far/index.html" in printed and "FCN-5" not in printed
+
+
+@pytest.mark.parametrize(
+    ("made", "leads"),
+    [
+        (["tables/steptime_times.html", "report/index.html"], "../report/index.html"),
+        (["tables/steptime_times.html"], "../tables/steptime_times.html"),
+        ([], None),
+    ],
+)
+def test_what_a_run_has_made_takes_the_place_of_its_page(under_way, monkeypatch, made, leads):
+    so_far.show(under_way, [])
+    files = [f"results/{name}" for name in made]
+    for file in files:
+        Path(file).parent.mkdir(parents=True)
+        Path(file).write_text("whole")
+    ended = ["render.summary", "--succeeded", "--shown=steptime_times", *files]
+    monkeypatch.setattr("sys.argv", ended)
+    progress.begin()
+    summary.main()
+    left = [path for path in Path("results/so_far").rglob("*") if path.is_file()]
+    assert left == ([so_far.PAGE] if leads else [])
+    if leads:
+        assert f'content="0; url={leads}"' in so_far.PAGE.read_text()
+        assert (so_far.FOLDER / leads).exists()

@@ -8,7 +8,7 @@ import pytest
 from examples import CATALOGUE, FRAMEWORKS, PEAK, measured, words
 
 from steptime import networks
-from steptime.artefacts import efficiency, matrix, proofs, ratios, throughput
+from steptime.artefacts import efficiency, matrix, proofs, ratios, ratios_figure, throughput
 from steptime.render import tables
 from steptime.render.words import significant
 
@@ -175,7 +175,7 @@ def test_a_ratio_is_of_repeats_side_by_side_and_says_where_no_difference_is_show
     assert found.loc["torch", "low"] < 1 < found.loc["torch", "high"]
     texts = dict(zip(data["framework"], layout.iloc[:, 0], strict=True))
     assert texts["torch"].text.endswith("no difference shown") and texts["jax"].footnotes
-    ratios.draw(data, FRAMEWORKS, read)
+    ratios_figure.draw(data, FRAMEWORKS, read)
 
 
 def test_one_process_of_each_decides_nothing(tmp_path):
@@ -187,7 +187,7 @@ def test_one_process_of_each_decides_nothing(tmp_path):
     assert any("one process" in note for note in page.notes)
     assert any(
         "interval not known" in text.get_text()
-        for text in ratios.draw(data, FRAMEWORKS, read)[1].axes[0].texts
+        for text in ratios_figure.draw(data, FRAMEWORKS, read)[1].axes[0].texts
     )
 
 

@@ -7,7 +7,7 @@ from steptime.cells import shard
 
 @pytest.fixture(scope="module")
 def ran(new_checkout):
-    """(repeat, mode) of every cell in the order in which they were begun, and what the run printed."""
+    """(repeat, mode) of every cell in the order in which they were begun, what the run printed, and its page so far."""
     checkout = new_checkout("faults")
     grid = checkout.root / "config/grids/faults.yaml"
     text = grid.read_text().replace(", broken-1.0", "")
@@ -41,6 +41,7 @@ def test_answers_so_far_follow_a_place_and_each_trial_and_the_whole_table_the_la
     marks = [
         "cell 3 of 9",
         "So far, by one process of each: standin-1.0 good takes ",
+        "results/so_far/index.html",
         "after trial 1:",
     ]
     marks += ["cell 4 of 9", "cell 6 of 9", "after trial 2:"]

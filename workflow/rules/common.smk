@@ -199,6 +199,7 @@ def begin_run():
         platforms=CONFIGURATION.platforms,
         data=CONFIGURATION.data,
         cells=len(waiting),
+        waiting=[cell.key for cell in waiting if cell.key in told],
         # Where cells are measured one by one, each part of the grid ends before the next begins.
         parts=None if counts_jobs() else parts,
         shown=shown,
@@ -211,12 +212,17 @@ def begin_run():
 
 
 def shown_so_far():
-    """The table of times that is printed after each trial: how it is made, and of which cells; {} where there is none."""
+    """What is shown while cells are measured: how the table of times is made, and that of ratios to the fastest, and of
+    which cells; {} where there is none.
+    """
+    ratios = [artefact for artefact in CATALOGUE.values() if artefact.entry["kind"] == "ratios"]
     for artefact in map(CATALOGUE.get, TIMES):
         if not lacks(artefact) and set(inputs_of(artefact)) == {"cells"}:
             keys = PLAN.artefacts[artefact.made_of]
             further = looks.of_artefact(keys, PLAN.cells.keys() - keys) if PLAN.looks else []
-            return {"job": facts_of(artefact), "cells": keys + sorted(further)}
+            jobs = [facts_of(each) for each in (artefact, *ratios)]
+            grid_name = CONFIGURATION.grid_name
+            return {"grid": grid_name, "jobs": jobs, "cells": keys + sorted(further)}
     return {}
 
 

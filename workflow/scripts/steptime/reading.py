@@ -6,6 +6,9 @@ from typing import Any
 
 import yaml
 
+# Of libyaml, where PyYAML was built with it: ten times as fast.
+_FASTEST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
 
 class InputError(Exception):
     """An input that cannot be used; the text is the whole message for the user."""
@@ -24,7 +27,7 @@ def read_json(path: Path) -> Any:
 def read_yaml(path: Path) -> dict[str, Any]:
     """The content of a YAML file."""
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        return yaml.load(path.read_text(encoding="utf-8"), Loader=_FASTEST)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}.") from error
     except yaml.YAMLError as error:

@@ -10,7 +10,7 @@ import pandas as pd
 from steptime import project
 from steptime.merge.measured import Measured, read_measured
 from steptime.reading import InputError, read_json, read_yaml
-from steptime.render import figures, tables
+from steptime.render import tables
 from steptime.render.frameworks import Frameworks
 
 # Words whose files are the project's own.
@@ -164,9 +164,16 @@ class Inputs:
     def write(self, results: Path = Path("results")) -> None:
         """Writes what the entry says is made: results/tables/<name>.* and results/figures/<name>.*."""
         if "table" in self.entry["makes"]:
-            tables.write(results / "tables" / self.name, *self.table, self.page)
+            self.write_table(results)
         if "figure" in self.entry["makes"]:
+            # Only where it is needed: what draws takes half a second to load.
+            from steptime.render import figures
+
             figures.write(results / "figures" / self.name, *self._kind.figure(self))
+
+    def write_table(self, results: Path) -> None:
+        """Writes the table alone, in every form: results/tables/<name>.*."""
+        tables.write(results / "tables" / self.name, *self.table, self.page)
 
 
 def read_printed(path: Path) -> pd.DataFrame:

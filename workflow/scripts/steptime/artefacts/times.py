@@ -312,7 +312,7 @@ def _notes(measured: Measured, paper: dict[str, Any], artefact: dict[str, Any]) 
         (
             f"{artefact['quantity']}, median ± the larger half of its 95 % interval; the shortest of a network "
             "in each column is bold. A dash is a time that does not exist, for the reason in its footnote; an "
-            f"empty place was not asked for here{beside}."
+            f"empty place was not measured here{beside}."
         ),
         *theirs[:1],
         seeds(measured.cells) if "epoch" in measured.rows else processes(measured.cells),

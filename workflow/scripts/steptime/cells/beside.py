@@ -6,6 +6,7 @@ from typing import Any
 
 from steptime.cells import shard
 from steptime.plan.cell import PLACE, axes_of, shard_path
+from steptime.supervisor import progress
 from worker.statistics import median
 
 # What names a place in a key.
@@ -21,15 +22,15 @@ def answer(cell: Mapping[str, Any], keys: Collection[str]) -> str:
     `keys` are those of the cells that are compared.
     """
     place = [cell[name] for name in (*AXES, "repeat")]
-    paths = [
-        Path(shard_path(key))
+    here = [
+        key
         for key, axes in ((key, axes_of(key)) for key in keys)
         if [axes[name] for name in (*AXES, "repeat")] == place
     ]
-    if len(paths) < 2 or not all(path.exists() for path in paths):
+    if len(here) < 2 or progress.measured(here) != here:
         return ""
     try:
-        times = dict(sorted(map(_time, paths), key=lambda each: each[1]))
+        times = dict(sorted(map(_time, here), key=lambda each: each[1]))
     except shard.ShardError:
         # Who makes the tables names it.
         return ""
@@ -44,9 +45,9 @@ def answer(cell: Mapping[str, Any], keys: Collection[str]) -> str:
     return f"So far, by one process of each: {first} takes {fastest:.3g} s; {said}"
 
 
-def _time(path: Path) -> tuple[str, float]:
-    """Environment and mode of a shard, and its median in seconds, endless of one without."""
-    row, rows, _ = shard.read_parts(path)
+def _time(key: str) -> tuple[str, float]:
+    """Environment and mode of a cell, and its median in seconds, endless of one without."""
+    row, rows, _ = shard.read_parts(Path(shard_path(key)))
     samples = [each for each in rows["seconds"].to_pylist() if each is not None]
     seconds = median(samples) if row["status"] == "ok" and samples else float("inf")
     return f"{row['environment']} {row['mode']}", seconds

@@ -256,11 +256,13 @@ class CellRun:
             time.monotonic() - self.clock,
             progress.parts_of(self.cell, shown),
         )
-        if self.cell["repeat"] == 1 and (answer := beside.answer(self.cell, shown)):
+        answer = beside.answer(self.cell, shown) if self.cell["repeat"] == 1 else ""
+        if answer:
             say(f"    {answer}")
-        if ended := progress.ended():
+        ended = progress.ended()
+        if ended or (answer and progress.goes_on()):
             # Here, where the host is still this cell's: nothing may compute while the next one is timed.
-            subprocess.run([sys.executable, "-m", "steptime", "render.so_far", ended], check=False)
+            subprocess.run([sys.executable, "-m", "steptime", "page.so_far", ended], check=False)
 
     def _energy_by(self) -> dict[str, Any]:
         """By what energy is known here, of the processors and of GPUs."""

@@ -6,8 +6,6 @@ from typing import Any
 
 import pandas as pd
 
-from steptime.artefacts.agreement import EVERY
-from steptime.artefacts.findings import FAILS, HOLDS
 from steptime.artefacts.ratios import FASTEST, SAME, SLOWER, UNKNOWN
 from steptime.plan.cell import PLACE
 from steptime.render.words import MARK_WORDS, plural, significant, status_reason
@@ -33,8 +31,9 @@ def matrices(ratios: Path | None) -> list[dict[str, Any]]:
         networks = dict.fromkeys(zip(rows["network_label"], rows["batch"], strict=True))
         entries: dict[str, dict[Any, dict[str, str]]] = {}
         for place, alike in rows.groupby(["network_label", "batch"], sort=False):
+            shown = _shown(alike)
             for row in alike.to_dict("records"):
-                entries.setdefault(row["framework_label"], {})[place] = _entry(row, _shown(alike))
+                entries.setdefault(row["framework_label"], {})[place] = _entry(row, shown)
         lines = [
             {"name": name, "entries": [known.get(place, _NOTHING) for place in networks]}
             for name, known in entries.items()
@@ -117,6 +116,9 @@ def changes(cells: pd.DataFrame | None, agreement: Path | None) -> list[str]:
             f"{_place(least)}, {significant(1 / least['ratio'], 2)} times."
         )
     if agreement is not None:
+        # Only where it is needed: with what draws it takes half a second to load.
+        from steptime.artefacts.agreement import EVERY
+
         rows = pd.read_parquet(agreement)
         rows = rows[(rows["network"] != EVERY) & (rows["decided_pairs"] > 0)]
         if len(rows):
@@ -140,6 +142,8 @@ def decided(findings: Path | None, papers: dict[str, dict[str, Any]]) -> dict[st
     """
     if findings is None:
         return {"says": "", "changed": []}
+    from steptime.artefacts.findings import FAILS, HOLDS
+
     rows = pd.read_parquet(findings)
     ours = rows[rows["ours_verdict"].isin([HOLDS, FAILS])]
     hold = int((ours["ours_verdict"] == HOLDS).sum())

@@ -4,6 +4,7 @@ launch render.summary --succeeded --shown=steptime_times results/tables/steptime
 """
 
 import argparse
+import os
 import shutil
 import time
 from pathlib import Path
@@ -12,8 +13,18 @@ from steptime.plan import run
 from steptime.supervisor import progress
 
 REPORT = Path("results/report/index.html")
-# What `render.so_far` wrote meanwhile.
+# What `page.so_far` wrote meanwhile, and what becomes of its page.
 SO_FAR = Path("results/so_far")
+ONWARD = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="refresh" content="0; url={to}">
+<title>steptime: the run has ended</title>
+</head>
+<body><p>The run has ended: <a href="{to}">{to}</a> has all of it.</p></body>
+</html>
+"""
 
 
 def main() -> None:
@@ -25,10 +36,11 @@ def main() -> None:
     parser.add_argument("--shown", default="", help="the table of times to print, by its name")
     parser.add_argument("files", nargs="*", type=Path)
     options = parser.parse_args()
-    if options.succeeded:
-        shutil.rmtree(SO_FAR, ignore_errors=True)
     made = [path for path in options.files if path.exists()]
     shown = Path(f"results/tables/{options.shown}.parquet")
+    if options.succeeded:
+        whole = [path for path in (REPORT, shown.with_suffix(".html")) if path in made]
+        _take_over(whole)
     if shown in made:
         # Only where it is needed: it takes a second.
         from steptime.render import terminal
@@ -47,6 +59,17 @@ def main() -> None:
     if report:
         print(f"\nAll of it on one page, to open in a browser: {report}")
     print(f"\n{_duration()}" + ("" if options.succeeded else _interrupted()))
+
+
+def _take_over(whole: list[Path]) -> None:
+    """Removes what was shown meanwhile; its page, which somebody may look at, leads on to the first of `whole`."""
+    page = SO_FAR / "index.html"
+    was_there = page.exists()
+    shutil.rmtree(SO_FAR, ignore_errors=True)
+    if was_there and whole:
+        SO_FAR.mkdir(parents=True)
+        to = os.path.relpath(whole[0], SO_FAR)
+        page.write_text(ONWARD.format(to=to), encoding="utf-8")
 
 
 def _grouped(files: list[Path]) -> dict[Path, list[str]]:

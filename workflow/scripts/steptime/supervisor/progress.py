@@ -2,12 +2,13 @@
 
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from steptime.plan import run
-from steptime.plan.cell import key_of
+from steptime.plan.cell import key_of, shard_path
 from steptime.say import say
 
 # A line for each cell that was measured: its seconds, and the parts of the grid that it is of, as JSON.
@@ -86,14 +87,31 @@ def count_another(seconds: float) -> None:
         file.write(f"{seconds:.1f}\n")
 
 
+def measured(keys: Iterable[str]) -> list[str]:
+    """Those cells, given by their keys, that have a row which this run does not measure anew."""
+    waiting, began = set(run.facts().get("waiting", [])), run.began_at()
+    paths = {key: Path(shard_path(key)) for key in keys}
+    return [
+        key
+        for key, path in paths.items()
+        if path.exists() and (key not in waiting or path.stat().st_mtime >= began)
+    ]
+
+
+def goes_on() -> bool:
+    """Whether this run measures cells one by one, and others after those that it has measured."""
+    told = run.facts()
+    return told.get("parts") is not None and len(finished()) < told["cells"]
+
+
 def ended() -> str:
     """The largest part of the grid that ended with the last cell, where others follow; '' elsewhere."""
-    told = run.facts()
-    parts, done = told.get("parts") or {}, [parts for _, parts in finished()]
+    if not goes_on():
+        return ""
+    parts, done = run.facts()["parts"], [parts for _, parts in finished()]
     counted = Counter(part for each in done for part in each)
     whole = [part for part in (done or [[]])[-1] if counted[part] == parts.get(part)]
-    follow = any(counted[part] < count for part, count in parts.items())
-    return whole[-1] if whole and follow else ""
+    return whole[-1] if whole else ""
 
 
 def duration(seconds: float) -> str:

@@ -1,0 +1,114 @@
+"""What the cells say that are there while others are measured: a page that opens with the answer, as the report does.
+
+In the terminal it prints the table of times where a part of the grid has ended.
+
+launch page.so_far            (the page alone)
+launch page.so_far "trial 1"
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from steptime.artefacts.inputs import Inputs
+from steptime.atomic import atomic_write
+from steptime.cells.shard import ShardError
+from steptime.merge import MixedRowsError
+from steptime.merge.cells import merge
+from steptime.page import answer, cells, embed
+from steptime.plan import looks, run
+from steptime.plan.cell import axes_of
+from steptime.reading import InputError
+from steptime.render import terminal
+from steptime.render.words import plural, processes
+from steptime.supervisor import progress
+
+# Until the run has made the whole tables and the report.
+FOLDER = Path("results/so_far")
+PAGE = FOLDER / "index.html"
+# After which the page is loaded again, in seconds.
+RELOADED = 30
+
+
+def main() -> None:
+    """Command line: the part of the grid that has ended, or nothing."""
+    told, part = run.facts(), " ".join(sys.argv[1:])
+    if not told["shown"]:
+        return
+    is_first = not PAGE.exists() or PAGE.stat().st_mtime < run.began_at()
+    try:
+        times, *_ = show(told["shown"], told["looks"])
+    except (InputError, MixedRowsError, ShardError) as error:
+        sys.exit(str(error))
+    if part:
+        print(f"\nSo far, after {part}:", flush=True)
+        terminal.show(FOLDER / "tables" / f"{times.name}.parquet")
+        print(processes(times.measured.cells), flush=True)
+    if is_first:
+        print(f"    This and more on a page that loads itself again: {PAGE}", flush=True)
+
+
+def show(shown: dict[str, Any], looked: list[int]) -> list[Inputs]:
+    """Writes PAGE and its tables, of the cells that are measured and made as the whole ones are.
+
+    `shown` says how, and of which cells, and `looked` after which trials was looked (`plan.looks`).
+    """
+    keys = progress.measured(shown["cells"])
+    planned = [
+        key for key in shown["cells"] if not looks.is_further(looked, axes_of(key)["repeat"])
+    ]
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    merged = FOLDER / "merged.parquet"
+    pq.write_table(merge(keys, looked=looked), merged)
+    made = []
+    for job in map(json.loads, shown["jobs"]):
+        made.append(Inputs(job["artefact"], job["data"] | {"cells": [str(merged)]}, job["facts"]))
+        made[-1].write_table(FOLDER)
+    text = build(shown["grid"], made, len(keys), len({*planned, *keys}))
+    with atomic_write(PAGE) as file:
+        file.write(text.encode())
+    return made
+
+
+def build(grid: str, made: Sequence[Inputs], measured: int, planned: int) -> str:
+    """The page. `made` are artefacts of the same cells, times first, whose tables are written; `measured` and `planned`
+    are numbers of cells.
+    """
+    artefacts = [embed.artefact(_entry(inputs), FOLDER) for inputs in made]
+    own = {entry["kind"]: entry for entry in artefacts}
+    times, *_ = made
+    compared = [embed.rows_of(own["times"])]
+    rows = cells.gather([times.measured], compared, [], times.frameworks, times.networks)
+    alone = int((times.measured.cells["repeats"] == 1).sum())
+    return embed.render(
+        "so_far.html.jinja",
+        grid=grid,
+        answer={
+            "matrices": answer.matrices(embed.rows_of(own["ratios"])),
+            "changes": answer.changes(rows, None),
+            "findings": answer.decided(None, {}),
+        },
+        own=own,
+        artefacts=artefacts,
+        measured=measured,
+        planned=planned,
+        alone=plural(alone, "cell") if alone else "",
+        written=datetime.now(UTC),
+        seconds=RELOADED,
+    )
+
+
+def _entry(inputs: Inputs) -> dict[str, Any]:
+    """An artefact as the report is told of it, with its table alone."""
+    files = [f"{FOLDER}/tables/{inputs.name}.{ending}" for ending in ("html", "parquet")]
+    told = {"name": inputs.name, "kind": inputs.entry["kind"], "about": inputs.entry["says"]}
+    return told | {"paper": "", "missing": "", "files": files}
+
+
+if __name__ == "__main__":
+    main()
