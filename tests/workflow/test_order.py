@@ -7,7 +7,7 @@ from steptime.cells import shard
 
 @pytest.fixture(scope="module")
 def ran(new_checkout):
-    """(repeat, mode) of every cell in the order in which they were begun, what the run printed, and its page so far."""
+    """(repeat, mode) of every cell in the order in which they began, what was printed, and the page that is left."""
     checkout = new_checkout("faults")
     grid = checkout.root / "config/grids/faults.yaml"
     text = grid.read_text().replace(", broken-1.0", "")
@@ -19,7 +19,7 @@ def ran(new_checkout):
     order = [
         (row["repeat"], row["mode"]) for row in sorted(rows, key=lambda row: row["started_at"])
     ]
-    return order, done.stdout
+    return order, done.stdout, (checkout.root / "results/so_far/index.html").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -50,3 +50,9 @@ def test_answers_so_far_follow_a_place_and_each_trial_and_the_whole_table_the_la
     assert places == sorted(places), printed
     assert printed.count("So far, after ") == 2 and printed.count("Tiny, batch 16") == 3
     assert "Select jobs" not in printed
+
+
+def test_the_page_so_far_is_named_once_and_leads_on_to_what_was_made(ran):
+    _, printed, page = ran
+    assert printed.count("results/so_far/index.html") == 1
+    assert 'url=../tables/steptime_times.html"' in page

@@ -40,7 +40,7 @@ def main() -> None:
     told, part = run.facts(), " ".join(sys.argv[1:])
     if not told["shown"]:
         return
-    is_first = not PAGE.exists() or PAGE.stat().st_mtime < run.began_at()
+    is_first = not PAGE.exists() or PAGE.stat().st_mtime < progress.began_at()
     try:
         times, *_ = show(told["shown"], told["looks"])
     except (InputError, MixedRowsError, ShardError) as error:

@@ -6,7 +6,6 @@ These facts differ between machines and change no number; as parameters of rules
 import json
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +38,6 @@ def facts() -> dict[str, Any]:
     if is_under_way():
         sys.exit(f"{FILE} is not there, which a run writes: leave out `--no-hooks`.")
     return TOLD
-
-
-def began_at() -> float:
-    """When the run began, as files bear their times."""
-    return time.time() - (time.monotonic() - facts().get("began", 0.0))
 
 
 def is_under_way() -> bool:

@@ -1,6 +1,7 @@
 """Tells on the terminal which cell of how many is being measured, and about how long the rest will take."""
 
 import json
+import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -87,9 +88,14 @@ def count_another(seconds: float) -> None:
         file.write(f"{seconds:.1f}\n")
 
 
+def began_at() -> float:
+    """When this run began, as files bear their times."""
+    return time.time() - (time.monotonic() - run.facts().get("began", 0.0))
+
+
 def measured(keys: Iterable[str]) -> list[str]:
     """Those cells, given by their keys, that have a row which this run does not measure anew."""
-    waiting, began = set(run.facts().get("waiting", [])), run.began_at()
+    waiting, began = set(run.facts().get("waiting", [])), began_at()
     paths = {key: Path(shard_path(key)) for key in keys}
     return [
         key
