@@ -52,6 +52,28 @@ def test_several_devices_are_cells_of_what_shows_them_alone(quick, monkeypatch):
     assert all(two.artefacts[name] == keys for name, keys in one.artefacts.items())
 
 
+@pytest.mark.parametrize(("scaling", "batches"), [("strong", {32, 64}), ("weak", {64})])
+def test_what_is_hidden_of_an_exchange_is_held_against_one_device_with_the_share_of_a_rank(
+    quick, monkeypatch, scaling, batches
+):
+    monkeypatch.setattr(exchanges, "of_adapter", lambda adapter: ("sync",))
+    asked = {"devices": [1, 2], "scaling": scaling, "networks": ["fcn5"]}
+    asked |= {"threads": {"table": [1, "all"], "figure": ["all"]}, "repeats": 1}
+    plan = grid.expand(changed(quick, **asked, parts={"sums": ["fcn5"]}), 4)
+    of_scaling, of_overlap = (
+        {plan.cells[key] for key in plan.artefacts[f"steptime_{name}"]}
+        for name in ("scaling", "overlap")
+    )
+    assert of_scaling < of_overlap
+    # With the threads that a rank has, and no others.
+    ranks = {cell.threads for cell in of_scaling if cell.devices == 2}
+    alone = [cell for cell in of_overlap if cell.devices == 1]
+    assert {cell.batch for cell in alone if cell.threads in ranks} == batches
+    assert {cell.batch for cell in alone if cell.threads not in ranks} == {64}
+    # Where no exchange is timed alone, there is nothing to hold against it.
+    assert "steptime_overlap" not in grid.expand(changed(quick, **asked), 4).artefacts
+
+
 def test_sums_alone_are_cells_of_several_devices_that_wait_for_one_another(quick, monkeypatch):
     monkeypatch.setattr(exchanges, "of_adapter", lambda adapter: ("sync", "async"))
     several = {"devices": [1, 2], "exchange": ["sync", "async"], "parts": {"sums": ["fcn5"]}}

@@ -118,20 +118,24 @@ def batches_of(configuration: Configuration, task: Task, network: str, kind: str
 
 def together(
     configuration: Configuration, selection: dict[str, Any], task: Task
-) -> list[tuple[int, str]]:
-    """Each number of devices of a selection, with the ways in which as many share their gradients."""
+) -> list[tuple[int, str, int]]:
+    """Each number of devices of a selection, with the ways in which as many share their gradients, and to how many a
+    mini-batch is shared out: to them, or to more, of which this is one alone.
+    """
     if "devices" not in selection:
-        return [(1, "")]
+        return [(1, "", 1)]
     grid = configuration.grid
     if max(grid["devices"]) == 1:
         return []
-    return [
-        (devices, exchange)
+    found = [
+        (devices, exchange, devices)
         for devices in grid["devices"]
         for exchange in (grid["exchange"] if devices > 1 else [""])
         if (devices == 1 or exchanges.fits(devices, exchange))
         and (not task.exchanges or exchange in task.exchanges)
     ]
+    several = dict.fromkeys(devices for devices, _, _ in found if devices > 1)
+    return found + [(1, "", of) for of in several if selection["devices"] == "shares"]
 
 
 def shared_batch(configuration: Configuration, network: str, batch: int, devices: int) -> int:

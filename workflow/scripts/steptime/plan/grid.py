@@ -102,6 +102,9 @@ def missing(configuration: Configuration) -> list[str]:
 
 def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) -> Iterator[Cell]:
     """The cells that a selection asks for: a point of every axis, whatever the task."""
+    beside = selection.get("beside")
+    if beside and not TASKS[beside].policy(configuration.grid).networks:
+        return
     task = TASKS[selection.get("task", "step")]
     policy = task.policy(configuration.grid)
     runners = axes.ways(configuration)
@@ -112,7 +115,7 @@ def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) 
         for dataset in axes.datasets_of(configuration, task, network)
         for batch in axes.batches_of(configuration, task, network, selection["batches"])
     ]
-    for repeat, platform, (devices, exchange) in product(
+    for repeat, platform, (devices, exchange, of) in product(
         range(1, policy.repeats + 1),
         configuration.grid["platforms"],
         axes.together(configuration, selection, task),
@@ -121,12 +124,12 @@ def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) 
         counts: list[int | str] = ["all"]
         if device == "cpu":
             counts = policy.threads[selection["threads"]]
-        threads = axes.threads_of(configuration, platform, counts, cores, devices)
+        threads = axes.threads_of(configuration, platform, counts, cores, of)
         for (network, dataset, one), count, runner, precision in product(
             wanted, threads, runners[device], axes.precisions_of(configuration, device)
         ):
             environment, framework, mode = runner
-            batch = axes.shared_batch(configuration, network, one, devices)
+            whole = axes.shared_batch(configuration, network, one, of)
             yield Cell(
                 platform=platform,
                 environment=environment,
@@ -136,7 +139,7 @@ def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) 
                 task=task.name,
                 network=network,
                 dataset=dataset,
-                batch=batch,
+                batch=whole * devices // of,
                 threads=count,
                 device=device,
                 devices=devices,
