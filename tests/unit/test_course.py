@@ -16,6 +16,7 @@ def started(warmup, **changes):
     row = CELL | {
         "import_seconds": 2.0,
         "build_seconds": 0.25,
+        "ready_seconds": 3.0,
         "first_step_seconds": first,
         "warmup_seconds": whole,
         "warmup_steps": 9 if warmup else None,
@@ -42,6 +43,22 @@ def test_startup_takes_the_first_step_apart_from_the_warm_up_and_keeps_what_fail
     assert texts[:2] == ["2.00", "0.250"] and set(texts[2:]) == {"–"}
     _, drawing = startup.draw(data, startup.PARTS)
     assert "over the time limit" in drawing.texts[-1].get_text()
+
+
+def test_the_start_of_several_devices_stands_beside_that_of_one():
+    two = {"devices": 2, "exchange": "sync", "build_seconds": 1.5, "ready_seconds": 4.0}
+    rows = [
+        *started((1.0, 2.0), threads=2),
+        *started((3.0, 4.0), **two),
+        *started((3.0, 4.0), ready_seconds=None),
+    ]
+    starts = startup.starts(pd.DataFrame(rows))
+    data, layout = startup.build(starts, FRAMEWORKS, CATALOGUE, words())
+    assert [place for *_, place in layout.index] == ["1 thread", "2 x 1 thread, sync", "2 threads"]
+    assert list(data["devices"]) == [1, 2, 1] and list(data["build_seconds"]) == [0.25, 1.5, 0.25]
+    shown = layout["Seconds", "until all are ready"]
+    assert [entry.text for entry in shown] == ["–", "4.00", "3.00"]
+    assert shown.iloc[0].footnotes == (startup.NOT_NOTED,)
 
 
 def span(began, ended, repeat, **changes):

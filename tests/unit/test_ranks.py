@@ -278,8 +278,9 @@ def test_each_rank_has_cpus_of_its_own_and_tells_what_it_used(stand_in, tmp_path
     assert 0 < second["cpu_seconds"] < whole and 0.5 * whole < second["seconds"] < whole
     sent = outcome.loopback[1] - outcome.loopback[0]
     # Two ranks give their gradients, in float64 and one way each, in every step.
-    parameters = outcome.events["ready"]["parameters"]
-    assert sent >= 2 * 8 * parameters * sum(steps for steps, _ in outcome.samples)
+    told = outcome.events["ready"]
+    assert sent >= 2 * 8 * told["parameters"] * sum(steps for steps, _ in outcome.samples)
+    assert outcome.ready_seconds > told["import_seconds"] + told["build_seconds"]
 
 
 def test_ranks_that_do_not_wait_tell_how_stale_their_gradients_are(stand_in, tmp_path):

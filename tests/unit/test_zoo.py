@@ -48,7 +48,7 @@ def read(tmp_path):
 def started(read):
     """What `startup.read_starts` gives: starts of so many seconds as there are parts."""
     starts = read.cells.assign(marks="", warmup_seconds=3.0, warmup_steps=4, steady=True)
-    return starts.assign(**dict.fromkeys(startup.PARTS, 1.0))
+    return starts.assign(**dict.fromkeys([*startup.PARTS, startup.READY], 1.0))
 
 
 def test_every_framework_has_its_time_or_its_reason(read):

@@ -13,7 +13,8 @@ def labelled(rows: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, An
     """`rows` in the order of the catalogue of networks, then of frameworks, with `network_label`, `framework_label`.
 
     Needs the columns network (a variant by its own name), environment, framework, framework_version, mode;
-    where there is `batch`, it stands after the network in the order, `precision`, `platform` and `threads` last.
+    where there is `batch`, it stands after the network in the order, `precision`, `platform`, `threads` and `devices`
+    last.
     """
     named = rows.assign(
         network_label=[catalogue[name].get("label", name) for name in rows["network"]],
@@ -29,7 +30,7 @@ def labelled(rows: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, An
             "mode": rows["mode"].map({mode: at for at, mode in enumerate(rows["mode"].unique())}),
         }
     )
-    further = [name for name in ("precision", "platform", "threads") if name in rows]
+    further = [name for name in ("precision", "platform", "threads", "devices") if name in rows]
     place = place.join(rows[further])
     return named.loc[place.sort_values(list(place), kind="stable").index].reset_index(drop=True)
 

@@ -22,9 +22,12 @@ PARTS = {
     "first_step_seconds": "first step",
     "settling_seconds": "rest of the warm-up",
 }
+# Of the processes of several devices: from their start until each has built its network.
+READY = "ready_seconds"
 FACTS = ("framework", "framework_version", "status", "reason")
+NOT_NOTED = "measured before this was noted"
 COLUMNS = [*IDENTITY, "framework", "network_label", "framework_label", "status", "reason", "marks"]
-COLUMNS += ["repeats", *PARTS, "warmup_seconds", "warmup_steps", "steady", "total_seconds"]
+COLUMNS += ["repeats", *PARTS, READY, "warmup_seconds", "warmup_steps", "steady", "total_seconds"]
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -66,6 +69,13 @@ def build(
         "framework's need.",
         "One file for each cell: results/cells/.",
     ]
+    if data["devices"].max() > 1:
+        page.notes[:0] = [
+            "On several devices, building lasts until the process of each has met the others and has built its "
+            "network: the longest counts. Importing is that of the first.",
+            "Until all are ready: from the start of the processes to the end of building, with the start of the "
+            "interpreter and the making of start values. Cells that were measured before this was noted have a dash.",
+        ]
     return data, _layout(data)
 
 
@@ -88,6 +98,7 @@ def _start(row: dict[str, Any]) -> dict[str, Any]:
         "network": common.whole_name(row),
         "import_seconds": row["import_seconds"],
         "build_seconds": row["build_seconds"],
+        READY: row[READY],
         "first_step_seconds": first,
         "settling_seconds": whole - first if whole and first else None,
         "warmup_seconds": whole,
@@ -101,7 +112,7 @@ def _middle(rows: pd.DataFrame) -> dict[str, Any]:
     warm = rows[rows["warmup_seconds"].notna()]
     chosen = warm if len(warm) else rows
     row = chosen.iloc[0].to_dict()
-    for name in (*PARTS, "warmup_seconds", "warmup_steps"):
+    for name in (*PARTS, READY, "warmup_seconds", "warmup_steps"):
         row[name] = pd.to_numeric(chosen[name]).median()
     row["warmup_steps"] = None if pd.isna(row["warmup_steps"]) else int(row["warmup_steps"])
     row["steady"] = bool(warm["steady"].all()) if len(warm) else None
@@ -113,9 +124,12 @@ def _middle(rows: pd.DataFrame) -> dict[str, Any]:
 
 def _layout(data: pd.DataFrame) -> pd.DataFrame:
     several = data["platform"].nunique() > 1
+    ready = {READY: "until all are ready"} if data["devices"].max() > 1 else {}
     body, index = [], []
     for row in data.to_dict("records"):
         place = plural(row["threads"], "thread")
+        if row["devices"] > 1:
+            place = f"{row['devices']} x {place}, {row['exchange']}"
         index.append(
             (
                 f"{row['network_label']}, batch {row['batch']}",
@@ -126,6 +140,8 @@ def _layout(data: pd.DataFrame) -> pd.DataFrame:
         reason = status_reason(row["status"], row["reason"])
         remarks = (MARK_WORDS[row["marks"]],) if row["marks"] else ()
         entries = [_seconds(row[name], reason, remarks) for name in (*PARTS, "total_seconds")]
+        why_not = NOT_NOTED if row["status"] == "ok" else reason
+        entries += [_seconds(row[name], why_not, remarks) for name in ready]
         if row["steady"] is False:
             entries[3] = Entry(
                 entries[3].text,
@@ -140,12 +156,14 @@ def _layout(data: pd.DataFrame) -> pd.DataFrame:
                 else Entry(str(row["warmup_steps"])),
             ]
         )
-    columns = [("Seconds", name) for name in (*PARTS.values(), "all of it")] + [
+    columns = [("Seconds", name) for name in (*PARTS.values(), "all of it", *ready.values())] + [
         ("Warm-up", "steps")
     ]
     return pd.DataFrame(
         body,
-        index=pd.MultiIndex.from_tuples(index, names=["Network", "Framework", "Threads"]),
+        index=pd.MultiIndex.from_tuples(
+            index, names=["Network", "Framework", "Devices" if ready else "Threads"]
+        ),
         columns=pd.MultiIndex.from_tuples(columns),
         dtype=object,
     )

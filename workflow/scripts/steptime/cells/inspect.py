@@ -51,6 +51,7 @@ COURSE = {
     "ended_at": "ended (UTC)",
     "import_seconds": "seconds to import the framework",
     "build_seconds": "seconds to build the network",
+    "ready_seconds": "seconds from the start of all processes until they have built it",
     "first_step_seconds": "seconds of the first step",
     "warmup_steps": "steps of the warm-up",
     "warmup_seconds": "seconds of the warm-up",

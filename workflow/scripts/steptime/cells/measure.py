@@ -355,6 +355,7 @@ class CellRun:
             "timed_region": ",".join(tasks.region_of(self.task, cell["devices"])),
             "import_seconds": ready.get("import_seconds"),
             "build_seconds": ready.get("build_seconds"),
+            "ready_seconds": outcome.ready_seconds,
             "peak_memory_bytes": outcome.peak_memory_bytes,
             "effective_threads": used / wall / ranks if wall else None,
             "waiting_threads": waited / wall / ranks if wall and waited is not None else None,

@@ -51,6 +51,7 @@ CONSTANT = pa.schema(
         ("timed_region", pa.string()),
         ("import_seconds", pa.float64()),
         ("build_seconds", pa.float64()),
+        ("ready_seconds", pa.float64()),
         ("first_step_seconds", pa.float64()),
         ("warmup_steps", pa.int32()),
         ("warmup_seconds", pa.float64()),
@@ -90,7 +91,7 @@ CONSTANT = pa.schema(
     ]
 )
 # Columns that were added while schema 2 was in use: they are null in shards from before.
-ADDED = frozenset(["optimiser", "proven_gradients"])
+ADDED = frozenset(["optimiser", "proven_gradients", "ready_seconds"])
 TIMES = [field.name for field in CONSTANT if pa.types.is_timestamp(field.type)]
 
 

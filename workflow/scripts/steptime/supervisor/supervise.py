@@ -87,6 +87,8 @@ class Outcome:
     epochs: list[dict[str, Any]] = field(default_factory=list)
     parts: list[dict[str, Any]] = field(default_factory=list)
     peak_memory_bytes: int | None = None
+    # From just before its processes were started until all of them had built their network.
+    ready_seconds: float | None = None
     snapshots: list[interference.Snapshot] = field(default_factory=list)
     libraries: list[str] = field(default_factory=list)
     # From when to when it had the machine; None where it was not run.
@@ -94,6 +96,8 @@ class Outcome:
     # Of several ranks, what `Rank.facts` says of each, and what had gone over the loopback interface by each snapshot.
     ranks: list[dict[str, Any]] = field(default_factory=list)
     loopback: list[int | None] = field(default_factory=list)
+    # By the clock of `time.monotonic`.
+    made_at: float = field(default_factory=time.monotonic, compare=False)
 
 
 def run_worker(
@@ -369,6 +373,9 @@ def _note(
         outcome.parts.append(event)
     elif name != "failed":
         outcome.events[name] = event
+        if name == "ready":
+            # The first rank tells it when it has heard from all.
+            outcome.ready_seconds = time.monotonic() - outcome.made_at
         outcome.libraries = sorted({*outcome.libraries, *event.pop("libraries", [])})
         if name in BEGINNINGS + ENDS:
             # The kernel is that of the first one's machine.
