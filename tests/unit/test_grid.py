@@ -10,6 +10,7 @@ from steptime.artefacts.inputs import read_printed
 from steptime.plan import axes, configuration, grid
 from steptime.plan.cell import axes_of, reference_path
 from steptime.plan.expected import Expected
+from steptime.plan.tasks import TASKS
 
 ROOT = Path(__file__).parents[2]
 FIGURES = {"figure_batches": {"fcn5": [32, 64, 128]}}
@@ -24,20 +25,40 @@ def changed(loaded, **values):
     return replace(loaded, grid=loaded.grid | values)
 
 
-@pytest.mark.parametrize("name", ["quick", "paper", "ci", "zoo"])
+GRIDS = sorted(path.stem for path in (ROOT / "config/grids").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("name", GRIDS)
 def test_shipped_grids_expand(name):
     loaded = configuration.load(ROOT, {"grid": name})
     plan = grid.expand(loaded, 4)
-    tasks = {name: chosen.get("task", "step") for name, chosen in loaded.artefacts.items()}
-    asked = {"step", *loaded.grid["parts"], *({"training"} & set(loaded.grid))}
-    # No grid has cells on several devices, and what shows them alone has none of other cells.
-    several = {name for name, chosen in loaded.artefacts.items() if chosen.get("devices")}
-    parts = {f"steptime_{name}" for name in ("exchange", "overlap", "stragglers")}
-    assert several == {"steptime_scaling", "wuensche2018_fig3"} | parts
-    # Nor the kinds of networks that a paper chooses between.
-    others = several | {"wuensche2018_kinds"}
-    assert set(plan.artefacts) == {name for name, task in tasks.items() if task in asked} - others
+    asked = {task: set(entry.policy(loaded.grid).networks) for task, entry in TASKS.items()}
+
+    def has_cells(chosen):
+        networks = asked[chosen.get("task", "step")]
+        # What shows several devices has no cells of a grid with one, nor has what shows other networks.
+        several = not chosen.get("devices") or max(loaded.grid["devices"]) > 1
+        of_networks = chosen["networks"] == "all" or networks & set(chosen["networks"])
+        return several and networks and of_networks and asked[chosen.get("beside", "step")]
+
+    shown = {name for name, chosen in loaded.artefacts.items() if has_cells(chosen)}
+    assert set(plan.artefacts) == shown
     assert set(plan.cells) == {key for keys in plan.artefacts.values() for key in keys}
+
+
+def test_ranks_of_one_thread_are_held_against_one_device_with_the_threads_of_both():
+    plan = grid.expand(configuration.load(ROOT, {"grid": "ranks"}), 2)
+    cells = [plan.cells[key] for key in plan.artefacts["steptime_overlap"]]
+    for environment in {cell.environment for cell in cells}:
+        found = {
+            (cell.devices, cell.exchange, cell.threads, cell.batch)
+            for cell in cells
+            if cell.environment == environment
+        }
+        alone = {(1, "", 1, 64), (1, "", 2, 64), (1, "", 1, 32)}
+        assert found == alone | {(2, "sync", 1, 64), (2, "async", 1, 64)}
+    # A speed-up has an interval.
+    assert {cell.repeat for cell in cells} == {1, 2}
 
 
 @pytest.mark.parametrize("name", ["shi2016", "wuensche2018"])
