@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from steptime.artefacts.inputs import read_printed
-from steptime.plan import axes, configuration, grid
+from steptime.plan import axes, configuration, grid, written
 from steptime.plan.cell import axes_of, reference_path
 from steptime.plan.expected import Expected
 from steptime.plan.tasks import TASKS
@@ -85,6 +85,43 @@ def test_a_papers_grid_has_its_own_frameworks_mini_batches_and_threads(name):
     batches = set(zip(printed["network"], printed["batch"], strict=True))
     timed = {(cell.network, str(cell.batch)) for cell in own}
     assert batches <= timed if task == "step" else {cell.network for cell in own} == {"mnist"}
+
+
+def test_networks_are_proven_that_are_not_timed(quick, tmp_path):
+    plan = grid.expand(changed(quick, proven=["lenet", "fcn5"]), 2)
+    assert list(plan.cells) == list(grid.expand(quick, 2).cells)
+    assert plan.proven[::4] == ["torch-2.13.eager-lenet", "torch-2.13.eager-fcn5"]
+    assert len(plan.proven) == 2 * 4
+    written.write(plan, tmp_path / "plan.json")
+    assert written.read(tmp_path / "plan.json").proven == plan.proven
+
+
+def test_a_grid_may_prove_alone():
+    loaded = configuration.load(ROOT, {"grid": "matrix"})
+    plan = grid.expand(loaded, 2)
+    assert not plan.cells and not plan.artefacts
+    proven = set(plan.proven)
+    assert {"torch-2.13.eager-gpt2", "theano-0.9.graph-xception", "keras-2.0.5.cntk-rbm"} <= proven
+    # Of what is trained on images, neither the network nor a variant of it.
+    assert not [name for name in proven if "mnist" in name or "cuda" in name]
+
+
+def test_a_papers_tested_networks_are_proven():
+    """Each name in the column "Tested Networks" of Dai and Berleant is a network that their grid times or proves."""
+    printed = read_printed(ROOT / "resources/papers/dai2019/table2.csv")
+    cells = printed[printed["column"] == "Tested Networks"]["value"]
+    named = {name for cell in cells for name in cell.split(", ")}
+    here = {
+        "RNN": "rnn32",
+        "LSTM": "lstm32",
+        "CNN": "lenet",
+        "VGG": "vgg16",
+        "DenseNet": "densenet121",
+    }
+    here |= {"Inception": "googlenet", "ResNet": "resnet50", "ResidualNet": "resnet50"}
+    loaded = configuration.load(ROOT, {"grid": "dai2019"})
+    asked = {*loaded.grid["networks"], *loaded.grid["proven"]}
+    assert {here.get(name, name.lower()) for name in named} <= asked
 
 
 def test_quick_is_every_environment_network_and_thread_count(quick):

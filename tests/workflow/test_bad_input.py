@@ -40,6 +40,21 @@ def refusal(root, config):
             "There is no network 'fcn55' in config/networks.yaml: did you mean",
         ),
         (
+            "repeats:",
+            "proven: [lenett]\nrepeats:",
+            "There is no network 'lenett' in config/networks.yaml: did you mean 'lenet'?",
+        ),
+        (
+            "repeats:",
+            "proven: al\nrepeats:",
+            "at 'proven', 'al' is not possible: write one of all, a list.",
+        ),
+        (
+            "\nnetworks:",
+            "\nproven: [lenet]\nparts: {products: [fcn5]}\nmodes: {}\n#",
+            "the key 'networks' is missing: write it.",
+        ),
+        (
             "least_samples: 3",
             "least_samples: many",
             "at 'sampling.least_samples', 'many' is not of type 'integer'",

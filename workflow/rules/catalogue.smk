@@ -6,8 +6,9 @@ OWN_OUTPUTS = {"table": ("parquet", "csv", "md", "html", "tex"), "figure": ("svg
 # What a reader opens of each, for `snakemake --report`.
 OPENED = {"table": "html", "figure": "svg"}
 
-# The proof of every network in every environment and mode, and number of devices, that the grid has cells of.
-PROVEN = dict.fromkeys(proof_name(cell.facts()) for cell in STEPS.values())
+# The proof of every network in every environment and mode, and number of devices, that the grid has cells of, and those
+# that it asks for besides.
+PROVEN = dict.fromkeys([*(proof_name(cell.facts()) for cell in STEPS.values()), *PLAN.proven])
 PEAKS = within_reach("peaks", (cell.platform for cell in STEPS.values()))
 TOPOLOGIES = within_reach("topology", (cell.platform for cell in STEPS.values()))
 # The searches for the largest mini-batch: the cell that each begins with, of the first repeat with the most threads.
@@ -105,6 +106,10 @@ NO_CELLS, NO_DATA, NO_FILE, ONE_VERSION = (
 )
 LACKING = {
     "cells": lambda artefact: "" if artefact.made_of in PLAN.artefacts else NO_CELLS,
+    # Of a grid that times nothing, no machine is looked at.
+    **dict.fromkeys(
+        ("every_cell", "peaks", "topologies"), lambda artefact: "" if STEPS else NO_CELLS
+    ),
     "trainings": lambda artefact: "" if trained_for(artefact.entry) else NO_CELLS,
     "images": lambda artefact: (
         "" if CONFIGURATION.dataset_of(artefact.entry["images"]) else NO_DATA
@@ -225,7 +230,7 @@ def report_job(wildcards):
         }
         for name, artefact in CATALOGUE.items()
     ]
-    policy = {name: CONFIGURATION.grid[name] for name in ("sampling", "limits")}
+    policy = {name: CONFIGURATION.grid.get(name) for name in ("sampling", "limits")}
     return json.dumps({"grid": CONFIGURATION.grid_name, **policy, "artefacts": artefacts})
 
 

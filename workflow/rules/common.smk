@@ -171,8 +171,12 @@ def cell_of(wildcards):
     """The cell that a rule's wildcards name."""
     key = key_from(wildcards)
     if key not in PLAN.cells:
+        known = next(iter(PLAN.cells), "")
+        such = (
+            f"its cells are such as {known}" if known else "it has none, and proves networks alone"
+        )
         raise WorkflowError(
-            f"There is no cell {key} in the grid '{CONFIGURATION.grid_name}': its cells are such as {next(iter(PLAN.cells))}."
+            f"There is no cell {key} in the grid '{CONFIGURATION.grid_name}': {such}."
         )
     return PLAN.cells[key]
 

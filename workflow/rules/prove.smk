@@ -21,7 +21,7 @@ rule prove_network:
         "logs/proofs/{environment}.{mode}-{network}{together}.log",
     wildcard_constraints:
         environment=choice(name for name in known_environments() if name not in gpu_environments()),
-    priority: lambda wildcards: PROOF_TURNS.get(wildcards.network, BEFORE_CELLS)
+    priority: lambda wildcards: PROOF_TURNS.get(wildcards.network, 0)
     conda:
         OWN_SOFTWARE
     params:

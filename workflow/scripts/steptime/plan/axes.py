@@ -52,6 +52,14 @@ def networks_of(configuration: Configuration) -> list[str]:
     return list(dict.fromkeys(name for networks in asked for name in networks))
 
 
+def proven_of(configuration: Configuration) -> list[str]:
+    """The networks that the grid wants proven, whether it times them or not; `all` are those without a data set."""
+    asked, known = configuration.grid["proven"], configuration.networks
+    if asked != "all":
+        return asked
+    return [name for name in known if "dataset" not in specifications.resolve(name, known)]
+
+
 def precisions_of(configuration: Configuration, device: str) -> list[str]:
     """The grid's precisions that a kind of device has."""
     asked = configuration.grid["precision"]

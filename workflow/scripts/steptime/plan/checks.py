@@ -22,6 +22,12 @@ def check(configuration: Configuration) -> None:
     _check_repeats(configuration)
 
 
+def _asked_networks(configuration: Configuration) -> list[str]:
+    """The networks that the grid measures in any way, and those that it only proves."""
+    asked = [*axes.networks_of(configuration), *axes.proven_of(configuration)]
+    return list(dict.fromkeys(asked))
+
+
 def _check_names(configuration: Configuration) -> None:
     grid, networks = configuration.grid, list(configuration.networks)
     where = "config/networks.yaml"
@@ -29,7 +35,7 @@ def _check_names(configuration: Configuration) -> None:
         for network in grid[key]:
             if network not in configuration.networks:
                 raise ConfigurationError(unknown("network", network, networks, where))
-    for network in axes.networks_of(configuration):
+    for network in _asked_networks(configuration):
         if network not in configuration.networks:
             raise ConfigurationError(unknown("network", network, networks, where))
     for name, entry in configuration.networks.items():
@@ -92,7 +98,7 @@ def _check_devices(configuration: Configuration) -> None:
 
 def _check_sizes(configuration: Configuration) -> None:
     """Every network of the grid can be specified, and has the number of parameters that its entry promises."""
-    for network in axes.networks_of(configuration):
+    for network in _asked_networks(configuration):
         try:
             spec, _ = (
                 specifications.specify(network, configuration.networks, narrow)

@@ -8,7 +8,7 @@ from typing import Any
 
 from steptime import networks as specifications
 from steptime.plan import axes, checks
-from steptime.plan.cell import Cell
+from steptime.plan.cell import Cell, proof_name
 from steptime.plan.configuration import Configuration
 from steptime.plan.schemas import ConfigurationError
 from steptime.plan.tasks import TASKS, repeats_of
@@ -25,7 +25,8 @@ class Plan:
     """Every cell by its key, in the order in which one machine measures them; the keys of every artefact that has cells
     in this grid; the labels of data sets that its trainings lack; by key what the row of a cell must say
     (`plan.expected`); and after which trials is looked whether cells are measured further times (`plan.looks`). Those
-    further cells are among `cells`, and no artefact names them.
+    further cells are among `cells`, and no artefact names them. `proven` names the proofs that the grid asks for
+    besides those that its cells stand on.
     """
 
     cells: dict[str, Cell]
@@ -33,6 +34,7 @@ class Plan:
     missing: list[str] = field(default_factory=list)
     expected: dict[str, dict[str, Any]] = field(default_factory=dict)
     looks: list[int] = field(default_factory=list)
+    proven: list[str] = field(default_factory=list)
 
 
 def expand(configuration: Configuration, cores: int) -> Plan:
@@ -54,7 +56,8 @@ def expand(configuration: Configuration, cores: int) -> Plan:
         if chosen:
             artefacts[artefact] = list(chosen)
             cells.update(chosen)
-    if not cells:
+    proven = _proven(configuration)
+    if not cells and not proven:
         raise ConfigurationError(
             f"The grid '{configuration.grid_name}' has no cell: none of its networks "
             f"({', '.join(configuration.grid['networks'])}) is one that an artefact is made of; add one that is."
@@ -67,7 +70,7 @@ def expand(configuration: Configuration, cores: int) -> Plan:
             cells.update((cell.key, cell) for cell in further)
     place = _running_order(configuration, {*artefacts.get(COMPARED, [])})
     ordered = dict(sorted(cells.items(), key=place))
-    return Plan(ordered, artefacts, missing(configuration), looks=looks)
+    return Plan(ordered, artefacts, missing(configuration), looks=looks, proven=proven)
 
 
 def shown_elsewhere(cells: Mapping[str, Cell], cores: int) -> dict[str, str]:
@@ -100,6 +103,16 @@ def missing(configuration: Configuration) -> list[str]:
     ]
 
 
+def _proven(configuration: Configuration) -> list[str]:
+    """The proofs of the networks that the grid wants proven, network by network: each in every environment and mode."""
+    runners = [runner for ways in axes.ways(configuration).values() for runner in ways]
+    return [
+        proof_name({"environment": environment, "mode": mode, "network": network, "devices": 1})
+        for network in axes.proven_of(configuration)
+        for environment, _, mode in runners
+    ]
+
+
 def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) -> Iterator[Cell]:
     """The cells that a selection asks for: a point of every axis, whatever the task."""
     beside = selection.get("beside")
@@ -115,6 +128,9 @@ def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) 
         for dataset in axes.datasets_of(configuration, task, network)
         for batch in axes.batches_of(configuration, task, network, selection["batches"])
     ]
+    if not wanted:
+        # A grid that times nothing says nothing of threads.
+        return
     for repeat, platform, (devices, exchange, of) in product(
         range(1, policy.repeats + 1),
         configuration.grid["platforms"],

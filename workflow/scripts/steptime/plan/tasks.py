@@ -102,7 +102,7 @@ def job_of(configuration: "Configuration", cell: Cell) -> dict[str, Any]:
 
 
 def _of_steps(grid: dict[str, Any]) -> Policy:
-    return Policy(grid["networks"], grid["threads"], repeats_of(grid).least)
+    return Policy(grid["networks"], grid.get("threads", {}), repeats_of(grid).least)
 
 
 def _of_trainings(grid: dict[str, Any]) -> Policy:
@@ -112,7 +112,9 @@ def _of_trainings(grid: dict[str, Any]) -> Policy:
 
 
 def _of_parts(task: str) -> Callable[[dict[str, Any]], Policy]:
-    return lambda grid: Policy(grid["parts"].get(task, []), grid["threads"], repeats_of(grid).least)
+    return lambda grid: Policy(
+        grid["parts"].get(task, []), grid.get("threads", {}), repeats_of(grid).least
+    )
 
 
 def _sampling(configuration: "Configuration", cell: Cell) -> dict[str, Any]:

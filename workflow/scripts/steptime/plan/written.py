@@ -27,6 +27,7 @@ def write(plan: Plan, path: Path) -> None:
         "expected": list(map(json.loads, numbers)),
         "expects": [numbers[text] for text in texts],
         "looks": plan.looks,
+        "proven": plan.proven,
     }
     text = json.dumps(content).encode()
     if path.is_file() and path.read_bytes() == text:
@@ -55,5 +56,5 @@ def _plan(content: Any) -> Plan:
     # A plan of an older version has none.
     numbers, distinct = content.get("expects", []), content.get("expected", [])
     expected = {key: distinct[number] for key, number in zip(cells, numbers, strict=False)}
-    looks = content.get("looks", [])
-    return Plan(cells, content["artefacts"], content["missing"], expected, looks)
+    looks, proven = content.get("looks", []), content.get("proven", [])
+    return Plan(cells, content["artefacts"], content["missing"], expected, looks, proven)
