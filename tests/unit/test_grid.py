@@ -124,6 +124,17 @@ def test_a_papers_tested_networks_are_proven():
     assert {here.get(name, name.lower()) for name in named} <= asked
 
 
+def test_kinds_are_compared_where_a_grid_has_more_than_one(quick):
+    kinds = grid.expand(configuration.load(ROOT, {"grid": "kinds"}), 2)
+    shown = {kinds.cells[key].network for key in kinds.artefacts["wuensche2018_kinds"]}
+    assert {"lstm32", "rnn32", "gru32"} < shown
+    several = changed(quick, networks=["lstm32", "lstm32-table2"])
+    assert "wuensche2018_kinds" not in grid.expand(several, 2).artefacts
+    assert (
+        "wuensche2018_kinds" in grid.expand(changed(quick, networks=["lstm32", "vae"]), 2).artefacts
+    )
+
+
 def test_quick_is_every_environment_network_and_thread_count(quick):
     plan = grid.expand(changed(quick, **FIGURES), 2)
     assert len(plan.artefacts["shi2016_table4"]) == 4 * 6 * 2 * 2

@@ -46,6 +46,8 @@ def expand(configuration: Configuration, cores: int) -> Plan:
     cells: dict[str, Cell] = {}
     artefacts: dict[str, list[str]] = {}
     for artefact, selection in configuration.artefacts.items():
+        if not _is_asked_for(configuration, selection):
+            continue
         wanted = islice(_cells(configuration, selection, cores), MOST_CELLS + 1)
         chosen = {cell.key: cell for cell in wanted}
         if len(chosen) > MOST_CELLS:
@@ -113,11 +115,23 @@ def _proven(configuration: Configuration) -> list[str]:
     ]
 
 
-def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) -> Iterator[Cell]:
-    """The cells that a selection asks for: a point of every axis, whatever the task."""
+def _is_asked_for(configuration: Configuration, selection: dict[str, Any]) -> bool:
+    """Whether the grid has as many networks of a selection, variants apart, as it needs, and what stands beside it."""
     beside = selection.get("beside")
     if beside and not TASKS[beside].policy(configuration.grid).networks:
-        return
+        return False
+    policy = TASKS[selection.get("task", "step")].policy(configuration.grid)
+    known, chosen = configuration.networks, selection["networks"]
+    found = {
+        known[name].get("variant_of", name)
+        for name in policy.networks
+        if chosen == "all" or name in chosen
+    }
+    return len(found) >= selection.get("least_networks", 1)
+
+
+def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) -> Iterator[Cell]:
+    """The cells that a selection asks for: a point of every axis, whatever the task."""
     task = TASKS[selection.get("task", "step")]
     policy = task.policy(configuration.grid)
     runners = axes.ways(configuration)
@@ -128,9 +142,6 @@ def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) 
         for dataset in axes.datasets_of(configuration, task, network)
         for batch in axes.batches_of(configuration, task, network, selection["batches"])
     ]
-    if not wanted:
-        # A grid that times nothing says nothing of threads.
-        return
     for repeat, platform, (devices, exchange, of) in product(
         range(1, policy.repeats + 1),
         configuration.grid["platforms"],
