@@ -3,6 +3,7 @@
 import copy
 
 import numpy as np
+from defects.judging import JUDGE
 from defects.planting import CATALOGUE, changed, losing, replacing
 from defects.stand_in import RIGHT, adapter
 
@@ -78,6 +79,18 @@ def detached(node, own, x):
     return x, lambda dy: ([np.zeros_like(dy)], {})
 
 
+def detached_judge(node, own, x):
+    """A judge that no gradient reaches."""
+    y, backward = RIGHT["dense"](node, own, x)
+    held = 0.0 if node["name"] in JUDGE else 1.0
+
+    def wrong(dy):
+        to_inputs, gradients = backward(dy)
+        return to_inputs, {role: held * each for role, each in gradients.items()}
+
+    return y, wrong
+
+
 def two_judges():
     """A discriminator for what is real and another one for what is generated."""
     layers = copy.deepcopy(CATALOGUE["gan"]["layers"])
@@ -121,6 +134,11 @@ PLANTED = {
         "gan",
         adapter(replacing(reversal=detached)),
         "the loss does not depend on dense1, dense2, dense3",
+    ),
+    "a detached judge": (
+        "gan",
+        adapter(replacing(dense=detached_judge)),
+        "the loss does not depend on dense4, dense5, dense6",
     ),
     "a generator that helps its judge": (
         "gan",

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 from chainer import functions
 from chainer.optimizers import momentum_sgd
+from judging import JUDGE
 
 
 def mask_off_by_one(adapter):
@@ -55,6 +56,23 @@ def detached(adapter):
     """A generator that no gradient reaches."""
     # Its parameters have gradients, all of them zero.
     return adapter.LAYERS, "reversal", lambda trainer, node, x: x.array + 0.0 * x
+
+
+def detached_judge(adapter):
+    """A judge that no gradient reaches."""
+    right = adapter.LAYERS["dense"]
+
+    def dense(trainer, node, x):
+        if node["name"] not in JUDGE:
+            return right(trainer, node, x)
+
+        def own(node, role):
+            each = trainer.own(node, role)
+            return each.array + 0.0 * each
+
+        return right(SimpleNamespace(own=own), node, x)
+
+    return adapter.LAYERS, "dense", dense
 
 
 def turned(adapter):

@@ -3,6 +3,7 @@
 import jax
 from jax import lax
 from jax import numpy as jnp
+from judging import JUDGE
 
 
 def mask_off_by_one(adapter):
@@ -50,6 +51,18 @@ def without_divergence(adapter):
 def detached(adapter):
     """A generator that no gradient reaches."""
     return adapter.LAYERS, "reversal", lambda node, own, value: lax.stop_gradient(value)
+
+
+def detached_judge(adapter):
+    """A judge that no gradient reaches."""
+    right = adapter.LAYERS["dense"]
+
+    def dense(node, own, value):
+        if node["name"] in JUDGE:
+            own = {role: lax.stop_gradient(each) for role, each in own.items()}
+        return right(node, own, value)
+
+    return adapter.LAYERS, "dense", dense
 
 
 def turned(adapter):

@@ -2,6 +2,7 @@
 
 import keras
 import numpy as np
+from judging import JUDGE
 from keras import layers, ops
 
 
@@ -61,6 +62,22 @@ def detached(adapter):
         return ops.stop_gradient(values) + 0.0 * values
 
     return adapter.LAYERS, "reversal", lambda node, own: held
+
+
+def detached_judge(adapter):
+    """A judge that no gradient reaches."""
+    right = adapter.LAYERS["dense"]
+
+    class Held(layers.Dense):
+        def call(self, values):
+            # Its parameters have gradients, all of them zero.
+            kernel, bias = (ops.stop_gradient(each) + 0.0 * each for each in self.weights)
+            return ops.matmul(values, kernel) + bias
+
+    def dense(node, own):
+        return Held(node["units"], **own) if node["name"] in JUDGE else right(node, own)
+
+    return adapter.LAYERS, "dense", dense
 
 
 def turned(adapter):

@@ -2,6 +2,7 @@
 
 import mxnet as mx
 import numpy as np
+from judging import JUDGE
 
 
 def mask_off_by_one(adapter):
@@ -65,6 +66,17 @@ def without_divergence(adapter):
 def detached(adapter):
     """A generator that no gradient reaches."""
     return adapter.LAYERS, "reversal", lambda operators, node, own, x: operators.BlockGrad(x)
+
+
+def detached_judge(adapter):
+    """A judge that no gradient reaches."""
+    right = adapter.LAYERS["dense"]
+
+    def dense(operators, node, own, x):
+        held = (lambda role: operators.BlockGrad(own(role))) if node["name"] in JUDGE else own
+        return right(operators, node, held, x)
+
+    return adapter.LAYERS, "dense", dense
 
 
 def turned(adapter):

@@ -1,6 +1,7 @@
 """Defects in PaddlePaddle: each function returns what takes which place, as (owner, name, value)."""
 
 import paddle
+from judging import JUDGE
 from paddle import nn
 from paddle.nn import functional
 
@@ -57,6 +58,19 @@ def detached(adapter):
         return values.detach() + 0.0 * values
 
     return adapter.LAYERS, "reversal", lambda node: held
+
+
+def detached_judge(adapter):
+    """A judge that no gradient reaches."""
+    right = adapter.LAYERS["dense"]
+
+    def dense(node):
+        module = right(node)
+        for each in module.parameters() if node["name"] in JUDGE else ():
+            each.register_hook(paddle.zeros_like)
+        return module
+
+    return adapter.LAYERS, "dense", dense
 
 
 def turned(adapter):

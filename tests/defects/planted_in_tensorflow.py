@@ -2,6 +2,7 @@
 
 import numpy as np
 import tensorflow as tf
+from judging import JUDGE
 
 
 def mask_off_by_one(adapter):
@@ -55,6 +56,18 @@ def detached(adapter):
         return tf.stop_gradient(value) + 0.0 * value
 
     return adapter.LAYERS, "reversal", held
+
+
+def detached_judge(adapter):
+    """A judge that no gradient reaches."""
+    right = adapter.LAYERS["dense"]
+
+    def dense(node, own, value):
+        if node["name"] in JUDGE:
+            own = {role: tf.stop_gradient(each) + 0.0 * each for role, each in own.items()}
+        return right(node, own, value)
+
+    return adapter.LAYERS, "dense", dense
 
 
 def turned(adapter):

@@ -1,6 +1,7 @@
 """Defects in PyTorch: each function returns what takes which place, as (owner, name, value)."""
 
 import torch
+from judging import JUDGE
 
 
 def mask_off_by_one(adapter):
@@ -67,6 +68,23 @@ def detached(adapter):
         return values.detach() + 0.0 * values
 
     return adapter.LAYERS, "reversal", lambda node, _: adapter._Call(held)
+
+
+def detached_judge(adapter):
+    """A judge that no gradient reaches."""
+    right = adapter.LAYERS["dense"]
+
+    class Held(adapter._Linear):
+        def forward(self, values):
+            # Its parameters have gradients, all of them zero.
+            held = [each.detach() + 0.0 * each for each in (self.weight, self.bias)]
+            return adapter.functional.linear(values, *held)
+
+    def dense(node, mode):
+        held = node["name"] in JUDGE
+        return Held(node["in_shape"][-1], node["units"]) if held else right(node, mode)
+
+    return adapter.LAYERS, "dense", dense
 
 
 def turned(adapter):

@@ -69,6 +69,7 @@ PLANTED = {
     "no gradient through one of two ties": ("gpt-small", "half_tied", "the gradient of table1"),
     "KL left out": ("vae", "without_divergence", "the first loss is"),
     "a detached generator": ("gan", "detached", "the loss does not depend on dense1"),
+    "a detached judge": ("gan", "detached_judge", "the loss does not depend on dense4"),
     "a turned transposed kernel": ("deconv", "turned", "the first loss is"),
     "padding behind a pool": ("autoencoder-conv", "padded_behind", "the first loss is"),
     "momentum with dampening": ("fcn5-momentum", "dampened", "a call of 3 steps"),
