@@ -38,8 +38,10 @@ def test_shipped_grids_expand(name):
         networks = asked[chosen.get("task", "step")]
         # What shows several devices has no cells of a grid with one, nor has what shows other networks.
         several = not chosen.get("devices") or max(loaded.grid["devices"]) > 1
-        of_networks = chosen["networks"] == "all" or networks & set(chosen["networks"])
-        return several and networks and of_networks and asked[chosen.get("beside", "step")]
+        found = networks if chosen["networks"] == "all" else networks & set(chosen["networks"])
+        kinds = {loaded.networks[name].get("variant_of", name) for name in found}
+        enough = len(kinds) >= chosen.get("least_networks", 1)
+        return several and enough and asked[chosen.get("beside", "step")]
 
     shown = {name for name, chosen in loaded.artefacts.items() if has_cells(chosen)}
     assert set(plan.artefacts) == shown

@@ -8,14 +8,15 @@ import functools
 import fastai
 from fastai.data.core import DataLoaders
 from fastai.learner import Learner
-from fastai.losses import CrossEntropyLossFlat
-from fastai.optimizer import SGD, OptimWrapper, RMSProp
+from fastai.losses import BCEWithLogitsLossFlat, CrossEntropyLossFlat, MSELossFlat
+from fastai.optimizer import SGD, Adam, OptimWrapper, RMSProp
 from torch.optim import Adadelta
 
 from . import torch
 
 MODES = ("eager",)
-OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+LOSSES = torch.LOSSES
+OPTIMISERS = torch.OPTIMISERS
 TASKS = ("step", "training")
 LAYERS = torch.LAYERS
 DEVICES = torch.DEVICES
@@ -38,23 +39,37 @@ def build(job):
     return _Trainer(torch.build(job), job)
 
 
+# fastai's own where it has the loss; what it has not is a function, as its Learner takes them.
+_DISTANCES = {
+    "softmax_cross_entropy": CrossEntropyLossFlat,
+    "mean_squares": MSELossFlat,
+    "binary_cross_entropy": BCEWithLogitsLossFlat,
+    "adversarial": BCEWithLogitsLossFlat,
+}
+
+
 class _Trainer(object):
     def __init__(self, below, job):
         self.parameters, self.frozen_parameters = below.parameters, below.frozen_parameters
         self.threads, self.settings, self.weights = below.threads, below.settings, below.weights
         self._layout, self._below, self.scores = job.layout, below, below.scores
         self._batch = (below.inputs, below.labels)
+        wanted, loss = job.spec["optimiser"], job.spec.get("loss", "softmax_cross_entropy")
+        distance = _DISTANCES[loss]() if loss in _DISTANCES else torch._DISTANCES[loss]
         loaders = DataLoaders([self._batch], [], device=below.inputs.device)
         # Without what shows progress and keeps records of each step.
         self._learner = Learner(
             loaders,
             below.network,
-            CrossEntropyLossFlat(),
-            opt_func=_optimiser(job.spec["optimiser"]),
+            distance,
+            opt_func=_optimiser(wanted),
             lr=job.learning_rate,
             default_cbs=False,
         )
         self._learner.create_opt()
+        for value in self._learner.model.parameters() if "weight_decay" in wanted else ():
+            # As fastai does with biases: a vector does not decay.
+            self._learner.opt.state[value]["do_wd"] = value.dim() > 1
         self._learner.training = True
 
     def run(self, steps):
@@ -82,4 +97,9 @@ def _optimiser(wanted):
         return functools.partial(OptimWrapper, opt=Adadelta, **rule)
     if wanted["name"] == "rmsprop":
         return functools.partial(RMSProp, sqr_mom=wanted["rho"], eps=wanted["epsilon"])
+    if wanted["name"] == "momentum":
+        return functools.partial(SGD, mom=wanted["momentum"])
+    if wanted["name"] in ("adam", "adamw"):
+        rule = {"mom": wanted["beta1"], "sqr_mom": wanted["beta2"], "eps": wanted["epsilon"]}
+        return functools.partial(Adam, wd=wanted.get("weight_decay", 0.0), **rule)
     return SGD

@@ -3,13 +3,14 @@
 What was chosen here: docs/adapters/jax.md.
 """
 
-from jax import device_put, devices, random
+from jax import device_put, devices, nn, random
 from jax import numpy as jnp
 
 from . import jax
 
 MODES = ("compiled",)
-OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+LOSSES = jax.LOSSES
+OPTIMISERS = jax.OPTIMISERS
 TASKS = ("step", "training")
 LAYERS = jax.LAYERS
 LAYOUT = jax.LAYOUT
@@ -19,6 +20,20 @@ versions = jax.versions
 if not hasattr(random, "key"):
     # Before 0.4.16.
     random.key = random.PRNGKey
+
+
+def _attend(queries, keys, values, is_causal):
+    """Attention over (batch, steps, heads, size), as two products, a mask and a softmax."""
+    steps, _, size = queries.shape[1:]
+    scores = jnp.einsum("bqhs,bkhs->bhqk", queries * size**-0.5, keys)
+    if is_causal:
+        scores = jnp.where(jnp.tril(jnp.ones((steps, steps), bool)), scores, -jnp.inf)
+    return jnp.einsum("bhqk,bkhs->bqhs", nn.softmax(scores), values)
+
+
+if not hasattr(nn, "dot_product_attention"):
+    # Before 0.4.31.
+    nn.dot_product_attention = _attend
 
 
 def build(job):

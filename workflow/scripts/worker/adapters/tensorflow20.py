@@ -3,12 +3,14 @@
 What was chosen here: docs/adapters/tensorflow.md.
 """
 
+import numpy as np
 import tensorflow as tf
 
 from . import tensorflow
 
 MODES = ("graph", "eager")
-OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+LOSSES = tensorflow.LOSSES
+OPTIMISERS = tensorflow.OPTIMISERS
 TASKS = ("step", "training")
 LAYERS = tensorflow.LAYERS
 LAYOUT = tensorflow.LAYOUT
@@ -18,6 +20,17 @@ REASONS = {"gpu": "the adapter of TensorFlow before 2.5 is for CPUs"}
 def versions():
     """Versions of TensorFlow and of its compiler."""
     return {"framework_version": tf.__version__, "build": tf.version.COMPILER_VERSION}
+
+
+def _gelu(value, approximate):
+    if approximate:
+        return 0.5 * value * (1 + tf.tanh((2 / np.pi) ** 0.5 * (value + 0.044715 * value**3)))
+    return 0.5 * value * (1 + tf.math.erf(value * 0.5**0.5))
+
+
+if not hasattr(tf.nn, "gelu"):
+    # Before 2.4.
+    tf.nn.gelu = _gelu
 
 
 def build(job):
