@@ -5,8 +5,8 @@
 Every small cell is measured under two names in turn (A B, then B A, then A B: a pair of REPEATS processes each), PAIRS
 times over; what two processes each would say is looked at too. It stops after some minutes and goes on from FOLDER the
 next time; then it prints the share of pairs that are called different from all that FOLDER holds. Limit of the project:
-8 %. And it prints what watches of one cell say that follow one another, each with as many pairs as it takes, as they
-are and with a slowdown that is reckoned into one side.
+8 %. It prints where the variance of a process's time is, and what watches of one cell say that follow one another, each
+with as many pairs as it takes, as they are and with a slowdown that is reckoned into one side.
 """
 
 import argparse
@@ -21,11 +21,12 @@ import numpy as np
 import pandas as pd
 import watching
 from cells import configuration, grid
-from scipy.stats import binomtest
+from scipy.stats import binomtest, norm
 
 from steptime.cells import shard
 from steptime.compare import looks
 from steptime.compare.verdicts import EQUAL, FASTER, SLOWER
+from steptime.machine import interference
 from steptime.merge import intervals, moderation
 from worker.statistics import median
 
@@ -97,8 +98,12 @@ def read(plan: grid.Plan, folder: Path) -> pd.DataFrame:
     for couple in couples(plan):
         paths = {cell.platform: folder / f"{cell.key}.parquet" for cell in couple}
         if all(path.exists() for path in paths.values()):
-            samples = [shard.read(paths[name])[0]["seconds"].to_pylist() for name in NAMES]
+            tables = [shard.read(paths[name])[0] for name in NAMES]
+            samples = [table["seconds"].to_pylist() for table in tables]
             facts = {name: getattr(couple[0], name) for name in (*TYPE, "repeat")}
+            facts["disturbed"] = any(
+                interference.disturbed(table.slice(0, 1).to_pylist()[0]) for table in tables
+            )
             rows.append(facts | {"a": samples[0], "b": samples[1]})
     return pd.DataFrame(rows)
 
@@ -123,11 +128,37 @@ def report(couples: pd.DataFrame) -> None:
             for at, spread in zip(places, spreads, strict=True):
                 known[at] = spread
         line(f"{repeats} processes each, moderated variance", intervals_of(sets, known))
-    spread = couples.assign(ratio=_ratios(couples).map(math.log))
-    print("Standard deviation of the ratio of two processes that follow one another:")
-    print(
-        (100 * spread.groupby(TYPE)["ratio"].std()).map("{:.1f} %".format).to_string(header=False)
-    )
+    report_parts(couples)
+
+
+def report_parts(couples: pd.DataFrame) -> None:
+    """Prints where the variance is, as standard deviations of one process's time, in per cent of it.
+
+    Within: what its own samples leave open of their median. Beside: between two processes that follow one another,
+    whatever the machine does in the long run. Alone: that of those that nothing has disturbed. Whole: of all processes.
+    """
+    found = []
+    for kind, rows in couples.groupby(TYPE):
+        processes = [*rows["a"], *rows["b"]]
+        logs = np.log([median(samples) for samples in processes])
+        ratios = np.log(_ratios(rows).to_numpy())
+        alone = ratios[~rows["disturbed"].to_numpy()]
+        parts = {
+            "within": math.sqrt(np.mean([_open(samples) ** 2 for samples in processes])),
+            "beside": ratios.std(ddof=1) / math.sqrt(2),
+            "alone": alone.std(ddof=1) / math.sqrt(2) if len(alone) > 1 else math.nan,
+            "whole": logs.std(ddof=1),
+        }
+        names = dict(zip(TYPE, kind, strict=True)) | {"pairs": len(rows), "undisturbed": len(alone)}
+        found.append(names | {name: f"{100 * value:.1f} %" for name, value in parts.items()})
+    print("Standard deviation of the time of a process:")
+    print(pd.DataFrame(found).to_string(index=False))
+
+
+def _open(samples: list[float]) -> float:
+    """The standard error of the logarithm of a median, from the interval of the samples."""
+    _, low, high = intervals.of_process(samples)
+    return math.log(high / low) / 2 / norm.ppf(0.975)
 
 
 def report_watches(couples: pd.DataFrame) -> None:
