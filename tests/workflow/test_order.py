@@ -41,8 +41,8 @@ def test_answers_so_far_follow_a_place_and_each_trial_and_the_whole_table_the_la
     marks = [
         "cell 3 of 9",
         "So far, by one process of each: standin-1.0 good takes ",
-        "results/so_far/index.html",
         "after trial 1:",
+        "results/so_far/index.html",
     ]
     marks += ["cell 4 of 9", "cell 6 of 9", "after trial 2:"]
     marks += ["cell 7 of 9", "cell 9 of 9", "Whole table: results/tables/"]
