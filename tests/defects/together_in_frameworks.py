@@ -1,0 +1,263 @@
+"""What ranks and groups of them do wrong in real frameworks: a piece of an adapter that is replaced in a copy of it.
+
+Keys are an environment, an exchange and a name. What the defect is: the adapter's file, what stands there, what takes
+its place, what is said of it, and the kind of layer of the tiny network.
+"""
+
+from typing import NamedTuple
+
+
+class Defect(NamedTuple):
+    adapter: str
+    right: str
+    wrong: str
+    words: str
+    kind: str = "dense"
+
+
+OTHER_START = "rank 1 has other weights than rank 0 in "
+OTHER_LOSS = "the first loss is "
+TWICE = "every update is 2 times the specification's"
+DIFFERS = "the gradient of .* differs"
+# Of ranks that do not wait for one another.
+TAKEN_TWICE = "in the turn of rank . every update is 2 times what it must be"
+SHARE = "ranks.share(job, LAYOUT)"
+SAME_SHARE = "ranks.share(job, LAYOUT, 0)"
+ALTERED = "    for values in job.weights.values():\n        values *= 1 + job.rank\n"
+
+
+def shared_batch(adapter: str) -> Defect:
+    """All ranks have the share of the first one."""
+    return Defect(adapter, SHARE, SAME_SHARE, OTHER_LOSS)
+
+
+def hooked(adapter: str, before: str, factor: str) -> tuple[str, str, str]:
+    """Gradients of a network are multiplied before they are shared."""
+    hooks = "    for value in network.parameters():\n        value.register_hook("
+    return adapter, before, f"{hooks}lambda gradient: gradient * {factor})\n{before}"
+
+
+TORCH, PADDLE = "    made = group(job) if", "    trainer.network = DataParallel(network)\n"
+PUSH = "_STORE[0].push(key, gradient, priority=-key)"
+GRADIENTS = "gradients = summed(tf.distribute.ReduceOp.MEAN, gradients)"
+JAX = "loss, gradients = _mean(*found)"
+TENSORFLOW1 = "scaled = self._loss * (self._rate / job.learning_rate)"
+TORCH_NETWORK = "    trainer.network.homes = network.homes\n"
+NORM = "def _batch_norm(node, own, value):\n"
+SYNCHRONOUS = {
+    ("torch-2.13", "summed"): Defect(*hooked("torch_ranks", TORCH, "job.ranks"), TWICE),
+    ("torch-2.13", "absent"): Defect(*hooked("torch_ranks", TORCH, "(job.rank == 0)"), DIFFERS),
+    # What is around a network gives all ranks the weights of the first one.
+    ("torch-2.13", "other_start"): Defect(
+        "torch_ranks",
+        TORCH_NETWORK,
+        TORCH_NETWORK
+        + "    for value in network.parameters():\n        value.data *= 1 + job.rank\n",
+        OTHER_START,
+    ),
+    ("torch-2.13", "shared_batch"): shared_batch("torch_ranks"),
+    ("tensorflow-2.21", "summed"): Defect(
+        "tensorflow_ranks", "ReduceOp.MEAN", "ReduceOp.SUM", TWICE
+    ),
+    ("tensorflow-2.21", "absent"): Defect(
+        "tensorflow_ranks",
+        GRADIENTS,
+        "part = 1.0 - _MET[0].cluster_resolver.task_id\n"
+        f"        gradients = [each * part for each in gradients]\n        {GRADIENTS}",
+        DIFFERS,
+    ),
+    ("tensorflow-2.21", "other_start"): Defect(
+        "tensorflow_ranks", "    meet(job)\n", f"    meet(job)\n{ALTERED}", OTHER_START
+    ),
+    ("tensorflow-2.21", "shared_batch"): shared_batch("tensorflow_ranks"),
+    ("tensorflow-2.21", "whole_norm"): Defect(
+        "tensorflow",
+        NORM,
+        f"{NORM}    ranks = tf.distribute.get_replica_context()\n"
+        "    mean, square = [\n"
+        '        ranks.all_reduce("MEAN", tf.reduce_mean(each, [0, 1, 2]))\n'
+        "        for each in (value, value * value)\n"
+        "    ]\n"
+        "    return tf.nn.batch_normalization(\n"
+        '        value, mean, square - mean * mean, own["beta"], own["gamma"], 1e-5\n'
+        "    )\n",
+        OTHER_LOSS,
+        "batch_norm",
+    ),
+    ("mxnet-1.9", "summed"): Defect("mxnet_ranks", "        self.head /= job.ranks\n", "", TWICE),
+    ("mxnet-1.9", "absent"): Defect(
+        "mxnet_ranks", PUSH, PUSH.replace("gradient", "gradient * (_STORE[0].rank == 0)"), DIFFERS
+    ),
+    ("mxnet-1.9", "other_start"): Defect(
+        "mxnet_ranks", "    store_of(job)\n", f"    store_of(job)\n{ALTERED}", OTHER_START
+    ),
+    ("mxnet-1.9", "shared_batch"): shared_batch("mxnet_ranks"),
+    ("jax-0.12", "summed"): Defect(
+        "jax_ranks",
+        JAX,
+        f"{JAX}\n            gradients = {{name: job.ranks * gradients[name] for name in gradients}}",
+        TWICE,
+    ),
+    ("jax-0.12", "absent"): Defect(
+        "jax_ranks",
+        JAX,
+        'part = lax.axis_index("rank") == 0\n'
+        "            found = found[0], {name: part * found[1][name] for name in found[1]}\n"
+        f"            {JAX}",
+        DIFFERS,
+    ),
+    ("jax-0.12", "other_start"): Defect(
+        "jax_ranks", "    meet(job)\n    return", f"    meet(job)\n{ALTERED}    return", OTHER_START
+    ),
+    ("jax-0.12", "shared_batch"): shared_batch("jax_ranks"),
+    ("jax-0.12", "whole_norm"): Defect(
+        "jax",
+        NORM,
+        f"{NORM}    axes = (0, 1, 2)\n"
+        "    mean, square = [\n"
+        '        lax.pmean(jnp.mean(each, axes), "rank") for each in (value, value * value)\n'
+        "    ]\n"
+        '    scale = own["gamma"] * lax.rsqrt(square - mean * mean + 1e-5)\n'
+        '    return (value - mean) * scale + own["beta"]\n',
+        OTHER_LOSS,
+        "batch_norm",
+    ),
+    ("paddle-3.3", "summed"): Defect(*hooked("paddle_ranks", PADDLE, "job.ranks"), TWICE),
+    ("paddle-3.3", "absent"): Defect(
+        *hooked("paddle_ranks", PADDLE, "float(job.rank == 0)"), DIFFERS
+    ),
+    ("paddle-3.3", "other_start"): Defect(
+        "paddle_ranks",
+        PADDLE,
+        f"{PADDLE}    for value in network.parameters():\n"
+        "        value.set_value(value * (1 + job.rank))\n",
+        OTHER_START,
+    ),
+    ("paddle-3.3", "shared_batch"): shared_batch("paddle_ranks"),
+    # Its server has the one copy of all weights: no rank can start from others.
+    ("tensorflow-1.15", "summed"): Defect(
+        "tensorflow1_ranks", TENSORFLOW1, f"{TENSORFLOW1} * job.ranks", TWICE
+    ),
+    ("tensorflow-1.15", "absent"): Defect(
+        "tensorflow1_ranks", TENSORFLOW1, f"{TENSORFLOW1} * (1 - job.rank)", DIFFERS
+    ),
+    ("tensorflow-1.15", "shared_batch"): shared_batch("tensorflow1_ranks"),
+    ("cntk-2.7", "apart"): Defect(
+        "cntk_ranks",
+        "return distributed.data_parallel_distributed_learner(",
+        "return learner or dict(",
+        OTHER_START,
+    ),
+    ("cntk-2.7", "shared_batch"): shared_batch("cntk_ranks"),
+    ("cntk-2.7", "other_start"): Defect(
+        "cntk_ranks", "    meet(job)\n    job", f"    meet(job)\n{ALTERED}    job", OTHER_START
+    ),
+    ("cntk-2.7", "one_bit"): Defect(
+        "cntk_ranks",
+        "FLOAT32_BITS = 32",
+        "FLOAT32_BITS = 1",
+        "every update is 0[.].* times the specification's",
+    ),
+    ("cntk-2.7", "summed"): Defect("cntk", "labels.size * job.ranks", "labels.size", TWICE),
+}
+RATE = "        super(_Trainer, self).__init__(session, job)\n"
+APPLIED = "self._counted(self._fetched[1])"
+ASYNCHRONOUS = {
+    ("torch-2.13", "summed"): Defect(
+        "torch_async",
+        "        for value, memory in",
+        "        for value in trained:\n"
+        "            value.register_hook(lambda gradient: gradient * job.ranks)\n"
+        "        for value, memory in",
+        TAKEN_TWICE,
+    ),
+    ("torch-2.13", "twice"): Defect(
+        "torch_async",
+        "self._own.run(1)",
+        "self._own.run(len(self._shared._counts))",
+        # The second one begins where the first one has ended.
+        "in the turn of rank . the update of .* is off by",
+    ),
+    ("torch-2.13", "dropped"): Defect(
+        "torch_async",
+        "            loss = self._own.run(1)\n",
+        "            kept = [each.copy() for each in self._shared.arrays]\n"
+        "            loss = self._own.run(1)\n"
+        "            for memory, before_it in zip(self._shared.arrays, kept):\n"
+        "                memory[:] = before_it if self._shared._rank else memory\n",
+        "in the turn of rank 1 no weight changes",
+    ),
+    ("mxnet-1.9", "summed"): Defect(
+        "mxnet_async", "self.head[:] = 1.0", "self.head[:] = job.ranks", TAKEN_TWICE
+    ),
+    ("mxnet-1.9", "twice"): Defect(
+        "mxnet_async",
+        PUSH,
+        f"for _ in range(_STORE[0].num_workers):\n                {PUSH}",
+        TAKEN_TWICE,
+    ),
+    ("mxnet-1.9", "dropped"): Defect(
+        "mxnet_async",
+        PUSH,
+        f"_STORE[0].rank or {PUSH}",
+        "in the turn of rank . no weight changes",
+    ),
+    ("tensorflow-1.15", "summed"): Defect(
+        "tensorflow1_async", RATE, f"        job.learning_rate *= job.ranks\n{RATE}", TAKEN_TWICE
+    ),
+    ("tensorflow-1.15", "twice"): Defect(
+        "tensorflow1_async",
+        APPLIED,
+        f"{APPLIED}] + [\n"
+        "            tensorflow1._update(job.spec['optimiser'], self._loss, self._rate)\n"
+        "            for _ in range(1, job.ranks)\n        ",
+        TAKEN_TWICE,
+    ),
+    ("tensorflow-1.15", "dropped"): Defect(
+        "tensorflow1_async",
+        APPLIED,
+        "self._counted(tf.no_op() if job.rank else self._fetched[1])",
+        "in the turn of rank 1 no weight changes",
+    ),
+}
+UPDATED = "self._lie(self._common)\n        self._descend()"
+BEGUN = "self._descend = own._update\n"
+GROUPED = {
+    ("torch-2.13", "absent"): Defect(
+        "torch_mixed",
+        BEGUN,
+        f"{BEGUN}        for value in self._trained if job.rank % 2 else ():\n"
+        "            value.register_hook(lambda gradient: 0 * gradient)\n",
+        DIFFERS,
+    ),
+    ("torch-2.13", "summed"): Defect(
+        "torch_mixed",
+        UPDATED,
+        UPDATED.replace(
+            "self._descend()",
+            "[value.grad.mul_(2) for value in self._trained]\n        self._descend()",
+        ),
+        TWICE,
+    ),
+    ("torch-2.13", "silent"): Defect(
+        "torch_mixed",
+        UPDATED,
+        UPDATED.replace("self._common", "self._seen if self._number else self._common"),
+        "in the turn of group 1 no weight changes: its gradients do not arrive",
+    ),
+    ("torch-2.13", "stale"): Defect(
+        "torch_mixed",
+        "self._copy(self._common, self._seen)\n        # Neither",
+        "self._before or self._copy(self._common, self._seen)\n        # Neither",
+        "in turn . of group ., .* is wrong after",
+    ),
+}
+PLANTED = {
+    (environment, exchange, name): defect
+    for exchange, defects in (
+        ("sync", SYNCHRONOUS),
+        ("async", ASYNCHRONOUS),
+        ("mixed", GROUPED),
+    )
+    for (environment, name), defect in defects.items()
+}
