@@ -1,0 +1,57 @@
+"""Defects in MXNet 1.0: each function returns what takes which place, as (owner, name, value).
+
+What it shares with the adapter of later versions is broken there. It has no network with attention.
+"""
+
+import mxnet as mx
+import planted_in_mxnet
+
+
+def without_divergence(adapter):
+    """A variational autoencoder whose code is held against nothing."""
+
+    def missed(spec, outputs):
+        width = spec["nodes"][-1]["shape"][-1]
+        decoded = 2 * spec["input"]["shape"][0] - width
+        given, wanted = adapter._columns(outputs, 0, decoded), adapter._targets(decoded)
+        return mx.sym.mean(adapter.mxnet._entropy(mx.sym, given, wanted)) * (decoded / width)
+
+    return adapter, "_distance", missed
+
+
+def detached(adapter):
+    """A generator that no gradient reaches."""
+    return planted_in_mxnet.detached(adapter.mxnet)
+
+
+def turned(adapter):
+    """Transposed convolutions whose kernels stand with rows for columns."""
+    return planted_in_mxnet.turned(adapter.mxnet)
+
+
+def padded_behind(adapter):
+    """Pools that are padded behind their last row and column alone, as TensorFlow's SAME does."""
+    right = adapter.LAYERS["max_pool"]
+
+    def pool(node, own, x):
+        edge = 2 * node["padding"]
+        behind = {"pad_width": (0, 0, 0, 0, 0, edge, 0, edge), "constant_value": -1e30}
+        x = adapter._kept(mx.sym.pad(x, mode="constant", **behind))
+        return right(dict(node, padding=0), own, x)
+
+    return adapter.LAYERS, "max_pool", pool
+
+
+def dampened(adapter):
+    """Momentum of which a gradient is but a tenth."""
+
+    class Dampened(mx.optimizer.SGD):
+        def update_multi_precision(self, index, weight, grad, state):
+            if index in self._index_update_count:
+                grad = grad * 0.1
+            super().update_multi_precision(index, weight, grad, state)
+
+    def momentum(wanted):
+        return Dampened(learning_rate=wanted["learning_rate"], momentum=wanted["momentum"])
+
+    return adapter.mxnet._MOVING, "momentum", momentum
