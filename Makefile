@@ -32,7 +32,7 @@ run: venv  ## set everything up, then: .venv/bin/snakemake --cores $(CORES) $(CH
 test: venv  ## run the tests
 	@.venv/bin/python -m pytest
 
-test-zoo: venv  ## prove every environment of the catalogue on every network, time a tiny one, plant its defects: hours
+test-zoo: venv  ## prove every environment of the catalogue on six networks, time a tiny one, plant its defects: hours
 	@STEPTIME_ZOO=all .venv/bin/python -m pytest -q -rs tests/workflow/test_every_environment.py \
 		tests/workflow/test_ranks_of_frameworks.py tests/workflow/test_gpu_rehearsal.py tests/workflow/test_planted_trainings.py \
 		tests/workflow/test_planted_kinds.py tests/workflow/test_planted_at_full_size.py

@@ -1,7 +1,8 @@
 """Real frameworks of many times and Pythons: each proves itself on narrow networks and times a tiny one.
 
-Those whose wheels are small, or with STEPTIME_ZOO=all (`make test-zoo`) every environment of the catalogue and network;
-with STEPTIME_ZOO=history every older release of `history` there.
+Those whose wheels are small, or with STEPTIME_ZOO=all (`make test-zoo`) every environment of the catalogue, each on the
+six networks of Shi et al.; with STEPTIME_ZOO=history every older release of `history` on them. Every other network is
+proven by `steptime_matrix`, and every layer kind by `make adapter-check`.
 """
 
 import json
