@@ -217,7 +217,7 @@ class _Listener:
     def begin(self):
         for each in psutil.Process().children(recursive=True):
             self.addresses |= {
-                place.laddr.ip
+                place.laddr.ip.removeprefix("::ffff:")
                 for place in each.net_connections("tcp")
                 if place.status == psutil.CONN_LISTEN
             }
