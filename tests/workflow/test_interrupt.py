@@ -1,12 +1,16 @@
 """Ctrl-C at the terminal in mid-cell, a closed terminal, two runs at once, and the same command again."""
 
 import os
+import shutil
 import signal
 import subprocess
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import psutil
 import pytest
+from conftest import ROOT
 
 from steptime.cells import shard
 
@@ -58,6 +62,54 @@ def chosen(checkout, modes, seconds):
     )
     before, _, after = text.partition("standin: [")
     grid.write_text(f"{before}standin: [{modes}]{after.partition(']')[2]}")
+
+
+def ranks_of(run):
+    """The workers of the cell that a run measures: those of proofs come before."""
+    found = []
+    for each in psutil.Process(run.pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if "cells.measure" in each.cmdline():
+                found += [one for one in each.children() if one.cmdline()[1:3] == ["-m", "worker"]]
+    return found
+
+
+@pytest.mark.skipif(os.cpu_count() == 1, reason="two ranks need two CPUs")
+def test_an_interrupt_ends_both_ranks_of_a_cell_and_leaves_nothing_of_them(
+    new_checkout, tmp_path, monkeypatch
+):
+    """The framework is a stand-in, whose ranks speak over real sockets."""
+    checkout = new_checkout("faults")
+    adapters = checkout.root / "workflow/scripts/worker/adapters"
+    shutil.copy(ROOT / "tests/defects/together.py", adapters / "standin_ranks.py")
+    frameworks = checkout.root / "config/frameworks.yaml"
+    told = f'STAND_IN_SCRIPTS: "{checkout.root}/workflow/scripts"'
+    text = frameworks.read_text().replace("[good, killed,", "[good, slow, killed,")
+    frameworks.write_text(text.replace("variables: {OMP", f"variables: {{{told}, OMP"))
+    chosen(checkout, "slow", 300)
+    grid = checkout.root / "config/grids/faults.yaml"
+    text = grid.read_text().replace("budget_seconds: 0.5", "budget_seconds: 200")
+    grid.write_text(text.replace("memory_gib: 0.3", "memory_gib: 1") + "devices: [1, 2]\n")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    before = set(Path("/dev/shm").iterdir())
+    cell = "results/cells/local-cpu/step/standin-1.0.slow.float32-tiny-b16-t1-d2sync-r1.parquet"
+    running = checkout.start("--config", "grid=faults", "--", cell)
+    assert any("2 devices of 1 thread, sync" in line for line in running.stdout)
+    while len(ranks_of(running)) < 2:
+        assert running.poll() is None
+        time.sleep(0.5)
+    time.sleep(2)
+    below = psutil.Process(running.pid).children(recursive=True)
+    assert len(ranks_of(running)) == 2 and list(tmp_path.glob("steptime-*/meeting"))
+    os.killpg(running.pid, signal.SIGINT)
+    printed, _ = running.communicate(timeout=600)
+    _, left = psutil.wait_procs(below, timeout=60)
+    assert not left and "Traceback" not in printed, (left, printed)
+    assert running.returncode not in (0, -signal.SIGKILL)
+    assert not checkout.shards() and not checkout.leftovers()
+    assert set(Path("/dev/shm").iterdir()) <= before
+    # The network with their ports has ended with these processes.
+    assert not list(tmp_path.glob("steptime-*"))
 
 
 @pytest.mark.parametrize("number, group", [(signal.SIGKILL, False), (signal.SIGHUP, True)])
