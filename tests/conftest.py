@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "workflow" / "scripts"))
-# No test waits for the cells of a run beside it, nor do they for it.
-os.environ["STEPTIME_LOCKS"] = str(ROOT / ".cache" / "locks")
-os.makedirs(os.environ["STEPTIME_LOCKS"], exist_ok=True)
+# No test waits for the cells of a run beside it, nor do they for it, nor does another `make test` of this checkout.
+LOCKS = tempfile.TemporaryDirectory(prefix="steptime-locks-")
+os.environ["STEPTIME_LOCKS"] = LOCKS.name
 
 
 def hear_interrupts() -> None:

@@ -149,7 +149,7 @@ class Trainer:
 
     def fail(self):
         if self.job.mode == "slow":
-            time.sleep(0.02)
+            time.sleep(0.2)
         if self.steps < FAULT_STEP:
             return
         if self.job.mode == "killed":

@@ -159,12 +159,12 @@ def runs(cluster, new_checkout):
             lambda: five.said().count("(Rule: measure_cell)") >= 2, "no two cells are measured", 600
         )
         five.interrupt()
-        told["interrupted"] = five.end(300)
+        told["interrupted"] = five.end(600)
         # SLURM ends a cancelled job after `scancel` has returned. One that is not cancelled goes on to its shard.
         wait(
             lambda: not at_slurm(cluster, five.checkout),
             "what Ctrl-C should cancel stays in the queue",
-            60,
+            600,
         )
         told["kept"] = {name: path.stat().st_mtime_ns for name, path in five.shards().items()}
         again = Run(cluster, five.checkout, "five")
@@ -207,17 +207,17 @@ def _halve(cluster, run: Run) -> tuple[int, str]:
     time.sleep(5)
     (second,) = cluster.ranks("half2")
     second.kill()
-    wait(run.shards, "a killed rank is no row", 120)
-    wait(lambda: cluster.ranks("half2"), "no second cell is measured", 120)
+    wait(run.shards, "a killed rank is no row", 600)
+    wait(lambda: cluster.ranks("half2"), "no second cell is measured", 600)
     asks = run.checkout.root / "asks"
     asks.unlink(missing_ok=True)
-    wait(asks.exists, "Snakemake does not ask SLURM", 60)
+    wait(asks.exists, "Snakemake does not ask SLURM", 600)
     run.interrupt()
-    told = run.end(300)
+    told = run.end(600)
     wait(
         lambda: not at_slurm(cluster, run.checkout),
         "what Ctrl-C should cancel stays in the queue",
-        60,
+        600,
     )
     return told
 
@@ -324,5 +324,5 @@ def test_ctrl_c_ends_the_ranks_of_both_nodes(runs, cluster):
     wait(
         lambda: not cluster.ranks("half1") and not cluster.ranks("half2"),
         "ranks go on without their cell",
-        30,
+        600,
     )

@@ -4,9 +4,9 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
-import time
 import zipfile
 from pathlib import Path
 
@@ -137,19 +137,23 @@ def test_an_environment_is_made_once_and_its_manifest_tells_nothing_of_the_check
 
 
 def test_what_an_interrupt_leaves_is_made_again(checkout):
-    process = subprocess.Popen(
-        command(checkout),
-        cwd=checkout,
-        env=os.environ | {"STEPTIME_PYTHON": sys.executable},
-        start_new_session=True,
-    )
-    prefix = checkout / ".environments/tiny-1"
-    deadline = time.monotonic() + 60
-    while not (prefix / "bin/python").exists() and time.monotonic() < deadline:
-        time.sleep(0.001)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    assert prefix.exists() and not (checkout / "tiny-1.json").exists()
+    prefix, settings = checkout / ".environments/tiny-1", checkout / "pip.conf"
+    packages = settings.read_text()
+    with socket.create_server(("127.0.0.1", 0)) as index:
+        # It hears the installer and does not answer, so that the interrupt comes in the midst.
+        settings.write_text(f"[global]\nindex-url = http://127.0.0.1:{index.getsockname()[1]}\n")
+        process = subprocess.Popen(
+            command(checkout),
+            cwd=checkout,
+            env=os.environ | {"STEPTIME_PYTHON": sys.executable, "NO_PROXY": "127.0.0.1"},
+            start_new_session=True,
+        )
+        index.settimeout(600)
+        index.accept()[0].close()
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    settings.write_text(packages)
+    assert (prefix / "bin/python").exists() and not (checkout / "tiny-1.json").exists()
     (prefix / "left").touch()
     manifest, _ = make(checkout)
     assert manifest["packages"] == {"tiny": "1.0"} and not (prefix / "left").exists()

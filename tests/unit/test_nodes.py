@@ -68,7 +68,7 @@ def cluster(tmp_path, monkeypatch):
     return folder
 
 
-def timed(job, tmp_path, mode="right", seconds=30.0, devices=2, limit=2**40, platform="pair"):
+def timed(job, tmp_path, mode="right", seconds=60.0, devices=2, limit=2**40, platform="pair"):
     """The outcome of a cell on two nodes."""
     asked = network.worker_job(job | {"mode": mode, "devices": devices}, networks.tiny("dense"))
     return supervise.run_worker(
@@ -116,14 +116,14 @@ def test_ranks_on_two_nodes_take_steps_together(stand_in, cluster, tmp_path, dev
     [
         ("killed", "crashed", "rank 1: the worker was ended by SIGKILL"),
         ("raises", "crashed", "rank 1: ValueError: of my own"),
-        ("hangs", "timeout", "not done after 4 s"),
+        ("hangs", "timeout", "not done after 10 s"),
         ("apart", "not_equivalent", "rank 1 has other weights"),
     ],
 )
 def test_a_rank_on_another_node_ends_all_with_its_reason(
     stand_in, cluster, tmp_path, mode, status, words
 ):
-    outcome = timed(stand_in, tmp_path, mode, seconds=4)
+    outcome = timed(stand_in, tmp_path, mode, seconds=10 if mode == "hangs" else 60)
     assert outcome.status == status and words in outcome.reason, outcome
     assert left(tmp_path) == ([], ["log"])
 
@@ -145,12 +145,12 @@ def test_nothing_is_left_of_a_supervisor_that_is_killed(stand_in, cluster, tmp_p
         os._exit(0)
     began = time.monotonic()
     while sum("worker" in each.cmdline() for each in left_of(tmp_path)) < 2:
-        assert time.monotonic() < began + 20, "no two ranks start"
+        assert time.monotonic() < began + 600, "no two ranks start"
         time.sleep(0.1)
     os.kill(supervisor, signal.SIGKILL)
     os.waitpid(supervisor, 0)
     while left_of(tmp_path):
-        assert time.monotonic() < began + 30, left_of(tmp_path)
+        assert time.monotonic() < began + 600, left_of(tmp_path)
         time.sleep(0.1)
 
 

@@ -6,7 +6,6 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -14,6 +13,7 @@ import pytest
 
 from steptime import plain
 from steptime.environments import build
+from steptime.machine import processes
 from steptime.supervisor import ranks, supervise
 
 
@@ -63,7 +63,7 @@ def test_what_a_worker_leaves_behind_is_removed_and_its_settings_stay_with_its_e
     monkeypatch.setenv("HOME", str(tmp_path))
     prefix = stand_in(tmp_path, LITTERS)
     outcome = supervise.run_worker(
-        prefix, {"task": "step", "device": "cpu"}, [0], {}, 20, 2**40, tmp_path / "cell.log"
+        prefix, {"task": "step", "device": "cpu"}, [0], {}, 600, 2**40, tmp_path / "cell.log"
     )
     assert outcome.status == "ok", outcome
     left = outcome.events["done"]["left"]
@@ -71,7 +71,7 @@ def test_what_a_worker_leaves_behind_is_removed_and_its_settings_stay_with_its_e
     assert (prefix / "home/settings").exists() and not (tmp_path / "settings").exists()
 
 
-def run(tmp_path, text, *, seconds=20.0, cpus=(0,)):
+def run(tmp_path, text, *, seconds=600.0, cpus=(0,)):
     """The outcome of a worker that runs `text`, in which `tell(event, ...)` speaks to the supervisor."""
     prefix = stand_in(tmp_path, SPEAKS + text)
     job, log = {"task": "step", "device": "cpu"}, tmp_path / "logs/cell.log"
@@ -97,7 +97,7 @@ def test_a_worker_that_found_the_disk_full_is_no_result(tmp_path, monkeypatch, l
         {"task": "step", "device": "cpu"},
         [0],
         {},
-        20,
+        600,
         2**40,
         tmp_path / "logs/cell.log",
     )
@@ -152,7 +152,6 @@ def test_the_last_line_of_a_log_and_an_installers_words_become_plain_text(tmp_pa
 @pytest.mark.parametrize("session", ["", "os.setsid()", "os.setsid(); os.fork() and os._exit(0)"])
 def test_done_is_done_and_nothing_is_left_of_the_worker(tmp_path, session):
     """A child that goes on holds the pipe open, in a session of its own or as a daemon."""
-    began = time.monotonic()
     outcome = run(
         tmp_path,
         f"""
@@ -162,13 +161,12 @@ if os.fork() == 0:
     stat = "cpu 1 1 1 1 1 1 1 1\\ncpu0 1 1 1 1 1 1 1 1"
     tell("began", kernel=dict(stat=stat, cpuinfo=""), pid=os.getpid())
     os.write(tells, b".")
-    time.sleep(60)
+    time.sleep(1000)
 os.read(told, 1)
 tell("done")
 """,
     )
     assert outcome.status == "ok", outcome
-    assert time.monotonic() - began < 20
     assert not psutil.pid_exists(outcome.events["began"]["pid"])
 
 
@@ -232,10 +230,8 @@ def test_a_reader_that_is_gone_costs_no_cell(tmp_path):
 
 
 def test_a_worker_that_closes_its_pipe_is_not_waited_for(tmp_path):
-    began = time.monotonic()
-    outcome = run(tmp_path, "os.close(pipe); time.sleep(60)")
+    outcome = run(tmp_path, "os.close(pipe); time.sleep(1000)")
     assert outcome.reason == "the worker closed its pipe before it was done"
-    assert time.monotonic() - began < 20
 
 
 def test_what_lies_in_the_users_folder_hides_no_package_and_gets_no_file(tmp_path, monkeypatch):
@@ -248,7 +244,7 @@ def test_what_lies_in_the_users_folder_hides_no_package_and_gets_no_file(tmp_pat
         Path(f"{name}.py").write_text("raise SystemExit('hidden')")
     job = {"task": "no such task", "device": "cpu"}
     outcome = supervise.run_worker(
-        tmp_path / "environment", job, [0], {}, 20, 2**40, tmp_path / "log"
+        tmp_path / "environment", job, [0], {}, 600, 2**40, tmp_path / "log"
     )
     assert outcome.reason == "KeyError: 'adapter'", outcome
     launched = subprocess.run(
@@ -274,9 +270,9 @@ def test_a_clock_that_is_set_back_meanwhile_ends_no_process_before_it_began(tmp_
     monkeypatch.setattr(supervise, "datetime", SetBack)
     job = {"task": "step", "device": "cpu"}
     folder = tmp_path / "environment"
-    outcome = supervise.run_worker(folder, job, [0], {}, 20, 2**40, tmp_path / "log")
+    outcome = supervise.run_worker(folder, job, [0], {}, 600, 2**40, tmp_path / "log")
     began, ended = outcome.span
-    assert 0 <= (ended - began).total_seconds() < 20
+    assert 0 <= (ended - began).total_seconds() < 3000
 
 
 def test_a_crash_writes_no_memory_into_the_users_folder(tmp_path, monkeypatch):
@@ -287,22 +283,32 @@ def test_a_crash_writes_no_memory_into_the_users_folder(tmp_path, monkeypatch):
     assert outcome.events["ready"]["core"] == [0, 0] and "SIGSEGV" in outcome.reason
 
 
-def test_memory_that_forked_processes_share_counts_once(tmp_path):
+def test_memory_that_forked_processes_share_counts_once(tmp_path, monkeypatch):
+    weighed, looks = tmp_path / "weighed", []
+
+    def noted(pid, whole=processes.proportional_memory):
+        looks.append(whole(pid))
+        weighed.touch()
+        return looks[-1]
+
+    monkeypatch.setattr(processes, "proportional_memory", noted)
     prefix = stand_in(
         tmp_path,
         SPEAKS
-        + """
+        + f"""
 kept = b"x" * 200 * 2**20
 for _ in range(4):
     if os.fork() == 0:
-        time.sleep(60)
-time.sleep(2)
+        time.sleep(1000)
+while not os.path.exists({str(weighed)!r}):
+    time.sleep(0.01)
 tell("done")
 """,
     )
     job = {"task": "step", "device": "cpu"}
-    outcome = supervise.run_worker(prefix, job, [0], {}, 20, 500 * 2**20, tmp_path / "log")
+    outcome = supervise.run_worker(prefix, job, [0], {}, 600, 500 * 2**20, tmp_path / "log")
     assert outcome.status == "ok", outcome
+    assert 200 * 2**20 < looks[0] < 300 * 2**20
 
 
 def test_a_worker_runs_where_its_first_choice_for_the_killer_cannot_be_said(tmp_path, monkeypatch):

@@ -21,7 +21,7 @@ EXPECTED = {
     "standin-1.0.good": ("ok", ""),
     "standin-1.0.killed": ("crashed", "the worker was ended by SIGKILL (Killed)"),
     "standin-1.0.segfault": ("crashed", "the worker was ended by SIGSEGV (Segmentation fault)"),
-    "standin-1.0.hangs": ("timeout", "not done after 4 s, the limit of the grid (in the warm-up)"),
+    "standin-1.0.hangs": ("timeout", "not done after 30 s, the limit of the grid (in the warm-up)"),
     "standin-1.0.memory": ("out_of_memory", "the worker held "),
     "standin-1.0.quiet": ("crashed", "the worker ended with exit code 3 before it was done"),
     "standin-1.0.nan": ("diverged", "the loss was nan after "),
@@ -97,7 +97,7 @@ def test_the_run_goes_on_and_the_table_is_complete(faulty):
     assert done.returncode == 0, done.stdout
     table = (checkout.root / "results/tables/steptime_times.md").read_text()
     for words in (
-        "over the time limit: not done after 4 s",
+        "over the time limit: not done after 30 s",
         "crashed: the worker was ended by SIGSEGV",
         "out of memory: the worker held",
         "not the same training step: every update is 2 times the specification's",
@@ -126,9 +126,9 @@ def test_threads_that_nobody_asked_for_are_marked(faulty):
         for row in table.to_dict("records")
         if row["marks"]
     }
-    # A neighbour in earnest would be named instead.
-    assert {"oversubscribed", "disturbed"} & marks["greedy"]
-    assert {"crowded", "disturbed"} & marks["crowded"]
+    if any("disturbed" in marks[mode] for mode in ("greedy", "crowded")):
+        pytest.skip("a neighbour was at work in earnest, and is named instead")
+    assert "oversubscribed" in marks["greedy"] and "crowded" in marks["crowded"]
 
 
 def test_a_shard_tells_people_how_its_numbers_came_about(faulty):

@@ -115,9 +115,8 @@ def test_ranks_are_proven_and_timed(environment, entry, exchange, tmp_path):
         spec = networks.specify("mnist-hidden-100", NETWORKS, narrow=True)
     verdict, details = network.prove(job, spec, "", log)
     if verdict["status"] == "unsupported":
-        # Such as a mode, or a version: one sentence.
-        assert verdict["reason"]
-        return
+        # Such as a mode, or a version, or a machine that gives ranks no network: one sentence.
+        pytest.skip(verdict["reason"])
     assert verdict["status"] == "ok", verdict
     left = set(Path("/dev/shm").iterdir())
     outcome = timed(job, prefix, log)
@@ -264,7 +263,7 @@ def test_a_killed_or_hanging_rank_ends_all_and_leaves_no_process_memory_or_file(
         job, prefix, tmp_path / "log", {"budget_seconds": 600.0}, [_Ender(number)], limit
     )
     if outcome.status == "unsupported":
-        return
+        pytest.skip(outcome.reason)
     words = {"crashed": f"rank {job['devices'] - 1}: ", "timeout": "not done after "}[status]
     assert outcome.status == status and outcome.reason.startswith(words), outcome
     # It was at work before.
