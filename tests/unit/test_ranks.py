@@ -16,11 +16,13 @@ import yaml
 
 from steptime import networks
 from steptime.cells import outcomes
-from steptime.prove import network
+from steptime.prove import golden, network
+from steptime.prove import turns as judging
 from steptime.prove.training import farthest
 from steptime.supervisor import ranks, supervise
+from worker import data
 from worker.statistics import median
-from worker.tasks import stragglers
+from worker.tasks import stragglers, turns
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "workflow/scripts"
@@ -146,6 +148,40 @@ def test_a_wrong_way_of_not_waiting_is_refused(stand_in, tmp_path, mode, words):
     status, reason = proven(stand_in, networks.tiny("dense"), tmp_path, **changes)
     assert status == "not_equivalent"
     assert re.search(words, reason), reason
+
+
+def planted_trials(spec, keep):
+    """What a proof measures of two ranks, of whose updates `keep(trial, rank, number, values)` gives what arrives."""
+    weights, measured = data.initial_weights(spec), {}
+    rate = spec["optimiser"]["learning_rate"] * turns.SLOW
+    shares = [np.split(each, 2) for each in data.synthetic_batch(spec, 8)]
+    for trial in range(turns.TRIALS):
+        for number in range(turns.TOGETHER):
+            for rank in range(2):
+                taken = golden.train_step(spec, weights, *(each[rank] for each in shares))
+                for name, gradient in taken.gradients.items():
+                    arrives = keep(trial, rank, number, np.float32(rate * gradient))
+                    weights[name] = weights[name] - arrives
+        measured |= {f"together{trial}/{name}": values for name, values in weights.items()}
+    return judging._check_together(judging._Shares(spec, 8, [[0], [1]], measured), {})
+
+
+def test_updates_that_meet_by_chance_are_told_from_those_that_are_left_out():
+    spec, random = networks.tiny("dense"), np.random.RandomState(1)
+
+    def by_chance(trial, rank, number, values):
+        return values * (random.uniform(size=values.shape) > 0.2)
+
+    assert planted_trials(spec, by_chance) is None
+    # One of eight in each trial, whichever it is; or one that is taken twice.
+    for rank, times in ((0, 0), (1, 0), (1, 2)):
+        reason = planted_trials(
+            spec,
+            lambda trial, who, number, values, rank=rank, times=times: (
+                values * (times if (who, number) == (rank, trial % 8) else 1)
+            ),
+        )
+        assert f"rank {rank} makes when all step at once, {7 if times == 0 else 9}" in reason
 
 
 MIXED = {"devices": 4, "adapter": "grouped", "exchange": "mixed"}
