@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -105,12 +106,17 @@ print(json.dumps([cgroups.cpu_quota(), interference.between(before, after, 1, 1)
 
 def test_a_real_quota_is_seen_and_so_is_that_it_held_a_process_back():
     groups = Path("/proc/self/cgroup").read_text()
-    own = next((line.split(":")[2] for line in groups.splitlines() if ":cpu:" in line), "none")
-    group = Path(f"/sys/fs/cgroup/cpu{own.rstrip('/')}/steptime-test")
+    first = next((line.split(":")[2] for line in groups.splitlines() if ":cpu:" in line), None)
+    second = next((line[3:] for line in groups.splitlines() if line.startswith("0::")), "none")
+    top, own = ("/sys/fs/cgroup", second) if first is None else ("/sys/fs/cgroup/cpu", first)
+    group = Path(f"{top}{own.rstrip('/')}/steptime-test")
+    file, limit = ("cpu.max", "5000 100000") if first is None else ("cpu.cfs_quota_us", "5000")
     try:
         group.mkdir()
-        (group / "cpu.cfs_quota_us").write_text("5000")
+        (group / file).write_text(limit)
     except OSError as error:
+        with suppress(OSError):
+            group.rmdir()
         pytest.skip(f"no control group can be made here: {error}")
     try:
         done = subprocess.run(

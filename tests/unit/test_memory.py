@@ -1,7 +1,10 @@
 """Memory: the line through what was measured, the search for the largest mini-batch, and energy beside it."""
 
+import os
+import time
 from types import SimpleNamespace
 
+import psutil
 import pytest
 from examples import CATALOGUE, FRAMEWORKS, ROOT, measured, words
 
@@ -113,3 +116,14 @@ def test_operations_per_joule_are_of_the_processors_where_a_cell_is_on_them(tmp_
     assert hardware._energy(rows, {})["number"] == pytest.approx(0.5)
     rows = measured(tmp_path, cell | {"host_energy_joules": None}).rows
     assert hardware._energy(rows, {"processor_energy": "not shown"}) == {"note": "not shown"}
+
+
+def test_of_a_process_that_has_just_ended_no_memory_is_noted():
+    with psutil.Popen(["true"]) as ended:
+        while ended.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.001)
+        noted = resources.Watch(interval=0.0)
+        noted.look(ended.pid)
+        assert noted.rows == []
+        noted.look(os.getpid())
+        assert len(noted.rows) == 1

@@ -1,5 +1,7 @@
 """Words of a framework in tables and figures: they stand there as they are, whatever they hold."""
 
+from xml.etree import ElementTree
+
 import pandas as pd
 import pytest
 
@@ -8,7 +10,7 @@ from steptime.render import figures, tables
 WORDS = "cannot read $HOME/.cache/{x_ nor $CACHE | <script>alert(1)</script> \\\\| end"
 
 
-def test_dollars_are_no_formula_in_a_figure(tmp_path):
+def test_dollars_are_no_formula_in_a_figure_and_odd_words_leave_it_xml(tmp_path):
     with figures.canvas() as (drawing, axes):
         axes.plot([1, 2], label=WORDS)
         axes.set_xticks([0], [WORDS])
@@ -16,8 +18,9 @@ def test_dollars_are_no_formula_in_a_figure(tmp_path):
         figures.headings(axes, WORDS, [WORDS])
         figures.notes_below(drawing, [WORDS])
     figures.write(tmp_path / "figure", pd.DataFrame(), drawing)
-    text = (tmp_path / "figure.svg").read_text()
-    assert text.count("$HOME/.cache/{x_ nor $CACHE") == 5
+    # A comment has the words of each text, too: a browser shows what is no comment.
+    drawn = "".join(ElementTree.parse(tmp_path / "figure.svg").getroot().itertext())
+    assert drawn.count(WORDS.strip()) == 5, drawn
 
 
 def test_labels_that_would_lie_on_one_another_are_moved_apart_in_their_order():

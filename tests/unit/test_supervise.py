@@ -3,6 +3,7 @@
 import functools
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from steptime import plain
 from steptime.environments import build
-from steptime.machine import processes
+from steptime.machine import interference, processes
 from steptime.supervisor import ranks, supervise
 
 
@@ -320,6 +321,35 @@ def test_a_worker_runs_where_its_first_choice_for_the_killer_cannot_be_said(tmp_
 def test_a_worker_that_cannot_be_pinned_is_a_row(tmp_path):
     outcome = run(tmp_path, "tell('done')", cpus=[100_000])
     assert outcome.status == "crashed" and "pinned to CPU 100000" in outcome.reason
+
+
+def test_stolen_time_is_that_of_the_cell_s_own_cpus(tmp_path):
+    outcome = run(
+        tmp_path,
+        r"""
+stat = "cpu 1 1 1 1 1 1 1 1000\ncpu0 1 1 1 1 1 1 1 100\ncpu1 1 1 1 1 1 1 1 900"
+tell("warmup", kernel=dict(stat=stat, cpuinfo=""))
+tell("done")
+""",
+    )
+    assert [each.stolen_seconds for each in outcome.snapshots] == [100 / interference.TICKS]
+
+
+MAPPED = "open('/proc/self/maps').read()"
+
+
+def test_a_library_of_the_users_shell_is_in_no_worker(monkeypatch, tmp_path):
+    """A copy of one that Python itself loads, by its own name, lies first on the shell's path of libraries."""
+    (planted := tmp_path / "planted").mkdir()
+    loaded = Path("/proc/self/maps").read_text().split()
+    (library,) = {Path(path).resolve() for path in loaded if "/libm.so" in path or "/libm-" in path}
+    for name in {library.name, "libm.so.6"}:
+        shutil.copyfile(library, planted / name)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(planted))
+    command = [sys.executable, "-c", f"print({MAPPED})"]
+    assert str(planted) in subprocess.run(command, capture_output=True, text=True).stdout
+    outcome = run(tmp_path, f"tell('done', maps={MAPPED})")
+    assert "/libm" in (maps := outcome.events["done"]["maps"]) and str(planted) not in maps
 
 
 def test_libraries_of_the_users_shell_reach_no_cell(monkeypatch, tmp_path):

@@ -77,6 +77,16 @@ def refusal(root, config):
             "at 'sampling.precision', nan is not of type 'number'",
         ),
         (
+            "limits: {seconds: 900}",
+            "limits: {seconds: .inf}",
+            "at 'limits.seconds', inf is not of type",
+        ),
+        (
+            "repeats: ",
+            "table_batches: {fcn5: 16.0}\nrepeats: ",
+            "at 'table_batches.fcn5', 16.0 is not of type 'integer'",
+        ),
+        (
             "repeats: ",
             "table_batches: {fcn5: 3000000000}\nrepeats: ",
             "at 'table_batches.fcn5', 3000000000 is greater than the maximum of 2147483647",

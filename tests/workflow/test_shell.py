@@ -85,6 +85,12 @@ def test_names_with_spaces_and_quotes_reach_a_program_whole(made):
     source = 'of o\'Brien "$(x)" & co.tar.gz'
     done = make(made, "merge", "FROM=" + source.replace("$", "$$"))
     assert done.returncode != 0 and source in done.stdout, done.stdout
+    for goal in ("pack", "merge"):
+        done = make(made, goal, "FROM=none", "PLATFORMS=my own.yaml")
+        assert "my own.yaml" in done.stdout and "unrecognized" not in done.stdout, done.stdout
+    done = make(made, "inspect", "SHARD=results/my own.parquet")
+    assert "results/my own.parquet" in done.stdout, done.stdout
+    assert "unrecognized" not in done.stdout
     grid = made.root / "config/grids/my own grid.yaml"
     grid.write_text((made.root / "config/grids/faults.yaml").read_text())
     listed = make(made, "CORES=1 --list-rules", "GRID=my own grid")
