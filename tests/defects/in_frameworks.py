@@ -15,9 +15,6 @@ from types import SimpleNamespace
 from worker import building, data
 from worker.tasks import proof
 
-# Adapters whose networks are those of another one.
-BELOW = {"fastai": "torch"}
-
 
 def main():
     """Command line."""
@@ -33,7 +30,7 @@ def main():
 
 def plant(job):
     """Breaks the framework; returns what puts it right again."""
-    name = BELOW.get(job["adapter"], job["adapter"])
+    name = job["adapter"]
     defects = importlib.import_module("planted_in_" + name)
     below = importlib.import_module("worker.adapters." + name)
     return [put(*getattr(defects, job["planted"])(below))]

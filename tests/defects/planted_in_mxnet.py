@@ -57,7 +57,7 @@ def without_divergence(adapter):
         (given,) = spec["nodes"][-1]["shape"]
         decoded = 2 * spec["input"]["shape"][0] - given
         decoded = operators.slice_axis(outputs, axis=1, begin=0, end=decoded)
-        entropies = adapter._entropy(operators, decoded, variable("labels"))
+        entropies = adapter.entropy(operators, decoded, variable("labels"))
         return operators.mean(operators.sum(entropies, axis=1)) / given
 
     return adapter, "_evidence_bound", missed

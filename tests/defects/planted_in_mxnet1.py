@@ -14,7 +14,7 @@ def without_divergence(adapter):
         width = spec["nodes"][-1]["shape"][-1]
         decoded = 2 * spec["input"]["shape"][0] - width
         given, wanted = adapter._columns(outputs, 0, decoded), adapter._targets(decoded)
-        return mx.sym.mean(adapter.mxnet._entropy(mx.sym, given, wanted)) * (decoded / width)
+        return mx.sym.mean(adapter.mxnet.entropy(mx.sym, given, wanted)) * (decoded / width)
 
     return adapter, "_distance", missed
 

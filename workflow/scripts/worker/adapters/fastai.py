@@ -39,12 +39,23 @@ def build(job):
     return _Trainer(torch.build(job), job)
 
 
+def _evidence_bound(outputs, targets):
+    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
+    decoded, code = outputs.split([targets.shape[1], outputs.shape[1] - targets.shape[1]], 1)
+    mean, spread = code.chunk(2, 1)
+    missed = BCEWithLogitsLossFlat(reduction="sum")(decoded, targets)
+    apart = 0.5 * (mean.pow(2) + spread.exp() - spread - 1).sum()
+    return (missed + apart) / outputs.numel()
+
+
 # fastai's own where it has the loss; what it has not is a function, as its Learner takes them.
 _DISTANCES = {
     "softmax_cross_entropy": CrossEntropyLossFlat,
     "mean_squares": MSELossFlat,
     "binary_cross_entropy": BCEWithLogitsLossFlat,
+    "evidence_bound": lambda: _evidence_bound,
     "adversarial": BCEWithLogitsLossFlat,
+    "mean_output": lambda: lambda outputs, targets: outputs.mean(),
 }
 
 
@@ -55,13 +66,12 @@ class _Trainer(object):
         self._layout, self._below, self.scores = job.layout, below, below.scores
         self._batch = (below.inputs, below.labels)
         wanted, loss = job.spec["optimiser"], job.spec.get("loss", "softmax_cross_entropy")
-        distance = _DISTANCES[loss]() if loss in _DISTANCES else torch._DISTANCES[loss]
         loaders = DataLoaders([self._batch], [], device=below.inputs.device)
         # Without what shows progress and keeps records of each step.
         self._learner = Learner(
             loaders,
             below.network,
-            distance,
+            _DISTANCES[loss](),
             opt_func=_optimiser(wanted),
             lr=job.learning_rate,
             default_cbs=False,

@@ -77,7 +77,7 @@ class _Trainer(object):
         self.data = {"input": array_of(job.inputs), "labels": array_of(job.labels)}
         # Written by each backward pass before it is read, so it need not be filled.
         self.gradients = {name: mx.nd.empty(value.shape) for name, value in self.trained.items()}
-        self.optimiser = _optimiser(spec["optimiser"])
+        self.optimiser = make_optimiser(spec["optimiser"])
         # SGD's backward pass starts from the learning rate, so that the gradients come out as its steps. To subtract
         # them is vectorised; MXNet's own sgd_update and multi_sgd_update are not and take 2.5 and 6 times as long.
         self.head = mx.nd.full((1,), 1.0 if self.optimiser else job.learning_rate)
@@ -213,14 +213,14 @@ def _loss(operators, spec, variable):
     """Loss of the batch, (1,), built by `operators` (`mx.sym` or `mx.nd`) from the variables of the given names."""
     if spec.get("loss") in ("mean_squares", "binary_cross_entropy", "adversarial", "mean_output"):
         outputs = _logits(operators, spec, variable)
-        return operators.mean(_DISTANCES[spec["loss"]](operators, outputs, variable("labels")))
+        return operators.mean(DISTANCES[spec["loss"]](operators, outputs, variable("labels")))
     if spec.get("loss") in ("evidence_bound",):
         return _evidence_bound(operators, spec, variable)
     likelihoods = operators.log_softmax(_logits(operators, spec, variable), axis=-1)
     return -operators.mean(operators.pick(likelihoods, variable("labels"), axis=-1))
 
 
-def _entropy(operators, outputs, targets):
+def entropy(operators, outputs, targets):
     soft = operators.Activation(-operators.abs(outputs), act_type="softrelu")
     return operators.relu(outputs) - outputs * targets + soft
 
@@ -235,15 +235,15 @@ def _evidence_bound(operators, spec, variable):
         for begin, end in ((0, decoded), (decoded, middle), (middle, given))
     ]
     apart = 0.5 * (operators.square(mean) + operators.exp(spread) - spread - 1)
-    missed = _entropy(operators, decoded, variable("labels"))
+    missed = entropy(operators, decoded, variable("labels"))
     terms = operators.sum(operators.concat(missed, apart, dim=1), axis=1)
     return operators.mean(terms) / given
 
 
-_DISTANCES = {
+DISTANCES = {
     "mean_squares": lambda operators, outputs, targets: operators.square(outputs - targets),
-    "binary_cross_entropy": _entropy,
-    "adversarial": _entropy,
+    "binary_cross_entropy": entropy,
+    "adversarial": entropy,
     "mean_output": lambda operators, outputs, targets: outputs,
 }
 
@@ -271,7 +271,7 @@ class _RMSProp(mx.optimizer.RMSProp):
         weight[:] -= self._get_lr(index) * grad / (mx.nd.sqrt(average) + self.epsilon)
 
 
-def _optimiser(wanted):
+def make_optimiser(wanted):
     """MXNet's own optimiser, which keeps its averages by the number of the parameter; None for plain SGD."""
     if wanted["name"] == "adadelta":
         if wanted["learning_rate"] != 1 or {"decay", "after_epochs"} & set(wanted):

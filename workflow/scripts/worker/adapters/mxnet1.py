@@ -130,7 +130,7 @@ def _optimiser(wanted):
         rate, rho, epsilon = wanted["learning_rate"], wanted["rho"], wanted["epsilon"]
         own = _RMSProp(learning_rate=rate, gamma1=rho, epsilon=epsilon)
         return mx.optimizer.get_updater(own)
-    return mxnet._optimiser(wanted)
+    return mxnet.make_optimiser(wanted)
 
 
 def _loss(spec):
@@ -151,9 +151,9 @@ def _distance(spec, outputs):
         middle = (decoded + width) // 2
         mean, spread = _columns(outputs, decoded, middle), _columns(outputs, middle, width)
         apart = 0.5 * (mx.sym.square(mean) + mx.sym.exp(spread) - spread - 1)
-        missed = mxnet._entropy(mx.sym, _columns(outputs, 0, decoded), _targets(decoded))
+        missed = mxnet.entropy(mx.sym, _columns(outputs, 0, decoded), _targets(decoded))
         return mx.sym.mean(mx.sym.sum(mx.sym.concat(missed, apart, dim=1), axis=1)) / width
-    return mx.sym.mean(mxnet._DISTANCES[spec["loss"]](mx.sym, outputs, _targets(width)))
+    return mx.sym.mean(mxnet.DISTANCES[spec["loss"]](mx.sym, outputs, _targets(width)))
 
 
 def _targets(width):
