@@ -353,10 +353,25 @@ def _grouped_conv(operators, node, own, x):
 
 
 def _conv_transpose(operators, node, own, x):
+    if node["channels"] == 1 and hasattr(operators, "col2im"):
+        return _transposed_product(operators, node, own, x)
     arrays = [x, own("weight")] + ([own("bias")] if node["bias"] else [])
     return operators.Deconvolution(
         *arrays, num_filter=node["channels"], no_bias=not node["bias"], **_window(node)
     )
+
+
+def _transposed_product(operators, node, own, x):
+    """A product, whose parts are added up where they overlap: oneDNN has none of 64 channels to one."""
+    x = operators.reshape(x, shape=(0, 0, -1))
+    weight = operators.expand_dims(operators.reshape(own("weight"), shape=(0, -1)), axis=0)
+    # The same one for each sample.
+    weight = operators.broadcast_like(weight, x, lhs_axes=(0,), rhs_axes=(0,))
+    products = operators.batch_dot(weight, x, transpose_a=True)
+    made = operators.col2im(products, output_size=node["shape"][1:], **_window(node))
+    if not node["bias"]:
+        return made
+    return operators.broadcast_add(made, operators.reshape(own("bias"), shape=(1, -1, 1, 1)))
 
 
 def _channel_shuffle(operators, node, own, x):

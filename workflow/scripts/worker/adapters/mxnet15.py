@@ -11,6 +11,7 @@ MODES = mxnet.MODES
 OPTIMISERS = mxnet.OPTIMISERS
 TASKS = mxnet.TASKS
 LAYERS = mxnet.LAYERS
+LOSSES = mxnet.LOSSES
 LAYOUT = mxnet.LAYOUT
 REASONS = {"gpu": "this build of MXNet is the one for CPUs"}
 
