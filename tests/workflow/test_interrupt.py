@@ -31,7 +31,7 @@ def test_an_interrupted_cell_is_the_only_one_to_be_measured_again(new_checkout):
     assert subprocess.run(command, cwd=checkout.root, env=checkout.environment()).returncode == 0
     measured = checkout.times()
     running = checkout.start(*TABLE)
-    assert any("standin-1.0 hangs, tiny" in line for line in running.stdout)
+    assert any("standin-1.0 hangs, tiny, batch" in line for line in running.stdout)
     time.sleep(2)
     # A terminal's Ctrl-C reaches every process of the foreground group.
     subprocess.run(["kill", "-INT", "--", f"-{running.pid}"], check=True)
@@ -113,7 +113,7 @@ def test_a_killed_run_takes_its_cell_with_it_and_the_same_command_goes_on(
     checkout = new_checkout("faults")
     chosen(checkout, "hangs", 60)
     running = checkout.start(*TABLE)
-    assert any("standin-1.0 hangs, tiny" in line for line in running.stdout)
+    assert any("standin-1.0 hangs, tiny, batch" in line for line in running.stdout)
     time.sleep(1)
     below = psutil.Process(running.pid).children(recursive=True)
     (os.killpg if group else os.kill)(running.pid, number)
