@@ -309,6 +309,15 @@ def test_what_variants_of_a_network_reach_is_asked_after_as_many_epochs(tmp_path
     assert found.loc["shallow-loses-accuracy", "ours_numbers"] == "mnist-deep was not trained"
 
 
+def test_a_deep_kind_is_held_against_a_shallow_one(tmp_path):
+    cells = [cell("torch", "ffn-deep", 1, 3.0), cell("torch", "ffn-shallow", 1, 1.0)]
+    found = checked(measured=[measured(tmp_path / "merged.parquet", *cells)], only="wuensche2018")
+    claim = found.loc["deeper-takes-longer-by-kind"]
+    assert claim["theirs_verdict"] == UNKNOWN and claim["today_verdict"] == HOLDS
+    assert claim["today_least"] == 3.0
+    assert found.loc["deeper-takes-longer", "ours_verdict"] == UNKNOWN
+
+
 def test_seconds_on_their_machine_are_not_asked_of_ours(tmp_path):
     cells = [
         cell("tensorflow", "fcn8", 8, 1.0, batch=64),
