@@ -1,5 +1,6 @@
 """Which framework trains which network, as a table: whether each was proven to be the same, or why not."""
 
+import re
 from typing import Any
 
 import pandas as pd
@@ -9,6 +10,8 @@ from steptime.artefacts.inputs import Inputs
 from steptime.render.tables import Entry
 from steptime.render.words import STATUS_WORDS, status_reason
 
+# What an adapter has besides is no reason, and each column is of one framework.
+NOT_DECLARED = re.compile(r"the adapter \S+ has no (?P<missing>[^;]+); it has .*")
 COLUMNS = [*proofs.COLUMNS[:10], "proof_id"]
 
 
@@ -34,5 +37,6 @@ def _layout(data: pd.DataFrame) -> pd.DataFrame:
 def _entry(row: dict[str, Any]) -> Entry:
     if row["status"] == "ok":
         return Entry("passed", kind="words")
-    reason = status_reason(row["status"], row["reason"]).rstrip(".")
+    told = NOT_DECLARED.sub(r"no \g<missing>", row["reason"])
+    reason = status_reason(row["status"], told).rstrip(".")
     return Entry(STATUS_WORDS[row["status"]], (reason,), True, "words")
