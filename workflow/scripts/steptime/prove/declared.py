@@ -16,7 +16,7 @@ from worker import contract
 HEAD = """# Layers, losses and optimisers by adapter
 
 Read from what each adapter declares. A network that needs more is `unsupported` there, and its row
-names what is missing. What was proven stands in `steptime_matrix`.
+names what is missing. What was proven stands in [the matrix](../reference/matrix.md).
 
 This page is printed by `workflow/scripts/launch prove.declared`.
 """
