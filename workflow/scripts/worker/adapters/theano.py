@@ -14,10 +14,19 @@ from theano.tensor.nnet import bn
 from theano.tensor.signal.pool import pool_2d
 
 from .. import kernels, specification
+from .. import theano_layers as layers
 from ..contract import Unsupported
 
 MODES = ("graph",)
-OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+LOSSES = (
+    "softmax_cross_entropy",
+    "mean_squares",
+    "binary_cross_entropy",
+    "evidence_bound",
+    "adversarial",
+    "mean_output",
+)
+OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
 LAYOUT = {"sequences": "steps first"}
 KERNELS = "openblas:numpy"
@@ -54,8 +63,8 @@ class _Trainer(object):
         self._answers = _share("labels", job.labels.flatten())
         # A variable and not a constant: constants stand in the C code, which another rate would compile again.
         self._rate = theano.shared(np.float32(job.learning_rate), name="rate")
-        likelihoods = nnet.softmax(self._connect())
-        loss = nnet.categorical_crossentropy(likelihoods, self._answers).mean()
+        distance = _DISTANCES[job.spec.get("loss", LOSSES[0])]
+        loss = distance(self._connect(), self._answers)
         updates = self._updates(loss, job.spec["optimiser"])
         self._train, self._judge = theano.function([], loss, updates=updates), None
         self.parameters = sum(
@@ -129,6 +138,40 @@ class _Trainer(object):
         return updates
 
 
+def _cross_entropy(outputs, answers):
+    return nnet.categorical_crossentropy(nnet.softmax(outputs), answers).mean()
+
+
+def _aimed(distance):
+    """Of outputs and targets; these come flat, as labels do."""
+    return lambda outputs, targets: distance(outputs, targets.reshape((outputs.shape[0], -1)))
+
+
+def _missed(outputs, targets):
+    """The binary cross entropy of each."""
+    return nnet.softplus(outputs) - outputs * targets
+
+
+def _evidence_bound(outputs, targets):
+    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
+    decoded = targets.shape[1]
+    end = decoded + (outputs.shape[1] - decoded) // 2
+    mean, spread = outputs[:, decoded:end], outputs[:, end:]
+    apart = np.float32(0.5) * (mean**2 + tensor.exp(spread) - spread - 1).sum()
+    missed = _missed(outputs[:, :decoded], targets).sum()
+    return (missed + apart) / tensor.cast(outputs.size, "float32")
+
+
+_DISTANCES = {
+    "softmax_cross_entropy": _cross_entropy,
+    "mean_squares": _aimed(lambda outputs, targets: ((outputs - targets) ** 2).mean()),
+    "binary_cross_entropy": _aimed(lambda outputs, targets: _missed(outputs, targets).mean()),
+    "evidence_bound": _aimed(_evidence_bound),
+    "adversarial": _aimed(lambda outputs, targets: _missed(outputs, targets).mean()),
+    "mean_output": lambda outputs, targets: outputs.mean(),
+}
+
+
 def _share(name, values):
     return theano.shared(np.ascontiguousarray(values), name=name, borrow=True)
 
@@ -157,7 +200,36 @@ def _rmsprop(optimiser, shared, gradient):
     return gradient / (tensor.sqrt(after) + np.float32(optimiser["epsilon"])), [(squares, after)]
 
 
-_AVERAGED = {"adadelta": _adadelta, "rmsprop": _rmsprop}
+def _momentum(optimiser, shared, gradient):
+    kept = _average(shared)
+    after = np.float32(optimiser["momentum"]) * kept + gradient
+    return after, [(kept, after)]
+
+
+def _adam(optimiser, shared, gradient):
+    beta1, beta2 = np.float32(optimiser["beta1"]), np.float32(optimiser["beta2"])
+    rest1, rest2 = np.float32(1 - optimiser["beta1"]), np.float32(1 - optimiser["beta2"])
+    means, squares, taken = _average(shared), _average(shared), theano.shared(np.float32(0))
+    mean = beta1 * means + rest1 * gradient
+    square, now = beta2 * squares + rest2 * gradient**2, taken + 1
+    # The averages begin at zero.
+    root = tensor.sqrt(square / (1 - beta2**now)) + np.float32(optimiser["epsilon"])
+    return mean / (1 - beta1**now) / root, [(means, mean), (squares, square), (taken, now)]
+
+
+def _adamw(optimiser, shared, gradient):
+    step, averages = _adam(optimiser, shared, gradient)
+    decays = shared.ndim > 1
+    return step + np.float32(optimiser["weight_decay"]) * shared if decays else step, averages
+
+
+_AVERAGED = {
+    "adadelta": _adadelta,
+    "rmsprop": _rmsprop,
+    "momentum": _momentum,
+    "adam": _adam,
+    "adamw": _adamw,
+}
 
 
 def _rows(value):
@@ -240,4 +312,18 @@ LAYERS = {
     "add": lambda node, own, left, right: left + right,
     "embedding": _embedding,
     "lstm": _lstm,
+    "grouped_conv": layers.grouped_conv,
+    "conv_transpose": layers.conv_transpose,
+    "avg_pool": layers.avg_pool,
+    "upsample": layers.upsample,
+    "local_response_norm": layers.local_response_norm,
+    "concat": layers.concat,
+    "rnn": layers.rnn,
+    "tanh": lambda node, own, value: tensor.tanh(value),
+    "part": layers.part,
+    "stack": lambda node, own, *values: tensor.stack(list(values)),
+    "unstack": lambda node, own, value: value.dimshuffle(1, 0, 2).flatten(2),
+    "reversal": layers.reversal,
+    "sampled_code": layers.sampled_code,
+    "rbm": layers.rbm,
 }
