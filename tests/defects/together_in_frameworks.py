@@ -158,7 +158,7 @@ SYNCHRONOUS = {
         "FLOAT32_BITS = 1",
         "every update is 0[.].* times the specification's",
     ),
-    ("cntk-2.7", "summed"): Defect("cntk", "labels.size * job.ranks", "labels.size", TWICE),
+    ("cntk-2.7", "summed"): Defect("cntk", "count * job.ranks", "count", TWICE),
 }
 RATE = "        super(_Trainer, self).__init__(session, job)\n"
 APPLIED = "self._counted(self._fetched[1])"

@@ -100,14 +100,19 @@ def timed(job, prefix, log, sampling=None, watches=(), seconds=adapter.LIMIT_SEC
     )
 
 
+def prefix_of(environment):
+    """The folder of an environment; skips where it is not made here."""
+    if not (interpreter.folder(environment) / "bin/python").exists():
+        pytest.skip(f"{environment} is not made here")
+    return interpreter.prefix_of(environment)
+
+
 @pytest.mark.parametrize(
     ("environment", "entry", "exchange"),
     list(asked()) if ALL else [each for each in asked() if each.id in QUICK],
 )
 def test_ranks_are_proven_and_timed(environment, entry, exchange, tmp_path):
-    prefix = interpreter.prefix_of(environment)
-    if not (prefix / "bin/python").exists():
-        pytest.skip(f"{environment} is not made here")
+    prefix = prefix_of(environment)
     job = job_of(environment, entry, exchange)
     spec, log = networks.tiny("dense"), tmp_path / "log"
     if "training" in contract.declared(job["adapter"])["TASKS"]:
@@ -140,8 +145,7 @@ def test_ranks_are_proven_and_timed(environment, entry, exchange, tmp_path):
 )
 def test_a_wrong_way_of_sharing_is_refused_in_chainer(how, words, tmp_path, monkeypatch):
     environment, entry = "chainer-7.8", CATALOGUE["chainer"]
-    if not (interpreter.folder(environment) / "bin/python").exists():
-        pytest.skip(f"{environment} is not made here")
+    prefix_of(environment)
     worker, name = tmp_path / "scripts/worker", "together_in_chainer"
     shutil.copytree(supervise.WORKER, worker, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / f"tests/defects/{name}.py", worker / "adapters")
@@ -159,8 +163,7 @@ def test_a_wrong_way_of_sharing_is_refused_in_chainer(how, words, tmp_path, monk
 )
 def test_ranks_that_are_wrong_are_refused_in_a_real_framework(planted, tmp_path, monkeypatch):
     environment, exchange, _ = planted
-    if not (interpreter.prefix_of(environment) / "bin/python").exists():
-        pytest.skip(f"{environment} is not made here")
+    prefix_of(environment)
     worker, defect = tmp_path / "scripts/worker", PLANTED[planted]
     shutil.copytree(supervise.WORKER, worker, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(supervise, "WORKER", worker)
@@ -180,8 +183,7 @@ def test_ranks_that_are_wrong_are_refused_in_a_real_framework(planted, tmp_path,
     ("environment", "entry", "exchange"), [each for each in asked() if "sync" in each.values]
 )
 def test_each_rank_normalises_its_own_share(environment, entry, exchange, tmp_path):
-    if not (interpreter.prefix_of(environment) / "bin/python").exists():
-        pytest.skip(f"{environment} is not made here")
+    prefix_of(environment)
     job = job_of(environment, entry, exchange)
     verdict, _ = network.prove(job, networks.tiny("batch_norm"), "", tmp_path / "log")
     # An older release may have no ranks at all: one sentence.
@@ -232,9 +234,7 @@ class _Listener:
 def test_ranks_without_a_network_of_their_own_listen_on_the_loopback_interface_alone(
     environment, tmp_path, monkeypatch
 ):
-    prefix = interpreter.prefix_of(environment)
-    if not (prefix / "bin/python").exists():
-        pytest.skip(f"{environment} is not made here")
+    prefix = prefix_of(environment)
     monkeypatch.setattr(own_network, "made", lambda: nullcontext([]))
     job, listener = job_of(environment, entry_of(environment), "sync"), _Listener()
     outcome = timed(job, prefix, tmp_path / "log", watches=[listener])
@@ -251,9 +251,7 @@ def test_ranks_without_a_network_of_their_own_listen_on_the_loopback_interface_a
 def test_a_killed_or_hanging_rank_ends_all_and_leaves_no_process_memory_or_file(
     environment, entry, exchange, number, status, tmp_path, monkeypatch
 ):
-    prefix = interpreter.prefix_of(environment)
-    if not (prefix / "bin/python").exists():
-        pytest.skip(f"{environment} is not made here")
+    prefix = prefix_of(environment)
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
