@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import pandas as pd
 import pytest
 
-from steptime.render import figures, tables
+from steptime.render import figures, tables, words
 
 WORDS = "cannot read $HOME/.cache/{x_ nor $CACHE | <script>alert(1)</script> \\\\| end"
 
@@ -37,3 +37,11 @@ def test_a_markdown_table_keeps_its_columns_and_holds_no_html():
     assert not any("<script" in line.replace("\\<", "") for line in lines)
     cells = [line.replace("\\\\", "").replace("\\|", "") for line in lines if line.startswith("|")]
     assert [line.count("|") for line in cells] == [4, 4, 4]
+
+
+def test_a_mark_that_all_points_of_a_figure_have_is_said_without_their_names():
+    names = {"network_label": "FCN-5", "framework_label": ["PyTorch", "JAX"], "threads": 2}
+    rows = pd.DataFrame(names | {"marks": ["throttled, disturbed", "disturbed"]})
+    named, of_all = words.mark_notes(rows)
+    assert named.startswith("Marked (at threads): PyTorch, FCN-5 at 2 (a CPU quota")
+    assert of_all.startswith("All are marked: measured while other programs")

@@ -123,6 +123,9 @@ def mark_notes(rows: pd.DataFrame) -> list[str]:
         mark for marks in rows["marks"] for mark in marks.split(", ") if mark
     ):
         marked = rows[rows["marks"].str.split(", ").apply(lambda marks, mark=mark: mark in marks)]
+        if len(marked) == len(rows) > 1:
+            notes.append(f"All are marked: {MARK_WORDS[mark]}.")
+            continue
         names = "; ".join(
             f"{framework}, {network} at {', '.join(map(str, sorted(cells['threads'].unique())))}"
             for (framework, network), cells in marked.groupby(
