@@ -135,7 +135,7 @@ def read(folder: Path, name: str) -> Results:
         processes.append(told | {"kind": kind, "variables": variables})
         logical[row["machine_id"]] = footer["machine"]["cpu"].get("logical_cores")
     refuse_several(machines)
-    rows = judged.by_gradients(rows, [])
+    rows = judged.by_gradients(rows)
     counts = [len(each) for each in samples]
     frame = pd.DataFrame(rows).loc[np.repeat(np.arange(len(rows)), counts)].reset_index(drop=True)
     frame["seconds"] = np.array([value for each in samples for value in each], dtype=float)

@@ -80,7 +80,8 @@ def merge(
         except (KeyError, TypeError, AttributeError) as error:
             raise shard.without_columns(Path(shard_path(key))) from error
     of_row = pa.array(np.repeat(np.arange(len(rows)), [len(table) for table in tables]))
-    rows = judged.by_gradients(judged.by_losses(rows), _beside(keys))
+    elsewhere = run.facts().get("elsewhere", {})
+    rows = judged.by_gradients(judged.by_losses(rows), _beside(keys, elsewhere), elsewhere)
     values = map(values_of, rows)
     columns = dict(zip(constant, zip(*values, strict=True), strict=True))
     merged = {
@@ -94,9 +95,9 @@ def merge(
     return pa.table(merged, schema=schema.with_metadata({shard.FOOTER: described}))
 
 
-def _beside(keys: list[str]) -> list[dict[str, Any]]:
+def _beside(keys: list[str], elsewhere: dict[str, str]) -> list[dict[str, Any]]:
     """The rows of those other cells that show the gradients of these."""
-    known, elsewhere = set(keys), run.facts().get("elsewhere", {})
+    known = set(keys)
     others = dict.fromkeys(elsewhere.get(key, key) for key in keys)
     paths = [Path(shard_path(key)) for key in others if key not in known]
     return [shard.read_parts(path)[0] for path in paths if path.exists()]

@@ -8,14 +8,15 @@ import json
 import zipfile
 import zlib
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from statistics import median
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from steptime.plan import run
 from steptime.plan.cell import axes_of, key_of, proof_name, reference_path, shard_path
 from worker import limits
 from worker.grouping import GROUPED
@@ -68,17 +69,21 @@ def by_losses(rows: list[Row]) -> list[Row]:
     return judged
 
 
-def by_gradients(rows: list[Row], siblings: list[Row]) -> list[Row]:
+def by_gradients(
+    rows: list[Row],
+    siblings: Iterable[Row] = (),
+    elsewhere: Mapping[str, str] = MappingProxyType({}),
+) -> list[Row]:
     """Rows of cells; `proven_gradients` says whether any cell of the same place has shown each gradient.
 
-    It is None where the cell that is to show them is still to be measured. `siblings` are rows of other cells.
+    `siblings` are rows of other cells. `elsewhere` says by key which cell of this run shows the gradients of another:
+    while that one is still to be measured, it is None.
     """
     shown = {
         _place(row)
         for row in [*rows, *siblings]
         if row["status"] == "ok" and row.get("proven_gradients")
     }
-    elsewhere = run.facts().get("elsewhere", {})
     waiting = {
         _place(row)
         for row in rows
