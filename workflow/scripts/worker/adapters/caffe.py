@@ -10,27 +10,64 @@ import caffe
 import numpy as np
 from caffe.proto import caffe_pb2
 
+from .. import caffe_layers as layers
+from .. import caffe_updates as updates
 from .. import kernels, specification
+from ..caffe_layers import add_layer
+from ..contract import Unsupported
 
 MODES = ("graph",)
-OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+LOSSES = (
+    "softmax_cross_entropy",
+    "mean_squares",
+    "binary_cross_entropy",
+    "evidence_bound",
+    "adversarial",
+    "mean_output",
+)
+OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
 LAYOUT = {
     "sequences": "steps first",
     "dense": "units first",
+    "dense_within": "units first",
     "lstm": "units first",
+    "rnn": "units first",
+    "gru": "units first",
+    "rbm": "units first",
     "gates": "ifog",
 }
 KERNELS = "openblas:libblas.so.3"
-REASONS = {"gpu": "this package of Caffe is built without CUDA"}
+REASONS = {
+    "gpu": "this package of Caffe is built without CUDA",
+    "attention": "Caffe multiplies matrices by its own weights alone, and attention multiplies two results",
+    "table": "Caffe has no attention, and no network without it has a table of words",
+    "lookup": "Caffe has no attention, and no network without it has a table of words",
+    "unembedding": "Caffe has no attention, and no network without it has a table of words",
+    "positions": "Caffe has no attention, and no network without it has positions",
+    "patches": "Caffe has no layer that turns axes, as pixels must be for a sequence of them",
+    "transpose": "Caffe has no layer that turns axes",
+    "layer_norm": "Caffe has no layer that turns axes, as the channels of images must be for their normalisation",
+    "gelu": "Caffe has no error function, of which an exact GELU is made",
+}
 
 # Where a parameter of the specification lives: the ending of the layer's name and the place among the layer's blobs.
+_WEIGHTED = {"weight": ("", 0), "bias": ("", 1)}
+_NORMAL = {"gamma": ("/scale", 0), "beta": ("/scale", 1)}
+_UNROLLED = {"input": ("", 0), "bias": ("", 1), "recurrent": ("/step0/product", 0)}
 _HOMES = {
-    "dense": {"weight": ("", 0), "bias": ("", 1)},
-    "conv": {"weight": ("", 0), "bias": ("", 1)},
-    "batch_norm": {"gamma": ("/scale", 0), "beta": ("/scale", 1)},
+    "dense": _WEIGHTED,
+    "dense_within": _WEIGHTED,
+    "conv": _WEIGHTED,
+    "grouped_conv": _WEIGHTED,
+    "conv_transpose": _WEIGHTED,
+    "batch_norm": _NORMAL,
+    "group_norm": _NORMAL,
     "embedding": {"weight": ("", 0)},
     "lstm": {"input": ("", 0), "bias": ("", 1), "recurrent": ("", 2)},
+    "rnn": _UNROLLED,
+    "gru": _UNROLLED,
+    "rbm": {"weight": ("/scores", 0), "hidden": ("/scores", 1), "visible": ("/down", 1)},
 }
 
 
@@ -49,9 +86,10 @@ def build(job):
 class _Trainer(object):
     def __init__(self, job):
         self.layout, self.spec = job.layout, job.spec
-        self.solver = _solver(_describe(job.spec, job.inputs.shape, job.labels.shape), job.spec)
+        described, self.outputs = _describe(job.spec, job.inputs.shape, job.labels.shape)
+        self.solver = _solver(described, job.spec)
         self.net = getattr(self.solver, "net", self.solver)
-        self.plain, self.judge = self.net is self.solver, None
+        self.judge = None
         self.net.blobs["input"].data[...] = job.inputs
         self.net.blobs["labels"].data[...] = job.labels
         if "continued" in self.net.blobs:
@@ -62,23 +100,14 @@ class _Trainer(object):
             for role, name in job.own(node).items():
                 ending, place = _HOMES[node["op"]][role]
                 self.homes[name] = self.net.params[node["name"] + ending][place]
-                self.homes[name].data[...] = job.take(name)
-        # A layer BatchNorm holds only statistics.
-        kinds = dict(zip(self.net._layer_names, [layer.type for layer in self.net.layers]))
-        trained = [
-            blob
-            for name, own in self.net.params.items()
-            if kinds[name] != "BatchNorm"
-            for blob in own
-        ]
-        self.updates = [(blob.data, blob.diff) for blob in trained]
+                self.homes[name].data.flat = job.take(name)
+        trained = _trained(self.net)
         self.parameters = sum(blob.count for blob in trained)
         self.threads = kernels.count_threads()
-        self.settings = {
-            "update": "w -= g, with the learning rate as the weight of the loss"
-            if self.plain
-            else "Caffe's own solver",
-        }
+        name = job.spec["optimiser"]["name"]
+        make = updates.PLAIN.get(name, updates.OwnSolver)
+        self.optimiser = make(job.spec["optimiser"], self.net, trained, self.solver)
+        self.settings = {"update": self.optimiser.said}
 
     def run(self, steps):
         for _ in range(steps):
@@ -89,21 +118,14 @@ class _Trainer(object):
         self.net.clear_param_diffs()
         self.net._forward(0, self.last)
         self.net._backward(self.last, 0)
-        if not self.plain:
-            self.solver.apply_update()
-            return
-        for value, gradient in self.updates:
-            np.subtract(value, gradient, out=value)
+        self.optimiser.update()
 
     def train(self, batches):
         total, steps = 0.0, 0
         for inputs, labels, rate in batches:
             self.net.blobs["input"].data[...] = self.layout.inputs(inputs)
             self.net.blobs["labels"].data[...] = self.layout.labels(labels)
-            if self.plain:
-                self.net.blobs["loss"].diff[...] = rate
-            else:
-                self.solver.param.base_lr = rate
+            self.optimiser.set_rate(rate)
             self.step()
             total, steps = total + float(self.net.blobs["loss"].data), steps + 1
         return total / steps
@@ -112,11 +134,11 @@ class _Trainer(object):
         if self.judge is None:
             blobs = self.net.blobs
             shapes = blobs["input"].data.shape, blobs["labels"].data.shape
-            self.judge = load_network(_describe(self.spec, *shapes), caffe.TEST)
+            self.judge = load_network(_describe(self.spec, *shapes)[0], caffe.TEST)
             self.judge.share_with(self.net)
         self.judge.blobs["input"].data[...] = self.layout.inputs(inputs)
         self.judge._forward(0, self.last)
-        return np.array(self.judge.blobs[self.judge.bottom_names["loss"][0]].data)
+        return np.array(self.judge.blobs[self.outputs].data)
 
     def weights(self, names=None):
         names = self.homes if names is None else names
@@ -127,40 +149,111 @@ class _Trainer(object):
         return len(self.net.layers) - 1
 
 
+def _trained(net):
+    """The parameters of a net, each once: those of one name are one, and a layer BatchNorm holds only statistics."""
+    kinds = dict(zip(net._layer_names, [layer.type for layer in net.layers]))
+    blobs = [blob for name, own in net.params.items() if kinds[name] != "BatchNorm" for blob in own]
+    return list({blob.data.ctypes.data: blob for blob in blobs}.values())
+
+
 def _describe(spec, input_shape, label_shape):
-    """The network as Caffe's message NetParameter, with SGD's learning rate as the weight of the loss."""
+    """The network as Caffe's message NetParameter, with SGD's learning rate as the weight of the loss; its outputs."""
     net = caffe_pb2.NetParameter()
-    add_layer(net, "Input", [], "input").input_param.shape.add().dim.extend(input_shape)
-    add_layer(net, "Input", [], "labels").input_param.shape.add().dim.extend(label_shape)
-    if any(node["op"] == "lstm" for node in spec["nodes"]):
-        add_layer(net, "Input", [], "continued").input_param.shape.add().dim.extend(input_shape[:2])
+    shapes = {"input": input_shape, "labels": label_shape}
+    for node in spec["nodes"]:
+        if node["op"] == "lstm":
+            shapes["continued"] = input_shape[:2]
+        elif node["op"] in ("rnn", "gru"):
+            shapes[layers.zero(node)] = input_shape[1], node["units"]
+    for name, shape in shapes.items():
+        add_layer(net, "Input", [], name).input_param.shape.add().dim.extend(shape)
     readers = [source for node in spec["nodes"] for source in node["inputs"]]
     blobs = {"input": "input"}
     for node in spec["nodes"]:
         sources = [blobs[source] for source in node["inputs"]]
-        in_place = readers.count(node["inputs"][0]) == 1 and node["op"] in ("relu", "sigmoid")
+        alone = readers.count(node["inputs"][0]) == 1 and sources[0] != "input"
+        in_place = alone and node["op"] in ("relu", "sigmoid", "tanh")
         blobs[node["name"]] = sources[0] if in_place else node["name"]
         LAYERS[node["op"]](net, node, sources, blobs[node["name"]])
-    loss = add_layer(net, "SoftmaxWithLoss", [blobs[node["name"]], "labels"], "loss")
-    loss.softmax_param.axis = len(label_shape)
+    outputs = blobs[node["name"]]
+    loss = _DISTANCES[spec.get("loss", LOSSES[0])](net, outputs, node["shape"], label_shape)
     plain = spec["optimiser"]["name"] == "sgd"
     loss.loss_weight.append(spec["optimiser"]["learning_rate"] if plain else 1.0)
-    return net
+    return net, outputs
+
+
+def _cross_entropy(net, outputs, shape, label_shape):
+    loss = add_layer(net, "SoftmaxWithLoss", [outputs, "labels"], "loss")
+    loss.softmax_param.axis = len(label_shape)
+    return loss
+
+
+def _mean_squares(net, outputs, shape, label_shape):
+    """Caffe's own is half the sum of the squares of a sample."""
+    add_layer(net, "EuclideanLoss", [outputs, "labels"], "halves").loss_weight.append(0.0)
+    options = {"scale": 2.0 / np.prod(shape)}
+    return add_layer(net, "Power", ["halves"], "loss", power_param=options)
+
+
+def _binary_cross_entropy(net, outputs, shape, label_shape):
+    options = {"normalization": caffe_pb2.LossParameter.FULL}
+    sources = [outputs, "labels"]
+    return add_layer(net, "SigmoidCrossEntropyLoss", sources, "loss", loss_param=options)
+
+
+def _evidence_bound(net, outputs, shape, label_shape):
+    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
+    (batch, decoded), (width,) = label_shape, shape
+    code = (width - decoded) // 2
+    pieces, points = ["decoded", "means", "spreads"], [decoded, decoded + code]
+    add_layer(net, "Slice", [outputs], pieces, slice_param={"axis": 1, "slice_point": points})
+    options = {"normalization": caffe_pb2.LossParameter.NONE}
+    sources = ["decoded", "labels"]
+    missed = add_layer(net, "SigmoidCrossEntropyLoss", sources, "missed", loss_param=options)
+    missed.loss_weight.append(0.0)
+    add_layer(net, "Exp", ["spreads"], "variances")
+    sums, terms = caffe_pb2.ReductionParameter, ["missed"]
+    for name, operation in (("means", sums.SUMSQ), ("variances", sums.SUM), ("spreads", sums.SUM)):
+        terms.append("sum of " + name)
+        add_layer(net, "Reduction", [name], terms[-1], reduction_param={"operation": operation})
+    add_layer(net, "Eltwise", terms, "sum", eltwise_param={"coeff": [1.0, 0.5, 0.5, -0.5]})
+    share = 1.0 / (batch * width)
+    options = {"scale": share, "shift": -0.5 * batch * code * share}
+    return add_layer(net, "Power", ["sum"], "loss", power_param=options)
+
+
+def _mean_output(net, outputs, shape, label_shape):
+    options = {"operation": caffe_pb2.ReductionParameter.MEAN}
+    return add_layer(net, "Reduction", [outputs], "loss", reduction_param=options)
+
+
+_DISTANCES = {
+    "softmax_cross_entropy": _cross_entropy,
+    "mean_squares": _mean_squares,
+    "binary_cross_entropy": _binary_cross_entropy,
+    "evidence_bound": _evidence_bound,
+    "adversarial": _binary_cross_entropy,
+    "mean_output": _mean_output,
+}
 
 
 def _solver(net, spec):
-    """Caffe's own solver; the bare net for SGD, whose gradients come out as its steps."""
+    """Caffe's own solver; the bare net for rules that are written in NumPy."""
     wanted = spec["optimiser"]
-    if wanted["name"] == "sgd":
+    if wanted["name"] in updates.PLAIN:
         return load_network(net)
-    asked = caffe_pb2.SolverParameter(
-        base_lr=wanted["learning_rate"], lr_policy="fixed", delta=wanted["epsilon"]
-    )
+    asked = caffe_pb2.SolverParameter(base_lr=wanted["learning_rate"], lr_policy="fixed")
     asked.net_param.CopyFrom(net)
     if wanted["name"] == "adadelta":
-        asked.type, asked.momentum = "AdaDelta", wanted["rho"]
+        asked.type, asked.momentum, asked.delta = "AdaDelta", wanted["rho"], wanted["epsilon"]
+    elif wanted["name"] == "rmsprop":
+        asked.type, asked.rms_decay, asked.delta = "RMSProp", wanted["rho"], wanted["epsilon"]
     else:
-        asked.type, asked.rms_decay = "RMSProp", wanted["rho"]
+        if "decay" in wanted or "after_epochs" in wanted:
+            raise Unsupported(
+                "Caffe's momentum keeps steps, in which the rate of each of them stays"
+            )
+        asked.type, asked.momentum = "SGD", wanted["momentum"]
     return _read(asked, caffe.get_solver)
 
 
@@ -177,18 +270,6 @@ def _read(message, make, *arguments):
         return make(path, *arguments)
 
 
-def add_layer(net, kind, bottoms, top, name=None, **options):
-    """Adds a layer; `options` are its own message's, such as inner_product_param, as a dict."""
-    layer = net.layer.add(type=kind, name=name or top, bottom=bottoms, top=[top])
-    for message, values in options.items():
-        for key, value in values.items():
-            if isinstance(value, list):
-                getattr(getattr(layer, message), key).extend(value)
-            else:
-                setattr(getattr(layer, message), key, value)
-    return layer
-
-
 def _dense(net, node, sources, top):
     options = {
         "num_output": node["units"],
@@ -196,21 +277,6 @@ def _dense(net, node, sources, top):
         "axis": len(node["in_shape"]),
     }
     add_layer(net, "InnerProduct", sources, top, node["name"], inner_product_param=options)
-
-
-def _conv(net, node, sources, top):
-    window = {"kernel_size": [node["kernel"]], "stride": [node["stride"]], "pad": [node["padding"]]}
-    options = dict(window, num_output=node["channels"], bias_term=node["bias"])
-    add_layer(net, "Convolution", sources, top, node["name"], convolution_param=options)
-
-
-def _max_pool(net, node, sources, top):
-    window = {"kernel_size": node["kernel"], "stride": node["stride"], "pad": node["padding"]}
-    # Caffe's own way is to round up, and to look at a part of a window at the edge.
-    options = dict(
-        window, pool=caffe_pb2.PoolingParameter.MAX, round_mode=caffe_pb2.PoolingParameter.FLOOR
-    )
-    add_layer(net, "Pooling", sources, top, node["name"], pooling_param=options)
 
 
 def _global_average_pool(net, node, sources, top):
@@ -250,19 +316,35 @@ def _lstm(net, node, sources, top):
 
 LAYERS = {
     "dense": _dense,
-    "conv": _conv,
-    "max_pool": _max_pool,
+    "dense_within": _dense,
+    "conv": layers.conv,
+    "grouped_conv": layers.conv,
+    "conv_transpose": layers.conv,
+    "max_pool": layers.pool,
+    "avg_pool": layers.pool,
+    "adaptive_avg_pool": layers.adaptive_avg_pool,
     "global_average_pool": _global_average_pool,
-    "flatten": lambda net, node, sources, top: add_layer(
-        net, "Flatten", sources, top, node["name"]
-    ),
+    "flatten": layers.flatten,
     "batch_norm": _batch_norm,
-    "relu": lambda net, node, sources, top: add_layer(net, "ReLU", sources, top, node["name"]),
+    "group_norm": layers.group_norm,
+    "local_response_norm": layers.local_response_norm,
+    "relu": layers.plain("ReLU"),
+    "sigmoid": layers.plain("Sigmoid"),
+    "tanh": layers.plain("TanH"),
+    "silu": layers.plain("Swish"),
     "dropout": _dropout,
-    "sigmoid": lambda net, node, sources, top: add_layer(
-        net, "Sigmoid", sources, top, node["name"]
-    ),
-    "add": lambda net, node, sources, top: add_layer(net, "Eltwise", sources, top, node["name"]),
+    "add": layers.plain("Eltwise"),
+    "concat": layers.plain("Concat"),
+    "upsample": layers.upsample,
+    "channel_shuffle": layers.channel_shuffle,
     "embedding": _embedding,
     "lstm": _lstm,
+    "rnn": layers.rnn,
+    "gru": layers.gru,
+    "part": layers.part,
+    "stack": layers.stack,
+    "unstack": layers.unstack,
+    "reversal": layers.reversal,
+    "sampled_code": layers.sampled_code,
+    "rbm": layers.rbm,
 }
