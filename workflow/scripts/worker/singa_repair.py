@@ -56,6 +56,25 @@ def view(data):
     return np.ctypeslib.as_array((ctypes.c_float * data.Size()).from_address(_memory(block)))
 
 
+def filled(value, *shape):
+    """A tensor of C++ of one value."""
+    made = empty(*shape)
+    made.SetFloatValue(value)
+    return made
+
+
+def joined(parts):
+    """Tensors behind one another on axis 1 in one; SINGA can only join lists, which its wheel cannot take."""
+    shapes = [list(part.shape()) for part in parts]
+    whole = empty(shapes[0][0], sum(shape[1] for shape in shapes), *shapes[0][2:])
+    places, end = view(whole).reshape(shapes[0][0], -1), 0
+    for part in parts:
+        values = view(part).reshape(shapes[0][0], -1)
+        places[:, end : end + values.shape[1]] = values
+        end += values.shape[1]
+    return whole
+
+
 def beside(parts, rows, columns):
     """Matrices side by side in one; SINGA can only join lists, which its wheel cannot take. None stands for zeros."""
     joined = empty(rows, len(parts) * columns)
