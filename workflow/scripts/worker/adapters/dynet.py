@@ -8,21 +8,35 @@ What was chosen here, and why: docs/adapters/dynet.md.
 import dynet
 import numpy as np
 
+from .. import dynet_layers as layers
 from .. import specification
 from ..contract import Unsupported
 
 MODES = ("eager",)
-OPTIMISERS = ("sgd", "adadelta")
+LOSSES = (
+    "softmax_cross_entropy",
+    "mean_squares",
+    "binary_cross_entropy",
+    "evidence_bound",
+    "adversarial",
+    "mean_output",
+)
+OPTIMISERS = ("sgd", "adadelta", "momentum")
 TASKS = ("step", "training")
 LAYOUT = {
     "sequences": "steps first",
     "dense": "units first",
     "lstm": "units first",
     "gates": "ifog",
+    "rnn": "units first",
+    "gru": "units first",
 }
 REASONS = {
     "gpu": "the packages of DyNet are built without CUDA",
     "rmsprop": "the epsilon of DyNet's RMSProp stands inside of the root, which is another rule",
+    "adam": "DyNet's Adam adds its epsilon to a root that is not corrected yet, which is another rule",
+    "adamw": "DyNet has no weight decay beside Adam's step",
+    "conv_transpose": "DyNet has no transposed convolution",
 }
 
 _LOWEST = -3e38
@@ -54,7 +68,8 @@ class _Trainer(object):
             # The border of the batch is there already.
             bare = dict(node, padding=0) if "input" in node["inputs"] else node
             self.plan.append((LAYERS[node["op"]], bare, own))
-        self.labels = [int(label) for label in job.labels.reshape(-1)]
+        self.distance = layers.DISTANCES.get(spec.get("loss"))
+        self._aim(job.labels)
         self.border = spec["nodes"][0].get("padding")
         self._place(spec["input"]["kind"], job.inputs)
         self.trainer = _trainer(self.collection, spec["optimiser"])
@@ -74,7 +89,7 @@ class _Trainer(object):
         total, steps = 0.0, 0
         for inputs, labels, rate in batches:
             self.table.init_from_array(self._rows(self.layout.inputs(inputs)))
-            self.labels = [int(label) for label in self.layout.labels(labels).reshape(-1)]
+            self._aim(self.layout.labels(labels))
             self.trainer.learning_rate = rate
             total, steps = total + self._step(), steps + 1
         return total / steps
@@ -93,12 +108,26 @@ class _Trainer(object):
     def _step(self):
         """Takes a step, and returns its loss."""
         dynet.renew_cg()
-        losses = dynet.pickneglogsoftmax_batch(self._logits(), self.labels)
-        loss = dynet.mean_batches(losses)
+        loss = dynet.mean_batches(self._losses(self._logits()))
         last = loss.scalar_value()
         loss.backward()
         self.trainer.update()
         return last
+
+    def _aim(self, labels):
+        """Takes the classes, or targets, of a mini-batch."""
+        if self.distance is None:
+            self.labels = [int(label) for label in labels.reshape(-1)]
+        else:
+            self.aims = dynet.ParameterCollection()
+            self.targets = self.aims.lookup_parameters_from_numpy(labels.reshape(len(labels), -1))
+
+    def _losses(self, outputs):
+        """Of each label, or of each sample."""
+        if self.distance is None:
+            return dynet.pickneglogsoftmax_batch(outputs, self.labels)
+        targets = dynet.lookup_batch(self.targets, range(self.batch), update=False)
+        return self.distance(outputs, targets)
 
     def _logits(self, judging=False):
         """Scores of all labels as an expression; no dropout to judge by."""
@@ -149,6 +178,11 @@ def _trainer(collection, wanted):
         if rate != 1 or {"decay", "after_epochs"} & set(wanted):
             raise Unsupported("DyNet's Adadelta has no learning rate: it is always 1")
         return dynet.AdadeltaTrainer(collection, epsilon, rho)
+    if wanted["name"] == "momentum":
+        trainer = dynet.MomentumSGDTrainer(collection, rate, wanted["momentum"])
+        # Rows that no word of the mini-batch is in move on, too.
+        trainer.set_sparse_updates(False)
+        return trainer
     return dynet.SimpleSGDTrainer(collection, rate)
 
 
@@ -202,6 +236,20 @@ def _padded(node, x, filling):
     return x
 
 
+def _grouped_conv(node, own, x):
+    """One convolution for each group: DyNet's has no groups."""
+    groups, outer = node["groups"], node["channels"] // node["groups"]
+    inner, made = node["in_shape"][0] // groups, []
+    alone = dict(node, in_shape=[inner] + node["in_shape"][1:])
+    for group in range(groups):
+        start, first = group * inner, group * outer
+        mine = {"weight": dynet.pick_range(own["weight"], first, first + outer, 3)}
+        if node["bias"]:
+            mine["bias"] = dynet.pick_range(own["bias"], first, first + outer)
+        made.append(_conv(alone, mine, dynet.pick_range(x, start, start + inner, 2)))
+    return dynet.concatenate(made, d=2)
+
+
 def _batch_norm(node, own, x):
     """From primitives: DyNet has no batch normalisation."""
     column = (1, 1, node["shape"][0])
@@ -243,4 +291,19 @@ LAYERS = {
     "add": lambda node, own, x, y: x + y,
     "embedding": lambda node, own, x: [dynet.lookup_batch(own["weight"], words) for words in x],
     "lstm": _lstm,
+    "grouped_conv": _grouped_conv,
+    "avg_pool": lambda node, own, x: layers.avg_pool(node, _padded(node, x, 0.0)),
+    "upsample": layers.upsample,
+    "local_response_norm": layers.local_response_norm,
+    "channel_shuffle": layers.channel_shuffle,
+    "concat": layers.concat,
+    "rnn": layers.rnn,
+    "gru": layers.gru,
+    "tanh": layers.each(dynet.tanh),
+    "part": layers.part,
+    "stack": lambda node, own, *values: list(values),
+    "unstack": layers.unstack,
+    "reversal": layers.each(dynet.flip_gradient),
+    "sampled_code": layers.sampled_code,
+    "rbm": layers.rbm,
 }
