@@ -176,6 +176,11 @@ def _max_pool(api, node):
     return api.createSpatialMaxPooling(*window, False, "NCHW")
 
 
+def _avg_pool(api, node):
+    window = [node[key] for key in ("kernel", "stride", "padding") for _ in range(2)]
+    return api.createSpatialAveragePooling(*window, False, False, True, True, "NCHW")
+
+
 def _global_average_pool(api, node):
     channels, height, width = node["in_shape"]
     pool = api.createSpatialAveragePooling(
@@ -216,4 +221,7 @@ LAYERS = {
     "add": lambda api, node: api.createCAddTable(False),
     "embedding": _embedding,
     "lstm": _lstm,
+    "tanh": lambda api, node: api.createTanh(),
+    "avg_pool": _avg_pool,
+    "concat": lambda api, node: api.createJoinTable(2, 0),
 }
