@@ -34,7 +34,7 @@ REASONS = {
     "adam": "SINGA 3.0 has no optimiser but SGD",
     "adamw": "SINGA 3.0 has no optimiser but SGD",
     "gelu": "SINGA 3.0 has no error function, of which an exact GELU is made",
-    "table": "tables and attention are not written for SINGA 3.0, which has no error function for their GELU",
+    "table": "tables and attention are not written for SINGA 3.0",
     "patches": "SINGA 3.0 has no error function, of which the exact GELU of networks of patches is made",
     "layer_norm": "SINGA 3.0 has no error function, of which the exact GELU beside this layer is made",
 }
