@@ -265,6 +265,11 @@ def _dense(node, own, value):
 
 
 def _conv(node, own, value):
+    if node["kernel"] == node["stride"] == 1 and not node["padding"]:
+        # As a convolution, oneDNN takes longer: a step of convnext-tiny 1.3 to 1.5 times as long.
+        filters, channels = own["weight"], own["weight"].shape[3]
+        plain = dict(own, weight=tf.reshape(filters, filters.shape[2:]))
+        return _dense(dict(node, units=channels), plain, value)
     # A convolution with explicit padding takes a fifth longer than either of these.
     same = node["stride"] == 1 and 2 * node["padding"] == node["kernel"] - 1
     value = value if same else _pad(node, value, 0)
