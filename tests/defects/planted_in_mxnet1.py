@@ -24,6 +24,11 @@ def detached(adapter):
     return planted_in_mxnet.detached(adapter.mxnet)
 
 
+def detached_judge(adapter):
+    """A judge that no gradient reaches."""
+    return planted_in_mxnet.detached_judge(adapter.mxnet)
+
+
 def turned(adapter):
     """Transposed convolutions whose kernels stand with rows for columns."""
     return planted_in_mxnet.turned(adapter.mxnet)
