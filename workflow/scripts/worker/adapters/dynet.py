@@ -69,6 +69,10 @@ class _Trainer(object):
             bare = dict(node, padding=0) if "input" in node["inputs"] else node
             self.plan.append((LAYERS[node["op"]], bare, own))
         self.distance = layers.DISTANCES.get(spec.get("loss"))
+        if self.distance:
+            rows = job.labels.reshape(len(job.labels), -1)
+            self.aims = dynet.ParameterCollection()
+            self.targets = self.aims.add_lookup_parameters(rows.shape)
         self._aim(job.labels)
         self.border = spec["nodes"][0].get("padding")
         self._place(spec["input"]["kind"], job.inputs)
@@ -119,8 +123,7 @@ class _Trainer(object):
         if self.distance is None:
             self.labels = [int(label) for label in labels.reshape(-1)]
         else:
-            self.aims = dynet.ParameterCollection()
-            self.targets = self.aims.lookup_parameters_from_numpy(labels.reshape(len(labels), -1))
+            self.targets.init_from_array(labels.reshape(len(labels), -1))
 
     def _losses(self, outputs):
         """Of each label, or of each sample."""
