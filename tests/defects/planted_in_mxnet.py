@@ -42,9 +42,11 @@ def unbiased(adapter):
         centred = operators.broadcast_sub(x, operators.mean(x, axis=-1, keepdims=True))
         squares = operators.sum(operators.square(centred), axis=-1, keepdims=True)
         scale = operators.rsqrt(squares / (node["shape"][-1] - 1) + node["epsilon"])
-        weight, bias = (adapter._wide(operators, node, own(role)) for role in ("weight", "bias"))
+        weight = adapter._wide(operators, node, own("weight"))
         normal = operators.broadcast_mul(operators.broadcast_mul(centred, scale), weight)
-        return operators.broadcast_add(normal, bias)
+        if not node["bias"]:
+            return normal
+        return operators.broadcast_add(normal, adapter._wide(operators, node, own("bias")))
 
     return adapter.LAYERS, "layer_norm", norm
 
@@ -52,8 +54,8 @@ def unbiased(adapter):
 def without_divergence(adapter):
     """A variational autoencoder whose code is held against nothing."""
 
-    def missed(operators, spec, variable):
-        outputs = adapter._logits(operators, spec, variable)
+    def missed(operators, layers, spec, variable):
+        outputs = adapter._logits(operators, layers, spec, variable)
         (given,) = spec["nodes"][-1]["shape"]
         decoded = 2 * spec["input"]["shape"][0] - given
         decoded = operators.slice_axis(outputs, axis=1, begin=0, end=decoded)

@@ -71,6 +71,7 @@ class _Trainer(object):
     def __init__(self, job, context):
         spec = self.spec = job.spec
         self.layout, self.context = job.layout, context
+        self.layers = ON_GPUS if job.device == "gpu" else LAYERS
         self.trained, self.states = {}, {}
         for node in spec["nodes"]:
             self._add_arrays(node, job)
@@ -132,7 +133,7 @@ class _Trainer(object):
         with self.context:
             inputs = array_of(self.layout.inputs(inputs))
             arrays = dict(self.trained, input=inputs, **self.states)
-            return _logits(mx.nd, self.spec, arrays.__getitem__).asnumpy()
+            return _logits(mx.nd, self.layers, self.spec, arrays.__getitem__).asnumpy()
 
     def weights(self, names=None):
         neutral = {}
@@ -167,7 +168,7 @@ class _Trainer(object):
         if node["op"] == "batch_norm":
             self.states[node["name"] + "/mean"] = mx.nd.zeros((node["shape"][0],))
             self.states[node["name"] + "/variance"] = mx.nd.ones((node["shape"][0],))
-        if node["op"] in ("layer_norm", "attention"):
+        if node["op"] == "attention":
             self.states.update(_fixed(node))
 
 
@@ -176,7 +177,7 @@ class Graph(_Trainer):
 
     def __init__(self, *arguments):
         super(Graph, self).__init__(*arguments)
-        loss = _loss(mx.sym, self.spec, mx.sym.Variable)
+        loss = _loss(mx.sym, self.layers, self.spec, mx.sym.Variable)
         arrays = {**self.trained, **self.states, **self.data}
         self.executor = loss.bind(
             self.context,
@@ -204,19 +205,19 @@ class Eager(_Trainer):
 
     def differentiate(self):
         with mx.autograd.record():
-            loss = _loss(mx.nd, self.spec, self.arrays.__getitem__)
+            loss = _loss(mx.nd, self.layers, self.spec, self.arrays.__getitem__)
         loss.backward(self.head)
         return loss
 
 
-def _loss(operators, spec, variable):
+def _loss(operators, layers, spec, variable):
     """Loss of the batch, (1,), built by `operators` (`mx.sym` or `mx.nd`) from the variables of the given names."""
     if spec.get("loss") in ("mean_squares", "binary_cross_entropy", "adversarial", "mean_output"):
-        outputs = _logits(operators, spec, variable)
+        outputs = _logits(operators, layers, spec, variable)
         return operators.mean(DISTANCES[spec["loss"]](operators, outputs, variable("labels")))
     if spec.get("loss") in ("evidence_bound",):
-        return _evidence_bound(operators, spec, variable)
-    likelihoods = operators.log_softmax(_logits(operators, spec, variable), axis=-1)
+        return _evidence_bound(operators, layers, spec, variable)
+    likelihoods = operators.log_softmax(_logits(operators, layers, spec, variable), axis=-1)
     return -operators.mean(operators.pick(likelihoods, variable("labels"), axis=-1))
 
 
@@ -225,9 +226,10 @@ def entropy(operators, outputs, targets):
     return operators.relu(outputs) - outputs * targets + soft
 
 
-def _evidence_bound(operators, spec, variable):
+def _evidence_bound(operators, layers, spec, variable):
     """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
-    outputs, (given,) = _logits(operators, spec, variable), spec["nodes"][-1]["shape"]
+    outputs = _logits(operators, layers, spec, variable)
+    (given,) = spec["nodes"][-1]["shape"]
     decoded = 2 * spec["input"]["shape"][0] - given
     middle = (decoded + given) // 2
     decoded, mean, spread = [
@@ -248,7 +250,7 @@ DISTANCES = {
 }
 
 
-def _logits(operators, spec, variable):
+def _logits(operators, layers, spec, variable):
     """What the last node gives. MXNet's dropout works only where a backward pass is to follow."""
     values = {"input": variable("input")}
     for node in spec["nodes"]:
@@ -256,7 +258,7 @@ def _logits(operators, spec, variable):
         def own(role, node=node):
             return variable(node["name"] + "/" + role)
 
-        values[node["name"]] = LAYERS[node["op"]](
+        values[node["name"]] = layers[node["op"]](
             operators, node, own, *[values[name] for name in node["inputs"]]
         )
     return values[spec["nodes"][-1]["name"]]
@@ -316,14 +318,10 @@ _MOVING = {
 
 
 def _fixed(node):
-    """What a layer is given besides and does not train: the mask of attention, the bias that a norm has not."""
-    name = node["name"]
-    if node["op"] == "layer_norm":
-        features = node["shape"][0 if len(node["shape"]) == 3 else -1]
-        return {} if node["bias"] else {name + "/bias": mx.nd.zeros((features,))}
+    """What attention is given besides and does not train: its mask."""
     steps = node["shape"][0]
     later = np.triu(np.full((1, steps, steps), -1e30, np.float32), 1)
-    return {name + "/mask": array_of(later)} if node.get("causal") else {}
+    return {node["name"] + "/mask": array_of(later)} if node.get("causal") else {}
 
 
 def _dense(operators, node, own, x):
@@ -409,9 +407,38 @@ def _lstm(operators, node, own, x):
     return operators.RNN(*arrays, state_size=node["units"], num_layers=1, mode="lstm")
 
 
+def _features_last(layer):
+    """A layer whose features have the last axis, for images, too."""
+
+    def turned(operators, node, own, x):
+        if len(node["shape"]) < 3:
+            return layer(operators, node, own, x)
+        y = layer(operators, node, own, operators.transpose(x, axes=(0, 2, 3, 1)))
+        return operators.transpose(y, axes=(0, 3, 1, 2))
+
+    return turned
+
+
 def _layer_norm(operators, node, own, x):
-    axis = 1 if len(node["shape"]) == 3 else -1
-    return operators.LayerNorm(x, own("weight"), own("bias"), axis=axis, eps=node["epsilon"])
+    # Products with ones: MXNet's operator and its broadcasts sum one number at a time in the backward pass.
+    weight = operators.reshape(own("weight"), shape=(1, -1))
+    row = operators.ones_like(weight)
+    column = operators.reshape(row, shape=(-1, 1))
+    features = node["shape"][0 if len(node["shape"]) == 3 else -1]
+    centred = x - operators.dot(operators.dot(x, column) / features, row)
+    variance = operators.dot(operators.square(centred), column) / features
+    scale = operators.rsqrt(variance + node["epsilon"])
+    made = centred * operators.dot(scale, weight)
+    if not node["bias"]:
+        return made
+    bias = operators.reshape(own("bias"), shape=(1, -1))
+    return made + operators.dot(operators.ones_like(scale), bias)
+
+
+def _fused_layer_norm(operators, node, own, x):
+    axis, weight = 1 if len(node["shape"]) == 3 else -1, own("weight")
+    bias = own("bias") if node["bias"] else operators.zeros_like(weight)
+    return operators.LayerNorm(x, weight, bias, axis=axis, eps=node["epsilon"])
 
 
 def _wide(operators, node, vector):
@@ -420,6 +447,11 @@ def _wide(operators, node, vector):
 
 
 def _layer_scale(operators, node, own, x):
+    ones = operators.ones_like(operators.slice_axis(x, axis=-1, begin=0, end=1))
+    return x * operators.dot(ones, operators.reshape(own("weight"), shape=(1, -1)))
+
+
+def _broadcast_layer_scale(operators, node, own, x):
     shape = (1, -1, 1, 1) if len(node["shape"]) == 3 else (1,) * len(node["shape"]) + (-1,)
     return operators.broadcast_mul(x, operators.reshape(own("weight"), shape=shape))
 
@@ -561,9 +593,9 @@ LAYERS = {
     "gelu": lambda operators, node, own, x: operators.LeakyReLU(x, act_type="gelu"),
     "gelu_tanh": _gelu_tanh,
     "silu": lambda operators, node, own, x: x * operators.sigmoid(x),
-    "layer_norm": _layer_norm,
+    "layer_norm": _features_last(_layer_norm),
     "rms_norm": _rms_norm,
-    "layer_scale": _layer_scale,
+    "layer_scale": _features_last(_layer_scale),
     "bias": lambda operators, node, own, x: operators.broadcast_add(
         x, _wide(operators, node, own("bias"))
     ),
@@ -588,6 +620,8 @@ LAYERS = {
     "sampled_code": _sampled_code,
     "rbm": _rbm,
 }
+# There the operators sum fast, and a product may round more than a sum.
+ON_GPUS = dict(LAYERS, layer_norm=_fused_layer_norm, layer_scale=_broadcast_layer_scale)
 
 
 def _window(node):
