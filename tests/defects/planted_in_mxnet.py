@@ -25,12 +25,12 @@ def unscaled(adapter):
     right = adapter.LAYERS["attention"]
 
     def attend(operators, node, own, x):
-        units = node["shape"][-1]
-        # The queries come first.
-        queries = operators.slice_axis(x, axis=-1, begin=0, end=units)
-        others = operators.slice_axis(x, axis=-1, begin=units, end=3 * units)
-        queries = queries * (units // node["heads"]) ** 0.5
-        return right(operators, node, own, operators.concat(queries, others, dim=2))
+        size = node["shape"][-1] // node["heads"]
+        # The queries of a head come first.
+        x = operators.reshape(x, shape=(0, 0, node["heads"], 3, size))
+        queries = size**0.5 * operators.slice_axis(x, axis=3, begin=0, end=1)
+        x = operators.concat(queries, operators.slice_axis(x, axis=3, begin=1, end=3), dim=3)
+        return right(operators, node, own, operators.reshape(x, shape=(0, 0, -1)))
 
     return adapter.LAYERS, "attention", attend
 

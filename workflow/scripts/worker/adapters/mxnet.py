@@ -28,6 +28,9 @@ TASKS = ("step", "training")
 # As RNN takes sequences, or each layer would turn them around and back.
 LAYOUT = {"sequences": "steps first", "dense": "units first", "lstm": "units first"}
 
+# Attention by operators of 1.6 and later, which have the queries, keys and values of a head beside each other.
+BY_HEAD = hasattr(mx.sym.contrib, "interleaved_matmul_selfatt_qk")
+
 
 def versions():
     """Versions of MXNet and of its BLAS, as the library itself names it, and the features that were compiled in."""
@@ -73,6 +76,7 @@ class _Trainer(object):
         self.layout, self.context = job.layout, context
         self.layers = ON_GPUS if job.device == "gpu" else LAYERS
         self.trained, self.states = {}, {}
+        self.heads = _heads_of(spec) if BY_HEAD else {}
         for node in spec["nodes"]:
             self._add_arrays(node, job)
         self.data = {"input": array_of(job.inputs), "labels": array_of(job.labels)}
@@ -148,6 +152,8 @@ class _Trainer(object):
             ]
             own = {name: self.trained[name].asnumpy() for name in kept}
             own = _unpacked(self.spec, node, own) if lstm else own
+            if node["name"] in self.heads:
+                own = _turned(own, (self.heads[node["name"]], 3))
             for name, values in own.items():
                 neutral[name] = _in_one_piece(self.layout.leave(name, values))
         return neutral if names is None else {name: neutral[name] for name in names}
@@ -156,6 +162,8 @@ class _Trainer(object):
         """Arrays of one layer."""
         own = {name: _in_one_piece(job.take(name)) for name in job.own(node).values()}
         own = _packed(node, own) if node["op"] == "lstm" else own
+        if node["name"] in self.heads:
+            own = _turned(own, (3, self.heads[node["name"]]))
         if node["op"] in ("rnn", "gru"):
             own = _packed(node, {name: values.T for name, values in own.items()})
             start = mx.nd.zeros((1, job.inputs.shape[1], node["units"]))
@@ -476,7 +484,16 @@ def _positions(operators, node, own, x):
     return operators.broadcast_add(x, operators.expand_dims(rows, axis=1))
 
 
-def _attention(operators, node, own, x):
+def _attention_by_head(operators, node, own, x):
+    scores = operators.contrib.interleaved_matmul_selfatt_qk(x, heads=node["heads"])
+    if node.get("causal"):
+        scores = operators.broadcast_add(scores, own("mask"))
+    shares = operators.softmax(scores, axis=-1)
+    return operators.contrib.interleaved_matmul_selfatt_valatt(x, shares, heads=node["heads"])
+
+
+def attention(operators, node, own, x):
+    """All queries first, then all keys, then all values."""
     steps, units = node["shape"]
     heads, size = node["heads"], units // node["heads"]
     x = operators.transpose(
@@ -605,7 +622,7 @@ LAYERS = {
     "unembedding": lambda operators, node, own, x, table: operators.FullyConnected(
         x, table, num_hidden=node["shape"][-1], no_bias=True, flatten=False
     ),
-    "attention": _attention,
+    "attention": _attention_by_head if BY_HEAD else attention,
     "patches": _patches,
     "class_token": _class_token,
     "first_step": _first_step,
@@ -644,6 +661,28 @@ def _trainable(node, array):
     if node["op"] in ("gru",):
         return array[: -3 * node["units"]]
     return array[: -4 * node["units"]] if node["op"] == "lstm" else array
+
+
+def _heads_of(spec):
+    """{dense layer that an attention reads: its heads}."""
+    made = {node["name"]: node["op"] for node in spec["nodes"]}
+    read = [name for node in spec["nodes"] for name in node["inputs"]]
+    found = {}
+    for node in spec["nodes"]:
+        if node["op"] == "attention":
+            (name,) = node["inputs"]
+            if made.get(name) != "dense" or read.count(name) > 1:
+                raise Unsupported("in MXNet, attention reads a dense layer that nothing else reads")
+            found[name] = node["heads"]
+    return found
+
+
+def _turned(arrays, parts):
+    """Arrays whose first axis is made of these two parts and a third, with the two the other way round."""
+    return {
+        name: values.reshape(parts + (-1,) + values.shape[1:]).swapaxes(0, 1).reshape(values.shape)
+        for name, values in arrays.items()
+    }
 
 
 def _packed(node, arrays):

@@ -289,7 +289,7 @@ def _attention(node, own, x):
         column = mx.sym.reshape(mx.sym.arange(steps), shape=(1, steps, 1))
         return -1e30 * mx.sym.broadcast_greater(row, column)
 
-    return mxnet.LAYERS["attention"](mx.sym, node, mask, x)
+    return mxnet.attention(mx.sym, node, mask, x)
 
 
 def _class_token(node, own, x):
