@@ -11,6 +11,9 @@ MODES = mxnet.MODES
 OPTIMISERS = mxnet.OPTIMISERS
 TASKS = mxnet.TASKS
 LAYERS = mxnet.LAYERS
+if not __version__.startswith("1.6"):
+    # LeakyReLU's is that by tanh in 1.7, and has a wrong gradient in 1.5.
+    LAYERS["gelu"] = lambda operators, node, own, x: 0.5 * x * (1 + operators.erf(x / 2**0.5))
 LOSSES = mxnet.LOSSES
 LAYOUT = mxnet.LAYOUT
 REASONS = {"gpu": "this build of MXNet is the one for CPUs"}
