@@ -11,7 +11,6 @@ from theano import tensor
 from theano.sandbox.rng_mrg import MRG_RandomStreams
 from theano.tensor import nnet
 from theano.tensor.nnet import bn
-from theano.tensor.signal.pool import pool_2d
 
 from .. import kernels, specification
 from .. import theano_layers as layers
@@ -118,7 +117,7 @@ class _Trainer(object):
             values[node["name"]] = value
             if node["op"] == "embedding":
                 self._read[node["name"] + "/weight"] = value.owner.inputs[0]
-        return _rows(value)
+        return layers.rows(value)
 
     def _updates(self, loss, optimiser):
         names, averaged = sorted(self._shared), _AVERAGED.get(optimiser["name"])
@@ -232,12 +231,8 @@ _AVERAGED = {
 }
 
 
-def _rows(value):
-    return value if value.ndim == 2 else value.reshape((-1, value.shape[-1]), ndim=2)
-
-
 def _dense(node, own, value):
-    rows = tensor.dot(_rows(value), own["weight"])
+    rows = tensor.dot(layers.rows(value), own["weight"])
     rows = rows + own["bias"] if node["bias"] else rows
     if value.ndim == 2:
         return rows
@@ -255,11 +250,6 @@ def _conv(node, own, value):
         filter_flip=False,
     )
     return value + own["bias"].dimshuffle("x", 0, "x", "x") if node["bias"] else value
-
-
-def _max_pool(node, own, value):
-    window, steps, edge = ((node[extent],) * 2 for extent in ("kernel", "stride", "padding"))
-    return pool_2d(value, ws=window, stride=steps, pad=edge, ignore_border=True, mode="max")
 
 
 def _batch_norm(node, own, value):
@@ -285,7 +275,7 @@ def _dropout(node, own, value):
 def _lstm(node, own, value):
     units = node["units"]
     # The product with the inputs needs no loop: one large product in place of one for each step.
-    products = tensor.dot(_rows(value), own["input"]) + own["bias"]
+    products = tensor.dot(layers.rows(value), own["input"]) + own["bias"]
     products = products.reshape((value.shape[0], value.shape[1], 4 * units))
 
     def step(given, output, cell, recurrent):
@@ -301,8 +291,9 @@ def _lstm(node, own, value):
 
 LAYERS = {
     "dense": _dense,
+    "dense_within": _dense,
     "conv": _conv,
-    "max_pool": _max_pool,
+    "max_pool": layers.max_pool,
     "global_average_pool": lambda node, own, value: value.mean((2, 3)),
     "flatten": lambda node, own, value: value.flatten(2),
     "batch_norm": _batch_norm,
@@ -315,11 +306,32 @@ LAYERS = {
     "grouped_conv": layers.grouped_conv,
     "conv_transpose": layers.conv_transpose,
     "avg_pool": layers.avg_pool,
+    "adaptive_avg_pool": layers.adaptive_avg_pool,
     "upsample": layers.upsample,
+    "channel_shuffle": layers.channel_shuffle,
     "local_response_norm": layers.local_response_norm,
+    "group_norm": layers.group_norm,
     "concat": layers.concat,
     "rnn": layers.rnn,
+    "gru": layers.gru,
     "tanh": lambda node, own, value: tensor.tanh(value),
+    "gelu": layers.gelu,
+    "gelu_tanh": layers.gelu_tanh,
+    "silu": layers.silu,
+    "layer_norm": layers.layer_norm,
+    "rms_norm": layers.rms_norm,
+    "layer_scale": layers.layer_scale,
+    "bias": layers.bias,
+    "positions": layers.positions,
+    "table": lambda node, own, value: own["weight"],
+    "lookup": layers.lookup,
+    "unembedding": layers.unembedding,
+    "attention": layers.attention,
+    "patches": layers.patches,
+    "class_token": layers.class_token,
+    "first_step": lambda node, own, value: value[0],
+    "mean_steps": lambda node, own, value: value.mean(0),
+    "transpose": lambda node, own, value: value.dimshuffle(2, 1, 0),
     "part": layers.part,
     "stack": lambda node, own, *values: tensor.stack(list(values)),
     "unstack": lambda node, own, value: value.dimshuffle(1, 0, 2).flatten(2),
