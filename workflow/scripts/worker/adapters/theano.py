@@ -4,6 +4,7 @@ What was chosen here, and by which measured ratios: docs/adapters/theano.md.
 """
 
 import ctypes
+import sys
 
 import numpy as np
 import theano
@@ -46,6 +47,8 @@ def build(job):
     """A trainer of the specification. Theano reads its thread numbers from the environment."""
     if not theano.config.cxx:
         raise Unsupported("Theano finds no C++ compiler: it needs g++ when it runs")
+    # It walks a graph by recursion, which twelve blocks of a transformer are too deep for.
+    sys.setrecursionlimit(max(10000, sys.getrecursionlimit()))
     return _Trainer(job)
 
 
