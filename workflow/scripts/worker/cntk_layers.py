@@ -1,11 +1,13 @@
-"""Layers of CNTK that stand in no network of fully connected or LSTM layers alone.
+"""Layers of CNTK.
 
-Each takes a node, its parameters and its inputs, of one sample. What was chosen here: docs/adapters/cntk.md.
+Each takes a node, its parameters and its inputs, of one sample. Sequences have a dynamic axis where a network
+recurs, and are matrices (steps, features) elsewhere. What was chosen here: docs/adapters/cntk.md.
 
-Plain Python that 3.6 can import: standard library and CNTK.
+Plain Python that 3.6 can import: standard library, numpy and CNTK.
 """
 
 import cntk
+import numpy as np
 
 from . import specification
 
@@ -104,6 +106,22 @@ def _normal(value, axis, epsilon):
     return centred / cntk.sqrt(cntk.reduce_mean(cntk.square(centred), axis) + epsilon)
 
 
+def batch_norm(node, own, value):
+    """CNTK's own, of which the averages are not read."""
+    shape = (node["shape"][0],)
+    return cntk.batch_normalization(
+        value,
+        own["gamma"],
+        own["beta"],
+        cntk.constant(0, shape),
+        cntk.constant(0, shape),
+        spatial=True,
+        epsilon=specification.BATCH_NORM_EPSILON,
+        use_cudnn_engine=False,
+        running_count=cntk.constant(0),
+    )
+
+
 def group_norm(node, own, value):
     """Each group of channels of a sample by its own mean and variance."""
     groups, size = node["groups"], 1
@@ -115,18 +133,27 @@ def group_norm(node, own, value):
 
 
 def _features(node, vector):
-    return _wide(vector) if len(node["shape"]) == 3 else vector
+    return _wide(vector) if _is_image(node) else vector
+
+
+def _is_image(node):
+    return len(node["shape"]) == 3
+
+
+def _axis(node):
+    """That of the features: the first one of images, and the last one else."""
+    return 0 if _is_image(node) else -1
 
 
 def layer_norm(node, own, value):
-    """By the mean and the variance of the features, which are the first axis of images, and the only one else."""
-    normal = _normal(value, 0, node["epsilon"]) * _features(node, own["weight"])
+    """By the mean and the variance of the features."""
+    normal = _normal(value, _axis(node), node["epsilon"]) * _features(node, own["weight"])
     return normal + _features(node, own["bias"]) if node["bias"] else normal
 
 
 def rms_norm(node, own, value):
     """By the root of the mean of squares."""
-    squares = cntk.reduce_mean(cntk.square(value), 0)
+    squares = cntk.reduce_mean(cntk.square(value), -1)
     return value / cntk.sqrt(squares + node["epsilon"]) * own["weight"]
 
 
@@ -139,6 +166,20 @@ def gelu_tanh(node, own, value):
     """By the hyperbolic tangent."""
     bent = cntk.tanh(0.7978845608028654 * (value + 0.044715 * value * value * value))
     return 0.5 * value * (1.0 + bent)
+
+
+def lstm(node, own, value):
+    """A loop, beside which stands the product with the inputs, so CNTK takes it once for all steps."""
+    units = node["units"]
+
+    @cntk.Function
+    def step(output, cell, given):
+        sums = given + cntk.times(output, own["recurrent"])
+        i, f, g, o = (cntk.slice(sums, -1, gate * units, (gate + 1) * units) for gate in range(4))
+        cell = cntk.sigmoid(f) * cell + cntk.sigmoid(i) * cntk.tanh(g)
+        return cntk.sigmoid(o) * cntk.tanh(cell), cell
+
+    return cntk.layers.Recurrence(step)(cntk.times(value, own["input"]) + own["bias"])
 
 
 def rnn(node, own, value):
@@ -167,6 +208,63 @@ def gru(node, own, value):
         return new + update * (output - new)
 
     return cntk.layers.Recurrence(step)(cntk.times(value, own["input"]) + own["bias"])
+
+
+def recur(spec):
+    """Whether a network takes the steps of its sequences one after the other."""
+    return any(node["op"] in ("lstm", "rnn", "gru") for node in spec["nodes"])
+
+
+def lookup(node, own, words, table):
+    """A product with what is one-hot and sparse, and rows by their numbers else."""
+    return cntk.times(words, table) if words.is_sparse else cntk.gather(table, words)
+
+
+def positions(node, own, value):
+    """A row for each step, or for each of several."""
+    numbers = np.arange(node["shape"][0]) // node["each"]
+    return value + cntk.gather(own["weight"], cntk.constant(numbers.astype(np.float32)))
+
+
+def attention(node, own, value):
+    """Head after head: CNTK's products of two values of a sample take one pair of matrices."""
+    (steps, units), heads = node["shape"], node["heads"]
+    size, found = units // heads, []
+    unseen = np.triu(np.full((steps, steps), -1e30, np.float32), 1)
+    for head in range(heads):
+        begins = [number * units + head * size for number in range(3)]
+        q, k, v = (cntk.slice(value, -1, begin, begin + size) for begin in begins)
+        scores = cntk.times_transpose(q * size**-0.5, k)
+        scores = scores + cntk.constant(unseen) if node.get("causal") else scores
+        found.append(cntk.times(cntk.softmax(scores, axis=-1), v))
+    return cntk.splice(*found, axis=-1)
+
+
+def patches(node, own, value):
+    """Each pixel as a step."""
+    pixels, channels = node["shape"]
+    return cntk.swapaxes(cntk.reshape(value, (channels, pixels)), 0, 1)
+
+
+def class_token(node, own, value):
+    """The same for each sample."""
+    token = cntk.reshape(own["weight"], (1, -1))
+    return cntk.splice(token, value, axis=0)
+
+
+def first_step(node, own, value):
+    """The first row."""
+    return cntk.reshape(cntk.slice(value, 0, 0, 1), tuple(node["shape"]))
+
+
+def mean_steps(node, own, value):
+    """Of all rows."""
+    return cntk.reshape(cntk.reduce_mean(value, 0), tuple(node["shape"]))
+
+
+def concat(node, own, *values):
+    """Features, or the channels of images, behind one another."""
+    return cntk.splice(*values, axis=_axis(node))
 
 
 def part(node, own, value):

@@ -64,7 +64,7 @@ class Trainer(object):
         distance = _DISTANCES.get(spec.get("loss"))
         # Targets in place of labels are numbers, so many for each sample.
         self._answered = _rows if distance else self._one_hot
-        words_come = spec["input"]["kind"] in ("tokens", "one_hot")
+        words_come = spec["input"]["kind"] == "one_hot" or layers.recur(spec)
         if words_come and spec["optimiser"]["name"] in ("rmsprop", "adam", "adamw"):
             raise Unsupported(
                 "CNTK's functions take no sparse gradients, as those of words are: no rule made of them trains these"
@@ -72,7 +72,7 @@ class Trainer(object):
         if labels.ndim == 2 and not words_come and not distance:
             # Rows that every sample has are no sequence to CNTK.
             distance, self._answered = _of_each_row, _one_hot_rows(classes)
-        if spec["input"]["kind"] in ("tokens", "one_hot"):
+        if words_come:
             # Both are the same to CNTK: rows of a sparse matrix, one entry each.
             tokens = inputs if inputs.ndim == 2 else inputs.argmax(-1)
             words = spec["input"].get("vocabulary") or spec["input"]["shape"][-1]
@@ -84,7 +84,7 @@ class Trainer(object):
             batch = cntk.input_variable(tuple(spec["input"]["shape"]))
             shape = self._answered(labels).shape[1:] if distance else classes
             answers = cntk.input_variable(shape, is_sparse=not distance)
-            placed = sanitize_batch(batch, inputs)
+            placed = sanitize_batch(batch, np.asarray(inputs, np.float32))
         self._batch, self._answers = batch, answers
         given = self._answered(labels)
         given = sanitize_batch(answers, given) if distance else given
@@ -327,35 +327,6 @@ def _centred(node):
     return 2 * node["padding"] == kernel - 1 and starts == {0} and kernel <= min(sides)
 
 
-def _batch_norm(node, own, value):
-    shape = (node["shape"][0],)
-    return cntk.batch_normalization(
-        value,
-        own["gamma"],
-        own["beta"],
-        cntk.constant(0, shape),
-        cntk.constant(0, shape),
-        spatial=True,
-        epsilon=specification.BATCH_NORM_EPSILON,
-        use_cudnn_engine=False,
-        running_count=cntk.constant(0),
-    )
-
-
-def _lstm(node, own, value):
-    units = node["units"]
-
-    @cntk.Function
-    def step(output, cell, given):
-        sums = given + cntk.times(output, own["recurrent"])
-        i, f, g, o = (cntk.slice(sums, -1, gate * units, (gate + 1) * units) for gate in range(4))
-        cell = cntk.sigmoid(f) * cell + cntk.sigmoid(i) * cntk.tanh(g)
-        return cntk.sigmoid(o) * cntk.tanh(cell), cell
-
-    # The product with the inputs stands outside of the loop, so CNTK takes it once for all steps.
-    return cntk.layers.Recurrence(step)(cntk.times(value, own["input"]) + own["bias"])
-
-
 LAYERS = {
     "dense": _dense,
     "conv": _conv,
@@ -364,15 +335,15 @@ LAYERS = {
         cntk.pooling(value, cntk.AVG_POOLING, tuple(node["in_shape"][1:])), (node["shape"][0],)
     ),
     "flatten": lambda node, own, value: cntk.reshape(value, (node["shape"][0],)),
-    "batch_norm": _batch_norm,
+    "batch_norm": layers.batch_norm,
     "relu": lambda node, own, value: cntk.relu(value),
     "dropout": lambda node, own, value: cntk.dropout(value, node["rate"], own["seed"]),
     "sigmoid": lambda node, own, value: cntk.sigmoid(value),
     "add": lambda node, own, left, right: left + right,
-    "embedding": lambda node, own, value: cntk.times(value, own["weight"]),
-    "lstm": _lstm,
+    "embedding": lambda node, own, words: layers.lookup(node, own, words, own["weight"]),
+    "lstm": layers.lstm,
     "dense_within": _dense,
-    "concat": lambda node, own, *values: cntk.splice(*values, axis=0),
+    "concat": layers.concat,
     "tanh": lambda node, own, value: cntk.tanh(value),
     "silu": lambda node, own, value: value * cntk.sigmoid(value),
     "bias": lambda node, own, value: value + own["bias"],
@@ -392,6 +363,16 @@ LAYERS = {
     "gelu_tanh": layers.gelu_tanh,
     "rnn": layers.rnn,
     "gru": layers.gru,
+    "positions": layers.positions,
+    "table": lambda node, own, value: own["weight"],
+    "lookup": layers.lookup,
+    "unembedding": lambda node, own, value, table: cntk.times_transpose(value, table),
+    "attention": layers.attention,
+    "patches": layers.patches,
+    "class_token": layers.class_token,
+    "first_step": layers.first_step,
+    "mean_steps": layers.mean_steps,
+    "transpose": lambda node, own, value: cntk.swapaxes(value, 0, 1),
     "part": layers.part,
     "stack": layers.stack,
     "sampled_code": layers.sampled_code,
