@@ -51,8 +51,7 @@ def build(job):
 class Trainer(object):
     def __init__(self, job, parameters, inputs, labels):
         self._layout, self._place = job.layout, next(iter(inputs.devices()))
-        self._inputs, self._labels = inputs, labels
-        step_size, optimiser = job.learning_rate, job.spec["optimiser"]
+        optimiser = job.spec["optimiser"]
         count, update = _UPDATES[optimiser["name"]]
         averages = [
             {name: jnp.zeros_like(value) for name, value in parameters.items()}
@@ -73,12 +72,11 @@ class Trainer(object):
             values, averages = update(optimiser, values, averages, gradients, rate)
             return (values, averages, key), loss
 
-        def run(state, batch, answers):
-            return train(state, batch, answers, step_size)
-
-        # Here and not in the first step: it takes seconds.
-        self._step = jax.jit(run, donate_argnums=0).lower(self._state, inputs, labels).compile()
         self._fed_step = jax.jit(train, donate_argnums=0)
+        # The rate is no constant: without its factor, an update at a rate of 1 takes longer.
+        self._fed = inputs, labels, self._placed(np.float32(job.learning_rate))
+        # Here and not in the first step: it takes seconds.
+        self._step = self._fed_step.lower(self._state, *self._fed).compile()
         self._judge = jax.jit(functools.partial(logits, job.spec["nodes"], None))
         self.parameters = sum(value.size for value in parameters.values())
         # XLA does not tell the size of its pool; NPROC is where it reads it from.
@@ -87,7 +85,7 @@ class Trainer(object):
 
     def run(self, steps):
         for _ in range(steps):
-            self._state, loss = self._step(self._state, self._inputs, self._labels)
+            self._state, loss = self._step(self._state, *self._fed)
         jax.block_until_ready((self._state, loss))
         return float(loss)
 
@@ -203,9 +201,10 @@ def _entropy(outputs, targets):
 
 def _evidence_bound(outputs, targets):
     """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
-    decoded = targets.shape[1]
-    mean, spread = jnp.split(outputs[:, decoded:], 2, 1)
-    missed = jnp.sum(_entropy(outputs[:, :decoded], targets))
+    count = targets.shape[1]
+    # One split, whose gradient is joined as the outputs were: that of slices is added up.
+    decoded, mean, spread = jnp.split(outputs, [count, (count + outputs.shape[1]) // 2], 1)
+    missed = jnp.sum(_entropy(decoded, targets))
     return (missed + 0.5 * jnp.sum(mean**2 + jnp.exp(spread) - spread - 1)) / outputs.size
 
 
