@@ -7,36 +7,52 @@ import logging
 
 import numpy as np
 import torch
-from caffe2.python import brew, core, model_helper, recurrent, rnn_cell, workspace
+from caffe2.python import brew, model_helper, recurrent, rnn_cell, workspace
 
+from .. import caffe2_layers as layers
+from .. import caffe2_updates as updates
 from .. import specification
-from ..contract import Unsupported
 
 MODES = ("graph",)
-OPTIMISERS = ("sgd", "adadelta")
+LOSSES = (
+    "softmax_cross_entropy",
+    "mean_squares",
+    "binary_cross_entropy",
+    "evidence_bound",
+    "adversarial",
+    "mean_output",
+)
+OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
 LAYOUT = {
     "sequences": "steps first",
     "dense": "units first",
+    "dense_within": "units first",
     "lstm": "units first",
+    "rnn": "units first",
+    "gru": "units first",
+    "rbm": "units first",
     "gates": "ifog",
 }
 KERNELS = "mkl"
-REASONS = {
-    "gpu": "the Caffe2 adapter speaks to CPUs only",
-    "rmsprop": "the epsilon of Caffe2's RmsProp stands inside of the root, which is another rule",
-}
+REASONS = {"gpu": "the Caffe2 adapter speaks to CPUs only"}
 
-# What Caffe2 appends to a layer's name to name the blobs of its parameters.
+# What Caffe2 appends to a layer's name to name the blobs of its parameters, where it names them itself.
+_WEIGHTED = {"weight": "_w", "bias": "_b"}
+_RECURRENT = {"input": "/i2h_w", "recurrent": "/gates_t_w", "bias": "/i2h_b"}
 _HOMES = {
-    "dense": {"weight": "_w", "bias": "_b"},
-    "conv": {"weight": "_w", "bias": "_b"},
+    "dense": _WEIGHTED,
+    "dense_within": _WEIGHTED,
+    "conv": _WEIGHTED,
     "batch_norm": {"gamma": "_s", "beta": "_b"},
-    "embedding": {"weight": "_w"},
-    "lstm": {"input": "/i2h_w", "recurrent": "/gates_t_w", "bias": "/i2h_b"},
+    "lstm": _RECURRENT,
+    "rnn": _RECURRENT,
+    "gru": _RECURRENT,
 }
-# The first bias of an LSTM is added to the product with its input. The second, which is redundant, stays at zero.
+# The first bias of a recurrent layer is added to the product with its input. The second, which is redundant, stays at
+# zero.
 _SPARE = "/gates_t_b"
+_UNROLLED = ("lstm", "rnn", "gru")
 
 
 def versions():
@@ -58,11 +74,13 @@ def build(job):
     model = _model("network")
     workspace.FeedBlob("input", job.inputs)
     workspace.FeedBlob("labels", job.labels)
-    scores = _add_network(model, job.spec["nodes"], job.labels.shape, job.seed)
-    _, loss = model.net.SoftmaxWithLoss(
-        [scores, "labels"], ["probabilities", "loss"], axis=len(job.labels.shape)
-    )
-    return _Trainer(model, loss, job)
+    kind, shape = job.spec["input"]["kind"], job.inputs.shape
+    # Sequences have their steps first.
+    batch = shape[0 if kind in ("dense", "image") else 1]
+    scores = _add_network(model, job.spec["nodes"], batch, job.seed)
+    distance = _DISTANCES[job.spec.get("loss", LOSSES[0])]
+    loss = distance(model.net, scores, job.spec["nodes"][-1]["shape"], job.labels.shape)
+    return _Trainer(model, loss, job, batch)
 
 
 def _model(name):
@@ -71,35 +89,30 @@ def _model(name):
 
 
 class _Trainer(object):
-    def __init__(self, model, loss, job):
+    def __init__(self, model, loss, job, batch):
         self.threads, self._loss, self._net, self._layout = job.threads, loss, model.net, job.layout
         self.settings, self._nodes, self._judge = {"net": "simple"}, job.spec["nodes"], None
-        self._labels_shape = job.labels.shape
+        self._batch = batch
         self._homes = {
-            name: node["name"] + _HOMES[node["op"]][role]
+            name: node["name"] + _HOMES.get(node["op"], {}).get(role, "/" + role)
             for node in job.spec["nodes"]
             for role, name in job.own(node).items()
         }
+        workspace.RunNetOnce(model.param_init_net)
+        for name, blob in self._homes.items():
+            workspace.FeedBlob(blob, np.ascontiguousarray(job.take(name)))
         gradients = model.AddGradientOperators([loss])
-        self._averages = _add_updates(
-            model.net, gradients, self._homes.values(), job.spec["optimiser"]
-        )
+        updates.add_updates(model.net, gradients, self._homes.values(), job.spec["optimiser"])
+        updates.set_rate(job.learning_rate)
+        spare = [node["name"] + _SPARE for node in job.spec["nodes"] if node["op"] in _UNROLLED]
+        for blob in spare:
+            workspace.FeedBlob(blob, np.zeros_like(workspace.FetchBlob(blob)))
         for operator in model.net.Proto().op:
             # Its executor would start a thread for each core and more.
             if operator.type.startswith("RecurrentNetwork"):
                 recurrent.set_rnn_executor_config(operator, num_threads=job.threads)
         # One operator after the other: each has all threads.
         model.net.Proto().type = "simple"
-        workspace.RunNetOnce(model.param_init_net)
-        workspace.FeedBlob("one", np.ones(1, np.float32))
-        self._set_rate(job.learning_rate)
-        for name, blob in self._homes.items():
-            workspace.FeedBlob(blob, np.ascontiguousarray(job.take(name)))
-        for average, blob in self._averages:
-            workspace.FeedBlob(average, np.zeros_like(workspace.FetchBlob(blob)))
-        spare = [node["name"] + _SPARE for node in job.spec["nodes"] if node["op"] == "lstm"]
-        for blob in spare:
-            workspace.FeedBlob(blob, np.zeros_like(workspace.FetchBlob(blob)))
         workspace.CreateNet(model.net)
         self.parameters = sum(workspace.FetchBlob(blob).size for blob in self._homes.values())
         self.frozen_parameters = sum(workspace.FetchBlob(blob).size for blob in spare)
@@ -113,21 +126,18 @@ class _Trainer(object):
         for inputs, labels, rate in batches:
             workspace.FeedBlob("input", self._layout.inputs(inputs))
             workspace.FeedBlob("labels", self._layout.labels(labels))
-            self._set_rate(rate)
+            updates.set_rate(rate)
             total, steps = total + self.run(1), steps + 1
         return total / steps
 
     def scores(self, inputs):
         if self._judge is None:
             self._judge = _model("judge")
-            self._scores = _add_network(self._judge, self._nodes, self._labels_shape)
+            self._scores = _add_network(self._judge, self._nodes, self._batch)
             workspace.CreateNet(self._judge.net)
         workspace.FeedBlob("input", self._layout.inputs(inputs))
         workspace.RunNet(self._judge.net)
         return workspace.FetchBlob(self._scores)
-
-    def _set_rate(self, rate):
-        workspace.FeedBlob("minus_rate", np.full(1, -rate, np.float32))
 
     def weights(self, names=None):
         wanted = self._homes if names is None else names
@@ -137,16 +147,13 @@ class _Trainer(object):
         }
 
 
-def _add_network(model, nodes, labels_shape, seed=None):
+def _add_network(model, nodes, batch, seed=None):
     """Adds the layers, and returns the blob of the scores; without a seed for its dropout, there is none."""
     values = {"input": "input"}
     for node in nodes:
-        if node["op"] == "lstm":
-            start = np.zeros((1, labels_shape[1], node["units"]), np.float32)
-            workspace.FeedBlob(node["name"] + "/start", start)
         value, more = values[node["inputs"][0]], [values[name] for name in node["inputs"][1:]]
         if node["op"] != "dropout":
-            value = LAYERS[node["op"]](model, node, value, *more)
+            value = LAYERS[node["op"]](model, dict(node, batch=batch), value, *more)
         elif seed is not None:
             # Layers of one seed would drop the same values.
             value = LAYERS[node["op"]](model, node, value, seed + len(values))
@@ -154,33 +161,62 @@ def _add_network(model, nodes, labels_shape, seed=None):
     return values[nodes[-1]["name"]]
 
 
-def _add_updates(net, gradients, blobs, wanted):
-    """Adds the optimiser's operators, as `caffe2.python.optimizer` does, less its counter of iterations.
+def _cross_entropy(net, scores, shape, label_shape):
+    axis = len(label_shape)
+    return net.SoftmaxWithLoss([scores, "labels"], ["probabilities", "loss"], axis=axis)[1]
 
-    Returns the blobs of its averages, each with that of its parameter.
-    """
-    averages = []
-    for blob in blobs:
-        gradient = gradients[blob]
-        if wanted["name"] == "adadelta":
-            own = [blob + "_squares", blob + "_steps"]
-            averages += [(name, blob) for name in own]
-            rule = {"decay": wanted["rho"], "epsilon": wanted["epsilon"]}
-            net.Adadelta([blob] + own + [gradient, "minus_rate"], [blob] + own, **rule)
-        elif isinstance(gradient, core.GradientSlice):
-            net.ScatterWeightedSum(
-                [blob, "one", gradient.indices, gradient.values, "minus_rate"], blob
-            )
-        else:
-            net.WeightedSum([blob, "one", gradient, "minus_rate"], blob)
-    return averages
+
+def _mean_squares(net, scores, shape, label_shape):
+    """Caffe2's own is half the sum of the squares of a sample."""
+    halves = net.SquaredL2Distance([scores, "labels"], "halves")
+    return net.AveragedLoss(net.Scale(halves, "squares", scale=2.0 / np.prod(shape)), "loss")
+
+
+def _binary_cross_entropy(net, scores, shape, label_shape):
+    missed = net.SigmoidCrossEntropyWithLogits([scores, "labels"], "missed")
+    return net.AveragedLoss(missed, "loss")
+
+
+def _evidence_bound(net, scores, shape, label_shape):
+    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
+    (_, decoded), (width,) = label_shape, shape
+    code = (width - decoded) // 2
+    starts = {"decoded": 0, "means": decoded, "spreads": decoded + code}
+    parts = [
+        net.Slice(scores, name, starts=[0, start], ends=[-1, start + (code if start else decoded)])
+        for name, start in starts.items()
+    ]
+    missed = net.SigmoidCrossEntropyWithLogits([parts[0], "labels"], "missed")
+    missed = net.Scale(missed, "share missed", scale=float(decoded) / width)
+    apart = net.Sub([net.Exp(parts[2], "variances"), parts[2]], "apart")
+    apart = net.Add([apart, net.Sqr(parts[1], "squares")], "divergences")
+    apart = net.ReduceSum(apart, "divergence", axes=[1], keepdims=0)
+    apart = net.Scale(apart, "share apart", scale=0.5 / width)
+    total = net.AveragedLoss(net.Add([missed, apart], "losses"), "mean loss")
+    least = layers.constant("least", -0.5 * code / width)
+    return net.Add([total, least], "loss")
+
+
+def _mean_output(net, scores, shape, label_shape):
+    return net.AveragedLoss(scores, "loss")
+
+
+_DISTANCES = {
+    "softmax_cross_entropy": _cross_entropy,
+    "mean_squares": _mean_squares,
+    "binary_cross_entropy": _binary_cross_entropy,
+    "evidence_bound": _evidence_bound,
+    "adversarial": _binary_cross_entropy,
+    "mean_output": _mean_output,
+}
 
 
 def _dense(model, node, value):
+    axis = len(node["in_shape"])
     if not node["bias"]:
-        raise Unsupported("Caffe2's dense layer has a bias that cannot be left out")
+        return layers.product(model, value, node["name"] + _WEIGHTED["weight"], node, axis)
     sizes = (node["in_shape"][-1], node["units"])
-    return brew.fc(model, value, node["name"], *sizes, axis=len(node["in_shape"]))
+    return brew.fc(model, value, node["name"], *sizes, axis=axis)
 
 
 def _conv(model, node, value):
@@ -210,27 +246,64 @@ def _dropout(model, node, value, seed):
 
 
 def _lstm(model, node, value):
-    name, start = node["name"], (node["name"] + "/start",) * 2
+    name = node["name"]
+    start = layers.constant(name + "/start", np.zeros((1, node["batch"], node["units"])))
     sizes = (node["in_shape"][-1], node["units"])
-    return rnn_cell.LSTM(model, value, None, start, *sizes, scope=name, outputs_with_grads=(0,))[0]
+    options = {"scope": name, "outputs_with_grads": (0,)}
+    return rnn_cell.LSTM(model, value, None, (start,) * 2, *sizes, **options)[0]
 
 
 LAYERS = {
     "dense": _dense,
+    "dense_within": _dense,
     "conv": _conv,
+    "grouped_conv": layers.conv,
+    "conv_transpose": layers.conv_transpose,
     "max_pool": _max_pool,
-    "global_average_pool": lambda model, node, value: brew.average_pool(
-        model, value, node["name"], global_pooling=True
-    ),
-    # A dense layer flattens what it is given, in the specification's order.
-    "flatten": lambda model, node, value: value,
+    "avg_pool": layers.avg_pool,
+    "adaptive_avg_pool": layers.adaptive_avg_pool,
+    "global_average_pool": layers.global_average_pool,
+    "flatten": layers.plain("Flatten"),
+    "upsample": layers.upsample,
+    "channel_shuffle": layers.channel_shuffle,
     "batch_norm": _batch_norm,
-    "relu": lambda model, node, value: brew.relu(model, value, node["name"]),
+    "group_norm": layers.group_norm,
+    "layer_norm": layers.layer_norm,
+    "rms_norm": layers.rms_norm,
+    "local_response_norm": layers.local_response_norm,
+    "relu": layers.plain("Relu"),
+    "sigmoid": layers.plain("Sigmoid"),
+    "tanh": layers.plain("Tanh"),
+    "gelu": layers.plain("Gelu"),
+    "gelu_tanh": layers.plain("Gelu", fast_gelu=True),
+    "silu": layers.plain("Swish"),
     "dropout": _dropout,
-    "sigmoid": lambda model, node, value: model.net.Sigmoid(value, node["name"]),
     "add": lambda model, node, left, right: brew.sum(model, [left, right], node["name"]),
+    "concat": layers.concat,
+    "bias": layers.bias,
+    "layer_scale": layers.layer_scale,
     "embedding": lambda model, node, value: model.net.Gather(
-        [node["name"] + "_w", value], node["name"]
+        [layers.own(node, "weight"), value], node["name"]
     ),
     "lstm": _lstm,
+    "rnn": layers.rnn,
+    "gru": layers.gru,
+    "table": lambda model, node, value: layers.own(node, "weight"),
+    "lookup": layers.lookup,
+    "unembedding": layers.unembedding,
+    "positions": layers.positions,
+    "attention": layers.attention,
+    "patches": layers.patches,
+    "class_token": layers.class_token,
+    "first_step": layers.first_step,
+    "mean_steps": lambda model, node, value: model.net.ReduceFrontMean(
+        value, node["name"], num_reduce_dim=1
+    ),
+    "transpose": layers.plain("Transpose", axes=[2, 1, 0]),
+    "part": layers.part,
+    "stack": layers.stack,
+    "unstack": layers.unstack,
+    "reversal": layers.reversal,
+    "sampled_code": layers.sampled_code,
+    "rbm": layers.rbm,
 }
