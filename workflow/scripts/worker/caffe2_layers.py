@@ -1,14 +1,14 @@
 """Layers of Caffe2 that stand in no network of the papers' six: of images, sequences, attention, generative networks.
 
-Each takes a model, a node and the blobs that it reads, and adds operators to the model's net. A node has the size of
-the mini-batch, too. Images are (batch, channels, height, width), sequences (steps, batch, features). What was chosen
-here: docs/adapters/caffe2.md.
+Each takes a model, a node and the blobs that it reads, and adds operators to the model's net. A node also has the size
+of the mini-batch (`batch`), and whether pixels of its first input may repeat (`repeats`). Images are (batch, channels,
+height, width), sequences (steps, batch, features). What was chosen here: docs/adapters/caffe2.md.
 
 Plain Python that 3.6 can import: standard library, numpy and Caffe2.
 """
 
 import numpy as np
-from caffe2.python import brew, gru_cell, rnn_cell, workspace
+from caffe2.python import brew, core, gru_cell, rnn_cell, workspace
 
 from . import specification
 
@@ -62,6 +62,39 @@ def conv_transpose(model, node, value):
     window = {"kernel": node["kernel"], "stride": node["stride"], "pad": node["padding"]}
     blobs = [value, own(node, "weight")] + ([own(node, "bias")] if node["bias"] else [])
     return model.net.ConvTranspose(blobs, node["name"], order="NCHW", **window)
+
+
+def repeating(nodes):
+    """The names of nodes in which neighbours may be the same pixel: behind pools whose windows overlap."""
+    found = set()
+    for node in nodes:
+        overlapping = node["op"] == "max_pool" and node["stride"] < node["kernel"]
+        begins = overlapping or node["op"] == "upsample"
+        ends = "conv" in node["op"] and node["kernel"] > 1
+        if begins or not (ends or found.isdisjoint(node["inputs"])):
+            found.add(node["name"])
+    return found
+
+
+def max_pool(model, node, value):
+    """Caffe2's own gives the gradient to each of equal maxima, so where pixels repeat it is that of ATen."""
+    size, stride, pad = node["kernel"], node["stride"], node["padding"]
+    if not node["repeats"]:
+        window = {"kernel": size, "stride": stride, "pad": pad}
+        return model.net.MaxPool(value, node["name"], order="NCHW", **window)
+    window = {"kernel_size": [size] * 2, "stride": [stride] * 2, "padding": [pad] * 2}
+    options = dict(window, dilation=[1, 1], ceil_mode=0, operator="max_pool2d_with_indices")
+    return model.net.ATen(value, [node["name"], node["name"] + "/places"], **options)[0]
+
+
+@core.GradientRegistry.RegisterGradient("ATen")
+def _to_one(pool, flowing):
+    """The gradient of a pool of ATen, which Caffe2 has operators for and no rule."""
+    (value,), (_, places) = pool.input, pool.output
+    window = [arg for arg in pool.arg if arg.name != "operator"]
+    sources, made = [flowing[0], value, places], value + "_grad"
+    back = "max_pool2d_with_indices_backward"
+    return core.CreateOperator("ATen", sources, [made], arg=window, operator=back), [made]
 
 
 def avg_pool(model, node, value):

@@ -103,6 +103,7 @@ class _Trainer(object):
             workspace.FeedBlob(blob, np.ascontiguousarray(job.take(name)))
         gradients = model.AddGradientOperators([loss])
         updates.add_updates(model.net, gradients, self._homes.values(), job.spec["optimiser"])
+        _leave_out_unread(model.net.Proto())
         updates.set_rate(job.learning_rate)
         spare = [node["name"] + _SPARE for node in job.spec["nodes"] if node["op"] in _UNROLLED]
         for blob in spare:
@@ -149,16 +150,25 @@ class _Trainer(object):
 
 def _add_network(model, nodes, batch, seed=None):
     """Adds the layers, and returns the blob of the scores; without a seed for its dropout, there is none."""
-    values = {"input": "input"}
+    values, repeating = {"input": "input"}, layers.repeating(nodes)
     for node in nodes:
+        node = dict(node, batch=batch, repeats=node["inputs"][0] in repeating)
         value, more = values[node["inputs"][0]], [values[name] for name in node["inputs"][1:]]
         if node["op"] != "dropout":
-            value = LAYERS[node["op"]](model, dict(node, batch=batch), value, *more)
+            value = LAYERS[node["op"]](model, node, value, *more)
         elif seed is not None:
             # Layers of one seed would drop the same values.
             value = LAYERS[node["op"]](model, node, value, seed + len(values))
         values[node["name"]] = value
     return values[nodes[-1]["name"]]
+
+
+def _leave_out_unread(net):
+    """Takes gradients of the data out of products and convolutions, which make what is asked for alone."""
+    read = {blob for operator in net.op for blob in operator.input}
+    for operator in net.op:
+        if operator.type in ("FCGradient", "ConvGradient") and operator.output[-1] not in read:
+            del operator.output[-1]
 
 
 def _cross_entropy(net, scores, shape, label_shape):
@@ -225,11 +235,6 @@ def _conv(model, node, value):
     return brew.conv(model, value, node["name"], *sizes, no_bias=not node["bias"], **where)
 
 
-def _max_pool(model, node, value):
-    where = {"kernel": node["kernel"], "stride": node["stride"], "pad": node["padding"]}
-    return brew.max_pool(model, value, node["name"], **where)
-
-
 def _batch_norm(model, node, value):
     name, channels = node["name"], node["in_shape"][0]
     workspace.FeedBlob(name + "_rm", np.zeros(channels, np.float32))
@@ -259,7 +264,7 @@ LAYERS = {
     "conv": _conv,
     "grouped_conv": layers.conv,
     "conv_transpose": layers.conv_transpose,
-    "max_pool": _max_pool,
+    "max_pool": layers.max_pool,
     "avg_pool": layers.avg_pool,
     "adaptive_avg_pool": layers.adaptive_avg_pool,
     "global_average_pool": layers.global_average_pool,
