@@ -3,17 +3,28 @@
 What was chosen here, and by which measured ratios: docs/adapters/keras2.md.
 """
 
+import contextlib
 import ctypes
 
 import keras
 import numpy as np
 from keras import backend, layers, models
 
-from .. import kernels, specification
+from .. import keras2_images as images
+from .. import keras2_layers as kinds
+from .. import keras2_optimisers, kernels, specification
 from ..contract import Unsupported
 
 MODES = ("tensorflow", "theano", "cntk")
-OPTIMISERS = ("sgd", "adadelta", "rmsprop")
+LOSSES = (
+    "softmax_cross_entropy",
+    "mean_squares",
+    "binary_cross_entropy",
+    "evidence_bound",
+    "adversarial",
+    "mean_output",
+)
+OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
 # Kernels are channels last with every backend, images with TensorFlow alone.
 LAYOUT = {
@@ -23,15 +34,6 @@ LAYOUT = {
 }
 KERNELS = {"tensorflow": "", "theano": "openblas:numpy", "cntk": "mkl"}
 REASONS = {"gpu": "the backends of this Keras are built for CPUs"}
-
-# The order of the parameters in Keras's layers; what follows in a layer is not trained, a last bias may be missing.
-_ROLES = {
-    "dense": ("weight", "bias"),
-    "conv": ("weight", "bias"),
-    "batch_norm": ("gamma", "beta"),
-    "embedding": ("weight",),
-    "lstm": ("input", "recurrent", "bias"),
-}
 
 
 def versions():
@@ -65,10 +67,6 @@ def build(job):
             raise Unsupported("Theano finds no C++ compiler: it needs g++ when it runs")
         known = ctypes.CDLL("libgomp.so.1").omp_get_max_threads() if theano.config.openmp else 1
     if mode == "cntk":
-        if len(spec["nodes"][-1]["shape"]) > 1:
-            raise Unsupported(
-                "Keras 2.0.5 on CNTK: its cross-entropy fails where each step of a sequence has a label"
-            )
         import cntk
 
         cntk.cntk_py.set_max_num_cputhreads(known)
@@ -85,7 +83,7 @@ def build(job):
 
 class _Trainer(object):
     def __init__(self, job, threads):
-        mode, self._nodes = job.mode, job.spec["nodes"]
+        mode, self._nodes = job.mode, kinds.described(job.spec)
         self._variables, self._layout, self._mode = {}, job.layout, mode
         self.threads = threads
         self.settings = {"layout": backend.image_data_format().replace("_", " ")}
@@ -93,11 +91,15 @@ class _Trainer(object):
         self._first, given = _place(job.inputs, mode)
         scores = self._connect(self._first)
         model = models.Model(self._first, scores)
-        self._answers, given_answers = _place(job.labels[..., None], mode)
-        self._loss = backend.mean(_losses(self._answers, scores, mode))
-        optimiser, self._rate = _optimiser(mode, job.spec["optimiser"])
+        loss = job.spec.get("loss", LOSSES[0])
+        # Keras has labels as targets of one number each.
+        self._answered = (lambda labels: labels[..., None]) if loss == LOSSES[0] else np.asarray
+        self._answers, given_answers = _place(self._answered(job.labels), mode)
+        self._loss = backend.mean(_DISTANCES[loss](self._answers, scores))
+        optimiser, self._rate = keras2_optimisers.made(mode, job.spec["optimiser"])
         self._learning_rate = job.learning_rate
-        updates = optimiser.get_updates(model.trainable_weights, {}, self._loss)
+        with _when_known(self._loss if loss == "mean_output" else None):
+            updates = optimiser.get_updates(model.trainable_weights, {}, self._loss)
         self._updates = model.updates + updates
         handed = [self._first, self._answers] if given else []
         self._train = backend.function(handed, [self._loss], self._updates)
@@ -119,7 +121,7 @@ class _Trainer(object):
                 backend.set_value(self._rate, rate)
                 self._learning_rate = rate
             inputs = self._layout.inputs(inputs)
-            labels = self._layout.labels(labels)[..., None]
+            labels = self._answered(self._layout.labels(labels))
             total, steps = total + float(self._feed(inputs, labels)[0]), steps + 1
         return total / steps
 
@@ -154,52 +156,48 @@ class _Trainer(object):
         return value[0]
 
     def weights(self, names=None):
-        wanted = self._variables if names is None else names
-        return {
-            name: self._layout.leave(name, _turned(backend.get_value(self._variables[name])))
-            for name in wanted
-        }
+        found = {}
+        for name in self._variables if names is None else names:
+            variable, leave = self._variables[name]
+            found[name] = self._layout.leave(name, leave(backend.get_value(variable)))
+        return found
 
     def _load(self, job):
-        for node in job.spec["nodes"]:
-            names = ["{}/{}".format(node["name"], role) for role in _ROLES.get(node["op"], ())]
-            # Padding stands in front of the layer that has weights.
-            for name, variable in zip(names, self._layers[node["name"]][-1].weights):
-                self._variables[name] = variable
-                backend.set_value(variable, np.ascontiguousarray(_turned(job.take(name))))
+        for node in self._nodes:
+            made = [weight for layer in self._layers[node["name"]] for weight in layer.weights]
+            # What follows in a layer is not trained.
+            for name, variable in zip(job.own(node).values(), made):
+                enter, leave = _TURNS.get(node["op"], (np.asarray, np.asarray))
+                self._variables[name] = variable, leave
+                backend.set_value(variable, np.ascontiguousarray(enter(job.take(name))))
 
 
-def _turned(value):
-    """A kernel from its end with Keras on Theano, which convolves; everything else as it is."""
+def _from_its_end(value):
+    """A kernel with Keras on Theano, which convolves."""
     convolves = backend.backend() == "theano" and value.ndim == 4
     return value[::-1, ::-1] if convolves else value
 
 
-def _optimiser(mode, wanted):
-    """The optimiser and the variable of its rate: Keras's own, but for SGD on TensorFlow, which has one of its own.
-
-    On TensorFlow, Keras lets a weight be updated while the gradient of the layer's input still reads it, and the layers
-    below get the gradient of another step. TensorFlow's own optimiser waits; Keras's are made to.
-    """
-    rate, name = wanted["learning_rate"], wanted["name"]
-    if name == "sgd" and mode == "tensorflow":
-        import tensorflow as tf
-
-        rate = backend.variable(rate)
-        return keras.optimizers.TFOptimizer(tf.train.GradientDescentOptimizer(rate)), rate
-    kind = {"sgd": "SGD", "adadelta": "Adadelta", "rmsprop": "RMSprop"}[name]
-    own = {key: wanted[key] for key in ("rho", "epsilon") if key in wanted}
-    made = getattr(keras.optimizers, kind)(lr=rate, **own)
-    if mode == "tensorflow":
-        made.get_gradients = _all_gradients
-    return made, made.lr
+# How parameters go into the layers of Keras, and back; "conv_transpose" has kernels (in, out, height, width).
+_TURNS = {
+    "conv": (_from_its_end, _from_its_end),
+    "conv_transpose": (
+        lambda value: value.transpose(2, 3, 1, 0) if value.ndim == 4 else value,
+        lambda value: value.transpose(3, 2, 0, 1) if value.ndim == 4 else value,
+    ),
+}
 
 
-def _all_gradients(loss, parameters):
-    """Gradients that are handed on when all of them are there."""
+@contextlib.contextmanager
+def _when_known(loss):
+    """Where gradients need no outputs (an RBM's energies), TensorFlow may update weights that the loss still reads."""
+    if loss is None or backend.backend() != "tensorflow":
+        yield
+        return
     import tensorflow as tf
 
-    return tf.tuple(tf.gradients(loss, parameters))
+    with tf.control_dependencies([loss]):
+        yield
 
 
 def _place(value, mode):
@@ -212,14 +210,48 @@ def _place(value, mode):
     return layers.Input(batch_shape=value.shape), [cntk.Value(value.astype(np.float32))]
 
 
-def _losses(labels, scores, mode):
-    """Cross-entropies from scores, so that no softmax is taken twice: Keras's own, but on Theano, where it is dense."""
-    if mode != "theano":
-        return backend.sparse_categorical_crossentropy(scores, labels, from_logits=True)
-    from theano.tensor import nnet
+def _cross_entropy(labels, scores):
+    """From scores, so that no softmax is taken twice: Keras's own, but on Theano, where it is dense."""
+    mode = backend.backend()
+    if mode == "theano":
+        from theano.tensor import nnet
 
-    likelihoods = nnet.softmax(backend.reshape(scores, (-1, backend.int_shape(scores)[-1])))
-    return nnet.categorical_crossentropy(likelihoods, labels.flatten())
+        likelihoods = nnet.softmax(backend.reshape(scores, (-1, backend.int_shape(scores)[-1])))
+        return nnet.categorical_crossentropy(likelihoods, labels.flatten())
+    shape = backend.int_shape(scores)
+    if mode == "tensorflow" or len(shape) == 2:
+        return backend.sparse_categorical_crossentropy(scores, labels, from_logits=True)
+    # Keras's own takes all steps for one there.
+    wanted = backend.reshape(backend.one_hot(labels, shape[-1]), (None,) + shape[1:])
+    highest = backend.stop_gradient(backend.max(scores, axis=-1, keepdims=True))
+    sums = backend.logsumexp(scores - highest, axis=-1, keepdims=True) + highest
+    return sums - backend.sum(scores * wanted, axis=-1, keepdims=True)
+
+
+def _missed(targets, scores):
+    """The binary cross entropy of each; Keras's own cuts what is near to 0 and 1."""
+    return backend.softplus(scores) - scores * targets
+
+
+def _evidence_bound(targets, outputs):
+    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
+    decoded, width = (backend.int_shape(value)[-1] for value in (targets, outputs))
+    middle = (decoded + width) // 2
+    mean, spread = outputs[:, decoded:middle], outputs[:, middle:]
+    apart = 0.5 * (backend.square(mean) + backend.exp(spread) - spread - 1.0)
+    missed = backend.sum(_missed(targets, outputs[:, :decoded]), axis=-1)
+    return (missed + backend.sum(apart, axis=-1)) / float(width)
+
+
+# Whose mean over the mini-batch is the loss.
+_DISTANCES = {
+    "softmax_cross_entropy": _cross_entropy,
+    "mean_squares": lambda targets, outputs: backend.square(outputs - targets),
+    "binary_cross_entropy": _missed,
+    "evidence_bound": _evidence_bound,
+    "adversarial": _missed,
+    "mean_output": lambda targets, outputs: outputs,
+}
 
 
 def _conv(node, mode):
@@ -235,12 +267,6 @@ def _conv(node, mode):
     return [conv] if same or not node["padding"] else [layers.ZeroPadding2D(node["padding"]), conv]
 
 
-def _max_pool(node, mode):
-    pool = layers.MaxPooling2D(node["kernel"], node["stride"])
-    # Keras pads with zeros, which is right behind a ReLU; all padded pools of the networks stand there.
-    return [layers.ZeroPadding2D(node["padding"]), pool] if node["padding"] else [pool]
-
-
 def _batch_norm(node, mode):
     axis = -1 if backend.image_data_format() == "channels_last" else 1
     epsilon = specification.BATCH_NORM_EPSILON
@@ -251,25 +277,20 @@ def _batch_norm(node, mode):
 
 
 def _lstm(node, mode):
+    kind = kinds.LSTM if mode == "cntk" else layers.LSTM
     # The default of Keras's LSTM is a hard sigmoid.
-    return [
-        layers.LSTM(
-            node["units"],
-            recurrent_activation="sigmoid",
-            kernel_initializer="zeros",
-            recurrent_initializer="zeros",
-            unit_forget_bias=False,
-            return_sequences=True,
-        )
-    ]
+    own = dict(kinds.RECURRENT, recurrent_activation="sigmoid", unit_forget_bias=False)
+    return [kind(node["units"], **own)]
+
+
+def _dense(node, mode):
+    return [layers.Dense(node["units"], use_bias=node["bias"], kernel_initializer="zeros")]
 
 
 LAYERS = {
-    "dense": lambda node, mode: [
-        layers.Dense(node["units"], use_bias=node["bias"], kernel_initializer="zeros")
-    ],
+    "dense": _dense,
     "conv": _conv,
-    "max_pool": _max_pool,
+    "max_pool": images.max_pool,
     "global_average_pool": lambda node, mode: [layers.GlobalAveragePooling2D()],
     "flatten": lambda node, mode: [layers.Flatten()],
     "batch_norm": _batch_norm,
@@ -279,4 +300,40 @@ LAYERS = {
     "add": lambda node, mode: [layers.Add()],
     "embedding": lambda node, mode: [layers.Embedding(node["vocabulary"], node["units"])],
     "lstm": _lstm,
+    "dense_within": _dense,
+    "grouped_conv": images.grouped_conv,
+    "conv_transpose": images.conv_transpose,
+    "avg_pool": images.avg_pool,
+    "adaptive_avg_pool": kinds.written(images.adaptive_avg_pool),
+    "upsample": lambda node, mode: [layers.UpSampling2D(node["factor"])],
+    "channel_shuffle": images.channel_shuffle,
+    "local_response_norm": kinds.written(images.local_response_norm),
+    "group_norm": kinds.written(images.group_norm),
+    "concat": lambda node, mode: [layers.Concatenate(kinds.features(node))],
+    "rnn": kinds.rnn,
+    "gru": kinds.gru,
+    "tanh": lambda node, mode: [layers.Activation("tanh")],
+    "gelu": kinds.gelu,
+    "gelu_tanh": kinds.written(kinds.gelu_tanh),
+    "silu": kinds.written(lambda node, own, value: value * backend.sigmoid(value)),
+    "layer_norm": kinds.written(kinds.layer_norm),
+    "rms_norm": kinds.written(kinds.rms_norm),
+    "layer_scale": kinds.written(kinds.layer_scale),
+    "bias": kinds.written(lambda node, own, value: value + own["bias"]),
+    "positions": kinds.written(kinds.positions),
+    "table": kinds.written(lambda node, own, value: own["weight"]),
+    "lookup": kinds.written(lambda node, own, words, table: backend.gather(table, words)),
+    "unembedding": kinds.written(kinds.unembedding),
+    "attention": kinds.written(kinds.attention),
+    "patches": kinds.patches,
+    "class_token": kinds.written(kinds.class_token),
+    "first_step": kinds.written(lambda node, own, value: backend.batch_flatten(value[:, :1])),
+    "mean_steps": lambda node, mode: [layers.GlobalAveragePooling1D()],
+    "transpose": lambda node, mode: [layers.Permute((2, 1))],
+    "part": kinds.written(kinds.part),
+    "stack": kinds.written(kinds.stack),
+    "unstack": lambda node, mode: [layers.Flatten()],
+    "reversal": kinds.written(kinds.reversal),
+    "sampled_code": kinds.written(kinds.sampled_code),
+    "rbm": kinds.written(kinds.rbm),
 }
