@@ -110,6 +110,12 @@ def normal(value, axis, epsilon):
     return centred / backend.sqrt(variance + epsilon)
 
 
+def dense(node, own, value):
+    """Of each step."""
+    value = backend.dot(value, own["weight"])
+    return value + own["bias"] if node["bias"] else value
+
+
 def layer_norm(node, own, value):
     """By the mean and the variance of the features."""
     value = normal(value, features(node), node["epsilon"]) * wide(node, own["weight"])

@@ -59,6 +59,8 @@ def build(job):
         settings = tf.ConfigProto(
             intra_op_parallelism_threads=known, inter_op_parallelism_threads=1
         )
+        # A graph that held another network too would take longer to read and to write.
+        backend.clear_session()
         backend.set_session(tf.Session(config=settings))
     if mode == "theano":
         import theano
@@ -84,7 +86,7 @@ def build(job):
 class _Trainer(object):
     def __init__(self, job, threads):
         mode, self._nodes = job.mode, kinds.described(job.spec)
-        self._variables, self._layout, self._mode = {}, job.layout, mode
+        self._variables, self._leave, self._layout, self._mode = {}, {}, job.layout, mode
         self.threads = threads
         self.settings = {"layout": backend.image_data_format().replace("_", " ")}
         self._layers = {node["name"]: LAYERS[node["op"]](node, mode) for node in self._nodes}
@@ -156,20 +158,24 @@ class _Trainer(object):
         return value[0]
 
     def weights(self, names=None):
-        found = {}
-        for name in self._variables if names is None else names:
-            variable, leave = self._variables[name]
-            found[name] = self._layout.leave(name, leave(backend.get_value(variable)))
-        return found
+        wanted = list(self._variables if names is None else names)
+        values = backend.batch_get_value([self._variables[name] for name in wanted])
+        return {
+            name: self._layout.leave(name, self._leave[name](value))
+            for name, value in zip(wanted, values)
+        }
 
     def _load(self, job):
+        started = []
         for node in self._nodes:
             made = [weight for layer in self._layers[node["name"]] for weight in layer.weights]
+            enter, leave = _TURNS.get(node["op"], (np.asarray, np.asarray))
             # What follows in a layer is not trained.
             for name, variable in zip(job.own(node).values(), made):
-                enter, leave = _TURNS.get(node["op"], (np.asarray, np.asarray))
-                self._variables[name] = variable, leave
-                backend.set_value(variable, np.ascontiguousarray(enter(job.take(name))))
+                self._variables[name], self._leave[name] = variable, leave
+                started.append((variable, np.ascontiguousarray(enter(job.take(name)))))
+        # At once: TensorFlow reads its graph anew for each other set of values.
+        backend.batch_set_value(started)
 
 
 def _from_its_end(value):
@@ -284,6 +290,9 @@ def _lstm(node, mode):
 
 
 def _dense(node, mode):
+    if len(node["in_shape"]) > 1 and kinds.channels_first():
+        # Keras would add its bias to steps, as to the channels of an image.
+        return [kinds.Written(node, kinds.dense)]
     return [layers.Dense(node["units"], use_bias=node["bias"], kernel_initializer="zeros")]
 
 
