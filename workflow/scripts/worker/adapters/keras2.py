@@ -188,8 +188,8 @@ def _from_its_end(value):
 _TURNS = {
     "conv": (_from_its_end, _from_its_end),
     "conv_transpose": (
-        lambda value: value.transpose(2, 3, 1, 0) if value.ndim == 4 else value,
-        lambda value: value.transpose(3, 2, 0, 1) if value.ndim == 4 else value,
+        lambda value: _from_its_end(value.transpose(2, 3, 1, 0)) if value.ndim == 4 else value,
+        lambda value: _from_its_end(value).transpose(3, 2, 0, 1) if value.ndim == 4 else value,
     ),
 }
 
