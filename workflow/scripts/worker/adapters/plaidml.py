@@ -9,9 +9,20 @@ import numpy as np
 import plaidml
 from plaidml import op, tile
 
+from .. import plaidml_layers as layers
+from .. import plaidml_updates as updates
 from .. import specification
 
 MODES = ("graph",)
+LOSSES = (
+    "softmax_cross_entropy",
+    "mean_squares",
+    "binary_cross_entropy",
+    "evidence_bound",
+    "adversarial",
+    "mean_output",
+)
+OPTIMISERS = ("sgd", "momentum", "adam", "adamw")
 # So that each step of a recurrence is one block of memory.
 LAYOUT = {"sequences": "steps first"}
 REASONS = {
@@ -40,42 +51,33 @@ def build(job):
 
 class _Trainer(object):
     def __init__(self, job):
-        spec, inputs, labels = job.spec, job.inputs, job.labels.reshape(-1)
+        spec, inputs = job.spec, job.inputs
         self.context = plaidml.Context()
         self.device = plaidml.Device(self.context, plaidml.devices(self.context, limit=100)[0])
         self.shapes = {entry["name"]: entry["shape"] for entry in spec["parameters"]}
         self.tensors = {name: self._tensor(job.take(name)) for name in self.shapes}
         trained = {name: _value(tensor, self.shapes[name]) for name, tensor in self.tensors.items()}
-        answers = np.zeros((len(labels), specification.count_classes(spec)), np.float32)
-        answers[np.arange(len(labels)), labels] = 1.0
         # Constants are held here, or their memory would be given back.
-        self.kept = [self._tensor(inputs), self._tensor(answers)]
-        values = {"input": _value(self.kept[0], inputs.shape)}
+        self.kept = []
+        values = {"input": self._hold(inputs)}
         for node in spec["nodes"]:
             own = {role: trained[name] for role, name in job.own(node).items()}
             values[node["name"]] = LAYERS[node["op"]](
                 node, own, *[values[name] for name in node["inputs"]]
             )
-        likelihoods = op.log_softmax(values[node["name"]])
-        loss = -op.summation(likelihoods * _value(self.kept[1], answers.shape)) / float(len(labels))
-        names, values = list(trained), list(trained.values())
-        steps = [job.learning_rate * gradient for gradient in op.gradients(loss, values)]
-        outputs = dict(zip(["step{}".format(place) for place in range(len(names))], steps))
+        outputs, name = layers.rows(values[node["name"]]), spec.get("loss", LOSSES[0])
+        loss = _DISTANCES[name](outputs, self._hold(_targets(job, name, outputs.shape.dims)))
         self.loss = plaidml.Tensor(self.device, plaidml.Shape(self.context, plaidml.DType.FLOAT32))
-        held = {
-            name: self._tensor(np.zeros(self.shapes[key], np.float32))
-            for name, key in zip(outputs, names)
-        }
-        self.kept += held.values()
-        # Two programs: in one, PlaidML overwrites weights that the gradients of earlier layers still need.
-        updates = [
-            (value, value - _value(held[name], self.shapes[key]))
-            for value, name, key in zip(values, outputs, names)
-        ]
-        self.invokers = [
-            self._program([("loss", loss)] + list(outputs.items()), [], dict(held, loss=self.loss)),
-            self._program([], updates, {}),
-        ]
+        names = list(trained)
+        gradients = op.gradients(loss, list(trained.values()))
+        held = {name: self._hold(np.zeros(self.shapes[name], np.float32)) for name in names}
+        places = {name: "gradient{}".format(place) for place, name in enumerate(names)}
+        into = dict({places[name]: held[name].var for name in names}, loss=self.loss)
+        first = [("loss", loss)] + [(places[name], each) for name, each in zip(names, gradients)]
+        # Programs of their own: in one, PlaidML overwrites weights that the gradients of earlier layers still need.
+        stages = updates.stages(spec["optimiser"], trained, held, self._hold)
+        self.invokers = [self._program(first, [], into)]
+        self.invokers += [self._program([], stage, {}) for stage in stages]
         self.parameters = sum(int(np.prod(shape)) for shape in self.shapes.values())
         self.threads = len(os.sched_getaffinity(0))
         self.settings = {
@@ -102,6 +104,11 @@ class _Trainer(object):
         program = tile.compose(self.context, self.device, [], outputs, updates)
         return plaidml.Invoker(self.context, program, {}, tensors)
 
+    def _hold(self, values):
+        """A value whose memory lasts as long as the trainer."""
+        self.kept.append(self._tensor(values))
+        return _value(self.kept[-1], values.shape)
+
     def _tensor(self, values):
         kind = plaidml.DType.INT32 if values.dtype.kind == "i" else plaidml.DType.FLOAT32
         tensor = plaidml.Tensor(self.device, plaidml.Shape(self.context, kind, *values.shape))
@@ -122,67 +129,72 @@ def _value(tensor, shape):
     return tile.Value.from_var(tensor, tuple(shape), tensor.shape.dtype)
 
 
-def _flat(x):
-    """Sequences as one matrix, (steps x batch, features)."""
-    dims = x.shape.dims
-    return x if len(dims) == 2 else op.reshape(x, (int(np.prod(dims[:-1])), dims[-1]))
+def _targets(job, loss, dims):
+    """What outputs of these extents are held against: labels as rows of one 1."""
+    if loss != LOSSES[0]:
+        return np.ascontiguousarray(job.labels, np.float32).reshape(len(job.labels), -1)
+    labels, answers = job.labels.reshape(-1), np.zeros(dims, np.float32)
+    answers[np.arange(len(labels)), labels] = 1.0
+    return answers
+
+
+def _cross_entropy(outputs, answers):
+    likelihoods = op.log_softmax(outputs)
+    return -op.summation(likelihoods * answers) / float(outputs.shape.dims[0])
+
+
+def _missed(outputs, targets):
+    """The binary cross entropy of each."""
+    return layers.softplus(outputs) - outputs * targets
+
+
+def _evidence_bound(outputs, targets):
+    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
+    batch, width = outputs.shape.dims
+    decoded = targets.shape.dims[1]
+    code = (width - decoded) // 2
+    mean, spread = (
+        layers.cut(outputs, 1, decoded, code),
+        layers.cut(outputs, 1, decoded + code, code),
+    )
+    apart = 0.5 * op.summation(mean * mean + op.exp(spread) - spread - 1.0)
+    missed = op.summation(_missed(layers.cut(outputs, 1, 0, decoded), targets))
+    return (missed + apart) / float(batch * width)
+
+
+_DISTANCES = {
+    "softmax_cross_entropy": _cross_entropy,
+    "mean_squares": lambda outputs, targets: op.mean((outputs - targets) * (outputs - targets)),
+    "binary_cross_entropy": lambda outputs, targets: op.mean(_missed(outputs, targets)),
+    "evidence_bound": _evidence_bound,
+    "adversarial": lambda outputs, targets: op.mean(_missed(outputs, targets)),
+    "mean_output": lambda outputs, targets: op.mean(outputs),
+}
 
 
 def _dense(node, own, x):
-    y = op.matmul(_flat(x), own["weight"])
+    y = layers.product(x, own["weight"])
     return y + own["bias"] if node["bias"] else y
 
 
 def _conv(node, own, x):
     window = {"strides": (node["stride"],) * 2, "pads": (node["padding"],) * 4}
     y = op.convolution(x, own["weight"], **dict(window, **_FIRST))
-    return y + _column(own["bias"]) if node["bias"] else y
-
-
-def _max_pool(node, own, x):
-    return op.max_pool(x, (node["kernel"],) * 2, (node["stride"],) * 2, pads=(node["padding"],) * 2)
+    return y + layers.wide(own["bias"], y) if node["bias"] else y
 
 
 def _batch_norm(node, own, x):
     centred = x - op.mean(x, axes=[0, 2, 3], keepdims=True)
     variance = op.mean(centred * centred, axes=[0, 2, 3], keepdims=True)
-    return centred * (
-        _column(own["gamma"]) / op.sqrt(variance + specification.BATCH_NORM_EPSILON)
-    ) + _column(own["beta"])
-
-
-def _column(values):
-    """A parameter of each channel, so that it is spread over images."""
-    return op.reshape(values, tuple(values.shape.dims) + (1, 1))
-
-
-def _lstm(node, own, x):
-    units, (steps, batch, _) = node["units"], x.shape.dims
-    products = op.reshape(
-        op.matmul(_flat(x), own["input"]) + own["bias"], (steps, batch, 4 * units)
-    )
-    output = cell = None
-    outputs = []
-    for step in range(steps):
-        gates = op.reshape(_part(products, 0, step, 1), (batch, 4 * units))
-        if outputs:
-            gates = gates + op.matmul(output, own["recurrent"])
-        i, f, g, o = [_part(gates, 1, gate * units, units) for gate in range(4)]
-        new = op.sigmoid(i) * op.tanh(g)
-        cell = op.sigmoid(f) * cell + new if outputs else new
-        output = op.sigmoid(o) * op.tanh(cell)
-        outputs.append(op.reshape(output, (1, batch, units)))
-    return op.concatenate(outputs, axis=0)
-
-
-def _part(x, axis, start, length):
-    return op.slice_tensor(x, axes=[axis], starts=[start], ends=[start + length])
+    scale = layers.wide(own["gamma"], x) / op.sqrt(variance + specification.BATCH_NORM_EPSILON)
+    return centred * scale + layers.wide(own["beta"], x)
 
 
 LAYERS = {
     "dense": _dense,
+    "dense_within": _dense,
     "conv": _conv,
-    "max_pool": _max_pool,
+    "max_pool": layers.max_pool,
     "global_average_pool": lambda node, own, x: op.mean(x, axes=[2, 3]),
     "flatten": lambda node, own, x: op.reshape(x, (x.shape.dims[0], node["shape"][0])),
     "batch_norm": _batch_norm,
@@ -190,5 +202,40 @@ LAYERS = {
     "sigmoid": lambda node, own, x: op.sigmoid(x),
     "add": lambda node, own, x, y: x + y,
     "embedding": lambda node, own, x: op.gather(own["weight"], x),
-    "lstm": _lstm,
+    "lstm": layers.lstm,
+    "grouped_conv": layers.grouped_conv,
+    "conv_transpose": layers.conv_transpose,
+    "avg_pool": layers.avg_pool,
+    "adaptive_avg_pool": layers.adaptive_avg_pool,
+    "upsample": layers.upsample,
+    "channel_shuffle": layers.channel_shuffle,
+    "local_response_norm": layers.local_response_norm,
+    "group_norm": layers.group_norm,
+    "concat": lambda node, own, *x: op.concatenate(list(x), axis=layers.features(x[0])),
+    "rnn": layers.rnn,
+    "gru": layers.gru,
+    "tanh": lambda node, own, x: op.tanh(x),
+    "gelu": layers.gelu,
+    "gelu_tanh": layers.gelu_tanh,
+    "silu": lambda node, own, x: x * op.sigmoid(x),
+    "layer_norm": layers.layer_norm,
+    "rms_norm": layers.rms_norm,
+    "layer_scale": layers.layer_scale,
+    "bias": lambda node, own, x: x + own["bias"],
+    "positions": layers.positions,
+    "table": lambda node, own, x: own["weight"],
+    "lookup": lambda node, own, words, table: op.gather(table, words),
+    "unembedding": layers.unembedding,
+    "attention": layers.attention,
+    "patches": layers.patches,
+    "class_token": layers.class_token,
+    "first_step": layers.first_step,
+    "mean_steps": lambda node, own, x: op.mean(x, axes=[0]),
+    "transpose": lambda node, own, x: layers.turned(x, 2, 1, 0),
+    "part": layers.part,
+    "stack": lambda node, own, *x: layers.joined(x),
+    "unstack": layers.unstack,
+    "reversal": layers.reversal,
+    "sampled_code": layers.sampled_code,
+    "rbm": layers.rbm,
 }
