@@ -371,7 +371,10 @@ def patches(node, own, value):
 
 def class_token(node, own, value):
     """The same for each sample."""
-    return op.concatenate([0.0 * cut(value, 0, 0, 1) + own["weight"], value], axis=0)
+    _, batch, units = value.shape.dims
+    code = "function (W[U]) -> (O) {{ O[s, b, u : 1, {}, U] = +(W[u]); }}".format(batch)
+    token = _written(code, (1, batch, units), W=op.reshape(own["weight"], (units,)))
+    return op.concatenate([token, value], axis=0)
 
 
 def first_step(node, own, value):
