@@ -9,7 +9,6 @@ import dynet
 import numpy as np
 
 from .. import dynet_layers as layers
-from .. import specification
 from ..contract import Unsupported
 
 MODES = ("eager",)
@@ -26,6 +25,8 @@ TASKS = ("step", "training")
 LAYOUT = {
     "sequences": "steps first",
     "dense": "units first",
+    "dense_within": "units first",
+    "positions": "units first",
     "lstm": "units first",
     "gates": "ifog",
     "rnn": "units first",
@@ -33,10 +34,9 @@ LAYOUT = {
 }
 REASONS = {
     "gpu": "the packages of DyNet are built without CUDA",
-    "rmsprop": "the epsilon of DyNet's RMSProp stands inside of the root, which is another rule",
-    "adam": "DyNet's Adam adds its epsilon to a root that is not corrected yet, which is another rule",
-    "adamw": "DyNet has no weight decay beside Adam's step",
-    "conv_transpose": "DyNet has no transposed convolution",
+    "rmsprop": "the epsilon of DyNet's RMSProp stands inside of the root, and its operators update no parameter",
+    "adam": "DyNet's Adam adds its epsilon to a root that is not corrected yet, and its operators update no parameter",
+    "adamw": "DyNet has no Adam with a decay beside its step, and its operators update no parameter",
 }
 
 _LOWEST = -3e38
@@ -59,14 +59,21 @@ class _Trainer(object):
     def __init__(self, job):
         spec, self.layout = job.spec, job.layout
         self.collection = dynet.ParameterCollection()
-        self.trained, self.plan = {}, []
+        self.constants = dynet.ParameterCollection()
+        self.trained, self.plan, self.spread = {}, [], set()
+        readers = [node for node in spec["nodes"] if "input" in node["inputs"]]
+        self.border = _border(readers)
         for node in spec["nodes"]:
             kind = "lookup_parameters" if node["op"] == "embedding" else "parameters"
             make, own = getattr(self.collection, kind + "_from_numpy"), {}
             for role, name in job.own(node).items():
-                own[role] = self.trained[name] = make(_turned(job.take(name)))
+                if node["op"] == "conv_transpose":
+                    self.spread.add(name)
+                own[role] = self.trained[name] = make(self._entered(name, job.take(name)))
+            for role, value in layers.constants(node).items():
+                own[role] = self.constants.parameters_from_numpy(value)
             # The border of the batch is there already.
-            bare = dict(node, padding=0) if "input" in node["inputs"] else node
+            bare = dict(node, padding=0) if self.border and node is readers[0] else node
             self.plan.append((LAYERS[node["op"]], bare, own))
         self.distance = layers.DISTANCES.get(spec.get("loss"))
         if self.distance:
@@ -74,7 +81,6 @@ class _Trainer(object):
             self.aims = dynet.ParameterCollection()
             self.targets = self.aims.add_lookup_parameters(rows.shape)
         self._aim(job.labels)
-        self.border = spec["nodes"][0].get("padding")
         self._place(spec["input"]["kind"], job.inputs)
         self.trainer = _trainer(self.collection, spec["optimiser"])
         self.trainer.set_clip_threshold(0)
@@ -106,8 +112,22 @@ class _Trainer(object):
     def weights(self, names=None):
         names = self.trained if names is None else names
         return {
-            name: self.layout.leave(name, _turned(self.trained[name].as_array())) for name in names
+            name: self.layout.leave(name, self._left(name, self.trained[name].as_array()))
+            for name in names
         }
+
+    def _entered(self, name, value):
+        """A kernel from the neutral layout to DyNet's; one that spreads pixels is that of a convolution, turned."""
+        if name in self.spread and value.ndim == 4:
+            value = value.swapaxes(0, 1)[:, :, ::-1, ::-1]
+        return value.T if value.ndim == 4 else value
+
+    def _left(self, name, value):
+        """The way back."""
+        value = value.T if value.ndim == 4 else value
+        if name in self.spread and value.ndim == 4:
+            value = value[:, :, ::-1, ::-1].swapaxes(0, 1)
+        return value
 
     def _step(self):
         """Takes a step, and returns its loss."""
@@ -149,7 +169,6 @@ class _Trainer(object):
             self.steps, self.batch = inputs.shape[:2]
             self.tokens = inputs.tolist() if kind == "tokens" else None
         if kind != "tokens":
-            self.constants = dynet.ParameterCollection()
             self.table = self.constants.lookup_parameters_from_numpy(self._rows(inputs))
 
     def _rows(self, inputs):
@@ -189,13 +208,15 @@ def _trainer(collection, wanted):
     return dynet.SimpleSGDTrainer(collection, rate)
 
 
-def _turned(value):
-    """A kernel from the neutral layout to DyNet's, or back."""
-    return value.T if value.ndim == 4 else value
+def _border(readers):
+    """How far around the batch those layers look that read it: with zeros, and alone, only a convolution does."""
+    first = readers[0]
+    alone = len(readers) == 1 and first["op"] in ("conv", "grouped_conv")
+    return first["padding"] if alone else 0
 
 
 def _dense(node, own, x):
-    x = dynet.concatenate_to_batch(x) if isinstance(x, list) else x
+    x = layers.whole(x)
     return (
         dynet.affine_transform([own["bias"], own["weight"], x])
         if node["bias"]
@@ -253,18 +274,49 @@ def _grouped_conv(node, own, x):
     return dynet.concatenate(made, d=2)
 
 
-def _batch_norm(node, own, x):
-    """From primitives: DyNet has no batch normalisation."""
-    column = (1, 1, node["shape"][0])
-    centred = x - dynet.reshape(_mean(x), column)
-    variance = _mean(dynet.square(centred))
-    scale = dynet.cdiv(own["gamma"], dynet.sqrt(variance + specification.BATCH_NORM_EPSILON))
-    return dynet.cmult(centred, dynet.reshape(scale, column)) + dynet.reshape(own["beta"], column)
+def _conv_transpose(node, own, x):
+    """One convolution makes the pixels of each place within a stride as channels, which are then put side by side.
+
+    It does no more products than there are, but for kernels that no number of strides fills.
+    """
+    stride, batch = node["stride"], x.dim()[1]
+    taps = -(-node["kernel"] // stride)
+    weight = _filled(own["weight"], node, taps * stride - node["kernel"])
+    places = [
+        [stride - 1 - across, stride - 1 - down]
+        for down in range(stride)
+        for across in range(stride)
+    ]
+    if stride > 1:
+        parts = [dynet.strided_select(weight, [stride] * 2, place, []) for place in places]
+        weight = dynet.concatenate(parts, d=3)
+    height, width = (extent + taps - 1 for extent in node["in_shape"][1:])
+    within = {"kernel": taps, "stride": 1, "padding": taps - 1, "bias": False}
+    x = _conv(dict(node, shape=[node["channels"], height, width], **within), {"weight": weight}, x)
+    x = _side_by_side(x, node, height, width, batch)
+    _, down, across = node["shape"]
+    start = node["padding"]
+    x = dynet.pick_range(dynet.pick_range(x, start, start + across, 0), start, start + down, 1)
+    return x + layers.wide(node, own["bias"]) if node["bias"] else x
 
 
-def _mean(x):
-    """Mean of each channel: first of each image, since one long sum in float32 is less exact."""
-    return dynet.mean_batches(dynet.mean_dim(x, [0, 1], False))
+def _filled(weight, node, missing):
+    """A kernel with zeros in front, so that it is a whole number of strides."""
+    size, channels = node["kernel"], (node["in_shape"][0], node["channels"])
+    if missing:
+        weight = dynet.concatenate([dynet.zeros((missing, size) + channels), weight], d=0)
+        weight = dynet.concatenate([dynet.zeros((size + missing, missing) + channels), weight], d=1)
+    return weight
+
+
+def _side_by_side(x, node, height, width, batch):
+    """Channels, stride by stride, as the pixels of an image so many times as large."""
+    stride, channels = node["stride"], node["channels"]
+    x = dynet.reshape(x, (width, height * channels, stride, stride), batch_size=batch)
+    x = dynet.transpose(x, [2, 0, 1, 3])
+    x = dynet.reshape(x, (stride * width, height, channels, stride), batch_size=batch)
+    x = dynet.transpose(x, [0, 3, 1, 2])
+    return dynet.reshape(x, (stride * width, stride * height, channels), batch_size=batch)
 
 
 def _lstm(node, own, x):
@@ -287,7 +339,7 @@ LAYERS = {
     "max_pool": _max_pool,
     "global_average_pool": lambda node, own, x: dynet.mean_dim(x, [0, 1], False),
     "flatten": lambda node, own, x: dynet.reshape(x, (node["shape"][0],), batch_size=x.dim()[1]),
-    "batch_norm": _batch_norm,
+    "batch_norm": layers.batch_norm,
     "relu": lambda node, own, x: dynet.rectify(x),
     "dropout": lambda node, own, x: dynet.dropout(x, node["rate"]),
     "sigmoid": lambda node, own, x: dynet.logistic(x),
@@ -309,4 +361,25 @@ LAYERS = {
     "reversal": layers.each(dynet.flip_gradient),
     "sampled_code": layers.sampled_code,
     "rbm": layers.rbm,
+    "dense_within": _dense,
+    "conv_transpose": _conv_transpose,
+    "adaptive_avg_pool": layers.adaptive_avg_pool,
+    "bias": layers.bias,
+    "gelu": layers.gelu,
+    "gelu_tanh": layers.gelu_tanh,
+    "silu": layers.silu,
+    "group_norm": layers.group_norm,
+    "layer_norm": layers.layer_norm,
+    "rms_norm": layers.rms_norm,
+    "layer_scale": layers.layer_scale,
+    "table": lambda node, own, x: own["weight"],
+    "lookup": layers.lookup,
+    "unembedding": layers.unembedding,
+    "positions": layers.positions,
+    "attention": layers.attention,
+    "patches": layers.patches,
+    "transpose": layers.transpose,
+    "class_token": layers.class_token,
+    "first_step": layers.first_step,
+    "mean_steps": layers.mean_steps,
 }
