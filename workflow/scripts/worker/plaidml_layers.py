@@ -90,28 +90,29 @@ def max_pool(node, own, value):
 
 
 def _first_maxima(node, value):
-    """One of equal maxima has the whole gradient; of PlaidML's own pool, all of them have it.
+    """The first of equal maxima has the whole gradient; of PlaidML's own pool, all of them have it.
 
-    What has been pooled by overlapping windows has the same number in neighbouring places.
+    What has been pooled by overlapping windows has the same number in neighbouring places. In the program, S is the
+    largest number held `constant`, and T is greatest at its first place.
     """
-    found = None
-    for tap in range(node["kernel"] ** 2):
-        taken = _tap(node, value, *divmod(tap, node["kernel"]))
-        found = taken if found is None else tile.binary_op(taken, found, "(L > R ? L : R)")
-    return found
-
-
-def _tap(node, value, row, column):
-    """What stands at one place of all windows of stride 1; the lowest number outside of the image."""
-    inside, (_, height, width) = "S", node["shape"]
-    shifts = row - node["padding"], column - node["padding"]
-    for axis, (shift, extent) in enumerate(zip(shifts, node["in_shape"][1:])):
-        outside = "< {}".format(-shift) if shift < 0 else "> {}".format(extent - 1 - shift)
-        inside = "(index(S, {}) {} ? -3.0e38 : {})".format(axis + 2, outside, inside)
+    (_, height, width), (_, high, broad) = node["shape"], node["in_shape"]
+    places = {"k": node["kernel"], "p": node["padding"], "height": height, "width": width}
     code = """function (I[N, C, H, W]) -> (O) {{
-        S[n, c, y, x : N, C, {}, {}] = =(I[n, c, y + {}, x + {}]);
-        O = {};
-    }}""".format(height, width, shifts[0], shifts[1], inside)
+        E[n, c, y, x, i, j : N, C, {height}, {width}, {k}, {k}] = =(I[n, c, y + i - {p}, x + j - {p}]);
+        Y = index(E, 2) + index(E, 4);
+        X = index(E, 3) + index(E, 5);
+        R = (Y < {p} ? -3.0e38 : (Y > {bottom} ? -3.0e38 : E));
+        V = (X < {p} ? -3.0e38 : (X > {right} ? -3.0e38 : R));
+        M[n, c, y, x, 0, 0 : N, C, {height}, {width}, 1, 1] = >(V[n, c, y, x, i, j]);
+        S = as_float(M, 32) + (M < -3.1e38 ? M : 0.0);
+        T = (V == S ? {k}.0 * {k}.0 - {k}.0 * index(E, 4) - 1.0 * index(E, 5) : 0.0);
+        F[n, c, y, x, 0, 0 : N, C, {height}, {width}, 1, 1] = >(T[n, c, y, x, i, j]);
+        P = (T == F ? V : 0.0);
+        O[n, c, y, x : N, C, {height}, {width}] = +(P[n, c, y, x, i, j]);
+    }}"""
+    code = code.format(
+        bottom=high - 1 + node["padding"], right=broad - 1 + node["padding"], **places
+    )
     return _written(code, tuple(value.shape.dims[:2]) + (height, width), I=value)
 
 
