@@ -26,7 +26,8 @@ class Terms(object):
         if self.flowing is None:
             share = jpype.JClass("java.lang.Float")(1.0 / int(terms.nElement()))
             self.flowing = terms.clone().fill(share)
-        return terms.mean()
+        # Its own mean adds up in float32, one number after the other: off by 3e-5 of 400,000 terms.
+        return terms.dot(self.flowing)
 
     def backward(self, outputs, targets):
         return self.module.backward(_table(outputs, targets), self.flowing).apply(
