@@ -180,7 +180,7 @@ def rbm(api, node):
             return put(api.createMM(False, turned), x, y)
 
         def ones(x):
-            return put(_power(api, 1.0, 0.0, 1.0), x)
+            return put(affine(api, 0.0, 1.0), x)
 
         def own(role, rows, columns):
             """A parameter that stands alone: what a module of its name makes of a single one."""
@@ -200,7 +200,7 @@ def rbm(api, node):
         above, below = times(column, up), times(column, held(down))
         scores = added(times(visible, weight), above)
         chances = put(api.createSigmoid(), held(scores))
-        over = put(api.createCSubTable(), put(_power(api, 1.0, 2.0, -1.0), chances), noise)
+        over = put(api.createCSubTable(), put(affine(api, 2.0, -1.0), chances), noise)
         drawn = put(api.createBinaryThreshold(0.0, False), over)
         made = added(times(drawn, held(weight), True), below)
         end = held(put(api.createSigmoid(), made))
@@ -263,18 +263,20 @@ def gelu_tanh(api, node):
     inner = math.sqrt(2.0 / math.pi)
 
     def describe(put, x):
-        cubic = put(api.createMulConstant(0.044715 * inner, False), put(_power(api, 3.0), x))
+        cubic = put(
+            api.createMulConstant(0.044715 * inner, False),
+            put(api.createCMulTable(), x, put(api.createSquare(), x)),
+        )
         linear = put(api.createMulConstant(inner, False), x)
         bent = put(api.createTanh(), put(api.createCAddTable(False), linear, cubic))
-        # (0.5 bent + 0.5)
-        return put(api.createCMulTable(), x, put(_power(api, 1.0, 0.5, 0.5), bent))
+        return put(api.createCMulTable(), x, put(affine(api, 0.5, 0.5), bent))
 
     return whole(api, describe)
 
 
-def _power(api, exponent, scale=1.0, shift=0.0):
-    """(shift + scale x) to a power."""
-    return api.createPower(exponent, scale, shift)
+def affine(api, scale, shift):
+    """scale x + shift. The gradient of BigDL's `Power` is 0/0 where that is 0."""
+    return in_turn(api, api.createMulConstant(scale, False), api.createAddConstant(shift, False))
 
 
 def _normal(api, put, x, axis, size, epsilon, centred=True):
@@ -288,12 +290,12 @@ def _normal(api, put, x, axis, size, epsilon, centred=True):
         mean, widen = spread(x)
         x = put(api.createCSubTable(), x, widen(mean))
     squares, widen = spread(put(api.createSquare(), x))
-    return put(api.createCMulTable(), x, widen(put(_power(api, -0.5, 1.0, epsilon), squares)))
+    return put(api.createCMulTable(), x, widen(put(api.createPower(-0.5, 1.0, epsilon), squares)))
 
 
 def _raised(api, put, x, wide):
     """A number added to each feature: as a product with ones, for `CAdd` puts its gradient in the wrong place."""
-    ones = put(_power(api, 1.0, 0.0, 1.0), x)
+    ones = put(affine(api, 0.0, 1.0), x)
     return put(api.createCAddTable(False), x, put(api.createCMul(wide, None), ones))
 
 

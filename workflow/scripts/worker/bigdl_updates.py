@@ -10,7 +10,7 @@ import math
 
 import jpype
 
-from .bigdl_layers import whole
+from .bigdl_layers import affine, whole
 from .contract import Unsupported
 
 
@@ -59,7 +59,7 @@ def _evidence_bound(api, put, outputs, targets, spec):
     )
     half = put(api.createMulConstant(0.5, False), put(api.createSquare(), mean))
     above = put(api.createCSubTable(), put(api.createExp(), spread), spread)
-    above = put(api.createPower(1.0, 0.5, -0.5), above)
+    above = put(affine(api, 0.5, -0.5), above)
     return put(api.createJoinTable(2, 0), _entropy(api, put, decoded, targets), half, above)
 
 
