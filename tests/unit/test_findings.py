@@ -207,6 +207,24 @@ def test_ours_are_asked_the_same_of_the_same_frameworks(tmp_path):
     assert found.loc["transfer-one-gpu", "ours_verdict"] == findings.NOT_ASKED
 
 
+def test_a_claim_is_undecided_where_the_intervals_of_its_times_allow_both(tmp_path):
+    def asked(*seconds):
+        cells = [
+            cell(name, "lstm32", 1, each * how, repeat=repeat)
+            for name, each in (("torch", 1.0), ("tensorflow", 1.3))
+            for repeat, how in enumerate(seconds, 1)
+        ]
+        found = checked(measured=[measured(tmp_path / "merged.parquet", *cells)], only="shi2016")
+        return found.loc["cpu-rnn-torch-best"]
+
+    assert asked(0.99, 1.0, 1.01)["ours_verdict"] == HOLDS
+    wide = asked(0.6, 1.0, 1.5)
+    assert (wide["ours_verdict"], wide["ours_numbers"]) == (findings.UNDECIDED, "0.769")
+    assert verdict.in_short(dict(wide) | {"theirs_verdict": FAILS}) == (
+        "not by its own numbers, undecided here"
+    )
+
+
 def test_the_platform_of_a_claim_is_any_machine_of_ours_of_its_kind(tmp_path):
     cells = [
         cell("tensorflow", "alexnet", threads, seconds, batch=16)

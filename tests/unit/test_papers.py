@@ -234,6 +234,7 @@ def test_numbers_are_written_for_readers():
         "1.00",
     ]
     assert spread(2.0, 1.9, 2.02) == "±5.0 %"
+    assert spread(2.0, 0.5, 8.0) == "within a factor of 4.00"
 
 
 def test_what_an_entry_does_not_ask_for_is_named_with_the_file_to_mend(inputs):

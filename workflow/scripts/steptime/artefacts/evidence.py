@@ -21,7 +21,7 @@ from worker.precisions import USUAL
 PRINTED = ["row", "column", "network", "framework", "platform", "threads", "batch", "value"]
 PRINTED += ["number", "file"]
 # What is known of a time besides where it is of; and of what was not run, which is no dash.
-VALUES = ["seconds", *USED.values(), *REACHED.values()]
+VALUES = ["seconds", "low", "high", *USED.values(), *REACHED.values()]
 NO_EVIDENCE = ["install_failed", "not_equivalent"]
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from steptime.artefacts.evidence import (
@@ -27,10 +28,14 @@ from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Entry
 from steptime.render.words import facts, plural, significant
 
-HOLDS, FAILS, UNKNOWN, NOT_ASKED = "holds", "does not hold", "cannot be checked", "not asked"
+HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
+UNKNOWN, NOT_ASKED = "cannot be checked", "not asked"
 PRINTED_ONLY = "it is about what is printed"
 THEIR_MACHINE = "it tells of seconds on their machine"
 THEIR_MACHINES = "it compares machines of the paper's"
+# A verdict stands where it comes out alike for so many of these draws of the times from their intervals.
+DRAWS, ALIKE = 100, 0.95
+NORMAL_95 = 1.96
 # How much a claim matters: what the paper says first and last, its results, its details.
 WEIGHTS = {3: "main claim", 2: "result", 1: "detail"}
 BOUNDS = {
@@ -52,6 +57,8 @@ HOW_ASKED = (
     "asked, and of trainings only trainings. Of each framework the environment nearest to the paper's version stands "
     "for it (`nearest` in its paper.yaml), or the fastest where that was not measured: PyTorch for Torch. Today's: the "
     "fastest of the others. A footnote names who was asked.",
+    "Undecided: 100 times each time was drawn from its 95 % interval, and the claim was asked again. More than "
+    "5 answers were the other verdict. More processes of each cell (`repeats` in the grid) decide it.",
     "Cannot be checked: a number is missing. Not asked: the claim is about what is printed, or tells of seconds on the "
     "paper's machine.",
 )
@@ -144,12 +151,47 @@ def check(finding: dict[str, Any], scope: Scope) -> Check:
         values = evaluate(finding["value"], scope)
     except NothingThereError as error:
         return Check(UNKNOWN, str(error))
-    bounds = {name: finding[name] for name in BOUNDS if name in finding}
-    within = pd.Series(True, values.index)
-    for name, bound in bounds.items():
-        within &= BOUNDS[name][1](values, bound)
-    verdict = HOLDS if HOW_MANY[finding.get("of", "every")](within) else FAILS
+    within = _within(finding, values)
+    verdict = _verdict(finding, within)
+    if not _is_shown(finding, scope, verdict):
+        verdict = UNDECIDED
     return Check(verdict, _words(values, within), values, tuple(sorted(scope.asked)))
+
+
+def _within(finding: dict[str, Any], values: pd.Series) -> pd.Series:
+    """Which numbers are within the bounds."""
+    within = pd.Series(True, values.index)
+    for name in BOUNDS:
+        if name in finding:
+            within &= BOUNDS[name][1](values, finding[name])
+    return within
+
+
+def _verdict(finding: dict[str, Any], within: pd.Series) -> str:
+    return HOLDS if HOW_MANY[finding.get("of", "every")](within) else FAILS
+
+
+def _is_shown(finding: dict[str, Any], scope: Scope, verdict: str) -> bool:
+    """Whether times that are off as their intervals allow come to the same verdict in ALIKE of DRAWS draws.
+
+    Logarithms of times are drawn from normal distributions of these intervals, each by itself (a parametric bootstrap:
+    Efron and Tibshirani 1993, An Introduction to the Bootstrap, 6.5). Printed times have none, and are as they stand.
+    """
+    times = scope.times
+    if "low" not in times or not asks_of_cells(finding["value"]):
+        return True
+    deviations = np.log((times["high"] / times["low"]).to_numpy(float)) / 2 / NORMAL_95
+    deviations = np.nan_to_num(deviations)
+    if not deviations.any():
+        return True
+    random, others = np.random.default_rng(1), 0
+    for _ in range(DRAWS):
+        drawn = times["seconds"] * np.exp(deviations * random.standard_normal(len(times)))
+        values = evaluate(finding["value"], replace(scope, times=times.assign(seconds=drawn)))
+        others += _verdict(finding, _within(finding, values)) != verdict
+        if others > (1 - ALIKE) * DRAWS:
+            return False
+    return True
 
 
 def _check_keys(paper: Paper, finding: dict[str, Any], known: list[str]) -> None:
@@ -290,7 +332,9 @@ def verdict_of(row: dict[str, Any], side: str) -> list[Entry]:
     numbers = row[f"{side}_numbers"]
     if side == "today" and same(row):
         verdict, numbers = "the same", ""
-    asked = row[f"{side}_asked"] if side != "theirs" and verdict in (HOLDS, FAILS) else ""
+    asked = (
+        row[f"{side}_asked"] if side != "theirs" and verdict in (HOLDS, FAILS, UNDECIDED) else ""
+    )
     return [
         Entry(verdict, (f"of {asked}",) if asked else (), verdict == FAILS, f"{kind} words"),
         Entry(numbers, kind=f"{kind} words long"),
@@ -328,6 +372,7 @@ def counted(data: pd.DataFrame) -> list[str]:
     for side, name in zip(SIDES, names, strict=True):
         counts = data[f"{side}_verdict"].value_counts()
         words = [f"{counts.get(verdict, 0)} {_of(verdict)}" for verdict in (HOLDS, FAILS, UNKNOWN)]
+        words += [f"{counts[UNDECIDED]} are undecided"] if UNDECIDED in counts else []
         words += [f"{counts[NOT_ASKED]} are not asked"] if NOT_ASKED in counts else []
         said.append(f"Of {plural(len(data), 'claim')}, by {name}: {', '.join(words)}.")
     return said

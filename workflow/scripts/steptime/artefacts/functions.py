@@ -54,8 +54,9 @@ class Scope:
     """What an expression is about.
 
     `times` has one row for each time: PLACE, device, devices, family, cores, `runner` (who was timed), `seconds` (NaN
-    where there is a dash), the columns of USED and REACHED; its frameworks are lineages, and `lineages` gives that of
-    every name. `printed` has the printed numbers of all papers (`paper`, `file`, `row`, `column`, `value`, `number`).
+    where there is a dash), the columns of USED and REACHED, and where it was measured here `low` and `high`, its 95 %
+    interval. Its frameworks are lineages, and `lineages` gives that of every name. `printed` has the printed numbers of
+    all papers (`paper`, `file`, `row`, `column`, `value`, `number`).
     Where times are not the paper's own, `stands_for` says which kind of device stands for each of its platforms.
     `batches` is the mini-batch size of each network where a claim names none, `networks` are the paper's. `alone` has
     the times of single operations, `varied` what variants of a network reached. `asked` collects who was asked.

@@ -5,7 +5,7 @@ important claims first.
 import pandas as pd
 
 from steptime.artefacts import findings
-from steptime.artefacts.findings import FAILS, HOLDS, UNKNOWN
+from steptime.artefacts.findings import FAILS, HOLDS, UNDECIDED, UNKNOWN
 from steptime.artefacts.inputs import Inputs
 from steptime.render.tables import Entry
 from steptime.render.words import facts
@@ -18,6 +18,9 @@ SHORT = {
     (FAILS, FAILS): "holds nowhere",
     (UNKNOWN, HOLDS): "holds here",
     (UNKNOWN, FAILS): "does not hold here",
+    (HOLDS, UNDECIDED): "holds there, undecided here",
+    (FAILS, UNDECIDED): "not by its own numbers, undecided here",
+    (UNKNOWN, UNDECIDED): "undecided here",
 }
 ALONE = {HOLDS: "holds there", FAILS: "not by its own numbers", UNKNOWN: "open"}
 SINCE = {
@@ -33,7 +36,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     data = findings.rows_of(inputs, name)
     short = [in_short(row) for row in data.to_dict("records")]
     # What ours could answer comes before what is open here.
-    answered = data["ours_verdict"].isin([HOLDS, FAILS])
+    answered = data["ours_verdict"].isin([HOLDS, FAILS, UNDECIDED])
     data = data.assign(short=short, answered=answered)
     data = data.sort_values(["weight", "answered"], ascending=False, kind="stable")
     data = data.drop(columns="answered").reset_index(drop=True)

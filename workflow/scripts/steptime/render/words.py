@@ -56,8 +56,10 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def spread(median: float, low: float, high: float) -> str:
-    """The larger half of an interval as a share of its median: '±0.6 %'."""
+    """The larger half of an interval as a share of its median, '±0.6 %'; by what factor it may be off from 100 % on."""
     share = 100 * max(high - median, median - low) / median
+    if share >= 99.5:
+        return f"within a factor of {significant(max(high / median, median / low))}"
     return f"±{share:.1f} %" if share < 9.95 else f"±{share:.0f} %"
 
 

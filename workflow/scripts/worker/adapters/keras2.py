@@ -5,6 +5,7 @@ What was chosen here, and by which measured ratios: docs/adapters/keras2.md.
 
 import contextlib
 import ctypes
+import sys
 
 import keras
 import numpy as np
@@ -67,6 +68,8 @@ def build(job):
 
         if not theano.config.cxx:
             raise Unsupported("Theano finds no C++ compiler: it needs g++ when it runs")
+        # It walks a graph by recursion, which deep networks are too deep for.
+        sys.setrecursionlimit(max(10000, sys.getrecursionlimit()))
         known = ctypes.CDLL("libgomp.so.1").omp_get_max_threads() if theano.config.openmp else 1
     if mode == "cntk":
         import cntk
