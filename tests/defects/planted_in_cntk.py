@@ -1,10 +1,42 @@
-"""Defects in CNTK: each function returns what takes which place, as (owner, name, value).
+"""Defects in CNTK: each function returns what takes which place, as (owner, name, value)."""
 
-Its networks with attention have another GELU than those that attention's defects are planted in.
-"""
+import operator
 
 import cntk
+import numpy as np
 from judging import JUDGE
+
+
+def mask_off_by_one(adapter):
+    """Each step sees the next one, too."""
+    right = np.triu
+    return np, "triu", lambda values, first: right(values, first + 1)
+
+
+def unscaled(adapter):
+    """Attention without its division by the root of a head's units."""
+    right = adapter.LAYERS["attention"]
+
+    def attend(node, own, value):
+        units = node["shape"][1]
+        # The queries come first.
+        scale = np.ones(3 * units, np.float32)
+        scale[:units] = (units // node["heads"]) ** 0.5
+        return right(node, own, value * cntk.constant(scale))
+
+    return adapter.LAYERS, "attention", attend
+
+
+def unbiased(adapter):
+    """Layer normalisation by the variance over n - 1."""
+    right = adapter.LAYERS["layer_norm"]
+
+    def norm(node, own, value):
+        share = (node["shape"][-1] - 1) / node["shape"][-1]
+        own = dict(own, weight=own["weight"] * share**0.5)
+        return right(dict(node, epsilon=node["epsilon"] * share), own, value)
+
+    return adapter.LAYERS, "layer_norm", norm
 
 
 def without_divergence(adapter):
@@ -84,3 +116,36 @@ def dampened(adapter):
         return cntk.universal(update, parameters), None
 
     return adapter.LEARNERS, "momentum", momentum
+
+
+def half_tied(adapter):
+    """No gradient of the scores reaches the table that words share with them."""
+    right = adapter.LAYERS["unembedding"]
+
+    def scores(node, own, value, table):
+        return right(node, own, value, cntk.stop_gradient(table))
+
+    return adapter.LAYERS, "unembedding", scores
+
+
+def decaying(adapter):
+    """AdamW with its decay in the gradient."""
+
+    def adamw(wanted, parameters, labels):
+        # Gradients come as the sums over all labels.
+        decay = labels * wanted["weight_decay"]
+        right = cntk.universal
+
+        def universal(update, parameters):
+            def decayed(parameters, gradients):
+                decays = [decay * value for value in parameters]
+                return update(parameters, list(map(operator.add, gradients, decays)))
+
+            return right(decayed, parameters)
+
+        cntk.universal = universal
+        made = adapter._adam(dict(wanted, weight_decay=0.0), parameters, labels)
+        cntk.universal = right
+        return made
+
+    return adapter.LEARNERS, "adamw", adamw

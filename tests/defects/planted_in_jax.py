@@ -8,11 +8,14 @@ from judging import JUDGE
 
 def mask_off_by_one(adapter):
     """Each step sees the next one, too."""
-    right = jax.nn.dot_product_attention
 
     def attend(q, k, v, is_causal):
-        seen = jnp.tril(jnp.ones((1, 1, q.shape[1], q.shape[1]), bool), 1)
-        return right(q, k, v, mask=seen if is_causal else None)
+        # Before 0.4.31, JAX has no function that takes a mask.
+        scores = jnp.einsum("bqhs,bkhs->bhqk", q * q.shape[-1] ** -0.5, k)
+        if is_causal:
+            seen = jnp.tril(jnp.ones(scores.shape[-2:], bool), 1)
+            scores = jnp.where(seen, scores, -jnp.inf)
+        return jnp.einsum("bhqk,bkhs->bqhs", jax.nn.softmax(scores), v)
 
     return jax.nn, "dot_product_attention", attend
 
@@ -22,7 +25,7 @@ def unscaled(adapter):
     right = jax.nn.dot_product_attention
 
     def attend(q, k, v, is_causal):
-        return right(q, k, v, is_causal=is_causal, scale=1.0)
+        return right(q * q.shape[-1] ** 0.5, k, v, is_causal=is_causal)
 
     return jax.nn, "dot_product_attention", attend
 

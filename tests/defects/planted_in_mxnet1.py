@@ -1,11 +1,43 @@
 """Defects in MXNet 1.0: each function returns what takes which place, as (owner, name, value).
 
-What it shares with the adapter of later versions is broken there. It has no network with attention.
+What it shares with the adapter of later versions is broken there.
 """
+
+from types import SimpleNamespace
 
 import mxnet as mx
 import planted_in_mxnet
 from judging import JUDGE
+
+
+def _of_symbols(adapter, kind, plant):
+    """What `plant` makes of a layer of later versions, made of the one here."""
+    right = adapter.LAYERS[kind]
+    layers = {kind: lambda operators, *given: right(*given)}
+    later = SimpleNamespace(LAYERS=layers, _wide=adapter.mxnet._wide)
+    _, _, wrong = plant(later)
+    return adapter.LAYERS, kind, lambda *given: wrong(mx.sym, *given)
+
+
+def mask_off_by_one(adapter):
+    """Each step sees the next one, too."""
+    right = mx.sym.broadcast_greater
+    return mx.sym, "broadcast_greater", lambda row, column: right(row, column + 1)
+
+
+def unscaled(adapter):
+    """Attention without its division by the root of a head's units."""
+    return _of_symbols(adapter, "attention", planted_in_mxnet.unscaled)
+
+
+def unbiased(adapter):
+    """Layer normalisation by the variance over n - 1."""
+    return _of_symbols(adapter, "layer_norm", planted_in_mxnet.unbiased)
+
+
+def half_tied(adapter):
+    """No gradient of the scores reaches the table that words share with them."""
+    return _of_symbols(adapter, "unembedding", planted_in_mxnet.half_tied)
 
 
 def without_divergence(adapter):
@@ -67,3 +99,8 @@ def dampened(adapter):
         return Dampened(learning_rate=wanted["learning_rate"], momentum=wanted["momentum"])
 
     return adapter.mxnet._MOVING, "momentum", momentum
+
+
+def decaying(adapter):
+    """AdamW with its decay in the gradient, as Adam's `wd`."""
+    return planted_in_mxnet.decaying(adapter.mxnet)

@@ -1,6 +1,7 @@
 """What defects are planted with: other specifications, layers, losses and updates."""
 
 import copy
+import json
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,19 @@ from steptime import networks
 from steptime.prove import golden
 
 CATALOGUE = yaml.safe_load((Path(__file__).parents[2] / "config/networks.yaml").read_text())
+# So that a defect can be planted in each framework that has its layer: some have no exact GELU, or no attention.
+CATALOGUE["bert-base-tanh"] = json.loads(
+    json.dumps(CATALOGUE["bert-base"]).replace('"gelu"', '"gelu_tanh"')
+)
+CATALOGUE["fcn5-adamw"] = CATALOGUE["fcn5"] | {
+    "optimiser": CATALOGUE["gpt-small-adamw"]["optimiser"]
+}
 
 
 def changed(network, narrow=None, **entry):
     """A mutation: the narrow specification of the network with other sizes or layers."""
     catalogue = copy.deepcopy(CATALOGUE)
-    catalogue[network].update(entry)
+    catalogue[network] = networks.resolve(network, catalogue) | entry
     catalogue[network]["narrow"].update(narrow or {})
     return lambda spec: networks.specify(network, catalogue, narrow=True)
 

@@ -52,9 +52,9 @@ def unbiased(node, own, x):
     return y, wrong
 
 
-def normed_before():
+def normed_before(network="bert-base"):
     """BERT's layers with each normalisation in front of what it stands behind."""
-    layers = copy.deepcopy(CATALOGUE["bert-base"]["layers"])
+    layers = copy.deepcopy(CATALOGUE[network]["layers"])
     block = next(layer for layer in layers if "repeat" in layer)
     block["layers"] = [
         {"residual": {"layers": [norm, *residual["residual"]["layers"]]}}
@@ -63,10 +63,10 @@ def normed_before():
     return layers
 
 
-def untied():
+def untied(network="gpt-small"):
     """GPT with a matrix of its own for the scores of words."""
     last = {"dense": {"units": "vocabulary", "bias": False}}
-    return [*CATALOGUE["gpt-small"]["layers"][:-1], last]
+    return [*CATALOGUE[network]["layers"][:-1], last]
 
 
 def half_tied(node, own, x, table):

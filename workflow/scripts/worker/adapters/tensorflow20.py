@@ -41,6 +41,7 @@ if not hasattr(tf.nn, "gelu"):
     # Before 2.4.
     _WITHOUT_PADDING = tf.nn.conv2d_transpose
     tf.nn.gelu, tf.nn.conv2d_transpose = _gelu, _conv_transpose
+    tf.nn.silu = tf.nn.swish
 
 
 def build(job):
