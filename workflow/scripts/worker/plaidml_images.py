@@ -1,6 +1,7 @@
 """Layers of PlaidML 0.7 of images, which are (batch, channels, height, width).
 
-Each takes a node, its parameters and its inputs. What `plaidml.op` has not is written in Tile, PlaidML's own language,
+Each takes a node, its parameters and its inputs. A node has whether pixels of its first input may repeat (`repeats`),
+besides what the specification says. What `plaidml.op` has not is written in Tile, PlaidML's own language,
 which finds the gradient itself. What was chosen here: docs/adapters/plaidml.md.
 
 Plain Python that 3.6 can import: standard library, numpy and PlaidML.
@@ -13,9 +14,21 @@ from . import plaidml_layers as layers
 from . import specification
 
 
+def repeating(nodes):
+    """The names of nodes in which neighbours may be the same pixel: behind pools whose windows overlap."""
+    found = set()
+    for node in nodes:
+        overlapping = node["op"] == "max_pool" and node["stride"] < node["kernel"]
+        begins = overlapping or node["op"] == "upsample"
+        ends = "conv" in node["op"] and node["kernel"] > 1
+        if begins or not (ends or found.isdisjoint(node["inputs"])):
+            found.add(node["name"])
+    return found
+
+
 def max_pool(node, own, value):
     """Padding never is the largest."""
-    if node["stride"] < node["kernel"]:
+    if node["repeats"]:
         return _first_maxima(node, value)
     edges = {"pads": (node["padding"],) * 2}
     return op.max_pool(value, (node["kernel"],) * 2, (node["stride"],) * 2, **edges)
@@ -24,8 +37,7 @@ def max_pool(node, own, value):
 def _first_maxima(node, value):
     """The first of equal maxima has the whole gradient; of PlaidML's own pool, all of them have it.
 
-    What has been pooled by overlapping windows has the same number in neighbouring places. In the program, S is the
-    largest number held `constant`, and T is greatest at its first place.
+    In the program, S is the largest number held `constant`, and T is greatest at its first place.
     """
     (_, height, width), (_, high, broad) = node["shape"], node["in_shape"]
     places = {"k": node["kernel"], "p": node["padding"], "s": node["stride"]}

@@ -60,8 +60,9 @@ class _Trainer(object):
         trained = {name: _value(tensor, self.shapes[name]) for name, tensor in self.tensors.items()}
         # Constants are held here, or their memory would be given back.
         self.kept = []
-        values = {"input": self._hold(inputs)}
+        values, repeating = {"input": self._hold(inputs)}, images.repeating(spec["nodes"])
         for node in spec["nodes"]:
+            node = dict(node, repeats=node["inputs"][0] in repeating)
             own = {role: trained[name] for role, name in job.own(node).items()}
             values[node["name"]] = LAYERS[node["op"]](
                 node, own, *[values[name] for name in node["inputs"]]
