@@ -12,8 +12,8 @@ from worker import plaidml_updates as updates
 
 def _rewritten(change):
     """Programs of Tile with other words."""
-    right = layers._written
-    return layers, "_written", lambda code, shape, **given: right(change(code), shape, **given)
+    right = layers.written
+    return layers, "written", lambda code, shape, **given: right(change(code), shape, **given)
 
 
 def mask_off_by_one(adapter):
@@ -34,7 +34,7 @@ def unbiased(adapter):
         variance = op.mean(centred * centred, axes=[axis], keepdims=True)
         return centred / op.sqrt(variance * (count / (count - 1.0)) + epsilon)
 
-    return layers, "_normal", normal
+    return layers, "normal", normal
 
 
 def without_divergence(adapter):

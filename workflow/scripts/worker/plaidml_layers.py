@@ -1,17 +1,14 @@
-"""Layers of PlaidML 0.7 that stand in none of the networks of the papers' first tables: of images, sequences, attention
-and generative networks.
+"""Layers of PlaidML 0.7 of sequences, attention and generative networks, and what layers of images are made of, too.
 
-Each takes a node, its parameters and its inputs. Images are (batch, channels, height, width), sequences (steps, batch,
-features). What `plaidml.op` has not is written in Tile, PlaidML's own language, which finds the gradient itself. What
-was chosen here: docs/adapters/plaidml.md.
+Each takes a node, its parameters and its inputs. Sequences are (steps, batch, features). What `plaidml.op` has not is
+written in Tile, PlaidML's own language, which finds the gradient itself. What was chosen here:
+docs/adapters/plaidml.md.
 
 Plain Python that 3.6 can import: standard library, numpy and PlaidML.
 """
 
 import numpy as np
 from plaidml import op, tile
-
-from . import specification
 
 # Of the rational function that Eigen has for the error function of float32: x P(x^2) / Q(x^2) up to 4.
 _ABOVE = (
@@ -32,7 +29,7 @@ _BELOW = (
 )
 
 
-def _written(code, shape, **given):
+def written(code, shape, **given):
     """What a program of Tile makes of values, under the name O."""
     like = next(iter(given.values())).shape.dtype
     made = tile.Operation(code, list(given.items()), [("O", tile.Shape(like, tuple(shape)))])
@@ -81,108 +78,6 @@ def wide(weight, value):
     return op.reshape(weight, tuple(weight.shape.dims) + (1, 1)) if image else weight
 
 
-def max_pool(node, own, value):
-    """Padding never is the largest."""
-    if node["stride"] == 1:
-        return _first_maxima(node, value)
-    edges = {"pads": (node["padding"],) * 2}
-    return op.max_pool(value, (node["kernel"],) * 2, (node["stride"],) * 2, **edges)
-
-
-def _first_maxima(node, value):
-    """The first of equal maxima has the whole gradient; of PlaidML's own pool, all of them have it.
-
-    What has been pooled by overlapping windows has the same number in neighbouring places. In the program, S is the
-    largest number held `constant`, and T is greatest at its first place.
-    """
-    (_, height, width), (_, high, broad) = node["shape"], node["in_shape"]
-    places = {"k": node["kernel"], "p": node["padding"], "height": height, "width": width}
-    code = """function (I[N, C, H, W]) -> (O) {{
-        E[n, c, y, x, i, j : N, C, {height}, {width}, {k}, {k}] = =(I[n, c, y + i - {p}, x + j - {p}]);
-        Y = index(E, 2) + index(E, 4);
-        X = index(E, 3) + index(E, 5);
-        R = (Y < {p} ? -3.0e38 : (Y > {bottom} ? -3.0e38 : E));
-        V = (X < {p} ? -3.0e38 : (X > {right} ? -3.0e38 : R));
-        M[n, c, y, x, 0, 0 : N, C, {height}, {width}, 1, 1] = >(V[n, c, y, x, i, j]);
-        S = as_float(M, 32) + (M < -3.1e38 ? M : 0.0);
-        T = (V == S ? {k}.0 * {k}.0 - {k}.0 * index(E, 4) - 1.0 * index(E, 5) : 0.0);
-        F[n, c, y, x, 0, 0 : N, C, {height}, {width}, 1, 1] = >(T[n, c, y, x, i, j]);
-        P = (T == F ? V : 0.0);
-        O[n, c, y, x : N, C, {height}, {width}] = +(P[n, c, y, x, i, j]);
-    }}"""
-    code = code.format(
-        bottom=high - 1 + node["padding"], right=broad - 1 + node["padding"], **places
-    )
-    return _written(code, tuple(value.shape.dims[:2]) + (height, width), I=value)
-
-
-def avg_pool(node, own, value):
-    """Padding counts."""
-    size, (channels, height, width) = node["kernel"], node["shape"]
-    code = """function (I[N, C, H, W]) -> (O) {{
-        S[n, c, y, x : N, C, {0}, {1}] = +(I[n, c, {2}*y + i - {3}, {2}*x + j - {3}]), i < {4}, j < {4};
-        O = S / {5}.0;
-    }}"""
-    code = code.format(height, width, node["stride"], node["padding"], size, size * size)
-    return _written(code, (value.shape.dims[0], channels, height, width), I=value)
-
-
-def adaptive_avg_pool(node, own, value):
-    """The mean of each share of rows, then of columns."""
-    size = node["size"]
-    for axis, extent in zip((2, 3), node["in_shape"][1:]):
-        ends = [(at * extent // size, -(-(at + 1) * extent // size)) for at in range(size)]
-        shares = [cut(value, axis, begin, end - begin) for begin, end in ends]
-        means = [op.mean(share, axes=[axis], keepdims=True) for share in shares]
-        value = op.concatenate(means, axis=axis)
-    return value
-
-
-def conv_transpose(node, own, value):
-    """What a convolution does on its way back; weights come as (in, out, height, width)."""
-    batch, (channels, height, width) = value.shape.dims[0], node["shape"]
-    code = """function (I[N, CI, H, W], K[CI, CO, KH, KW]) -> (O) {{
-        O[n, co, {2}*y + i - {3}, {2}*x + j - {3} : N, CO, {0}, {1}] = +(I[n, ci, y, x] * K[ci, co, i, j]);
-    }}"""
-    code = code.format(height, width, node["stride"], node["padding"])
-    made = _written(code, (batch, channels, height, width), I=value, K=own["weight"])
-    return made + wide(own["bias"], made) if node["bias"] else made
-
-
-def grouped_conv(node, own, value):
-    """Kernels come as (out, in / groups, height, width)."""
-    groups, (channels, height, width) = node["groups"], node["shape"]
-    seen, made = node["in_shape"][0] // groups, channels // groups
-    batch, kernel = value.shape.dims[0], node["kernel"]
-    value = op.reshape(value, (batch, groups, seen) + tuple(node["in_shape"][1:]))
-    weight = op.reshape(own["weight"], (groups, made, seen, kernel, kernel))
-    code = """function (I[N, G, CI, H, W], K[G, CO, CI, KH, KW]) -> (O) {{
-        O[n, g, co, y, x : N, G, CO, {0}, {1}] =
-            +(I[n, g, ci, {2}*y + i - {3}, {2}*x + j - {3}] * K[g, co, ci, i, j]);
-    }}"""
-    code = code.format(height, width, node["stride"], node["padding"])
-    found = _written(code, (batch, groups, made, height, width), I=value, K=weight)
-    found = op.reshape(found, (batch, channels, height, width))
-    return found + wide(own["bias"], found) if node["bias"] else found
-
-
-def upsample(node, own, value):
-    """Each pixel as a square of its own value."""
-    (channels, height, width), factor = node["shape"], node["factor"]
-    code = """function (I[N, C, H, W]) -> (O) {{
-        O[n, c, {2}*y + i, {2}*x + j : N, C, {0}, {1}] = +(I[n, c, y, x]), i < {2}, j < {2};
-    }}""".format(height, width, factor)
-    return _written(code, (value.shape.dims[0], channels, height, width), I=value)
-
-
-def channel_shuffle(node, own, value):
-    """The first of each group, then the second of each."""
-    (channels, height, width), groups = node["shape"], node["groups"]
-    batch, each = value.shape.dims[0], channels // groups
-    parts = op.reshape(value, (batch, groups, each, height * width))
-    return op.reshape(turned(parts, 0, 2, 1, 3), (batch, channels, height, width))
-
-
 def turned(value, *order):
     """Its axes in another order."""
     dims = value.shape.dims
@@ -194,36 +89,16 @@ def turned(value, *order):
         ", ".join(extents[axis] for axis in order),
         ", ".join(places),
     )
-    return _written(code, [dims[axis] for axis in order], I=value)
-
-
-def local_response_norm(node, own, value):
-    """Divided by the squares of neighbouring channels."""
-    size = node["size"]
-    code = """function (I[N, C, H, W]) -> (O) {{
-        S = I * I;
-        O[n, c, y, x : N, C, H, W] = +(S[n, c + i - {}, y, x]), i < {};
-    }}""".format(size // 2, size)
-    near = _written(code, value.shape.dims, I=value)
-    scale = 1.0 + near * (1.0 / (node["inverse_alpha"] * size))
-    return value * op.exp(-0.75 * op.log(scale))
-
-
-def group_norm(node, own, value):
-    """Each group of channels of a sample by its own mean and variance."""
-    dims = value.shape.dims
-    parts = op.reshape(value, (dims[0], node["groups"], int(np.prod(dims[1:])) // node["groups"]))
-    value = op.reshape(_normal(parts, 2, specification.BATCH_NORM_EPSILON), dims)
-    return value * wide(own["gamma"], value) + wide(own["beta"], value)
+    return written(code, [dims[axis] for axis in order], I=value)
 
 
 def layer_norm(node, own, value):
     """Of images, over the channels of each pixel."""
-    value = _normal(value, features(value), node["epsilon"]) * wide(own["weight"], value)
+    value = normal(value, features(value), node["epsilon"]) * wide(own["weight"], value)
     return value + wide(own["bias"], value) if node["bias"] else value
 
 
-def _normal(value, axis, epsilon):
+def normal(value, axis, epsilon):
     centred = value - op.mean(value, axes=[axis], keepdims=True)
     variance = op.mean(centred * centred, axes=[axis], keepdims=True)
     return centred / op.sqrt(variance + epsilon)
@@ -328,7 +203,7 @@ def positions(node, own, value):
     """A row for each step, or for each of several."""
     steps, _, units = value.shape.dims
     code = "function (I[R, U]) -> (O) {{ O[{0}*r + i, u : {1}, U] = +(I[r, u]), i < {0}; }}"
-    spread = _written(code.format(node["each"], steps), (steps, units), I=own["weight"])
+    spread = written(code.format(node["each"], steps), (steps, units), I=own["weight"])
     return value + op.reshape(spread, (steps, 1, units))
 
 
@@ -337,7 +212,7 @@ def unembedding(node, own, value, table):
     code = "function (I[R, U], T[V, U]) -> (O) { O[r, v : R, V] = +(I[r, u] * T[v, u]); }"
     steps, batch, _ = value.shape.dims
     words, flat = table.shape.dims[0], rows(value)
-    scores = _written(code, (steps * batch, words), I=flat, T=table)
+    scores = written(code, (steps * batch, words), I=flat, T=table)
     return op.reshape(scores, (steps, batch, words))
 
 
@@ -355,26 +230,20 @@ def attention(node, own, value):
         P = S * {!r};
         O = {};
     }}""".format(size**-0.5, seen)
-    scores = _written(code, (batch, heads, steps, steps), Q=queries, K=keys)
+    scores = written(code, (batch, heads, steps, steps), Q=queries, K=keys)
     shares = op.reshape(op.softmax(rows(scores)), (batch, heads, steps, steps))
     code = """function (P[B, H, I, J], V[J, B, H, D]) -> (O) {
         O[i, b, h, d : I, B, H, D] = +(P[b, h, i, j] * V[j, b, h, d]);
     }"""
-    found = _written(code, (steps, batch, heads, size), P=shares, V=values)
+    found = written(code, (steps, batch, heads, size), P=shares, V=values)
     return op.reshape(found, (steps, batch, heads * size))
-
-
-def patches(node, own, value):
-    """Each pixel as a step."""
-    batch, channels, height, width = value.shape.dims
-    return turned(op.reshape(value, (batch, channels, height * width)), 2, 0, 1)
 
 
 def class_token(node, own, value):
     """The same for each sample."""
     _, batch, units = value.shape.dims
     code = "function (W[U]) -> (O) {{ O[s, b, u : 1, {}, U] = +(W[u]); }}".format(batch)
-    token = _written(code, (1, batch, units), W=op.reshape(own["weight"], (units,)))
+    token = written(code, (1, batch, units), W=op.reshape(own["weight"], (units,)))
     return op.concatenate([token, value], axis=0)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import plaidml
 from plaidml import op, tile
 
+from .. import plaidml_images as images
 from .. import plaidml_layers as layers
 from .. import plaidml_updates as updates
 from .. import specification
@@ -59,8 +60,9 @@ class _Trainer(object):
         trained = {name: _value(tensor, self.shapes[name]) for name, tensor in self.tensors.items()}
         # Constants are held here, or their memory would be given back.
         self.kept = []
-        values = {"input": self._hold(inputs)}
+        values, repeating = {"input": self._hold(inputs)}, images.repeating(spec["nodes"])
         for node in spec["nodes"]:
+            node = dict(node, repeats=node["inputs"][0] in repeating)
             own = {role: trained[name] for role, name in job.own(node).items()}
             values[node["name"]] = LAYERS[node["op"]](
                 node, own, *[values[name] for name in node["inputs"]]
@@ -194,7 +196,7 @@ LAYERS = {
     "dense": _dense,
     "dense_within": _dense,
     "conv": _conv,
-    "max_pool": layers.max_pool,
+    "max_pool": images.max_pool,
     "global_average_pool": lambda node, own, x: op.mean(x, axes=[2, 3]),
     "flatten": lambda node, own, x: op.reshape(x, (x.shape.dims[0], node["shape"][0])),
     "batch_norm": _batch_norm,
@@ -203,14 +205,14 @@ LAYERS = {
     "add": lambda node, own, x, y: x + y,
     "embedding": lambda node, own, x: op.gather(own["weight"], x),
     "lstm": layers.lstm,
-    "grouped_conv": layers.grouped_conv,
-    "conv_transpose": layers.conv_transpose,
-    "avg_pool": layers.avg_pool,
-    "adaptive_avg_pool": layers.adaptive_avg_pool,
-    "upsample": layers.upsample,
-    "channel_shuffle": layers.channel_shuffle,
-    "local_response_norm": layers.local_response_norm,
-    "group_norm": layers.group_norm,
+    "grouped_conv": images.grouped_conv,
+    "conv_transpose": images.conv_transpose,
+    "avg_pool": images.avg_pool,
+    "adaptive_avg_pool": images.adaptive_avg_pool,
+    "upsample": images.upsample,
+    "channel_shuffle": images.channel_shuffle,
+    "local_response_norm": images.local_response_norm,
+    "group_norm": images.group_norm,
     "concat": lambda node, own, *x: op.concatenate(list(x), axis=layers.features(x[0])),
     "rnn": layers.rnn,
     "gru": layers.gru,
@@ -227,7 +229,7 @@ LAYERS = {
     "lookup": lambda node, own, words, table: op.gather(table, words),
     "unembedding": layers.unembedding,
     "attention": layers.attention,
-    "patches": layers.patches,
+    "patches": images.patches,
     "class_token": layers.class_token,
     "first_step": layers.first_step,
     "mean_steps": lambda node, own, x: op.mean(x, axes=[0]),
