@@ -33,10 +33,22 @@ def test_two_devices_are_held_against_one_and_against_one_with_the_threads_of_bo
 
 
 def test_where_each_device_has_a_mini_batch_of_its_own_samples_are_counted(tmp_path):
-    data, _ = table(tmp_path, (1, 1, 64, 0.4), (2, 1, 128, 0.5))
+    data, layout = table(tmp_path, (1, 1, 64, 0.4), (1, 2, 64, 0.2), (2, 1, 128, 0.5))
     (row,) = data.to_dict("records")
     assert row["scaling"] == "weak" and row["speedup"] == pytest.approx(1.6)
-    assert row["whole"] is None
+    # As long as on one device would be 100 %: 0.4 / 0.5.
+    assert row["efficiency"] == pytest.approx(0.8)
+    # One device with the threads of both had half of the mini-batch: it is no comparison of the same work.
+    assert row["whole"] is None and layout.iloc[0, 4].footnotes == (speedup.NONE_AS_LARGE,)
+
+
+@pytest.mark.parametrize(("batch", "scaling"), [(64, "strong"), (128, "weak")])
+def test_the_scaling_is_told_where_the_one_device_has_failed(tmp_path, batch, scaling):
+    rows = [row | {"status": "timeout", "reason": "not done"} for row in cells((1, 1, 64, 0.4))]
+    made = measured(tmp_path, *rows, *cells((2, 1, batch, 0.25)))
+    data, layout = speedup.build(made, FRAMEWORKS, CATALOGUE, words())
+    assert list(data["scaling"]) == [scaling]
+    assert layout["Speed-up"].iloc[0].footnotes == (speedup.NONE_ALONE,)
 
 
 def test_devices_that_do_not_wait_have_the_updates_that_they_missed(tmp_path):

@@ -112,7 +112,8 @@ def refusal(root, config):
             "environments:\n  [torch-2.13, tensorflow-2.21, mxnet-1.9, cntk-2.5.1, ",
             "devices: [1, 2]\nexchange: [async]\nenvironments:\n  [jax-0.12, ",
             # Asked of one that can, it is a cell; of one that cannot, beside one that can, a row.
-            "None of the grid's environments (jax-0.12) shares gradients by `async` between devices: add one of",
+            "None of the grid's environments (jax-0.12) shares gradients by `async` between devices: add one of "
+            "torch-2.13, torch-1.4, tensorflow-2.21, ",
         ),
     ],
 )

@@ -29,6 +29,8 @@ ALIKE = without("devices", "exchange", "threads", "batch")
 COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", "status", "reason", "marks"]
 COLUMNS += ["seconds", "repeats", "bytes_exchanged", "exchange_seconds", "staleness", "scaling"]
 COLUMNS += ["speedup", "low", "high", "efficiency", "whole", "whole_low", "whole_high"]
+NONE_ALONE = "no cell on one device of this kind was timed"
+NONE_AS_LARGE = "no mini-batch as large as that of all devices together was timed on one device"
 NO_INTERVAL = "fewer than two repeats of both were measured, so there is no interval"
 
 
@@ -66,7 +68,8 @@ def build(
         "interval, Student's, of the repeats' logarithms. Efficiency: that divided by the number of devices.",
         "Against one device with the threads of all: the same machine without any exchange. Above 1, several "
         "processes are faster than several threads.",
-        "Strong: the devices share the mini-batch of the one. Weak: each has one as large.",
+        "Strong: the devices share the mini-batch of the one. Weak: each has one as large. Its seconds are those of "
+        "all their samples, and 100 % is a step that takes as long as on one device.",
         "async: devices do not wait for one another, and a mini-batch is an update of each of them. mixed: groups of "
         "two do not, and it is an update of each group. Missed updates: those of others between the reading of weights "
         "and the update that follows, in the mean.",
@@ -81,9 +84,11 @@ def build(
 def _row(row: dict[str, Any], alone: pd.DataFrame) -> dict[str, Any]:
     found = {name: row.get(name) for name in COLUMNS} | {"marks": ", ".join(row["marks"])}
     devices, threads, batch = row["devices"], row["threads"], row["batch"]
-    strong = one_device(alone, threads, batch)
-    base = one_device(alone, threads, batch // devices) if strong is None else strong
-    found["scaling"] = "strong" if strong is not None else "weak" if base is not None else None
+    # By what was asked for: the one device may have failed.
+    asked = set(alone["batch"])
+    weak = batch not in asked and batch // devices in asked
+    found["scaling"] = "weak" if weak else "strong" if batch in asked else None
+    base = one_device(alone, threads, batch // devices if weak else batch)
     if row["status"] != "ok":
         return found
     if base is not None:
@@ -143,13 +148,13 @@ def _entries(row: dict[str, Any]) -> list[Entry]:
     waits = (
         "they wait for one another" if row["exchange"] == "sync" else "the framework does not tell"
     )
-    none = "no cell on one device of this kind was timed"
+    as_large = NONE_AS_LARGE if row["scaling"] == "weak" else NONE_ALONE
     return [
         scaling,
         Entry(significant(row["seconds"]), tuple(texts), kind="ours"),
-        _with_interval(row["speedup"], row["low"], row["high"], none),
-        common.dash(none) if pd.isna(efficiency) else Entry(f"{100 * efficiency:.0f} %"),
-        _with_interval(row["whole"], row["whole_low"], row["whole_high"], none),
+        _with_interval(row["speedup"], row["low"], row["high"], NONE_ALONE),
+        common.dash(NONE_ALONE) if pd.isna(efficiency) else Entry(f"{100 * efficiency:.0f} %"),
+        _with_interval(row["whole"], row["whole_low"], row["whole_high"], as_large),
         common.dash("not known") if pd.isna(sent) else Entry(size(sent)),
         common.dash(waits) if pd.isna(missed) else Entry(significant(missed, 2)),
     ]

@@ -43,10 +43,13 @@ def of_adapter(adapter: str) -> tuple[str, ...]:
 
 
 def environments(configuration: "Configuration", exchange: str) -> list[str]:
-    """Every environment of the catalogue whose framework has this exchange."""
+    """The environments whose framework has this exchange, for the grid's kinds of devices, without older releases."""
+    kinds = {configuration.entry_of(name)["device"] for name in configuration.grid["environments"]}
     return [
         name
         for framework in configuration.frameworks.values()
         for name in framework["environments"]
-        if exchange in of_adapter(configuration.entry_of(name)["adapter"])
+        if name not in framework["history"]
+        and configuration.entry_of(name)["device"] in kinds
+        and exchange in of_adapter(configuration.entry_of(name)["adapter"])
     ]

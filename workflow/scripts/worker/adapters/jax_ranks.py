@@ -107,13 +107,11 @@ class _Trainer(object):
             jax_settings.first_gpu(job.precision) if on_gpu else local_devices(backend="cpu")[0]
         )
         self._layout, self._ranks = job.layout, job.ranks
-        self._batch = self._placed(*ranks.share(job, LAYOUT))
         self._values = {
             # A copy: each step writes over it.
             name: self._alike(jnp.array(job.take(name), device=self._place))
             for name in job.layout.names
         }
-        step_size = job.learning_rate
         # Without what masks are drawn from.
         loss_of = functools.partial(jax.compute_loss, job.spec, None)
 
@@ -122,24 +120,17 @@ class _Trainer(object):
             loss, gradients = _mean(*found)
             return {name: values[name] - rate * gradients[name] for name in values}, loss
 
-        def run(values, batch, answers):
-            return train(values, batch, answers, step_size)
-
-        def over_ranks(step, *more):
-            return jit(
-                shard_map(
-                    step,
-                    mesh=mesh,
-                    in_specs=(all_of_them, one, one, *more),
-                    out_specs=(all_of_them, all_of_them),
-                    check_vma=False,
-                ),
-                donate_argnums=0,
-            )
-
+        sharded = shard_map(
+            train,
+            mesh=mesh,
+            in_specs=(all_of_them, one, one, all_of_them),
+            out_specs=(all_of_them, all_of_them),
+            check_vma=False,
+        )
+        self._fed_step = jit(sharded, donate_argnums=0)
+        self._fed = *self._placed(*ranks.share(job, LAYOUT)), self._rate(job.learning_rate)
         # Here and not in the first step: it takes seconds.
-        self._step = over_ranks(run).lower(self._values, *self._batch).compile()
-        self._fed_step = over_ranks(train, all_of_them)
+        self._step = self._fed_step.lower(self._values, *self._fed).compile()
         self._judge = jit(functools.partial(jax.logits, job.spec["nodes"], None))
         self.parameters = sum(value.size for value in self._values.values())
         self.threads = int(os.environ["NPROC"])
@@ -150,7 +141,7 @@ class _Trainer(object):
 
     def run(self, steps):
         for _ in range(steps):
-            self._values, loss = self._step(self._values, *self._batch)
+            self._values, loss = self._step(self._values, *self._fed)
         block_until_ready((self._values, loss))
         return float(loss.addressable_data(0))
 
@@ -158,8 +149,7 @@ class _Trainer(object):
         total, steps = 0.0, 0
         for inputs, labels, rate in batches:
             fed = self._placed(self._layout.inputs(inputs), self._layout.labels(labels))
-            rate = self._alike(device_put(np.float32(rate), self._place))
-            self._values, loss = self._fed_step(self._values, *fed, rate)
+            self._values, loss = self._fed_step(self._values, *fed, self._rate(rate))
             total, steps = total + loss.addressable_data(0), steps + 1
         block_until_ready((self._values, total))
         return float(total) / steps
@@ -167,6 +157,10 @@ class _Trainer(object):
     def scores(self, inputs):
         own = {name: value.addressable_data(0) for name, value in self._values.items()}
         return np.asarray(self._judge(own, self._layout.inputs(inputs)))
+
+    def _rate(self, value):
+        """An argument of each step, as on one device, whatever it is."""
+        return self._alike(device_put(np.float32(value), self._place))
 
     def _alike(self, own):
         """An array that all ranks have."""
