@@ -372,8 +372,8 @@ def counted(data: pd.DataFrame) -> list[str]:
     for side, name in zip(SIDES, names, strict=True):
         counts = data[f"{side}_verdict"].value_counts()
         words = [f"{counts.get(verdict, 0)} {_of(verdict)}" for verdict in (HOLDS, FAILS, UNKNOWN)]
-        words += [f"{counts[UNDECIDED]} are undecided"] if UNDECIDED in counts else []
-        words += [f"{counts[NOT_ASKED]} are not asked"] if NOT_ASKED in counts else []
+        words += [f"{counts[UNDECIDED]} undecided"] if UNDECIDED in counts else []
+        words += [f"{counts[NOT_ASKED]} not asked"] if NOT_ASKED in counts else []
         said.append(f"Of {plural(len(data), 'claim')}, by {name}: {', '.join(words)}.")
     return said
 
