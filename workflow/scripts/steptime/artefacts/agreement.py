@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from steptime.artefacts import common
 from steptime.artefacts.agreement_figure import draw
 from steptime.artefacts.evidence import (
+    NORMAL,
     Paper,
     measured_times,
     our_times,
@@ -44,8 +45,6 @@ DRAWS = 2000
 SEED = 20160901
 EVERY = "every network"
 NO_INTERVAL = "fewer than two repeats of one of them: nothing is known of how much processes differ"
-# Half of the width of a 95 % interval of a normal distribution, in standard deviations.
-NORMAL = 1.96
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -23,6 +23,8 @@ PRINTED += ["number", "file"]
 # What is known of a time besides where it is of; and of what was not run, which is no dash.
 VALUES = ["seconds", "low", "high", *USED.values(), *REACHED.values()]
 NO_EVIDENCE = ["install_failed", "not_equivalent"]
+# Half of the width of a 95 % interval of a normal distribution, in standard deviations.
+NORMAL = 1.96
 
 
 @dataclass

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from steptime.artefacts.evidence import (
+    NORMAL,
     Paper,
     measured_times,
     our_times,
@@ -35,7 +36,6 @@ THEIR_MACHINE = "it tells of seconds on their machine"
 THEIR_MACHINES = "it compares machines of the paper's"
 # A verdict stands where it comes out alike for so many of these draws of the times from their intervals.
 DRAWS, ALIKE = 100, 0.95
-NORMAL_95 = 1.96
 # How much a claim matters: what the paper says first and last, its results, its details.
 WEIGHTS = {3: "main claim", 2: "result", 1: "detail"}
 BOUNDS = {
@@ -180,7 +180,7 @@ def _is_shown(finding: dict[str, Any], scope: Scope, verdict: str) -> bool:
     times = scope.times
     if "low" not in times or not asks_of_cells(finding["value"]):
         return True
-    deviations = np.log((times["high"] / times["low"]).to_numpy(float)) / 2 / NORMAL_95
+    deviations = np.log((times["high"] / times["low"]).to_numpy(float)) / 2 / NORMAL
     deviations = np.nan_to_num(deviations)
     if not deviations.any():
         return True
