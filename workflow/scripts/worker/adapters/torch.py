@@ -431,7 +431,7 @@ def _positions(node):
 
     def add(weight, values):
         rows = weight[: -(-steps // each)]
-        rows = rows.repeat_interleave(each, 0)[:steps] if each > 1 else rows
+        rows = rows[:, None].expand(-1, each, -1).flatten(0, 1)[:steps] if each > 1 else rows
         return values + rows[:, None]
 
     return _Weighted(add)
@@ -481,7 +481,8 @@ def _attention(node):
         else:
             scores = q.matmul(k.transpose(-1, -2)) / q.shape[-1] ** 0.5
             if causal:
-                later = torch.ones(steps, steps, device=q.device).triu(1).bool()
+                # By a comparison: PyTorch 1.0 has no type of truth values.
+                later = torch.ones(steps, steps, device=q.device).triu(1) > 0
                 scores = scores.masked_fill(later, float("-inf"))
             found = scores.softmax(-1).matmul(v)
         return found.permute(2, 0, 1, 3).reshape(steps, batch, -1)
@@ -506,6 +507,10 @@ class _RBM(nn.Module):
 def _sampled_code(values, noise):
     mean, spread = values.chunk(2, 1)
     return mean + (0.5 * spread).exp() * noise
+
+
+def _gelu_by_erf(values):
+    return 0.5 * values * (1 + (values * 0.5**0.5).erf())
 
 
 def _gelu_tanh(values):
@@ -562,7 +567,7 @@ LAYERS = {
     "rnn": lambda node, _: _recurrent(nn.RNN, 1)(node["in_shape"][-1], node["units"]),
     "gru": lambda node, _: _recurrent(nn.GRU, 3)(node["in_shape"][-1], node["units"]),
     "tanh": lambda node, _: nn.Tanh(),
-    "gelu": lambda node, _: _Call(functional.gelu),
+    "gelu": lambda node, _: _Call(getattr(functional, "gelu", _gelu_by_erf)),
     "gelu_tanh": lambda node, _: _Call(_gelu_tanh),
     "silu": lambda node, _: _Call(
         getattr(functional, "silu", lambda values: values * values.sigmoid())
