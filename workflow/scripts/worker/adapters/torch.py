@@ -319,8 +319,17 @@ def _momentum(parameters, wanted):
     return torch.optim.SGD(parameters, lr=rate, momentum=momentum, **fused)
 
 
+def _own():
+    """Where Adam and AdamW are."""
+    if hasattr(torch.optim, "AdamW"):
+        return torch.optim
+    from .. import torch_early
+
+    return torch_early
+
+
 def _adam(parameters, wanted):
-    return torch.optim.Adam(parameters, **_averaging(wanted))
+    return _own().Adam(parameters, **_averaging(wanted))
 
 
 def _adamw(parameters, wanted):
@@ -332,7 +341,7 @@ def _adamw(parameters, wanted):
         {"params": vectors, "weight_decay": 0.0},
     ]
     decay = wanted["weight_decay"]
-    return torch.optim.AdamW(
+    return _own().AdamW(
         [group for group in groups if group["params"]], weight_decay=decay, **_averaging(wanted)
     )
 
