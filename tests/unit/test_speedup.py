@@ -81,3 +81,19 @@ def test_what_was_exchanged_has_a_unit_of_its_size(tmp_path, sent, text):
 def test_a_grid_of_one_device_is_told_what_to_write(tmp_path):
     with pytest.raises(InputError, match="write `devices: .1, 2.` into it"):
         table(tmp_path, (1, 1, 64, 0.4))
+
+
+def test_two_processes_know_from_other_cells_how_much_processes_differ(tmp_path):
+    rows = [
+        {"environment": environment, "devices": devices, "threads": 1, "batch": 64}
+        | {"exchange": "sync" if devices > 1 else "", "repeat": repeat}
+        | {"seconds": 0.4 if devices == 1 else 0.25 * (1 + differ * (repeat - 1))}
+        | {"bytes_exchanged": None, "exchange_seconds": None}
+        for environment, differ in (("a", 0.04), ("b", 0.08), ("c", 0.12), ("d", 0.16))
+        for devices in (1, 2)
+        for repeat in (1, 2)
+    ]
+    data, _ = speedup.build(measured(tmp_path, *rows), FRAMEWORKS, CATALOGUE, words())
+    wide = dict(zip(data["environment"], data["high"] / data["low"], strict=True))
+    # By two processes alone it is 12.7 times a standard error: 1.6 to 6.6.
+    assert max(wide.values()) < 2 and min(wide.values()) > 1.1

@@ -1,12 +1,13 @@
 """How much faster several devices are than one, with intervals, as a table."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 
 from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
-from steptime.merge import intervals
+from steptime.merge import ratios
 from steptime.merge.measured import Measured
 from steptime.plan.cell import IDENTITY, without
 from steptime.reading import InputError
@@ -23,6 +24,10 @@ from steptime.render.words import (
     size,
     status_reason,
 )
+
+Row = dict[str, Any]
+# A number of times, with its interval.
+Factor = tuple[float | None, float | None, float | None]
 
 # What a cell on several devices has in common with the ones that it is held against.
 ALIKE = without("devices", "exchange", "threads", "batch")
@@ -52,20 +57,21 @@ def build(
     cells = measured.cells.assign(variant=measured.cells["variant"].fillna(""))
     cells["network"] = [common.whole_name(cell) for cell in cells.to_dict("records")]
     rows = common.labelled(cells, frameworks, catalogue)
-    found = [
-        _row(row, alike[alike["devices"] == 1])
+    several = [
+        (row, alike[alike["devices"] == 1])
         for _, alike in rows.groupby(ALIKE, sort=False, dropna=False)
         for row in alike[alike["devices"] > 1].to_dict("records")
     ]
-    if not found:
+    if not several:
         raise InputError(
             "The grid has no cell on several devices: write `devices: [1, 2]` into it."
         )
-    data = pd.DataFrame(found, columns=COLUMNS)
+    data = pd.DataFrame(_compared(several), columns=COLUMNS)
     page.facts = facts(measured)
     page.notes = [
         "Speed-up: samples per second, divided by those of one device with as many threads; in brackets its 95 % "
-        "interval, Student's, of the repeats' logarithms. Efficiency: that divided by the number of devices.",
+        "interval, Student's, of the repeats' logarithms, with a variance that is moderated by those of all such cells "
+        "on as many devices and threads. Efficiency: speed-up divided by the number of devices.",
         "Against one device with the threads of all: the same machine without any exchange. Above 1, several "
         "processes are faster than several threads.",
         "Strong: the devices share the mini-batch of the one. Weak: each has one as large. Its seconds are those of "
@@ -81,40 +87,51 @@ def build(
     return data, _layout(data)
 
 
-def _row(row: dict[str, Any], alone: pd.DataFrame) -> dict[str, Any]:
-    found = {name: row.get(name) for name in COLUMNS} | {"marks": ", ".join(row["marks"])}
-    devices, threads, batch = row["devices"], row["threads"], row["batch"]
-    # By what was asked for: the one device may have failed.
-    asked = set(alone["batch"])
-    weak = batch not in asked and batch // devices in asked
-    found["scaling"] = "weak" if weak else "strong" if batch in asked else None
-    base = one_device(alone, threads, batch // devices if weak else batch)
-    if row["status"] != "ok":
-        return found
-    if base is not None:
-        found["speedup"], found["low"], found["high"] = _faster(row, base)
-        found["efficiency"] = found["speedup"] / devices
-    whole = one_device(alone, devices * threads, batch)
-    if whole is not None:
-        found["whole"], found["whole_low"], found["whole_high"] = _faster(row, whole)
+def _compared(several: list[tuple[Row, pd.DataFrame]]) -> list[Row]:
+    """A row of each cell on several devices beside the cells like it on one."""
+    found, bases, wholes = [], [], []
+    for row, alone in several:
+        devices, threads, batch = row["devices"], row["threads"], row["batch"]
+        # By what was asked for: the one device may have failed.
+        asked, share = set(alone["batch"]), batch // devices
+        weak = batch not in asked and share in asked
+        scaling = "weak" if weak else "strong" if batch in asked else None
+        own = {name: row.get(name) for name in COLUMNS} | {"marks": ", ".join(row["marks"])}
+        found.append(own | {"scaling": scaling})
+        timed = row["status"] == "ok"
+        base = one_device(alone, threads, share if weak else batch) if timed else None
+        bases.append(base)
+        wholes.append(one_device(alone, devices * threads, batch) if timed else None)
+    cells = [row for row, _ in several]
+    for own, speedup, whole in zip(
+        found, _faster(cells, bases), _faster(cells, wholes), strict=True
+    ):
+        own["speedup"], own["low"], own["high"] = speedup
+        own["whole"], own["whole_low"], own["whole_high"] = whole
+        own["efficiency"] = speedup[0] and speedup[0] / own["devices"]
     return found
 
 
-def one_device(alone: pd.DataFrame, threads: int, batch: int) -> dict[str, Any] | None:
+def one_device(alone: pd.DataFrame, threads: int, batch: int) -> Row | None:
     """The timed cell on one device with so many threads and this mini-batch; None where there is none."""
     chosen = alone["threads"].eq(threads) & alone["batch"].eq(batch) & alone["status"].eq("ok")
     found = alone[chosen].to_dict("records")
     return found[0] if found else None
 
 
-def _faster(row: dict[str, Any], base: dict[str, Any]) -> tuple[float, float | None, float | None]:
-    """How many times as many samples per second a cell has as another one, with the interval."""
-    factor = row["batch"] / base["batch"]
-    found = intervals.of_ratio(base["medians"], row["medians"])
-    if found is None:
-        return factor * base["seconds"] / row["seconds"], None, None
-    ratio, low, high = found.interval
-    return factor * ratio, factor * low, factor * high
+def _faster(cells: list[Row], bases: list[Row | None]) -> Iterator[Factor]:
+    """How many times as many samples per second each cell has as its base, with the interval; None where not known."""
+    known = ratios.to_bases(cells, bases)
+    for cell, base, ratio in zip(cells, bases, known, strict=True):
+        if base is None:
+            yield None, None, None
+            continue
+        factor = cell["batch"] / base["batch"]
+        if ratio is None:
+            yield factor * base["seconds"] / cell["seconds"], None, None
+        else:
+            middle, low, high = ratio.interval
+            yield factor * middle, factor * low, factor * high
 
 
 def _layout(data: pd.DataFrame) -> pd.DataFrame:

@@ -1,7 +1,8 @@
 """Ratios of cells that were measured in the same place, with intervals that know what the whole grid shows."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import combinations
+from typing import Any
 
 import pandas as pd
 
@@ -12,6 +13,7 @@ from steptime.plan import looks
 from steptime.plan.cell import PLACE
 
 Pair = tuple[Hashable, Hashable]
+Row = dict[str, Any]
 
 
 def of_pairs(cells: pd.DataFrame) -> dict[Pair, Ratio]:
@@ -35,6 +37,26 @@ def of_pairs(cells: pd.DataFrame) -> dict[Pair, Ratio]:
             part = looks.part_after(cells.at[one, "looks"], until)
             ratio = intervals.ratio_of(logs[at], spread, part)
             found |= {(one, other): ratio, (other, one): ratio.inverse}
+    return found
+
+
+def to_bases(cells: Sequence[Row], bases: Sequence[Row | None]) -> list[Ratio | None]:
+    """The ratio base / cell of each cell and the base beside it, rows of `merge.summary`; None without a base, or where
+    they have not two repeats in common.
+
+    The variance of a ratio is moderated by those of all cells here of its KIND.
+    """
+    found: list[Ratio | None] = [None] * len(cells)
+    kinds: dict[tuple[Any, ...], dict[int, list[float]]] = {}
+    for at, (cell, base) in enumerate(zip(cells, bases, strict=True)):
+        logs = intervals.paired(base["medians"], cell["medians"]) if base is not None else []
+        if len(logs) > 1:
+            kinds.setdefault(tuple(cell[name] for name in KIND), {})[at] = logs
+    for alike in kinds.values():
+        own = [moderation.spread_of(logs) for logs in alike.values()]
+        for (at, logs), spread in zip(alike.items(), moderation.moderated(own), strict=True):
+            part = looks.part_after(cells[at]["looks"], max(cells[at]["medians"]))
+            found[at] = intervals.ratio_of(logs, spread, part)
     return found
 
 
