@@ -130,9 +130,15 @@ def _why(row: dict[str, Any]) -> str:
 def _lines(axes: Axes, drawn: pd.DataFrame, inputs: Inputs) -> list[Any]:
     """Draws a line from one device to several by framework, place and way of sharing; returns the legend's keys."""
     keys = []
+    versions: dict[str, list[str]] = {}
     for _, alike in drawn.groupby(ALIKE, sort=False, dropna=False):
         first = alike.iloc[0]
         look = inputs.frameworks[first["framework"]].look
+        own = versions.setdefault(first["framework"], [])
+        if first["environment"] not in own:
+            own.append(first["environment"])
+        # Another version of a framework has the same colour and marker, but paler.
+        look |= {"alpha": 0.4 ** own.index(first["environment"])}
         for exchange in [name for name in STYLES if (alike["exchange"] == name).any()] or [""]:
             line = alike[(alike["devices"] == 1) | (alike["exchange"] == exchange)]
             filled = "white" if exchange in GROUPED else look["color"]
