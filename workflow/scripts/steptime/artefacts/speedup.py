@@ -108,7 +108,8 @@ def _compared(several: list[tuple[Row, pd.DataFrame]]) -> list[Row]:
     ):
         own["speedup"], own["low"], own["high"] = speedup
         own["whole"], own["whole_low"], own["whole_high"] = whole
-        own["efficiency"] = speedup[0] and speedup[0] / own["devices"]
+        times = own["speedup"]
+        own["efficiency"] = None if times is None else times / own["devices"]
     return found
 
 
