@@ -33,8 +33,9 @@ def of_pairs(cells: pd.DataFrame) -> dict[Pair, Ratio]:
         spreads = moderation.moderated(own, sum(map(_independent, places)))
         for at, spread in zip(known, spreads, strict=True):
             (one, _), (other, _) = pairs[at]
-            until = min(max(cells.at[each, "medians"]) for each in (one, other))
-            part = looks.part_after(cells.at[one, "looks"], until)
+            part = _part(
+                cells.at[one, "looks"], cells.at[one, "medians"], cells.at[other, "medians"]
+            )
             ratio = intervals.ratio_of(logs[at], spread, part)
             found |= {(one, other): ratio, (other, one): ratio.inverse}
     return found
@@ -47,17 +48,24 @@ def to_bases(cells: Sequence[Row], bases: Sequence[Row | None]) -> list[Ratio | 
     The variance of a ratio is moderated by those of all cells here of its KIND.
     """
     found: list[Ratio | None] = [None] * len(cells)
-    kinds: dict[tuple[Any, ...], dict[int, list[float]]] = {}
+    kinds: dict[tuple[Any, ...], dict[int, tuple[list[float], float]]] = {}
     for at, (cell, base) in enumerate(zip(cells, bases, strict=True)):
         logs = intervals.paired(base["medians"], cell["medians"]) if base is not None else []
-        if len(logs) > 1:
-            kinds.setdefault(tuple(cell[name] for name in KIND), {})[at] = logs
+        if base is not None and len(logs) > 1:
+            part = _part(cell["looks"], base["medians"], cell["medians"])
+            kinds.setdefault(tuple(cell[name] for name in KIND), {})[at] = logs, part
     for alike in kinds.values():
-        own = [moderation.spread_of(logs) for logs in alike.values()]
-        for (at, logs), spread in zip(alike.items(), moderation.moderated(own), strict=True):
-            part = looks.part_after(cells[at]["looks"], max(cells[at]["medians"]))
+        own = [moderation.spread_of(logs) for logs, _ in alike.values()]
+        for (at, (logs, part)), spread in zip(
+            alike.items(), moderation.moderated(own), strict=True
+        ):
             found[at] = intervals.ratio_of(logs, spread, part)
     return found
+
+
+def _part(asked: Sequence[int], *medians: dict[int, float]) -> float:
+    """The part of the look after the last repeat that two cells have both."""
+    return looks.part_after(asked, min(map(max, medians)))
 
 
 def _independent(medians: Iterable[dict[int, float]]) -> float:
