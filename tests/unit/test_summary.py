@@ -78,6 +78,15 @@ def test_a_cell_that_failed_keeps_its_reason_even_where_nothing_else_is_known():
     assert pd.isna(row["seconds"])
 
 
+def test_a_cell_that_failed_early_has_the_version_of_its_environment():
+    # Else one framework stands under two labels in a table, with and without the last part of its version.
+    told = rows([1.0] * 6, framework_version="2.13.0")
+    failed = rows([], network="lenet", status="crashed", framework_version=None)
+    other = rows([], environment="torch-1.4", status="crashed", framework_version=None)
+    versions = summarise(pd.DataFrame(told + failed + other))["framework_version"]
+    assert list(versions.fillna("")) == ["2.13.0", "2.13.0", ""]
+
+
 def test_marks_tell_of_threads_and_samples():
     busy = rows([1.0] * 6, effective_threads=2.3)
     above = rows([1.0] * 6, threads=8, effective_threads=3.9)

@@ -96,6 +96,7 @@ def summarise(
         _summary(rows, logical_cores or {}) | {"looks": list(planned)} for rows in cells.values()
     ]
     _set_intervals(found)
+    _set_versions(found)
     return pd.DataFrame(found, columns=COLUMNS)
 
 
@@ -247,6 +248,18 @@ def _set_intervals(cells: list[Row]) -> None:
         for cell, each, spread in zip(alike, medians, moderation.moderated(own), strict=True):
             part = looks.part_after(cell["looks"], max(cell["medians"]))
             cell["seconds"], cell["low"], cell["high"] = intervals.of_repeats(each, spread, part)
+
+
+def _set_versions(cells: list[Row]) -> None:
+    """Sets the version where a cell failed before its framework told, by another cell of the environment there."""
+    known = {
+        (cell["platform"], cell["environment"]): cell["framework_version"]
+        for cell in cells
+        if isinstance(cell["framework_version"], str)
+    }
+    for cell in cells:
+        if not isinstance(cell["framework_version"], str):
+            cell["framework_version"] = known.get((cell["platform"], cell["environment"]))
 
 
 def _first_of_repeats(rows: Iterable[Row]) -> list[Row]:
