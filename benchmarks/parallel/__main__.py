@@ -40,12 +40,17 @@ RANKS, BATCH = 2, 64
 # As many steps as a script takes: the first ones of a process are slower, and steps that exchange differ by half.
 SAMPLING = {"budget_seconds": 1.0, "precision": 0.001, "least_samples": 15}
 LIMIT_SECONDS = 120
+# Whose ranks the mpiexec of the environment starts, and with which options.
+BY_MPI = {"chainer": [], "cntk": ["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]}
+# Whose ranks have a server besides, with a port of its own.
+SERVED = ("tensorflow1",)
 
 
 def main() -> None:
     """Measures pairs as long as the time allows, and prints the ratio."""
     parser = argparse.ArgumentParser(description="Time ranks beside an expert's own script.")
     known = ["torch-2.13", "tensorflow-2.21", "mxnet-1.9", "jax-0.12", "paddle-3.3"]
+    known += ["chainer-7.8", "cntk-2.7", "tensorflow-1.15"]
     parser.add_argument("--environment", choices=known, default=known[0])
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no pair after these")
@@ -98,22 +103,33 @@ def ours(environment: str, entry: dict, spec: dict) -> float:
 
 def expert(environment: str, entry: dict, script: str) -> float:
     """Seconds per mini-batch of the script's own ranks, by the clock of the first."""
-    prefix, ports = interpreter.prefix_of(environment), ranks.free_ports(RANKS)
+    prefix, adapter = interpreter.prefix_of(environment), entry["adapter"]
+    ports = map(str, ranks.free_ports(RANKS + (adapter in SERVED)))
     cpus = ranks.shares(machine.cpus_of_ranks(1, RANKS), RANKS)
     variables = fill(entry["variables"], 1, entry["modes"][0], prefix)
+    python = [prefix / "bin/python", HERE / script]
+    if adapter in BY_MPI:
+        pinned = [["-n", "1", "taskset", "-c", ",".join(map(str, own)), *python] for own in cpus]
+        mpiexec = [prefix / "bin/mpiexec", *BY_MPI[adapter]]
+        commands = {
+            (*mpiexec, *pinned[0], *sum(([":", *each] for each in pinned[1:]), [])): sum(cpus, [])
+        }
+    else:
+        known = ",".join(ports)
+        commands = {(*python, str(rank), known): own for rank, own in enumerate(cpus)}
     with tempfile.TemporaryDirectory() as folder:
         given = supervise.environment(
             variables | supervise.own_folders(prefix, folder), "cpu", str(HERE)
         )
         members = [
             subprocess.Popen(
-                [prefix / "bin/python", HERE / script, str(rank), ",".join(map(str, ports))],
+                command,
                 env=given,
                 stdout=subprocess.PIPE,
                 preexec_fn=partial(_prepare, own),
                 text=True,
             )
-            for rank, own in enumerate(cpus)
+            for command, own in commands.items()
         ]
         try:
             told = [member.communicate(timeout=LIMIT_SECONDS)[0] for member in members]
