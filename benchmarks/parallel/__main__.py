@@ -117,6 +117,9 @@ def expert(environment: str, entry: dict, script: str) -> float:
     else:
         known = ",".join(ports)
         commands = {(*python, str(rank), known): own for rank, own in enumerate(cpus)}
+        if adapter in SERVED:
+            # Last of all: it is not waited for.
+            commands[(*python, "server", known)] = cpus[0]
     with tempfile.TemporaryDirectory() as folder:
         given = supervise.environment(
             variables | supervise.own_folders(prefix, folder), "cpu", str(HERE)
@@ -132,11 +135,12 @@ def expert(environment: str, entry: dict, script: str) -> float:
             for command, own in commands.items()
         ]
         try:
-            told = [member.communicate(timeout=LIMIT_SECONDS)[0] for member in members]
+            told = [member.communicate(timeout=LIMIT_SECONDS)[0] for member in members[:RANKS]]
+            failed = any(member.returncode for member in members[:RANKS])
         finally:
             for member in members:
                 member.kill()
-    if any(member.returncode for member in members):
+    if failed:
         sys.exit(f"{script} failed.")
     return median(json.loads(told[0].splitlines()[-1]))
 

@@ -1,10 +1,9 @@
 """FCN-5 on several ranks as the guide of TensorFlow 1 has it: python tensorflow1_fcn.py RANK PORT,PORT,PORT.
 
-A parameter server and SyncReplicasOptimizer. The server has the last port, and the CPUs of the first rank.
+A parameter server and SyncReplicasOptimizer. The server is the rank `server`, and has the last port.
 """
 
 import os
-import subprocess
 import sys
 
 import numpy as np
@@ -14,14 +13,12 @@ import tensorflow as tf
 role, ports = sys.argv[1], sys.argv[2].split(",")
 hosts = ["127.0.0.1:" + port for port in ports]
 cluster = tf.train.ClusterSpec({"ps": hosts[-1:], "worker": hosts[:-1]})
-count, rank = len(ports) - 1, 0 if role == "ps" else int(role)
+count, rank = len(ports) - 1, 0 if role == "server" else int(role)
 settings = tf.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
 here = f"/job:worker/task:{rank}"
-if role == "ps":
+if role == "server":
     tf.train.Server(cluster, job_name="ps", task_index=0, config=settings).join()
 settings.device_filters.extend(["/job:ps", here])
-if rank == 0:
-    served = subprocess.Popen([sys.executable, __file__, "ps", sys.argv[2]])
 server = tf.train.Server(cluster, job_name="worker", task_index=rank, config=settings)
 
 inputs = np.random.uniform(-1, 1, (64 // count, 26752)).astype(np.float32)
@@ -53,6 +50,4 @@ with tf.train.MonitoredTrainingSession(
     server.target, is_chief=rank == 0, hooks=[hook], config=settings, log_step_count_steps=0
 ) as session:
     steps.clock(lambda: session.run([train, loss])[1])
-    if rank == 0:
-        served.kill()
     os._exit(0)

@@ -28,19 +28,9 @@ def _gelu(value, approximate):
     return 0.5 * value * (1 + tf.math.erf(value * 0.5**0.5))
 
 
-def _conv_transpose(value, weight, shape, stride, around):
-    """What padding takes off is cut off."""
-    batch, height, width, channels = shape
-    (edge, _), whole = around[1], [batch, height, width, channels]
-    whole[1:3] = height + 2 * edge, width + 2 * edge
-    made = _WITHOUT_PADDING(value, weight, whole, stride, "VALID")
-    return made[:, edge : edge + height, edge : edge + width]
-
-
 if not hasattr(tf.nn, "gelu"):
     # Before 2.4.
-    _WITHOUT_PADDING = tf.nn.conv2d_transpose
-    tf.nn.gelu, tf.nn.conv2d_transpose = _gelu, _conv_transpose
+    tf.nn.gelu = _gelu
     tf.nn.silu = tf.nn.swish
 
 
