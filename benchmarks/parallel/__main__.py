@@ -104,7 +104,6 @@ def ours(environment: str, entry: dict, spec: dict) -> float:
 def expert(environment: str, entry: dict, script: str) -> float:
     """Seconds per mini-batch of the script's own ranks, by the clock of the first."""
     prefix, adapter = interpreter.prefix_of(environment), entry["adapter"]
-    ports = map(str, ranks.free_ports(RANKS + (adapter in SERVED)))
     cpus = ranks.shares(machine.cpus_of_ranks(1, RANKS), RANKS)
     variables = fill(entry["variables"], 1, entry["modes"][0], prefix)
     python = [prefix / "bin/python", HERE / script]
@@ -115,7 +114,7 @@ def expert(environment: str, entry: dict, script: str) -> float:
             (*mpiexec, *pinned[0], *sum(([":", *each] for each in pinned[1:]), [])): sum(cpus, [])
         }
     else:
-        known = ",".join(ports)
+        known = ",".join(map(str, ranks.free_ports(RANKS + (adapter in SERVED))))
         commands = {(*python, str(rank), known): own for rank, own in enumerate(cpus)}
         if adapter in SERVED:
             # Last of all: it is not waited for.

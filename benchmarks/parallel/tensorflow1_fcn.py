@@ -25,15 +25,11 @@ inputs = np.random.uniform(-1, 1, (64 // count, 26752)).astype(np.float32)
 labels = np.random.randint(0, 26752, 64 // count)
 with tf.device(tf.train.replica_device_setter(cluster=cluster, worker_device=here)):
     done = tf.train.get_or_create_global_step()
-    # Of the rank, and no constant of the graph, which would be sent to all.
+    # Of the rank, and not of the server.
     with tf.device(here):
-        batch = tf.get_local_variable(
-            "batch", initializer=lambda: tf.placeholder_with_default(inputs, inputs.shape)
-        )
-        answers = tf.get_local_variable(
-            "answers", initializer=lambda: tf.placeholder_with_default(labels, labels.shape)
-        )
-    values, features = batch, 26752
+        batch = tf.get_local_variable("batch", initializer=inputs)
+        answers = tf.get_local_variable("answers", initializer=labels)
+    values = batch
     for _ in range(3):
         values = tf.layers.dense(values, 2048, tf.sigmoid)
     scores = tf.layers.dense(values, 26752)

@@ -50,8 +50,10 @@ def to_bases(cells: Sequence[Row], bases: Sequence[Row | None]) -> list[Ratio | 
     found: list[Ratio | None] = [None] * len(cells)
     kinds: dict[tuple[Any, ...], dict[int, tuple[list[float], float]]] = {}
     for at, (cell, base) in enumerate(zip(cells, bases, strict=True)):
-        logs = intervals.paired(base["medians"], cell["medians"]) if base is not None else []
-        if base is not None and len(logs) > 1:
+        if base is None:
+            continue
+        logs = intervals.paired(base["medians"], cell["medians"])
+        if len(logs) > 1:
             part = _part(cell["looks"], base["medians"], cell["medians"])
             kinds.setdefault(tuple(cell[name] for name in KIND), {})[at] = logs, part
     for alike in kinds.values():
