@@ -62,11 +62,11 @@ def _first_maxima(node, value):
 
 
 def avg_pool(node, own, value):
-    """Padding counts."""
+    """Padding counts. Shares are added up: PlaidML gives a wrong loss for a sum that is divided (shufflenet)."""
     size, (channels, height, width) = node["kernel"], node["shape"]
     code = """function (I[N, C, H, W]) -> (O) {{
-        S[n, c, y, x : N, C, {0}, {1}] = +(I[n, c, {2}*y + i - {3}, {2}*x + j - {3}]), i < {4}, j < {4};
-        O = S / {5}.0;
+        S = I / {5}.0;
+        O[n, c, y, x : N, C, {0}, {1}] = +(S[n, c, {2}*y + i - {3}, {2}*x + j - {3}]), i < {4}, j < {4};
     }}"""
     code = code.format(height, width, node["stride"], node["padding"], size, size * size)
     return layers.written(code, (value.shape.dims[0], channels, height, width), I=value)
