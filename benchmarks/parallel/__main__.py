@@ -1,11 +1,11 @@
-"""Our adapters of two ranks beside plain data-parallel scripts of experts: time per mini-batch, ours / expert.
+"""Our adapters of two devices beside plain data-parallel scripts of experts: time per mini-batch, ours / expert.
 
-    .venv/bin/python benchmarks/parallel [--environment torch-2.13] [--pairs 3] [--seconds 240]
+    .venv/bin/python benchmarks/parallel [--environment torch-2.13] [--exchange inside] [--pairs 3] [--seconds 240]
 
-A pair is a cell of FCN-5 as the workflow times it, and `<framework>_fcn.py`, a script that its ranks run as its users
-do. Both have the same CPUs for each rank, and the environment variables of `config/frameworks.yaml`. They follow one
-another in the order A B B A ... Intervals are those of the mean of the pairs' logarithms (Student's t). Limit of the
-project: 1.03.
+A pair is a cell of FCN-5 as the workflow times it, and `<adapter>_fcn.py`, a script that its ranks run as its users
+do, or its one process with the exchange `inside`. Both have the same CPUs for each rank, and the environment
+variables of `config/frameworks.yaml`. They follow one another in the order A B B A ... Intervals are those of the mean
+of the pairs' logarithms (Student's t). Limit of the project: 1.03.
 """
 
 import argparse
@@ -52,6 +52,7 @@ def main() -> None:
     known = ["torch-2.13", "tensorflow-2.21", "mxnet-1.9", "jax-0.12", "paddle-3.3"]
     known += ["chainer-7.8", "cntk-2.7", "tensorflow-1.15"]
     parser.add_argument("--environment", choices=known, default=known[0])
+    parser.add_argument("--exchange", choices=["sync", exchanges.INSIDE], default="sync")
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no pair after these")
     options = parser.parse_args()
@@ -59,9 +60,16 @@ def main() -> None:
     loaded = configuration.load(ROOT, {"grid": "quick"})
     entry = loaded.entry_of(options.environment)
     spec = networks.specify("fcn5", loaded.networks)
+    exchange = options.exchange
+    name = entry["adapter"] if exchange == "sync" else f"{entry['adapter']}_{exchange}"
+    script = f"{name}_fcn.py"
+    if not (HERE / script).exists():
+        sys.exit(
+            f"There is no expert's script of {options.environment} with the exchange `{exchange}`."
+        )
     sides = {
-        "ours": lambda: ours(options.environment, entry, spec),
-        "expert": lambda: expert(options.environment, entry, f"{entry['adapter']}_fcn.py"),
+        "ours": lambda: ours(options.environment, entry, spec, exchange),
+        "expert": lambda: expert(options.environment, entry, script, exchange),
     }
     end, logarithms = time.monotonic() + options.seconds, []
     order = list(sides)
@@ -84,10 +92,10 @@ def main() -> None:
         print(f"ours / expert {middle:.3f} ({low:.3f} to {high:.3f}), {len(logarithms)} pairs")
 
 
-def ours(environment: str, entry: dict, spec: dict) -> float:
+def ours(environment: str, entry: dict, spec: dict, exchange: str) -> float:
     """Seconds per mini-batch of a cell."""
-    adapter = exchanges.adapter_of(entry["adapter"], RANKS, "sync")
-    job = {"adapter": adapter, "mode": entry["modes"][0], "devices": RANKS, "exchange": "sync"}
+    adapter = exchanges.adapter_of(entry["adapter"], RANKS, exchange)
+    job = {"adapter": adapter, "mode": entry["modes"][0], "devices": RANKS, "exchange": exchange}
     asked = network.worker_job(job, spec) | {"task": "step", "batch": BATCH, "sampling": SAMPLING}
     prefix = interpreter.prefix_of(environment)
     with tempfile.TemporaryDirectory() as folder:
@@ -101,10 +109,11 @@ def ours(environment: str, entry: dict, spec: dict) -> float:
     return median(seconds for _, seconds in outcome.samples)
 
 
-def expert(environment: str, entry: dict, script: str) -> float:
-    """Seconds per mini-batch of the script's own ranks, by the clock of the first."""
+def expert(environment: str, entry: dict, script: str, exchange: str) -> float:
+    """Seconds per mini-batch of the script's own processes, by the clock of the first."""
     prefix, adapter = interpreter.prefix_of(environment), entry["adapter"]
-    cpus = ranks.shares(machine.cpus_of_ranks(1, RANKS), RANKS)
+    processes = exchanges.processes(RANKS, exchange)
+    cpus = ranks.shares(machine.cpus_of_ranks(1, RANKS), processes)
     variables = fill(entry["variables"], 1, entry["modes"][0], prefix)
     python = [prefix / "bin/python", HERE / script]
     if adapter in BY_MPI:
@@ -134,8 +143,8 @@ def expert(environment: str, entry: dict, script: str) -> float:
             for command, own in commands.items()
         ]
         try:
-            told = [member.communicate(timeout=LIMIT_SECONDS)[0] for member in members[:RANKS]]
-            failed = any(member.returncode for member in members[:RANKS])
+            told = [member.communicate(timeout=LIMIT_SECONDS)[0] for member in members[:processes]]
+            failed = any(member.returncode for member in members[:processes])
         finally:
             for member in members:
                 member.kill()

@@ -252,12 +252,33 @@ GROUPED = {
         "in turn . of group ., .* is wrong after",
     ),
 }
+HEAD, SUMMED = "    made.head /= job.ranks\n", "self._store.pushpull(key, gradients,"
+CONTEXT_DIFFERS = "context 1 has other weights than context 0 in "
+WITHIN = {
+    ("mxnet-1.9", "summed"): Defect("mxnet_inside", HEAD, "", TWICE),
+    ("mxnet-1.9", "absent"): Defect(
+        "mxnet_inside", HEAD, f"{HEAD}    made.head *= number == 0\n", DIFFERS
+    ),
+    ("mxnet-1.9", "apart"): Defect(
+        "mxnet_inside", SUMMED, SUMMED.replace("gradients,", "gradients[:1],"), CONTEXT_DIFFERS
+    ),
+    ("mxnet-1.9", "other_start"): Defect(
+        "mxnet_inside",
+        "dict(job.weights)\n",
+        "{name: values * (1 + number) for name, values in job.weights.items()}\n",
+        CONTEXT_DIFFERS,
+    ),
+    ("mxnet-1.9", "shared_batch"): Defect(
+        "mxnet_inside", "ranks.share(own, LAYOUT)", "ranks.share(own, LAYOUT, 0)", OTHER_LOSS
+    ),
+}
 PLANTED = {
     (environment, exchange, name): defect
     for exchange, defects in (
         ("sync", SYNCHRONOUS),
         ("async", ASYNCHRONOUS),
         ("mixed", GROUPED),
+        ("inside", WITHIN),
     )
     for (environment, name), defect in defects.items()
 }

@@ -35,7 +35,13 @@ from worker.grouping import GROUPED
 ALL = os.environ.get("STEPTIME_ZOO") == "all"
 NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 CATALOGUE = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
-QUICK = ("torch-2.13-async", "torch-2.13-mixed", "chainer-7.8-sync", "cntk-2.7-sync")
+QUICK = (
+    "torch-2.13-async",
+    "torch-2.13-mixed",
+    "mxnet-1.9-inside",
+    "chainer-7.8-sync",
+    "cntk-2.7-sync",
+)
 # Those that tell how stale their gradients are.
 TELL = ("torch", "tensorflow", "tensorflow1")
 # One of PLANTED for each framework, of those that take the least time, and two of groups.
@@ -46,6 +52,7 @@ CHEAP = {
     ("tensorflow-2.21", "sync", "summed"),
     ("mxnet-1.9", "sync", "summed"),
     ("mxnet-1.9", "async", "dropped"),
+    ("mxnet-1.9", "inside", "absent"),
     ("jax-0.12", "sync", "other_start"),
     ("paddle-3.3", "sync", "shared_batch"),
     ("tensorflow-1.15", "sync", "summed"),
@@ -126,6 +133,7 @@ def test_ranks_are_proven_and_timed(environment, entry, exchange, tmp_path):
     left = set(Path("/dev/shm").iterdir())
     outcome = timed(job, prefix, log)
     assert outcome.status == "ok", outcome
+    assert bool(outcome.ranks) == (exchange != exchanges.INSIDE)
     found = outcomes.exchanged(outcome)
     tells = exchange in GROUPED and entry["adapter"] in TELL
     assert (found["staleness"] is not None) == tells
@@ -180,7 +188,8 @@ def test_ranks_that_are_wrong_are_refused_in_a_real_framework(planted, tmp_path,
 
 @pytest.mark.skipif(not ALL, reason="only with STEPTIME_ZOO=all")
 @pytest.mark.parametrize(
-    ("environment", "entry", "exchange"), [each for each in asked() if "sync" in each.values]
+    ("environment", "entry", "exchange"),
+    [each for each in asked() if each.values[2] in ("sync", exchanges.INSIDE)],
 )
 def test_each_rank_normalises_its_own_share(environment, entry, exchange, tmp_path):
     prefix_of(environment)
@@ -247,7 +256,10 @@ def test_ranks_without_a_network_of_their_own_listen_on_the_loopback_interface_a
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGKILL, "crashed"), (signal.SIGSTOP, "timeout")]
 )
-@pytest.mark.parametrize(("environment", "entry", "exchange"), list(asked()))
+@pytest.mark.parametrize(
+    ("environment", "entry", "exchange"),
+    [each for each in asked() if each.values[2] != exchanges.INSIDE],
+)
 def test_a_killed_or_hanging_rank_ends_all_and_leaves_no_process_memory_or_file(
     environment, entry, exchange, number, status, tmp_path, monkeypatch
 ):

@@ -2,6 +2,7 @@
 from steptime import networks
 from steptime.cells import adopt
 from steptime.plan.cell import precision_of, proof_name, reference_path, together_of
+from worker.grouping import GROUPED
 from worker.precisions import USUAL
 
 
@@ -75,7 +76,7 @@ def has_reference(cell):
     """
     return tasks.TASKS[cell.task].needs_reference and (
         cell.devices == 1
-        or cell.exchange == "sync"
+        or cell.exchange not in GROUPED
         and not networks.normalises(networks.specify(cell.network, CONFIGURATION.networks))
     )
 

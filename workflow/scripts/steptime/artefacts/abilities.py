@@ -8,6 +8,7 @@ import pandas as pd
 from steptime.artefacts.inputs import Inputs
 from steptime.artefacts.trainings import Trained, joined
 from steptime.merge.measured import Measured
+from steptime.plan.exchanges import INSIDE
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import DASH, OURS, PAPER, Entry, Page
 from steptime.render.words import plural, significant, status_reason
@@ -140,6 +141,7 @@ def _of_build(timed: pd.DataFrame, software: dict[str, Any]) -> dict[str, Abilit
 
 def _servers(proofs: list[dict[str, Any]]) -> Ability:
     """Whether several processes train one network, from the proofs of such."""
+    proofs = [proof for proof in proofs if proof["exchange"] != INSIDE]
     right = [proof for proof in proofs if proof["status"] == "ok"]
     if right:
         most = max(proof["devices"] for proof in right)

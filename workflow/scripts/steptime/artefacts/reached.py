@@ -27,7 +27,7 @@ COLUMNS += ["status", "reason", "marks", "share"]
 SPREAD = ["seconds", "epochs", "epoch_seconds", "test_loss", "staleness"]
 HEADINGS = ["Seconds to the loss", "Of those on one device", "Epochs to it", "Seconds of an epoch"]
 HEADINGS += ["Loss at the end", "Missed updates", "Seeds that reached it"]
-STYLES = {"sync": "-", "async": "--", "mixed": "-."}
+STYLES = {"sync": "-", "async": "--", "mixed": "-.", "inside": ":"}
 ALIKE = [name for name in CELL if name not in ("devices", "exchange")]
 
 

@@ -162,6 +162,11 @@ class Launch:
     ]
 
 
+def processes_of(job: dict[str, Any]) -> int:
+    """How many workers a job has: one for each rank, where it says nothing else."""
+    return int(job.get("processes", job.get("ranks", 1)))
+
+
 def shares(cpus: list[int], ranks: int) -> list[list[int]]:
     """The CPUs of each rank, as many for each and none for two; all for all where there are fewer than ranks."""
     each = len(cpus) // ranks
@@ -179,7 +184,7 @@ def started(
     What ranks but the first print is in `log` too, behind what that one prints. The working folder is that of the one
     path in PYTHONPATH. Raises NotStarted.
     """
-    count, scratch = job.get("ranks", 1), Path(variables["TMPDIR"])
+    count, scratch = processes_of(job), Path(variables["TMPDIR"])
     # One rank that shares its gradients as several do is told as much.
     joins = count > 1 or bool(job.get("exchange"))
     logs = [log, *(scratch / f"rank{number}.log" for number in range(1, count))]
@@ -284,7 +289,7 @@ def start(
 
 def _own_gpu(number: int, job: dict[str, Any], variables: dict[str, str]) -> dict[str, str]:
     """Of several ranks on GPUs, each sees its own alone."""
-    if job["device"] != "gpu" or job.get("ranks", 1) == 1:
+    if job["device"] != "gpu" or processes_of(job) == 1:
         return {}
     return {"CUDA_VISIBLE_DEVICES": variables["CUDA_VISIBLE_DEVICES"].split(",")[number]}
 
