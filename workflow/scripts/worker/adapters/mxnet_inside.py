@@ -14,7 +14,6 @@ from . import mxnet
 
 MODES = mxnet.MODES
 LAYERS = mxnet.LAYERS
-LOSSES = mxnet.LOSSES
 OPTIMISERS = mxnet.OPTIMISERS
 DEVICES = mxnet.DEVICES
 PRECISIONS = mxnet.PRECISIONS
