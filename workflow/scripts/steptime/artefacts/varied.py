@@ -15,9 +15,7 @@ from steptime.artefacts.trainings import (
     by_cell,
     in_step,
     lines,
-    modes_of,
     read,
-    runner,
     spread,
 )
 from steptime.machine import interference
@@ -87,8 +85,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The rows that are drawn and the drawing: a panel for each of SPREAD against the number that is varied."""
     data = inputs.table[0].copy()
-    modes = modes_of(data)
-    data["runner"] = [runner(row, modes) for row in data.to_dict("records")]
+    data["runner"] = data["environment_label"]
     data = data[data["threads"] == data.groupby("platform")["threads"].transform("max")]
     looks = lines(data)
     height = 1.2 + PANEL_INCHES * len(SPREAD)
