@@ -4,8 +4,9 @@
 
 A pair is a cell of FCN-5 as the workflow times it, and `<adapter>_fcn.py`, a script that its ranks run as its users
 do, or its one process with the exchange `inside`. Both have the same CPUs for each rank, and the environment
-variables of `config/frameworks.yaml`. They follow one another in the order A B B A ... Intervals are those of the mean
-of the pairs' logarithms (Student's t). Limit of the project: 1.03.
+variables of `config/frameworks.yaml`, and both choose the code that a library of products takes. They follow one
+another in the order A B B A ... Intervals are those of the mean of the pairs' logarithms (Student's t). Limit of the
+project: 1.03.
 """
 
 import argparse
@@ -34,6 +35,7 @@ from steptime.environments import interpreter
 from steptime.plan import exchanges
 from steptime.prove import network
 from steptime.supervisor import ranks, supervise
+from worker import contract
 
 HERE = Path(__file__).parent
 RANKS, BATCH = 2, 64
@@ -120,6 +122,8 @@ def expert(environment: str, entry: dict, script: str, exchange: str) -> float:
     processes = exchanges.processes(RANKS, exchange)
     cpus = ranks.shares(machine.cpus_of_ranks(1, RANKS), processes)
     variables = fill(entry["variables"], 1, entry["modes"][0], prefix)
+    library = contract.of_mode(contract.declared(adapter)["KERNELS"], entry["modes"][0])
+    variables |= {"KERNELS": library or ""}
     python = [prefix / "bin/python", HERE / script]
     if adapter in BY_MPI:
         pinned = [["-n", "1", "taskset", "-c", ",".join(map(str, own)), *python] for own in cpus]

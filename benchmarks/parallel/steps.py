@@ -1,7 +1,19 @@
-"""The clock of all experts: warm-up, then each step's seconds as JSON."""
+"""The clock of all experts: warm-up, then each step's seconds as JSON.
+
+To be imported before the framework: it chooses the code that a library of products takes (`worker.kernels`; KERNELS
+names the library).
+"""
 
 import json
+import os
+import sys
 import time
+
+if os.environ.get("KERNELS"):
+    sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../workflow/scripts"))
+    from worker import kernels
+
+    kernels.choose(os.environ["KERNELS"])
 
 WARM, TIMED = 5, 15
 

@@ -139,8 +139,8 @@ ROW_INCHES = 1.9
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The data behind the figure (COLUMNS; `seconds` since the worker's start) and the figure: networks across,
-    resources down. The first seed of one number of threads of each platform is drawn (`Trained.drawn_threads`); the
+    """The data behind the figure (COLUMNS; `seconds` since the worker's start) and the figure: networks down,
+    resources across. The first seed of one number of threads of each platform is drawn (`Trained.drawn_threads`); the
     data have all.
     """
     trained, frameworks, artefact = (
@@ -165,14 +165,14 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     looks = lines(drawn)
     labels = list(dict.fromkeys(drawn["label"]))
     shown = [name for name in ROWS if drawn[name].notna().any()]
-    look: dict[str, Any] = {"sharex": "col", "sharey": "row", "squeeze": False}
-    with figures.canvas(len(shown), len(labels), 1.4 + ROW_INCHES * len(shown), **look) as (
+    look: dict[str, Any] = {"sharex": "row", "sharey": "col", "squeeze": False}
+    with figures.canvas(len(labels), len(shown), 1.4 + ROW_INCHES * len(labels), **look) as (
         drawing,
         grid,
     ):
-        for across, label in enumerate(labels):
+        for down, label in enumerate(labels):
             own = drawn[drawn["label"] == label]
-            for down, name in enumerate(shown):
+            for across, name in enumerate(shown):
                 axes = grid[down, across]
                 for who, line in own.groupby("runner", sort=False):
                     framework, style = looks[str(who)]
@@ -183,9 +183,11 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
                         linestyle=style,
                         linewidth=1.3,
                     )
-                axes.set_ylim(bottom=0)
-                axes.set_ylabel(ROWS[name] if across == 0 else "")
-            grid[0, across].set_title(label, fontsize=9)
+                axes.set_ylabel(ROWS[name])
+            grid[down, 0].set_title(label, fontsize=9)
+        for across in range(len(shown)):
+            # When all is drawn: it holds the upper end too.
+            grid[0, across].set_ylim(bottom=0)
             grid[-1, across].set_xlabel("seconds since the start")
         figures.title(drawing, artefact["title"])
         handles = [
