@@ -26,7 +26,7 @@ from steptime.cells.outcomes import READINGS, result
 from steptime.datasets import DatasetError
 from steptime.environments import interpreter
 from steptime.machine import gpu, interference, placement
-from steptime.plan import clock, digests, exchanges, looks, run, tasks
+from steptime.plan import clock, digests, looks, run, tasks
 from steptime.plan.cell import key_of
 from steptime.plan.tasks import TASKS
 from steptime.records import Footer, Job, Manifest, Proof
@@ -92,7 +92,6 @@ def worker_job(job: Job, spec: dict[str, Any]) -> dict[str, Any]:
         "device": cell["device"],
         "rank": 0,
         "ranks": cell["devices"],
-        "processes": exchanges.processes(cell["devices"], cell["exchange"]),
         "exchange": cell["exchange"],
         "parameters": networks.count_parameters(spec),
     }

@@ -22,7 +22,7 @@ from steptime.atomic import atomic_write
 from steptime.cells.measure import MEMORY_SHARE, fill
 from steptime.environments import interpreter
 from steptime.machine import placement
-from steptime.plan import clock, digests, exchanges
+from steptime.plan import clock, digests
 from steptime.prove import compare, golden, training, turns
 from steptime.say import say
 from steptime.supervisor.supervise import Outcome, run_worker
@@ -81,7 +81,6 @@ def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> 
     groups = groups_of(ranks, asked["exchange"])
     together = len(groups[0])
     first = asked | {"ranks": together, "batch": BATCH * together}
-    first["processes"] = exchanges.processes(together, asked["exchange"])
     outcome, measured = _collected(job, first | {"task": "proof"}, log)
     if outcome.status != "ok":
         return {"status": outcome.status, "reason": outcome.reason}, {}
@@ -125,7 +124,7 @@ def _collected(job: dict[str, Any], asked: dict[str, Any], log: Path) -> tuple[O
 
 def worker_job(job: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
     """What a worker must know of a small network, but for its task."""
-    ranks, exchange = job.get("devices", 1), job.get("exchange", "")
+    ranks = job.get("devices", 1)
     return {
         "adapter": job["adapter"],
         "spec": spec,
@@ -137,8 +136,7 @@ def worker_job(job: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
         "device": job.get("device", "cpu"),
         "rank": 0,
         "ranks": ranks,
-        "processes": exchanges.processes(ranks, exchange),
-        "exchange": exchange,
+        "exchange": job.get("exchange", ""),
         "parameters": networks.count_parameters(spec),
     }
 

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, Protocol, TextIO
 
 from steptime.machine import processes
 from steptime.plain import plain_values
+from steptime.plan import exchanges
 from steptime.supervisor import network
 
 OOM_SCORE = Path("/proc/self/oom_score_adj")
@@ -163,8 +164,8 @@ class Launch:
 
 
 def processes_of(job: dict[str, Any]) -> int:
-    """How many workers a job has: one for each rank, where it says nothing else."""
-    return int(job.get("processes", job.get("ranks", 1)))
+    """How many workers a job has: one for each rank, or one that has all devices."""
+    return exchanges.processes(job.get("ranks", 1), job.get("exchange", ""))
 
 
 def shares(cpus: list[int], ranks: int) -> list[list[int]]:
