@@ -63,7 +63,7 @@ class Trainer:
         self.staleness, self.is_first = self.shared.staleness, job.rank == 0
         if job.mode == "shared_batch":
             job.rank = 0
-        self.inputs, self.labels = ranks.share(job, {})
+        self.inputs, self.labels = ranks.share(job)
 
     def run(self, steps):
         rate = self.spec["optimiser"]["learning_rate"]

@@ -55,7 +55,7 @@ class Trainer(apart.Trainer):
         self.wrong = job.mode if job.mode in ALWAYS or len(groups) > 1 else ""
         super().__init__(job)
         if self.wrong == "same_share":
-            self.inputs, self.labels = ranks.share(job, {}, job.rank - members[0])
+            self.inputs, self.labels = ranks.share(job, job.rank - members[0])
 
     def learn(self, inputs, labels, rate, number=0):
         before = self.shared.others()

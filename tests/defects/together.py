@@ -84,7 +84,7 @@ class Trainer:
         if job.mode == "shared_batch":
             job.rank = 0
         if job.mode != "whole_norm":
-            self.inputs, self.labels = ranks.share(job, {})
+            self.inputs, self.labels = ranks.share(job)
 
     def run(self, steps):
         for _ in range(steps):

@@ -21,8 +21,8 @@ TWICE = "every update is 2 times the specification's"
 DIFFERS = "the gradient of .* differs"
 # Of ranks that do not wait for one another.
 TAKEN_TWICE = "in the turn of rank . every update is 2 times what it must be"
-SHARE = "ranks.share(job, LAYOUT)"
-SAME_SHARE = "ranks.share(job, LAYOUT, 0)"
+SHARE = "ranks.share(job)"
+SAME_SHARE = "ranks.share(job, 0)"
 ALTERED = "    for values in job.weights.values():\n        values *= 1 + job.rank\n"
 
 
@@ -269,7 +269,7 @@ WITHIN = {
         CONTEXT_DIFFERS,
     ),
     ("mxnet-1.9", "shared_batch"): Defect(
-        "mxnet_inside", "ranks.share(own, LAYOUT)", "ranks.share(own, LAYOUT, 0)", OTHER_LOSS
+        "mxnet_inside", "ranks.share(own)", "ranks.share(own, 0)", OTHER_LOSS
     ),
 }
 PLANTED = {

@@ -141,6 +141,24 @@ def test_ranks_are_proven_and_timed(environment, entry, exchange, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("environment", "entry", "exchange"),
+    [each for each in asked() if ALL or each.id == "mxnet-1.9-inside"],
+)
+def test_targets_that_are_no_classes_are_shared_out_by_samples(
+    environment, entry, exchange, tmp_path
+):
+    # They have two axes, as the labels of sequences have, and MXNet has the steps of sequences first.
+    prefix_of(environment)
+    job = job_of(environment, entry, exchange)
+    verdict, _ = network.prove(
+        job, networks.specify("vae", NETWORKS, narrow=True), "", tmp_path / "log"
+    )
+    if verdict["status"] == "unsupported":
+        pytest.skip(verdict["reason"])
+    assert verdict["status"] == "ok", verdict
+
+
+@pytest.mark.parametrize(
     ("how", "words"),
     [
         ("right", "^$"),

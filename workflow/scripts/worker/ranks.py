@@ -241,19 +241,16 @@ def links():
     return _LINKS
 
 
-def share(job, layout, rank=None):
-    """Inputs and labels of the job's rank, or of another, in the adapter's `layout`: an equal part of the mini-batch,
-    in one piece.
+def share(job, rank=None):
+    """Inputs and labels of the job's rank, or of another, in the adapter's layout: an equal part of the mini-batch, in
+    one piece.
     """
     number = job.rank if rank is None else rank
-    steps_first = layout.get("sequences") == "steps first"
-    is_sequence = job.spec["input"]["kind"] not in ("image", "dense")
     parts = []
-    for values, axis in (
-        (job.inputs, int(steps_first and is_sequence)),
-        (job.labels, int(steps_first and job.labels.ndim > 1)),
-    ):
-        parts.append(np.ascontiguousarray(np.split(values, job.ranks, axis)[number]))
+    for values, turned in ((job.inputs, job.layout.inputs), (job.labels, job.layout.labels)):
+        # Where the layout puts the samples, of which there are none.
+        samples = turned(np.empty([0] + [1] * (values.ndim - 1))).shape.index(0)
+        parts.append(np.ascontiguousarray(np.split(values, job.ranks, samples)[number]))
     return parts
 
 

@@ -11,6 +11,7 @@ from . import chainer
 
 MODES = ("ideep", "numpy")
 LAYERS = chainer.LAYERS
+LOSSES = chainer.LOSSES
 OPTIMISERS = chainer.OPTIMISERS
 EXCHANGES = ("sync",)
 # `follow` is what all ranks but the first one do.
@@ -37,7 +38,7 @@ def build(job):
 def trainer(job):
     """This rank's own, on its share of the mini-batch."""
     communicator = meet(job)
-    job.inputs, job.labels = ranks.share(job, LAYOUT)
+    job.inputs, job.labels = ranks.share(job)
     # No two ranks drop the same.
     job.seed += job.rank
     return _Trainer(job, chainer.prepare(job), communicator)

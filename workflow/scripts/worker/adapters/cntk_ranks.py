@@ -14,6 +14,7 @@ from . import cntk  # noqa: E402
 
 MODES = ("graph",)
 LAYERS = cntk.LAYERS
+LOSSES = cntk.LOSSES
 OPTIMISERS = cntk.OPTIMISERS
 EXCHANGES = ("sync",)
 # `follow` is what all ranks but the first one do.
@@ -41,7 +42,7 @@ def build(job):
 def trainer(job):
     """This rank's own, on its share of the mini-batch."""
     meet(job)
-    job.inputs, job.labels = ranks.share(job, LAYOUT)
+    job.inputs, job.labels = ranks.share(job)
     # No two ranks drop the same.
     job.seed += job.rank
     return cntk.build(job, _Trainer)

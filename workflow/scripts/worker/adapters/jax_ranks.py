@@ -32,6 +32,7 @@ from . import jax
 
 MODES = ("compiled",)
 LAYERS = jax.LAYERS
+LOSSES = jax.LOSSES
 DEVICES = jax.DEVICES
 PRECISIONS = jax.PRECISIONS
 EXCHANGES = ("sync",)
@@ -128,7 +129,7 @@ class _Trainer(object):
             check_vma=False,
         )
         self._fed_step = jit(sharded, donate_argnums=0)
-        self._fed = *self._placed(*ranks.share(job, LAYOUT)), self._rate(job.learning_rate)
+        self._fed = *self._placed(*ranks.share(job)), self._rate(job.learning_rate)
         # Here and not in the first step: it takes seconds.
         self._step = self._fed_step.lower(self._values, *self._fed).compile()
         self._judge = jit(functools.partial(jax.logits, job.spec["nodes"], None))

@@ -10,6 +10,7 @@ from . import mxnet, mxnet_ranks
 
 MODES = ("graph", "eager")
 LAYERS = mxnet.LAYERS
+LOSSES = mxnet.LOSSES
 EXCHANGES = ("async",)
 # `follow` is what all ranks but the first one do; `turns` shows each rank's steps alone.
 TASKS = ("step", "stragglers", "training", "follow", "turns")
@@ -31,7 +32,7 @@ def build(job):
 def _build(job):
     if not _STORE:
         _STORE.append(mxnet_ranks.meet(job, "dist_async"))
-    job.inputs, job.labels = ranks.share(job, LAYOUT)
+    job.inputs, job.labels = ranks.share(job)
     mx.random.seed(job.seed + job.rank)
     with mx.cpu():
         return {"graph": _Graph, "eager": _Eager}[job.mode](job, mx.cpu())

@@ -14,6 +14,7 @@ from . import mxnet
 
 MODES = mxnet.MODES
 LAYERS = mxnet.LAYERS
+LOSSES = mxnet.LOSSES
 OPTIMISERS = mxnet.OPTIMISERS
 DEVICES = mxnet.DEVICES
 PRECISIONS = mxnet.PRECISIONS
@@ -105,7 +106,7 @@ def _part(job, number, context):
     """A trainer on one context."""
     own = copy.copy(job)
     own.rank, own.weights = number, dict(job.weights)
-    own.inputs, own.labels = ranks.share(own, LAYOUT)
+    own.inputs, own.labels = ranks.share(own)
     mx.random.seed(job.seed + number, ctx=context)
     with context:
         made = {"graph": mxnet.Graph, "eager": mxnet.Eager}[job.mode](own, context)

@@ -12,6 +12,7 @@ from . import mxnet
 
 MODES = ("graph", "eager")
 LAYERS = mxnet.LAYERS
+LOSSES = mxnet.LOSSES
 DEVICES = mxnet.DEVICES
 PRECISIONS = mxnet.PRECISIONS
 EXCHANGES = ("sync",)
@@ -35,7 +36,7 @@ def build(job):
 
 def _build(job):
     store_of(job)
-    job.inputs, job.labels = ranks.share(job, LAYOUT)
+    job.inputs, job.labels = ranks.share(job)
     mx.random.seed(job.seed + job.rank)
     with mxnet.context_of(job) as context:
         return {"graph": _Graph, "eager": _Eager}[job.mode](job, context)

@@ -13,6 +13,7 @@ from . import paddle
 
 MODES = ("eager",)
 LAYERS = paddle.LAYERS
+LOSSES = paddle.LOSSES
 DEVICES = paddle.DEVICES
 PRECISIONS = paddle.PRECISIONS
 EXCHANGES = ("sync",)
@@ -38,7 +39,7 @@ def build(job):
 
 def _build(job):
     meet(job)
-    job.inputs, job.labels = ranks.share(job, LAYOUT)
+    job.inputs, job.labels = ranks.share(job)
     trainer = paddle.build(job)
     network = trainer.network
     trainer.network = DataParallel(network)

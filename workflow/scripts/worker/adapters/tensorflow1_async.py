@@ -10,6 +10,7 @@ from . import tensorflow1, tensorflow1_ranks
 
 MODES = ("graph",)
 LAYERS = tensorflow1.LAYERS
+LOSSES = tensorflow1.LOSSES
 EXCHANGES = ("async",)
 # `follow` is what all ranks but the first one do; `turns` shows each rank's steps alone.
 TASKS = ("step", "stragglers", "training", "follow", "turns")

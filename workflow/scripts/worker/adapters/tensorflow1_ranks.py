@@ -10,6 +10,7 @@ from . import tensorflow1
 
 MODES = ("graph",)
 LAYERS = tensorflow1.LAYERS
+LOSSES = tensorflow1.LOSSES
 EXCHANGES = ("sync",)
 # `follow` is what all ranks but the first one do.
 TASKS = ("step", "stragglers", "training", "follow")
@@ -43,7 +44,7 @@ def connect(job, kind):
     """A trainer of this kind, with a session of its own in which the server is seen, and the rank's share."""
     if not _JOINED:
         _JOINED.append(_meet(job))
-    job.inputs, job.labels = ranks.share(job, LAYOUT)
+    job.inputs, job.labels = ranks.share(job)
     graph, here = tf.Graph(), device_of(job.rank)
     _JOINED.append(graph)
     # What lies on a server is known by its name to all, and to trainers that come later.

@@ -111,7 +111,7 @@ class _Trainer(object):
         if not _JOINED:
             _JOINED.append(_coordinate(job))
         self._shared, self._coordinator = _shared(job), _JOINED[0]
-        shares = [ranks.share(job, LAYOUT, rank) for rank in range(job.ranks)]
+        shares = [ranks.share(job, rank) for rank in range(job.ranks)]
         tf.random.set_seed(job.seed)
         with self._coordinator.strategy.scope():
             self._network = tensorflow.Network(job)

@@ -45,7 +45,7 @@ def _build(job):
     meet(job)
     if on_gpu:
         tensorflow_settings.require(job.precision)
-    job.inputs, job.labels = ranks.share(job, LAYOUT)
+    job.inputs, job.labels = ranks.share(job)
     tf.random.set_seed(job.seed + job.rank)
     settings.update(
         layout="channels last, time first",

@@ -11,6 +11,7 @@ from . import torch
 
 MODES = ("eager",)
 LAYERS = torch.LAYERS
+LOSSES = torch.LOSSES
 EXCHANGES = ("async",)
 # `follow` is what all ranks but the first one do; `turns` shows each rank's steps alone.
 TASKS = ("step", "stragglers", "training", "follow", "turns")
@@ -37,7 +38,7 @@ class _Trainer(object):
     """A trainer as on one device, whose weights lie where those of all ranks lie."""
 
     def __init__(self, job):
-        job.inputs, job.labels = ranks.share(job, LAYOUT)
+        job.inputs, job.labels = ranks.share(job)
         # No two ranks drop the same.
         job.seed += job.rank
         own = self._own = torch.build(job)

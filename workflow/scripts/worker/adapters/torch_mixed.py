@@ -12,6 +12,7 @@ from . import torch, torch_ranks
 
 MODES = ("eager",)
 LAYERS = torch.LAYERS
+LOSSES = torch.LOSSES
 EXCHANGES = ("mixed",)
 # `follow` is what all ranks but the first one do; `turns` shows each group's steps alone.
 TASKS = ("step", "stragglers", "training", "follow", "turns")

@@ -14,6 +14,7 @@ from . import torch
 
 MODES = ("eager",)
 LAYERS = torch.LAYERS
+LOSSES = torch.LOSSES
 OPTIMISERS = torch.OPTIMISERS
 DEVICES = torch.DEVICES
 PRECISIONS = torch.PRECISIONS
@@ -41,7 +42,7 @@ def averaging(job, group=None):
     """A trainer of the rank's share, whose gradients are averaged over all ranks, or over the process group that
     `group(job)` makes when the ranks have met.
     """
-    job.inputs, job.labels = ranks.share(job, LAYOUT)
+    job.inputs, job.labels = ranks.share(job)
     # No two ranks drop the same.
     job.seed += job.rank
     trainer = torch.build(job)
