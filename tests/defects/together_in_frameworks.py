@@ -39,7 +39,7 @@ def hooked(adapter: str, before: str, factor: str) -> tuple[str, str, str]:
 
 TORCH, PADDLE = "    made = group(job) if", "    trainer.network = DataParallel(network)\n"
 PUSH = "_STORE[0].push(key, gradient, priority=-key)"
-GRADIENTS = "gradients = summed(tf.distribute.ReduceOp.MEAN, gradients)"
+GRADIENTS = "return summed(tf.distribute.ReduceOp.MEAN, gradients)"
 JAX = "loss, gradients = _mean(*found)"
 TENSORFLOW1 = "scaled = self._loss * (self._rate / job.learning_rate)"
 TORCH_NETWORK = "    trainer.network.homes = network.homes\n"

@@ -293,7 +293,10 @@ def test_a_killed_or_hanging_rank_ends_all_and_leaves_no_process_memory_or_file(
     if outcome.status == "unsupported":
         pytest.skip(outcome.reason)
     words = {"crashed": f"rank {job['devices'] - 1}: ", "timeout": "not done after "}[status]
-    assert outcome.status == status and outcome.reason.startswith(words), outcome
+    # TensorFlow asks its peers by itself whether they live, and may give up before the limit.
+    noticed = status == "timeout" and outcome.reason.startswith("UnavailableError: ")
+    told = outcome.status == status and outcome.reason.startswith(words)
+    assert told or noticed, outcome
     # It was at work before.
     assert "warmup" in outcome.events
     assert not psutil.Process().children(recursive=True)

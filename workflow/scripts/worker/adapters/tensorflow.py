@@ -90,15 +90,7 @@ class Trainer(object):
         if self._optimiser["name"] in ("momentum", "adam", "adamw"):
             self._averages = [_averages_of(self._optimiser, v) for v in self._variables]
         rate = job.learning_rate
-        if job.spec.get("loss") in (
-            "mean_squares",
-            "binary_cross_entropy",
-            "evidence_bound",
-            "adversarial",
-            "mean_output",
-        ):
-            distance = _DISTANCES[job.spec["loss"]]
-            self._train = lambda *fed: _approach(self, distance, *fed)
+        self._loss = loss_of(job.spec)
         self._step = self._compiled(lambda: self._train(self._inputs, self._labels, rate))
         self._fed_step = self._judged = None
         self.weights, self.settings = network.weights, settings
@@ -146,24 +138,31 @@ class Trainer(object):
 
     def _train(self, inputs, labels, rate):
         with tf.GradientTape() as tape:
-            scores = self._network.logits(inputs)
-            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, scores))
-        gradients = tape.gradient(loss, self._variables)
+            loss = self._loss(self._network.logits(inputs), labels)
+        gradients = self.shared(tape.gradient(loss, self._variables))
         for variable, gradient, averages in zip(self._variables, gradients, self._averages):
             UPDATES[self._optimiser["name"]](self._optimiser, variable, gradient, averages, rate)
         return loss
 
+    def shared(self, gradients):
+        """The gradients of all ranks, of which there is one here."""
+        return gradients
 
-def _approach(trainer, distance, inputs, targets, rate):
-    """A step towards targets in place of labels."""
-    with tf.GradientTape() as tape:
-        outputs = trainer._network.logits(inputs)
-        targets = tf.reshape(targets, [outputs.shape[0], -1])
-        loss = tf.reduce_mean(distance(outputs, targets))
-    gradients = tape.gradient(loss, trainer._variables)
-    for variable, gradient, averages in zip(trainer._variables, gradients, trainer._averages):
-        UPDATES[trainer._optimiser["name"]](trainer._optimiser, variable, gradient, averages, rate)
+
+def loss_of(spec):
+    """The mean loss, by (outputs of a network, labels or targets in one row)."""
+    distance = _DISTANCES.get(spec.get("loss", LOSSES[0]))
+    if not distance:
+        return _cross_entropy
+
+    def loss(outputs, targets):
+        return tf.reduce_mean(distance(outputs, tf.reshape(targets, [outputs.shape[0], -1])))
+
     return loss
+
+
+def _cross_entropy(scores, labels):
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, scores))
 
 
 def _evidence_bound(outputs, targets):

@@ -14,6 +14,7 @@ from . import tensorflow
 
 MODES = ("graph",)
 LAYERS = tensorflow.LAYERS
+LOSSES = tensorflow.LOSSES
 EXCHANGES = ("async",)
 # `follow` is what all ranks but the first one do; `turns` shows each share's steps alone.
 TASKS = ("step", "stragglers", "follow", "turns")
@@ -118,7 +119,7 @@ class _Trainer(object):
             # The updates of all ranks, and how many of others these had not seen.
             self._made, self._missed = [tf.Variable(0, dtype=tf.int64) for _ in range(2)]
         self._variables = list(self._network.variables.values())
-        self._rate = job.learning_rate
+        self._rate, self._loss = job.learning_rate, tensorflow.loss_of(job.spec)
         self._steps = [self._step(inputs, labels) for inputs, labels in shares]
         self.parameters = sum(variable.shape.num_elements() for variable in self._variables)
         self.threads = job.threads
@@ -162,12 +163,8 @@ class _Trainer(object):
         def step():
             before = self._made.read_value()
             with tf.control_dependencies([before]), tf.GradientTape() as tape:
-                scores = self._network.logits(tf.constant(inputs))
-                loss = tf.reduce_mean(
-                    tf.nn.sparse_softmax_cross_entropy_with_logits(
-                        tf.constant(labels.reshape(-1)), scores
-                    )
-                )
+                outputs = self._network.logits(tf.constant(inputs))
+                loss = self._loss(outputs, tf.constant(labels.reshape(-1)))
             gradients = tape.gradient(loss, self._variables)
             updates = [
                 self._update(variable, gradient)

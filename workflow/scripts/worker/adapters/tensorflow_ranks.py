@@ -13,6 +13,7 @@ from . import tensorflow
 
 MODES = ("graph",)
 LAYERS = tensorflow.LAYERS
+LOSSES = tensorflow.LOSSES
 OPTIMISERS = tensorflow.OPTIMISERS
 DEVICES = tensorflow.DEVICES
 PRECISIONS = tensorflow.PRECISIONS
@@ -98,13 +99,6 @@ class _Trainer(tensorflow.Trainer):
 
         return super(_Trainer, self)._compiled(step, *arguments)
 
-    def _train(self, inputs, labels, rate):
-        with tf.GradientTape() as tape:
-            scores = self._network.logits(inputs)
-            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, scores))
-        gradients = [tf.convert_to_tensor(each) for each in tape.gradient(loss, self._variables)]
-        gradients = summed(tf.distribute.ReduceOp.MEAN, gradients)
-        update = tensorflow.UPDATES[self._optimiser["name"]]
-        for variable, gradient, averages in zip(self._variables, gradients, self._averages):
-            update(self._optimiser, variable, gradient, averages, rate)
-        return loss
+    def shared(self, gradients):
+        gradients = [tf.convert_to_tensor(each) for each in gradients]
+        return summed(tf.distribute.ReduceOp.MEAN, gradients)
