@@ -70,7 +70,7 @@ def _stages(proof, adapter, job, defect, steps, said):
     """The proof as `worker.tasks.step` takes it, in parts, after each of which it may end."""
     import planted
 
-    from worker import building, data, timing
+    from worker import building, data, full_size, timing
 
     spec, start = job["spec"], time.process_time()
     inputs, labels = data.synthetic_batch(spec, job["batch"])
@@ -86,7 +86,10 @@ def _stages(proof, adapter, job, defect, steps, said):
     said["steps"], said["timed_cpu_seconds"] = len(losses), time.process_time() - start
     proof.hold_steps(trainer, losses, per_block)
     yield
-    proof.keep_end(trainer, per_block)
+    if proof.plain:
+        proof.keep_start(trainer)
+        ends = full_size.end_blocks(per_block)
+        proof.keep_end(trainer, [(count, trainer.run(count)) for count in ends])
     yield
     del trainer
     clock, cpu = time.perf_counter(), time.process_time()

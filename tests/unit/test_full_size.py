@@ -291,7 +291,7 @@ def test_a_loss_of_one_label_that_some_frameworks_cut_is_not_held():
 
 
 def test_projections_tell_the_norm_of_a_difference_and_entries_where_it_is():
-    values = np.random.default_rng(1).normal(size=(3, sketch.PERIOD // 2))
+    values = np.random.default_rng(1).normal(size=(3, sketch.SIGNS + 5))
     share = sketch.count_entries(values.shape)[1]
     true = sketch.take("a", values.shape, sketch.pieces(values))
     noise = np.random.default_rng(2).normal(size=values.shape)
@@ -299,3 +299,10 @@ def test_projections_tell_the_norm_of_a_difference_and_entries_where_it_is():
     assert true.norm == pytest.approx(np.linalg.norm(values))
     assert 5e-4 < sketch.distance(found, true, share) < 2e-3
     assert sketch.distance(true, true, share) == 0
+    assert 5e-4 < sketch.apart(found, true) / true.norm < 2e-3
+    # A single value that differs is seen as it is, and a repeated one is not cancelled.
+    values[1, 70_000] += 7.0
+    changed = sketch.take("a", values.shape, sketch.pieces(values))
+    assert sketch.apart(changed, true) == pytest.approx(7.0)
+    ones = sketch.take("a", values.shape, sketch.pieces(np.ones_like(values)))
+    assert np.linalg.norm(ones.projections) == pytest.approx(ones.norm, rel=0.6)

@@ -75,7 +75,7 @@ def test_two_machines_in_one_folder_are_refused_unless_equal_and_two_folders_are
     assert cells.merge([CELL.key, other]).num_rows == 2
     assert context.stranger(path, MACHINE) is None
     for words in (
-        "A CPU with 2 logical cores, 24 GiB and Another CPU with 8",
+        "A CPU with 2 logical cores and Another CPU with 8",
         str(path),
         "results/cells/NAME",
     ):

@@ -19,7 +19,7 @@ from steptime.plan import run
 from steptime.plan.cell import key_of, shard_path
 
 HERE = machine.describe()
-OTHER = HERE | {"memory_bytes": 2**40}
+OTHER = HERE | {"cpu": {"model": "Another CPU", "logical_cores": 8}}
 
 
 def results(root: Path, platform: str, batches: list[int], described=HERE, seconds=0.1) -> Path:

@@ -42,7 +42,7 @@ TRAINING = Cell(
 )
 OTHER_KEY = TRAINING.key.replace("-r1", "-r2")
 HERE = machine.describe()
-OTHER = HERE | {"memory_bytes": 2**40}
+OTHER = HERE | {"cpu": {"model": "Another CPU", "logical_cores": 8}}
 EPOCH = {
     "steps": 39,
     "feed_seconds": 0.5,

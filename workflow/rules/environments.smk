@@ -29,6 +29,8 @@ rule build_environment:
     log:
         "logs/environments/{environment}.log",
     priority: BEFORE_CELLS
+    resources:
+        host=3,
     conda:
         OWN_SOFTWARE
     params:

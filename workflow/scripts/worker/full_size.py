@@ -2,7 +2,7 @@
 
 The trainer that is timed shows its first losses, and of small parameters the first change, at its own rate.
 Where the job asks for `gradients`, two more are built when the samples are taken. One begins with the weights that
-the timed one ended with, and must come, step by step, to what that one makes of a block as it was timed: so what a
+the timed one had before its last samples, and must come, step by step, to what that one made of them: so what a
 trainer begins late, or does in a block of several steps alone, is seen. The other
 begins anew: a step at a higher rate shows every gradient, as `worker.narrow` explains. It comes last, so what a
 process begins late is seen as well. Plain Python that 3.6 can import: standard library and numpy.
@@ -15,6 +15,7 @@ import numpy as np
 
 from . import building, data, limits, sketch
 from .contract import NotEquivalent
+from .layout import in_one_piece
 from .precisions import PRECISIONS
 from .reference import BLURS, Reference
 from .specification import at_rate, without_dropout
@@ -50,6 +51,14 @@ def _counted(part):
             proof.seconds += building.clock() - start
 
     return counted
+
+
+def end_blocks(per_block):
+    """Of how many steps each block is that other trainers repeat: one as it is timed, or END_STEPS of a step each.
+
+    A block of more than MOST_END_STEPS is not timed as the others are.
+    """
+    return [min(per_block, MOST_END_STEPS)] if per_block > 1 else [1] * END_STEPS
 
 
 class Proof(object):
@@ -115,7 +124,8 @@ class Proof(object):
             for _ in range(SINGLE_STEPS):
                 loss = trainer.run(1)
                 after = self._read(trainer, self.small)
-                self._hold_moved(before, after, loss)
+                if all(np.array_equal(before[name], after[name]) for name in self.moving):
+                    self._refuse_still(loss)
                 moves.append({name: _places(before[name], after[name]) for name in self.moving})
                 before = after
             self._hold_each_moves(moves)
@@ -132,20 +142,20 @@ class Proof(object):
             )
 
     @_counted
-    def keep_end(self, trainer, per_block):
-        """Call it after the samples: keeps where the weights are, and what the trainer that was timed makes of them.
+    def keep_start(self, trainer):
+        """Call it before the last samples, where `plain`: keeps where the weights are."""
+        self.end = self._read(trainer, self.reference.parameters)
 
-        It takes a block of steps as it was timed, or END_STEPS that are a block each.
-        """
-        if not self.plain:
-            return
-        calls = [min(per_block, MOST_END_STEPS)] if per_block > 1 else [1] * END_STEPS
-        before = self._read(trainer, self.reference.parameters)
-        losses = [(steps, trainer.run(steps)) for steps in calls]
-        after = self._read(trainer, before)
-        self._hold_moved(before, after, losses[-1][1])
-        moved = {name: (_apart(after[name], before[name]), _apart(before[name])) for name in before}
-        self.end = before, losses, after, moved
+    @_counted
+    def keep_end(self, trainer, losses):
+        """Call it after them, with [(steps, loss)] of the blocks: keeps what the trainer that was timed made of it."""
+        before, ends = self.end, {}
+        for name, values in before.items():
+            after = in_one_piece(trainer.weights([name])[name])
+            ends[name] = (_sketch(name, after), _apart(after, values), _apart(values))
+        if not any(ends[name][1] for name in self.moving):
+            self._refuse_still(losses[-1][1])
+        self.end = before, losses, ends
 
     @_counted
     def hold_end(self, adapter):
@@ -157,7 +167,7 @@ class Proof(object):
         if not self.end:
             return
         gc.collect()
-        (before, losses, after, moved), self.end = self.end, None
+        (before, losses, ends), self.end = self.end, None
         inputs, labels = data.synthetic_batch(self.spec, self.job["batch"])
         trainer = building.make(adapter, self.job, self.spec, before, inputs, labels)
         for steps, loss in losses:
@@ -169,9 +179,8 @@ class Proof(object):
                 "end loss", "the loss after the samples", loss, wanted, limit, "a new trainer"
             )
         held = []
-        for name, values in after.items():
-            apart = _apart(values, trainer.weights([name])[name])
-            length, size = moved[name]
+        for name, (after, length, size) in ends.items():
+            apart = sketch.apart(_sketch(name, trainer.weights([name])[name]), after)
             # Of a parameter that stands still, all that the other trainer makes of it.
             length, places = max(length, apart), PLACE * size
             limit = self.reference.parameters[name][2]
@@ -211,18 +220,12 @@ class Proof(object):
     def _read(self, trainer, names):
         # Copies: some frameworks hand out a view that the next step writes to. One by one, so that what is handed out
         # takes the same pages each time: fresh ones cost more than the copy.
-        return {
-            name: np.array(trainer.weights([name])[name], np.float32, order="C") for name in names
-        }
+        return {name: _copied(trainer.weights([name])[name]) for name in names}
 
-    def _hold_moved(self, before, after, loss):
+    def _refuse_still(self, loss):
         # Of a loss that is gone there is no gradient left.
         gone = abs(loss) <= SEEN * abs(self.reference.losses[0])
-        if (
-            not gone
-            and self.moving
-            and all(np.array_equal(before[name], after[name]) for name in self.moving)
-        ):
+        if self.moving and not gone:
             self.refuse("after the samples, no small parameter changes in a step")
 
     def _hold_each_moves(self, moves):
@@ -329,6 +332,16 @@ def _places(before, after):
     """The largest change of a value, in last places of the largest value."""
     largest = float(np.abs(after).max()) or 1.0
     return float(np.abs(after - before).max()) / (PLACE * largest)
+
+
+def _copied(values):
+    if values.flags.c_contiguous:
+        return np.array(values, np.float32)
+    return in_one_piece(values).astype(np.float32, copy=False)
+
+
+def _sketch(name, values):
+    return sketch.take(name, values.shape, sketch.pieces(values))
 
 
 def _apart(values, others=None):

@@ -8,10 +8,12 @@ import zlib
 
 import numpy as np
 
+from .layout import in_one_piece
+
 SEED = 1123
-PERIOD = 2**20
-# A part of a period: so many values stay in a processor's cache.
+# So many values stay in a processor's cache, and signs for some of them.
 PART = 2**15
+SIGNS = 4 * PART
 PROJECTIONS = 16
 ENTRIES = 256
 # Vectors are kept whole: a class that is left out is one entry of the last bias.
@@ -23,7 +25,7 @@ LEAST = 0.1
 
 
 class Sketch(object):
-    """`norm`; `projections` (PROJECTIONS), each the sum of every sixteenth entry under random signs; `entries`.
+    """`norm`; `projections` (PROJECTIONS), each the sum of a sixteenth of each part under random signs; `entries`.
 
     The squares of the projections of a difference sum, in the mean, to the square of its norm.
     """
@@ -36,15 +38,15 @@ def take(name, shape, parts):
     """The sketch of an array that comes flat in `parts`: float64, PART values each, the last one shorter."""
     wanted, signs = _positions(name, shape), _signs()
     squares, projections, entries, start = 0.0, np.zeros(PROJECTIONS), [], 0
-    for part in parts:
-        # Other signs for each period: what repeats itself must not cancel.
-        period, place = divmod(start, PERIOD)
-        shift = period * 7919 % PERIOD + place
-        signed = part * signs[shift : shift + len(part)]
-        end = len(part) // PROJECTIONS * PROJECTIONS
-        projections += signed[:end].reshape(-1, PROJECTIONS).sum(0)
-        projections[: len(part) - end] += signed[end:]
-        # Not a product of BLAS's: its threads wait for those of the framework.
+    for number, part in enumerate(parts):
+        # Other signs for each part: what repeats itself must not cancel.
+        shift = number * 7919 % (SIGNS - PART)
+        own, end = signs[shift : shift + len(part)], len(part) // PROJECTIONS * PROJECTIONS
+        # Not products of BLAS's: its threads wait for those of the framework.
+        projections += np.einsum(
+            "ij,ij->i", part[:end].reshape(PROJECTIONS, -1), own[:end].reshape(PROJECTIONS, -1)
+        )
+        projections[: len(part) - end] += part[end:] * own[end:]
         squares += np.einsum("i,i->", part, part)
         first, last = np.searchsorted(wanted, [start, start + len(part)])
         entries.append(part[wanted[first:last] - start])
@@ -65,10 +67,20 @@ def distance(found, true, share):
     return float(max(apart, longer, off))
 
 
+def apart(found, true):
+    """How far two arrays are apart, by their sketches: not as a share, and exactly where all entries are kept."""
+    return float(
+        max(
+            np.linalg.norm(found.projections - true.projections),
+            np.linalg.norm(found.entries - true.entries),
+        )
+    )
+
+
 def pieces(values, other=None, scale=1.0):
     """Parts for `take` of an array, or of its difference from another one of its shape, times `scale`."""
-    values = values.ravel()
-    other = None if other is None else other.ravel()
+    values = in_one_piece(values).ravel()
+    other = None if other is None else in_one_piece(other).ravel()
     for start in range(0, values.size, PART):
         part = values[start : start + PART].astype(np.float64)
         if other is not None:
@@ -96,5 +108,4 @@ def _positions(name, shape):
 
 @functools.lru_cache(maxsize=None)
 def _signs():
-    # Of one byte each: they stay, since to draw them takes longer than most sketches.
-    return (2 * np.random.RandomState(SEED).randint(0, 2, 2 * PERIOD) - 1).astype(np.int8)
+    return 2.0 * np.random.RandomState(SEED).randint(0, 2, SIGNS) - 1.0

@@ -98,6 +98,17 @@ def sample(run, clock, per_block, budget_seconds, precision, least_samples, emit
                 return loss
 
 
+def take(run, clock, blocks, emit):
+    """Times a block of each of these numbers of steps, as `sample` does. Returns [(steps, loss)]."""
+    losses = []
+    for steps in blocks:
+        before = clock()
+        loss = run(steps)
+        emit(steps, (clock() - before) / steps)
+        losses.append((steps, _finite(loss, steps)))
+    return losses
+
+
 def late_seconds(run, read, clock, per_block, limit):
     """How long the work of a block goes on when `run` has returned; call it right after a block.
 

@@ -12,16 +12,28 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Usage(object):
-    """What this process used of its CPUs from now on."""
+    """What this process used of its CPUs from now on, but for what lies between `pause` and `resume`."""
 
     def __init__(self, clock):
         self.clock = clock
+        self.used = {}
+        self.resume()
+
+    def resume(self):
         self.before = self._now()
+
+    def pause(self):
+        self.used = self.so_far()
 
     def so_far(self):
         now = self._now()
         # None is what the kernel does not tell.
-        return {name: None if now[name] is None else now[name] - self.before[name] for name in now}
+        return {
+            name: None
+            if now[name] is None
+            else now[name] - self.before[name] + self.used.get(name, 0)
+            for name in now
+        }
 
     def _now(self):
         return {

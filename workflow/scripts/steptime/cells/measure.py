@@ -339,7 +339,7 @@ class CellRun:
                 waited += rank["waited_seconds"] or 0.0
         ranks = cell["devices"]
         disturbed = (
-            interference.between(outcome.snapshots[0], outcome.snapshots[-1], wall, used_here)
+            interference.between(*interference.joined(outcome.snapshots), wall, used_here)
             if wall and not self.task.is_slowed
             else {}
         )

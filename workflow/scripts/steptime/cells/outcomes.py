@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from steptime.machine import windows
 from steptime.records import Job
 from steptime.supervisor.supervise import Outcome
 
@@ -53,12 +54,12 @@ def exchanged(outcome: Outcome) -> dict[str, Any]:
     update had not seen, where the framework tells.
     """
     steps = sum(steps for steps, _ in outcome.samples)
-    sent = [count for count in outcome.loopback if count is not None]
+    sent = windows.growth(outcome.loopback)
     told = {
         name: [rank[name] for rank in outcome.ranks if rank.get(name) is not None]
         for name in ("exchange_seconds", "staleness")
     }
-    return {"bytes_exchanged": (sent[-1] - sent[0]) // steps if steps and sent else None} | {
+    return {"bytes_exchanged": None if sent is None or not steps else int(sent // steps)} | {
         name: sum(values) / len(values) if values else None for name, values in told.items()
     }
 

@@ -31,25 +31,14 @@ def describe() -> dict[str, Any]:
 
 
 def kind(description: dict[str, Any], device: str = "cpu") -> str:
-    """What two machines have in common whose rows may stand in one column, in words: CPU and memory.
+    """What two machines have in common whose rows may stand in one column, in words: the CPU.
 
-    For cells on a GPU the GPUs too: a driver that was lost makes no other machine for those on CPUs.
+    For cells on a GPU the GPUs too: a driver that was lost makes no other machine for those on CPUs. Nor does memory:
+    each kernel keeps another part of it for itself, and a step waits for none that it does not use.
     """
-    cpu, memory = description["cpu"], nominal_gib(description["memory_bytes"])
+    cpu = description["cpu"]
     gpus = [gpu["model"] for gpu in description["gpus"]] if device == "gpu" else []
-    return ", ".join(
-        [f"{cpu['model']} with {cpu['logical_cores']} logical cores", f"{memory:g} GiB", *gpus]
-    )
-
-
-def nominal_gib(size: int) -> float:
-    """The memory that was built in, in GiB: what a kernel keeps for itself differs from version to version.
-
-    The next of eight steps between two powers of two, as in 14, 15, 16, 18, 20.
-    """
-    gib = size / 2**30
-    step = 2.0 ** (math.floor(math.log2(gib)) - 3)
-    return math.ceil(gib / step) * step
+    return ", ".join([f"{cpu['model']} with {cpu['logical_cores']} logical cores", *gpus])
 
 
 def identify(description: dict[str, Any]) -> str:
@@ -60,8 +49,7 @@ def identify(description: dict[str, Any]) -> str:
 
 def own_id() -> str:
     """The id of this machine, as rows have it."""
-    memory = psutil.virtual_memory().total
-    return identify({"cpu": cpu(), "memory_bytes": memory, "gpus": []})
+    return identify({"cpu": cpu(), "gpus": []})
 
 
 def cpu() -> dict[str, Any]:

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from steptime.machine import windows
+
 # A GPU gives memory back some time after the process that held it has ended.
 SETTLED_SECONDS = 10.0
 POLL_SECONDS = 0.2
@@ -164,8 +166,8 @@ class Watch:
         self.used: int | None = None
         self.peak: int | None = None
         self.millijoules: list[int | None] = []
-        # Of readings while samples are taken: (seconds, milliwatts).
-        self.power: list[tuple[float, int]] = []
+        # Of each window in which samples are taken, its readings: (seconds, milliwatts).
+        self.power: list[list[tuple[float, int]]] = []
         self.shares: list[float] = []
         self.megahertz: list[int] = []
         self.last: float | None = None
@@ -175,6 +177,7 @@ class Watch:
         """Samples are taken from now on."""
         self._note_memory()
         self.sampling, self.last = True, time.monotonic()
+        self.power.append([])
         self.millijoules.append(self._sum("nvmlDeviceGetTotalEnergyConsumption"))
         self._note_power()
 
@@ -236,12 +239,12 @@ class Watch:
         """Energy over the samples, and by what it is known: a counter of the GPU (Volta and newer), or its power, which
         is taken to change evenly between two readings.
         """
-        counted = [value for value in self.millijoules if value is not None]
-        if len(counted) == 2:
-            return (counted[1] - counted[0]) / 1000, "counter"
-        if len(self.power) < 2:
+        counted = windows.growth(self.millijoules)
+        if counted is not None:
+            return counted / 1000, "counter"
+        pairs = [pair for window in self.power for pair in zip(window, window[1:], strict=False)]
+        if not pairs:
             return None, ""
-        pairs = zip(self.power, self.power[1:], strict=False)
         return sum((b - a) * (p + q) / 2e3 for (a, p), (b, q) in pairs), "power"
 
     def _note_memory(self) -> None:
@@ -252,7 +255,7 @@ class Watch:
     def _note_power(self) -> None:
         milliwatts = self._sum("nvmlDeviceGetPowerUsage")
         if milliwatts is not None:
-            self.power.append((time.monotonic(), milliwatts))
+            self.power[-1].append((time.monotonic(), milliwatts))
 
     def _note_clocks(self) -> None:
         """Adds the time since the last look to what holds back the clock of any of the GPUs now."""

@@ -2,12 +2,12 @@
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steptime.machine import cgroups
+from steptime.machine import cgroups, windows
 
 TICKS = os.sysconf("SC_CLK_TCK")
 # Beyond these limits a cell is marked in every table: a tenth of a CPU at work for others, a hundredth of the machine's
@@ -82,6 +82,18 @@ def parse(
         sum(rates) / len(rates) if rates else None,
         cgroups.throttled_seconds(throttling) if throttling else None,
     )
+
+
+def joined(snapshots: Sequence[Snapshot]) -> tuple[Snapshot, Snapshot]:
+    """Of the beginnings and ends of windows, one after the other: two with as much between them as in all windows."""
+    first, last = snapshots[0], snapshots[-1]
+
+    def grown(name: str) -> float | None:
+        return windows.growth([getattr(each, name) for each in snapshots])
+
+    busy, stolen = grown("busy_seconds") or 0.0, grown("stolen_seconds") or 0.0
+    before = Snapshot(0.0, 0.0, first.megahertz, 0.0)
+    return before, Snapshot(busy, stolen, last.megahertz, grown("throttled_seconds"))
 
 
 def between(

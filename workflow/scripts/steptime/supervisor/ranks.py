@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TextIO
 
-from steptime.machine import processes
+from steptime.machine import processes, windows
 from steptime.plain import plain_values
 from steptime.plan import exchanges
 from steptime.supervisor import network
@@ -139,13 +139,12 @@ class Rank:
         return any(name in self.events for name in LAST_WORDS)
 
     def facts(self) -> dict[str, Any]:
-        """What a shard tells of it; `waited_seconds` for a CPU are those between the first sample and the last."""
-        known = [seconds for seconds in self.waited if seconds is not None]
+        """What a shard tells of it; `waited_seconds` for a CPU are those in which samples were taken."""
         return {
             "rank": self.number,
             "cpus": self.cpus,
             **({"node": self.node} if self.node else {}),
-            "waited_seconds": known[1] - known[0] if len(known) == 2 else None,
+            "waited_seconds": windows.growth(self.waited),
             **self.events.get("followed", {}),
         }
 

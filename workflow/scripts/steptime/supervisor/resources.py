@@ -5,7 +5,7 @@ from typing import Any
 
 import psutil
 
-from steptime.machine import energy, gpu, processes
+from steptime.machine import energy, gpu, processes, windows
 
 INTERVAL_SECONDS = 1.0
 COLUMNS = (
@@ -75,8 +75,7 @@ class Watch:
 
     def host_joules(self) -> float | None:
         """Energy of the machine's processors while the worker did what it is measured by."""
-        known = [joules for joules in self.joules if joules is not None]
-        return known[1] - known[0] if len(known) == 2 else None
+        return windows.growth(self.joules)
 
     def series(self) -> dict[str, Any]:
         """All that was noted, as plain data: `columns`, `rows`, `span` of the training, `interval_seconds`,

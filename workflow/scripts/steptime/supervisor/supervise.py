@@ -52,8 +52,8 @@ MOST_PORTS = 3
 # Tasks whose seconds are nobody's.
 PROVING = ("proof", "turns")
 # The events between which a worker does what it is measured by.
-BEGINNINGS = ("warmup", "began")
-ENDS = ("sampled", "trained")
+BEGINNINGS = ("warmup", "began", "resumed")
+ENDS = ("sampled", "trained", "ended")
 
 
 class Watch(Protocol):

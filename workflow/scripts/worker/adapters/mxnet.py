@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import rounding, specification
 from ..contract import Unsupported
+from ..layout import in_one_piece
 
 MODES = ("graph", "eager")
 LOSSES = (
@@ -155,12 +156,12 @@ class _Trainer(object):
             if node["name"] in self.heads:
                 own = _turned(own, (self.heads[node["name"]], 3))
             for name, values in own.items():
-                neutral[name] = _in_one_piece(self.layout.leave(name, values))
+                neutral[name] = self.layout.leave(name, values)
         return neutral if names is None else {name: neutral[name] for name in names}
 
     def _add_arrays(self, node, job):
         """Arrays of one layer."""
-        own = {name: _in_one_piece(job.take(name)) for name in job.own(node).values()}
+        own = {name: in_one_piece(job.take(name)) for name in job.own(node).values()}
         own = _packed(node, own) if node["op"] == "lstm" else own
         if node["name"] in self.heads:
             own = _turned(own, (3, self.heads[node["name"]]))
@@ -713,16 +714,6 @@ def array_of(values, target=None):
     """
     own = mx.nd.from_numpy(np.array(values, dtype="float32", order="C"))
     return own.copyto(mx.context.current_context() if target is None else target)
-
-
-def _in_one_piece(values, rows=64):
-    """A transposed matrix by blocks of rows: about four times as fast as at once for a long one."""
-    if values.ndim != 2 or values.flags.c_contiguous:
-        return values
-    copied, turned = np.empty(values.shape, values.dtype), values.T
-    for start in range(0, len(turned), rows):
-        copied[:, start : start + rows] = turned[start : start + rows].T
-    return copied
 
 
 def _library():

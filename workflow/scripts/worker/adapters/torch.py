@@ -235,8 +235,8 @@ class _Trainer:
         for name, module, attribute, transposed in self.network.homes:
             if names is not None and name not in names:
                 continue
-            value = getattr(module, attribute).detach().cpu().numpy()
-            found[name] = np.array(value.T if transposed else value, order="C")
+            value = np.array(getattr(module, attribute).detach().cpu().numpy(), order="C")
+            found[name] = value.T if transposed else value
         return found
 
     def _forward(self, inputs, labels):

@@ -5,6 +5,7 @@ Besides `ready`, events are
     warmup   steps, per_block, first_loss, first_seconds, seconds, steady, kernel
     sample   steps, seconds (per mini-batch)
     sampled  kernel: what the kernel counts of the whole machine, from which interference is seen
+    resumed, ended  kernel: between them the last samples are taken, from weights that are known
     proven   loss, change: how far its own steps are from the reference (`worker.full_size`); gradients: whether each
              was shown; seconds that this took, and lacking: why there was no second and third trainer
     done     last_loss, late_seconds, peak_memory_bytes; of the samples: cpu_seconds, wall_seconds, waited_seconds
@@ -37,9 +38,8 @@ def run(loaded, job, emit):
 
     proof = full_size.Proof(job)
     try:
-        done, per_block = _time(job, steps, proof, emit)
+        done = _time(job, steps, proof, emit)
         if job.get("gradients"):
-            proof.keep_end(steps.trainer, per_block)
             # What follows builds other trainers, which may need the memory of this one.
             steps.trainer = None
             _hold_others(proof, loaded.adapter)
@@ -63,8 +63,11 @@ def _hold_others(proof, adapter):
 def _time(job, steps, proof, emit):
     """Warms up, takes samples, and shows that the loss fell and that no work was left behind them.
 
-    Returns what `done` says, and of how many steps a block is.
+    Where other trainers are held against this one, the last samples are those that they repeat. Returns what `done`
+    says.
     """
+    from .. import full_size
+
     clock, spec, sampling = building.clock, job["spec"], job["sampling"]
     warm = timing.warm_up(
         steps, clock, sampling["budget_seconds"], lambda: proof.look(steps.trainer)
@@ -87,16 +90,29 @@ def _time(job, steps, proof, emit):
         sampling["least_samples"],
         note,
     )
-    used = usage.so_far()
+    usage.pause()
     emit("sampled", kernel=kernel_counters())
     if not last_loss < warm["first_loss"]:
         raise timing.Diverged(
             "the loss did not fall: {:.6g}, then {:.6g}".format(warm["first_loss"], last_loss)
         )
     late = late_seconds(steps.trainer, steps, spec, clock, warm["per_block"], median(blocks))
-    done = dict(used, last_loss=last_loss, late_seconds=late, peak_memory_bytes=peak_memory())
+    done = dict(last_loss=last_loss, late_seconds=late, peak_memory_bytes=peak_memory())
     proof.hold_steps(steps.trainer, steps.losses, warm["per_block"])
-    return done, warm["per_block"]
+    if job.get("gradients") and proof.plain:
+        proof.keep_start(steps.trainer)
+        ends = full_size.end_blocks(warm["per_block"])
+        if ends[0] < warm["per_block"]:
+            losses = [(count, steps(count)) for count in ends]
+        else:
+            emit("resumed", kernel=kernel_counters())
+            usage.resume()
+            losses = timing.take(steps, clock, ends, note)
+            usage.pause()
+            emit("ended", kernel=kernel_counters())
+        proof.keep_end(steps.trainer, losses)
+        done["last_loss"] = losses[-1][1]
+    return dict(done, **usage.used)
 
 
 class _Steps(object):
