@@ -9,7 +9,7 @@ import pytest
 
 from steptime import machine
 from steptime.cells import context, measure
-from steptime.machine import interference, processes
+from steptime.machine import interference, processes, windows
 from steptime.supervisor import progress
 from worker import usage
 from worker.contract import NotEquivalent
@@ -121,6 +121,25 @@ def test_interference_is_what_others_used():
         "frequency_ratio": 0.5,
         "throttled_seconds": None,
     }
+
+
+def test_what_lies_between_two_windows_is_nobodys():
+    """Between samples weights are read: neither the cell nor a neighbour has used what that takes."""
+    counts = [(100.0, 1.0, 3000.0), (125.0, 1.4, 2900.0), (190.0, 8.0, 2500.0), (195.0, 8.0, 1500.0)]
+    before, after = interference.joined([interference.Snapshot(*count) for count in counts])
+    assert interference.between(before, after, wall_seconds=10.0, cpu_seconds=20.0) == {
+        "foreign_cpus": pytest.approx(1.0),
+        "steal_share": pytest.approx(0.04),
+        "frequency_ratio": 0.5,
+        "throttled_seconds": None,
+    }
+    readings = iter([0.0, 2.0, 50.0, 53.0])
+    used = usage.Usage(lambda: next(readings))
+    used.pause()
+    used.resume()
+    used.pause()
+    assert used.used["wall_seconds"] == 5.0
+    assert windows.growth([1, 3, 10, 14]) == 6 and windows.growth([1, 3, 10]) is None
 
 
 def test_a_snapshot_is_what_the_kernel_counts():

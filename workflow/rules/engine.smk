@@ -174,7 +174,8 @@ def keep_turns(making, meanwhile):
 
     By itself, Snakemake fills what is free with whatever fits: a cell, which needs all of the host, would then wait until
     no small job is left. While jobs of the rule `making`, which mostly wait for a network or a disk, have yet to begin,
-    those of the rule `meanwhile` may begin before their turn, as many as leave a CPU to the former.
+    those of the rule `meanwhile` may begin before their turn, as many as leave a CPU to the former. The last begins
+    first, which is mostly the longest: what is left when all is made is short then.
     """
     scheduler = workflow.scheduler
     select = scheduler._job_selector
@@ -184,7 +185,7 @@ def keep_turns(making, meanwhile):
         is_made = any(job.rule == making for job in scheduler.running)
         early, left = [], dict(left)
         if any(job.rule == making for job in jobs):
-            for job in sorted(jobs, key=lambda job: -job.priority):
+            for job in sorted(jobs, key=lambda job: job.priority):
                 rest = {
                     name: count - job.scheduler_resources.get(name, 0)
                     for name, count in left.items()
