@@ -125,7 +125,12 @@ def test_interference_is_what_others_used():
 
 def test_what_lies_between_two_windows_is_nobodys():
     """Between samples weights are read: neither the cell nor a neighbour has used what that takes."""
-    counts = [(100.0, 1.0, 3000.0), (125.0, 1.4, 2900.0), (190.0, 8.0, 2500.0), (195.0, 8.0, 1500.0)]
+    counts = [
+        (100.0, 1.0, 3000.0),
+        (125.0, 1.4, 2900.0),
+        (190.0, 8.0, 2500.0),
+        (195.0, 8.0, 1500.0),
+    ]
     before, after = interference.joined([interference.Snapshot(*count) for count in counts])
     assert interference.between(before, after, wall_seconds=10.0, cpu_seconds=20.0) == {
         "foreign_cpus": pytest.approx(1.0),

@@ -290,15 +290,16 @@ class Proof(object):
             )
 
     def _hold_changes(self, what, parameters, pairs, rate, middle=None):
-        """Of (name, before, after) of parameters; `middle` is how far off the median of them may be."""
+        """Of (name, before, after) of parameters; `middle` is how far off the median of the counted ones may be."""
         held = []
         for name, before, after in pairs:
             off, limit = self.reference.off(parameters, name, before, after, rate)
             if limit < np.inf:
                 held.append(_nearness(name, off, limit))
         self._hold_nearest("change", what, held)
-        if held and middle is not None:
-            off = float(np.median([each[2] for each in held]))
+        counted = [off for _, name, off, _ in held if name in self.reference.counted]
+        if counted and middle is not None:
+            off = float(np.median(counted))
             limit = middle + BLURS * sketch.READING
             self.held.append(("middle", "the median gradient", off, limit))
             if not off <= limit:

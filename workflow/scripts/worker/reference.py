@@ -17,7 +17,8 @@ class Reference(object):
     """The content of such a file. `reason` says why there are no numbers, and is '' where there are some.
 
     `parameters` is of the gradients at the usual start values. `shown` is of those where each gradient is shown, with
-    `rate`, `middle`, `loss`, `spread`; `shifts` is what its start values have more than the usual ones.
+    `rate`, `loss`, `spread`, and `middle`, the limit of the median of those that are `counted`; `shifts` is what its
+    start values have more than the usual ones.
     """
 
     def __init__(self, path, spec):
@@ -33,13 +34,15 @@ class Reference(object):
             self.loss, self.spread = self.losses[0], self.spreads[0]
             names = [parameter["name"] for parameter in spec["parameters"]]
             self.later = dict(zip(names, content["later_blurs"]))
-            self.shifts = {}
+            self.shifts, self.counted = {}, set(names)
             if content["steady"]:
                 self._show_steady(content, spec)
 
     def _show_steady(self, content, spec):
         self.shown = _table(content, "steady_", spec)
         self.rate, self.middle = content["steady_rate"], content["steady_middle"]
+        names = [parameter["name"] for parameter in spec["parameters"]]
+        self.counted = {name for name, one in zip(names, content["steady_counted"]) if one}
         self.loss, self.spread = content["steady_loss"], content["steady_spread"]
         shifts = content["steady_shifts"]
         for parameter, moved in zip(spec["parameters"], content["steady_moved"]):

@@ -176,7 +176,8 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL) -> Arrays:
 def _steadied(spec, inputs, labels, turned, precision):
     """The gradients where no unit in front of a ReLU is near to zero (`prove.steady`).
 
-    `steady_moved` (parameters): 1 for those that are moved for it; `steady_shifts`: by what, end to end. The loss, its
+    `steady_moved` (parameters): 1 for those that are moved for it; `steady_shifts`: by what, end to end.
+    `steady_counted` (parameters): 1 for those of which `steady_middle` is the median. The loss, its
     spread, and what else begins with `steady_` are as in `compute`, but that float32's noise is that of a step in it.
     `turned` is how far off gradients may be where noise may still turn something.
     """
@@ -198,12 +199,15 @@ def _steadied(spec, inputs, labels, turned, precision):
         ROUNDING * np.linalg.norm(values.astype(np.float64)) / norm if seen else 0.0
         for values, norm, seen in zip(start.values(), norms, driven, strict=True)
     ]
-    usual = float(np.median(off[driven]))
+    turning = steady.turning(spec, moved)
+    turns = np.array([name.split("/")[0] in turning for name in start])
+    # One window of a pooling whose largest value is another one moves all gradients below it, which may be most.
+    # TF32 turns many, in every framework about as many.
+    counted = driven & ~turns if usually and np.any(driven & ~turns) else driven
+    usual, middle = (float(np.median(off[those])) for those in (driven, counted))
     # A power of two, since the noise of another machine's sums is another one.
     share = SUMS if usually else asked.share
     limits = np.maximum(asked.change, 2.0 ** np.ceil(np.log2(share * np.maximum(off, usual))))
-    turning = steady.turning(spec, moved)
-    turns = np.array([name.split("/")[0] in turning for name in start])
     limits[turns] = np.maximum(limits[turns], turned)
     limits[~driven] = np.inf
     return {
@@ -216,7 +220,8 @@ def _steadied(spec, inputs, labels, turned, precision):
         ),
         "steady_norms": norms,
         "steady_limits": limits,
-        "steady_middle": np.array(max(asked.change, 2.0 ** np.ceil(np.log2(asked.share * usual)))),
+        "steady_counted": counted.astype(np.int8),
+        "steady_middle": np.array(max(asked.change, 2.0 ** np.ceil(np.log2(asked.share * middle)))),
         "steady_blurs": np.array(blurs),
         "steady_projections": np.array([found.projections for found in sketches]),
         "steady_entries": np.concatenate([found.entries for found in sketches]),
