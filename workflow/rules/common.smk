@@ -212,7 +212,7 @@ def begin_run():
     )
     progress.begin()
     start_jobs_at_once()
-    keep_turns(making="build_environment", meanwhile="compute_reference")
+    keep_turns()
 
 
 def shown_so_far():

@@ -169,34 +169,19 @@ def start_jobs_at_once():
         workflow.scheduler.job_rate_limiter = None
 
 
-def keep_turns(making, meanwhile):
+def keep_turns():
     """Lets no job begin on this machine while one of a higher priority waits for the host.
 
     By itself, Snakemake fills what is free with whatever fits: a cell, which needs all of the host, would then wait until
-    no small job is left. While jobs of the rule `making`, which mostly wait for a network or a disk, have yet to begin,
-    those of the rule `meanwhile` may begin before their turn, as many as leave a CPU to the former. The last begins
-    first, which is mostly the longest: what is left when all is made is short then.
+    no small job is left.
     """
     scheduler = workflow.scheduler
     select = scheduler._job_selector
-    making, meanwhile = rule_of(making), rule_of(meanwhile)
 
-    def select_in_turn(jobs, remaining, left, sizes):
-        is_made = any(job.rule == making for job in scheduler.running)
-        early, left = [], dict(left)
-        if any(job.rule == making for job in jobs):
-            for job in sorted(jobs, key=lambda job: job.priority):
-                rest = {
-                    name: count - job.scheduler_resources.get(name, 0)
-                    for name, count in left.items()
-                }
-                if job.rule == meanwhile and min(rest.values()) >= 0 and (is_made or rest["_cores"]):
-                    early.append(job)
-                    left = rest
-        others = [job for job in jobs if job not in early]
-        chosen = select(others, remaining, left, sizes)
-        waiting = max((job.priority for job in others if job not in chosen), default=0)
-        return early + [job for job in chosen if job.priority >= waiting]
+    def select_in_turn(jobs, *told):
+        chosen = select(jobs, *told)
+        waiting = max((job.priority for job in jobs if job not in chosen), default=0)
+        return [job for job in chosen if job.priority >= waiting]
 
     if workflow.local_exec:
         scheduler._job_selector = select_in_turn

@@ -29,8 +29,6 @@ rule build_environment:
     log:
         "logs/environments/{environment}.log",
     priority: BEFORE_CELLS
-    resources:
-        host=3,
     conda:
         OWN_SOFTWARE
     params:

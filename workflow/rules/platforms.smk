@@ -70,20 +70,15 @@ def reference_turn(wildcards):
 
 
 def reference_host(wildcards):
-    """The share of this host that a reference takes: environments may be made beside it, and no cell measured."""
-    return 90 // references_at_once(wildcards)
-
-
-def reference_cpus(wildcards):
-    """How many CPUs NumPy's libraries use for a reference."""
-    if REFERENCE_PLATFORM:
-        return CONFIGURATION.platforms[REFERENCE_PLATFORM]["cores"]
-    return max(1, cores_of_run() // references_at_once(wildcards))
+    """The share of this host that a reference takes."""
+    return 100 // references_at_once(wildcards)
 
 
 def reference_threads(wildcards):
-    """The CPUs that a reference is given: on this machine it shares them with what makes environments."""
-    return reference_cpus(wildcards) if REFERENCE_PLATFORM else 1
+    """The CPUs that a reference takes: Snakemake tells NumPy's libraries."""
+    if REFERENCE_PLATFORM:
+        return CONFIGURATION.platforms[REFERENCE_PLATFORM]["cores"]
+    return max(1, cores_of_run() // references_at_once(wildcards))
 
 
 def within_reach(folder, platforms):

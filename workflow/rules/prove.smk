@@ -67,7 +67,6 @@ rule compute_reference:
     resources:
         **asked_of_slurm(lambda wildcards: REFERENCE_SECONDS, lambda wildcards: REFERENCE_PLATFORM),
         host=reference_host,
-        blas_threads=reference_cpus,
         reference_mb=reference_mb(),
     params:
         job=reference_job,
@@ -76,7 +75,6 @@ rule compute_reference:
         # What an array leaves is for the next one: fresh pages took as long as all calculation, and huge ones, for
         # which a kernel moves others away, twice as long.
         "MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=1000000000000 NUMPY_MADVISE_HUGEPAGE=0 "
-        "OMP_NUM_THREADS={resources.blas_threads} OPENBLAS_NUM_THREADS={resources.blas_threads} "
         '"$STEPTIME_LAUNCH" prove.reference --job {params.job:q} --networks config/networks.yaml'
         " --seconds {params.seconds} --megabytes {resources.reference_mb}"
         " --reference {output.reference} --log {log}"
