@@ -15,7 +15,7 @@ import numpy as np
 
 from . import building, data, limits, sketch
 from .contract import NotEquivalent
-from .layout import in_one_piece
+from .transposed import in_one_piece
 from .precisions import PRECISIONS
 from .reference import BLURS, Reference
 from .specification import at_rate, without_dropout

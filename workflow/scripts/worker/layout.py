@@ -98,16 +98,6 @@ class _Home(object):
         return _ordered(value, np.argsort(self._gates)) if self._gates else value
 
 
-def in_one_piece(values, rows=64):
-    """A transposed matrix by blocks of rows: about four times as fast as at once for a long one."""
-    if values.ndim != 2 or values.flags.c_contiguous:
-        return np.ascontiguousarray(values)
-    copied, turned = np.empty(values.shape, values.dtype), values.T
-    for start in range(0, len(turned), rows):
-        copied[:, start : start + rows] = turned[start : start + rows].T
-    return copied
-
-
 def _ordered(value, order):
     """A parameter of an LSTM, (..., 4 units), with its gates in another order."""
     return value.reshape(-1, 4, value.shape[-1] // 4)[:, order].reshape(value.shape)

@@ -8,7 +8,7 @@ import zlib
 
 import numpy as np
 
-from .layout import in_one_piece
+from .transposed import in_one_piece
 
 SEED = 1123
 # So many values stay in a processor's cache, and signs for some of them.

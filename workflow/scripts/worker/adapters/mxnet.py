@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import rounding, specification
 from ..contract import Unsupported
-from ..layout import in_one_piece
+from ..transposed import in_one_piece
 
 MODES = ("graph", "eager")
 LOSSES = (
