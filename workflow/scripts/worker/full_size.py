@@ -15,10 +15,10 @@ import numpy as np
 
 from . import building, data, limits, sketch
 from .contract import NotEquivalent
-from .transposed import in_one_piece
 from .precisions import PRECISIONS
 from .reference import BLURS, Reference
 from .specification import at_rate, without_dropout
+from .transposed import in_one_piece
 
 # Optimisers whose first step is the gradient times the learning rate.
 FIRST_STEP_PLAIN = ("sgd", "momentum")
