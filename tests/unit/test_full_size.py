@@ -23,7 +23,6 @@ from worker.tasks import step
 BATCH = 32
 STEP_SECONDS = 0.005
 FLOAT32 = PRECISIONS["float32"]
-FLOAT = {"precision": "float32"}
 SAMPLING = {"budget_seconds": 0.1, "precision": 0.5, "least_samples": 3}
 
 
@@ -65,7 +64,12 @@ def short(monkeypatch):
 
 def measure(network, trainer, path, gradients=True, precision="float32"):
     """What the worker says of a cell, by event."""
-    spec, said = networks.specify(network, CATALOGUE, narrow=True), {}
+    spec, said = networks.specify(network, CATALOGUE, narrow=True), {"order": []}
+
+    def emit(event, **facts):
+        said["order"].append(event)
+        said[event] = facts
+
     asked = job(spec) | {
         "task": "step",
         "batch": BATCH,
@@ -77,9 +81,7 @@ def measure(network, trainer, path, gradients=True, precision="float32"):
     }
     planted = adapter(trainer)
     planted.versions = dict
-    step.run(
-        building.Loaded(planted, {}, 0.0), asked, lambda event, **facts: said.update({event: facts})
-    )
+    step.run(building.Loaded(planted, {}, 0.0), asked, emit)
     json.dumps(said)
     return said
 
@@ -151,15 +153,22 @@ def test_where_a_sign_may_turn_behind_few_parameters_gradients_are_shown_where_n
     assert made["middle"] == FLOAT32.change < made["limits"].min() and made["steady"]
 
 
+def test_the_last_samples_are_those_that_another_trainer_repeats(references):
+    order = measure("fcn5", Trainer, references("fcn5"))["order"]
+    assert order[order.index("resumed") :] == ["resumed", "sample", "ended", "proven", "done"]
+    assert "resumed" not in measure("fcn5", Trainer, references("fcn5"), gradients=False)["order"]
+
+
 def test_one_turned_window_of_a_pooling_is_no_wrong_gradient(references):
-    """MXNet's on AlexNet, right on one machine, was refused on another: 9 of 16 gradients lay below that window."""
+    """MXNet's on AlexNet, right on one machine, was refused on another: 9 of 16 gradients below it were off."""
     spec = networks.specify("alexnet", CATALOGUE, narrow=True)
     batch = data.synthetic_batch(spec, BATCH)
     shown = reference._steadied(spec, *batch, turned=0.02, precision="float32")
     names = [parameter["name"] for parameter in spec["parameters"]]
     counted = {name for name, one in zip(names, shown["steady_counted"], strict=True) if one}
     assert counted == {name for name in names if name.startswith("dense")}
-    proof = full_size.Proof(job(spec) | {"reference": str(references("alexnet"))} | FLOAT)
+    asked = {"reference": str(references("alexnet")), "precision": "float32"}
+    proof = full_size.Proof(job(spec) | asked)
 
     def hold(below, above):
         offs = {name: above if name in counted else below for name in names}
