@@ -196,3 +196,19 @@ def test_what_is_the_clusters_fault_is_a_sentence_and_no_row(
 def test_weights_in_memory_in_common_are_of_one_node(stand_in, cluster, tmp_path):
     outcome = timed(stand_in | {"adapter": "apart", "exchange": "async"}, tmp_path)
     assert outcome.status == "unsupported" and outcome.reason.endswith("are of one node"), outcome
+
+
+def test_what_a_task_says_is_no_event_of_its_worker(tmp_path):
+    end, pipe = os.pipe()
+    events = [*supervise.BEGINNINGS, *supervise.ENDS, "ready", "sample", "proven", "done"]
+    task = [
+        {"event": nodes.HELD, "resident": 5},
+        {"event": nodes.ENDED, "code": 3, "killed": False},
+    ]
+    said = [*task, *({"event": name} for name in events)]
+    os.write(pipe, "".join(json.dumps(words) + "\n" for words in said).encode())
+    os.close(pipe)
+    with os.fdopen(end, "rb") as heard:
+        rank = nodes.OfTask(1, nodes.Task(7), [0], heard, tmp_path / "log", "node1")
+        assert [name for name, _ in rank.read()] == events
+    assert rank.process.returncode == 3 and rank.process.memory()[0] == 5

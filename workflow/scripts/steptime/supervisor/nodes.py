@@ -36,8 +36,8 @@ ANSWER_SECONDS = 10.0
 STARTING_SECONDS = 60.0
 ENDING_SECONDS = 10.0
 LONGEST_WORD = 2**20
-# What tasks say beside what their workers do.
-HELD, ENDED = "held", "ended"
+# What tasks say beside what their workers do, by names that no event of a worker has.
+HELD, ENDED = "rank held", "rank ended"
 
 
 class Task:
