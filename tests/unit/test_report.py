@@ -105,8 +105,12 @@ def test_words_and_images_are_counted_a_second(tmp_path):
     flops = networks.flops_per_step(networks.specify("vit-tiny", CATALOGUE), 8)
     trained = ["8 images", "5,717,416 parameters", "sgd"]
     assert texts == [*trained, "2.00", "4.00", f"{significant(50 * flops / 1e11, 2)} %"]
+    wide = inputs.table[0]["network"] == "vit-tiny"
+    inputs.table[0].loc[wide, ["low", "high"]] = 0.1, 40.0
     drawn, drawing = throughput.figure(inputs)
     assert len(drawn) == 2 and len(drawing.axes) == 2
+    # Behind the end of an axis words are not drawn.
+    assert all(axes.texts[0].xy[0] <= axes.get_xlim()[1] for axes in drawing.axes)
     assert any("timeout" in text.get_text() or "60 s" in text.get_text() for text in drawing.texts)
 
 

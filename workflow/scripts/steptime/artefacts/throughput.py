@@ -177,6 +177,7 @@ def _speeds(row: dict[str, Any]) -> dict[str, Entry]:
 def _panel(axes: Axes, rows: pd.DataFrame, frameworks: Frameworks) -> None:
     """A bar for each framework and thread count, the fastest on top, and its 95 % interval."""
     rows = rows.sort_values("items_per_second").reset_index(drop=True)
+    edge = 1.35 * math.nextafter(rows["items_per_second"].max(), math.inf)
     for at, row in rows.iterrows():
         items, fastest = row["items_per_step"], row["items_per_second"]
         axes.barh(at, fastest, height=0.62, color=frameworks[row["framework"]].colour, alpha=0.85)
@@ -185,9 +186,11 @@ def _panel(axes: Axes, rows: pd.DataFrame, frameworks: Frameworks) -> None:
         share = row["share_of_peak"]
         words = f"{significant(fastest)}"
         words += f", {significant(100 * share, 2)} % of the peak" if pd.notna(share) else ""
+        # Words of an interval that is longer than the axis would not be drawn behind its end.
+        end = max(fastest, items / row["low"]) if pd.notna(row["low"]) else fastest
         axes.annotate(
             words,
-            (max(fastest, items / row["low"] if pd.notna(row["low"]) else 0), at),
+            (min(end, edge), at),
             xytext=(4, 0),
             textcoords="offset points",
             va="center",
@@ -202,7 +205,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, frameworks: Frameworks) -> None:
             for row in rows.to_dict("records")
         ],
     )
-    axes.set_xlim(0, 1.35 * math.nextafter(rows["items_per_second"].max(), math.inf))
+    axes.set_xlim(0, edge)
     axes.set_xlabel(f"{rows.iloc[0]['item']} a second")
     axes.grid(axis="y", visible=False)
 
