@@ -160,7 +160,7 @@ def test_the_last_samples_are_those_that_another_trainer_repeats(references):
 
 
 def test_one_turned_window_of_a_pooling_is_no_wrong_gradient(references):
-    """MXNet's on AlexNet, right on one machine, was refused on another: 9 of 16 gradients below it were off."""
+    """MXNet's AlexNet, right on one machine, was refused on another: nine gradients were off."""
     spec = networks.specify("alexnet", CATALOGUE, narrow=True)
     batch = data.synthetic_batch(spec, BATCH)
     shown = reference._steadied(spec, *batch, turned=0.02, precision="float32")

@@ -186,8 +186,10 @@ def _panel(axes: Axes, rows: pd.DataFrame, frameworks: Frameworks) -> None:
         share = row["share_of_peak"]
         words = f"{significant(fastest)}"
         words += f", {significant(100 * share, 2)} % of the peak" if pd.notna(share) else ""
-        # Words of an interval that is longer than the axis would not be drawn behind its end.
         end = max(fastest, items / row["low"]) if pd.notna(row["low"]) else fastest
+        if end > edge:
+            # An interval that is longer than the axis goes on: behind its end, words would not be drawn.
+            axes.plot(edge, at, marker=">", markersize=4, color="#222222", clip_on=False)
         axes.annotate(
             words,
             (min(end, edge), at),
