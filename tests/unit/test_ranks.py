@@ -421,6 +421,10 @@ def test_the_first_rank_s_clock_waits_for_a_slow_one(stand_in, tmp_path):
     )
 
 
+def test_a_slow_way_to_another_rank_is_no_missing_synchronisation(stand_in, tmp_path):
+    assert timed(stand_in, tmp_path, "far").status == "ok"
+
+
 @pytest.mark.parametrize(
     ("mode", "status", "reason"),
     [

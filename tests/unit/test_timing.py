@@ -158,12 +158,14 @@ class Engine(Network):
         (0.3, [], 0.3),
         # A neighbour delays the first reading of an adapter that waits; the next block tells.
         (0.0, [0.2], 0.0),
+        # One that is busy for long delays many, of short blocks.
+        (0.0, [0.2, 0.0] * 3, 0.0),
         # And it hides, or not, what is missing.
-        (0.3, [0.0, 0.1, 0.2], 0.2),
+        (0.3, [0.0, 0.1] + [0.2] * 20, 0.2),
     ],
 )
 def test_work_that_goes_on_after_a_block_is_seen(left, neighbour, late):
-    engine = Engine(1.0, left, neighbour)
+    engine = Engine(0.4, left, neighbour)
     engine.run(1)
     assert timing.late_seconds(
         engine.run, engine.read, engine.clock, 1, limit=0.05

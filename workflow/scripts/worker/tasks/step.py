@@ -133,6 +133,8 @@ class _Steps(object):
 def late_seconds(trainer, run, spec, clock, per_block, block_seconds):
     """What `timing.late_seconds` says, by the smallest parameter of the first layer: the last one to be updated.
 
+    Of several ranks it is rank 0's own, which all have run the same steps: to ask the others takes a way to them and
+    back, of which the first one after a block is slower.
     Raises NotEquivalent where work is left that would make the samples too short: another region is timed then than
     the one that the row says, which ends with `sync`. Less than a twentieth of a block is left alone, and what a first
     copy into fresh memory may take: that of an embedding of 10 MB took JAX 5 to 7 ms.
@@ -144,7 +146,8 @@ def late_seconds(trainer, run, spec, clock, per_block, block_seconds):
     first = spec["parameters"][0]["name"].split("/")[0]
     name = min((name for name in sizes if name.split("/")[0] == first), key=sizes.get)
     limit = max(LATE_SECONDS, LATE_SHARE * block_seconds, 4 * sizes[name] / FRESH_BYTES_PER_SECOND)
-    late = timing.late_seconds(run, lambda: trainer.weights([name]), clock, per_block, limit)
+    own = getattr(trainer, "own", trainer)
+    late = timing.late_seconds(run, lambda: own.weights([name]), clock, per_block, limit)
     if late > limit:
         raise NotEquivalent(
             "a synchronisation is missing: {} steps return after {:.3g} s, but their work takes {:.3g} s more".format(
