@@ -1,6 +1,7 @@
 """A cell proves itself at its own size: what is the same there passes with room, what is not is refused."""
 
 import json
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -308,6 +309,28 @@ def test_a_reference_that_cannot_be_had_says_why():
     spec = networks.specify("fcn5", CATALOGUE, narrow=True)
     found = reference.attempt(spec, BATCH, 1e-6, 10000)
     assert "took more than 1e-06 s" in str(found["reason"])
+
+
+@pytest.mark.parametrize("lacking", [False, True], ids=["", "memory for one alone"])
+def test_a_reference_is_the_same_where_two_steps_are_computed_side_by_side(lacking, monkeypatch):
+    monkeypatch.setitem(PRECISIONS, "float32", FLOAT32._replace(share=2e4))
+    spec = networks.specify("resnet50", CATALOGUE, narrow=True)
+    one, stepped, threads = reference.compute(spec, BATCH), reference._step, []
+
+    def step(*arguments):
+        threads.append(threading.current_thread() is not threading.main_thread())
+        if lacking and threads[-1]:
+            raise MemoryError
+        return stepped(*arguments)
+
+    monkeypatch.setattr(reference, "_step", step)
+    two = reference.attempt(spec, BATCH, 600, 2**20, threads=2)
+    assert sum(threads) == (1 if lacking else 2) and len(threads) == (6 if lacking else 4)
+    assert one["steady"] and list(one) == list(two)
+    for name in set(one) - {"reason"}:
+        # Sums of float32 in another order; limits are powers of two.
+        rest = 2.0 if "limits" in name or "middle" in name else 1e-5
+        np.testing.assert_allclose(two[name], one[name], rest, 1e-7, err_msg=name)
 
 
 def test_a_loss_of_one_label_that_some_frameworks_cut_is_not_held():

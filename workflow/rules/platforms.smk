@@ -45,16 +45,16 @@ def reference_mb():
     return int(0.9 * min(given))
 
 
-# So many references side by side, at most, and as many CPUs for each, at least: on two, ResNet-50's takes two thirds of
-# the time that it takes on one, and the next ones are shorter than it.
+# So many references side by side, at most, and as many CPUs for each, at least: it computes two steps side by side, each
+# of which takes memory.
 MOST_REFERENCES = 4
-LEAST_CPUS = 2
+LEAST_CPUS = STEPS_AT_ONCE = 2
 
 
 def references_at_once(wildcards):
     """How many references like one may be computed side by side: much of NumPy's work is done on one CPU."""
     spec = networks.specify(wildcards.network, CONFIGURATION.networks)
-    needed = networks.bytes_of_reference(spec, int(wildcards.batch)) / 2**20
+    needed = STEPS_AT_ONCE * networks.bytes_of_reference(spec, int(wildcards.batch)) / 2**20
     most = cores_of_run() // LEAST_CPUS
     return max(1, min(MOST_REFERENCES, most, int(reference_mb() / needed)))
 

@@ -74,7 +74,7 @@ rule compute_reference:
     shell:
         # What an array leaves is for the next one: fresh pages took as long as all calculation, and huge ones, for
         # which a kernel moves others away, twice as long.
-        "MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=1000000000000 NUMPY_MADVISE_HUGEPAGE=0 "
+        "MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=1000000000000 NUMPY_MADVISE_HUGEPAGE=0 MALLOC_ARENA_MAX=1 "
         '"$STEPTIME_LAUNCH" prove.reference --job {params.job:q} --networks config/networks.yaml'
-        " --seconds {params.seconds} --megabytes {resources.reference_mb}"
+        " --seconds {params.seconds} --megabytes {resources.reference_mb} --threads {threads}"
         " --reference {output.reference} --log {log}"

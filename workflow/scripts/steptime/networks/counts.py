@@ -34,8 +34,8 @@ def normalises(spec: Spec) -> bool:
 
 
 def bytes_of_reference(spec: Spec, batch: int) -> int:
-    """Bytes that `prove.reference` takes at most, about: four arrays for each parameter, what every layer gives, and
-    what is at hand while the largest of that is made.
+    """Bytes that a step of `prove.reference` takes at most, about: four arrays for each parameter, what every layer
+    gives, and what is at hand while the largest of that is made.
     """
     given = [batch * math.prod(node["shape"]) for node in spec["nodes"]]
     return DOUBLE * (4 * count_parameters(spec) + sum(given) + 3 * max(given))

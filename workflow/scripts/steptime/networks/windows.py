@@ -39,6 +39,8 @@ def fold(pieces: Array, shape: tuple[int, ...], node: Node) -> Array:
     """The transpose of `pad` and `windows`: sums (batch, channels, height, width, kernel**2) in
     place.
     """
+    if node["kernel"] == node["stride"] == 1 and not node["padding"]:
+        return pieces[..., 0]
     total = blank(shape)
     for place, piece in zip(places(total, node), np.moveaxis(pieces, -1, 0), strict=True):
         place += piece

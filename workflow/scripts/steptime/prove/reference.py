@@ -1,7 +1,8 @@
 """Computes what cells of a network and mini-batch are held against: some steps of it at full size, by the golden run.
 
     python -m steptime prove.reference --job JSON --networks config/networks.yaml \
-        --seconds 1800 --megabytes 16000 --reference results/references/N-bB.npz --log logs/references/N-bB.log
+        --seconds 1800 --megabytes 16000 --threads 2 \
+        --reference results/references/N-bB.npz --log logs/references/N-bB.log
 
 All frameworks share it. Where it cannot be had, for want of memory or time, its file says why (`reason`), and cells are
 proven by their narrow network only. Read by `worker.full_size`.
@@ -12,13 +13,18 @@ import json
 import resource
 import signal
 import sys
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
+from threadpoolctl import threadpool_limits
 
 from steptime import networks, project
 from steptime.atomic import atomic_write
@@ -48,6 +54,37 @@ class OutOfTime(Exception):
     """The time limit has passed."""
 
 
+class _Beside:
+    """Some work that is done beside its block, each of the two on half of the threads; on one, when it is asked for."""
+
+    def __init__(self, work: Callable[[], Any], threads: int):
+        self._work, self._threads = work, threads
+        self._future: Future = Future()
+        # Whoever is stopped does not wait for it.
+        self._thread = threading.Thread(target=self._do, daemon=True)
+
+    def __enter__(self) -> "_Beside":
+        if self._threads > 1:
+            self._limits = threadpool_limits(self._threads // 2)
+            self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None:
+        if self._threads > 1 and kind in (None, MemoryError):
+            self._thread.join()
+            self._limits.restore_original_limits()
+
+    def result(self) -> Any:
+        """What the work gave, or what it raised. Call it behind the block."""
+        return self._future.result() if self._threads > 1 else self._work()
+
+    def _do(self) -> None:
+        try:
+            self._future.set_result(self._work())
+        except BaseException as error:
+            self._future.set_exception(error)
+
+
 def main() -> None:
     """Command line. Exits with 0 when the file was written, with numbers or with a reason."""
     parser = argparse.ArgumentParser(description="Compute a network's reference at full size.")
@@ -55,6 +92,7 @@ def main() -> None:
     parser.add_argument("--networks", required=True, type=project.path)
     for name in ("seconds", "megabytes"):
         parser.add_argument(f"--{name}", required=True, type=float, help="that it may take")
+    parser.add_argument("--threads", required=True, type=int, help="that it computes on")
     for name in ("reference", "log"):
         parser.add_argument(f"--{name}", required=True, type=Path)
     options = parser.parse_args()
@@ -64,7 +102,9 @@ def main() -> None:
     catalogue = yaml.load(options.networks.read_text(), Loader=yaml.CSafeLoader)
     spec = networks.specify(job["network"], catalogue)
     precision = job.get("precision", USUAL)
-    content = attempt(spec, job["batch"], options.seconds, options.megabytes, precision)
+    content = attempt(
+        spec, job["batch"], options.seconds, options.megabytes, precision, options.threads
+    )
     with atomic_write(options.reference) as file:
         # What planning holds it against: the file may have been carried here, or renamed.
         known = f"{job['network_digest']} {job['batch']}{marked(precision, ' ')} {job['reference_digest']}"
@@ -80,7 +120,12 @@ def main() -> None:
 
 
 def attempt(
-    spec: dict[str, Any], batch: int, seconds: float, megabytes: float, precision: str = USUAL
+    spec: dict[str, Any],
+    batch: int,
+    seconds: float,
+    megabytes: float,
+    precision: str = USUAL,
+    threads: int = 1,
 ) -> Arrays:
     """The reference, or the reason why there is none within this time and memory."""
 
@@ -92,6 +137,10 @@ def attempt(
     try:
         resource.setrlimit(resource.RLIMIT_AS, (int(megabytes * 2**20), before[1]))
         signal.setitimer(signal.ITIMER_REAL, seconds)
+        if threads > 1:
+            # Two steps side by side are sooner done than each on all CPUs, but take twice the memory.
+            with suppress(MemoryError):
+                return compute(spec, batch, precision, threads)
         return compute(spec, batch, precision)
     except MemoryError:
         return {"reason": np.array(f"its reference needs more than {megabytes / 1024:.3g} GiB")}
@@ -102,8 +151,10 @@ def attempt(
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-def compute(spec: dict[str, Any], batch: int, precision: str = USUAL) -> Arrays:
+def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: int = 1) -> Arrays:
     """What `worker.full_size.Reference` reads; parameters are in the order of the specification.
+
+    On several threads, two steps are computed side by side.
 
     `losses`, `spreads` (STEPS): of the first steps at the rate of the specification, and how far noise may take them.
     `labels`: of how many a loss is the mean.
@@ -119,7 +170,9 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL) -> Arrays:
     still = without_dropout(spec)
     start = {name: values.astype(np.float64) for name, values in data.start_values(spec)}
     inputs, labels = data.synthetic_batch(spec, batch)
-    loss, gradients = _step(still, start, inputs, labels)
+    rounding = partial(coarse, bits=asked.significand)
+    with _Beside(partial(_step, still, start, inputs, labels, rounding), threads) as roughly:
+        loss, gradients = _step(still, start, inputs, labels)
     sketches = _sketches(gradients)
     norms = np.array([found.norm for found in sketches])
     driven = norms > FAINT * norms.max()
@@ -127,8 +180,7 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL) -> Arrays:
     blurs = ROUNDING * sizes / np.where(driven, norms, np.inf)
     rate = min(MOST_RATE, 2.0 ** np.ceil(np.log2(blurs.max() / sketch.READING)))
     rate = max(rate, spec["optimiser"]["learning_rate"])
-    rounding = partial(coarse, bits=asked.significand)
-    rough, noisy = _step(still, start, inputs, labels, rounding)
+    rough, noisy = roughly.result()
     off = np.array(
         [
             sketch.distance(one, other, sketch.count_entries(values.shape)[1])
@@ -144,13 +196,15 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL) -> Arrays:
     elsewhere = turned > asked.change and bool(steady.movable(still))
     for name, gradient in gradients.items():
         noisy[name] -= gradient
-    losses, slope, later = _later(still, start, gradients, inputs, labels, noisy)
+    steadily = partial(_steadied, still, inputs, labels, turned, precision) if elsewhere else dict
+    with _Beside(steadily, threads if elsewhere else 1) as shown:
+        losses, slope, later = _later(still, start, gradients, inputs, labels, noisy)
     losses, spreads = [loss, *losses], [asked.share * abs(rough - loss)]
     plain = spec["optimiser"]["name"] == "sgd"
     own = asked.share * abs(spec["optimiser"]["learning_rate"] * slope) if plain else 0.0
     # After two steps it has mostly doubled.
     spreads += [step * own for step in range(1, STEPS)]
-    shown = _steadied(still, inputs, labels, turned, precision) if elsewhere else {}
+    shown = shown.result()
     return _narrowed(
         reason=np.array(""),
         losses=np.array(losses),
