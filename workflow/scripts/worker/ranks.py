@@ -80,8 +80,8 @@ class Leader(object):
     of rank 0; where they are read, those of the other ranks must have the same bits. Where groups of ranks do not wait
     for one another (`worker.grouping`), each takes all the steps of a call with its own share, and all have ended when
     it returns.
-    `own` is the trainer of rank 0 by itself. `own_seconds` are those that it took for its steps, without what it then
-    waited for the others; `last_seconds` are each rank's in the last call.
+    `own_seconds` are those that rank 0 took for its steps, without what it then waited for the others; `last_seconds`
+    are each rank's in the last call.
     """
 
     def __init__(self, job, build):
@@ -90,12 +90,12 @@ class Leader(object):
         arrays = dict(job.weights, **{INPUTS: job.inputs, LABELS: job.labels})
         self._tell(do="build", spec=job.spec, arrays=arrays)
         del arrays
-        self.own, self._steps, self.own_seconds = build(job), 0, 0.0
+        self._own, self._steps, self.own_seconds = build(job), 0, 0.0
         self.last_seconds = []
         self._hear()
-        self.parameters, self.threads = self.own.parameters, self.own.threads
-        self.settings = dict(self.own.settings, ranks=str(job.ranks))
-        self.frozen_parameters = getattr(self.own, "frozen_parameters", 0)
+        self.parameters, self.threads = self._own.parameters, self._own.threads
+        self.settings = dict(self._own.settings, ranks=str(job.ranks))
+        self.frozen_parameters = getattr(self._own, "frozen_parameters", 0)
 
     def run(self, steps, apart=0.0):
         """Trains steps of all ranks; of those that do not wait for one another, each so many seconds after another."""
@@ -107,7 +107,7 @@ class Leader(object):
 
     def scores(self, inputs):
         # Its own trainer knows mini-batches of the size of a share.
-        return np.concatenate([self.own.scores(part) for part in np.split(inputs, self._ranks)])
+        return np.concatenate([self._own.scores(part) for part in np.split(inputs, self._ranks)])
 
     def turn(self, group, steps):
         """Trains steps of one group alone, in which the others rest; returns the mean loss of its last one."""
@@ -124,12 +124,16 @@ class Leader(object):
 
     def staleness(self):
         """What the framework tells of all ranks, None where it does not."""
-        tells = getattr(self.own, "staleness", None)
+        tells = getattr(self._own, "staleness", None)
         return tells() if tells else None
+
+    def own_weights(self, names=None):
+        """Those of rank 0, of which the others hear nothing."""
+        return self._own.weights(names)
 
     def weights(self, names=None):
         self._tell(do="weigh", names=names if names is None else list(names))
-        found = self.own.weights(names)
+        found = self._own.weights(names)
         own = sums(found)
         for rank, answer in enumerate(self._hear(), 1):
             other = [name for name in sorted(own) if answer["sums"].get(name) != own[name]]
@@ -144,7 +148,7 @@ class Leader(object):
     def _together(self, do_own, apart=0.0, **words):
         self._tell(apart, **words)
         start = time.perf_counter()
-        losses = [do_own(self.own)]
+        losses = [do_own(self._own)]
         own = time.perf_counter() - start
         self.own_seconds += own
         answers = self._hear()
@@ -158,7 +162,7 @@ class Leader(object):
         others = [rank for rank in self._groups[group] if rank]
         for rank in others:
             self._links[rank - 1].tell(**words)
-        losses = [do_own(self.own)] if 0 in self._groups[group] else []
+        losses = [do_own(self._own)] if 0 in self._groups[group] else []
         losses += [answer(rank, self._links[rank - 1])["loss"] for rank in others]
         return sum(losses) / len(losses)
 

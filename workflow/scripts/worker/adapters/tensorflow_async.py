@@ -82,10 +82,10 @@ class _Leader(ranks.Leader):
     """The others' processes compute what the coordinator hands out: Python asks nothing of them but to wait."""
 
     def turn(self, rank, steps):
-        return self.own.turn(rank, steps)
+        return self._own.turn(rank, steps)
 
     def weights(self, names=None):
-        return self.own.weights(names)
+        return self._own.weights(names)
 
 
 class _Follower(object):
