@@ -37,6 +37,9 @@ def test_a_machine_is_known_again_whatever_its_load_and_kernel():
     assert machine.kind(more, "gpu") == f"{machine.kind(less)}, GTX 1080"
     other = described | {"cpu": described["cpu"] | {"model": "another CPU"}}
     assert machine.identify(other) != machine.identify(described)
+    # A virtual machine's CPU has the model of another one's that knows more.
+    older = described | {"cpu": described["cpu"] | {"instruction_sets": ["avx"]}}
+    assert machine.kind(older) != machine.kind(described)
 
 
 def test_what_a_framework_does_in_a_process_below_the_worker_is_counted():

@@ -33,17 +33,19 @@ def describe() -> dict[str, Any]:
 def kind(description: dict[str, Any], device: str = "cpu") -> str:
     """What two machines have in common whose rows may stand in one column, in words: the CPU.
 
+    With its instruction sets: a virtual machine's may have the model "AMD EPYC", whichever it is.
     For cells on a GPU the GPUs too: a driver that was lost makes no other machine for those on CPUs. Nor does memory:
     each kernel keeps another part of it for itself, and a step waits for none that it does not use.
     """
     cpu = description["cpu"]
+    sets = f" ({', '.join(cpu['instruction_sets'])})" if cpu.get("instruction_sets") else ""
     gpus = [gpu["model"] for gpu in description["gpus"]] if device == "gpu" else []
-    return ", ".join([f"{cpu['model']} with {cpu['logical_cores']} logical cores", *gpus])
+    return ", ".join([_model(cpu) + sets, *gpus])
 
 
 def identify(description: dict[str, Any]) -> str:
-    """A short digest of what makes a machine another one: its kind and, where it has one, its id."""
-    facts = [kind(description), read_text(Path("/etc/machine-id"))]
+    """A short digest of what makes a machine another one: its CPU and, where it has one, its id."""
+    facts = [_model(description["cpu"]), read_text(Path("/etc/machine-id"))]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:12]
 
 
@@ -71,6 +73,10 @@ def cpu() -> dict[str, Any]:
         "most_khz": read_text(governor / "cpuinfo_max_freq"),
         "virtual": "hypervisor" in flags,
     }
+
+
+def _model(cpu: dict[str, Any]) -> str:
+    return f"{cpu['model']} with {cpu['logical_cores']} logical cores"
 
 
 def _part(fields: dict[str, str]) -> str:
