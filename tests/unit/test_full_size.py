@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from defects.full_size import LATE, PLANTED, in_bits, rounded, with_operations
+from defects.full_size import LATE, PLANTED, OneOfBlock, in_bits, rounded, with_operations
 from defects.generative import detached, untied_machine, without_divergence
 from defects.optimisers import Dampened, Decaying, Uncorrected
 from defects.planting import CATALOGUE, losing, replacing
@@ -160,6 +160,53 @@ def test_the_last_samples_are_those_that_another_trainer_repeats(references):
     assert "resumed" not in measure("fcn5", Trainer, references("fcn5"), gradients=False)["order"]
 
 
+def test_of_many_windows_of_poolings_one_may_be_another_one(tmp_path, monkeypatch):
+    """CNTK's MNIST was refused at mini-batches of 32 and more, and no other framework's."""
+
+    def max_pool(node, own, x):
+        y, backward = RIGHT["max_pool"](node, own, x)
+        lost = np.ones_like(y)
+        lost[0, 0, 0, 0] = 0
+        return y, lambda dy: backward(dy * lost)
+
+    spec = networks.specify("mnist", CATALOGUE, narrow=True)
+    one_lost = with_operations(max_pool=max_pool)
+    for most, name in ((2**17, "few.npz"), (1, "many.npz")):
+        monkeypatch.setattr(reference, "MANY_WINDOWS", most)
+        np.savez(tmp_path / name, **reference.compute(spec, BATCH))
+    assert measure("mnist", one_lost, tmp_path / "many.npz")["proven"]["change"] > FLOAT32.change
+    for trainer, path in ((one_lost, "few.npz"), (in_bits(8, "dense2"), "many.npz")):
+        with pytest.raises(NotEquivalent, match="the gradient of|the first loss"):
+            measure("mnist", trainer, tmp_path / path)
+
+
+class Halving(Trainer):
+    """Takes half of the steps where many are asked for."""
+
+    def run(self, steps):
+        return super().run(steps // 2 if steps > full_size.MOST_STEPS // 2 else steps)
+
+
+@pytest.mark.parametrize(
+    ("network", "trainer", "step_seconds"),
+    [
+        ("fcn5", Halving, 1e-6),
+        ("fcn5-momentum", OneOfBlock, STEP_SECONDS),
+        ("fcn5-momentum", Halving, 1e-4),
+        ("gpt-small-adamw", Halving, 1e-4),
+        ("mnist", Halving, 1e-4),
+    ],
+)
+def test_a_block_that_leaves_steps_out_is_refused_whatever_the_optimiser(
+    network, trainer, step_seconds, references, short
+):
+    short[0] = step_seconds
+    said = measure(network, Trainer, references(network))
+    assert said["proven"]["lacking"] == "" and said["warmup"]["per_block"] <= full_size.MOST_STEPS
+    with pytest.raises(NotEquivalent, match="after the samples"):
+        measure(network, trainer, references(network))
+
+
 def test_one_turned_window_of_a_pooling_is_no_wrong_gradient(references):
     """MXNet's AlexNet, right on one machine, was refused on another: nine gradients were off."""
     spec = networks.specify("alexnet", CATALOGUE, narrow=True)
@@ -243,7 +290,8 @@ def test_of_steps_that_are_blocks_the_losses_show_an_update_that_is_left_out(ref
         Trainer(spec, data.initial_weights(spec), inputs, labels),
         full_size.Proof(asked),
     )
-    for falling in ([3.0, 2.9, 2.8, 2.7], [3.0, 2.9, 2.9 - 3e-7, 2.9 - 3e-7]):
+    gone = [3.0, 1.0, 0.0, 0.0, 0.0]
+    for falling in ([3.0, 2.9, 2.8, 2.7], [3.0, 2.9, 2.9 - 3e-7, 2.9 - 3e-7], gone):
         proof.hold_steps(trainer, falling, 1)
     for number, left_out in ((3, [3.0, 2.9, 2.9, 2.8]), (4, [3.0, 2.9, 2.8, 2.8, 2.8])):
         with pytest.raises(NotEquivalent, match=f"left out: step {number} has the loss"):

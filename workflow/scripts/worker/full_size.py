@@ -30,9 +30,13 @@ SEEN = 2.0**-21
 SINGLE_STEPS = 20
 # A parameter surely moves between two steps that change it by so many of its last places.
 FIRM = 64.0
-# So many steps are held at the end: what is left out of each second one is in one of them. Of a block, at the most so
-# many: where it does not take the steps that it is asked for, it seems to have millions.
-END_STEPS, MOST_END_STEPS = 2, 64
+# So many steps are held at the end: what is left out of each second one is in one of them.
+END_STEPS = 2
+# So many has a block at most, since another trainer repeats it step by step.
+MOST_STEPS = 64
+# Another optimiser than SGD divides by averages that may be next to nothing, and noise by them. So far off a block may
+# be that begins anew, as a part of its change and of the first loss.
+CARRIED = 0.02
 # The last place of a float32, as a part of it, at most.
 PLACE = 2.0**-23
 # A parameter of which a step changes less than this part of its last places shows nothing.
@@ -54,11 +58,8 @@ def _counted(part):
 
 
 def end_blocks(per_block):
-    """Of how many steps each block is that other trainers repeat: one as it is timed, or END_STEPS of a step each.
-
-    A block of more than MOST_END_STEPS is not timed as the others are.
-    """
-    return [min(per_block, MOST_END_STEPS)] if per_block > 1 else [1] * END_STEPS
+    """Of how many steps each block is that other trainers repeat: one as it is timed, or END_STEPS of a step each."""
+    return [per_block] if per_block > 1 else [1] * END_STEPS
 
 
 class Proof(object):
@@ -71,7 +72,7 @@ class Proof(object):
         self.job, self.spec = job, job["spec"]
         self.precision = PRECISIONS[job["precision"]]
         self.held, self.first, self.seconds, self.lacking = [], {}, 0.0, ""
-        self.end, self.shown = None, False
+        self.end, self.shown, self.per_block = None, False, 1
         self.small = [
             parameter["name"]
             for parameter in self.spec["parameters"]
@@ -114,6 +115,7 @@ class Proof(object):
 
         Of a step that is a block of its own, every loss was told. Of others, some more are taken one by one.
         """
+        self.per_block = per_block
         if not self.alike:
             return
         before = self._read(trainer, self.small)
@@ -149,13 +151,10 @@ class Proof(object):
     @_counted
     def keep_end(self, trainer, losses):
         """Call it after them, with [(steps, loss)] of the blocks: keeps what the trainer that was timed made of it."""
-        before, ends = self.end, {}
-        for name, values in before.items():
-            after = in_one_piece(trainer.weights([name])[name])
-            ends[name] = (_sketch(name, after), _apart(after, values), _apart(values))
+        ends = _ends(trainer, self.end.items())
         if not any(ends[name][1] for name in self.moving):
             self._refuse_still(losses[-1][1])
-        self.end = before, losses, ends
+        self.end = self.end, losses, ends
 
     @_counted
     def hold_end(self, adapter):
@@ -164,17 +163,19 @@ class Proof(object):
         Where rounding to float32 hides most of a step, a small error of the gradient turns the rounding of few of its
         values, each by a last place: so the limit grows with the root.
         """
+        if self.reference and not self.plain and self.per_block > 1:
+            self.end = self._block_of_another(adapter)
         if not self.end:
             return
         gc.collect()
         (before, losses, ends), self.end = self.end, None
-        inputs, labels = data.synthetic_batch(self.spec, self.job["batch"])
-        trainer = building.make(adapter, self.job, self.spec, before, inputs, labels)
+        trainer = self._another(adapter, before)
+        least = 0.0 if self.plain else CARRIED
         for steps, loss in losses:
             wanted = [trainer.run(1) for _ in range(steps)][-1]
             # A logarithm or a sum of the framework's own is as far off in both.
             size = max(abs(wanted), float(self.reference.losses[0]))
-            limit = self.precision.loss * size + float(self.reference.spreads[0])
+            limit = max(self.precision.loss, least) * size + float(self.reference.spreads[0])
             self._hold_loss(
                 "end loss", "the loss after the samples", loss, wanted, limit, "a new trainer"
             )
@@ -183,11 +184,28 @@ class Proof(object):
             apart = sketch.apart(_sketch(name, trainer.weights([name])[name]), after)
             # Of a parameter that stands still, all that the other trainer makes of it.
             length, places = max(length, apart), PLACE * size
-            limit = self.reference.parameters[name][2]
+            limit = max(self.reference.parameters[name][2], least)
             if not length <= FAINT * places and limit < np.inf:
                 limit += np.sqrt(limit * places / length)
                 held.append(_nearness(name, apart / length, limit))
         self._hold_nearest("end", "after the samples, the change of ", held)
+
+    def _block_of_another(self, adapter):
+        """What `keep_end` keeps, of a new trainer that takes a block from the start values.
+
+        Nobody can begin where the timed one ended who does not know what that carries from step to step.
+        """
+        gc.collect()
+        trainer = self._another(adapter, dict(data.start_values(self.spec)))
+        losses = [(self.per_block, trainer.run(self.per_block))]
+        ends = _ends(trainer, data.start_values(self.spec))
+        return dict(data.start_values(self.spec)), losses, ends
+
+    def _another(self, adapter, begun):
+        """A new trainer from these weights, in which nothing is dropped at random."""
+        spec = without_dropout(self.spec)
+        inputs, labels = data.synthetic_batch(spec, self.job["batch"])
+        return building.make(adapter, self.job, spec, begun, inputs, labels)
 
     @_counted
     def hold_gradients(self, adapter):
@@ -240,16 +258,19 @@ class Proof(object):
                 )
 
     def _hold_falls(self, losses):
-        """No loss is that of the step before where the steps around it change it, nor are the last ones the same."""
+        """No loss is that of the step before where the steps around it change it, nor are the last ones the same.
+
+        A loss that is gone may stay so.
+        """
         falls = [abs(one - other) for one, other in zip(losses, losses[1:])]
         least = SEEN * abs(losses[0])
         left = [
             number
             for number, (before, fall, after) in enumerate(zip(falls, falls[1:], falls[2:]), 2)
-            if fall == 0 and before > least and after > least
+            if fall == 0 and before > least and after > least and abs(losses[number]) > least
         ]
         last = max((number for number, fall in enumerate(falls) if fall), default=0)
-        if last + 1 < len(falls) and falls[last] > least:
+        if last + 1 < len(falls) and falls[last] > least and abs(losses[-1]) > least:
             left.append(last + 2)
         if left:
             self.refuse(
@@ -343,6 +364,15 @@ def _copied(values):
 
 def _sketch(name, values):
     return sketch.take(name, values.shape, sketch.pieces(values))
+
+
+def _ends(trainer, start):
+    """{name: (sketch, length of the change, length before)} of the weights, by (name, values) of those before."""
+    ends = {}
+    for name, values in start:
+        after = in_one_piece(trainer.weights([name])[name])
+        ends[name] = (_sketch(name, after), _apart(after, values), _apart(values))
+    return ends
 
 
 def _apart(values, others=None):

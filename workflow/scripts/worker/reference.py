@@ -34,7 +34,8 @@ class Reference(object):
             self.loss, self.spread = self.losses[0], self.spreads[0]
             names = [parameter["name"] for parameter in spec["parameters"]]
             self.later = dict(zip(names, content["later_blurs"]))
-            self.shifts, self.counted = {}, set(names)
+            self.shifts = {}
+            self.counted = {name for name, one in zip(names, content["counted"]) if one}
             if content["steady"]:
                 self._show_steady(content, spec)
 

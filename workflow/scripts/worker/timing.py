@@ -25,14 +25,14 @@ class Diverged(Exception):
     """The loss is not a number, or did not fall; the text is the reason."""
 
 
-def warm_up(run, clock, limit_seconds, look=lambda: None):
+def warm_up(run, clock, limit_seconds, look=lambda: None, most_steps=MOST_STEPS):
     """Runs until steady. Returns {steps, per_block, first_loss, first_seconds, seconds, steady}.
 
     The first step stands alone: it traces, compiles and allocates. After it `look` is called, in time that is nobody's.
     Of the first ALONE steps, each is a call, so that its loss is told. Then blocks of at least BLOCK_SECONDS are run
     until the newest is no faster than STEADY times the running median of the up to three before it, for at least
     WARMUP_SECONDS or, for a network whose step is slower than that, two blocks. Ends `limit_seconds` after the first
-    step in any case: then it is not steady. `per_block` is the number of steps that make a block.
+    step in any case: then it is not steady. `per_block` is the number of steps that make a block, `most_steps` at most.
     """
     start = clock()
     first_loss = _finite(run(1), 1)
@@ -47,8 +47,9 @@ def warm_up(run, clock, limit_seconds, look=lambda: None):
         steps += per_block
         if steps < ALONE:
             blocks.append(now - before)
-        elif now - before < BLOCK_SECONDS and per_block < MOST_STEPS:
-            per_block = min(_steps_for(BLOCK_SECONDS, (now - before) / per_block), 10 * per_block)
+        elif now - before < BLOCK_SECONDS and per_block < most_steps:
+            wanted = _steps_for(BLOCK_SECONDS, (now - before) / per_block)
+            per_block = min(wanted, 10 * per_block, most_steps)
             blocks = []
         else:
             blocks.append((now - before) / per_block)

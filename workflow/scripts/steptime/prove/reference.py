@@ -10,6 +10,7 @@ proven by their narrow network only. Read by `worker.full_size`.
 
 import argparse
 import json
+import math
 import resource
 import signal
 import sys
@@ -44,6 +45,9 @@ ROUNDING = 2.0**-24
 MOST_RATE = 2.0**20
 # Of one label: PaddlePaddle takes a chance below e**-64 for that.
 MOST_LOSS = 50.0
+# Of so many windows of poolings, one has two largest values that float32 may not tell apart. Their gradients add up as
+# random ones do, so that one of n moves those below by 1 / sqrt(n) of their length: seen are 0.5 to 4.2 times that.
+MANY_WINDOWS, WINDOW = 2**17, 8.0
 # Sums of frameworks err by up to ten times what numpy's do: these are summed in pairs.
 SUMS = 16.0
 
@@ -162,9 +166,9 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
     `norms`, `limits`, `blurs` (parameters), `projections` (parameters, 16), `entries` (of all, end to end): sketches of
     the first gradients, how far off they may be as a share of their norm, and the part of its norm that float32 weights
     take from a change at a rate of 1. `later_blurs` (parameters): that part of the second ones. `middle`: how far off
-    the median of them may be. `dropout`: 1 where the network has some, which is off in all of this. `steady`: 1 where
-    noise hides too much of these gradients, and those of `_steadied` are shown in their place. Numbers are those of
-    float64, and limits those of `precision`.
+    the median of those may be that are `counted` (parameters). `dropout`: 1 where the network has some, which is off in
+    all of this. `steady`: 1 where noise hides too much of these gradients, and those of `_steadied` are shown in their
+    place. Numbers are those of float64, and limits those of `precision`.
     """
     asked = PRECISIONS[precision]
     still = without_dropout(spec)
@@ -181,22 +185,22 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
     rate = min(MOST_RATE, 2.0 ** np.ceil(np.log2(blurs.max() / sketch.READING)))
     rate = max(rate, spec["optimiser"]["learning_rate"])
     rough, noisy = roughly.result()
-    off = np.array(
-        [
-            sketch.distance(one, other, sketch.count_entries(values.shape)[1])
-            for one, other, values in zip(_sketches(noisy), sketches, noisy.values(), strict=True)
-        ]
-    )[driven]
+    shares = [sketch.count_entries(values.shape)[1] for values in noisy.values()]
+    off = np.array(list(map(sketch.distance, _sketches(noisy), sketches, shares)))
     # Which parameters a turned sign reaches is chance: any may be as far off as the farthest, but not half of them.
-    limits = np.full(len(norms), max(asked.change, asked.share * off.max()))
-    middle = max(asked.change, asked.share * float(np.median(off)))
+    limits = np.full(len(norms), max(asked.change, asked.share * off[driven].max()))
+    tied, pooled = _of_one_window(still, batch, gradients)
+    counted = driven & ~pooled if np.any(driven & ~pooled) else driven
+    middle = max(asked.change, asked.share * float(np.median(off[counted])))
     # Another framework's noise may turn another sign, behind which are more parameters, or most.
     turned = limits.min()
+    limits[pooled] = np.maximum(limits[pooled], tied)
     limits[~driven] = np.inf
     elsewhere = turned > asked.change and bool(steady.movable(still))
     for name, gradient in gradients.items():
         noisy[name] -= gradient
-    steadily = partial(_steadied, still, inputs, labels, turned, precision) if elsewhere else dict
+    moved = partial(_steadied, still, inputs, labels, max(turned, tied), precision)
+    steadily: Callable[[], Arrays] = moved if elsewhere else dict
     with _Beside(steadily, threads if elsewhere else 1) as shown:
         losses, slope, later = _later(still, start, gradients, inputs, labels, noisy)
     losses, spreads = [loss, *losses], [asked.share * abs(rough - loss)]
@@ -213,11 +217,12 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
         rate=np.array(rate),
         norms=norms,
         limits=limits,
+        counted=counted.astype(np.int8),
         middle=np.array(middle),
         blurs=blurs,
         # Where a first step has taken most of the loss, a second one changes little.
         later_blurs=np.divide(
-            ROUNDING * sizes, later, np.full(len(later), np.inf), where=later > 0
+            ROUNDING * sizes, later, np.full(len(norms), np.inf), where=later > 0
         ),
         projections=np.array([found.projections for found in sketches]),
         entries=np.concatenate([found.entries for found in sketches]),
@@ -280,6 +285,19 @@ def _steadied(spec, inputs, labels, turned, precision):
         "steady_projections": np.array([found.projections for found in sketches]),
         "steady_entries": np.concatenate([found.entries for found in sketches]),
     }
+
+
+def _of_one_window(spec, batch, names):
+    """How far off gradients below poolings may be for one window whose largest value is another one, as a share.
+
+    And which of these parameters are below (parameters).
+    """
+    pools = [node for node in spec["nodes"] if node["op"] == "max_pool"]
+    windows = batch * sum(math.prod(node["shape"]) for node in pools)
+    if windows < MANY_WINDOWS:
+        return 0.0, np.zeros(len(names), bool)
+    under = steady.below(spec, lambda node: node["op"] == "max_pool")
+    return WINDOW / math.sqrt(windows), np.array([name.split("/")[0] in under for name in names])
 
 
 def _single(values):

@@ -5,6 +5,7 @@ precision. At these, noise turns nothing but which value is the largest of a `ma
 """
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -61,12 +62,20 @@ def forward(
 def turning(spec: dict[str, Any], moved: Arrays) -> set[str]:
     """The nodes after which noise may still turn something, so that their own gradients may leap."""
     readers = Counter(name for node in spec["nodes"] for name in node["inputs"])
+
+    def turns(node):
+        if node["op"] == "relu":
+            return _moving(spec, readers, node["inputs"][0]) not in moved
+        return node["op"] == "max_pool"
+
+    return below(spec, turns)
+
+
+def below(spec: dict[str, Any], turns: Callable[[dict[str, Any]], bool]) -> set[str]:
+    """The nodes after which there are some of a kind."""
     found: set[str] = set()
     for node in reversed(spec["nodes"]):
-        turns = node["op"] == "max_pool"
-        if node["op"] == "relu":
-            turns = _moving(spec, readers, node["inputs"][0]) not in moved
-        if turns or node["name"] in found:
+        if turns(node) or node["name"] in found:
             found.update(node["inputs"])
     return found
 

@@ -70,7 +70,11 @@ def _time(job, steps, proof, emit):
 
     clock, spec, sampling = building.clock, job["spec"], job["sampling"]
     warm = timing.warm_up(
-        steps, clock, sampling["budget_seconds"], lambda: proof.look(steps.trainer)
+        steps,
+        clock,
+        sampling["budget_seconds"],
+        lambda: proof.look(steps.trainer),
+        full_size.MOST_STEPS,
     )
     proof.hold_losses(steps.losses[: timing.ALONE])
     emit("warmup", kernel=kernel_counters(), **warm)
@@ -101,15 +105,11 @@ def _time(job, steps, proof, emit):
     proof.hold_steps(steps.trainer, steps.losses, warm["per_block"])
     if job.get("gradients") and proof.plain:
         proof.keep_start(steps.trainer)
-        ends = full_size.end_blocks(warm["per_block"])
-        if ends[0] < warm["per_block"]:
-            losses = [(count, steps(count)) for count in ends]
-        else:
-            emit("resumed", kernel=kernel_counters())
-            usage.resume()
-            losses = timing.take(steps, clock, ends, note)
-            usage.pause()
-            emit("ended", kernel=kernel_counters())
+        emit("resumed", kernel=kernel_counters())
+        usage.resume()
+        losses = timing.take(steps, clock, full_size.end_blocks(warm["per_block"]), note)
+        usage.pause()
+        emit("ended", kernel=kernel_counters())
         proof.keep_end(steps.trainer, losses)
         done["last_loss"] = losses[-1][1]
     return dict(done, **usage.used)
