@@ -1,6 +1,9 @@
 """Two things held against each other: the answer, the verdicts, the exit status, and what means nothing."""
 
 import json
+import os
+import re
+import shutil
 import sys
 import tarfile
 from pathlib import Path
@@ -158,12 +161,76 @@ def test_what_means_nothing_is_refused_in_one_sentence(monkeypatch, capsys, fold
     assert code == 2 and "a time is worth no more than its proof" in complaint
 
 
-def test_a_proof_that_refuses_a_network_takes_its_time(monkeypatch, capsys):
-    base = results_of(Path("results"), {"torch-2.13": 1.0, "torch-1.4": 1.0})
-    refused = {"status": "not_equivalent", "reason": "the loss of step 2 is 3"}
-    (base / "proofs/torch-2.13.eager-fcn5.json").write_text(json.dumps(refused))
+@pytest.mark.parametrize(
+    ("plain", "own", "lost"),
+    [
+        ({"proof_id": "p", "status": "not_equivalent"}, None, 1),
+        ({"proof_id": "q", "status": "not_equivalent", "environment_digest": "e"}, None, 1),
+        ({"proof_id": "q", "status": "not_equivalent"}, {"proof_id": "p", "status": "ok"}, 0),
+        ({"proof_id": "q", "status": "ok"}, {"proof_id": "p", "status": "not_equivalent"}, 1),
+    ],
+    ids=["its own", "a stricter one", "another environment's", "its own beside another"],
+)
+def test_a_proof_that_refuses_a_network_takes_its_time(monkeypatch, capsys, plain, own, lost):
+    base = results_of(
+        Path("results"), {"torch-2.13": 1.0, "torch-1.4": 3.0}, environment_digest="e"
+    )
+    (base / "proofs/torch-2.13.eager-fcn5.json").write_text(json.dumps(plain))
+    if own:
+        (base / "proofs/torch-2.13.eager-fcn5.p.json").write_text(json.dumps(own))
     code, out, _ = run(monkeypatch, capsys, "torch-1.4", "torch-2.13")
-    assert code == 1 and "1 without a time now" in out
+    assert (code, "1 without a time now" in out) == (lost, bool(lost)), out
+
+
+def test_cells_on_several_devices_stand_on_the_proof_of_those(monkeypatch, capsys):
+    times = {"torch-2.13": 1.0, "torch-1.4": 3.0}
+    results_of(Path("results"), times, devices=2, exchange="sync")
+    assert run(monkeypatch, capsys, "torch-1.4", "torch-2.13")[0] == 0
+
+
+def shard_of(root):
+    return next(root.glob("cells/*/step/torch-2.13*fcn8*-r1.parquet"))
+
+
+def say(footer=None, **changes):
+    """A shard whose columns say something else, or its footer."""
+
+    def spoil(root):
+        row, rows, known = shard.read_parts(shard_of(root))
+        rows = [each | changes for each in rows.to_pylist()]
+        shard.write(shard_of(root), row, rows, known | (footer or {}))
+
+    return spoil
+
+
+def copy(root):
+    shutil.copy(shard_of(root), shard_of(root).with_name("copy.parquet"))
+
+
+def put_pipe(root):
+    os.mkfifo(shard_of(root).with_name("pipe.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (copy, "copy.parquet holds the cell of"),
+        (put_pipe, "is no plain file"),
+        (say(seconds=-1.0), "seconds is -1.0"),
+        (say(seconds=0.0), "it is ok without seconds"),
+        (say(seconds=1e300), r"seconds is 1e\+300"),
+        (say({"machine": {}}), "does not say on which machine"),
+        (say({"job": []}), "does not have the columns of a shard"),
+        (say({"job": {"variables": {"A": 1}}}), "does not have the columns of a shard"),
+        (say({"looks": ["x"]}), "does not have the columns of a shard"),
+        (lambda root: (root / "proofs/torch-2.13.eager-fcn8.json").write_text("[]"), "no record"),
+    ],
+)
+def test_what_lies_in_a_folder_and_cannot_be_is_one_sentence(monkeypatch, capsys, spoil, said):
+    base = results_of(Path("results"), {"torch-2.13": 1.0, "torch-1.4": 3.0})
+    spoil(base)
+    code, _, complaint = run(monkeypatch, capsys, "torch-1.4", "torch-2.13")
+    assert code == 2 and re.search(said, complaint) and complaint.count("\n") == 1, complaint
 
 
 def test_a_verdict_pays_for_all_cells():

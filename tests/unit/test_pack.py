@@ -6,6 +6,7 @@ import re
 import shutil
 import tarfile
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -42,6 +43,7 @@ def results(root: Path, platform: str, batches: list[int], described=HERE, secon
         "status": "ok",
         "proof_id": "p",
         "machine_id": "1",
+        "started_at": datetime(2026, 1, 1, tzinfo=UTC),
     }
     for batch in batches:
         for axes in ({"task": "step"}, {"task": "training", "dataset": "digits"}):
@@ -307,6 +309,8 @@ NO_PROOF = {"proof_id": None}
         (lie({"status": "great"}), "'great' is no status"),
         (lie({"reason": "\x1b[31mred"}), "control characters"),
         (lie(NO_PROOF), "ok without a proof"),
+        (lie({}, {"seconds": 1e300}), r"seconds is 1e\+300"),
+        (lie({"started_at": None}), "does not say when it was measured"),
         (refuse_proof, "4 shards have no proof beside them"),
     ],
 )

@@ -226,16 +226,11 @@ def check(results: Path, shards: list[Path]) -> dict[str, str]:
         for content in [trusted.record(path)]
     }
     for path in shards:
-        row, footer = trusted.row(path)
+        row, _, footer = trusted.parts(path)
         kind = shard.kind_of_machine(path, row, footer)
         machines.setdefault(path.parent.parent.name, {}).setdefault(kind, []).append(path)
-        name = proof_name(row | {"network": row["variant"] or row["network"]})
         known = row["proof_id"]
-        verdicts = [
-            proofs[file, known]
-            for file in (f"{name}.json", f"{name}.{known}.json")
-            if (file, known) in proofs
-        ]
+        verdicts = [proofs[file, known] for file in proofs_of(row) if (file, known) in proofs]
         # What a proof refuses has no time; a proof of an older version has no status.
         if not verdicts or (row["status"] == "ok" and verdicts[0] not in ("ok", None)):
             unproven.append(path)
@@ -247,6 +242,12 @@ def check(results: Path, shards: list[Path]) -> dict[str, str]:
         )
     refuse_several(machines)
     return {platform: next(iter(kinds)) for platform, kinds in machines.items()}
+
+
+def proofs_of(row: dict[str, Any]) -> tuple[str, str]:
+    """The names that the proof of a row may have: that of any version, and that of its own beside another's."""
+    name = proof_name(row | {"network": row["variant"] or row["network"]})
+    return f"{name}.json", f"{name}.{row['proof_id']}.json"
 
 
 def _take(source: Path, results: Path, expected: Expected | None) -> int:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from steptime import machine
 from steptime.atomic import atomic_write
 from steptime.cells.schema import ADDED, SCHEMA_VERSION, TIMES, constant_of, rows_of, schema_of
+from steptime.plain import plain
 from steptime.plan import digests
 from steptime.plan.tasks import TASKS
 from steptime.records import Footer
@@ -87,7 +88,7 @@ def rows_digest(rows: pa.Table) -> str:
 def kind_of_machine(path: Path, row: dict[str, Any], footer: dict[str, Any]) -> str:
     """The kind of the machine that measured a shard. Raises ShardError for one that does not say."""
     try:
-        return machine.kind(footer["machine"], row["device"])
+        return plain(machine.kind(footer["machine"], row["device"]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ShardError(
             f"The shard {path} does not say on which machine it was measured: {again(path)}"

@@ -21,6 +21,8 @@ FETCH = "fetch it once more from the machine that made it, or leave it out"
 LOSSES = ("first_loss", "last_loss", "loss", "test_loss")
 # Of a file that is read whole; the largest of ours have some MiB.
 MOST_BYTES = 2**28
+# Of a step: a clock sees none that is shorter, and nobody waits for one of thirty years.
+LEAST_SECONDS, MOST_SECONDS = 1e-9, 1e9
 
 
 class UntrustedError(shard.ShardError):
@@ -75,13 +77,15 @@ def arrays(path: Path) -> None:
         raise UntrustedError(f"{path} is broken ({broken}): {FETCH}.")
 
 
-def row(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The row and the footer of a shard that agree with one another and with what can be measured."""
+def parts(path: Path) -> tuple[dict[str, Any], pa.Table, dict[str, Any]]:
+    """What `shard.read_parts` gives of a shard whose row and footer agree with one another and with what can be
+    measured.
+    """
     table, _ = shard.read(path)
     found, rows, footer = shard.read_parts(path)
     if reason := _lie(found, table, rows):
         raise UntrustedError(f"The shard {path} cannot be what was measured ({reason}): {FETCH}.")
-    return found, footer
+    return found, rows, footer
 
 
 def _lie(row: dict[str, Any], table: pa.Table, rows: pa.Table) -> str:
@@ -103,6 +107,11 @@ def _lie(row: dict[str, Any], table: pa.Table, rows: pa.Table) -> str:
                 return f"{name} is {value}"
     if row["status"] == "ok" and not all((each["seconds"] or 0) > 0 for each in measured):
         return "it is ok without seconds"
+    for each in measured:
+        if each["seconds"] and not LEAST_SECONDS <= each["seconds"] <= MOST_SECONDS:
+            return f"seconds is {each['seconds']}"
+    if row["started_at"] is None:
+        return "it does not say when it was measured"
     if row["status"] == "ok" and not row["proof_id"]:
         return "it is ok without a proof"
     return ""

@@ -1,6 +1,7 @@
 """The two sides of a comparison: which results they are, and which of their cells stand beside each other."""
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,12 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from steptime import machine, project
-from steptime.cells import pack, shard
+from steptime import project
+from steptime.cells import pack, shard, trusted
 from steptime.merge import judged
 from steptime.merge.cells import refuse_several
 from steptime.merge.summary import summarise
-from steptime.plan.cell import FOLDER, IDENTITY
+from steptime.plan.cell import FOLDER, IDENTITY, key_of, shard_path
 from steptime.reading import read_yaml
 
 # What is noted of each process, to tell what else differs than what is compared.
@@ -114,26 +115,37 @@ def _choice(text: str, results: Results) -> dict[str, str]:
 
 
 def read(folder: Path, name: str) -> Results:
-    """The timed steps of a results folder. Raises CompareError where there are none, ShardError and MixedRowsError."""
+    """The timed steps of a results folder.
+
+    Raises CompareError where there are none, and what `cells.pack.check` raises.
+    """
     paths = sorted(folder.glob(f"{FOLDER}/*/step/*.parquet"))
     if not paths:
         raise CompareError(f"{name} has no timed cell: measure something there first.")
+    trusted.regular(paths)
     rows, samples, processes, logical = [], [], [], {}
     planned: list[int] = []
     machines: dict[str, dict[str, list[Path]]] = {}
     for path in paths:
-        row, table, footer = shard.read_parts(path)
-        kind = machine.kind(footer["machine"], row["device"])
-        machines.setdefault(path.parent.parent.name, {}).setdefault(kind, []).append(path)
-        row |= {"platform": path.parent.parent.name, "variant": row["variant"] or ""}
-        row |= _judged(folder, row)
+        row, table, footer = trusted.parts(path)
+        row["platform"] = path.parent.parent.name
+        # The file of another cell, or a second one of this, would count as a process of its own.
+        if path != folder / shard_path(key_of(row), "."):
+            raise trusted.UntrustedError(
+                f"The shard {path} holds the cell of {shard_path(key_of(row))}: give it that name, or leave it out."
+            )
+        kind = shard.kind_of_machine(path, row, footer)
+        machines.setdefault(row["platform"], {}).setdefault(kind, []).append(path)
+        row |= {"variant": row["variant"] or ""} | _judged(folder, path, row)
         rows.append(row)
-        planned = planned or footer.get("looks", [])
         samples.append(table["seconds"].to_pylist())
-        variables = json.dumps(footer.get("job", {}).get("variables", {}), sort_keys=True)
+        said = _said(path, footer)
+        planned = planned or said["looks"]
+        # Rows of schema 1 may not say when they ended.
+        row["ended_at"] = row["ended_at"] or row["started_at"]
         told = {column: row[column] for column in TOLD}
-        processes.append(told | {"kind": kind, "variables": variables})
-        logical[row["machine_id"]] = footer["machine"]["cpu"].get("logical_cores")
+        processes.append(told | {"kind": kind, "variables": said["variables"]})
+        logical[row["machine_id"]] = said["logical_cores"]
     refuse_several(machines)
     rows = judged.by_gradients(rows)
     counts = [len(each) for each in samples]
@@ -145,18 +157,47 @@ def read(folder: Path, name: str) -> Results:
     return Results(name, cells, pd.DataFrame(processes).assign(cell=labels))
 
 
-def _judged(folder: Path, row: dict[str, Any]) -> dict[str, Any]:
-    """What the proof beside a shard says of it, where that is another thing than the shard does."""
-    name = f"{row['environment']}.{row['mode']}-{row['variant'] or row['network']}.json"
+def _said(path: Path, footer: dict[str, Any]) -> dict[str, Any]:
+    """What is needed of a shard's footer. Raises ShardError for one that says it in another form."""
     try:
-        proof = json.loads((folder / "proofs" / name).read_text())
-    except (OSError, ValueError) as error:
-        raise CompareError(
-            f"The proof proofs/{name} of {folder} cannot be read: a time is worth no more than its proof; fetch it "
-            "from the machine that measured."
-        ) from error
-    refused = row["status"] == "ok" and proof["status"] == "not_equivalent"
-    return {"status": proof["status"], "reason": proof["reason"]} if refused else {}
+        variables = footer.get("job", {}).get("variables", {})
+        looks, cores = footer.get("looks", []), footer["machine"]["cpu"].get("logical_cores")
+        texts = all(isinstance(text, str) for text in variables.values())
+        counts = all(isinstance(count, int) for count in [*looks, cores or 0])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise shard.without_columns(path) from error
+    if not (texts and counts):
+        raise shard.without_columns(path)
+    return {
+        "variables": json.dumps(variables, sort_keys=True),
+        "looks": looks,
+        "logical_cores": cores,
+    }
+
+
+def _judged(folder: Path, path: Path, row: dict[str, Any]) -> dict[str, Any]:
+    """What the proofs beside a shard say of it, where that is another thing than the shard does.
+
+    A proof is of a row where it has its id; of the same environment it is a later one, as a stricter one.
+    """
+    files = [folder / "proofs" / name for name in pack.proofs_of(row)]
+    files = [file for file in files if os.path.lexists(file)]
+    trusted.regular(files)
+    own = [
+        proof
+        for proof in map(trusted.record, files)
+        if proof.get("proof_id") == row["proof_id"]
+        or proof.get("environment_digest", "") == row["environment_digest"]
+    ]
+    if not own:
+        raise pack.PackError(
+            f"The shard {path} has no proof of its version beside it (proofs/{pack.proofs_of(row)[0]}), and a time is "
+            "worth no more than its proof: fetch that from the machine that measured, or leave the shard out."
+        )
+    refusing = [proof for proof in own if proof.get("status") == "not_equivalent"]
+    if row["status"] != "ok" or not refusing:
+        return {}
+    return {"status": "not_equivalent", "reason": str(refusing[0].get("reason", ""))}
 
 
 def beside(one: Side, other: Side) -> list[tuple[Any, Any]]:
