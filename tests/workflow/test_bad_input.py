@@ -1,5 +1,6 @@
 """Mistakes as a user makes them: one sentence, an exit code that is not zero, and no traceback."""
 
+import pandas as pd
 import pytest
 
 from steptime import machine
@@ -215,3 +216,18 @@ def test_more_threads_than_cpus_are_planned_as_asked(checkout):
     )
     assert done.returncode == 0
     assert "-t64-" in done.stdout
+
+
+def test_a_machine_that_is_not_at_hand_is_not_drawn_and_the_catalogue_says_why(checkout):
+    text = (checkout.root / "config/grids/ci.yaml").read_text()
+    (checkout.root / "mine.yaml").write_text(text.replace("local-cpu", "far"))
+    (checkout.root / "far.yaml").write_text("far: {label: F, device: cpu, cores: 2, cpu: other}\n")
+    asked = ("--config", "grid=mine.yaml", "platforms=far.yaml", "--")
+    done = checkout.snakemake("--dry-run", *asked, "wuensche2018_fig4")
+    assert done.returncode != 0
+    assert "No machine of this grid is within reach" in done.stdout
+    done = checkout.snakemake(*asked, "steptime_catalogue")
+    assert done.returncode == 0, done.stdout
+    rows = pd.read_parquet(checkout.root / "results/tables/steptime_catalogue.parquet")
+    states = rows.set_index("target")["state"]
+    assert states["wuensche2018_fig4"] == states["dai2019_fig3"] == "no machine within reach"

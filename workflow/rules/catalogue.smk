@@ -64,6 +64,14 @@ def refuse_popularity(wildcards):
     )
 
 
+def refuse_topologies(wildcards):
+    """In place of how machines are built that this run cannot look at."""
+    raise WorkflowError(
+        "No machine of this grid is within reach, and no results/topology/<platform>.json was fetched: make the figure "
+        "on a machine that measured, or fetch its results with `make merge FROM=<its results folder>`."
+    )
+
+
 # The files of results/ that stand behind the words of `needs` and `joins`.
 FILES = {
     "cells": lambda artefact: merged([artefact.made_of]),
@@ -71,7 +79,8 @@ FILES = {
     "proofs": lambda artefact: [f"results/proofs/{name}.details.json" for name in PROVEN],
     "metadata": lambda artefact: [f"results/metadata/{name}.json" for name in grid_environments()],
     "peaks": lambda artefact: [f"results/peaks/{name}.json" for name in PEAKS],
-    "topologies": lambda artefact: [f"results/topology/{name}.json" for name in TOPOLOGIES],
+    "topologies": lambda artefact: [f"results/topology/{name}.json" for name in TOPOLOGIES]
+    or refuse_topologies,
     "trainings": lambda artefact: merged([TRAINED]),
     "parts": lambda artefact: merged(PARTS),
     "largest": lambda artefact: [f"results/largest/{name}.json" for name in LARGEST],
@@ -98,8 +107,9 @@ FACTS = {
 }
 # Words behind which something is that was measured here.
 RESULTS = {"cells", "every_cell", "trainings"}
-NO_CELLS, NO_DATA, NO_FILE, ONE_VERSION = (
+NO_CELLS, NO_MACHINE, NO_DATA, NO_FILE, ONE_VERSION = (
     "no cells in this grid",
+    "no machine within reach",
     "data set not configured",
     "file not named",
     "no framework in two versions",
@@ -107,9 +117,8 @@ NO_CELLS, NO_DATA, NO_FILE, ONE_VERSION = (
 LACKING = {
     "cells": lambda artefact: "" if artefact.made_of in PLAN.artefacts else NO_CELLS,
     # Of a grid that times nothing, no machine is looked at.
-    **dict.fromkeys(
-        ("every_cell", "peaks", "topologies"), lambda artefact: "" if STEPS else NO_CELLS
-    ),
+    **dict.fromkeys(("every_cell", "peaks"), lambda artefact: "" if STEPS else NO_CELLS),
+    "topologies": lambda artefact: ("" if TOPOLOGIES else NO_MACHINE if STEPS else NO_CELLS),
     "trainings": lambda artefact: "" if trained_for(artefact.entry) else NO_CELLS,
     "images": lambda artefact: (
         "" if CONFIGURATION.dataset_of(artefact.entry["images"]) else NO_DATA

@@ -16,6 +16,7 @@ MADE, PRINTED, NO_CELLS, NOT_MADE = (
     "no cells in this grid",
     "not made",
 )
+NO_MACHINE = "no machine within reach"
 NO_DATA, NO_FILE = "data set not configured", "file not named"
 
 
@@ -38,13 +39,14 @@ def build(
     counts = data["state"].value_counts()
     said = ", ".join(
         f"{counts[state]} {state}"
-        for state in (MADE, PRINTED, NO_CELLS, NO_DATA, NO_FILE, NOT_MADE)
+        for state in (MADE, PRINTED, NO_CELLS, NO_MACHINE, NO_DATA, NO_FILE, NOT_MADE)
         if state in counts
     )
     page.facts = [f"{len(data)} tables and figures: {said}.", f"Grid: {grid}."]
     page.notes = [
         "snakemake <name> makes one; snakemake --list-target-rules lists them all.",
         "Printed numbers only: nothing of it is measured here yet, and ours joins when the grid has cells for it.",
+        "No machine within reach: it shows how the machines are built, which only a run on them sees.",
         "Data set not configured, file not named: it shows what must be named in config/config.yaml: images under "
         "data, statistics of searches under popularity.",
     ]
