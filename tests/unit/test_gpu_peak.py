@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from steptime.cells import trusted
 from steptime.machine import gpu_peak
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,6 +65,8 @@ def test_products_copies_and_transfers_are_counted_as_they_are_meant(environment
     }
     assert found["blas"] == "cuBLAS 13"
     assert found["peers"] == [] and found["no_peers"] == gpu_peak.ONE_GPU
+    # As whoever takes its file asks.
+    assert trusted._reached(found)
 
 
 def test_copies_to_other_gpus_say_whether_they_go_there_directly(environments):

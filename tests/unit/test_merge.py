@@ -1,14 +1,16 @@
 """Shards of several folders, machines and states in one table."""
 
+import io
 import json
 import os
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from steptime.cells import adopt, again, context, shard
-from steptime.merge import MixedRowsError, cells
+from steptime.merge import MixedRowsError, cells, judged
 from steptime.plan import run
 from steptime.plan.cell import Cell, shard_path
 
@@ -111,6 +113,36 @@ def test_what_workers_declare_is_gathered_for_each_platform_and_mode():
     assert found == {"local-cpu, eager": {"tf32": "off", "memory_format": "channels_last"}}
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"worker": {"ready": {"settings": ["abc"]}}},
+        {"worker": "x"},
+        {"software": {"framework_version": "2", "prepared": ["x"]}},
+        {"software": {"framework_version": "2", "libraries": {"x": 1}}},
+        {"machine": MACHINE | {"memory_bytes": "much"}},
+        {"machine": MACHINE | {"gpus": ["x"]}},
+    ],
+)
+def test_a_shard_that_tells_of_its_making_in_another_form_is_named(said):
+    path = write()
+    row, rows, footer = shard.read_parts(path)
+    shard.write(path, row, rows.to_pylist(), footer | said)
+    with pytest.raises(shard.ShardError, match="does not have the columns of a shard"):
+        cells.merge([CELL.key])
+
+
+@pytest.mark.parametrize("digest", [None, "other", "e"])
+def test_a_proof_that_refuses_is_of_the_environment_that_it_names(folder, monkeypatch, digest):
+    monkeypatch.setattr(judged, "_proof", judged._proof.__wrapped__)
+    write(environment_digest="e")
+    proof = {"status": "not_equivalent"} | ({"environment_digest": digest} if digest else {})
+    (folder / "results/proofs").mkdir()
+    (folder / "results/proofs/torch-2.13.eager-fcn5.json").write_text(json.dumps(proof))
+    (status,) = cells.merge([CELL.key])["status"].to_pylist()
+    assert status == ("not_equivalent" if digest == "e" else "ok")
+
+
 def test_two_machines_of_one_kind_are_two_nodes_of_a_cluster():
     other = OTHER_KEY
     write()
@@ -176,7 +208,15 @@ def test_a_first_loss_that_is_not_that_of_the_reference_is_refused_though_most_h
     )
     np.savez(path, **known | {"dropout": 1})
     assert {status for status, _ in statuses({"a": 10.3956881, "b": 11.0}).values()} == {"ok"}
-    for broken in (b"", path.read_bytes()[:300], b"no archive"):
+    with zipfile.ZipFile(path, "r") as archive:
+        arrays = {name: archive.read(name) for name in archive.namelist()}
+    head = io.BytesIO()
+    far = {"descr": "<f8", "fortran_order": False, "shape": (2**50,)}
+    np.lib.format.write_array_header_1_0(head, far)
+    with zipfile.ZipFile(larger := folder / "larger.npz", "w") as archive:
+        for name, content in (arrays | {"losses.npy": head.getvalue()}).items():
+            archive.writestr(name, content)
+    for broken in (b"", path.read_bytes()[:300], b"no archive", larger.read_bytes()):
         path.write_bytes(broken)
         assert {status for status, _ in statuses({"a": 10.3956881, "b": 11.0}).values()} == {"ok"}
 

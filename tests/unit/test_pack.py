@@ -265,6 +265,18 @@ def put(name: str, content: bytes):
     return lambda there: (there / name).write_bytes(content)
 
 
+def put_peak(changes: dict):
+    speeds = {"bytes_per_second": 1e9, "product": 512, "blas": "b", "stream": "add"}
+    speeds |= {"streams": {"copy": 1e9}} | changes
+
+    def spoil(there: Path) -> None:
+        (there / "peaks").mkdir()
+        content = {"machine_id": "m", "threads": {"1": speeds}}
+        (there / "peaks/far.json").write_text(json.dumps(content))
+
+    return spoil
+
+
 def put_pipe(there: Path) -> None:
     os.mkfifo(there / "cells/far/step/e-1.m.float32-n-b9-t1-d1-r1.parquet")
 
@@ -293,6 +305,8 @@ NO_PROOF = {"proof_id": None}
         (put("proofs/e-1.m-n.json", DEEP.encode()), "e-1.m-n.json is broken"),
         (put("environments/e-1.json", b'{"reason": "\\u001b[2J"}'), "holds control characters"),
         (put("datasets/digits/train.npz", b"PK"), "train.npz is broken"),
+        (put_peak({"gflops": 1}), "far.json does not say what a machine reaches: fetch"),
+        (put_peak({"flops_per_second": -1}), "far.json does not say what a machine reaches"),
         (say("{"), "far/step/.* is broken"),
         (say("[]"), "has schema version None"),
         (say(DEEP), "far/step/.* is broken"),

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from steptime import project
+from steptime.cells import trusted
 from steptime.merge.measured import Measured, read_measured
 from steptime.reading import InputError, read_json, read_yaml
 from steptime.render import tables
@@ -88,7 +89,7 @@ class Inputs:
     @cached_property
     def peaks(self) -> dict[str, dict[str, Any]]:
         """What each platform's machine itself reaches, as `machine.peak` wrote it."""
-        return {path.stem: read_json(path) for path in self.paths("peaks")}
+        return {path.stem: trusted.peak(path) for path in self.paths("peaks")}
 
     @cached_property
     def largest(self) -> list[dict[str, Any]]:

@@ -262,6 +262,8 @@ def _take(source: Path, results: Path, expected: Expected | None) -> int:
         for path in paths:
             if path.suffix == ".npz":
                 trusted.arrays(path)
+            elif kind == "peaks":
+                trusted.peak(path)
             elif kind != "cells":
                 trusted.record(path)
     there, here = check(source, shards), _kinds_here(results)

@@ -17,15 +17,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from steptime import machine
 from steptime.atomic import atomic_write
 from steptime.cells import found, shard
 from steptime.cells.schema import CONSTANT, constant_of, schema_of
 from steptime.machine import placement
 from steptime.merge import MixedRowsError, judged
+from steptime.plain import plain_values
 from steptime.plan import configuration, looks, run, written
 from steptime.plan.cell import FOLDER, axes_of, key_of, shard_path
 
 MOST_NAMED = 3
+# What tables say of a machine and of software, and what each must be where it is known.
+FORMS: dict[str, dict[str, Any]] = {
+    "machine": {"cpu": dict, "memory_bytes": int | float, "gpus": list, "os": str},
+    "software": {"packages": dict, "prepared": dict, "libraries": dict, "arithmetic": dict},
+}
 
 
 def main() -> None:
@@ -77,7 +84,7 @@ def merge(
         tables.append(table)
         try:
             _gather(known, key, row, footer)
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise shard.without_columns(Path(shard_path(key))) from error
     of_row = pa.array(np.repeat(np.arange(len(rows)), [len(table) for table in tables]))
     elsewhere = run.facts().get("elsewhere", {})
@@ -90,6 +97,8 @@ def merge(
     }
     together = pa.concat_tables(tables).combine_chunks()
     merged |= dict(zip(together.column_names, together.columns, strict=True))
+    # A machine's words reach every table; those of the frameworks were made plain when they were said.
+    known["machines"], known["software"] = map(plain_values, (known["machines"], known["software"]))
     known |= {"missing": missing or [], "looks": looked or []}
     described = json.dumps(known).encode()
     return pa.table(merged, schema=schema.with_metadata({shard.FOOTER: described}))
@@ -104,7 +113,13 @@ def _beside(keys: list[str], elsewhere: dict[str, str]) -> list[dict[str, Any]]:
 
 
 def _gather(known: dict[str, Any], key: str, row: dict[str, Any], footer: dict[str, Any]) -> None:
-    """Adds what the footer of a shard says to what is known."""
+    """Adds what the footer of a shard says to what is known. Raises TypeError and such for what it cannot say."""
+    for part, forms in FORMS.items():
+        for name, form in forms.items():
+            if not isinstance(footer[part].get(name), form | None):
+                raise TypeError(name)
+    if footer["machine"].get("gpus"):
+        machine.kind(footer["machine"], "gpu")
     # Of a machine with GPUs, only cells on them know by what their energy is.
     known["machines"].setdefault(row["machine_id"], {}).update(footer["machine"])
     software = known["software"].get(row["environment"])
@@ -117,7 +132,7 @@ def _gather(known: dict[str, Any], key: str, row: dict[str, Any], footer: dict[s
     # Of each mode: it may be another framework's, as a backend of Keras is.
     if footer["software"].get("libraries"):
         runner = f"{row['environment']}.{row['mode']}"
-        known["arithmetic"].setdefault(runner, footer["software"]["arithmetic"])
+        known["arithmetic"].setdefault(runner, dict(footer["software"]["arithmetic"]))
     declared = footer["worker"].get("ready", {}).get("settings", {})
     software["settings"].setdefault(f"{row['platform']}, {row['mode']}", {}).update(declared)
     if "resources" in footer:

@@ -4,7 +4,6 @@ A proof that has become stricter refuses what it was not asked before. And whate
 loss of a cell is a number that every framework must have in common.
 """
 
-import json
 import zipfile
 import zlib
 from collections import defaultdict
@@ -17,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from steptime.cells import trusted
 from steptime.plan.cell import axes_of, key_of, proof_name, reference_path, shard_path
 from worker import limits
 from worker.grouping import GROUPED
@@ -34,9 +34,11 @@ def by_proof(key: str, row: Row) -> Row:
     refused = (
         row["status"] == "ok"
         and proof.get("status") == "not_equivalent"
-        and proof["environment_digest"] == row["environment_digest"]
+        and proof.get("environment_digest") == row["environment_digest"]
     )
-    return row | {name: proof[name] for name in ("status", "reason")} if refused else row
+    if not refused:
+        return row
+    return row | {"status": "not_equivalent", "reason": str(proof.get("reason", ""))}
 
 
 def by_losses(rows: list[Row]) -> list[Row]:
@@ -105,7 +107,7 @@ def _place(row: Row) -> tuple[Any, ...]:
 @cache
 def _proof(name: str) -> dict[str, Any]:
     path = Path(f"results/proofs/{name}.json")
-    return json.loads(path.read_text()) if path.exists() else {}
+    return trusted.record(path) if path.exists() else {}
 
 
 def _reference(network: str, batch: int, precision: str) -> tuple[float, float, str] | None:
@@ -120,8 +122,18 @@ def _reference(network: str, batch: int, precision: str) -> tuple[float, float, 
             own = limits.of_loss(loss, labels=labels, precision=precision) + spread
             # What drops at random has no loss of its own.
             limit = np.inf if content["dropout"] else own
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error):
-        # None, or a broken one.
+    except (
+        OSError,
+        EOFError,
+        LookupError,
+        TypeError,
+        ValueError,
+        MemoryError,
+        RuntimeError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ):
+        # None, or a broken one; one that says it is larger than memory.
         return None
     return loss, limit, f"the reference {path}"
 
