@@ -139,7 +139,7 @@ def test_every_dash_of_table4_has_a_footnote(inputs, tmp_path):
     assert all(entry.footnotes for entry in entries if entry.text == tables.DASH)
     tables.write(tmp_path / "table", data, layout, made.page)
     page = (tmp_path / "table.html").read_text()
-    assert "does not install: no wheel" in page
+    assert "does not install: no wheel | for this Python" in page
     assert "out of memory: killed at 23 GiB" in page
     assert set(re.findall(r'href="#(note-[\w-]+)"', page)) == set(
         re.findall(r'<dt id="(note-[\w-]+)"', page)

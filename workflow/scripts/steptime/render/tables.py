@@ -22,9 +22,9 @@ from markupsafe import Markup
 DESCRIPTION = b"steptime"
 
 DASH = "–"
-# Whose numbers a row has, and what divides the footnotes of one place.
+# Whose numbers a row has, and what divides the footnotes of one place: no plain text has a line's end in it.
 OURS, PAPER = "ours", "paper"
-SEPARATOR = " | "
+SEPARATOR = "\n"
 LINES_OF_A_PAGE = 40
 LETTERS_OF_A_LINE = 90
 # In letters: from where on a column of a longtable is not made wider, what its narrowest gets, and what each for notes.
