@@ -4,6 +4,7 @@ from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
+from markdown_it import MarkdownIt
 
 from steptime.render import figures, tables, words
 
@@ -37,6 +38,27 @@ def test_a_markdown_table_keeps_its_columns_and_holds_no_html():
     assert not any("<script" in line.replace("\\<", "") for line in lines)
     cells = [line.replace("\\\\", "").replace("\\|", "") for line in lines if line.startswith("|")]
     assert [line.count("|") for line in cells] == [4, 4, 4]
+
+
+def test_words_of_a_framework_are_no_link_in_markdown():
+    link = "[x](javascript:alert(1)) ![x](http://a/b) [x][y] \\](z) `devices: [1, 2]`"
+    page = tables.Page("a", link, link, link, [link], [link, "[y]: javascript:alert(1)"])
+    layout = pd.DataFrame({link: [tables.Entry(link, (link,))]})
+    written = tables.markdown(layout, page)
+    html = MarkdownIt().enable("table").render(written)
+    assert "<a " not in html and "<img" not in html and "[x](javascript:alert(1))" in html
+    assert "<code>devices: [1, 2]</code>" in html
+
+
+def test_words_of_a_framework_are_no_formula_in_a_spreadsheet(tmp_path):
+    words = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "-0.5", "+1e-3", "plain", None]
+    data = pd.DataFrame({"words": words, "number": [-1.5] * len(words)})
+    tables.write_csv(data, tmp_path / "x.csv")
+    written = (tmp_path / "x.csv").read_text().splitlines()[1:]
+    begun = [line.strip('"')[0] for line in written]
+    assert begun == ["'", "'", "'", "'", "-", "+", "p", ","]
+    assert all(line.endswith(",-1.5") for line in written)
+    assert tables.read_csv(tmp_path / "x.csv")["words"].tolist() == [*words[:-1], ""]
 
 
 def test_a_mark_that_all_points_of_a_figure_have_is_said_without_their_names():

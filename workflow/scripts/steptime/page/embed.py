@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
@@ -49,7 +48,7 @@ def drawing(path: Path, name: str, title: str) -> Markup:
 
 def data(path: Path, title: str) -> tuple[Markup, int]:
     """The numbers behind a figure as a table, without the columns that are empty, and how many rows it leaves out."""
-    rows = pd.read_csv(path, dtype=str, keep_default_na=False)
+    rows = layouts.read_csv(path)
     rows = rows.loc[:, (rows != "").any()]
     html = rows.head(MOST_ROWS).to_html(index=False, border=0, justify="unset", classes="data")
     caption = Markup("<caption>{}: the numbers</caption>").format(title)

@@ -19,6 +19,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
+from steptime.render import tables
+
 STYLE = Path(__file__).with_name("steptime.mplstyle")
 GREY = "#8A8A8A"
 NOTE_SIZE = 7.5
@@ -175,7 +177,7 @@ def write(prefix: Path, data: pd.DataFrame, drawing: Figure) -> None:
     same files.
     """
     prefix.parent.mkdir(parents=True, exist_ok=True)
-    data.to_csv(prefix.with_suffix(".csv"), index=False, lineterminator="\n")
+    tables.write_csv(data, prefix.with_suffix(".csv"))
     with style.context(STYLE):
         drawing.savefig(prefix.with_suffix(".svg"), metadata={"Date": None})
         drawing.savefig(prefix.with_suffix(".png"))

@@ -34,6 +34,10 @@ MANY_COLUMNS = 9
 
 # What would end a cell of a table or begin HTML.
 MARKDOWN = str.maketrans({letter: f"\\{letter}" for letter in "\\|<"})
+# What would make a link of words in brackets. A bracket alone makes none, and stands in commands as `devices: [1, 2]`.
+LINK = re.compile(r"\](?=[(\[:])")
+# What a spreadsheet takes for a formula, and what keeps it from that; a number with a sign is none.
+FORMULA = re.compile(r"^(?=[=+\-@\t\r])(?![+-]?[\d.]+(e[+-]?\d+)?$)", re.IGNORECASE)
 LATEX = str.maketrans(
     {
         **{letter: f"\\{letter}" for letter in "&%$#{}"},
@@ -80,7 +84,7 @@ class Entry:
 
     def markdown(self, letters: Mapping[str, str]) -> str:
         """The entry as Markdown."""
-        text = self.text.translate(MARKDOWN)
+        text = in_markdown(self.text)
         text = f"**{text}**" if self.best else text
         return (
             f"{text}<sup>{','.join(letters[note] for note in self.footnotes)}</sup>"
@@ -122,10 +126,23 @@ def write(prefix: Path, data: pd.DataFrame, layout: pd.DataFrame, page: Page) ->
     layout = layout.map(lambda value: value if isinstance(value, Entry) else Entry(str(value)))
     # Not `with_suffix`: a prefix may end in a version, as torch-2.13.
     write_parquet(data, Path(f"{prefix}.parquet"), page)
-    data.to_csv(f"{prefix}.csv", index=False, lineterminator="\n")
+    write_csv(data, Path(f"{prefix}.csv"))
     Path(f"{prefix}.md").write_text(markdown(layout, page), encoding="utf-8")
     Path(f"{prefix}.html").write_text(web_page(layout, page), encoding="utf-8")
     Path(f"{prefix}.tex").write_text(latex(layout, page), encoding="utf-8")
+
+
+def write_csv(data: pd.DataFrame, path: Path) -> None:
+    """Writes rows as CSV, with ' before a text that a spreadsheet would run: a framework's words may begin with =."""
+    words = data.select_dtypes(exclude=["number", "bool", "datetime", "datetimetz"])
+    words = words.map(lambda value: FORMULA.sub("'", value, 1) if isinstance(value, str) else value)
+    data.assign(**words).to_csv(path, index=False, lineterminator="\n")
+
+
+def read_csv(path: Path) -> pd.DataFrame:
+    """Rows as `write_csv` was given them, each value as text."""
+    rows = pd.read_csv(path, dtype=str, keep_default_na=False)
+    return rows.map(lambda text: text[1:] if text[:1] == "'" and FORMULA.match(text[1:]) else text)
 
 
 def write_parquet(data: pd.DataFrame, path: Path, page: Page) -> None:
@@ -153,31 +170,34 @@ def letters_of(texts: Iterable[str]) -> dict[str, str]:
     return letters
 
 
+def in_markdown(text: str) -> str:
+    """A text as Markdown shows it as it is: no end of a cell, no HTML and no link."""
+    return LINK.sub(r"\]", text.translate(MARKDOWN))
+
+
 def markdown(layout: pd.DataFrame, page: Page) -> str:
     """A layout of entries as a Markdown document; headings of several levels become one line, row headings
     columns.
     """
     letters = _letters(layout)
     flat = layout.map(lambda entry: entry.markdown(letters))
-    flat.columns = [_one_line(column).translate(MARKDOWN) for column in flat.columns]
+    flat.columns = [in_markdown(_one_line(column)) for column in flat.columns]
     if any(flat.index.names):
-        headings = _sparse(layout.index).map(lambda text: text.translate(MARKDOWN))
+        headings = _sparse(layout.index).map(in_markdown)
         headings.index = flat.index
         flat = pd.concat([headings, flat], axis=1)
     lines = [
-        f"## {page.paper}: {page.title}".translate(MARKDOWN),
+        in_markdown(f"## {page.paper}: {page.title}"),
         "",
-        page.caption.translate(MARKDOWN),
+        in_markdown(page.caption),
         "",
-        *[f"{fact}  ".translate(MARKDOWN) for fact in page.facts],
+        *[in_markdown(f"{fact}  ") for fact in page.facts],
         "",
     ]
     lines += [flat.to_markdown(index=False, disable_numparse=True), ""]
-    lines += [
-        f"<sup>{letter}</sup> {text.translate(MARKDOWN)}.  " for text, letter in letters.items()
-    ]
+    lines += [f"<sup>{letter}</sup> {in_markdown(text)}.  " for text, letter in letters.items()]
     lines += [""] if letters else []
-    lines += [f"- {note}".translate(MARKDOWN) for note in page.notes]
+    lines += [in_markdown(f"- {note}") for note in page.notes]
     return "\n".join(lines) + "\n"
 
 
