@@ -5,7 +5,7 @@ import numpy as np
 
 def read(path):
     """Images (count, channels, height, width) and labels."""
-    with np.load(path) as split:
+    with np.load(path, allow_pickle=False) as split:
         return split["images"].astype("float32") / np.float32(255), split["labels"]
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import re
 import shutil
 import tarfile
@@ -9,6 +10,7 @@ import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -277,6 +279,30 @@ def put_peak(changes: dict):
     return spoil
 
 
+def put_arrays(there: Path, header: dict, data: bytes = b"", name: str = "labels.npy") -> None:
+    """A reference with an array that says what it is, and holds something else."""
+    (there / "references").mkdir(exist_ok=True)
+    with zipfile.ZipFile(there / "references/n-b1.npz", "w", zipfile.ZIP_DEFLATED) as arrays:
+        with arrays.open(name, "w") as file:
+            header = {"fortran_order": False, "shape": (1,), "descr": "<f8"} | header
+            np.lib.format.write_array_header_1_0(file, header)
+            file.write(data)
+
+
+def put_code(there: Path) -> None:
+    """NumPy before 1.16.3 would run it, whatever the member's name ends in."""
+    put_arrays(there, {"descr": "|O"}, pickle.dumps([print]), "reason")
+
+
+def put_shape(there: Path) -> None:
+    put_arrays(there, {"shape": (2**40,)}, bytes(8))
+
+
+def put_zeros(there: Path) -> None:
+    """Which are quickly packed and slowly unpacked."""
+    put_arrays(there, {"shape": (2**20,)}, bytes(2**23))
+
+
 def put_pipe(there: Path) -> None:
     os.mkfifo(there / "cells/far/step/e-1.m.float32-n-b9-t1-d1-r1.parquet")
 
@@ -307,6 +333,9 @@ NO_PROOF = {"proof_id": None}
         (put("datasets/digits/train.npz", b"PK"), "train.npz is broken"),
         (put_peak({"gflops": 1}), "far.json does not say what a machine reaches: fetch"),
         (put_peak({"flops_per_second": -1}), "far.json does not say what a machine reaches"),
+        (put_code, r"n-b1.npz is broken \(reason holds objects, which are code\): fetch it once"),
+        (put_shape, "labels.npy is not of the size that it says"),
+        (put_zeros, "n-b1.npz is broken .it unpacks to 0.0 GiB"),
         (say("{"), "far/step/.* is broken"),
         (say("[]"), "has schema version None"),
         (say(DEEP), "far/step/.* is broken"),
@@ -328,7 +357,8 @@ NO_PROOF = {"proof_id": None}
         (refuse_proof, "4 shards have no proof beside them"),
     ],
 )
-def test_what_is_broken_or_lies_is_one_sentence_and_not_taken(tmp_path, spoil, said):
+def test_what_is_broken_or_lies_is_one_sentence_and_not_taken(tmp_path, monkeypatch, spoil, said):
+    monkeypatch.setattr(trusted, "MOST_UNPACKED", 2**22)
     there, here = results(tmp_path / "there", "far", [1, 2]), tmp_path / "here"
     spoil(there)
     with pytest.raises((pack.PackError, shard.ShardError)) as refused:

@@ -18,7 +18,7 @@ INCHES = 6.4
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The rows that are drawn and the drawing."""
-    with np.load(inputs.paths("images")[0]) as file:
+    with np.load(inputs.paths("images")[0], allow_pickle=False) as file:
         return build(dict(file), inputs.entry, inputs.catalogue["short"])
 
 

@@ -21,7 +21,7 @@ def check(entry: dict[str, Any], train: Path, test: Path) -> str:
     told = sums(train, test)
     for split, path in (("train", train), ("test", test)):
         try:
-            with np.load(path) as content:
+            with np.load(path, allow_pickle=False) as content:
                 images, labels, digest = map(content.__getitem__, ("images", "labels", "sha256"))
         except (OSError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
             raise DatasetError(f"{path} is broken ({error}): remove it, and run again.") from error

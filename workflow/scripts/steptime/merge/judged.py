@@ -114,7 +114,7 @@ def _reference(network: str, batch: int, precision: str) -> tuple[float, float, 
     """The first loss, how far off one may be, and whose it is."""
     path = Path(reference_path({"network": network, "batch": batch, "precision": precision}))
     try:
-        with np.load(path) as content:
+        with np.load(path, allow_pickle=False) as content:
             if str(content["reason"]):
                 return None
             loss, spread = float(content["losses"][0]), float(content["spreads"][0])

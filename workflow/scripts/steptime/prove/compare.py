@@ -51,7 +51,7 @@ class Proof:
 
 def read(path: Path) -> dict:
     """What `worker.tasks.proof.write` wrote."""
-    with np.load(path) as archive:
+    with np.load(path, allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
 
 

@@ -54,7 +54,7 @@ def run(loaded, job, emit):
 
 def read(path):
     """Images (uint8: count, channels, height, width) and labels (int32) of a split, as `datasets.splits` wrote it."""
-    with np.load(str(path)) as split:
+    with np.load(str(path), allow_pickle=False) as split:
         return split["images"], split["labels"].astype(np.int32)
 
 
