@@ -199,6 +199,25 @@ def test_a_flood_of_words_is_ended_and_its_last_line_is_read_alone(tmp_path, mon
     assert ended.reason.endswith("before it was done: the end")
 
 
+@pytest.mark.parametrize(
+    "instead", ["pass", "shutil.rmtree(os.path.dirname(log))", "os.mkfifo(log)"]
+)
+def test_a_log_that_is_removed_meanwhile_is_read_all_the_same(tmp_path, instead):
+    """By its framework, or by a user who tidies up; something else may lie in its place."""
+    outcome = run(
+        tmp_path,
+        f"""
+import shutil
+os.unlink(log := os.readlink("/proc/self/fd/1"))
+{instead}
+time.sleep(1)
+print("the end", flush=True)
+os._exit(3)
+""",
+    )
+    assert outcome.reason.endswith("before it was done: the end"), outcome
+
+
 def test_a_folder_for_temporary_files_may_have_a_colon_in_its_name(tmp_path, monkeypatch):
     monkeypatch.setattr(supervise.tempfile, "tempdir", str(tmp_path / "a:b"))
     (tmp_path / "a:b").mkdir()

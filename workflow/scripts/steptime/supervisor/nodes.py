@@ -144,7 +144,9 @@ def _started(
     meeting.mkdir()
     secret, each = secrets.token_hex(16), count // nodes
     cores = placement.entry(platform)["cores"]
+    ranks: list[Rank] = []
     with ExitStack() as stack:
+        stack.callback(gather, ranks)
         server = stack.enter_context(_listening(log))
         step = stack.enter_context(_step(server, count, nodes, cores, secret, printed, log))
         # Before the step is waited for: who comes too late goes again.
@@ -168,11 +170,11 @@ def _started(
                 cpus=[threads, each],
                 links=[guests[0].address, guests[0].links],
             )
-        ranks = [_rank(*each) for each in zip(range(count), guests, logs, strict=True)]
+        for number, guest in enumerate(guests):
+            ranks.append(_rank(number, guest, logs[number]))
         for rank in ranks:
             stack.callback(rank.pipe.close)
         yield ranks
-    gather(logs)
 
 
 @contextmanager
@@ -296,7 +298,7 @@ def _rank(number: int, guest: Guest, log: Path) -> Rank:
         )
     guest.connection.setblocking(False)
     pipe = os.fdopen(os.dup(guest.connection.fileno()), "rb")
-    return OfTask(number, Task(said["pid"]), said["cpus"], pipe, log, guest.node)
+    return OfTask(number, Task(said["pid"]), said["cpus"], pipe, log.open("r+b", 0), guest.node)
 
 
 def heard(connection: socket.socket, seconds: float | None = ANSWER_SECONDS) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import ctypes
 import json
 import os
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TextIO
+from typing import Any, BinaryIO, Protocol, TextIO, cast
 
 from steptime.machine import processes, windows
 from steptime.plain import plain_values
@@ -28,6 +29,7 @@ OOM_SCORE = Path("/proc/self/oom_score_adj")
 PR_SET_PDEATHSIG = 1
 LOOPBACK = "127.0.0.1"
 LONGEST_LINE = 2**22
+TAIL_BYTES = 2**16
 LAST_WORDS = ("done", "failed")
 
 
@@ -101,7 +103,8 @@ class Rank:
     process: Process
     cpus: list[int]
     pipe: BinaryIO
-    log: Path
+    # What it prints: open, since a framework or a user may remove the log, or put another one in its place.
+    log: BinaryIO
     # The node of a cluster that it is on; '' of this machine.
     node: str = ""
     # What it has said so far of a line.
@@ -133,6 +136,20 @@ class Rank:
             if name in LAST_WORDS:
                 self.silent_since = time.monotonic()
                 return
+
+    def printed_bytes(self) -> int:
+        """How much it has printed."""
+        return os.fstat(self.log.fileno()).st_size
+
+    def tail(self) -> str:
+        """The end of what it has printed."""
+        with self.opened("rb") as log:
+            log.seek(-min(TAIL_BYTES, os.fstat(log.fileno()).st_size), os.SEEK_END)
+            return log.read(TAIL_BYTES).decode(errors="replace")
+
+    def opened(self, mode: str) -> BinaryIO:
+        """Its log once more, wherever that is now: who opens a file sees what another node has written."""
+        return cast(BinaryIO, open(f"/proc/self/fd/{self.log.fileno()}", mode))
 
     def has_spoken(self) -> bool:
         """Whether it has said its last word."""
@@ -191,6 +208,7 @@ def started(
     ranks: list[Rank] = []
     others: set[int] = set()
     with ExitStack() as stack:
+        stack.callback(gather, ranks)
         files = stack.enter_context(network.made()) if joins else []
         joining = _joining(count, scratch, bool(files), stack) if joins else [({}, [])]
         stack.callback(end, ranks, others)
@@ -206,7 +224,6 @@ def started(
             for each in ends:
                 each.close()
         yield ranks
-    gather(logs)
 
 
 HERE = Launch(lambda log: None, started)
@@ -262,7 +279,8 @@ def start(
     Raises NotStarted.
     """
     reading, writing = os.pipe()
-    with log.open("w") as output, tempfile.TemporaryFile("w+") as stdin:
+    output = log.open("w+b", buffering=0)
+    with tempfile.TemporaryFile("w+") as stdin:
         json.dump(job, stdin)
         stdin.seek(0)
         try:
@@ -280,11 +298,12 @@ def start(
             )
         except (OSError, subprocess.SubprocessError) as error:
             os.close(reading)
+            output.close()
             raise NotStarted(_why_not_started(error, cpus)) from error
         finally:
             os.close(writing)
     os.set_blocking(reading, False)
-    return Rank(number, process, cpus, os.fdopen(reading, "rb"), log)
+    return Rank(number, process, cpus, os.fdopen(reading, "rb"), output)
 
 
 def _own_gpu(number: int, job: dict[str, Any], variables: dict[str, str]) -> dict[str, str]:
@@ -327,12 +346,15 @@ def end(ranks: list[Rank], others: set[int]) -> None:
         processes.end(children[0], others)
 
 
-def gather(logs: list[Path]) -> None:
-    """Puts what the other ranks have printed behind what the first has."""
-    with logs[0].open("ab") as output:
-        for number, log in enumerate(logs[1:], 1):
-            if log.exists():
-                output.write(f"\n--- rank {number}\n".encode() + log.read_bytes())
+def gather(ranks: list[Rank]) -> None:
+    """Puts what the other ranks have printed behind what the first has, and closes their logs."""
+    with ExitStack() as logs:
+        for rank in ranks:
+            logs.enter_context(rank.log)
+        for rank in ranks[1:]:
+            with ranks[0].opened("ab") as output, rank.opened("rb") as log:
+                output.write(f"\n--- rank {rank.number}\n".encode())
+                shutil.copyfileobj(log, output)
 
 
 def _texts(paths: Any) -> Iterator[str]:

@@ -33,7 +33,6 @@ INHERITED = ("PATH", "USER", "LANG", "LC_ALL")
 # After its last word a worker ends by itself; what still holds its pipe then is not waited for.
 ENDING_SECONDS = 2.0
 MOST_PRINTED_BYTES = 2**30
-TAIL_BYTES = 2**16
 # What a rank says whose partner is gone: that one's words, or the way in which it ended, tell why.
 OF_ANOTHER = ("connection", "peer", "has ended", "broken pipe", "unavailable")
 # Snakemake's process, as common.smk tells it; None where it is not above this one, as on a cluster.
@@ -95,6 +94,8 @@ class Outcome:
     span: tuple[datetime, datetime] | None = None
     # Of several ranks, what `Rank.facts` says of each, and what had gone over the loopback interface by each snapshot.
     ranks: list[dict[str, Any]] = field(default_factory=list)
+    # The end of what each has printed.
+    printed: str = field(default="", repr=False, compare=False)
     loopback: list[int | None] = field(default_factory=list)
     # By the clock of `time.monotonic`.
     made_at: float = field(default_factory=time.monotonic, compare=False)
@@ -130,7 +131,7 @@ def run_worker(
                 *(prefix, job, cpus, variables, Limits(limit_seconds, limit_bytes)),
                 *(log, meanwhile, watches, launch),
             )
-            if not _have_not_met(outcome, log):
+            if not _have_not_met(outcome):
                 break
             if UNMET not in outcome.reason:
                 outcome.reason = f"another program has taken a port of its ranks: {outcome.reason}"
@@ -169,6 +170,7 @@ def _run_worker(
                 _watch(members, outcome, limits, watches)
                 if outcome.status == "ok":
                     blame(members, outcome, lambda: processes.kernel_kills() > kills_before)
+                outcome.printed = "\n".join(rank.tail() for rank in members)
         except ranks.NotStarted as error:
             outcome.status, outcome.reason = "crashed", str(error)
             return outcome
@@ -183,20 +185,13 @@ def _run_worker(
     return outcome
 
 
-def _have_not_met(outcome: Outcome, log: Path) -> bool:
+def _have_not_met(outcome: Outcome) -> bool:
     """Whether ranks missed one another, or somebody else has taken one of their ports meanwhile."""
     if outcome.status != "crashed" or "ready" in outcome.events:
         return False
-    said = f"{outcome.reason}\n{_tail(log)}".lower()
+    said = f"{outcome.reason}\n{outcome.printed}".lower()
     # One rank alone has a server to meet.
     return UNMET in said or (bool(outcome.ranks) and any(words in said for words in TAKEN))
-
-
-def _tail(log: Path) -> str:
-    """The end of what was printed."""
-    with log.open("rb") as printed:
-        printed.seek(-min(TAIL_BYTES, log.stat().st_size), os.SEEK_END)
-        return printed.read().decode(errors="replace")
 
 
 def own_folders(prefix: Path, scratch: str) -> dict[str, str]:
@@ -263,7 +258,7 @@ def _watch(members: list[Rank], outcome: Outcome, limits: Limits, watches: Seque
             for watch in watches:
                 watch.look(members[0].process.pid)
             _weigh(members, outcome, limits.bytes)
-            if sum(rank.log.stat().st_size for rank in members) > MOST_PRINTED_BYTES:
+            if sum(rank.printed_bytes() for rank in members) > MOST_PRINTED_BYTES:
                 outcome.status = "crashed"
                 outcome.reason = f"it printed more than {MOST_PRINTED_BYTES / 2**30:g} GiB"
             elif time.monotonic() > deadline and outcome.status == "ok":
@@ -420,7 +415,7 @@ def _how_it_ended(rank: Rank, by_kernel: bool) -> tuple[str, str]:
         known = {each.value: each.name for each in signal.Signals}
         name = known.get(-code, f"signal {-code}")
         return "crashed", f"the worker was ended by {name} ({signal.strsignal(-code)})"
-    lines = list(filter(None, map(plain, _tail(rank.log).splitlines())))
+    lines = list(filter(None, map(plain, rank.tail().splitlines())))
     last = f": {lines[-1][:200]}" if lines else ""
     return "crashed", f"the worker ended with exit code {code} before it was done{last}"
 
