@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -107,6 +108,34 @@ def test_a_worker_that_found_the_disk_full_is_no_result(tmp_path, monkeypatch, l
     else:
         with pytest.raises(OSError, match="No space left on device"):
             run()
+
+
+def test_a_disk_that_the_worker_s_own_files_have_filled_was_full(tmp_path, monkeypatch):
+    """They go with it, and there is space again."""
+
+    def usage(folder):
+        filled = list(Path(supervise.tempfile.gettempdir()).glob("steptime-*/ballast"))
+        return SimpleNamespace(free=0 if filled else 2**40)
+
+    monkeypatch.setattr(supervise.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(supervise.shutil, "disk_usage", usage)
+    with pytest.raises(OSError, match="No space left on device"):
+        run(
+            tmp_path,
+            """
+open(os.path.join(os.environ["TMPDIR"], "ballast"), "w").close()
+tell("failed", status="crashed", reason="OSError: No space left on device")
+""",
+        )
+
+
+def test_a_log_that_finds_no_space_hides_no_reason(tmp_path):
+    (tmp_path / "environment/bin").mkdir(parents=True)
+    (tmp_path / "environment/bin/python").symlink_to(sys.executable)
+    (log := tmp_path / "cell.log").symlink_to("/dev/full")
+    job = {"task": "no such task", "device": "cpu"}
+    outcome = supervise.run_worker(tmp_path / "environment", job, [0], {}, 600, 2**40, log)
+    assert outcome.reason == "KeyError: 'adapter'", outcome
 
 
 @pytest.mark.parametrize(

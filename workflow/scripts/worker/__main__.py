@@ -22,9 +22,8 @@ import json
 import os
 import sys
 import time
-import traceback
 
-from . import building, contract, timing, usage
+from . import building, contract, printing, timing, usage
 
 TELL_SECONDS = 0.5
 # Some libraries are loaded by the first step.
@@ -58,12 +57,12 @@ def main():
         loaded = building.load(job)
         importlib.import_module("worker.tasks." + job["task"]).run(loaded, job, emit)
     except Exception as error:
-        traceback.print_exc()
         status, reason = classify(error)
+        # Before it is printed, for which there may be no space.
         emit("failed", status=status, reason=reason)
+        printing.print_exception()
     # Frameworks take up to seconds to take themselves down, and some crash while they do.
-    sys.stdout.flush()
-    sys.stderr.flush()
+    printing.flush()
     os._exit(0)
 
 

@@ -16,11 +16,10 @@ numpy.
 
 import collections
 import sys
-import traceback
 
 import numpy as np
 
-from . import building, contract, data, timing
+from . import building, contract, data, printing, timing
 from .statistics import median
 from .usage import Usage, kernel_counters, peak_memory
 
@@ -187,7 +186,7 @@ def _prove_and_time(module, part, sampling, told):
 def _reason(error):
     if isinstance(error, (contract.Unsupported, contract.NotEquivalent)):
         return str(error)
-    traceback.print_exc()
+    printing.print_exception()
     return "{}: {}".format(type(error).__name__, " ".join(str(error).split())[:200])
 
 

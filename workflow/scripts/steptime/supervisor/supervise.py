@@ -174,10 +174,11 @@ def _run_worker(
         except ranks.NotStarted as error:
             outcome.status, outcome.reason = "crashed", str(error)
             return outcome
+        if outcome.status == "crashed":
+            # Before its own temporary files go.
+            _refuse_full_disk(outcome.reason, log, Path(scratch))
     if len(members) > 1:
         outcome.ranks = [rank.facts() for rank in members]
-    if outcome.status == "crashed":
-        _refuse_full_disk(outcome.reason, log)
     reported = outcome.events.get("done", {}).get("peak_memory_bytes")
     outcome.peak_memory_bytes = max(
         filter(None, (outcome.peak_memory_bytes, reported)), default=None
@@ -420,11 +421,13 @@ def _how_it_ended(rank: Rank, by_kernel: bool) -> tuple[str, str]:
     return "crashed", f"the worker ended with exit code {code} before it was done{last}"
 
 
-def _refuse_full_disk(reason: str, log: Path) -> None:
-    folders = (log.parent, Path(tempfile.gettempdir()))
+def _refuse_full_disk(reason: str, log: Path, scratch: Path) -> None:
     said = os.strerror(errno.ENOSPC)
-    if (
-        said in reason
-        and min(shutil.disk_usage(folder).free for folder in folders) < LEAST_FREE_BYTES
-    ):
+    if said in reason and min(map(_free_bytes, (log.parent, scratch))) < LEAST_FREE_BYTES:
         raise OSError(errno.ENOSPC, said, str(log))
+
+
+def _free_bytes(folder: Path) -> int:
+    """Of the file system of a folder, or of what is left of its path."""
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    return shutil.disk_usage(there).free

@@ -17,9 +17,8 @@ gradients: whether each gradient is shown. Plain Python that 3.6 can import.
 
 import functools
 import operator
-import traceback
 
-from .. import building, timing
+from .. import building, printing, timing
 from ..contract import NotEquivalent
 from ..statistics import median
 from ..usage import Usage, kernel_counters, peak_memory
@@ -56,7 +55,7 @@ def _hold_others(proof, adapter):
     except NotEquivalent:
         raise
     except Exception as error:
-        traceback.print_exc()
+        printing.print_exception()
         proof.lacking = "{}: {}".format(type(error).__name__, " ".join(str(error).split())[:200])
 
 

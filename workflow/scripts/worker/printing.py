@@ -1,0 +1,23 @@
+"""What the worker itself prints, which must cost nothing: a disk may be full, and a framework may close its streams.
+
+Plain Python that 3.6 can import: standard library.
+"""
+
+import contextlib
+import sys
+import traceback
+
+LOST = (OSError, ValueError, AttributeError)
+
+
+def print_exception():
+    """Prints the traceback of the exception that is handled, where that can be printed."""
+    with contextlib.suppress(*LOST):
+        traceback.print_exc()
+
+
+def flush():
+    """Writes what is still to be printed, where that can be written."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(*LOST):
+            stream.flush()
