@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 USED = {"cpu_seconds": 0.5, "wall_seconds": 0.5, "waited_seconds": 0.0, "involuntary_switches": 1}
 READY = {"parameters": 5, "import_seconds": 1.0, "build_seconds": 2.0, "versions": {}}
 EPOCH = {"epoch": 1, "steps": 9, "seconds": 4.0, "cpu_seconds": 3.0, "accuracy": 0.99}
+EPOCH["test_loss"] = 0.1
 PART = {"part": "2 x 2 by 2 x 2", "role": "forward", "flops": 16, "error": 1e-7, "cpus": 1.0}
 SAID = {
     "step": [
@@ -96,7 +97,7 @@ def run(tmp_path):
         command += ["--images", *(["train.npz", "test.npz"] if cell.dataset else [])]
         places = {
             "STEPTIME_ENVIRONMENTS": str(tmp_path / "environments"),
-            "PYTHONPATH": str(ROOT / "workflow/scripts"),
+            "PYTHONPATH": f"{tmp_path / 'hooks'}{os.pathsep}{ROOT / 'workflow/scripts'}",
         }
         done = subprocess.run(
             command, cwd=tmp_path, env=os.environ | places, capture_output=True, text=True
@@ -198,6 +199,26 @@ def test_single_operations_have_a_row_for_each_sample_and_one_for_what_is_lackin
         text=True,
     )
     assert "NN: 0.375 s, " in told.stdout and "NT: there is none" in told.stdout, told.stderr
+
+
+@pytest.mark.parametrize(
+    ("odd", "words"),
+    [
+        ({"parameters": 2**70}, "Python int too large to convert"),
+        ({"versions": {"framework_version": 1}}, "Expected bytes, got a 'int' object"),
+    ],
+)
+def test_what_no_column_holds_is_a_row_and_ends_no_run(run, tmp_path, monkeypatch, odd, words):
+    """Where it passed for an event: here, nothing is asked of one."""
+    (tmp_path / "hooks").mkdir()
+    hook = "from steptime.supervisor import events; events._fits = lambda name, fields: True"
+    (tmp_path / "hooks/sitecustomize.py").write_text(hook)
+    monkeypatch.setitem(SAID, "step", [SAID["step"][0] | odd, *SAID["step"][1:]])
+    said, _, path = run("step")
+    (row,) = shard.read(path)[0].to_pylist()
+    assert row["status"] == "crashed" and row["seconds"] is None
+    assert row["reason"].startswith(f"what the worker said fits no row: {words}"), row["reason"]
+    assert row["started_at"] < row["ended_at"] and row["reason"] in said
 
 
 def test_packages_that_were_exchanged_are_a_row_and_no_time(run):

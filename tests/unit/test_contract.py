@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,6 +23,13 @@ ADAPTERS = sorted(
     for path in Path(contract.FOLDER).glob("*.py")
     if not path.stem.startswith("_") and not path.stem.endswith("_parts")
 )
+
+
+def test_versions_are_texts_whatever_a_framework_calls_them():
+    said = {"framework_version": ("1", 0), "build": 7, "blas": float("nan"), "cuda": None}
+    found = building.versions_of(SimpleNamespace(versions=lambda: said))
+    assert found.pop("python") == sys.version.split()[0]
+    assert found == {"framework_version": "('1', 0)", "build": "7", "blas": "nan"}
 
 
 def test_the_page_of_layers_is_what_adapters_declare():

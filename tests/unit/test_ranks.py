@@ -461,7 +461,7 @@ def spoken(tmp_path, text):
     python.parent.mkdir(parents=True)
     python.write_text(f"#!{sys.executable}\n{SPEAKS}{text}")
     python.chmod(0o755)
-    job = {"task": "step", "device": "cpu", "ranks": 2, "rank": 0}
+    job = {"task": "proof", "device": "cpu", "ranks": 2, "rank": 0}
     folder = tmp_path / "environment"
     return supervise.run_worker(folder, job, [0], {}, 60, 2**40, tmp_path / "log")
 

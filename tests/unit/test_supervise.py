@@ -65,7 +65,7 @@ def test_what_a_worker_leaves_behind_is_removed_and_its_settings_stay_with_its_e
     monkeypatch.setenv("HOME", str(tmp_path))
     prefix = stand_in(tmp_path, LITTERS)
     outcome = supervise.run_worker(
-        prefix, {"task": "step", "device": "cpu"}, [0], {}, 600, 2**40, tmp_path / "cell.log"
+        prefix, {"task": "proof", "device": "cpu"}, [0], {}, 600, 2**40, tmp_path / "cell.log"
     )
     assert outcome.status == "ok", outcome
     left = outcome.events["done"]["left"]
@@ -73,10 +73,13 @@ def test_what_a_worker_leaves_behind_is_removed_and_its_settings_stay_with_its_e
     assert (prefix / "home/settings").exists() and not (tmp_path / "settings").exists()
 
 
-def run(tmp_path, text, *, seconds=600.0, cpus=(0,)):
-    """The outcome of a worker that runs `text`, in which `tell(event, ...)` speaks to the supervisor."""
+def run(tmp_path, text, *, seconds=600.0, cpus=(0,), task="proof"):
+    """The outcome of a worker that runs `text`, in which `tell(event, ...)` speaks to the supervisor.
+
+    Nothing but `done` is asked of a proof.
+    """
     prefix = stand_in(tmp_path, SPEAKS + text)
-    job, log = {"task": "step", "device": "cpu"}, tmp_path / "logs/cell.log"
+    job, log = {"task": task, "device": "cpu"}, tmp_path / "logs/cell.log"
     return supervise.run_worker(prefix, job, list(cpus), {}, seconds, 2**40, log)
 
 
@@ -96,7 +99,7 @@ def test_a_worker_that_found_the_disk_full_is_no_result(tmp_path, monkeypatch, l
     run = functools.partial(
         supervise.run_worker,
         prefix,
-        {"task": "step", "device": "cpu"},
+        {"task": "proof", "device": "cpu"},
         [0],
         {},
         600,
@@ -157,6 +160,62 @@ tell("done")
 """,
     )
     assert (outcome.status, outcome.samples) == ("ok", [(1, 0.5)]), outcome
+
+
+KERNEL = r"""
+kernel = dict(stat="cpu 1 1 1 1 1 1 1 1\ncpu0 1 1 1 1 1 1 1 1", cpuinfo="", throttling=[])
+"""
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *("event=[1]", "event={}", "event='sample'", "event='failed'", "event='warmup'"),
+        "event='sample', steps='a', seconds=0.5",
+        "event='sample', steps=True, seconds=0.5",
+        # Steps and seconds that nobody takes; a step in less than a thousand cycles.
+        *(f"event='sample', steps={steps}, seconds=0.5" for steps in ("-1", "0", "2**40")),
+        *(f"event='sample', steps=1, seconds={long}" for long in ("-1e9", "1e-9", "float('nan')")),
+        *(f"event='warmup', kernel={odd}" for odd in ("{}", "1", "dict(kernel, cpus=[0])")),
+        *(f"event='warmup', kernel=dict(kernel, stat={stat!r})" for stat in ("", "cpu x", "cpu 1")),
+        "event='warmup', kernel=kernel, steps='many'",
+        "event='failed', status='ok', reason=''",
+        "event='failed', status=['crashed'], reason=''",
+        "event='failed', status='crashed', reason=5",
+        "event='failed', reason='no status'",
+        *(f"event='ready', libraries={odd}" for odd in ("None", "5", "[1, 'a']", "[['a']]")),
+        "event='ready', versions={'framework_version': 1}",
+        "event='ready', parameters=2**70",
+        "event='ready', settings=[]",
+        # It has taken no sample yet.
+        *("event='done'", "event='done', wall_seconds='long'"),
+        *("event='epoch', epoch=1", "event='part', part='a'", "event='trained', stopped='bored'"),
+    ],
+)
+def test_what_holds_no_words_of_a_worker_is_no_event(tmp_path, odd):
+    outcome = run(
+        tmp_path,
+        f"""{KERNEL}
+os.write(pipe, json.dumps(dict({odd})).encode() + b"\\n")
+tell("ready", libraries=["a"], parameters=5)
+tell("warmup", kernel=kernel)
+tell("sample", steps=2, seconds=0.5)
+os.write(pipe, json.dumps(dict({odd})).encode() + b"\\n")
+tell("sampled", kernel=kernel)
+tell("done", last_loss=1.0)
+""",
+        task="step",
+    )
+    assert (outcome.status, outcome.samples) == ("ok", [(2, 0.5)]), outcome
+    assert not outcome.epochs and not outcome.parts
+    assert outcome.libraries == ["a"] and outcome.events["done"] == {"last_loss": 1.0}
+    assert outcome.events["ready"] == {"parameters": 5} and len(outcome.snapshots) == 2
+
+
+@pytest.mark.parametrize("task", ["step", "training", "products", "stragglers"])
+def test_nothing_is_done_that_was_not_measured(tmp_path, task):
+    outcome = run(tmp_path, "tell('ready'); tell('done')", task=task)
+    assert outcome.reason == "the worker ended with exit code 0 before it was done", outcome
 
 
 def test_words_of_a_framework_become_plain_text(tmp_path):
@@ -317,7 +376,7 @@ def test_a_clock_that_is_set_back_meanwhile_ends_no_process_before_it_began(tmp_
     (tmp_path / "environment/bin").mkdir(parents=True)
     (tmp_path / "environment/bin/python").symlink_to("/bin/false")
     monkeypatch.setattr(supervise, "datetime", SetBack)
-    job = {"task": "step", "device": "cpu"}
+    job = {"task": "proof", "device": "cpu"}
     folder = tmp_path / "environment"
     outcome = supervise.run_worker(folder, job, [0], {}, 600, 2**40, tmp_path / "log")
     began, ended = outcome.span
@@ -354,7 +413,7 @@ while not os.path.exists({str(weighed)!r}):
 tell("done")
 """,
     )
-    job = {"task": "step", "device": "cpu"}
+    job = {"task": "proof", "device": "cpu"}
     outcome = supervise.run_worker(prefix, job, [0], {}, 600, 500 * 2**20, tmp_path / "log")
     assert outcome.status == "ok", outcome
     assert 200 * 2**20 < looks[0] < 300 * 2**20

@@ -45,6 +45,12 @@ def make(adapter, job, spec, weights, inputs, labels):
     return trainer
 
 
+def versions_of(module):
+    """What a module says of its software, and Python's version, as texts; what it does not know is left out."""
+    said = dict(module.versions(), python=sys.version.split()[0])
+    return {name: str(version) for name, version in said.items() if version is not None}
+
+
 def build(loaded, job, spec, emit):
     """The trainer of a job's network `spec`, on the synthetic batch."""
     from . import data
@@ -57,7 +63,7 @@ def build(loaded, job, spec, emit):
     del weights, inputs, labels
     emit(
         "ready",
-        versions=dict(loaded.adapter.versions(), python=sys.version.split()[0]),
+        versions=versions_of(loaded.adapter),
         import_seconds=loaded.seconds,
         prepare_seconds=prepared - start,
         build_seconds=clock() - prepared,

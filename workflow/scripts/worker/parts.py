@@ -15,7 +15,6 @@ numpy.
 """
 
 import collections
-import sys
 
 import numpy as np
 
@@ -122,7 +121,7 @@ def run(loaded, job, emit, parts):
     started = module.start(job)
     emit(
         "ready",
-        versions=dict(module.versions(), python=sys.version.split()[0]),
+        versions=building.versions_of(module),
         import_seconds=loaded.seconds,
         threads=int(started["threads"]),
         settings=dict(started["settings"], **loaded.chosen),

@@ -245,6 +245,13 @@ class CellRun:
             shard.write(self.options.shard, facts, reading.rows(outcome), footer)
             made_of = (self.options.manifest, self.options.proof, *self.options.images)
             clock.not_before(self.options.shard, made_of)
+        except shard.Unfit as error:
+            if not outcome.events:
+                raise
+            # With nothing of what the worker said.
+            return self.write(
+                Outcome("crashed", f"what the worker said fits no row: {error}", span=outcome.span)
+            )
         except OSError as error:
             sys.exit(
                 f"The shard {self.options.shard} cannot be written ({error.strerror}): free some space and run again."

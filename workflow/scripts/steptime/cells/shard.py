@@ -21,6 +21,10 @@ FOOTER = b"steptime"
 MOST_ROWS = 1_000_000
 
 
+class Unfit(Exception):
+    """What is no value of its column; the text says it."""
+
+
 class ShardError(Exception):
     """A shard that cannot be used; the text says which, why, and the command that measures its cell again."""
 
@@ -29,16 +33,19 @@ def write(path: Path, facts: dict[str, Any], rows: list[dict[str, Any]], footer:
     """Writes the shard of one cell, whole or not at all.
 
     `facts` are the columns that are constant in a cell of the task (missing ones are null), `rows` have the others;
-    without rows there is one. Raises OSError (a full disk, say) and leaves no half-written shard.
+    without rows there is one. Raises OSError (a full disk, say) or Unfit, and leaves no half-written shard.
     """
     schema, constant = schema_of(facts["task"]), constant_of(facts["task"])
     columns = [name for name in schema.names if name not in constant]
     rows = rows or [{}]
-    table = pa.table(
-        {name: [facts.get(name)] * len(rows) for name in constant}
-        | {name: [row.get(name) for row in rows] for name in columns},
-        schema=schema,
-    )
+    try:
+        table = pa.table(
+            {name: [facts.get(name)] * len(rows) for name in constant}
+            | {name: [row.get(name) for row in rows] for name in columns},
+            schema=schema,
+        )
+    except (pa.ArrowException, OverflowError) as error:
+        raise Unfit(_first_line(error)) from error
     footer = footer | {
         "schema": SCHEMA_VERSION,
         "row": table.select(constant).slice(0, 1).to_pylist()[0],

@@ -25,6 +25,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from steptime.machine import placement
+from steptime.supervisor import events
+from steptime.supervisor.events import ENDED, HELD
 from steptime.supervisor.ranks import Launch, NotStarted, Rank, gather
 
 # What a step must know of its job. The rest describes another step: the one that this process is in.
@@ -36,8 +38,6 @@ ANSWER_SECONDS = 10.0
 STARTING_SECONDS = 60.0
 ENDING_SECONDS = 10.0
 LONGEST_WORD = 2**20
-# What tasks say beside what their workers do, by names that no event of a worker has.
-HELD, ENDED = "rank held", "rank ended"
 
 
 class Task:
@@ -171,7 +171,8 @@ def _started(
                 links=[guests[0].address, guests[0].links],
             )
         for number, guest in enumerate(guests):
-            ranks.append(_rank(number, guest, logs[number]))
+            owes = () if number else events.owed(job)
+            ranks.append(_rank(number, guest, logs[number], owes))
         for rank in ranks:
             stack.callback(rank.pipe.close)
         yield ranks
@@ -289,7 +290,7 @@ def _look(guests: list[Guest], platform: str, log: Path) -> None:
             _give_up(log, refused)
 
 
-def _rank(number: int, guest: Guest, log: Path) -> Rank:
+def _rank(number: int, guest: Guest, log: Path, owes: tuple[str, ...]) -> Rank:
     """The rank that a task has started. Raises NotStarted."""
     said = heard(guest.connection, STARTING_SECONDS)
     if "pid" not in said:
@@ -298,7 +299,8 @@ def _rank(number: int, guest: Guest, log: Path) -> Rank:
         )
     guest.connection.setblocking(False)
     pipe = os.fdopen(os.dup(guest.connection.fileno()), "rb")
-    return OfTask(number, Task(said["pid"]), said["cpus"], pipe, log.open("r+b", 0), guest.node)
+    process, printed = Task(said["pid"]), log.open("r+b", 0)
+    return OfTask(number, process, said["cpus"], pipe, printed, owes, guest.node)
 
 
 def heard(connection: socket.socket, seconds: float | None = ANSWER_SECONDS) -> dict[str, Any]:

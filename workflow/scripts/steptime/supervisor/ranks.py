@@ -21,16 +21,15 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TextIO, cast
 
 from steptime.machine import processes, windows
-from steptime.plain import plain_values
 from steptime.plan import exchanges
-from steptime.supervisor import network
+from steptime.supervisor import events, network
+from steptime.supervisor.events import LAST_WORDS
 
 OOM_SCORE = Path("/proc/self/oom_score_adj")
 PR_SET_PDEATHSIG = 1
 LOOPBACK = "127.0.0.1"
 LONGEST_LINE = 2**22
 TAIL_BYTES = 2**16
-LAST_WORDS = ("done", "failed")
 
 
 class NotStarted(Exception):
@@ -105,6 +104,8 @@ class Rank:
     pipe: BinaryIO
     # What it prints: open, since a framework or a user may remove the log, or put another one in its place.
     log: BinaryIO
+    # The events without which it is not done.
+    owes: tuple[str, ...] = ()
     # The node of a cluster that it is on; '' of this machine.
     node: str = ""
     # What it has said so far of a line.
@@ -130,7 +131,9 @@ class Rank:
         *lines, rest = (self.rest + (chunk or b"")).split(b"\n")
         # No event is as long: a library writes there, without an end of line.
         self.rest = rest if len(rest) <= LONGEST_LINE else b""
-        for name, event in filter(None, map(_event, lines)):
+        for name, event in filter(None, map(events.read, lines)):
+            if name == "done" and not self.events.keys() >= {*self.owes}:
+                continue
             self.events[name] = event
             yield name, event
             if name in LAST_WORDS:
@@ -158,11 +161,11 @@ class Rank:
     def facts(self) -> dict[str, Any]:
         """What a shard tells of it; `waited_seconds` for a CPU are those in which samples were taken."""
         return {
+            **self.events.get("followed", {}),
             "rank": self.number,
             "cpus": self.cpus,
             **({"node": self.node} if self.node else {}),
             "waited_seconds": windows.growth(self.waited),
-            **self.events.get("followed", {}),
         }
 
 
@@ -303,7 +306,8 @@ def start(
         finally:
             os.close(writing)
     os.set_blocking(reading, False)
-    return Rank(number, process, cpus, os.fdopen(reading, "rb"), output)
+    pipe = os.fdopen(reading, "rb")
+    return Rank(number, process, cpus, pipe, output, events.owed(job))
 
 
 def _own_gpu(number: int, job: dict[str, Any], variables: dict[str, str]) -> dict[str, str]:
@@ -361,17 +365,3 @@ def _texts(paths: Any) -> Iterator[str]:
     for path in paths:
         with suppress(OSError):
             yield path.read_text()
-
-
-def _event(line: bytes) -> tuple[str, dict[str, Any]] | None:
-    """Name and fields of the event in a line of the pipe; None for what a library has written there.
-
-    What a library leaves without an end of line stands before the next event.
-    """
-    try:
-        event = json.loads(line[max(line.find(b"{"), 0) :])
-        # Texts of the kernel's, whose lines count.
-        kernel = {"kernel": event.pop("kernel")} if "kernel" in event else {}
-        return event.pop("event"), plain_values(event) | kernel
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        return None

@@ -24,6 +24,7 @@ import psutil
 from steptime import machine
 from steptime.machine import placement, processes
 from steptime.supervisor import nodes, ranks
+from steptime.supervisor.events import ENDED, HELD
 from steptime.supervisor.ranks import Rank
 
 TELL_SECONDS = 0.5
@@ -149,14 +150,14 @@ def _attend(rank: Rank, supervisor: socket.socket) -> None:
                 due = time.monotonic() + TELL_SECONDS
                 resident, peak = rank.process.memory()
                 waited = rank.process.waited_seconds()
-                _say(supervisor, event=nodes.HELD, resident=resident, peak=peak, waited=waited)
+                _say(supervisor, event=HELD, resident=resident, peak=peak, waited=waited)
 
 
 def _tell_the_end(rank: Rank, supervisor: socket.socket, kills: int) -> None:
     with suppress(subprocess.TimeoutExpired):
         rank.process.wait(ENDING_SECONDS)
     killed = processes.kernel_kills() > kills
-    _say(supervisor, event=nodes.ENDED, code=rank.process.returncode, killed=killed)
+    _say(supervisor, event=ENDED, code=rank.process.returncode, killed=killed)
     supervisor.shutdown(socket.SHUT_WR)
 
 
