@@ -306,11 +306,22 @@ os._exit(3)
     assert outcome.reason.endswith("before it was done: the end"), outcome
 
 
-def test_a_folder_for_temporary_files_may_have_a_colon_in_its_name(tmp_path, monkeypatch):
-    monkeypatch.setattr(supervise.tempfile, "tempdir", str(tmp_path / "a:b"))
+@pytest.mark.parametrize("name", [".", "a:b"])
+def test_a_folder_for_temporary_files_may_be_the_working_one_or_have_a_colon_in_its_name(
+    tmp_path, monkeypatch, name
+):
     (tmp_path / "a:b").mkdir()
+    monkeypatch.chdir(tmp_path / "a:b")
+    monkeypatch.setattr(supervise.tempfile, "tempdir", name if name == "." else os.getcwd())
     outcome = run(tmp_path, "import worker; tell('done', path=worker.__file__)")
     assert outcome.status == "ok", outcome
+
+
+@pytest.mark.parametrize("instead", ["os.symlink('/tmp', own)", "open(own, 'w').close()", "pass"])
+def test_a_worker_s_own_folder_may_be_gone_or_something_else(tmp_path, monkeypatch, instead):
+    monkeypatch.setattr(supervise.tempfile, "tempdir", str(tmp_path))
+    moved = f"own = os.environ['TMPDIR']; os.rename(own, own + '.moved'); {instead}"
+    assert run(tmp_path, f"{moved}; tell('done')").status == "ok"
 
 
 def program(text, **streams):

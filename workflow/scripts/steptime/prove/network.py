@@ -104,7 +104,7 @@ def _collected(job: dict[str, Any], asked: dict[str, Any], log: Path) -> tuple[O
     # Whichever GPU: each cell proves itself once more on its own.
     shown = placement.visible_devices({}, ranks) if asked["device"] == "gpu" else {}
     with tempfile.TemporaryDirectory() as folder:
-        collected = Path(folder) / "collected.npz"
+        collected = Path(folder).absolute() / "collected.npz"
         outcome = run_worker(
             prefix,
             asked

@@ -118,7 +118,7 @@ def _are_versions(value: Any) -> bool:
 _STEPS = _count(1, INT32)
 _BYTES = _or_none(_count(0, INT64))
 _TIME, _NUMBER = _or_none(_is_time), _or_none(_is_number)
-_KERNEL = {"kernel": _is_counted}
+_KERNEL: dict[str, Check] = {"kernel": _is_counted}
 
 NEEDED: dict[str, dict[str, Check]] = {
     "failed": {"status": FAILURES.__contains__, "reason": _is_text},

@@ -1,11 +1,9 @@
 """Runs a worker process, watches it, and says how it ended. The framework can do no harm to what calls this."""
 
 import errno
-import math
 import os
 import selectors
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -19,8 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 from steptime.machine import cgroups, gpu, interference, processes
 from steptime.machine.alone import alone
-from steptime.plain import plain
-from steptime.supervisor import ranks
+from steptime.supervisor import endings, ranks
 from steptime.supervisor.ranks import HERE, Launch, Rank
 from worker.ranks import UNMET
 
@@ -33,8 +30,6 @@ INHERITED = ("PATH", "USER", "LANG", "LC_ALL")
 # After its last word a worker ends by itself; what still holds its pipe then is not waited for.
 ENDING_SECONDS = 2.0
 MOST_PRINTED_BYTES = 2**30
-# What a rank says whose partner is gone: that one's words, or the way in which it ended, tell why.
-OF_ANOTHER = ("connection", "peer", "has ended", "broken pipe", "unavailable")
 # Snakemake's process, as common.smk tells it; None where it is not above this one, as on a cluster.
 RUN = next(
     (pid for pid in processes.ancestors() if str(pid) == os.environ.get("STEPTIME_RUN")), None
@@ -155,7 +150,10 @@ def _run_worker(
     kills_before = processes.kernel_kills()
     outcome = Outcome()
     below = launch.folder(log) or _scratch_below()
-    with tempfile.TemporaryDirectory(prefix="steptime-", dir=below) as scratch:
+    # A framework may have put something else in its place.
+    with tempfile.TemporaryDirectory(
+        prefix="steptime-", dir=below, ignore_cleanup_errors=True
+    ) as scratch:
         given = environment(
             variables
             | own_folders(prefix, scratch)
@@ -169,7 +167,9 @@ def _run_worker(
                 meanwhile()
                 _watch(members, outcome, limits, watches)
                 if outcome.status == "ok":
-                    blame(members, outcome, lambda: processes.kernel_kills() > kills_before)
+                    outcome.status, outcome.reason = endings.cause(
+                        members, lambda: processes.kernel_kills() > kills_before
+                    )
                 outcome.printed = "\n".join(rank.tail() for rank in members)
         except ranks.NotStarted as error:
             outcome.status, outcome.reason = "crashed", str(error)
@@ -215,7 +215,8 @@ def _libraries(variables: dict[str, str], device: str, scratch: str) -> dict[str
 
 def _scratch_below() -> str:
     """Where a worker's own folder is made: it is on a path, and no path can hold the sign between its folders."""
-    folder = tempfile.gettempdir()
+    # The worker has another working folder.
+    folder = os.path.abspath(tempfile.gettempdir())
     return "/tmp" if os.pathsep in folder else folder
 
 
@@ -317,37 +318,6 @@ def _weigh(members: list[Rank], outcome: Outcome, limit_bytes: int) -> None:
             )
 
 
-def blame(members: list[Rank], outcome: Outcome, by_kernel: Callable[[], bool]) -> None:
-    """Gives the outcome the status and reason of the rank that was the first cause, where not all are done.
-
-    Whose end is without a word has ended those that complain of it; and to have crashed may be another's fault.
-    """
-    if "done" in members[0].events:
-        # Its last word comes when all that was asked for is done and shown, by all.
-        return
-    mute = [rank for rank in members if not rank.has_spoken()]
-    failed = [rank for rank in members if "failed" in rank.events]
-    ended = [rank for rank in mute if rank.process.returncode is not None]
-    first = min(ended or failed or mute, key=_place, default=None)
-    if first is None:
-        return
-    if first.has_spoken():
-        said = first.events["failed"]
-        outcome.status, outcome.reason = said["status"], said["reason"]
-    else:
-        killed = first.process.is_out_of_memory or by_kernel()
-        outcome.status, outcome.reason = _how_it_ended(first, killed)
-    if first.number and outcome.status != "unsupported":
-        outcome.reason = f"rank {first.number}: {outcome.reason}"
-
-
-def _place(rank: Rank) -> tuple[bool, bool, float]:
-    """What sorts ranks that failed by how much their words explain."""
-    said = rank.events.get("failed", {"status": "", "reason": ""})
-    complains = any(words in said["reason"].lower() for words in OF_ANOTHER)
-    return said["status"] == "crashed", complains, rank.silent_since or math.inf
-
-
 def _end_with_the_run() -> None:
     """Ends this process where Snakemake has ended: its cell would go on beside those of the next run."""
     if RUN and RUN not in processes.ancestors():
@@ -401,24 +371,6 @@ def _last_stage(outcome: Outcome) -> str:
         (text for event, text in stages.items() if event in outcome.events),
         "before the network was built",
     )
-
-
-def _how_it_ended(rank: Rank, by_kernel: bool) -> tuple[str, str]:
-    """Status and reason of a worker that ended without a last word, or goes on without one."""
-    code = rank.process.returncode
-    if code is None and not rank.silent:
-        return "crashed", "the worker went on when the others had ended"
-    if code is None:
-        return "crashed", "the worker closed its pipe before it was done"
-    if code == -signal.SIGKILL and by_kernel:
-        return "out_of_memory", "the kernel killed the worker because the machine ran out of memory"
-    if code < 0:
-        known = {each.value: each.name for each in signal.Signals}
-        name = known.get(-code, f"signal {-code}")
-        return "crashed", f"the worker was ended by {name} ({signal.strsignal(-code)})"
-    lines = list(filter(None, map(plain, rank.tail().splitlines())))
-    last = f": {lines[-1][:200]}" if lines else ""
-    return "crashed", f"the worker ended with exit code {code} before it was done{last}"
 
 
 def _refuse_full_disk(reason: str, log: Path, scratch: Path) -> None:
