@@ -206,3 +206,22 @@ def test_a_file_that_was_copied_over_another_tells_its_parameters_itself(tmp_pat
     (tmp_path / "file").write_text("2")
     assert made(2) == ["1"]
     assert made(3) == ["1", "3"]
+
+
+WRITING = """
+rule make:
+    output: "file"
+    shell: "cat; echo said | tee {output} >&2; echo said"
+
+open_streams_of_jobs()
+"""
+
+
+@pytest.mark.parametrize("closed", ["2>&-", ">&-", "<&- >&- 2>&-"])
+def test_a_job_may_write_though_the_streams_of_the_run_are_closed(tmp_path, closed):
+    (tmp_path / "Snakefile").write_text(f'include: "{ROOT}/workflow/rules/engine.smk"\n{WRITING}')
+    snakemake = Path(sys.executable).with_name("snakemake")
+    command = ["sh", "-c", f'exec "$0" --cores 1 {closed}', snakemake]
+    done = subprocess.run(command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert (tmp_path / "file").read_text() == "said\n"

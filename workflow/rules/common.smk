@@ -86,6 +86,7 @@ except configuration.ConfigurationError as error:
 EXPECTED = Expected(CONFIGURATION, ROOT)
 
 hide_chatter()
+open_streams_of_jobs()
 share_out_host()
 if lacks_cores():
     sys.exit("With --cores 0 no job can begin: write --cores all, or how many CPUs jobs may take.")

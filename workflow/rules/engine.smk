@@ -200,3 +200,15 @@ def hide_chatter():
         for handler in logger.handlers:
             if handler.name == "DefaultStreamHandler":
                 handler.addFilter(lambda record: not record.getMessage().startswith(CHATTER))
+
+
+def open_streams_of_jobs():
+    """Gives the shells of jobs the streams that this process was started without, such as by `2>&-`.
+
+    A shell that is to write to a closed one fails. To open them here is too late: Snakemake's log has their numbers.
+    """
+    streams = sys.stdin, sys.stdout, sys.stderr
+    if closed := [
+        f"{number}<>/dev/null" for number, stream in enumerate(streams) if stream is None
+    ]:
+        shell.prefix(f"exec {' '.join(closed)}; ")

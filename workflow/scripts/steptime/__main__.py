@@ -57,6 +57,9 @@ def _open_streams() -> None:
     while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(opened, True)
     os.close(opened)
+    # For what was closed Python has no stream, and a program would end when it prints or flushes.
+    sys.stdout = sys.stdout or open(1, "w")
+    sys.stderr = sys.stderr or open(2, "w")
 
 
 if __name__ == "__main__":
