@@ -161,6 +161,9 @@ def test_a_truncated_shard_is_named_with_the_command_that_helps(faulty):
     assert done.returncode != 0
     name = path.relative_to(checkout.root)
     assert f"measure its cell again with `rm {name} && snakemake {name}`" in done.stdout
+    # The table of the run before is none of this one's.
+    assert "Time per mini-batch" not in done.stdout and "\nFiles:" not in done.stdout, done.stdout
+    assert "The run did not end well" in done.stdout
     path.unlink()
     done = checkout.snakemake(*TABLE[:3], str(name), "steptime_times")
     assert done.returncode == 0, done.stdout

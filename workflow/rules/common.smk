@@ -231,8 +231,12 @@ def shown_so_far():
 
 def end_run(succeeded):
     """Prints what the run has made: the table, where the files are, how long it took."""
+    # What could not be made again is that of an earlier run, maybe of another grid.
+    old = {*files_to_make()}
     files = [
-        file for file in outputs_of_jobs() if re.match(r"results/(tables|figures|report)/", file)
+        file
+        for file in outputs_of_jobs()
+        if re.match(r"results/(tables|figures|report)/", file) and file not in old
     ]
     # Of the tables of times, the first of the catalogue that was made.
     shown = next((name for name in TIMES if f"results/tables/{name}.parquet" in files), "")

@@ -60,7 +60,7 @@ def jobs_to_run(*names):
 
 
 def files_to_make():
-    """The files of all jobs that the run has to do, once that is known."""
+    """The files of all jobs that the run has to do, once that is known; later of those that it has not done yet."""
     return [file for job in workflow.dag.needrun_jobs() for file in job.output]
 
 
