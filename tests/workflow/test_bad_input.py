@@ -142,6 +142,34 @@ def test_a_grid_without_keys(checkout, text):
             "hiden: 16",
             "the key 'hiden' of 'narrow' is none of 'sizes'; write 'hidden'.",
         ),
+        *(
+            ("{units: hidden}", f"{{units: {value}}}", f"network fcn5: layer 'dense1' has {said}")
+            for value, said in [
+                ("", "no value of 'units'; write a whole number of at least 1."),
+                ("[5]", "'units: [5]'; write a whole number of at least 1."),
+                ("0", "'units: 0'; write a whole number of at least 1."),
+                ("-5", "'units: -5'; write a whole number of at least 1."),
+                ("16.0", "'units: 16.0'; write a whole number of at least 1."),
+                ("true", "'units: true'; write a whole number of at least 1."),
+                ("5, bias: 0", "'bias: 0'; write true or false."),
+            ]
+        ),
+        *(
+            ("- sigmoid", f"- dropout: {{rate: {value}}}", f"layer 'dropout1' has 'rate: {said}'; ")
+            for value, said in [("1", "1"), ("-1", "-1"), (".nan", "nan"), ("[1]", "[1]")]
+        ),
+        (
+            "- sigmoid",
+            "- dropout: {rate: 2}",
+            "'rate: 2'; write a number of at least 0 that is below 1.",
+        ),
+        (
+            "- sigmoid",
+            "- layer_norm: {epsilon: 0.0}",
+            "layer 'layer_norm1' has 'epsilon: 0.0'; write a number above 0.",
+        ),
+        ("- sigmoid", "- part: {start: -1, size: 2}", "'start: -1'; write a whole number of at"),
+        ("shape: [inputs]", "shape: [0]", "at 'fcn5.input.shape.0', 0 is less than the minimum"),
         ("repeat: 3", "repeat: 1000000000", "1000000000 is greater than the maximum of 1000"),
         ("- sigmoid", "- residual: " + "[residual: " * 3000 + "]" * 3000, "nested too deeply"),
         ("hidden: 2048", "hidden: many", "at 'fcn5.sizes.hidden', 'many' is not of type 'integer'"),

@@ -25,7 +25,7 @@ from collections import ChainMap
 from typing import Any
 
 from steptime.networks import optimisers
-from steptime.networks.layers import LAYERS, Shape
+from steptime.networks.layers import LAYERS, LayerKind, Shape
 from steptime.networks.losses import LOSSES
 from steptime.networks.records import write_instead
 
@@ -200,6 +200,7 @@ class _Builder:
         _check_keys(
             f"layer '{name}'", options, kind.needs, (*kind.defaults, *kind.flags, "inputs", "name")
         )
+        _check_values(f"layer '{name}'", options, kind)
         if len(inputs) != kind.inputs if kind.inputs else len(inputs) < 2:
             few = f"{kind.inputs} input{'s' * (kind.inputs > 1)}" if kind.inputs else ""
             many = few or "two inputs or more"
@@ -231,3 +232,14 @@ def _check_keys(
     for key in needs:
         if key not in options:
             raise ValueError(f"{owner} lacks '{key}'; write {key}: with its value")
+
+
+def _check_values(owner: str, options: dict[str, Any], kind: LayerKind) -> None:
+    """Raises ValueError for a value of a layer that its kind cannot have."""
+    for key, value in options.items():
+        values = kind.values_of(key)
+        if not values.hold(value):
+            # As YAML has it.
+            told = str(value).lower() if isinstance(value, bool) else value
+            has = f"no value of '{key}'" if value is None else f"'{key}: {told}'"
+            raise ValueError(f"{owner} has {has}; write {values.words}")

@@ -46,6 +46,26 @@ def moved_by_fused(node: Node, batch: int, weights: int) -> int:
 
 
 @dataclass(frozen=True)
+class Values:
+    """What may stand behind a key of a layer, in words and as a test."""
+
+    words: str
+    hold: Callable[[Any], bool]
+
+
+def numbers(words: str, hold: Callable[[Any], bool], *types: type) -> Values:
+    """Those numbers of some types for which something holds; `true` is none."""
+    return Values(words, lambda value: type(value) in types and hold(value))
+
+
+SIZE = numbers("a whole number of at least 1", lambda value: value >= 1, int)
+COUNT = numbers("a whole number of at least 0", lambda value: value >= 0, int)
+SHARE = numbers("a number of at least 0 that is below 1", lambda value: 0 <= value < 1, int, float)
+POSITIVE = numbers("a number above 0", lambda value: 0 < value < math.inf, int, float)
+SWITCH = Values("true or false", lambda value: isinstance(value, bool))
+
+
+@dataclass(frozen=True)
 class LayerKind:
     """What a kind of layer is. Shapes and counts are of one sample; `node` is that of
     `networks.specification`.
@@ -59,6 +79,8 @@ class LayerKind:
     needs: tuple[str, ...] = ()
     defaults: dict[str, Any] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
+    # What stands behind those of `needs` that are no sizes.
+    values: dict[str, Values] = field(default_factory=dict)
     # How many inputs it takes; None for two or more.
     inputs: int | None = 1
     # (node, shapes of the inputs) -> shape of the output; raises ValueError where they do not fit.
@@ -80,6 +102,14 @@ class LayerKind:
     # (input, layers) of the smallest network that says something of it, but for the dense layer at
     # its end; where it is left out, the layer stands between two dense ones.
     example: tuple[dict[str, Any], list[Any]] | None = None
+
+    def values_of(self, key: str) -> Values:
+        """What may stand behind a key: of one with a default, what that is one of."""
+        if key in self.flags:
+            return SWITCH
+        usual = self.defaults.get(key)
+        told = self.values.get(key, SIZE)
+        return next((each for each in (SWITCH, SIZE, COUNT, POSITIVE) if each.hold(usual)), told)
 
 
 # What examples begin with.

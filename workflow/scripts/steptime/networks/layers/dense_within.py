@@ -4,7 +4,7 @@ cost (Wünsche 2018, section III-A).
 
 from dataclasses import replace
 
-from steptime.networks.layers import parameter
+from steptime.networks.layers import POSITIVE, parameter
 from steptime.networks.layers.dense import LAYER as DENSE
 
 
@@ -16,6 +16,7 @@ def parameters(node):
 LAYER = replace(
     DENSE,
     needs=("units", "bound"),
+    values={"bound": POSITIVE},
     parameters=parameters,
     example=({"kind": "dense", "shape": [6]}, [{"dense_within": {"units": 4, "bound": 0.5}}]),
 )

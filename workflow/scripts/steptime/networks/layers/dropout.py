@@ -3,7 +3,7 @@
 While a network is judged it does nothing.
 """
 
-from steptime.networks.layers import LayerKind
+from steptime.networks.layers import SHARE, LayerKind
 
 
 def forward(node, own, x):
@@ -14,5 +14,6 @@ def forward(node, own, x):
 LAYER = LayerKind(
     forward,
     needs=("rate",),
+    values={"rate": SHARE},
     example=({"kind": "dense", "shape": [6]}, [{"dropout": {"rate": 0.5}}]),
 )

@@ -5,7 +5,7 @@
 """
 
 from steptime.networks.arrays import np
-from steptime.networks.layers import LayerKind, moved_by_fused, parameter
+from steptime.networks.layers import POSITIVE, LayerKind, moved_by_fused, parameter
 
 IMAGE_AXES = 3
 
@@ -50,6 +50,7 @@ def forward(node, own, x):
 LAYER = LayerKind(
     forward,
     needs=("epsilon",),
+    values={"epsilon": POSITIVE},
     defaults={"bias": True},
     parameters=parameters,
     numbers_moved=moved_by_fused,

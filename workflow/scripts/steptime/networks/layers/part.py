@@ -1,7 +1,7 @@
 """So many of its features, from one of them on: the rest is for other layers."""
 
 from steptime.networks.arrays import np
-from steptime.networks.layers import LayerKind
+from steptime.networks.layers import COUNT, LayerKind
 
 
 def shape(node, source):
@@ -32,6 +32,7 @@ def forward(node, own, x):
 LAYER = LayerKind(
     forward,
     needs=("start", "size"),
+    values={"start": COUNT},
     shape=shape,
     numbers_moved=numbers_moved,
     example=(

@@ -3,7 +3,7 @@ weight (features) (Zhang and Sennrich 2019). The last axis holds the features.
 """
 
 from steptime.networks.arrays import np
-from steptime.networks.layers import LayerKind, moved_by_fused, parameter
+from steptime.networks.layers import POSITIVE, LayerKind, moved_by_fused, parameter
 
 
 def parameters(node):
@@ -26,6 +26,7 @@ def forward(node, own, x):
 LAYER = LayerKind(
     forward,
     needs=("epsilon",),
+    values={"epsilon": POSITIVE},
     parameters=parameters,
     numbers_moved=moved_by_fused,
     example=({"kind": "dense", "shape": [6]}, [{"rms_norm": {"epsilon": 1.0e-2}}]),
