@@ -180,6 +180,18 @@ def test_of_many_windows_of_poolings_one_may_be_another_one(tmp_path, monkeypatc
             measure("mnist", trainer, tmp_path / path)
 
 
+def test_a_loss_that_says_it_is_equal_to_any_is_its_value(references):
+    class Equal(float):
+        __sub__ = __rsub__ = lambda self, other: 0.0
+
+    class Flattering(Trainer):
+        def run(self, steps):
+            return Equal(super().run(steps) + 1.0)
+
+    with pytest.raises(NotEquivalent, match="the loss of step 1"):
+        measure("fcn5", Flattering, references("fcn5"))
+
+
 class Halving(Trainer):
     """Takes half of the steps where many are asked for."""
 

@@ -125,6 +125,8 @@ class _Steps(object):
         # A number that is computed when it is looked at would be computed outside of the timed region.
         if not isinstance(loss, float):
             raise NotEquivalent("the loss is a {} and not yet a number".format(type(loss).__name__))
+        # Its value, whatever a subclass of a number makes of it.
+        loss = float.__pos__(loss)
         self.losses.append(loss)
         return loss
 
