@@ -8,6 +8,7 @@ from scipy.stats import ttest_1samp
 
 from steptime.merge import MixedRowsError
 from steptime.merge.summary import summarise
+from steptime.render.words import status_reason
 
 CELL = examples.CELL | {
     "threads": 2,
@@ -49,6 +50,17 @@ def test_repeats_decide_the_interval_whatever_their_samples():
     assert (row["seconds"], row["medians"]) == (1.1, {1: 1.0, 2: 1.21, 3: 1.1})
     theirs = ttest_1samp(np.log([1.0, 1.21, 1.1]), 0).confidence_interval(0.95)
     assert (row["low"], row["high"]) == pytest.approx(tuple(np.exp(theirs)))
+
+
+def test_a_long_reason_is_shortened_where_it_is_shown_and_says_where_it_is_whole():
+    failed = rows([], repeat=2, status="crashed", reason="word " * 1000)
+    alone = summarise(pd.DataFrame(failed)).iloc[0]["reason"]
+    beside = summarise(pd.DataFrame(rows([1.0] * 6) + failed)).iloc[0]["reason"]
+    for reason in (alone, beside, status_reason("crashed", "word " * 1000)):
+        assert len(reason) < 600 and " ... (shortened: the shard, which `make inspect`" in reason
+    # What was shortened once stays as it is.
+    assert status_reason("crashed", alone).endswith(alone)
+    assert status_reason("crashed", "x" * 500).endswith("x" * 500)
 
 
 def test_a_repeat_that_failed_is_named_and_its_samples_are_left_out():

@@ -11,7 +11,7 @@ from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.machine import interference
 from steptime.merge import intervals
-from steptime.merge.summary import IDLE, OVERSUBSCRIBED
+from steptime.merge.summary import IDLE, OVERSUBSCRIBED, shortened
 from steptime.plan.cell import IDENTITY
 from steptime.render import figures
 from steptime.render.tables import Entry
@@ -51,6 +51,8 @@ def _operation(samples: pd.DataFrame) -> dict[str, Any]:
     failed = samples[samples["status"] != "ok"]
     if len(failed):
         row["lacking"] = status_reason(failed.iloc[0]["status"], failed.iloc[0]["reason"])
+    elif isinstance(row["lacking"], str):
+        row["lacking"] = shortened(row["lacking"])
     if timed.empty:
         return row
     row["seconds"], row["low"], row["high"] = (

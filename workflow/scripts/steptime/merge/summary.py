@@ -15,6 +15,9 @@ from steptime.plan import looks
 from steptime.plan.cell import IDENTITY
 from worker.statistics import ENOUGH, median
 
+# Of a reason where it is shown: longer ones would fill a table. And what then says where it is whole.
+MOST_LETTERS = 500
+SHORTENED = " ... (shortened: the shard, which `make inspect` prints, or the proof has it whole)"
 FACTS = [
     "framework",
     "framework_version",
@@ -198,6 +201,13 @@ def _plain_rows(frame: pd.DataFrame) -> Iterable[Row]:
     return (dict(zip(known, values, strict=True)) for values in zip(*known.values(), strict=True))
 
 
+def shortened(text: str) -> str:
+    """A reason as it is shown: whole, or its beginning and where the whole is."""
+    if len(text) <= MOST_LETTERS:
+        return text
+    return text[: MOST_LETTERS - len(SHORTENED)].rstrip() + SHORTENED
+
+
 def _summary(rows: list[Row], logical_cores: Mapping[str, int]) -> Row:
     row: Row = {name: rows[0][name] for name in IDENTITY}
     row |= {
@@ -223,12 +233,13 @@ def _summary(rows: list[Row], logical_cores: Mapping[str, int]) -> Row:
         row[name] = of_repeats(values) if values else None
     if not repeats:
         worst = (failed or rows)[0]
-        row["status"], row["reason"] = str(worst["status"]), worst["reason"] or ""
+        row["status"], row["reason"] = str(worst["status"]), shortened(worst["reason"] or "")
         return row
     row["status"], row["reason"] = "ok", ""
     if failed:
         named = "; ".join(f"{each['status']}: {each['reason'] or ''}" for each in failed)
-        row["reason"] = f"{len(failed)} of {len(_first_of_repeats(rows))} repeats failed ({named})"
+        count = len(_first_of_repeats(rows))
+        row["reason"] = f"{len(failed)} of {count} repeats failed ({shortened(named)})"
     if len(repeats) == 1:
         row["seconds"], row["low"], row["high"] = intervals.of_process(*repeats.values())
     logical = logical_cores.get(row.get("machine_id") or "")

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from steptime.merge.measured import Measured
+from steptime.merge.summary import shortened
 from steptime.plan import looks
 from steptime.render.frameworks import Frameworks
 from worker.precisions import USUAL
@@ -84,7 +85,7 @@ def gibibytes(value: float | None) -> str:
 def status_reason(status: str, reason: str) -> str:
     """What stands in the footnote of a dash."""
     words = STATUS_WORDS.get(status, status)
-    return f"{words}: {reason}" if reason else words
+    return f"{words}: {shortened(reason)}" if reason else words
 
 
 def environment_label(frameworks: Frameworks, cell: dict[str, Any], modes: bool) -> str:
