@@ -365,6 +365,17 @@ def test_without_a_reference_a_cell_is_timed_and_nothing_is_proven(tmp_path):
     assert said["proven"]["loss"] is None and said["proven"]["change"] is None and "done" in said
 
 
+def test_by_a_reference_without_a_limit_nothing_is_proven(tmp_path, references):
+    with np.load(references("fcn5")) as content:
+        endless = {
+            name: values * np.inf if name in ("limits", "spreads") else values
+            for name, values in content.items()
+        }
+    np.savez(path := tmp_path / "endless.npz", **endless | {"spreads": np.full(3, np.inf)})
+    said = measure("fcn5", Trainer, path, gradients=False)["proven"]
+    assert said["loss"] is None and said["change"] is None
+
+
 def test_a_reference_that_cannot_be_had_says_why():
     spec = networks.specify("fcn5", CATALOGUE, narrow=True)
     found = reference.attempt(spec, BATCH, 1e-6, 10000)

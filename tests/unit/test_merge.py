@@ -221,6 +221,18 @@ def test_a_first_loss_that_is_not_that_of_the_reference_is_refused_though_most_h
         assert {status for status, _ in statuses({"a": 10.3956881, "b": 11.0}).values()} == {"ok"}
 
 
+@pytest.mark.parametrize(("of", "status"), [("digest", "not_equivalent"), ("another", "ok")])
+def test_a_carried_reference_is_asked_where_there_is_none_of_this_machine(folder, of, status):
+    known = {"losses": [10.39568812], "spreads": [0.0], "labels": 64, "reason": "", "dropout": 0}
+    path = folder / "results/references/carried/fcn5-b64.npz"
+    path.parent.mkdir(parents=True)
+    np.savez(path, of=f"{of} 64 code", **known)
+    write(first_loss=10.3958, network_digest="digest")
+    assert cells.merge([CELL.key])["status"].to_pylist() == [status]
+    np.savez(path.parents[1] / path.name, **known | {"losses": [10.3958]})
+    assert cells.merge([CELL.key])["status"].to_pylist() == ["ok"]
+
+
 def test_a_first_loss_in_tf32_is_held_against_a_reference_of_its_own(folder):
     known = {"losses": [10.39568812], "spreads": [0.0], "labels": 64, "reason": "", "dropout": 0}
     (folder / "results/references").mkdir(parents=True)

@@ -303,6 +303,18 @@ def put_zeros(there: Path) -> None:
     put_arrays(there, {"shape": (2**20,)}, bytes(2**23))
 
 
+def refer(root: Path, limits: float = 1e-5, place: str = "references") -> Path:
+    """A reference of the network at one of its mini-batches."""
+    (root / place).mkdir(parents=True, exist_ok=True)
+    path = root / place / "n-b2.npz"
+    np.savez(path, reason="", spreads=[limits], limits=[limits], blurs=[0.0])
+    return path
+
+
+def refer_endless(there: Path) -> None:
+    refer(there, np.inf)
+
+
 def put_pipe(there: Path) -> None:
     os.mkfifo(there / "cells/far/step/e-1.m.float32-n-b9-t1-d1-r1.parquet")
 
@@ -335,6 +347,7 @@ NO_PROOF = {"proof_id": None}
         (put_peak({"flops_per_second": -1}), "far.json does not say what a machine reaches"),
         (put_code, r"n-b1.npz is broken \(reason holds objects, which are code\): fetch it once"),
         (put_shape, "labels.npy is not of the size that it says"),
+        (refer_endless, r"n-b2.npz is broken \(it has no limit that is finite\)"),
         (put_zeros, "n-b1.npz is broken .it unpacks to 0.0 GiB"),
         (say("{"), "far/step/.* is broken"),
         (say("[]"), "has schema version None"),
@@ -354,6 +367,7 @@ NO_PROOF = {"proof_id": None}
         (lie(NO_PROOF), "ok without a proof"),
         (lie({}, {"seconds": 1e300}), r"seconds is 1e\+300"),
         (lie({"started_at": None}), "does not say when it was measured"),
+        (lie({"proven_loss": 9.39}), "ok with a loss that is off by 9.39 of the right one"),
         (refuse_proof, "4 shards have no proof beside them"),
     ],
 )
@@ -367,6 +381,22 @@ def test_what_is_broken_or_lies_is_one_sentence_and_not_taken(tmp_path, monkeypa
     assert re.search(said, text), text
     assert "\n" not in text and "\x1b" not in text and "snakemake" not in text
     assert not here.exists()
+
+
+def test_a_carried_reference_lies_beside_those_of_this_machine_and_is_carried_on(tmp_path):
+    """What is measured here is held against what was computed here."""
+    there, here = results(tmp_path / "there", "far", [2]), tmp_path / "here"
+    content = refer(there).read_bytes()
+    own = refer(here, 2e-5).read_bytes()
+    assert pack.take(there, here) == 2
+    assert (here / "references/n-b2.npz").read_bytes() == own
+    assert (here / "references/carried/n-b2.npz").read_bytes() == content
+    (here / "references/n-b2.npz").unlink()
+    assert pack.pack(here, tmp_path / "all.tar.gz") == 2
+    assert pack.take(tmp_path / "all.tar.gz", tmp_path / "third") == 2
+    assert [
+        str(path.relative_to(tmp_path / "third")) for path in tmp_path.glob("third/**/*-b2.npz")
+    ] == ["references/carried/n-b2.npz"]
 
 
 def test_a_broken_archive_is_one_sentence_that_names_no_folder_of_ours(tmp_path):

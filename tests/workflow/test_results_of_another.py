@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import yaml
 
@@ -260,6 +261,25 @@ def test_what_is_measured_again_has_its_reference_again(there, here):
     run(here)
     # A row that is proven narrow only has none.
     assert row_of(path)["proven_loss"] is not None
+
+
+def test_what_is_measured_beside_a_carried_reference_has_its_own(there, here, tmp_path):
+    """One that lets everything pass, say. What it was carried with is not measured again."""
+    assert carry(there, "pack", "--to", tmp_path / "all.tar.gz").returncode == 0
+    assert carry(here, "take", "--from", tmp_path / "all.tar.gz").returncode == 0
+    (path,) = (here.root / "results/references/carried").iterdir()
+    content = path.read_bytes()
+    assert here.planned(*WHAT).keys() == {"merge_cells", "steptime_times", "total"}
+    configured(here, threads={"table": [1, 2], "figure": [1]})
+    jobs = here.planned(*WHAT)
+    assert (jobs["compute_reference"], jobs["measure_cell"]) == (1, 1)
+    run(here)
+    (own,) = (here.root / "results/references").glob("*.npz")
+    assert path.read_bytes() == content
+    # As another machine's sums would have it.
+    with np.load(own) as numbers:
+        np.savez(own, **dict(numbers) | {"rate": numbers["rate"] + 1})
+    assert "measure_cell" not in here.planned(*WHAT)
 
 
 @pytest.mark.parametrize("spoil", ["cut off", "of another mini-batch"])

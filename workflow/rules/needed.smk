@@ -221,7 +221,8 @@ def needed_by_cell(wildcards):
                 is_wrong_reference(file, cell.network, cell.batch, cell.precision)
                 for file in reference_of(cell)
             )
-            fed = ancient if remade or adopt.knows_data(cell) else str
+            stays = remade or not is_of_here(cell) or adopt.knows_data(cell)
+            fed = ancient if stays else str
     # One function for all of them: to call one takes Snakemake longer than all that it does here.
     return {
         "manifest": judged(manifest),

@@ -285,7 +285,8 @@ class Proof(object):
         `gradients`: whether each gradient was shown. `seconds` is what all of this took, `lacking` why there were no
         other trainers.
         """
-        losses = [off for kind, _, off, _ in self.held if kind == "loss"]
+        # Without a limit nothing was held.
+        losses = [off for kind, _, off, limit in self.held if kind == "loss" and limit < np.inf]
         # The gradients come last, and tell more than what weights of float32 leave of a change.
         changes = [off for kind, _, off, _ in self.held if kind == "change"]
         return {

@@ -30,7 +30,7 @@ from steptime.machine import placement
 from steptime.merge import MixedRowsError
 from steptime.merge.cells import refuse_several
 from steptime.plan import configuration, run
-from steptime.plan.cell import FOLDER, axes_of, proof_name
+from steptime.plan.cell import FOLDER, axes_of, carried, proof_name
 from steptime.plan.expected import Expected
 
 RESULTS = Path("results")
@@ -39,6 +39,7 @@ KINDS = {
     "environments": "environments/*.json",
     "proofs": "proofs/*.json",
     "references": "references/*.npz",
+    "carried": "references/carried/*.npz",
     "peaks": "peaks/{platform}.json",
     "topology": "topology/{platform}.json",
     "datasets": "datasets/*/*.npz",
@@ -260,7 +261,9 @@ def _take(source: Path, results: Path, expected: Expected | None) -> int:
     for kind, paths in files.items():
         trusted.regular(paths)
         for path in paths:
-            if path.suffix == ".npz":
+            if kind in ("references", "carried"):
+                trusted.reference(path)
+            elif path.suffix == ".npz":
                 trusted.arrays(path)
             elif kind == "peaks":
                 trusted.peak(path)
@@ -309,7 +312,12 @@ def _failed_there(path: Path) -> bool:
 
 
 def _place(path: Path, target: Path) -> Path:
-    """Where a file is taken to. Where another proof has its name here, its own has the proof's id besides."""
+    """Where a file is taken to: a reference beside those of this machine, which alone judge what is measured here.
+
+    Where another proof has its name here, its own has the proof's id besides.
+    """
+    if path.parent.name == "references":
+        return carried(target)
     if path.parent.name != "proofs" or not target.exists():
         return target
     known = trusted.record(path).get("proof_id")

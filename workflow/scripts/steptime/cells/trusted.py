@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from numpy.lib import format
 
@@ -23,6 +24,8 @@ from steptime.cells.schema import STATUSES, TIMES, constant_of
 FETCH = "fetch it once more from the machine that made it, or leave it out"
 # What may be negative or no number: a diverged loss is told as it was.
 LOSSES = ("first_loss", "last_loss", "loss", "test_loss")
+# A right framework's loss may be off by as much as itself, where it has all but gone after a step or two.
+MOST_OFF = 4.0
 # Of a file that is read whole; the largest of ours have some MiB.
 MOST_BYTES = 2**28
 # Of a step: a clock sees none that is shorter, and nobody waits for one of thirty years.
@@ -117,6 +120,21 @@ def arrays(path: Path) -> None:
         raise UntrustedError(f"{path} is broken ({_shown(broken)}): {FETCH}.")
 
 
+def reference(path: Path) -> None:
+    """Refuses what is no reference, and one that nothing could fail by."""
+    arrays(path)
+    try:
+        with np.load(path, allow_pickle=False) as content:
+            limits = [] if str(content["reason"]) else content["limits"] + content["blurs"]
+            holds = len(limits) == 0 or (
+                np.isfinite(content["spreads"][0]) and np.isfinite(limits).any()
+            )
+    except (KeyError, ValueError, IndexError, TypeError) as error:
+        raise UntrustedError(f"{path} is broken (it is no reference): {FETCH}.") from error
+    if not holds:
+        raise UntrustedError(f"{path} is broken (it has no limit that is finite): {FETCH}.")
+
+
 def _no_arrays(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo]) -> str:
     """What of the members of an archive no array of ours is, '' where all can be."""
     unpacked = sum(member.file_size for member in members)
@@ -181,6 +199,8 @@ def _lie(row: dict[str, Any], table: pa.Table, rows: pa.Table) -> str:
         return "it does not say when it was measured"
     if row["status"] == "ok" and not row["proof_id"]:
         return "it is ok without a proof"
+    if row["status"] == "ok" and (row["proven_loss"] or 0) > MOST_OFF:
+        return f"it is ok with a loss that is off by {row['proven_loss']:.3g} of the right one"
     return ""
 
 

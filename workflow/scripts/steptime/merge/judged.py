@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from steptime.cells import trusted
-from steptime.plan.cell import axes_of, key_of, proof_name, reference_path, shard_path
+from steptime.plan.cell import axes_of, carried, key_of, proof_name, reference_path, shard_path
 from worker import limits
 from worker.grouping import GROUPED
+from worker.precisions import marked
 
 Row = dict[str, Any]
 # Cells of one place run the same code on the same numbers, whatever their threads and repeat.
@@ -56,9 +57,9 @@ def by_losses(rows: list[Row]) -> list[Row]:
             named = row["variant"] or row["network"], row["batch"], row["precision"]
             groups[(*named, row.get("seed"), row["devices"])].append(number)
     judged = list(rows)
-    for (network, batch, precision, _, devices), numbers in groups.items():
+    for (_, _, precision, _, devices), numbers in groups.items():
         # It is of one device: where several share the mini-batch, batch normalisation gives another loss.
-        known = _reference(network, batch, precision) if devices == 1 else None
+        known = _reference(rows[numbers[0]]) if devices == 1 else None
         known = known or _agreed([rows[number] for number in numbers], precision)
         if not known:
             continue
@@ -110,12 +111,20 @@ def _proof(name: str) -> dict[str, Any]:
     return trusted.record(path) if path.exists() else {}
 
 
-def _reference(network: str, batch: int, precision: str) -> tuple[float, float, str] | None:
-    """The first loss, how far off one may be, and whose it is."""
+def _reference(row: Row) -> tuple[float, float, str] | None:
+    """The first loss of a row's network, how far off one may be, and whose it is; by this machine's reference first."""
+    network, batch, precision = row["variant"] or row["network"], row["batch"], row["precision"]
     path = Path(reference_path({"network": network, "batch": batch, "precision": precision}))
+    # Nothing computes one again that was carried here and is of another network.
+    of = f"{row.get('network_digest')} {batch}{marked(precision, ' ')} "
+    return _told(path, precision) or _told(carried(path), precision, of)
+
+
+def _told(path: Path, precision: str, of: str = "") -> tuple[float, float, str] | None:
+    """The same of a file; None where there is none, it has no numbers, or it does not say that it is `of` this."""
     try:
         with np.load(path, allow_pickle=False) as content:
-            if str(content["reason"]):
+            if str(content["reason"]) or (of and not str(content["of"]).startswith(of)):
                 return None
             loss, spread = float(content["losses"][0]), float(content["spreads"][0])
             labels = int(content["labels"])

@@ -5,6 +5,7 @@ cells apart, each in this one place.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from worker.precisions import PRECISIONS, USUAL, marked
@@ -123,6 +124,11 @@ def reference_path(axes: Mapping[str, Any], results: str = "results") -> str:
     """Path of what the steps of cells with these axes are held against, below a folder of results."""
     rounded = marked(axes["precision"], "-")
     return f"{results}/references/{axes['network']}-b{axes['batch']}{rounded}.npz"
+
+
+def carried(reference: Path) -> Path:
+    """Where the reference of this name lies that another machine computed: it judges no cell that is measured here."""
+    return reference.parent / "carried" / reference.name
 
 
 def shard_path(key: str, results: str = "results") -> str:
