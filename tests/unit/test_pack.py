@@ -7,7 +7,7 @@ import re
 import shutil
 import tarfile
 import zipfile
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +51,7 @@ def results(root: Path, platform: str, batches: list[int], described=HERE, secon
         for axes in ({"task": "step"}, {"task": "training", "dataset": "digits"}):
             cell = facts | axes | {"batch": batch}
             path = Path(shard_path(key_of(cell), str(root)))
-            shard.write(path, cell, [{"seconds": seconds}], {"machine": described})
+            shard.write(path, cell, [{"steps": 1, "seconds": seconds}], {"machine": described})
     for kind, name, content in (
         ("proofs", "e-1.m-n", {"proof_id": "p"}),
         ("environments", "e-1", {}),
@@ -249,7 +249,7 @@ def lie(changes: dict, rows: dict | None = None, digest: bool = True):
                 path, columns=list(schema.rows_of("step").names), partitioning=None
             )
             footer["rows_digest"] = shard.rows_digest(table)
-        rewrite(path, footer=json.dumps(footer).encode())
+        rewrite(path, footer=json.dumps(footer, default=datetime.isoformat).encode())
 
     return spoil
 
@@ -261,6 +261,18 @@ def say(footer: str):
 def say_of_machine(there: Path) -> None:
     path = shard_of(there)
     rewrite(path, footer=json.dumps(footer_of(path) | {"machine": {"gpus": 7}}).encode())
+
+
+def say_of_cpu(model: str):
+    """All that is shown of a machine stands in the footer alone."""
+
+    def spoil(there: Path) -> None:
+        for path in there.rglob("*.parquet"):
+            footer = footer_of(path)
+            footer["machine"]["cpu"]["model"] = model
+            rewrite(path, footer=json.dumps(footer).encode())
+
+    return spoil
 
 
 def put(name: str, content: bytes):
@@ -319,6 +331,14 @@ def put_pipe(there: Path) -> None:
     os.mkfifo(there / "cells/far/step/e-1.m.float32-n-b9-t1-d1-r1.parquet")
 
 
+def put_link(there: Path, target: str = "nowhere") -> None:
+    (there / "cells/far/step/e-1.m.float32-n-b9-t1-d1-r1.parquet").symlink_to(target)
+
+
+def put_loop(there: Path) -> None:
+    put_link(there, "e-1.m.float32-n-b9-t1-d1-r1.parquet")
+
+
 def put_name(there: Path) -> None:
     (there / "cells/far").rename(there / "cells/far\x1b[31m\n")
 
@@ -329,6 +349,9 @@ def refuse_proof(there: Path) -> None:
 
 DEEP = "[" * 200_000
 NO_PROOF = {"proof_id": None}
+DAWN, HOUR = datetime(2026, 1, 1, tzinfo=UTC), timedelta(hours=1)
+TOLD = {f"{name}_digest": "d" for name in ("proof", "network", "worker", "environment", "sampling")}
+TOLD |= {"parameters": 1, "timed_region": "sync", "started_at": DAWN, "ended_at": DAWN + HOUR}
 
 
 @pytest.mark.parametrize(
@@ -356,16 +379,26 @@ NO_PROOF = {"proof_id": None}
         (say('{"schema": 2, "row": {"task": []}}'), "does not have the columns of a shard"),
         (say_of_machine, "does not say on which machine"),
         (put_pipe, "is no plain file"),
-        (put_name, "has control characters"),
+        (put_name, r"The name 'far\\x1b\[31m\\n' in '.*' has control characters: rename it"),
+        (put_link, r"b9-t1-d1-r1.parquet leads nowhere \(No such file or directory\): remove it"),
+        (put_loop, r"b9-t1-d1-r1.parquet leads nowhere \(Too many levels of symbolic links\)"),
         (lie({}, {"seconds": 0.05}, digest=False), "rows are not those that were written"),
         (lie({}, {"seconds": float("nan")}), r"cannot be what was measured \(seconds is nan\)"),
         (lie({}, {"seconds": -1.0}), "seconds is -1.0"),
         (lie({}, {"seconds": 0.0}), "ok without seconds"),
+        (lie({}, {"seconds": 1e5}), "ok without seconds, or with a day of them"),
+        (lie({}, {"steps": 0}), "ok without steps"),
+        (lie({}, {"steps": None}), "ok without steps"),
+        (lie(TOLD | {"worker_digest": None}), "ok without worker_digest"),
+        (lie(TOLD | {"parameters": None}), "ok without parameters"),
+        (lie(TOLD), "ok without job"),
+        (lie({"started_at": DAWN + HOUR, "ended_at": DAWN}), "it ended before it began"),
+        (lie({"started_at": DAWN.replace(tzinfo=None)}), "another started_at than its columns"),
+        (say_of_cpu("\x1b[2J\n"), r"has control characters, '\\x1b\[2J\\n'"),
         (lie({"import_seconds": -1.0}), "import_seconds is -1.0"),
         (lie({"status": "great"}), "'great' is no status"),
         (lie({"reason": "\x1b[31mred"}), "control characters"),
         (lie(NO_PROOF), "ok without a proof"),
-        (lie({}, {"seconds": 1e300}), r"seconds is 1e\+300"),
         (lie({"started_at": None}), "does not say when it was measured"),
         (lie({"proven_loss": 9.39}), "ok with a loss that is off by 9.39 of the right one"),
         (refuse_proof, "4 shards have no proof beside them"),
@@ -381,6 +414,15 @@ def test_what_is_broken_or_lies_is_one_sentence_and_not_taken(tmp_path, monkeypa
     assert re.search(said, text), text
     assert "\n" not in text and "\x1b" not in text and "snakemake" not in text
     assert not here.exists()
+
+
+def test_an_operation_that_a_framework_lacks_has_no_time_and_is_taken(tmp_path):
+    there = results(tmp_path / "there", "far", [1])
+    row, _, footer = shard.read_parts(next(there.rglob("far/step/*")))
+    timed, lacking = {"part": "a", "steps": 1, "seconds": 0.1}, {"part": "b", "lacking": "no such"}
+    cell = row | {"task": "products"}
+    shard.write(Path(shard_path(key_of(cell), str(there))), cell, [timed, lacking], footer)
+    assert pack.take(there, tmp_path / "here") == 3
 
 
 def test_a_carried_reference_lies_beside_those_of_this_machine_and_is_carried_on(tmp_path):

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from steptime.cells import shard
 from steptime.cells.found import OLD_FOLDERS, outdated
-from steptime.plain import plain
+from steptime.plain import plain, plain_values
 from steptime.plan import digests
 from steptime.plan.cell import key_of, shard_path
 from steptime.records import Footer
@@ -84,7 +84,7 @@ def _migrate(path: Path, results: Path) -> None:
         raise MigrationError(f"its cell was measured again as {target}")
     times = path.stat()
     kept = {key: value for key, value in footer.items() if key not in ("row", "ended_at")}
-    footer = kept | {"job": _job(footer.get("job", {}), facts)}
+    footer = plain_values(kept) | {"job": _job(footer.get("job", {}), facts)}
     shard.write(target, facts, rows, cast(Footer, footer))
     os.utime(target, ns=(times.st_atime_ns, times.st_mtime_ns))
     path.unlink()

@@ -11,6 +11,7 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,16 @@ from steptime.cells.schema import STATUSES, TIMES, constant_of
 FETCH = "fetch it once more from the machine that made it, or leave it out"
 # What may be negative or no number: a diverged loss is told as it was.
 LOSSES = ("first_loss", "last_loss", "loss", "test_loss")
+# What a row of this version says of itself where it is ok.
+TOLD = ("network_digest", "worker_digest", "environment_digest", "sampling_digest")
+TOLD += ("parameters", "timed_region", "started_at", "ended_at", "job")
+EARLIEST, LATEST = (time.replace(tzinfo=UTC) for time in (datetime.min, datetime.max))
+# Of a mini-batch, or of an epoch: a clock sees none that is shorter.
+LEAST_SECONDS, MOST_SECONDS = 1e-9, 86400
 # A right framework's loss may be off by as much as itself, where it has all but gone after a step or two.
 MOST_OFF = 4.0
 # Of a file that is read whole; the largest of ours have some MiB.
 MOST_BYTES = 2**28
-# Of a step: a clock sees none that is shorter, and nobody waits for one of thirty years.
-LEAST_SECONDS, MOST_SECONDS = 1e-9, 1e9
 # Of a file of arrays, unpacked: the images of CIFAR-10 are 147 MiB, and no reference is as large.
 MOST_UNPACKED = 2**31
 
@@ -41,13 +46,19 @@ class UntrustedError(shard.ShardError):
 def regular(paths: Iterable[Path]) -> None:
     """Refuses what is no plain file, as a pipe that would be waited for, and names that no terminal should print."""
     for path in paths:
-        if not str(path).isprintable():
+        if odd := [part for part in path.parts if not part.isprintable()]:
             raise UntrustedError(
-                f"The name of {str(path)!r} has control characters: rename it, or leave it out."
+                f"The name {odd[0]!r} in {str(path)!r} has control characters: rename it, or leave it out."
             )
-        if not stat.S_ISREG(path.stat().st_mode):
+        try:
+            found = path.stat()
+        except OSError as error:
+            raise UntrustedError(
+                f"{path} leads nowhere ({error.strerror}): remove it there, or leave it out."
+            ) from error
+        if not stat.S_ISREG(found.st_mode):
             raise UntrustedError(f"{path} is no plain file: remove it there, or leave it out.")
-        if path.suffix != ".npz" and path.stat().st_size > MOST_BYTES:
+        if path.suffix != ".npz" and found.st_size > MOST_BYTES:
             raise UntrustedError(
                 f"{path} is larger than {MOST_BYTES >> 20} MiB, which nothing of its kind is: {FETCH}."
             )
@@ -166,14 +177,20 @@ def parts(path: Path) -> tuple[dict[str, Any], pa.Table, dict[str, Any]]:
     """What `shard.read_parts` gives of a shard whose row and footer agree with one another and with what can be
     measured.
     """
-    table, _ = shard.read(path)
-    found, rows, footer = shard.read_parts(path)
-    if reason := _lie(found, table, rows):
+    # What is equal in all rows may take no space in the file, and all of the memory: it comes last.
+    try:
+        found, rows, footer = shard.read_parts(path)
+        table, _ = shard.read(path)
+        reason = _lie(found, table, rows, footer)
+    except (ValueError, OverflowError) as error:
+        # Bytes that are no text, times of no calendar.
+        reason = short(error)
+    if reason:
         raise UntrustedError(f"The shard {path} cannot be what was measured ({reason}): {FETCH}.")
     return found, rows, footer
 
 
-def _lie(row: dict[str, Any], table: pa.Table, rows: pa.Table) -> str:
+def _lie(row: dict[str, Any], table: pa.Table, rows: pa.Table, footer: dict[str, Any]) -> str:
     """What of a shard cannot be, '' where all can."""
     if len(table) == 0:
         return "it has no row"
@@ -182,31 +199,45 @@ def _lie(row: dict[str, Any], table: pa.Table, rows: pa.Table) -> str:
         return f"its footer has another {changed[0]} than its columns"
     if row["status"] not in STATUSES:
         return f"'{row['status']}' is no status"
-    for text in _texts(row):
+    for text in _texts([row, footer]):
         if not text.isprintable():
             return f"a text in it has control characters, {text[:40]!r}"
+    if (row["ended_at"] or LATEST) < (row["started_at"] or EARLIEST):
+        return "it ended before it began"
     measured = rows.to_pylist()
     for name, value in ((name, value) for each in (row, *measured) for name, value in each.items()):
         if isinstance(value, int | float) and name not in LOSSES:
             if not math.isfinite(value) or value < 0:
                 return f"{name} is {value}"
-    if row["status"] == "ok" and not all((each["seconds"] or 0) > 0 for each in measured):
-        return "it is ok without seconds"
-    for each in measured:
-        if each["seconds"] and not LEAST_SECONDS <= each["seconds"] <= MOST_SECONDS:
-            return f"seconds is {each['seconds']}"
     if row["started_at"] is None:
         return "it does not say when it was measured"
-    if row["status"] == "ok" and not row["proof_id"]:
+    return _lacking(row, measured, footer) if row["status"] == "ok" else ""
+
+
+def _lacking(row: dict[str, Any], measured: list[dict[str, Any]], footer: dict[str, Any]) -> str:
+    """What a row that is ok cannot lack or have."""
+    for each in measured:
+        if each.get("lacking"):
+            # An operation that the framework has not.
+            continue
+        if not LEAST_SECONDS <= (each["seconds"] or 0) < MOST_SECONDS:
+            return "it is ok without seconds, or with a day of them"
+        if not each["steps"]:
+            return "it is ok without steps"
+    if not row["proof_id"]:
         return "it is ok without a proof"
-    if row["status"] == "ok" and (row["proven_loss"] or 0) > MOST_OFF:
+    # Rows of schema 1 do not say by which code they were proven, nor all of this.
+    told = row | {"job": footer.get("job")} if row["proof_digest"] else {}
+    if lacking := [name for name in TOLD if name in told and not told[name]]:
+        return f"it is ok without {lacking[0]}"
+    if (row["proven_loss"] or 0) > MOST_OFF:
         return f"it is ok with a loss that is off by {row['proven_loss']:.3g} of the right one"
     return ""
 
 
 def _same(name: str, one: Any, other: Any) -> bool:
     if name in TIMES and one is not None and other is not None:
-        return abs((one - other).total_seconds()) < 1e-3
+        return other.tzinfo is not None and abs((one - other).total_seconds()) < 1e-3
     if isinstance(one, float) and isinstance(other, int | float):
         return one == other or (math.isnan(one) and math.isnan(other))
     return type(one) is type(other) and one == other
