@@ -222,6 +222,7 @@ def test_what_failed_says_where_and_whether_the_network_was_to_blame(checkout, m
     assert not adopt.manifest_is_of(manifest, digest, machine.own_id())
     assert adopt.manifest_is_of(manifest | {"passing": False}, digest, machine.own_id())
     assert not adopt.manifest_is_of(manifest | {"passing": False}, digest, "another")
+    assert not adopt.manifest_is_of({"digest": digest, "machine": "another"}, digest, "here")
     assert not adopt.manifest_is_of(manifest | {"passing": False}, "other pins", machine.own_id())
 
 

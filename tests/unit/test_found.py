@@ -83,7 +83,8 @@ def test_what_rows_must_say_travels_with_the_plan_and_is_told_of_any_key(tmp_pat
     assert written.read(tmp_path / "plan.json").expected == expected
     of_key = EXPECTED.of_key(CELL.key)
     assert of_key | {"sampling_digest": expected[CELL.key]["sampling_digest"]} == expected[CELL.key]
-    assert EXPECTED.of_key(CELL.key.replace(CELL.network, "nobody-s")) == {}
+    for name in (CELL.network, CELL.task):
+        assert EXPECTED.of_key(CELL.key.replace(name, "nobody-s")) == {}
     trained = next(cell for cell in PLAN.cells.values() if cell.dataset)
     seeds = {EXPECTED.of(replace(trained, repeat=seed))["sampling_digest"] for seed in (1, 2)}
     assert len(seeds) == 2

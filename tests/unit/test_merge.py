@@ -158,6 +158,11 @@ def test_a_shard_under_another_cell_s_name_is_refused():
         match="holds the cell of results/cells/local-cpu/step/torch-2.13.eager.float32-fcn5-b64-t1-d1-r1.parquet",
     ):
         cells.merge([wrong])
+    write()
+    with pytest.raises(
+        shard.ShardError, match=r"-r1.parquet: remove it, for that cell has a shard"
+    ):
+        cells.merge([wrong])
 
 
 @pytest.mark.parametrize(

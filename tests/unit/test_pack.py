@@ -331,6 +331,23 @@ def put_pipe(there: Path) -> None:
     os.mkfifo(there / "cells/far/step/e-1.m.float32-n-b9-t1-d1-r1.parquet")
 
 
+def put_copy(there: Path) -> None:
+    """A process that stands for two."""
+    path = shard_of(there)
+    shutil.copy(path, path.with_name(path.name.replace("-r1", "-r2")))
+
+
+def put_renamed(there: Path) -> None:
+    path = shard_of(there)
+    path.rename(path.with_name(path.name.replace("-t1-", "-t2-")))
+
+
+def put_task(there: Path) -> None:
+    path = shard_of(there)
+    (there / "cells/far/evil").mkdir()
+    path.rename(there / "cells/far/evil" / path.name)
+
+
 def put_link(there: Path, target: str = "nowhere") -> None:
     (there / "cells/far/step/e-1.m.float32-n-b9-t1-d1-r1.parquet").symlink_to(target)
 
@@ -380,6 +397,12 @@ TOLD |= {"parameters": 1, "timed_region": "sync", "started_at": DAWN, "ended_at"
         (say_of_machine, "does not say on which machine"),
         (put_pipe, "is no plain file"),
         (put_name, r"The name 'far\\x1b\[31m\\n' in '.*' has control characters: rename it"),
+        (
+            put_copy,
+            r"b2-t1-d1-r2.parquet holds the cell of .*-r1.parquet: remove it, for that cell",
+        ),
+        (put_renamed, r"b2-t2-d1-r1.parquet holds the cell of .*-t1-d1-r1.parquet: give it that"),
+        (put_task, r"far/evil/.* holds the cell of .*far/step/.*: give it that name"),
         (put_link, r"b9-t1-d1-r1.parquet leads nowhere \(No such file or directory\): remove it"),
         (put_loop, r"b9-t1-d1-r1.parquet leads nowhere \(Too many levels of symbolic links\)"),
         (lie({}, {"seconds": 0.05}, digest=False), "rows are not those that were written"),

@@ -77,7 +77,7 @@ def manifest_is_of(manifest: Facts, pins_digest: str, here: str) -> bool:
     What failed for want of a network or on another machine is tried again, and so is what other pins asked for.
     """
     failed_here = manifest.get("machine", here) == here and not manifest.get("passing", False)
-    return manifest.get("digest") == pins_digest and (manifest["status"] == "ok" or failed_here)
+    return manifest.get("digest") == pins_digest and (manifest.get("status") == "ok" or failed_here)
 
 
 def is_reference_of(path: Path, batch: int | str, precision: str, *made_of: str) -> bool:
@@ -131,7 +131,7 @@ def _was_judged_by(row: Facts, proof: dict[str, Any]) -> bool:
     names = ("environment_digest", "proof_id")
     return bool(row) and (
         all(row[name] == proof.get(name) for name in names)
-        and (proof["status"] == "ok" or row["status"] == proof["status"])
+        and (proof.get("status", "ok") == "ok" or row["status"] == proof["status"])
     )
 
 

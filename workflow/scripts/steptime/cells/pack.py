@@ -28,7 +28,7 @@ from steptime.cells import migrate, shard, trusted
 from steptime.environments.pins import PinsError
 from steptime.machine import placement
 from steptime.merge import MixedRowsError
-from steptime.merge.cells import refuse_several
+from steptime.merge.cells import refuse_several, under_another_name
 from steptime.plan import configuration, run
 from steptime.plan.cell import FOLDER, axes_of, carried, proof_name
 from steptime.plan.expected import Expected
@@ -217,7 +217,8 @@ def check(results: Path, shards: list[Path]) -> dict[str, str]:
     """The kind of machine of each platform, the first where it has several that are equal.
 
     Raises ShardError for a shard that cannot be read or is of another version, UntrustedError for one that cannot be
-    what it says, PackError for one without its proof, and MixedRowsError for two kinds of machine in one platform.
+    what it says, PackError for one under another cell's name or without its proof, and MixedRowsError for two kinds of
+    machine in one platform.
     """
     unproven: list[Path] = []
     machines: dict[str, dict[str, list[Path]]] = {}
@@ -228,6 +229,8 @@ def check(results: Path, shards: list[Path]) -> dict[str, str]:
     }
     for path in shards:
         row, _, footer = trusted.parts(path)
+        if misnamed := under_another_name(path, row):
+            raise PackError(misnamed)
         kind = shard.kind_of_machine(path, row, footer)
         machines.setdefault(path.parent.parent.name, {}).setdefault(kind, []).append(path)
         known = row["proof_id"]

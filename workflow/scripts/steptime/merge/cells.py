@@ -160,11 +160,8 @@ def read(
             errors.append(str(error))
             continue
         row["platform"] = path.parent.parent.name
-        held = key_of(row)
-        if held != key:
-            errors.append(
-                f"The shard {path} holds the cell of {shard_path(held)}: give it that name."
-            )
+        if misnamed := under_another_name(path, row):
+            errors.append(misnamed)
             continue
         try:
             kind = shard.kind_of_machine(path, row, footer)
@@ -182,6 +179,19 @@ def read(
     if errors:
         raise shard.ShardError("\n".join(errors))
     refuse_several(machines)
+
+
+def under_another_name(path: Path, row: dict[str, Any]) -> str:
+    """The sentence about a shard whose row is of another cell than its path says, '' for one of just that.
+
+    A platform is the folder that it lies in.
+    """
+    results, platform = path.parents[3], path.parents[1].name
+    held = Path(shard_path(key_of(row | {"platform": platform}), str(results)))
+    if held == path:
+        return ""
+    advice = "remove it, for that cell has a shard" if held.exists() else "give it that name"
+    return f"The shard {path} holds the cell of {held}: {advice}."
 
 
 def refuse_several(machines: dict[str, dict[str, list[Path]]]) -> None:

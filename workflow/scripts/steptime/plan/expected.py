@@ -98,10 +98,12 @@ class Expected:
         return known | {"sampling_digest": self._sampled[key]}
 
     def of_key(self, key: str) -> dict[str, Any]:
-        """What the row of any cell must say, but for its sampling; {} for a network or environment of no catalogue."""
+        """What the row of any cell must say, but for its sampling; {} for an unknown task, network or environment."""
         axes, known = axes_of(key), self.configuration
         environments = [name for each in known.frameworks.values() for name in each["environments"]]
         if axes["environment"] not in environments or axes["network"] not in known.networks:
+            return {}
+        if axes["task"] not in tasks.TASKS:
             return {}
         named = ("environment", "network", "task", "devices", "exchange")
         return self._of_kind(*(axes[name] for name in named))
