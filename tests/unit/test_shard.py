@@ -86,6 +86,23 @@ def test_more_rows_than_anyone_takes_samples_are_not_read(tmp_path, monkeypatch)
         shard.read(path)
 
 
+def test_a_shard_with_another_column_is_of_a_newer_version(tmp_path):
+    path = tmp_path / "cell.parquet"
+    shard.write(path, FACTS, SAMPLES, {})
+    table, footer = shard.read(path)
+    for row, said in (
+        (
+            footer["row"] | {"brand_new": 1},
+            "is of a newer version of steptime, which has brand_new",
+        ),
+        ({"task": "step", "brand_new": 1}, "does not have the columns of a shard"),
+    ):
+        content = {shard.FOOTER: json.dumps(footer | {"row": row})}
+        pq.write_table(table.replace_schema_metadata(content), path)
+        with pytest.raises(shard.ShardError, match=said):
+            shard.read_parts(path)
+
+
 @pytest.mark.parametrize("reads", [shard.read, shard.read_parts])
 @pytest.mark.parametrize("lost", ["seconds", "reason"])
 def test_a_shard_without_a_column_is_told(tmp_path, reads, lost):
