@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import re
+import resource
 import shutil
 import tarfile
 import zipfile
@@ -521,6 +522,50 @@ def test_a_pack_that_unpacks_to_more_than_there_is_room_for_is_not_taken(tmp_pat
     with pytest.raises(trusted.UntrustedError, match="n.json is larger than 256 MiB"):
         pack.take(there, here)
     assert not here.exists()
+
+
+def refuse_names(here: Path, monkeypatch) -> None:
+    """The last of them cannot have its name."""
+    replace = Path.replace
+
+    def fail(aside, target):
+        if "-b2-" in str(target):
+            raise OSError(28, "No space left on device")
+        return replace(aside, target)
+
+    monkeypatch.setattr(Path, "replace", fail)
+
+
+def limit_files(here: Path, monkeypatch) -> None:
+    """As `ulimit -f` does: shards are larger than what is written before them."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+
+
+def put_file(here: Path, monkeypatch) -> None:
+    here.mkdir()
+    (here / "cells").write_text("")
+
+
+@pytest.mark.parametrize(
+    ("hinder", "said"),
+    [
+        (refuse_names, "b2-.* cannot be written .No space left on device.: free some space"),
+        (limit_files, "cannot be written .File too large.: free some space"),
+        (put_file, "cannot be written .*: free some space, or see what is in the way"),
+    ],
+)
+def test_what_cannot_be_written_is_not_taken_in_part(tmp_path, monkeypatch, hinder, said):
+    there, here = results(tmp_path / "there", "far", [1, 2]), tmp_path / "here"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    hinder(here, monkeypatch)
+    before = files(here)
+    try:
+        with pytest.raises(pack.PackError, match=said):
+            pack.take(there, here)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert files(here) == before
 
 
 def test_proofs_of_two_versions_have_names_of_their_own_and_can_be_packed_again(tmp_path):

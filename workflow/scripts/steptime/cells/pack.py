@@ -17,7 +17,7 @@ import tarfile
 import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -294,17 +294,36 @@ def _take(source: Path, results: Path, expected: Expected | None) -> int:
             "ones that are not to stay, or give that machine a name of its own (rename its folder in "
             f"{source}/{FOLDER}, and add the name to the platforms)."
         )
-    for paths in files.values():
-        for path in paths:
-            target = _place(path, results / path.relative_to(source))
-            if not target.exists() and not _failed_there(path):
-                target.parent.mkdir(parents=True, exist_ok=True)
-                # Under another name first: an interrupt must not leave half a shard. With a new time, so that what
-                # is made of others is newer than they are.
-                aside = target.with_name(f".{target.name}.part")
-                shutil.copyfile(path, aside)
-                aside.replace(target)
+    sources: dict[Path, Path] = {}
+    for path in (path for paths in files.values() for path in paths):
+        target = _place(path, results / path.relative_to(source))
+        if not target.exists() and not _failed_there(path):
+            sources.setdefault(target, path)
+    _copy(sources)
     return len(new)
+
+
+def _copy(sources: dict[Path, Path]) -> None:
+    """Copies files to where none are, all of them or none. Raises PackError."""
+    # Under another name first, all of them. With a new time, so that what is made of others is newer than they are.
+    asides = {target: target.with_name(f".{target.name}.part") for target in sources}
+    target = None
+    try:
+        for target, path in sources.items():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, asides[target])
+        for target, aside in asides.items():
+            aside.replace(target)
+    except BaseException as error:
+        for path in (*asides, *asides.values()):
+            with suppress(OSError):
+                path.unlink()
+        if not isinstance(error, OSError):
+            raise
+        raise PackError(
+            f"{target} cannot be written ({error.strerror}): free some space, or see what is in the way, and take it "
+            "again. Nothing was taken."
+        ) from error
 
 
 def _failed_there(path: Path) -> bool:
