@@ -26,8 +26,17 @@ FETCH = "fetch it once more from the machine that made it, or leave it out"
 # What may be negative or no number: a diverged loss is told as it was.
 LOSSES = ("first_loss", "last_loss", "loss", "test_loss")
 # What a row of this version says of itself where it is ok.
-TOLD = ("network_digest", "worker_digest", "environment_digest", "sampling_digest")
-TOLD += ("parameters", "timed_region", "started_at", "ended_at", "job")
+TOLD = (
+    "network_digest",
+    "worker_digest",
+    "environment_digest",
+    "sampling_digest",
+    "parameters",
+    "timed_region",
+    "started_at",
+    "ended_at",
+    "job",
+)
 EARLIEST, LATEST = (time.replace(tzinfo=UTC) for time in (datetime.min, datetime.max))
 # Of a mini-batch, or of an epoch: a clock sees none that is shorter.
 LEAST_SECONDS, MOST_SECONDS = 1e-9, 86400
@@ -111,9 +120,8 @@ def arrays(path: Path) -> None:
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
-            broken = _no_arrays(archive, members)
-            # Each is read to its end for this: first its size, and what it says it is.
-            broken = broken or archive.testzip()
+            # Each is read to its end for the second: first its size, and what it says it is.
+            broken = _no_arrays(archive, members) or archive.testzip()
     except (
         OSError,
         EOFError,
@@ -136,9 +144,9 @@ def reference(path: Path) -> None:
     arrays(path)
     try:
         with np.load(path, allow_pickle=False) as content:
-            limits = [] if str(content["reason"]) else content["limits"] + content["blurs"]
-            holds = len(limits) == 0 or (
-                np.isfinite(content["spreads"][0]) and np.isfinite(limits).any()
+            holds = str(content["reason"]) or (
+                np.isfinite(content["spreads"][0])
+                and np.isfinite(content["limits"] + content["blurs"]).any()
             )
     except (KeyError, ValueError, IndexError, TypeError) as error:
         raise UntrustedError(f"{path} is broken (it is no reference): {FETCH}.") from error
@@ -154,8 +162,9 @@ def _no_arrays(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo]) -> str:
     for member in members:
         with archive.open(member) as file:
             # NumPy takes whatever begins so for an array, whatever its name.
-            if not file.peek(len(format.MAGIC_PREFIX)).startswith(format.MAGIC_PREFIX):
+            if file.read(len(format.MAGIC_PREFIX)) != format.MAGIC_PREFIX:
                 continue
+            file.seek(0)
             first = format.read_magic(file) == (1, 0)
             read = format.read_array_header_1_0 if first else format.read_array_header_2_0
             shape, _, kind = read(file)
@@ -197,11 +206,11 @@ def _lie(row: dict[str, Any], table: pa.Table, rows: pa.Table, footer: dict[str,
     constant = table.select(constant_of(row["task"])).slice(0, 1).to_pylist()[0]
     if changed := [name for name, value in constant.items() if not _same(name, value, row[name])]:
         return f"its footer has another {changed[0]} than its columns"
-    if row["status"] not in STATUSES:
-        return f"'{row['status']}' is no status"
     for text in _texts([row, footer]):
         if not text.isprintable():
             return f"a text in it has control characters, {text[:40]!r}"
+    if row["status"] not in STATUSES:
+        return f"'{row['status']}' is no status"
     if (row["ended_at"] or LATEST) < (row["started_at"] or EARLIEST):
         return "it ended before it began"
     measured = rows.to_pylist()
