@@ -20,6 +20,7 @@ from steptime import networks
 from steptime.plan import run
 from steptime.prove import network
 from steptime.supervisor import nodes, supervise
+from worker.usage import kernel_counters
 
 __all__ = ["stand_in"]
 # Two tasks of a stand-in srun, each "on" a node of its own.
@@ -205,7 +206,8 @@ def test_what_a_task_says_is_no_event_of_its_worker(tmp_path):
         {"event": nodes.HELD, "resident": 5},
         {"event": nodes.ENDED, "code": 3, "killed": False},
     ]
-    said = [*task, *({"event": name} for name in events)]
+    fields = {"steps": 1, "seconds": 0.5, "stopped": "epochs", "kernel": kernel_counters()}
+    said = [*task, *({"event": name} | fields for name in events)]
     os.write(pipe, "".join(json.dumps(words) + "\n" for words in said).encode())
     os.close(pipe)
     with os.fdopen(end, "rb") as heard:

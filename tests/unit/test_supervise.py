@@ -212,10 +212,18 @@ tell("done", last_loss=1.0)
     assert outcome.events["ready"] == {"parameters": 5} and len(outcome.snapshots) == 2
 
 
-@pytest.mark.parametrize("task", ["step", "training", "products", "stragglers"])
-def test_nothing_is_done_that_was_not_measured(tmp_path, task):
+@pytest.mark.parametrize(
+    ("task", "lacking"),
+    [
+        ("step", "warmup, sample, sampled"),
+        ("training", "began, epoch, trained"),
+        ("products", "warmup, part, sampled"),
+        ("stragglers", "warmup, part, sampled"),
+    ],
+)
+def test_nothing_is_done_that_was_not_measured(tmp_path, task, lacking):
     outcome = run(tmp_path, "tell('ready'); tell('done')", task=task)
-    assert outcome.reason == "the worker ended with exit code 0 before it was done", outcome
+    assert outcome.status == "crashed" and outcome.reason.endswith(f"under {lacking}"), outcome
 
 
 def test_words_of_a_framework_become_plain_text(tmp_path):

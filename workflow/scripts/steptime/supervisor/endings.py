@@ -54,6 +54,12 @@ def _how_it_ended(rank: Rank, by_kernel: bool) -> tuple[str, str]:
         known = {each.value: each.name for each in signal.Signals}
         name = known.get(-code, f"signal {-code}")
         return "crashed", f"the worker was ended by {name} ({signal.strsignal(-code)})"
+    if code == 0 and rank.lacking:
+        said = ", ".join(rank.lacking)
+        return (
+            "crashed",
+            f"the worker said that it was done, but nothing that can be true under {said}",
+        )
     lines = list(filter(None, map(plain, rank.tail().splitlines())))
     last = f": {lines[-1][:200]}" if lines else ""
     return "crashed", f"the worker ended with exit code {code} before it was done{last}"

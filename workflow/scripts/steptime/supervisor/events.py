@@ -137,7 +137,7 @@ NEEDED: dict[str, dict[str, Check]] = {
     },
     **dict.fromkeys(("warmup", "began", "sampled", "resumed", "ended"), _KERNEL),
     "trained": {"stopped": STOPPED.__contains__, **_KERNEL},
-    HELD: {"resident": _count(0, INT64), "peak": _BYTES, "waited": _TIME},
+    HELD: {"resident": _count(0, INT64)},
     # A signal's number or an exit code.
     ENDED: {"code": _or_none(_count(-64, 255)), "killed": _one_of(bool)},
 }
@@ -151,6 +151,7 @@ OPTIONAL: dict[str, dict[str, Check]] = {
         "build_seconds": _TIME,
         **_LIBRARIES,
     },
+    HELD: {"peak": _BYTES, "waited": _TIME},
     "warmup": {
         "steps": _STEPS,
         "first_loss": _is_number,

@@ -300,7 +300,7 @@ def _rank(number: int, guest: Guest, log: Path, owes: tuple[str, ...]) -> Rank:
     guest.connection.setblocking(False)
     pipe = os.fdopen(os.dup(guest.connection.fileno()), "rb")
     process, printed = Task(said["pid"]), log.open("r+b", 0)
-    return OfTask(number, process, said["cpus"], pipe, printed, owes, guest.node)
+    return OfTask(number, process, said["cpus"], pipe, printed, guest.node, owes)
 
 
 def heard(connection: socket.socket, seconds: float | None = ANSWER_SECONDS) -> dict[str, Any]:

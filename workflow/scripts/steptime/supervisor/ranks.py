@@ -104,10 +104,11 @@ class Rank:
     pipe: BinaryIO
     # What it prints: open, since a framework or a user may remove the log, or put another one in its place.
     log: BinaryIO
-    # The events without which it is not done.
-    owes: tuple[str, ...] = ()
     # The node of a cluster that it is on; '' of this machine.
     node: str = ""
+    # The events without which it is not done, and which of them it had not told when it said that it was.
+    owes: tuple[str, ...] = ()
+    lacking: list[str] = field(default_factory=list)
     # What it has said so far of a line.
     rest: bytes = b""
     # The last event of each name.
@@ -132,7 +133,9 @@ class Rank:
         # No event is as long: a library writes there, without an end of line.
         self.rest = rest if len(rest) <= LONGEST_LINE else b""
         for name, event in filter(None, map(events.read, lines)):
-            if name == "done" and not self.events.keys() >= {*self.owes}:
+            if name == "done":
+                self.lacking = [each for each in self.owes if each not in self.events]
+            if name == "done" and self.lacking:
                 continue
             self.events[name] = event
             yield name, event
@@ -307,7 +310,7 @@ def start(
             os.close(writing)
     os.set_blocking(reading, False)
     pipe = os.fdopen(reading, "rb")
-    return Rank(number, process, cpus, pipe, output, events.owed(job))
+    return Rank(number, process, cpus, pipe, output, owes=events.owed(job))
 
 
 def _own_gpu(number: int, job: dict[str, Any], variables: dict[str, str]) -> dict[str, str]:
