@@ -17,6 +17,7 @@ from steptime import plain
 from steptime.environments import build
 from steptime.machine import interference, processes
 from steptime.supervisor import ranks, supervise
+from steptime.supervisor.pace import Pace
 
 
 def test_a_worker_inherits_no_thread_knob_and_no_python_path(monkeypatch):
@@ -224,6 +225,49 @@ tell("done", last_loss=1.0)
 def test_nothing_is_done_that_was_not_measured(tmp_path, task, lacking):
     outcome = run(tmp_path, "tell('ready'); tell('done')", task=task)
     assert outcome.status == "crashed" and outcome.reason.endswith(f"under {lacking}"), outcome
+
+
+@pytest.mark.parametrize(
+    ("measured", "words"),
+    [
+        ("tell('sample', steps=10, seconds=0.02)", "by its clock 0.2 s"),
+        ("tell('sample', steps=10, seconds=0.08); tell('sample', steps=1, seconds=0.1)", ""),
+        # What comes behind it is not in its seconds.
+        ("tell('sample', steps=1, seconds=0.00001); tell('sampled', kernel=kernel)", ""),
+    ],
+)
+def test_a_clock_that_goes_wrong_is_refused(tmp_path, measured, words):
+    outcome = run(
+        tmp_path,
+        f"""{KERNEL}
+tell("ready")
+tell("warmup", kernel=kernel)
+{measured}
+time.sleep(2.5)
+tell("sampled", kernel=kernel)
+tell("done")
+""",
+        task="step",
+    )
+    assert outcome.status == ("not_equivalent" if words else "ok"), outcome
+    assert outcome.reason.endswith(words), outcome
+
+
+def test_a_supervisor_that_is_stopped_or_late_knows_nothing_of_a_clock():
+    times = iter([0.0, 0.4, 600.0, 600.2, 700.0, 700.5])
+    pace = Pace(lambda: next(times))
+    pace.look(0)
+    pace.begin()
+    pace.look(0)
+    pace.look(0)
+    pace.end()
+    pace.look(0)
+    pace.begin()
+    pace.end()
+    assert pace.seconds == pytest.approx(0.4 + 1.0 + 0.2 + 0.5)
+    assert not pace.refusal([(1, 0.6)], []) and pace.refusal([(1, 0.5)], [])
+    assert not pace.refusal([], [{"seconds": 0.1, "test_seconds": 0.5}])
+    assert pace.refusal([], [{"seconds": 0.1}]) and not pace.refusal([], [])
 
 
 def test_words_of_a_framework_become_plain_text(tmp_path):

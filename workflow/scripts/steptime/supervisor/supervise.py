@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from steptime.machine import cgroups, gpu, interference, processes
 from steptime.machine.alone import alone
 from steptime.supervisor import endings, ranks
+from steptime.supervisor.pace import Pace
 from steptime.supervisor.ranks import HERE, Launch, Rank
 from worker.ranks import UNMET
 
@@ -148,7 +149,7 @@ def _run_worker(
 ) -> Outcome:
     log.parent.mkdir(parents=True, exist_ok=True)
     kills_before = processes.kernel_kills()
-    outcome = Outcome()
+    outcome, pace = Outcome(), Pace()
     below = launch.folder(log) or _scratch_below()
     # A framework may have put something else in its place.
     with tempfile.TemporaryDirectory(
@@ -165,11 +166,14 @@ def _run_worker(
         try:
             with launch.started(prefix / "bin/python", job, cpus, given, log) as members:
                 meanwhile()
-                _watch(members, outcome, limits, watches)
+                _watch(members, outcome, limits, [*watches, pace])
                 if outcome.status == "ok":
                     outcome.status, outcome.reason = endings.cause(
                         members, lambda: processes.kernel_kills() > kills_before
                     )
+                wrong = pace.refusal(outcome.samples, outcome.epochs)
+                if outcome.status == "ok" and wrong:
+                    outcome.status, outcome.reason = "not_equivalent", wrong
                 outcome.printed = "\n".join(rank.tail() for rank in members)
         except ranks.NotStarted as error:
             outcome.status, outcome.reason = "crashed", str(error)

@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 
+from .. import building
 from ..contract import Unsupported
 
 MODES = (
@@ -26,6 +27,7 @@ MODES = (
     "lazy",
     "greedy",
     "crowded",
+    "dilated",
 )
 LAYERS = ("dense", "sigmoid")
 FAULT_STEP = 3
@@ -78,6 +80,9 @@ class Trainer:
             if mode == "greedy":
                 os.sched_setaffinity(0, range(os.cpu_count()))
             threading.Thread(target=burn, daemon=True).start()
+        if mode == "dilated" and self.full_size:
+            clock = building.clock
+            building.clock = lambda: clock() / 10
         self.parameters = sum(value.size for value in self.values.values()) - (
             mode == "narrow" and self.full_size
         )

@@ -1,0 +1,47 @@
+"""Whether a worker's clock goes as this machine's does: an adapter, or a library of its, may have changed it."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+# Who looks twice a second and comes later was stopped or had no CPU: what went on meanwhile is not known.
+MOST_SECONDS = 1.0
+# Of the seconds of a window all but a hundredth are in its samples. Less than this share of them, and of a second more,
+# is a clock that goes wrong.
+LEAST_SHARE = 0.5
+SLACK_SECONDS = 1.0
+
+
+class Pace:
+    """A watch that counts the seconds in which a worker does what it is measured by: rather too few than too many."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.seconds = 0.0
+        self._clock = clock
+        self._last: float | None = None
+
+    def begin(self) -> None:
+        """It begins that."""
+        self._last = self._clock()
+
+    def end(self) -> None:
+        """It has ended that."""
+        self.look(0)
+        self._last = None
+
+    def look(self, pid: int) -> None:
+        """Counts what has gone by since."""
+        if self._last is not None:
+            now = self._clock()
+            self.seconds += min(now - self._last, MOST_SECONDS)
+            self._last = now
+
+    def refusal(
+        self, samples: Sequence[tuple[int, float]], epochs: Sequence[dict[str, Any]]
+    ) -> str:
+        """Why the seconds of all samples, or of all epochs with their tests, cannot be true; "" where they can."""
+        told = sum(steps * seconds for steps, seconds in samples)
+        told += sum(epoch["seconds"] + (epoch.get("test_seconds") or 0.0) for epoch in epochs)
+        if not told or told >= LEAST_SHARE * (self.seconds - SLACK_SECONDS):
+            return ""
+        return f"its clock goes wrong: what it timed took {self.seconds:.3g} s, and by its clock {told:.3g} s"
