@@ -217,6 +217,39 @@ class CellRun:
             | reading.columns(self.job, self.spec, outcome)
             | self.images.get("columns", {})
         )
+        try:
+            shard.write(self.options.shard, facts, reading.rows(outcome), self._footer(outcome))
+            made_of = (self.options.manifest, self.options.proof, *self.options.images)
+            clock.not_before(self.options.shard, made_of)
+        except shard.Unfit as error:
+            if not outcome.events:
+                raise
+            # With nothing of what the worker said.
+            return self.write(
+                Outcome("crashed", f"what the worker said fits no row: {error}", span=outcome.span)
+            )
+        except OSError as error:
+            sys.exit(
+                f"The shard {self.options.shard} cannot be written ({error.strerror}): free some space and run again."
+            )
+        shown = run.facts().get("shown", {}).get("cells", [])
+        marked = " (disturbed: something else was at work)" if interference.disturbed(facts) else ""
+        progress.report(
+            self.title,
+            result(self.cell["task"], outcome) + marked,
+            time.monotonic() - self.clock,
+            progress.parts_of(self.cell, shown),
+        )
+        answer = beside.answer(self.cell, shown) if self.cell["repeat"] == 1 else ""
+        if answer:
+            say(f"    {answer}")
+        ended = progress.ended()
+        if ended or (answer and progress.goes_on()):
+            # Here, where the host is still this cell's: nothing may compute while the next one is timed.
+            subprocess.run([sys.executable, "-m", "steptime", "page.so_far", ended], check=False)
+
+    def _footer(self, outcome: Outcome) -> Footer:
+        """What its shard tells besides the columns."""
         footer: Footer = {
             "machine": self.context.machine | self._energy_by(),
             "software": software.describe(self.cell, outcome, self.manifest),
@@ -233,43 +266,14 @@ class CellRun:
             seen = self._columns(self.left_out)
             footer["left_out"] = {name: seen[name] for name in ("status", "reason", "started_at")}
             footer["left_out"] |= {name: seen.get(name) for name in interference.MEASURED}
-            footer["left_out"]["rows"] = reading.rows(self.left_out)
-        told = run.facts()
-        planned, shown = told.get("looks", []), told.get("shown", {}).get("cells", [])
+            footer["left_out"]["rows"] = READINGS[self.cell["task"]].rows(self.left_out)
+        planned = run.facts().get("looks", [])
         if self.cell["task"] == "step" and looks.is_further(planned, self.cell["repeat"]):
             # Who holds these rows against others must pay for the looks that chose them.
             footer["looks"] = planned
         if self.task.is_watched:
             footer["resources"] = self.used.series()
-        try:
-            shard.write(self.options.shard, facts, reading.rows(outcome), footer)
-            made_of = (self.options.manifest, self.options.proof, *self.options.images)
-            clock.not_before(self.options.shard, made_of)
-        except shard.Unfit as error:
-            if not outcome.events:
-                raise
-            # With nothing of what the worker said.
-            return self.write(
-                Outcome("crashed", f"what the worker said fits no row: {error}", span=outcome.span)
-            )
-        except OSError as error:
-            sys.exit(
-                f"The shard {self.options.shard} cannot be written ({error.strerror}): free some space and run again."
-            )
-        marked = " (disturbed: something else was at work)" if interference.disturbed(facts) else ""
-        progress.report(
-            self.title,
-            result(self.cell["task"], outcome) + marked,
-            time.monotonic() - self.clock,
-            progress.parts_of(self.cell, shown),
-        )
-        answer = beside.answer(self.cell, shown) if self.cell["repeat"] == 1 else ""
-        if answer:
-            say(f"    {answer}")
-        ended = progress.ended()
-        if ended or (answer and progress.goes_on()):
-            # Here, where the host is still this cell's: nothing may compute while the next one is timed.
-            subprocess.run([sys.executable, "-m", "steptime", "page.so_far", ended], check=False)
+        return footer
 
     def _energy_by(self) -> dict[str, Any]:
         """By what energy is known here, of the processors and of GPUs."""
