@@ -66,6 +66,38 @@ def refusal(root, config):
             "threads: {table: [1, 3*all]",
             "at 'threads.table.1', '3*all' is not possible: write one of a whole number, all, doubling, ",
         ),
+        (
+            "threads: {table: [1, all]",
+            "threads: {table: [010, all]",
+            "'010' is 8 to YAML: write a number without a leading 0 and without a colon.",
+        ),
+        (
+            "limits: {seconds: 900}",
+            "limits: {seconds: 1:30}",
+            "mine.yaml, line 20: '1:30' is 90 to YAML: ",
+        ),
+        ("limits: {seconds: 900}", "limits: {seconds: 1:30.5}", "'1:30.5' is 90.5 to YAML: write"),
+        (
+            "limits: {seconds: 900}",
+            "limits: {seconds: 1e3}",
+            "at 'limits.seconds', '1e3' is a text to YAML: write 1000.0.",
+        ),
+        (
+            "limits: {seconds: 900}",
+            "limits: {seconds: 1.0e300}",
+            "at 'limits.seconds', '1.0e300' is a text to YAML: write 1.0e+300.",
+        ),
+        (
+            "repeats: 2",
+            "repeats: 08",
+            "at 'repeats', '08' is a text to YAML: write 8.",
+        ),
+        (
+            "least_samples: 3",
+            "least_samples: 1e1",
+            "at 'sampling.least_samples', '1e1' is a text to YAML: write 10.",
+        ),
+        ("least_samples: 3", "least_samples: '1.5'", "'1.5' is not of type 'integer'"),
         ("limits: {seconds: 900}", "limits: {}", "at 'limits', the key 'seconds' is missing"),
         (
             "repeats: 2",
@@ -169,6 +201,7 @@ def test_a_grid_without_keys(checkout, text):
             "layer 'layer_norm1' has 'epsilon: 0.0'; write a number above 0.",
         ),
         ("- sigmoid", "- part: {start: -1, size: 2}", "'start: -1'; write a whole number of at"),
+        ("hidden: 16", "hidden: 0170", "networks.yaml, line 12: '0170' is 120 to YAML: "),
         ("shape: [inputs]", "shape: [0]", "at 'fcn5.input.shape.0', 0 is less than the minimum"),
         ("repeat: 3", "repeat: 1000000000", "1000000000 is greater than the maximum of 1000"),
         ("- sigmoid", "- residual: " + "[residual: " * 3000 + "]" * 3000, "nested too deeply"),

@@ -17,6 +17,8 @@ from jsonschema.exceptions import ValidationError, best_match
 KINDS = {"integer": "a whole number", "array": "a list", "string": "a text", "object": "keys"}
 
 MERGE = "tag:yaml.org,2002:merge"
+# What YAML 1.1 takes for a number to the base of 8, or of 60.
+MISREAD = re.compile(r"[-+]?0[0-9_]|.*:")
 # Values of a file, each alias written out; the largest of ours has some thousands.
 MOST_VALUES = 1_000_000
 
@@ -41,6 +43,8 @@ def _content(path: Path) -> dict[str, Any]:
         _check_aliases(content, {})
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from error
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}, {error}") from error
     except UnicodeDecodeError as error:
         raise ConfigurationError(
             f"{path} is no text in UTF-8 ({error}): save it as such."
@@ -148,7 +152,9 @@ _FASTEST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_FASTEST):
-    """Refuses a key that stands twice, of which YAML would silently take the last."""
+    """Refuses what YAML would silently take otherwise than it is meant: of a key that stands twice the last, and some
+    numbers.
+    """
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         """Takes in what a mapping merges (`<<`), each key once: a few lines could stand for billions of them."""
@@ -171,6 +177,21 @@ class _Loader(_FASTEST):
                 )
             seen.add(key.value if isinstance(key, yaml.ScalarNode) else None)
         return super().construct_mapping(node, deep)
+
+    def construct_number(self, node: yaml.ScalarNode) -> int | float:
+        """The number of a node."""
+        whole = node.tag.endswith(":int")
+        value = self.construct_yaml_int(node) if whole else self.construct_yaml_float(node)
+        if MISREAD.match(node.value):
+            raise ConfigurationError(
+                f"line {node.start_mark.line + 1}: '{node.value}' is {value} to YAML: write a number without a leading "
+                "0 and without a colon."
+            )
+        return value
+
+
+for tag in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{tag}", _Loader.construct_number)
 
 
 _VALIDATOR = validators.extend(
@@ -204,10 +225,26 @@ def _sentence(error: ValidationError) -> str:
         return f"{at}'{error.instance}' is not possible: write one of {', '.join(map(str, error.validator_value))}."
     if error.validator == "oneOf" and (possible := _possible(error)):
         return f"{at}'{error.instance}' is not possible: write one of {', '.join(possible)}."
+    if error.validator == "type" and (number := _number_meant(error)):
+        return f"{at}'{error.instance}' is a text to YAML: write {number}."
     if error.validator == "type" and isinstance(error.validator_value, list):
         kinds = " or ".join(KINDS.get(str(kind), str(kind)) for kind in error.validator_value)
         return f"{at}{error.instance!r} is not possible: write {kinds}."
     return f"{at}{error.message}."
+
+
+def _number_meant(error: ValidationError) -> str:
+    """How YAML wants the number that a text in the place of one stands for, such as '1e3'; '' where it is none."""
+    try:
+        value = float(error.instance) if isinstance(error.instance, str) else math.nan
+    except ValueError:
+        return ""
+    if "number" in error.validator_value and math.isfinite(value):
+        mantissa, e, exponent = repr(value).partition("e")
+        return mantissa + ("" if "." in mantissa else ".0") + e + exponent
+    if "integer" in error.validator_value and value.is_integer() and abs(value) < MOST_VALUES:
+        return str(int(value))
+    return ""
 
 
 def _possible(error: ValidationError) -> list[str]:
