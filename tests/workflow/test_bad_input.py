@@ -1,5 +1,7 @@
 """Mistakes as a user makes them: one sentence, an exit code that is not zero, and no traceback."""
 
+import subprocess
+
 import pandas as pd
 import pytest
 
@@ -157,6 +159,16 @@ def test_a_mistake_in_a_grid(checkout, old, new, sentence):
     assert sentence in refusal(checkout.root, {"grid": str(checkout.root / "mine.yaml")})
 
 
+@pytest.mark.parametrize(
+    "name", ["../grids/ci", "x" * 5000, "x" * 5000 + ".yaml", "/proc/1/root/x/y.yaml"]
+)
+def test_a_grid_that_is_no_name_and_no_file(checkout, name):
+    said = refusal(checkout.root, {"grid": name})
+    assert f"There is no grid '{name}' in config/grids/, nor is that the path of a .yaml" in said
+    said = refusal(checkout.root, {"grid": "ci", "popularity": name})
+    assert f"there is no file '{name}', which 'popularity' names" in said
+
+
 @pytest.mark.parametrize("text", ["", "# Nothing.\n", "- fcn5\n"])
 def test_a_grid_without_keys(checkout, text):
     (checkout.root / "mine.yaml").write_text(text)
@@ -228,6 +240,16 @@ def test_a_mistake_is_what_snakemake_ends_with_and_nothing_else(checkout):
     lines = done.stdout.splitlines()
     assert done.returncode != 0 and "there is no key 'repeat'" in lines[-1], done.stdout
     assert "Traceback" not in done.stdout and not [line for line in lines if ".smk" in line]
+
+
+def test_a_shell_that_lets_files_be_too_small_for_snakemake_is_told(checkout):
+    command = ["bash", "-c", 'ulimit -f 4; exec "$@"', "-", *checkout.command("--dry-run")]
+    done = subprocess.run(command, cwd=checkout.root, capture_output=True, text=True)
+    assert done.returncode != 0 and "File too large" not in done.stderr, done.stderr
+    assert done.stderr.splitlines()[-1] == (
+        "The shell lets no file have more than 4 KiB, which are not enough: write `ulimit -f unlimited`, or begin in "
+        "another shell."
+    )
 
 
 def test_an_unknown_key_on_the_command_line(checkout):

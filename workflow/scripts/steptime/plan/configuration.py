@@ -1,5 +1,6 @@
 """The configuration as one value: catalogues, platforms and the chosen grid, and whether they fit one another."""
 
+import os
 import string
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -79,12 +80,13 @@ def load(
     content["artefacts"] = artefacts.selections(content["catalogue"], content["networks"])
     grids = root / "config" / "grids"
     chosen = Path(config["grid"])
-    path = chosen if chosen.suffix in (".yaml", ".yml") else grids / f"{config['grid']}.yaml"
-    if not path.is_file():
-        known = sorted(file.stem for file in grids.glob("*.yaml"))
-        raise ConfigurationError(
-            unknown("grid", config["grid"], known, "config/grids/, or the path of a .yaml file")
-        )
+    is_path = chosen.suffix in (".yaml", ".yml")
+    path = chosen if is_path else grids / f"{config['grid']}.yaml"
+    known = sorted(file.stem for file in grids.glob("*.yaml"))
+    # Of `os.path`: one with a name that is too long, or in a folder that is shut, is no file.
+    if not (os.path.isfile(path) if is_path else config["grid"] in known):
+        where = "config/grids/, nor is that the path of a .yaml file"
+        raise ConfigurationError(unknown("grid", config["grid"], known, where))
     chosen_grid = read(path, schemas / "grid.yaml")
     data = config["data"]
     for name in data:
@@ -126,7 +128,7 @@ def load(
 def _popularity(config: dict[str, Any]) -> str:
     """The file of a search engine's statistics, '' where none is named. Raises ConfigurationError."""
     named = config.get("popularity", "")
-    if named and not Path(named).expanduser().is_file():
+    if named and not os.path.isfile(Path(named).expanduser()):
         raise ConfigurationError(
             f"config/config.yaml or --config: there is no file '{named}', which 'popularity' names: correct it, or "
             "leave it out."
