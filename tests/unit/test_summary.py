@@ -52,11 +52,13 @@ def test_repeats_decide_the_interval_whatever_their_samples():
     assert (row["low"], row["high"]) == pytest.approx(tuple(np.exp(theirs)))
 
 
-def test_a_long_reason_is_shortened_where_it_is_shown_and_says_where_it_is_whole():
+def test_a_long_reason_is_shortened_where_it_is_shown_and_says_where_it_is_whole(tmp_path):
     failed = rows([], repeat=2, status="crashed", reason="word " * 1000)
     alone = summarise(pd.DataFrame(failed)).iloc[0]["reason"]
     beside = summarise(pd.DataFrame(rows([1.0] * 6) + failed)).iloc[0]["reason"]
-    for reason in (alone, beside, status_reason("crashed", "word " * 1000)):
+    told = {"seconds": None, "status": "crashed", "reason": "word " * 1000}
+    (of_row,) = examples.measured(tmp_path, told).rows["reason"]
+    for reason in (alone, beside, of_row, status_reason("crashed", "word " * 1000)):
         assert len(reason) < 600 and " ... (shortened: the shard, which `make inspect`" in reason
     # What was shortened once stays as it is.
     assert status_reason("crashed", alone).endswith(alone)

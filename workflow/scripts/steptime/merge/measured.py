@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from steptime.environments.libraries import REFERENCE
-from steptime.merge.summary import COLUMNS, region_text, summarise
+from steptime.merge.summary import COLUMNS, region_text, shortened, summarise
 from steptime.reading import InputError
 
 DESCRIPTION = b"steptime"
@@ -80,6 +80,7 @@ def read_measured(path: Path) -> Measured:
         )
     description = json.loads(metadata[DESCRIPTION])
     rows = table.to_pandas()
+    rows["reason"] = rows["reason"].map(shortened, na_action="ignore")
     machines = description.get("machines", {})
     logical = {
         name: machine.get("cpu", {}).get("logical_cores") for name, machine in machines.items()
