@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 import yaml
-from threadpoolctl import threadpool_limits
 
 from steptime import networks, project
 from steptime.atomic import atomic_write
@@ -69,6 +68,9 @@ class _Beside:
 
     def __enter__(self) -> "_Beside":
         if self._threads > 1:
+            # Not where one thread computes it: the check of a GPU runs with NumPy alone.
+            from threadpoolctl import threadpool_limits
+
             self._limits = threadpool_limits(self._threads // 2)
             self._thread.start()
         return self
