@@ -10,8 +10,8 @@ MOST_SECONDS = 1.0
 # is a clock that goes wrong.
 LEAST_SHARE = 0.5
 SLACK_SECONDS = 1.0
-# To tell of a sample takes some hundredths of that, and short blocks are many.
-TELLING_SECONDS = 0.001
+# To tell of a sample takes some 0.05 ms, more where CPUs are wanted, and short blocks are many.
+TELLING_SECONDS = 0.0003
 
 
 class Pace:

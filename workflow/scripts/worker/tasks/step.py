@@ -16,6 +16,7 @@ gradients: whether each gradient is shown. Plain Python that 3.6 can import.
 """
 
 import functools
+import math
 import operator
 
 from .. import building, printing, timing
@@ -144,6 +145,11 @@ def late_seconds(trainer, run, spec, clock, per_block, block_seconds):
         entry["name"]: functools.reduce(operator.mul, entry["shape"])
         for entry in spec["parameters"]
     }
+    # Of a short block, all that is left may be no more than noise of two readings.
+    short = int(math.ceil(timing.BLOCK_SECONDS / max(block_seconds, 1e-9)))
+    if short > 1:
+        per_block, block_seconds = short * per_block, short * block_seconds
+        run(per_block)
     first = spec["parameters"][0]["name"].split("/")[0]
     name = min((name for name in sizes if name.split("/")[0] == first), key=sizes.get)
     limit = max(LATE_SECONDS, LATE_SHARE * block_seconds, 4 * sizes[name] / FRESH_BYTES_PER_SECOND)
