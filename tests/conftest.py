@@ -22,8 +22,11 @@ os.environ["STEPTIME_LOCKS"] = LOCKS.name
 
 
 def hear_interrupts() -> None:
-    """For a new process: what the background of a shell starts is born deaf to Ctrl-C, a run at a terminal is not."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """For a new process: what the background of a shell starts is born deaf to Ctrl-C, what `nohup` starts to the end
+    of a terminal; a run at a terminal is not.
+    """
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 class Checkout:
