@@ -134,3 +134,25 @@ def test_every_artefact_of_a_paper_is_a_rule_and_every_rule_an_artefact_of_its_c
     for place in shown:
         path, _, test = place.partition("::")
         assert f"def {test}(" in (ROOT / path).read_text() if test else place in rules, place
+
+
+# Lines of Python (and of rules), and words of documents. They only go down: whoever raises one says here why.
+BUDGETS = {
+    "workflow/scripts/**/*.py": 51_131,
+    "workflow/scripts/worker/**/*.py": 20_343,
+    "workflow/scripts/steptime/artefacts/*.py": 9_609,
+    "workflow/**/[!.]*.smk": 1_791,
+    "tests/**/*.py": 23_060,
+}
+WORDS = 71_000
+
+
+@pytest.mark.parametrize("pattern", BUDGETS)
+def test_no_room_outgrows_its_budget(pattern):
+    lines = sum(len(path.read_text().splitlines()) for path in ROOT.glob(pattern))
+    assert lines <= BUDGETS[pattern]
+
+
+def test_the_documents_do_not_outgrow_their_budget():
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "config/README.md"]
+    assert sum(len(page.read_text().split()) for page in pages) <= WORDS
