@@ -272,6 +272,23 @@ def test_the_nearest_version_stands_for_the_papers_and_todays_is_told_beside_it(
     )
 
 
+def test_a_version_nearest_to_the_papers_on_cpus_hides_no_times_of_gpus(tmp_path):
+    gpu = {"environment": "cntk-2.7-cuda", "platform": "gpu", "device": "gpu"}
+    cells = [
+        cell("cntk", "lstm32", 1, 2.0, environment="cntk-2.5.1"),
+        # One version represents its framework at all thread counts of a device.
+        cell("cntk", "lstm32", 1, 1.0, environment="cntk-2.7"),
+        cell("cntk", "lstm32", 2, 0.6, environment="cntk-2.7"),
+        cell("cntk", "lstm32", 1, 0.1, **gpu),
+    ]
+    paper = next(paper for paper in read() if paper.name == "shi2016")
+    known = evidence.measured_times([measured(tmp_path / "merged.parquet", *cells)])
+    chosen = evidence.our_times(paper, known, FRAMEWORKS, CATALOGUE)
+    assert list(chosen["runner"]) == ["cntk-2.5.1.graph", "cntk-2.7-cuda.graph"]
+    today = evidence.our_times(paper, known, FRAMEWORKS, CATALOGUE, today=True)
+    assert list(today["seconds"]) == [1.0, 0.6, 0.1]
+
+
 def test_a_claim_on_trainings_is_never_answered_by_step_times_nor_the_other_way_round(tmp_path):
     names = ("cntk", "tensorflow", "theano")
     steps = [

@@ -165,9 +165,9 @@ def our_times(
 ) -> pd.DataFrame:
     """What was measured of a paper's networks and frameworks, and of what it timed: TIMES, environment, mode, VALUES.
 
-    `cells` is what `measured_times` gives. The environment and mode nearest to the paper's version stands for its
-    framework (`nearest` of its catalogue) in every place, where it has any time; or else the fastest of the others in
-    each place. With `today`, these others come first.
+    `cells` is what `measured_times` gives. On each kind of device, the environment and mode nearest to the
+    paper's version (`nearest` of its catalogue) represents its framework in every place, if it has any time
+    there; else the fastest of the others in each place. With `today`, these others come first.
     """
     lineages = {
         runner: name
@@ -191,10 +191,9 @@ def our_times(
     )
     known = {frameworks[name].lineage for name in paper.frameworks}
     times = times[times["framework"].isin(known)]
-    # One stands for a framework everywhere: a time of one version is never divided by that of another.
-    chosen = times["framework"].map(
-        times[times["seconds"].notna()].groupby("framework")["rank"].min()
-    )
+    # On one device, a time of one version is never divided by that of another.
+    timed = times["rank"].where(times["seconds"].notna())
+    chosen = timed.groupby([times["framework"], times["device"]]).transform("min")
     times = times[chosen.isna() | (times["rank"] == chosen)]
     times = times.sort_values(["rank", "seconds"], kind="stable").drop_duplicates(
         [*PLACE, "device", "devices", "exchange"]
