@@ -11,7 +11,7 @@ PYTHON ?=
 
 # Two runs would lock each other out of this folder: with -j they take turns.
 .NOTPARALLEL:
-.PHONY: run test test-zoo docs paper report environments again adapter-check gpu-check reference matrix inspect pack merge compare watch bisect migrate clean help venv
+.PHONY: run test test-zoo docs paper report environments again adapter-check gpu-check reference matrix inspect pack merge compare watch bisect clean help venv
 
 quoted = '$(subst ','\'',$(1))'
 CHOSEN = $(if $(GRID),--config $(call quoted,grid=$(GRID)) --)
@@ -96,10 +96,6 @@ bisect: venv  ## find the release that made a network slower or faster: make bis
 	@workflow/scripts/launch compare.bisect $(call quoted,$(or $(FRAMEWORK),$(error Name a framework: make bisect FRAMEWORK=tensorflow FROM=2.4 TO=2.21))) \
 		$(call quoted,$(or $(FROM),$(error Name the older release: make bisect FRAMEWORK=$(FRAMEWORK) FROM=2.4 TO=2.21))) \
 		$(call quoted,$(or $(TO),$(error Name the newer release: make bisect FRAMEWORK=$(FRAMEWORK) FROM=$(FROM) TO=2.21))) $(WATCHED)
-
-migrate: venv  ## rewrite results of an older version as this one writes them, without measuring anything again
-	@kept=$$(workflow/scripts/launch cells.migrate) && \
-		if [ -n "$$kept" ]; then .venv/bin/snakemake --quiet all --cleanup-metadata $$kept; fi
 
 clean:  ## remove .venv, the frameworks' environments and caches; results and logs stay
 	rm -rf .venv .environments .cache .pytest_cache .ruff_cache

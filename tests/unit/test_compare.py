@@ -220,7 +220,7 @@ def put_pipe(root):
         (say(seconds=0.0), "it is ok without seconds"),
         (say(seconds=1e300), "it is ok without seconds, or with a day of them"),
         (say({"machine": {}}), "does not say on which machine"),
-        (say({"job": []}), "does not have the columns of a shard"),
+        (say({"job": [1]}), "does not have the columns of a shard"),
         (say({"job": {"variables": {"A": 1}}}), "does not have the columns of a shard"),
         (say({"looks": ["x"]}), "does not have the columns of a shard"),
         (lambda root: (root / "proofs/torch-2.13.eager-fcn8.json").write_text("[]"), "no record"),

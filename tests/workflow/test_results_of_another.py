@@ -168,18 +168,6 @@ def test_a_carried_proof_does_not_stand_for_another_adapter(there, here):
     assert row_of(path)["status"] == "not_equivalent"
 
 
-def test_a_proof_that_does_not_say_of_which_adapter_it_is_times_nothing_new(there, here):
-    """Of an older version. What it was timed on before stays."""
-    here.copy_badly(there, *CARRIED)
-    (path,) = (here.root / "results/proofs").glob("*-tiny.json")
-    proof = json.loads(path.read_text())
-    path.write_text(json.dumps({name: proof[name] for name in proof if name != "worker_digest"}))
-    assert here.planned(*WHAT).keys() == {"merge_cells", "steptime_times", "total"}
-    configured(here, threads={"table": [1, 2], "figure": [1]})
-    jobs = here.planned(*WHAT)
-    assert (jobs["prove_network"], jobs["measure_cell"]) == (1, 1)
-
-
 def test_a_row_of_another_machine_is_never_measured_over(there, here):
     here.copy_badly(there, *CARRIED)
     (path,) = (here.root / "results/cells/local-cpu").rglob("*.parquet")

@@ -91,12 +91,6 @@ share_out_host()
 if lacks_cores():
     sys.exit("With --cores 0 no job can begin: write --cores all, or how many CPUs jobs may take.")
 
-if is_main_process() and found.outdated(Path("results")):
-    sys.exit(
-        "The folder results holds shards as an older version wrote them: run `make migrate`, which measures nothing "
-        "again."
-    )
-
 if is_main_process() and not only_tells():
     # Held until this process ends; the cells end with it.
     HELD = holding.hold()

@@ -144,8 +144,8 @@ def manifest_of_proof(wildcards):
     name = f"{environment}.{wildcards.mode}-{wildcards.network}{wildcards.together}"
     file, digest = f"results/proofs/{name}.json", EXPECTED.environment_digest(environment)
     proof = adopt.read(Path(file))
-    is_of = found.is_proof_of(proof, proving_facts(wildcards)) if proof else False
-    if is_of is False:
+    is_of = found.is_proof_of(proof, proving_facts(wildcards))
+    if not is_of:
         stand_here(environment)
         if Path(file).exists():
             # Of something else, or broken.
@@ -174,7 +174,7 @@ def is_made_with(job):
     if shard := job.output.get("shard"):
         return found.footer(shard).get("job") == asked
     if proof := job.output.get("proof"):
-        return found.is_proof_of(adopt.read(Path(proof)), asked) is True
+        return found.is_proof_of(adopt.read(Path(proof)), asked)
     return False
 
 
@@ -208,10 +208,6 @@ def needed_by_cell(wildcards):
             make_again(str(file))
         if must_be_measured(cell):
             stand_here(cell.environment)
-            told = adopt.read(Path(proof))
-            if told and found.is_proof_of(told, facts_of_proof(cell)) is None:
-                # Nothing new is timed on a proof that does not say of which adapter it is.
-                make_again(proof)
         elif adopt.knows_shard(cell, EXPECTED.environment_digest(cell.environment)):
             judged = fed = ancient
         elif found.row(shard_path(cell.key)).get("status") == "ok" and not differing(cell.key):
@@ -247,12 +243,6 @@ def reference_job(wildcards):
     }
     facts |= {"precision": precision_of(wildcards.rounded)} if wildcards.rounded else {}
     return json.dumps(facts, sort_keys=True)
-
-
-def facts_of_proof(cell):
-    """All that decides the proof that a cell stands on."""
-    several = {"devices": cell.devices, "exchange": cell.exchange} if cell.devices > 1 else {}
-    return EXPECTED.proving_job(cell.environment, cell.mode, cell.network, several)
 
 
 def proving_facts(wildcards):

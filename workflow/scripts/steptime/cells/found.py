@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 from steptime.plan import digests
 from steptime.plan.cell import axes_of
 
-# The folders of schema 1, and the task of what lies in them.
-OLD_FOLDERS = {"shards": "step", "training": "training"}
 # A pair of Parquet's metadata, in Thrift's compact protocol: a first field with this text, and the head of the second.
 NAMED = b"\x18\x08steptime\x18"
 END = b"PAR1"
@@ -41,8 +39,6 @@ COMPARED = {
     "environment_digest": "pins",
     "sampling_digest": "sampling",
 }
-# What rows of schema 1 do not tell, or tell in another way: they are taken for what their names say.
-SINCE_SCHEMA_2 = ("network_digest", "worker_digest", "variables")
 # What a proof is held against: it is of one network, adapter and set of variables, and was judged by one code.
 OF_A_PROOF = ("network_digest", "worker_digest", "proof_digest", "variables")
 MOST_NAMED = 3
@@ -56,11 +52,6 @@ class Other(NamedTuple):
     key: str
     words: tuple[str, ...]
     commit: str | None
-
-
-def outdated(results: Path) -> list[Path]:
-    """The shards of schema 1 below a folder of results."""
-    return sorted(path for folder in OLD_FOLDERS for path in (results / folder).glob("*/*.parquet"))
 
 
 def footer(path: str | Path) -> dict[str, Any]:
@@ -105,12 +96,10 @@ def _row(path: str, written: float) -> dict[str, Any]:
 def differing(facts: Facts, expected: Facts) -> tuple[str, ...]:
     """What of a row is not as a configuration asks, in words; () where all that is known of both agrees.
 
-    What is null is not known. A row without the digest of its proof is of schema 1 (`cells.migrate`): what its other
-    digests are of was written in other words then.
+    What is null is not known.
     """
-    skipped: tuple[str, ...] = () if facts["proof_digest"] else SINCE_SCHEMA_2
     # A worker that was refused may have counted others.
-    skipped += () if facts["status"] == "ok" else ("parameters",)
+    skipped = () if facts["status"] == "ok" else ("parameters",)
     words = (
         word
         for name, word in COMPARED.items()
@@ -120,11 +109,9 @@ def differing(facts: Facts, expected: Facts) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words))
 
 
-def is_proof_of(proof: Facts, job: Facts) -> bool | None:
-    """Whether a proof is of what a job asks; None for one of an older version, which does not say."""
+def is_proof_of(proof: Facts, job: Facts) -> bool:
+    """Whether a proof is of what a job asks."""
     asked = dict(job) | {"variables": digests.digest(job["variables"])}
-    if "worker_digest" not in proof:
-        return None
     return all(proof.get(name) == asked[name] for name in OF_A_PROOF)
 
 

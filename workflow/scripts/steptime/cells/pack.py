@@ -24,7 +24,7 @@ from typing import Any
 from steptime import project
 from steptime.atomic import atomic_write
 from steptime.cells import found as lying
-from steptime.cells import migrate, shard, trusted
+from steptime.cells import shard, trusted
 from steptime.environments.pins import PinsError
 from steptime.machine import placement
 from steptime.merge import MixedRowsError
@@ -82,7 +82,6 @@ def main() -> None:
         MixedRowsError,
         configuration.ConfigurationError,
         PinsError,
-        migrate.MigrationError,
         shard.ShardError,
         trusted.UntrustedError,
         OSError,
@@ -124,28 +123,20 @@ def take(source: Path, results: Path, expected: Expected | None = None) -> int:
 
 @contextmanager
 def opened(source: Path) -> Iterator[Path]:
-    """The results folder that `source` is or holds, in the form of this version. Raises PackError."""
+    """The results folder that `source` is or holds. Raises PackError."""
     if not (source.is_dir() or source.is_file()):
         raise PackError(
             f"There is nothing at {source}: name a file of `make pack`, a checkout or its results folder."
         )
+    if source.is_dir():
+        there = source / "results" if (source / "results").is_dir() else source
+        with _told_of(there, str(there)):
+            yield there
+        return
     with tempfile.TemporaryDirectory() as folder:
+        _unpack(source, Path(folder))
         there = Path(folder) / "results"
-        if source.is_dir():
-            found_there = source / "results" if (source / "results").is_dir() else source
-            if not lying.outdated(found_there):
-                with _told_of(found_there, str(found_there)):
-                    yield found_there
-                return
-            trusted.regular(lying.outdated(found_there))
-            # Another's results stay as they are.
-            for kind in (*KINDS, *lying.OLD_FOLDERS):
-                if (found_there / kind).is_dir():
-                    shutil.copytree(found_there / kind, there / kind, symlinks=True)
-        else:
-            _unpack(source, Path(folder))
         with _told_of(there, f"{source}: results"):
-            migrate.migrate(there)
             yield there
 
 
@@ -154,7 +145,7 @@ def _told_of(folder: Path, name: str) -> Iterator[None]:
     """Has errors tell of files as a user knows them, not where they were unpacked, and of no cell to measure there."""
     try:
         yield
-    except (PackError, MixedRowsError, shard.ShardError, migrate.MigrationError) as error:
+    except (PackError, MixedRowsError, shard.ShardError) as error:
         text = str(error).replace(str(folder), name)
         raise type(error)(
             re.sub(r"(or )?measure its cell again with `.*?`", f"\\1{trusted.FETCH}", text)
@@ -235,8 +226,8 @@ def check(results: Path, shards: list[Path]) -> dict[str, str]:
         machines.setdefault(path.parent.parent.name, {}).setdefault(kind, []).append(path)
         known = row["proof_id"]
         verdicts = [proofs[file, known] for file in proofs_of(row) if (file, known) in proofs]
-        # What a proof refuses has no time; a proof of an older version has no status.
-        if not verdicts or (row["status"] == "ok" and verdicts[0] not in ("ok", None)):
+        # What a proof refuses has no time.
+        if not verdicts or (row["status"] == "ok" and verdicts[0] != "ok"):
             unproven.append(path)
     if unproven:
         raise PackError(

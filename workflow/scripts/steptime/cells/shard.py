@@ -125,8 +125,7 @@ def _open(path: Path) -> tuple[pq.ParquetFile, dict[str, Any]]:
     version = footer.get("schema") if isinstance(footer, dict) else None
     if version != SCHEMA_VERSION:
         raise ShardError(
-            f"The shard {path} has schema version {version!r} and this workflow reads {SCHEMA_VERSION}: "
-            f"run `make migrate` if it is older, or {again(path)}"
+            f"The shard {path} has schema version {version!r} and this workflow reads {SCHEMA_VERSION}: {again(path)}"
         )
     row = footer.get("row")
     task = row.get("task") if isinstance(row, dict) else None

@@ -25,10 +25,11 @@ from steptime.cells.schema import STATUSES, TIMES, constant_of
 FETCH = "fetch it once more from the machine that made it, or leave it out"
 # What may be negative or no number: a diverged loss is told as it was.
 LOSSES = ("first_loss", "last_loss", "loss", "test_loss")
-# What a row of this version says of itself where it is ok.
+# What a row says of itself where it is ok.
 TOLD = (
     "network_digest",
     "worker_digest",
+    "proof_digest",
     "environment_digest",
     "sampling_digest",
     "parameters",
@@ -235,8 +236,7 @@ def _lacking(row: dict[str, Any], measured: list[dict[str, Any]], footer: dict[s
             return "it is ok without steps"
     if not row["proof_id"]:
         return "it is ok without a proof"
-    # Rows of schema 1 do not say by which code they were proven, nor all of this.
-    told = row | {"job": footer.get("job")} if row["proof_digest"] else {}
+    told = row | {"job": footer.get("job")}
     if lacking := [name for name in TOLD if name in told and not told[name]]:
         return f"it is ok without {lacking[0]}"
     if (row["proven_loss"] or 0) > MOST_OFF:

@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from steptime import project
-from steptime.cells import migrate, pack, shard
+from steptime.cells import pack, shard
 from steptime.compare import caveats, names, words
 from steptime.compare.sides import CompareError, Side, beside, opened
 from steptime.compare.verdicts import SLOWER, UNDECIDED, verdicts
@@ -51,7 +51,6 @@ def main() -> None:
         MixedRowsError,
         OSError,
         configuration.ConfigurationError,
-        migrate.MigrationError,
         pack.PackError,
         shard.ShardError,
         tarfile.TarError,

@@ -141,8 +141,6 @@ def read(folder: Path, name: str) -> Results:
         samples.append(table["seconds"].to_pylist())
         said = _said(path, footer)
         planned = planned or said["looks"]
-        # Rows of schema 1 may not say when they ended.
-        row["ended_at"] = row["ended_at"] or row["started_at"]
         told = {column: row[column] for column in TOLD}
         processes.append(told | {"kind": kind, "variables": said["variables"]})
         logical[row["machine_id"]] = said["logical_cores"]
