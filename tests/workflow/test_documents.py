@@ -1,5 +1,8 @@
 """The documents: a site without a dead link, sentences that can be read, and nothing named that is not there."""
 
+import argparse
+import ast
+import importlib
 import os
 import re
 import subprocess
@@ -71,11 +74,66 @@ def test_every_test_that_the_documents_name_is_there():
     assert named and [name for name in named if f"def {name}(" not in there] == []
 
 
-def test_every_target_of_make_that_the_documents_name_is_there():
+class Stopped(Exception):
+    """Carries the parser of a program that was about to read its command line."""
+
+
+def options_of(parser: argparse.ArgumentParser) -> tuple[set[str], set[str]]:
+    """Every option of a program with those of its commands, and the options that it cannot do without."""
+    known: set[str] = set()
+    needed: set[str] = set()
+    for action in parser._actions:
+        known |= set(action.option_strings)
+        if action.option_strings and action.required:
+            needed |= set(action.option_strings)
+        if isinstance(action, argparse._SubParsersAction):
+            known |= set().union(*(options_of(each)[0] for each in action.choices.values()))
+    return known, needed
+
+
+def commands() -> set[tuple[str, str]]:
+    """The programs that documents and docstrings start, each with the words that follow it."""
+    texts = [path.read_text().replace("\\\n", " ") for path in DOCUMENTS]
+    for folder in ("workflow", "benchmarks", "tests"):
+        for path in (ROOT / folder).rglob("*.py"):
+            texts.append(ast.get_docstring(ast.parse(path.read_text())) or "")
+    command = re.compile(r"(?:workflow/scripts/launch|python -m steptime) ([a-z_.]+[a-z])(.*)")
+    return {(name, words.split("`")[0]) for text in texts for name, words in command.findall(text)}
+
+
+def test_every_program_that_is_named_takes_the_options_it_is_named_with(monkeypatch):
+    """One process reads the parser of each program; nothing is run."""
+
+    def stop(parser, *_):
+        raise Stopped(parser)
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", stop)
+    wrong = []
+    for name, words in sorted(commands()):
+        program = ROOT / "workflow/scripts/steptime" / f"{name.replace('.', '/')}.py"
+        if not program.is_file():
+            wrong.append(f"there is no program {name}")
+        elif "ArgumentParser" in program.read_text():
+            with pytest.raises(Stopped) as stopped:
+                importlib.import_module(f"steptime.{name}").main()
+            known, needed = options_of(stopped.value.args[0])
+            given = set(re.findall(r"(?<!\S)\[?(--[a-z-]+)", words))
+            wrong += [f"{name} has no {option}" for option in given - known]
+            if given:
+                wrong += [f"{name} lacks {option} in{words}" for option in needed - given]
+    assert len(commands()) > 25
+    assert wrong == []
+
+
+def test_every_script_and_make_target_that_is_named_is_there():
     made = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     code = re.compile(r"(?:`| {4})make ([a-z][a-z-]*)")
-    named = {name for path in DOCUMENTS for name in code.findall(path.read_text())}
+    files = [*(ROOT / "workflow").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py"), *DOCUMENTS]
+    text = "\n".join(path.read_text() for path in files)
+    named = set(code.findall(text))
     assert named and named - made == set()
+    scripts = set(re.findall(r"python (benchmarks/[\w/]+(?:\.py)?)", text))
+    assert scripts and [name for name in scripts if not (ROOT / name).exists()] == []
 
 
 def test_every_name_that_the_documents_ask_for_is_there():

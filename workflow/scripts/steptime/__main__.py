@@ -1,7 +1,7 @@
 """Runs one of the workflow's programs, as `python -m` does; a full disk ends it with one sentence, and a reader that is
 gone, as `head` is after ten lines, with none.
 
-python -m steptime cells.measure --job ...
+    workflow/scripts/launch cells.inspect results/cells/...
 """
 
 import errno

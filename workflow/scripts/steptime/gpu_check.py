@@ -1,6 +1,6 @@
 """Runs on a machine with a GPU what no GPU may have run before, and says in words what failed.
 
-    python -m steptime gpu_check [ENVIRONMENT ...]
+    workflow/scripts/launch gpu_check [ENVIRONMENT ...]
 
 In under ten minutes: what NVML tells, the GPU that a cell would get, environments that stand or can be made of what
 the machine has, the proofs of narrow networks on the GPU, whether a proof sees TF32, a cell in TF32, a timed cell with

@@ -1,6 +1,7 @@
 """Finds the largest mini-batch that a network can be trained with in a framework under a limit of memory.
 
-    launch cells.largest --job JSON --networks config/networks.yaml --manifest results/environments/E.json \
+    workflow/scripts/launch cells.largest --job JSON --networks config/networks.yaml \
+        --manifest results/environments/E.json \
         --proof results/proofs/E.M-N.json --output results/largest/... --log logs/largest/...
 
 Each trial is a worker that takes a few steps of the network; the supervisor ends it when its memory passes the limit.

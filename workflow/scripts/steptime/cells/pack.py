@@ -1,7 +1,7 @@
 """Carries results from one machine to another: packs them into one file, and takes them into this checkout.
 
-    launch cells.pack pack --to results.tar.gz
-    launch cells.pack take --from results.tar.gz        (or another checkout, or its results folder)
+    workflow/scripts/launch cells.pack pack --to results.tar.gz
+    workflow/scripts/launch cells.pack take --from results.tar.gz    (or a checkout, or a results folder)
 
 What is taken is looked at first, and either all of it is taken or nothing.
 """

@@ -1,6 +1,6 @@
 """Finds the release in which a framework became slower, or faster, on one network, by halving.
 
-    launch compare.bisect tensorflow 2.4 2.21 --networks lstm32
+    workflow/scripts/launch compare.bisect tensorflow 2.4 2.21 --networks lstm32
 
 Each release has a Python for which the index has a wheel, and other packages that fit it, as the project's environments
 of the framework have them. Both ends are held against each other first, as a watch does. Then each release in the

@@ -1,8 +1,8 @@
 """Holds two things that were measured against each other, cell by cell, and says first what came of it.
 
-    launch compare.results torch-1.4 torch-2.13             two environments of the results that lie here
-    launch compare.results before.tar.gz results            two packs, or folders of results
-    launch compare.results before.tar.gz:torch-2.13 torch-2.13
+    workflow/scripts/launch compare.results torch-1.4 torch-2.13    two environments of the results here
+    workflow/scripts/launch compare.results before.tar.gz results   two packs, or folders of results
+    workflow/scripts/launch compare.results before.tar.gz:torch-2.13 torch-2.13
 
 Two platforms, and two modes as torch-2.13.eager and torch-2.13.compiled, go as well. The exit status is 0 where the
 second is shown to be slower in no cell, 1 where it is slower in some, and 2 where that cannot be told.

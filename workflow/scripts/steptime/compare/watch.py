@@ -1,7 +1,7 @@
 """Holds a candidate (another version, a wheel, a file of pins) against an environment until the verdicts are clear.
 
-    launch compare.watch torch-2.13 2.12.0 --networks fcn5 alexnet --minutes 30
-    launch compare.watch torch-2.13 dist/torch-2.14.0-cp311-cp311-linux_x86_64.whl
+    workflow/scripts/launch compare.watch torch-2.13 2.12.0 --networks fcn5 alexnet --minutes 30
+    workflow/scripts/launch compare.watch torch-2.13 dist/torch-2.14.0-cp311-cp311-linux_x86_64.whl
 
 The candidate's environment is made and proven beside the base's by the workflow itself, in a folder of its own
 (watch/<base>_<candidate>/). Then both are measured in turn, cell by cell, until each verdict is reached or the time is

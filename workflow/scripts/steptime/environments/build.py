@@ -1,6 +1,7 @@
 """Makes the environment of a framework from its file of pins, and writes down what was installed.
 
-    python -m environments.build --spec envs/E.yaml --environment E --prepare "" --output E.json --log E.log
+    workflow/scripts/launch environments.build --spec envs/E.yaml --environment E --prepare "" \
+        --output E.json --log E.log
 
 An environment that cannot be made is a result: a manifest with the status `install_failed`, and exit code 0.
 Where a conda is in use (`snakemake --sdm conda`), conda supplies the Python; uv installs the packages either

@@ -1,7 +1,7 @@
 """Makes every environment of the catalogue, or those that are named, and prints what came out of each.
 
-    python -m environments.every --cores all
-    python -m environments.every --cores all theano-1.0 chainer-7.8
+    workflow/scripts/launch environments.every --cores all
+    workflow/scripts/launch environments.every --cores all theano-1.0 chainer-7.8
 
 Snakemake makes them, so that what stands is not made again; one that does not install stops no other.
 """

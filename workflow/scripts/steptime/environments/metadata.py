@@ -1,6 +1,7 @@
 """Writes down what the package of a framework says of itself: its licence, its languages, how much of it is compiled.
 
-    python -m environments.metadata --manifest results/environments/E.json --package torch --output E.json
+    workflow/scripts/launch environments.metadata --manifest results/environments/E.json --package torch \
+        --output E.json
 
 The package is the one that installed the module that the adapter imports. The files are only read: no framework starts.
 """

@@ -1,7 +1,7 @@
 """What this machine itself can do at each thread count: float32 operations and bytes of memory per second.
 
-    python -m measure.peak --threads 1 2 --output results/peaks/local-cpu.json
-    python -m measure.peak --threads 2      prints what this very process reaches
+    workflow/scripts/launch machine.peak --threads 1 2 --output results/peaks/local-cpu.json
+    workflow/scripts/launch machine.peak --threads 2      prints what this very process reaches
 
 The operations are those of matrix products with numpy's BLAS: one product on each thread at a time, which no
 synchronisation holds back, of the size in SIZES that goes fastest. The bytes are those of STREAM (McCalpin 1995,

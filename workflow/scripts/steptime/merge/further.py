@@ -1,7 +1,8 @@
 """Chooses the cells that are measured further times: those of comparisons that are still undecided.
 
-launch merge.further --plan results/plan/my-grid.json --look 6 --asked '{"until": 0.03, "budget_seconds": 600}' \
-    --platforms local-cpu --added results/repeats/my-grid-3.json --output results/repeats/my-grid-6.json
+    workflow/scripts/launch merge.further --plan results/plan/my-grid.json --look 6 \
+    --asked '{"until": 0.03, "budget_seconds": 600}' --platforms local-cpu \
+    --added results/repeats/my-grid-3.json --output results/repeats/my-grid-6.json
 
 What is chosen follows from the rows of the trials before, so the same rows give the same cells: a run that was
 interrupted goes on with them, and one that has ended asks for nothing more.

@@ -1,7 +1,7 @@
 """The report: one page with all tables, figures and cells of a run, which needs no network to make or to open.
 
-python -m report.page --job '{"grid": "quick", ...}' --merged results/merged/*.parquet
-    --papers resources/papers/*/paper.yaml --frameworks ... --networks ... --output results/report/index.html
+    workflow/scripts/launch page.page --job '{"grid": "quick", ...}' \
+        --merged results/merged/*.parquet --output results/report/index.html
 """
 
 import argparse
@@ -45,7 +45,7 @@ LIBRARY = "html/dt_bundle.js"
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(prog="artefacts.page", description="Make the report.")
+    parser = argparse.ArgumentParser(prog="page.page", description="Make the report.")
     parser.add_argument(
         "--job", type=json.loads, required=True, help="the grid and its artefacts, JSON"
     )

@@ -2,8 +2,8 @@
 
 In the terminal it prints the table of times where a part of the grid has ended.
 
-launch page.so_far            (the page alone)
-launch page.so_far "trial 1"
+    workflow/scripts/launch page.so_far            (the page alone)
+    workflow/scripts/launch page.so_far "trial 1"
 """
 
 import json

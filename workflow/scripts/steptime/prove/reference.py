@@ -1,6 +1,6 @@
 """Computes what cells of a network and mini-batch are held against: some steps of it at full size, by the golden run.
 
-    python -m steptime prove.reference --job JSON --networks config/networks.yaml \
+    workflow/scripts/launch prove.reference --job JSON --networks config/networks.yaml \
         --seconds 1800 --megabytes 16000 --threads 2 \
         --reference results/references/N-bB.npz --log logs/references/N-bB.log
 

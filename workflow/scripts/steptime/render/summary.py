@@ -1,6 +1,7 @@
 """The last words of a run: the table, where the files are, how long it took.
 
-launch render.summary --succeeded --shown=steptime_times results/tables/steptime_times.html ...
+    workflow/scripts/launch render.summary --succeeded --shown=steptime_times \
+    results/tables/steptime_times.html ...
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """The task that SLURM starts for one rank of a cell on several nodes: it starts the rank on its node, and hands on what
 it says.
 
-    python -m steptime supervisor.task ADDRESS:PORT
+    workflow/scripts/launch supervisor.task ADDRESS:PORT
 
 Who starts it, and what is said, stands in `steptime.supervisor.nodes`. It ends its rank, and all that this has started,
 when the supervisor hangs up or is gone.
