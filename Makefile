@@ -82,13 +82,13 @@ merge: venv  ## take the results of another machine: make merge FROM=results.tar
 
 compare: venv  ## say which of two is faster, cell by cell: make compare A=torch-1.4 B=torch-2.13 (or packs, folders, platforms)
 	@workflow/scripts/launch compare.results $(call quoted,$(or $(A),$(error Name two things: make compare A=torch-1.4 B=torch-2.13))) \
-		$(call quoted,$(or $(B),$(error Name what is held against $(A): make compare A=$(A) B=torch-2.13))) \
+		$(call quoted,$(or $(B),$(error Name what $(A) is compared with: make compare A=$(A) B=torch-2.13))) \
 		$(if $(MARGIN),--margin $(call quoted,$(MARGIN))) $(OWN)
 
 WATCHED = $(if $(NETWORKS),--networks $(NETWORKS)) $(if $(THREADS),--threads $(THREADS)) \
 	$(if $(MINUTES),--minutes $(call quoted,$(MINUTES))) $(if $(MARGIN),--margin $(call quoted,$(MARGIN)))
 
-watch: venv  ## hold a version, a wheel or a file of pins against an environment: make watch BASE=torch-2.13 CANDIDATE=2.12.0
+watch: venv  ## compare a new version or wheel with a baseline: make watch BASE=torch-2.13 CANDIDATE=2.12.0
 	@workflow/scripts/launch compare.watch $(call quoted,$(or $(BASE),$(error Name an environment: make watch BASE=torch-2.13 CANDIDATE=2.12.0))) \
 		$(call quoted,$(or $(CANDIDATE),$(error Name a candidate: make watch BASE=$(BASE) CANDIDATE=2.12.0))) $(WATCHED)
 

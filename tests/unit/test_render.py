@@ -66,4 +66,4 @@ def test_a_mark_that_all_points_of_a_figure_have_is_said_without_their_names():
     rows = pd.DataFrame(names | {"marks": ["throttled, disturbed", "disturbed"]})
     named, of_all = words.mark_notes(rows)
     assert named.startswith("Marked (at threads): PyTorch, FCN-5 at 2 (a CPU quota")
-    assert of_all.startswith("All are marked: measured while other programs")
+    assert of_all.startswith("All are marked: another program or another guest")

@@ -197,7 +197,7 @@ def must_be_measured(cell):
 
 
 def needed_by_cell(wildcards):
-    """What a cell is measured with; marked as old where its shard was measured with just that, whatever time it bears."""
+    """Lists the inputs of a cell. Inputs that its shard was measured with are marked as old, whatever their file times."""
     cell = cell_of(wildcards)
     manifest, proof = str(adopt.manifest_path(cell.environment)), proof_path(cell)
     judged = fed = str

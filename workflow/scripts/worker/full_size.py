@@ -1,11 +1,11 @@
-"""A cell proves itself at its own size: its first steps are held against the network's reference (`prove.reference`).
+"""A cell proves itself at its own size: its first steps are compared with the network's reference (`prove.reference`).
 
 The trainer that is timed shows its first losses, and of small parameters the first change, at its own rate.
-Where the job asks for `gradients`, two more are built when the samples are taken. One begins with the weights that
-the timed one had before its last samples, and must come, step by step, to what that one made of them: so what a
-trainer begins late, or does in a block of several steps alone, is seen. The other
-begins anew: a step at a higher rate shows every gradient, as `worker.narrow` explains. It comes last, so what a
-process begins late is seen as well. Plain Python that 3.6 can import: standard library and numpy.
+Where the job asks for `gradients`, two more trainers are built after the samples. The second trainer starts from the
+weights that the timed trainer had before its last samples, takes the same steps one by one, and must reach the same
+weights. So a defect that a trainer begins late, or that is only in blocks of several steps, is seen. The third trainer
+starts anew, and a step at a higher rate shows every gradient, as `worker.narrow` explains. It comes last, so a defect
+that the process begins late is seen as well. Plain Python that 3.6 can import: standard library and numpy.
 """
 
 import functools

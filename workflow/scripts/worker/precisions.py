@@ -5,8 +5,8 @@ A record says what a GPU's libraries are asked for, and how far off a right fram
 `bits`         of a factor behind its first one, which products keep
 `devices`      on which there is this precision
 `variables`    of the environment, in place of those that keep products in float32, whatever a framework asks for
-`significand`  of so many bits are all outputs of layers, and what flows back, in a run that shows what rounding does to
-               a step. Sums of float32 err by some of its last three bits. A GPU may cut the factors of TF32 off where
+`significand`  bits to which one run rounds every layer's output and gradient, to show what rounding does to a step.
+               Sums of float32 err by some of its last three bits. A GPU may cut the factors of TF32 off where
                it could round them, which costs one bit.
 `share`        limits are no less than so many times what that does. Noise of float32 turns few signs in front of a
                ReLU, and which is chance; that of TF32 turns many, in every framework about as many

@@ -1,4 +1,4 @@
-"""Whether ours agrees with what the papers printed: the order of the frameworks, and how slow each network is."""
+"""Compares our results with what the papers printed: the order of the frameworks, and how slow each network is."""
 
 import math
 from collections.abc import Callable

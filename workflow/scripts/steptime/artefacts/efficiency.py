@@ -116,7 +116,7 @@ def _row(cell: dict[str, Any], spec: dict[str, Any], peaks: dict[str, Any]) -> d
 
 
 def _peak_of(cell: dict[str, Any], peaks: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """The peak that a cell is held against, or {} and why there is none."""
+    """Gets the peak that a cell is compared with, or {} and why there is none."""
     platform = cell["platform"]
     if platform not in peaks:
         return {}, f"no peak of {platform} is measured"
@@ -249,7 +249,7 @@ def draw(
 
 
 def _title(drawing: Figure, panel: Axes) -> None:
-    figures.title(drawing, "Speed of a training step below what the machine can do")
+    figures.title(drawing, "Roofline")
     panel.set_ylabel("speed (GFLOP/s)")
 
 

@@ -31,7 +31,7 @@ MILLION = 1_000_000
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS) and the layout; fills the page's notes and footnotes.
 
-    A variant stands below its network and is held against the same printed numbers. Parameters are the same
+    A variant stands below its network and is compared with the same printed numbers. Parameters are the same
     when they agree in whole millions, which is what a paper prints.
     """
     networks, printed, paper = inputs.networks, inputs.printed, inputs.catalogue

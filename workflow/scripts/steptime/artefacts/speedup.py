@@ -29,7 +29,7 @@ Row = dict[str, Any]
 # A number of times, with its interval.
 Factor = tuple[float | None, float | None, float | None]
 
-# What a cell on several devices has in common with the ones that it is held against.
+# What a cell on several devices has in common with the cells that it is compared with.
 ALIKE = without("devices", "exchange", "threads", "batch")
 COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", "status", "reason", "marks"]
 COLUMNS += ["seconds", "repeats", "bytes_exchanged", "exchange_seconds", "staleness", "scaling"]

@@ -15,7 +15,7 @@ from steptime.artefacts.inputs import Inputs
 from steptime.artefacts.trainings import Trained, joined
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
-from steptime.render.words import facts, raw_data
+from steptime.render.words import NOTHING_MEASURED, facts, raw_data
 
 COLUMNS = ["source", "network", "framework", "line", "platform", "threads", "cores"]
 COLUMNS += ["threads_per_core", "seconds"]
@@ -139,5 +139,5 @@ def _notes(paper: Paper, data: pd.DataFrame, artefact: dict[str, Any]) -> list[s
         f"{artefact['sources'][0]} of {paper.catalogue['short']}."
     ]
     if not (data["source"] == "ours").any():
-        notes.append("Nothing of it is measured here yet: it joins when the grid has cells for it.")
+        notes.append(NOTHING_MEASURED)
     return notes

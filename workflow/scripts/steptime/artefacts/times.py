@@ -310,7 +310,7 @@ def _notes(measured: Measured, paper: dict[str, Any], artefact: dict[str, Any]) 
     beside = " or does not stand in the paper" if theirs else ""
     return [
         (
-            f"{artefact['quantity']}, median ± the larger half of its 95 % interval; the shortest of a network "
+            f"{artefact['quantity']}, median ± 95 % interval (the wider side); the shortest of a network "
             "in each column is bold. A dash is a time that does not exist, for the reason in its footnote; an "
             f"empty place was not measured here{beside}."
         ),

@@ -1,4 +1,4 @@
-"""Takes shards and proofs that were copied from another checkout for what they are, whatever time their copy bears.
+"""Accepts shards and proofs that were copied from another checkout, whatever the times of the copied files.
 
 Of a file that it has not made, Snakemake knows the time alone, and `cp -r` gives all files new ones in any order. But a
 shard says which proof and which environment it was measured with, that of a training which images too, and a proof of

@@ -39,7 +39,7 @@ COMPARED = {
     "environment_digest": "pins",
     "sampling_digest": "sampling",
 }
-# What a proof is held against: it is of one network, adapter and set of variables, and was judged by one code.
+# What a proof depends on: it is of one network, adapter and set of variables, and was judged by one code.
 OF_A_PROOF = ("network_digest", "worker_digest", "proof_digest", "variables")
 MOST_NAMED = 3
 

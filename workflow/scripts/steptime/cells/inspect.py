@@ -1,6 +1,6 @@
 """Prints all that a shard knows: what came out, of what, how, on which machine, with which software.
 
-    workflow/scripts/launch cells.inspect results/cells/local-cpu/step/torch-2.13.eager.float32-fcn5-b64-t1-d1-r1.parquet
+workflow/scripts/launch cells.inspect results/cells/local-cpu/step/...
 """
 
 import argparse

@@ -95,9 +95,11 @@ class Folder:
         return sorted({version for each in asked for version in releases(*each)}, key=order)
 
     def like(self, base: str, version: str) -> str:
-        """The environment that one of this version is made like: of those whose Python the index has a wheel for, that
-        of the nearest release, as tensorflow-2.16 for 2.17.1, and of two as near that of the older. Of all where the
-        index knows of no such wheel.
+        """Chooses the environment whose pins a new environment of this version copies.
+
+        It takes the environment of the nearest release, as tensorflow-2.16 for 2.17.1, and the older one of two that
+        are equally near. The index must have a wheel of this version for the environment's Python; where it has a
+        wheel for none of them, all environments are candidates.
         """
         alike = self._alike(base)
         having = [name for name in alike if version in self._releases_for(name)] or alike

@@ -38,7 +38,7 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description="Compare two things that were measured.")
     parser.add_argument("one", help="the base: a pack, a folder, an environment, mode or platform")
-    parser.add_argument("other", help="what is held against it")
+    parser.add_argument("other", help="what is compared with it")
     parser.add_argument("--margin", type=float, default=MARGIN, help="what counts as equal, 0.02")
     parser.add_argument("--results", type=Path, default=Path("results"), help="where names are of")
     parser.add_argument("--platforms", help="your own file of platforms")

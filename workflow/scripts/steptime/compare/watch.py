@@ -1,4 +1,4 @@
-"""Holds a candidate (another version, a wheel, a file of pins) against an environment until the verdicts are clear.
+"""Compares a candidate (another version, a wheel, a file of pins) with an environment until the verdicts are clear.
 
     workflow/scripts/launch compare.watch torch-2.13 2.12.0 --networks fcn5 alexnet --minutes 30
     workflow/scripts/launch compare.watch torch-2.13 dist/torch-2.14.0-cp311-cp311-linux_x86_64.whl

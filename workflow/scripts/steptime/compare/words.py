@@ -61,7 +61,7 @@ def _where(data: pd.DataFrame) -> str:
 
 
 def times(ratio: float, low: float, high: float) -> str:
-    """A ratio with the larger half of its interval: '1.21 ± 0.03'."""
+    """Writes a ratio with the wider side of its interval: '1.21 ± 0.03'."""
     half = max(high - ratio, ratio - low)
     decimals = 2 if half >= 0.005 else 3
     return f"{ratio:.{decimals}f} ± {half:.{decimals}f}"

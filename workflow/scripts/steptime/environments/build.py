@@ -363,9 +363,7 @@ def make(environment: str, spec: Path, step: str, log: TextIO) -> dict[str, Any]
                 say(f"{environment}: making the environment, Python {wanted.python} with {count}")
                 builder.build()
                 (prefix / TOOK).write_text(f"{time.monotonic() - start:.0f}")
-                say(
-                    f"{environment}: the environment stands, after {time.monotonic() - start:.0f} s"
-                )
+                say(f"{environment}: ready after {time.monotonic() - start:.0f} s")
     except InstallError as error:
         log.write(f"took {time.monotonic() - start:.0f} s\n")
         again = f"snakemake --force results/environments/{environment}.json"

@@ -1,6 +1,6 @@
 """How the machine is built: packages, cores, caches, memory nodes and devices on its buses, as the kernel tells it.
 
-    workflow/scripts/launch machine.topology --output results/topology/local-cpu.json
+workflow/scripts/launch machine.topology --output results/topology/local-cpu.json
 """
 
 import argparse

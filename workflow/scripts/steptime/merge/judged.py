@@ -79,8 +79,8 @@ def by_gradients(
 ) -> list[Row]:
     """Rows of cells; `proven_gradients` says whether any cell of the same place has shown each gradient.
 
-    `siblings` are rows of other cells. `elsewhere` says by key which cell of this run shows the gradients of another:
-    while that one is still to be measured, it is None.
+    `siblings` are rows of other cells. `elsewhere` names, by key, the cell of this run that shows the gradients for
+    another cell; it is None until that cell is measured.
     """
     shown = {
         _place(row)

@@ -88,32 +88,29 @@ def _fastest(rows: pd.DataFrame) -> str:
     total = undecided + winners.total()
     if not total:
         return "There is nothing to compare."
-    parts = [f"{name} in {count}" for name, count in winners.most_common()]
-    shown = (
-        f"Shown to be the fastest, of {plural(total, 'network')}: {', '.join(parts)}. "
-        if parts
-        else ""
-    )
-    left = f"In {undecided} of {total} the two fastest cannot be told apart." if undecided else ""
-    return (shown + left).strip()
+    of_all = plural(total, "network")
+    says = [f"{name} is fastest on {count} of {of_all}." for name, count in winners.most_common()]
+    if undecided:
+        says.append(f"The top two are tied on {undecided} of {of_all}.")
+    return " ".join(says)
 
 
 def changes(cells: pd.DataFrame | None, agreement: Path | None) -> list[str]:
-    """What is another than in the papers, in up to three sentences. `cells` are rows of `page.cells.gather`."""
+    """Says what differs from the papers, in up to three sentences. `cells` are rows of `page.cells.gather`."""
     sentences = []
     both = cells[cells["theirs"].notna() & cells["ratio"].notna()] if cells is not None else None
     if both is not None and len(both):
         ratios = both["ratio"].astype(float)
         low, middle, high = (significant(ratios.quantile(share), 2) for share in (0, 0.5, 1))
         sentences.append(
-            f"Of {plural(len(both), 'cell')} that a paper printed for the same network, framework and threads, "
-            f"{int((ratios < 1).sum())} are faster here; the middle one takes {middle} of the printed time (from {low} "
-            f"to {high})."
+            f"The papers printed {plural(len(both), 'time')} for the same network, framework and threads. "
+            f"{int((ratios < 1).sum())} are shorter here; the median result takes {middle} of the printed time "
+            f"({low} to {high})."
         )
         most, least = both.loc[ratios.idxmin()], both.loc[ratios.idxmax()]
         sentences.append(
-            f"Most has changed {_place(most)}, {significant(1 / most['ratio'], 2)} times as fast; least "
-            f"{_place(least)}, {significant(1 / least['ratio'], 2)} times."
+            f"Biggest gain: {_place(most)}, {_change(most['ratio'])}. "
+            f"{'Smallest' if least['ratio'] <= 1 else 'Biggest loss'}: {_place(least)}, {_change(least['ratio'])}."
         )
     if agreement is not None:
         # Only where it is needed: with what draws it takes half a second to load.
@@ -124,10 +121,16 @@ def changes(cells: pd.DataFrame | None, agreement: Path | None) -> list[str]:
         if len(rows):
             same, pairs = int(rows["same_pairs"].sum()), int(rows["decided_pairs"].sum())
             sentences.append(
-                f"Of {pairs} pairs of frameworks that the papers put in an order and that differ here, {same} have the "
-                "same order."
+                f"{same} of {pairs} pairs of frameworks that differ here have the same order as in the papers."
             )
     return sentences
+
+
+def _change(ratio: float) -> str:
+    """Says how many times faster or slower a result is whose time is `ratio` of the printed one."""
+    if ratio <= 1:
+        return f"{significant(1 / ratio, 2)}× faster"
+    return f"{significant(ratio, 2)}× slower"
 
 
 def _place(row: pd.Series) -> str:
@@ -137,8 +140,8 @@ def _place(row: pd.Series) -> str:
 
 
 def decided(findings: Path | None, papers: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The findings that our numbers decide: a sentence on all, and those that came out otherwise than by the paper's
-    own numbers.
+    """Finds the claims that our numbers decide: one sentence on all, and the claims where our numbers contradict the
+    paper's own.
     """
     if findings is None:
         return {"says": "", "changed": []}
@@ -148,7 +151,7 @@ def decided(findings: Path | None, papers: dict[str, dict[str, Any]]) -> dict[st
     ours = rows[rows["ours_verdict"].isin([HOLDS, FAILS])]
     hold = int((ours["ours_verdict"] == HOLDS).sum())
     says = (
-        f"Of {len(rows)} claims of the papers, our numbers decide {len(ours)}: {hold} hold, {len(ours) - hold} do not."
+        f"Our numbers decide {len(ours)} of the papers' {len(rows)} claims: {hold} hold, {len(ours) - hold} do not."
         if len(ours)
         else f"Our numbers decide none of the papers' {len(rows)} claims."
     )

@@ -1,6 +1,6 @@
 """Writes docs/reference/matrix.md: the table of `steptime_matrix` as it was measured last.
 
-    workflow/scripts/launch page.matrix > docs/reference/matrix.md
+workflow/scripts/launch page.matrix > docs/reference/matrix.md
 """
 
 import re

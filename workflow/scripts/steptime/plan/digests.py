@@ -67,11 +67,11 @@ def closure(*paths: Path, unused: Collection[str] = ()) -> list[Path]:
 def code_digest(
     paths: Iterable[Path], kinds: Collection[str] = (), used: Collection[str] = ()
 ) -> str:
-    """Digest of what these files do; of Python files, without what only records need that are not used.
+    """Computes the digest of what these files do, without the Python code that only unused records need.
 
-    `kinds` are the names of all records. Left out are entries of dicts whose keys are such names, and of tuples of such
-    names, where the name is not `used`; an `if` that asks whether something is in a tuple of such, none of them used;
-    a declaration of losses of which only the default one is; and private definitions that nothing names then.
+    `kinds` are the names of all records, `used` those that this result uses. The digest leaves out, for unused names:
+    entries of dicts and of tuples; an `if` that asks for membership in a tuple of unused names; a declaration of losses
+    that has only the default loss; and private definitions that no code names after that.
     """
     records = Records(frozenset(kinds), frozenset(kinds) - frozenset(used))
     summary = hashlib.sha256()

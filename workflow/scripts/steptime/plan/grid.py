@@ -22,11 +22,15 @@ MOST_CELLS = 100_000
 
 @dataclass(frozen=True)
 class Plan:
-    """Every cell by its key, in the order in which one machine measures them; the keys of every artefact that has cells
-    in this grid; the labels of data sets that its trainings lack; by key what the row of a cell must say
-    (`plan.expected`); and after which trials is looked whether cells are measured further times (`plan.looks`). Those
-    further cells are among `cells`, and no artefact names them. `proven` names the proofs that the grid asks for
-    besides those that its cells stand on.
+    """Holds what a grid asks for.
+
+    `cells`      every cell by its key, in the order in which one machine measures them. Cells of later trials, which
+                 are measured only where a comparison is undecided, are among them; no artefact names them.
+    `artefacts`  the keys of the cells of every artefact
+    `missing`    labels of the data sets that trainings need and this machine does not have
+    `expected`   by key, what the row of a cell must say (`plan.expected`)
+    `looks`      the trials after which the comparisons are checked (`plan.looks`)
+    `proven`     the proofs that the grid asks for besides the proofs of its cells
     """
 
     cells: dict[str, Cell]

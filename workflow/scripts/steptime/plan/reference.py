@@ -1,6 +1,6 @@
 """Writes docs/reference/configuration.md: every key of the configuration, as the schemas know it.
 
-    workflow/scripts/launch plan.reference > docs/reference/configuration.md
+workflow/scripts/launch plan.reference > docs/reference/configuration.md
 """
 
 from collections.abc import Iterator

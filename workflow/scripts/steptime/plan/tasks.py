@@ -38,7 +38,7 @@ class Repeats:
 
     @property
     def looks(self) -> list[int]:
-        """After how many trials is looked at the comparisons; [] where nothing is asked for but `least`."""
+        """Lists after how many trials the comparisons are checked; [] where a grid asks for `least` alone."""
         return looks.planned(self.least, self.most) if self.most > self.least else []
 
 

@@ -34,7 +34,7 @@ TOLERANCES = {
 # such noise.
 ROUNDING = 2.0**-24
 FAINT = 1e-6
-# Other right ways of rounding that a step which is off is held against; fewer where none of the first turns anything.
+# A step that misses is compared with so many right ways of rounding; with fewer where none of the first turns anything.
 ROUNDINGS = 128
 FIRST = 16
 

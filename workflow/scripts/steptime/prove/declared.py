@@ -1,6 +1,6 @@
 """Prints which layers, losses and optimisers each adapter declares, as a page of the documents.
 
-    workflow/scripts/launch prove.declared > docs/adapters/layers.md
+workflow/scripts/launch prove.declared > docs/adapters/layers.md
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Computes what cells of a network and mini-batch are held against: some steps of it at full size, by the golden run.
+"""Computes the reference of a network and mini-batch: some steps of it at full size, by the golden run.
 
     workflow/scripts/launch prove.reference --job JSON --networks config/networks.yaml \
         --seconds 1800 --megabytes 16000 --threads 2 \
@@ -104,7 +104,7 @@ def main() -> None:
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     job, began = options.job, time.monotonic()
-    say(f"computing what {job['network']} at mini-batch {job['batch']} is held against")
+    say(f"computing the float64 reference of {job['network']}, batch {job['batch']}")
     catalogue = yaml.load(options.networks.read_text(), Loader=yaml.CSafeLoader)
     spec = networks.specify(job["network"], catalogue)
     precision = job.get("precision", USUAL)

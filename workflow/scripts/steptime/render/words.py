@@ -25,22 +25,21 @@ STATUS_WORDS = {
     "not_reached": "accuracy not reached",
 }
 
-NOTHING_MEASURED = "Nothing of it is measured here yet: it joins when the grid has cells for it."
+NOTHING_MEASURED = "Not measured in this run; the grid does not include it."
 
 MARK_WORDS = {
-    "oversubscribed": "used more CPU than it was given: over 1.1 effective threads for each one asked for",
+    "oversubscribed": "used more CPU than it was given: over 1.1 busy threads per thread requested",
     "more threads than CPUs": "more threads than the machine has CPUs",
-    "crowded": "more threads at work than it was given CPUs: over 0.5 for each one asked for waited for a CPU",
-    "idle threads": "used less CPU than it was given: under 0.7 effective threads for each one asked for",
-    "disturbed": "measured while other programs, or other guests of the host, had CPU time, or the clock slowed down: "
-    "`make again` measures such cells once more",
+    "crowded": "more threads at work than CPUs: over 0.5 threads per thread requested waited for a CPU",
+    "idle threads": "left CPUs idle: fewer than 0.7 busy threads per thread requested",
+    "disturbed": "another program or another guest of the host used CPU time meanwhile, or the clock slowed down: "
+    "`make again` measures these results once more",
     "throttled": "a CPU quota of a container or a batch system, or its GPU's power or heat, held it back while it was "
     "timed",
     "without AVX": "the framework's own compiled code multiplies in 128-bit registers: it was built without AVX",
     "reference BLAS": "matrix products by the reference BLAS, which is made for no processor in particular",
-    "proven narrow only": "held against the specification as a narrow network alone, not at the size that was timed",
-    "proven in part": "its losses, first changes and updates were held against the specification at the size that was "
-    "timed, its gradients were not",
+    "proven narrow only": "proven as a narrow network only, not at the size that was timed",
+    "proven in part": "losses, first changes and updates were proven at the size that was timed, gradients were not",
     "few samples": "fewer than 6 samples of one process, so the interval is not one of 95 %",
 }
 
@@ -195,7 +194,7 @@ def facts(measured: Measured) -> list[str]:
         if known.get("prepared"):
             prepared.setdefault(prepared_text(known["prepared"]), []).append(environment)
     lines += [
-        f"{', '.join(own)} {'is' if len(own) == 1 else 'are'} not made of packages alone: {text}."
+        f"{', '.join(own)} {'has' if len(own) == 1 else 'have'} parts that no package supplies: {text}."
         for text, own in prepared.items()
     ]
     if measured.timed_region:
@@ -221,26 +220,25 @@ def processes(cells: pd.DataFrame) -> str:
     alone = int((repeats == 1).sum())
     if not len(repeats) or alone == len(repeats):
         return (
-            "Each cell was measured by one process: its interval is that of this process's samples, and does not know "
-            "how much a second process, or another hour, would differ (`repeats` in the grid)."
+            "One process measured each result. Its interval comes from that process's samples, and does not include "
+            "how much a second process would differ (`repeats` in the grid)."
         )
     most = repeats.max()
     number = f"{'up to ' if repeats.min() < most else ''}{most}"
     text = (
-        f"Measured by {number} processes for each cell, in interleaved trials: medians of the processes' medians, "
-        "intervals that hold the differences between processes (Student's, of logarithms), which are known from all "
-        "cells at as many threads."
+        f"Median of {number} runs per result, in interleaved trials. The 95 % interval includes "
+        "process-to-process variation, estimated from all results at this thread count."
     )
     planned: list[int] = next(iter(cells["looks"]), []) if "looks" in cells else []
     if planned:
         added = sum(looks.is_further(planned, count) for count in repeats)
         text += (
-            f" After {', '.join(map(str, planned[:-1]))} trials was looked at the comparisons, and "
-            f"{plural(added, 'cell')} got further processes where they were undecided. Each look is paid for: "
-            "intervals are wider, so that those of all looks together leave out the truth in at most 5 % of cases."
+            f" Comparisons were checked after {', '.join(map(str, planned[:-1]))} trials, and "
+            f"{plural(added, 'result')} got more runs where a comparison was undecided. Intervals are wider "
+            "to pay for these checks: together they miss the truth in at most 5 % of cases."
         )
     if alone:
-        text += f" The interval of {plural(alone, 'cell')} with one process does not know these differences."
+        text += f" The interval of {plural(alone, 'result')} with one run does not include this variation."
     return text
 
 

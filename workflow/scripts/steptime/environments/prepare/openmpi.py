@@ -58,8 +58,7 @@ def prepare(prefix: Path, run: Callable[..., CompletedProcess[str]]) -> dict[str
         if run("gcc", *options, source).returncode:
             raise InstallError("the stand-in for Open MPI cannot be compiled: install gcc")
     return {
-        "Open MPI 1.10": f"a stand-in for single processes, {len(names)} names that none of them calls; ranks load the "
-        "package openmpi"
+        "Open MPI 1.10": "a stub MPI library, which single-process training never calls; ranks load the package openmpi"
     }
 
 
