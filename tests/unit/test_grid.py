@@ -276,6 +276,69 @@ def test_a_pair_that_cannot_be_is_told(quick, values, sentence):
     assert str(error.value) == sentence
 
 
+def load_grid(tmp_path, capability=None, **values):
+    """The default grid with other values, on a machine whose GPU has this compute capability."""
+    asked = yaml.safe_load((ROOT / "config/grids/quick.yaml").read_text()) | values
+    path = tmp_path / "own.yaml"
+    path.write_text(yaml.safe_dump(asked))
+    return configuration.load(ROOT, {"grid": str(path)}, lambda _: True, lambda _: capability)
+
+
+@pytest.mark.parametrize(
+    ("environments", "platforms", "sentence"),
+    [
+        (
+            ["torch-2.13-cuda"],
+            ["k80"],
+            "torch-2.13-cuda is built for GPUs of compute capability 7.5 and newer, and that of the platform 'k80' is "
+            "3.7: write torch-1.4-cuda in its place, or k80 into another grid.",
+        ),
+        (
+            ["jax-0.12-cuda12", "torch-1.4-cuda"],
+            ["gtx1080", "k80"],
+            "jax-0.12-cuda12 is built for GPUs of compute capability 5.2 and newer, and that of the platform 'k80' is "
+            "3.7: no environment of jax is, so take jax-0.12-cuda12 or k80 out of the grid.",
+        ),
+        (
+            ["torch-1.4-cuda", "torch-2.13-cuda"],
+            ["k80"],
+            "torch-2.13-cuda is built for GPUs of compute capability 7.5 and newer, and that of the platform 'k80' is "
+            "3.7: take torch-2.13-cuda out of the grid, which has torch-1.4-cuda.",
+        ),
+    ],
+)
+def test_an_environment_that_is_not_built_for_a_gpu_is_refused(
+    tmp_path, environments, platforms, sentence
+):
+    with pytest.raises(configuration.ConfigurationError) as error:
+        load_grid(tmp_path, environments=environments, platforms=platforms)
+    assert str(error.value) == sentence
+
+
+def test_each_gpu_meets_the_environments_that_are_built_for_it(tmp_path):
+    both = {"environments": ["torch-2.7-cuda", "torch-1.4-cuda"], "platforms": ["gtx980", "k80"]}
+    plan = grid.expand(load_grid(tmp_path, platforms_if_present=[], **both), 2)
+    met = {(cell.platform, cell.environment) for cell in plan.cells.values()}
+    assert met == {
+        ("gtx980", "torch-2.7-cuda"),
+        ("gtx980", "torch-1.4-cuda"),
+        ("k80", "torch-1.4-cuda"),
+    }
+
+
+def test_a_gpu_that_is_here_does_without_what_is_not_built_for_it(tmp_path):
+    loaded = load_grid(tmp_path, capability=6.1)
+    on_gpus = [name for name in loaded.grid["environments"] if "cuda" in name]
+    assert on_gpus == ["tensorflow-2.21-cuda", "mxnet-1.9-cuda"]
+    assert [sentence.partition(" ")[0] for sentence in loaded.left_out] == [
+        *("torch-2.13-cuda", "jax-0.12-cuda")
+    ]
+    assert "'local-gpu' is 6.1: write torch-2.7-cuda in its place" in loaded.left_out[0]
+    nothing = load_grid(tmp_path, capability=2.0)
+    assert nothing.grid["platforms"] == ["local-cpu"] and len(nothing.left_out) == 4
+    assert [name for name in nothing.grid["environments"] if "cuda" in name] == []
+
+
 def test_all_environments_are_those_of_the_devices_that_are_there():
     names = [
         configuration.load(ROOT, {"grid": "zoo"}, lambda needs, here=here: here).grid[
@@ -357,8 +420,8 @@ def test_a_variant_takes_its_network_s_batch(quick):
             "There is no network 'alexnett' in config/networks.yaml: did you mean 'alexnet'?",
         ),
         (
-            {"platforms": ["gtx1080"]},
-            "There is no platform 'gtx1080' in config/platforms.yaml: known are local-cpu.",
+            {"platforms": ["gtx1081"]},
+            "There is no platform 'gtx1081' in config/platforms.yaml: did you mean 'gtx1080'?",
         ),
         (
             {"modes": {"torch": ["compield"]}},

@@ -114,3 +114,11 @@ def test_a_mistake_in_a_file_of_platforms(tmp_path, old, new, sentence):
     with pytest.raises(configuration.ConfigurationError) as error:
         configuration.load(ROOT, {"grid": "ci", "platforms": str(mine)})
     assert str(error.value).startswith(f"{mine}: {sentence}")
+
+
+def test_the_lowest_compute_capability_counts(monkeypatch):
+    known = [{"model": "A", "compute_capability": [9, 0]}, {"model": "B"}]
+    known.append({"model": "A", "compute_capability": [6, 1]})
+    monkeypatch.setattr(placement, "own_gpus", lambda: known)
+    assert placement.capability({"device": "gpu"}) == placement.capability({"gpu": "A"}) == 6.1
+    assert placement.capability({"device": "gpu", "gpu": "B"}) is None

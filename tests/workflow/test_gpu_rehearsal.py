@@ -17,6 +17,7 @@ from steptime import networks
 from steptime.cells.measure import fill
 from steptime.environments import interpreter
 from steptime.machine import placement
+from steptime.plan import configuration, fitting
 from steptime.prove import compare, golden, network
 from worker import contract
 from worker.narrow import BATCH
@@ -190,6 +191,12 @@ def test_the_documents_name_each_adapter_and_environment_for_gpus():
                 environments.add(name)
                 adapters.add(entry["adapter"])
     assert not [name for name in environments if f"`{name}`" not in made]
+    loaded = configuration.without_grid(ROOT)
+    for line in filter(None, made.splitlines()):
+        for name in environments & {*line.split("`")} if line.startswith("| `") else ():
+            assert "capability" not in loaded.entry_of(name) or (
+                fitting.built_for(loaded.entry_of(name)) in line.split("|")[3]
+            )
     assert not [name for name in adapters if f"| adapter `{name}`: " not in untried]
     # An adapter that says it has GPUs has an environment for them, and a file for them has an adapter.
     assert {path.stem for path in (ROOT / "envs").glob("*-cuda*.yaml")} == environments

@@ -26,6 +26,7 @@ from steptime.plan import (
     clock,
     configuration,
     digests,
+    fitting,
     folders,
     grid,
     looks,
@@ -67,12 +68,17 @@ def elsewhere(needs):
     return placement.lacking(needs)
 
 
+def capability_of(needs):
+    """The compute capability of this machine's GPUs, for a platform that is here; None elsewhere."""
+    return placement.capability(needs) if is_main_process() and "cluster" not in needs else None
+
+
 try:
     folders.check(ROOT, Path("results"))
     if is_main_process() and not only_tells():
         folders.check_space(holding.FOLDER)
     EMPTY = folders.check_files(Path("results")) if is_main_process() else []
-    CONFIGURATION = configuration.load(ROOT, config, lambda needs: elsewhere(needs) is None)
+    CONFIGURATION = configuration.load(ROOT, config, lambda needs: elsewhere(needs) is None, capability_of)
     PLAN_FILE = written.path_of(CONFIGURATION.grid_name)
     # A job of a cluster has CPUs of its own: it goes by the plan of the run that it belongs to.
     PLAN = (
@@ -84,6 +90,10 @@ except configuration.ConfigurationError as error:
     # Not a WorkflowError: it would wrap the sentence in lines about this file.
     sys.exit(str(error))
 EXPECTED = Expected(CONFIGURATION, ROOT)
+
+if is_main_process() and not only_tells():
+    for sentence in CONFIGURATION.left_out:
+        say(f"Left out: {sentence}")
 
 hide_chatter()
 open_streams_of_jobs()
@@ -153,6 +163,11 @@ def gpu_environments():
     """Every environment of the catalogue that computes on GPUs."""
     known = known_environments()
     return [name for name in known if CONFIGURATION.entry_of(name)["device"] == "gpu"]
+
+
+def runs_on(environment, platform):
+    """Whether an environment runs on a platform."""
+    return fitting.fits(CONFIGURATION.entry_of(environment), CONFIGURATION.platforms[platform])
 
 
 def key_from(wildcards):

@@ -1,10 +1,6 @@
 # What each platform's machine is, and what it reaches by itself.
 
 
-# A platform has a peak of its kind of device.
-ON_GPU = [name for name in ELSEWHERE if CONFIGURATION.platforms[name]["device"] == "gpu"]
-
-
 rule peak:
     """Measure what a platform's machine itself reaches at each thread count, alone on its host."""
     output:
@@ -32,10 +28,10 @@ rule peak:
 rule gpu_peak:
     """Measure what a platform's GPU itself reaches, with the libraries of the grid's environments, alone on its host."""
     input:
-        [
+        lambda wildcards: [
             ancient(f"results/environments/{name}.json")
             for name in grid_environments()
-            if name in gpu_environments()
+            if runs_on(name, wildcards.platform)
         ],
     output:
         "results/peaks/{platform}.json",
@@ -49,7 +45,9 @@ rule gpu_peak:
         **asked_of_slurm(),
         host=100,
     params:
-        environments=[name for name in grid_environments() if name in gpu_environments()],
+        environments=lambda wildcards: [
+            name for name in grid_environments() if runs_on(name, wildcards.platform)
+        ],
         threads=lambda wildcards: sorted(
             {cell.threads for cell in STEPS.values() if cell.platform == wildcards.platform}
         ),

@@ -25,6 +25,9 @@ ELSEWHERE = {
     for platform in CONFIGURATION.grid["platforms"]
 }
 
+# A platform has a peak, and proofs, of its kind of device.
+ON_GPU = [name for name in ELSEWHERE if CONFIGURATION.platforms[name]["device"] == "gpu"]
+
 
 # Where a cluster computes references, which take memory and no GPU.
 REFERENCE_PLATFORM = max(

@@ -31,22 +31,21 @@ rule prove_network:
         " --manifest {input.manifest} --proof {output.proof} --details {output.details} --log {log}"
 
 
-# On a GPU, one after another; on a cluster, on a node of the grid's first platform that has one.
-GPU_PLATFORM = next(
-    (
-        platform
-        for platform, reason in ELSEWHERE.items()
-        if reason is None and CONFIGURATION.platforms[platform]["device"] == "gpu"
-    ),
-    None,
-)
+# On a GPU, one after another; on a cluster, on a node of the grid's first platform on which the environment runs.
+GPU_PLATFORMS = {
+    name: platform
+    for platform in reversed(ON_GPU)
+    if ELSEWHERE[platform] is None
+    for name in gpu_environments()
+    if runs_on(name, platform)
+}
 
 
 use rule prove_network as prove_network_on_gpu with:
     wildcard_constraints:
-        environment=choice(gpu_environments() if GPU_PLATFORM else []),
+        environment=choice(GPU_PLATFORMS),
     resources:
-        **(asked_of_slurm(platform=lambda wildcards: GPU_PLATFORM) if GPU_PLATFORM else {}),
+        **asked_of_slurm(platform=lambda wildcards: GPU_PLATFORMS[wildcards.environment]),
         host=100,
 
 

@@ -114,6 +114,12 @@ def fitting_gpus(needs: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
+def capability(needs: dict[str, Any]) -> float | None:
+    """The lowest compute capability of the GPUs here that fit a platform; None where it is not known."""
+    told = [each.get("compute_capability") for each in fitting_gpus(needs)]
+    return min((major + minor / 10 for major, minor in filter(None, told)), default=None)
+
+
 def visible_devices(needs: dict[str, Any], count: int) -> dict[str, str]:
     """The variables that show a worker the first `count` GPUs of those that fit its platform: by UUID, which names the
     same one whatever the order and in whatever container, and an instance of a GPU that is divided.

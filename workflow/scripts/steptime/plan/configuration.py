@@ -3,12 +3,13 @@
 import os
 import string
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from steptime.plan import artefacts
 from steptime.plan.artefacts import Artefact
+from steptime.plan.fitting import fits, misfits
 from steptime.plan.schemas import ConfigurationError, check, read, unknown
 
 CATALOGUES = ("frameworks", "networks", "datasets")
@@ -32,6 +33,8 @@ class Configuration:
     data: dict[str, str]
     # The file of a search engine's statistics, '' for none.
     popularity: str = ""
+    # Which environments of the grid a platform that counts only where it is present does without, as sentences.
+    left_out: list[str] = field(default_factory=list)
 
     def dataset_of(self, whole: str) -> str | None:
         """The data set that stands for `whole`: itself or a subset of it, whichever comes first of those that can be
@@ -66,11 +69,12 @@ def load(
     root: Path,
     config: dict[str, Any],
     is_present: Callable[[dict[str, Any]], bool] = lambda needs: False,
+    capability_of: Callable[[dict[str, Any]], float | None] = lambda needs: None,
 ) -> Configuration:
     """The configuration below `root`, with `config` as Snakemake has merged it from config.yaml and the command line.
 
-    `is_present` says of a platform's entry whether this run can measure it, for those that count only then.
-    Raises ConfigurationError.
+    `is_present` says of a platform's entry whether this run can measure it, for those that count only then, and
+    `capability_of` the compute capability of its GPUs, for those that do not say it. Raises ConfigurationError.
     """
     schemas = root / "config" / "schemas"
     check(config, schemas / "config.yaml", "config/config.yaml or --config")
@@ -96,7 +100,7 @@ def load(
             )
     named = {"grid_name": path.stem, "data": data, "popularity": _popularity(config)}
     loaded = Configuration(grid=chosen_grid, **named, **content)
-    _settle_platforms(loaded, is_present)
+    _settle_platforms(loaded, is_present, capability_of)
     for name, framework in loaded.frameworks.items():
         for environment in framework["differing"]:
             if environment not in framework["environments"]:
@@ -136,9 +140,15 @@ def _popularity(config: dict[str, Any]) -> str:
     return str(Path(named).expanduser()) if named else ""
 
 
-def _settle_platforms(loaded: Configuration, is_present: Callable[[dict[str, Any]], bool]) -> None:
+def _settle_platforms(
+    loaded: Configuration,
+    is_present: Callable[[dict[str, Any]], bool],
+    capability_of: Callable[[dict[str, Any]], float | None],
+) -> None:
     """Adds to the grid's platforms, in place, those of `platforms_if_present` that are. Environments for the kind of
-    device of the others alone are left out, and `all` are those of the kinds that are there.
+    device of the others alone are left out, and `all` are those that run on a platform that is there.
+
+    Raises ConfigurationError for an environment and a platform that cannot be together, where the grid names both.
     """
     grid, known = loaded.grid, loaded.platforms
     optional = [name for name in grid["platforms_if_present"] if name not in grid["platforms"]]
@@ -150,17 +160,34 @@ def _settle_platforms(loaded: Configuration, is_present: Callable[[dict[str, Any
     takes_all = isinstance(grid["environments"], str)
     wanted = _named(grid["environments"], loaded) if takes_all else grid["environments"]
     devices = {name: loaded.entry_of(name)["device"] for name in wanted}
-    grid["platforms"] = grid["platforms"] + [
+    present = [
         name
         for name in optional
         if known[name]["device"] in devices.values() and is_present(known[name])
     ]
-    there = {known[name]["device"] for name in grid["platforms"] if name in known}
+    firm = [name for name in grid["platforms"] if name in known]
+    for name in (*firm, *present):
+        if known[name]["device"] == "gpu" and "capability" not in known[name]:
+            if found := capability_of(known[name]):
+                known[name] = known[name] | {"capability": found}
+
+    def has_place(environment: str, platforms: list[str]) -> bool:
+        return any(fits(loaded.entry_of(environment), known[name]) for name in platforms)
+
+    if not takes_all:
+        if refused := misfits(loaded, wanted, firm):
+            raise ConfigurationError(refused[0])
+        loaded.left_out.extend(misfits(loaded, wanted, present))
+    present = [name for name in present if any(has_place(each, [name]) for each in wanted)]
+    grid["platforms"] = grid["platforms"] + present
+    there = {known[name]["device"] for name in (*firm, *present)}
     absent = {known[name]["device"] for name in optional} - there
+    # Without a platform of their kind, those that the grid names are a mistake, which plan.checks tells.
     grid["environments"] = [
         name
         for name in wanted
-        if devices[name] not in absent and (devices[name] in there or not takes_all)
+        if devices[name] not in absent
+        and (has_place(name, [*firm, *present]) or (devices[name] not in there and not takes_all))
     ]
 
 
@@ -239,15 +266,15 @@ def _check_variables(framework: str, entry: dict[str, Any]) -> None:
         for variable, value in part.get("variables", {}).items():
             where = f"config/frameworks.yaml, {variable} of {framework}"
             try:
-                fields = [
-                    field for _, field, _, _ in string.Formatter().parse(value) if field is not None
+                wanted = [
+                    name for _, name, _, _ in string.Formatter().parse(value) if name is not None
                 ]
             except ValueError as error:
                 raise ConfigurationError(
                     f"{where}: {error} in '{value}': write {{{{ or }}}} for a brace."
                 ) from error
-            for field in fields:
-                if field not in FILLED:
+            for name in wanted:
+                if name not in FILLED:
                     raise ConfigurationError(
-                        f"{where}: '{{{field}}}' is not known: write {', '.join(f'{{{each}}}' for each in FILLED)}."
+                        f"{where}: '{{{name}}}' is not known: write {', '.join(f'{{{each}}}' for each in FILLED)}."
                     )

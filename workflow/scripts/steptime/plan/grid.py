@@ -10,6 +10,7 @@ from steptime import networks as specifications
 from steptime.plan import axes, checks
 from steptime.plan.cell import Cell, proof_name
 from steptime.plan.configuration import Configuration
+from steptime.plan.fitting import fits
 from steptime.plan.schemas import ConfigurationError
 from steptime.plan.tasks import TASKS, repeats_of
 from worker.precisions import USUAL
@@ -151,13 +152,15 @@ def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) 
         configuration.grid["platforms"],
         axes.together(configuration, selection, task),
     ):
-        device = configuration.platforms[platform]["device"]
+        needs = configuration.platforms[platform]
+        device = needs["device"]
+        able = [way for way in runners[device] if fits(configuration.entry_of(way[0]), needs)]
         counts: list[int | str] = ["all"]
         if device == "cpu":
             counts = policy.threads[selection["threads"]]
         threads = axes.threads_of(configuration, platform, counts, cores, of)
         for (network, dataset, one), count, runner, precision in product(
-            wanted, threads, runners[device], axes.precisions_of(configuration, device)
+            wanted, threads, able, axes.precisions_of(configuration, device)
         ):
             environment, framework, mode = runner
             whole = axes.shared_batch(configuration, network, one, of)
