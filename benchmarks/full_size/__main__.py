@@ -6,7 +6,7 @@
 For each network, at its mini-batch of Table 4 or the one that is given, the cell's own proof is run in the framework's
 environment, right and with each defect. A row is what came nearest to each limit, or passed it, and the CPU seconds of
 what is built after the samples. References are those of results/references; one that is missing is computed. Rows that
-were kept make the tables of docs/reference/measuring.md.
+were kept make the tables of docs/evidence/proofs.md.
 """
 
 import argparse

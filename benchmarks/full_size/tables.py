@@ -1,4 +1,4 @@
-"""The tables of docs/reference/measuring.md from the rows of this benchmark, in Markdown."""
+"""The tables of docs/evidence/proofs.md from the rows of this benchmark, in Markdown."""
 
 from collections import defaultdict
 

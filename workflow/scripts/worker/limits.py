@@ -6,7 +6,7 @@ Plain Python that 3.6 can import: standard library.
 from .precisions import PRECISIONS, USUAL
 
 # oneDNN's logarithm in the log_softmax of MXNet 1.9 is off by up to 3.7e-6, of whatever number; where there are many
-# labels, most of it is lost in their mean (docs/reference/measuring.md).
+# labels, most of it is lost in their mean (docs/evidence/proofs.md).
 LOGARITHM = 2.0**-18
 # Some frameworks add the losses of n labels one by one in float32. Each addition is off by up to so much of the sum so
 # far, evenly: the mean by a third of it times sqrt(n), in the root of the mean square. Three times that is allowed.
