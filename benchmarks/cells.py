@@ -11,7 +11,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "workflow" / "scripts"))
 
-from steptime.plan import configuration, exchanges, grid, tasks  # noqa: E402
+from steptime import tasks  # noqa: E402
+from steptime.plan import configuration, exchanges, grid  # noqa: E402
 from steptime.plan.cell import proof_name  # noqa: E402
 
 

@@ -20,7 +20,7 @@ from cells import ROOT, configuration, prove
 from steptime import machine, networks
 from steptime.cells.measure import fill
 from steptime.environments import interpreter
-from steptime.plan import grid, tasks
+from steptime.plan import grid
 from steptime.plan.cell import Cell
 from steptime.supervisor import resources, supervise
 
@@ -128,7 +128,7 @@ def train(
             "exchange": "",
             "parameters": networks.count_parameters(spec),
             "plan": {
-                "seed": tasks.FIRST_SEED,
+                "seed": training.FIRST_SEED,
                 "epochs": epochs,
                 "target_accuracy": 2,
                 "budget_seconds": 10**6,

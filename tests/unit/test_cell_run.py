@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from steptime import tasks
 from steptime.cells import shard
-from steptime.plan import configuration, grid, tasks
+from steptime.plan import configuration, grid
 from steptime.plan.cell import shard_path
 from worker.usage import kernel_counters
 
@@ -172,7 +173,7 @@ def test_a_training_is_fed_with_images_and_its_shard_has_its_epochs(run):
         "99.00 % of the test images right after 1 epoch and 4 s: the accuracy was reached" in said
     )
     assert job["task"] == "training" and Path(job["images"]["train"]).name == "train.npz"
-    assert (job["plan"]["seed"], job["plan"]["budget_seconds"]) == (tasks.FIRST_SEED, 60)
+    assert (job["plan"]["seed"], job["plan"]["budget_seconds"]) == (tasks.training.FIRST_SEED, 60)
     (row,) = shard.read(path)[0].to_pylist()
     assert row["dataset_sha256"] == f"{SUMS['train']} {SUMS['test']}"
     assert (row["seed"], row["stopped"], row["cpu_seconds"]) == (2018, "accuracy", 3.0)

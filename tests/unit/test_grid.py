@@ -10,7 +10,7 @@ from steptime.artefacts.inputs import read_printed
 from steptime.plan import axes, configuration, grid, written
 from steptime.plan.cell import axes_of, reference_path
 from steptime.plan.expected import Expected
-from steptime.plan.tasks import TASKS
+from steptime.tasks import TASKS
 
 ROOT = Path(__file__).parents[2]
 FIGURES = {"figure_batches": {"fcn5": [32, 64, 128]}}

@@ -15,11 +15,11 @@ import pytest
 import yaml
 
 from steptime import networks
-from steptime.cells import outcomes
 from steptime.prove import golden, network
 from steptime.prove import turns as judging
 from steptime.prove.training import farthest
 from steptime.supervisor import ranks, supervise
+from steptime.tasks import outcomes
 from worker import data
 from worker.statistics import median
 from worker.tasks import stragglers, turns

@@ -21,7 +21,6 @@ from conftest import ROOT
 from defects.together_in_frameworks import PLANTED
 
 from steptime import machine, networks
-from steptime.cells import outcomes
 from steptime.cells.measure import fill
 from steptime.environments import interpreter
 from steptime.plan import exchanges
@@ -29,6 +28,7 @@ from steptime.prove import adapter, network
 from steptime.supervisor import network as own_network
 from steptime.supervisor import supervise
 from steptime.supervisor.supervise import run_worker
+from steptime.tasks import outcomes
 from worker import contract
 from worker.grouping import GROUPED
 

@@ -27,7 +27,7 @@ EVERY_CELL = [
 PARTS = [
     name
     for name, keys in PLAN.artefacts.items()
-    if keys[0] not in STEPS and keys[0] not in TRAININGS
+    if tasks.TASKS[PLAN.cells[keys[0]].task].feeds == "parts"
 ]
 
 

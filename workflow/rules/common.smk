@@ -17,7 +17,7 @@ from snakemake.exceptions import WorkflowError
 SCRIPTS = ROOT / "workflow" / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from steptime import machine
+from steptime import machine, tasks
 from steptime.cells import found
 from steptime.compare import names
 from steptime.environments import pins
@@ -32,7 +32,6 @@ from steptime.plan import (
     looks,
     run,
     schemas,
-    tasks,
     written,
 )
 from steptime.plan.artefacts import TRAINED
@@ -117,10 +116,10 @@ if EMPTY:
         with suppress(OSError):
             path.unlink()
 
-# The cells whose single steps are timed, and those in which a network is trained.
+# The cells whose merged rows the catalogues' `needs` call by these words: of single steps, and of trained networks.
 STEPS, TRAININGS = (
-    {key: cell for key, cell in PLAN.cells.items() if cell.task == task}
-    for task in ("step", "training")
+    {key: cell for key, cell in PLAN.cells.items() if tasks.TASKS[cell.task].feeds == word}
+    for word in ("every_cell", "trainings")
 )
 
 # The tables of times: the first of them that a run makes is printed at its end.

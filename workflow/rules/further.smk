@@ -25,8 +25,8 @@ checkpoint choose_further:
         looks=PLAN.looks,
         asked=json.dumps(
             {
-                "until": tasks.repeats_of(CONFIGURATION.grid).until,
-                "budget_seconds": tasks.repeats_of(CONFIGURATION.grid).budget_seconds,
+                "until": looks.repeats_of(CONFIGURATION.grid).until,
+                "budget_seconds": looks.repeats_of(CONFIGURATION.grid).budget_seconds,
             }
         ),
         platforms=[name for name, reason in ELSEWHERE.items() if reason is None],

@@ -261,8 +261,7 @@ def shards_of(wildcards):
     keys = PLAN.artefacts.get(wildcards.artefact)
     if keys is None:
         selected = CONFIGURATION.artefacts[wildcards.artefact]
-        task = selected.get("task", "step")
-        where = "the grid's networks" if task == "step" else f"'{task}' in 'parts' of the grid"
+        where = tasks.TASKS[selected.get("task", tasks.USUAL)].asked_under
         raise WorkflowError(
             f"{wildcards.artefact} has no cell in the grid '{CONFIGURATION.grid_name}': "
             f"add one of {', '.join(selected['networks'])} to {where}."
@@ -273,7 +272,7 @@ def shards_of(wildcards):
 def added_to(wildcards):
     """The files of the looks that may have chosen further cells of an artefact."""
     first = PLAN.cells[PLAN.artefacts[wildcards.artefact][0]]
-    return chosen_until(PLAN.looks[-1]) if PLAN.looks and first.task == "step" else []
+    return chosen_until(PLAN.looks[-1]) if PLAN.looks and tasks.TASKS[first.task].is_compared else []
 
 
 def chosen_until(look):

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from steptime import machine, networks, project
+from steptime import machine, networks, project, tasks
 from steptime.cells.measure import fill
 from steptime.environments import build, interpreter
 from steptime.machine import gpu, gpu_peak, placement
@@ -235,7 +235,7 @@ def run_cell(
     prefix, mode = interpreter.prefix_of(name), entry["modes"][0]
     spec = specification(TIMED, False)
     asked = network.worker_job(job_of(name, entry, {}), spec)
-    asked |= {"task": "step", "batch": BATCH, "sampling": SAMPLING, "threads": 2}
+    asked |= {"task": tasks.USUAL, "batch": BATCH, "sampling": SAMPLING, "threads": 2}
     asked |= further or {}
     own = fill(entry.get("variables", {}), 2, mode, prefix, asked["precision"]) | (variables or {})
     ranks = asked["ranks"]

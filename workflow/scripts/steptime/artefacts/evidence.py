@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from steptime import tasks
 from steptime.artefacts.functions import ALONE, PLACE, REACHED, USED, VARIED
 from steptime.artefacts.inputs import read_printed
 from steptime.artefacts.trainings import Trained, in_step
@@ -46,7 +47,7 @@ class Paper:
     @property
     def task(self) -> str:
         """What its times are of."""
-        return self.catalogue.get("times_of", "step")
+        return self.catalogue.get("times_of", tasks.USUAL)
 
     @property
     def networks(self) -> list[str]:

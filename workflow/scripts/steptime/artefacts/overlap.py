@@ -69,7 +69,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def sums_of(inputs: Inputs) -> pd.DataFrame:
     """The median seconds of every sum that was timed: PLACE, `bytes` and `seconds`."""
-    rows = [each.rows for each in inputs.parts if (each.rows["task"] == "sums").any()]
+    rows = [each.rows for each in inputs.parts if (each.rows["way"] == SUM).any()]
     if not rows:
         return pd.DataFrame(columns=[*PLACE, "bytes", "seconds"])
     known = pd.concat(rows)

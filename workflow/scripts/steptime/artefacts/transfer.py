@@ -145,7 +145,7 @@ def between_gpus(peak: dict[str, Any]) -> tuple[float, str]:
 
 def summed_per_second(alone: list[Measured]) -> dict[str, float]:
     """The most bytes per second, by platform, of an array that several ranks sum, whatever its size and framework."""
-    rows = [each.rows for each in alone if (each.rows["task"] == "sums").any()]
+    rows = [each.rows for each in alone if (each.rows["way"] == SUM).any()]
     if not rows:
         return {}
     known = pd.concat(rows)

@@ -14,11 +14,9 @@ from rich.tree import Tree
 
 from steptime import machine
 from steptime.cells import schema, shard, trusted
-from steptime.cells.outcomes import STOPPED, right
 from steptime.machine import interference
 from steptime.plain import plain
-from steptime.plan.tasks import TASKS
-from worker.statistics import ENOUGH, median, median_interval
+from steptime.tasks import TASKS
 
 # Columns by the heading under which they stand, with what they are; the rest of a row stands in the title.
 CELL = {
@@ -108,8 +106,7 @@ def tree(path: Path, rows: list[dict[str, Any]], footer: dict[str, Any]) -> Tree
     root = Tree(str(path))
     if row["status"] != "ok":
         root.add(f"{row['status']}: {row['reason']}")
-    if "part" in rows[0] or rows[0]["seconds"] is not None:
-        {"step": _samples, "training": _epochs}.get(task, _parts)(root, row, rows)
+    TASKS[task].rows.show(root, row, rows)
     _columns(root.add("cell"), row, CELL)
     _columns(root.add("course"), row, COURSE)
     verdict = "too much: disturbed" if interference.disturbed(row) else "within the limits"
@@ -146,50 +143,6 @@ def _plain(shown: Tree) -> Tree:
     for branch in shown.children:
         _plain(branch)
     return shown
-
-
-def _samples(root: Tree, row: dict[str, Any], samples: list[dict[str, Any]]) -> None:
-    seconds = [sample["seconds"] for sample in samples]
-    low, high = median_interval(seconds)
-    what = (
-        "its 95 % interval is"
-        if len(seconds) >= ENOUGH
-        else "too few samples for an interval, they lie in"
-    )
-    text = f"{median(seconds):.6g} s per mini-batch, the median; {what} {low:.6g} to {high:.6g} s"
-    branch = root.add(text if row["status"] == "ok" else f"not to be used: {text}")
-    branch.add(
-        f"{len(samples)} samples of {samples[0]['steps']} steps: "
-        + " ".join(f"{value:.6g}" for value in seconds)
-    )
-
-
-def _epochs(root: Tree, row: dict[str, Any], epochs: list[dict[str, Any]]) -> None:
-    seconds = sum(epoch["seconds"] for epoch in epochs)
-    text = f"{seconds:.6g} s of training, {right(epochs[-1])}"
-    branch = root.add(
-        f"{text}: {STOPPED[row['stopped']]}" if row["status"] == "ok" else f"not to be used: {text}"
-    )
-    for epoch in epochs:
-        trained = f"{epoch['steps']} steps in {epoch['seconds']:.6g} s, of them {epoch['feed_seconds']:.3g} s to feed"
-        seen = f"loss {epoch['test_loss']:.6g}, in {epoch['test_seconds']:.3g} s"
-        if epoch["accuracy"] is not None:
-            seen = f"{100 * epoch['accuracy']:.2f} % right, {seen}"
-        told = f"{trained}, {epoch['cpu_seconds']:.6g} CPU seconds, loss {epoch['loss']:.6g}"
-        branch.add(f"epoch {epoch['epoch']}: {told}; of the test images {seen}")
-
-
-def _parts(root: Tree, row: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    """Each operation with its time and speed, or why it has none."""
-    parts: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
-    for each in rows:
-        if each["part"] is not None:
-            parts.setdefault((each["part"], each["role"], each["way"]), []).append(each)
-    for name, samples in parts.items():
-        first, middle = samples[0], median([each["seconds"] or 0.0 for each in samples])
-        speed = f"{middle:.6g} s, {first['flops'] / 1e9 / middle:.4g} GFLOP/s" if middle else ""
-        off = f"; off by {first['error']:.2g}" if first["error"] is not None else ""
-        root.add(f"{', '.join(name)}: {speed or first['lacking']}{off}")
 
 
 def _resources(root: Tree, series: dict[str, Any]) -> None:

@@ -21,20 +21,19 @@ from typing import Any
 import yaml
 
 from steptime import machine, networks, project
-from steptime.cells import outcomes, software
+from steptime.cells import software
 from steptime.cells.context import Context
-from steptime.cells.outcomes import READINGS, result
 from steptime.datasets import DatasetError
 from steptime.environments import interpreter
 from steptime.machine import gpu, interference, placement
-from steptime.plan import clock, digests, looks, run, tasks
+from steptime.plan import clock, digests, looks, run
 from steptime.plan.cell import key_of
-from steptime.plan.tasks import TASKS
 from steptime.records import Footer, Job, Manifest, Proof
 from steptime.say import say
 from steptime.supervisor import nodes, progress, resources
 from steptime.supervisor.ranks import HERE, Launch
 from steptime.supervisor.supervise import Outcome, run_worker
+from steptime.tasks import TASKS, outcomes
 from worker.precisions import PRECISIONS, USUAL, marked
 
 MEMORY_SHARE = 0.9
@@ -180,7 +179,7 @@ class CellRun:
 
     def _is_disturbed(self, outcome: Outcome) -> bool:
         """Whether another process on the CPUs of one device may do better."""
-        apart = self.cell["task"] == "step" and self.cell["device"] == "cpu"
+        apart = self.task.is_measured_again and self.cell["device"] == "cpu"
         alone = apart and self.cell["devices"] == 1
         return alone and outcome.status == "ok" and interference.disturbed(self._columns(outcome))
 
@@ -212,14 +211,14 @@ class CellRun:
         """Writes the shard and reports what came out."""
         from steptime.cells import beside, shard
 
-        reading = READINGS[self.cell["task"]]
         facts = (
             self._columns(outcome)
-            | reading.columns(self.job, self.spec, outcome)
+            | self.task.read(self.job, self.spec, outcome)
             | self.images.get("columns", {})
         )
         try:
-            shard.write(self.options.shard, facts, reading.rows(outcome), self._footer(outcome))
+            rows = self.task.rows.of(outcome)
+            shard.write(self.options.shard, facts, rows, self._footer(outcome))
             made_of = (self.options.manifest, self.options.proof, *self.options.images)
             clock.not_before(self.options.shard, made_of)
         except shard.Unfit as error:
@@ -237,7 +236,7 @@ class CellRun:
         marked = " (disturbed: something else was at work)" if interference.disturbed(facts) else ""
         progress.report(
             self.title,
-            result(self.cell["task"], outcome) + marked,
+            self.task.result(outcome) + marked,
             time.monotonic() - self.clock,
             progress.parts_of(self.cell, shown),
         )
@@ -267,9 +266,9 @@ class CellRun:
             seen = self._columns(self.left_out)
             footer["left_out"] = {name: seen[name] for name in ("status", "reason", "started_at")}
             footer["left_out"] |= {name: seen.get(name) for name in interference.MEASURED}
-            footer["left_out"]["rows"] = READINGS[self.cell["task"]].rows(self.left_out)
+            footer["left_out"]["rows"] = self.task.rows.of(self.left_out)
         planned = run.facts().get("looks", [])
-        if self.cell["task"] == "step" and looks.is_further(planned, self.cell["repeat"]):
+        if self.task.is_compared and looks.is_further(planned, self.cell["repeat"]):
             # Who holds these rows against others must pay for the looks that chose them.
             footer["looks"] = planned
         if self.task.is_watched:
@@ -363,8 +362,8 @@ class CellRun:
             "status": outcome.status,
             "reason": outcome.reason,
             "parameters": ready.get("parameters"),
-            "flops_per_step": networks.flops_per_step(self.spec, cell["batch"]),
-            "timed_region": ",".join(tasks.region_of(self.task, cell["devices"])),
+            "flops_per_step": self.task.operations(self.spec, cell["batch"]),
+            "timed_region": ",".join(self.task.region(cell["devices"])),
             "import_seconds": ready.get("import_seconds"),
             "build_seconds": ready.get("build_seconds"),
             "ready_seconds": outcome.ready_seconds,

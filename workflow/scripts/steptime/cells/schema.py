@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from steptime.plan.tasks import TASKS
+from steptime.tasks import TASKS
 
 SCHEMA_VERSION = 2
 STATUSES = (
@@ -97,12 +97,14 @@ TIMES = [field.name for field in CONSTANT if pa.types.is_timestamp(field.type)]
 
 def rows_of(task: str) -> pa.Schema:
     """The columns of a task's shard that differ from row to row."""
-    return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in TASKS[task].rows.items()])
+    return pa.schema(
+        [(name, pa.type_for_alias(kind)) for name, kind in TASKS[task].rows.columns.items()]
+    )
 
 
 def constant_of(task: str) -> list[str]:
     """The columns that are constant in a cell of a task."""
-    return [name for name in CONSTANT.names if name not in TASKS[task].rows]
+    return [name for name in CONSTANT.names if name not in TASKS[task].rows.columns]
 
 
 def schema_of(task: str) -> pa.Schema:

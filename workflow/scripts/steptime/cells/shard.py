@@ -13,8 +13,8 @@ from steptime.atomic import atomic_write
 from steptime.cells.schema import ADDED, SCHEMA_VERSION, TIMES, constant_of, rows_of, schema_of
 from steptime.plain import plain
 from steptime.plan import digests
-from steptime.plan.tasks import TASKS
 from steptime.records import Footer
+from steptime.tasks import TASKS
 
 FOOTER = b"steptime"
 # A row is a sample or an epoch; a few KiB can stand for billions of equal ones, and all memory. The grid `paper` may

@@ -18,6 +18,7 @@ from steptime.compare.sides import CompareError
 from steptime.environments import installer, interpreter, pins
 from steptime.plan import configuration, grid
 from steptime.plan.cell import Cell
+from steptime.tasks import TASKS
 
 # What the workflow consists of.
 PARTS = ("workflow", "config", "envs", "resources", "profiles")
@@ -127,7 +128,7 @@ class Folder:
         (self.root / "config/grids/watch.yaml").write_text(yaml.safe_dump(content))
         loaded = configuration.load(self.root, {"grid": "watch"})
         cells = grid.expand(loaded, machine.usable_cpus()).cells.values()
-        return [cell for cell in cells if cell.task == "step"]
+        return [cell for cell in cells if TASKS[cell.task].is_compared]
 
     def snakemake(self, *targets: str) -> int:
         """Runs the workflow for these files, by the grid that was planned last; its exit status."""

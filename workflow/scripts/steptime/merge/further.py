@@ -29,6 +29,7 @@ from steptime.plan.grid import COMPARED, Plan
 from steptime.render.words import plural
 from steptime.say import say
 from steptime.supervisor import progress
+from steptime.tasks import TASKS
 
 
 class Comparison(NamedTuple):
@@ -166,7 +167,7 @@ def _at_hand(plan: Plan, trials: Iterable[int], here: list[str]) -> list[str]:
     return [
         key
         for key, cell in plan.cells.items()
-        if cell.task == "step" and cell.repeat in trials and cell.platform not in here
+        if TASKS[cell.task].is_compared and cell.repeat in trials and cell.platform not in here
         if Path(shard_path(key)).exists()
     ]
 

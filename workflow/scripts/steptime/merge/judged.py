@@ -53,7 +53,7 @@ def by_losses(rows: list[Row]) -> list[Row]:
         # Where ranks do not wait for one another, the first loss depends on who was first.
         waits = row["exchange"] not in GROUPED
         told = row["status"] == "ok" and row.get("first_loss") is not None
-        if row["task"] == "step" and told and waits:
+        if told and waits:
             named = row["variant"] or row["network"], row["batch"], row["precision"]
             groups[(*named, row.get("seed"), row["devices"])].append(number)
     judged = list(rows)

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from steptime import tasks
+
 KINDS = Path(__file__).resolve().parents[1] / "artefacts"
 OWN = "resources/steptime/catalogue.yaml"
 PAPERS = "resources/papers/*/paper.yaml"
 # The merged rows that everything about whole trainings is made of, and which cells they hold.
 TRAINED = "steptime_trainings"
-TRAINED_CELLS = {"task": "training", "networks": "all", "batches": "table", "threads": "table"}
+TRAINED_CELLS = {"networks": "all", "batches": "table", "threads": "table"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,8 @@ def kinds() -> dict[str, list[str]]:
 
 def selections(known: dict[str, Artefact], networks: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Which cells each artefact that has cells of its own is made of; networks are named with their variants."""
-    found: dict[str, dict[str, Any]] = {TRAINED: TRAINED_CELLS}
+    (trained,) = tasks.that_feed("trainings")
+    found: dict[str, dict[str, Any]] = {TRAINED: TRAINED_CELLS | {"task": trained}}
     for name, artefact in known.items():
         cells = artefact.entry.get("cells")
         if isinstance(cells, dict):

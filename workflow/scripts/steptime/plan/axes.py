@@ -8,7 +8,7 @@ from steptime.machine import placement
 from steptime.plan import exchanges
 from steptime.plan.configuration import Configuration
 from steptime.plan.schemas import ConfigurationError, unknown
-from steptime.plan.tasks import TASKS, Task
+from steptime.tasks import TASKS, Task
 from worker.precisions import PRECISIONS
 
 # Losses by which a network is trained to give back what it is fed.
@@ -121,7 +121,8 @@ def batches_of(configuration: Configuration, task: Task, network: str, kind: str
     if task.needs_images:
         return [own]
     table = grid["table_batches"].get(network) or own
-    return grid["figure_batches"].get(network, [table]) if kind == "figure" else [table]
+    asked = grid["figure_batches"].get(network, [table]) if kind == "figure" else [table]
+    return list(dict.fromkeys([*task.batches, *asked]))
 
 
 def together(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from steptime.tasks import TASKS
 from worker.precisions import PRECISIONS, USUAL, marked
 
 # Where shards lie below the results.
@@ -46,8 +47,9 @@ _KEY = re.compile(
     r"-(?P<network>[^/]+?)(-on-(?P<dataset>[^/]+))?"
     r"-b(?P<batch>\d+)-t(?P<threads>\d+)-d(?P<devices>\d+)(?P<exchange>[a-z]*)-r(?P<repeat>\d+)"
 )
-# What stands behind the name of a proof for several devices.
-TOGETHER = r"|-d\d+[a-z]+"
+# What stands behind the name of a proof for several devices, or of a task that training steps do not prove.
+APART = [name for name, task in TASKS.items() if task.proof]
+TOGETHER = "|".join(["", r"-d\d+[a-z]+", *(f"-{name}" for name in APART)])
 # What stands behind the name of a reference for another precision than the usual one.
 ROUNDED = "|".join(["", *(f"-{name}" for name in PRECISIONS if name != USUAL)])
 _NUMBERS = ("batch", "threads", "devices", "repeat")
@@ -106,13 +108,16 @@ def axes_of(key: str) -> dict[str, Any]:
 def proof_name(axes: Mapping[str, Any]) -> str:
     """The name of the proof that a cell with these axes, as `axes_of` gives them, stands on."""
     together = f"-d{axes['devices']}{axes['exchange']}" if axes["devices"] > 1 else ""
+    together += f"-{axes['task']}" if axes.get("task") in APART else ""
     return f"{axes['environment']}.{axes['mode']}-{axes['network']}{together}"
 
 
 def together_of(text: str) -> dict[str, Any]:
-    """Devices and exchange from what TOGETHER matches; {} of one device."""
+    """Devices and exchange from what TOGETHER matches, or the task that is proven; {} of one device."""
     found = re.fullmatch(r"-d(\d+)([a-z]+)", text)
-    return {"devices": int(found[1]), "exchange": found[2]} if found else {}
+    if found:
+        return {"devices": int(found[1]), "exchange": found[2]}
+    return {"task": text.removeprefix("-")} if text else {}
 
 
 def precision_of(text: str) -> str:

@@ -7,8 +7,9 @@ from steptime import networks as specifications
 from steptime.machine import placement
 from steptime.plan import axes, exchanges
 from steptime.plan.configuration import Configuration
+from steptime.plan.looks import repeats_of
 from steptime.plan.schemas import ConfigurationError, unknown
-from steptime.plan.tasks import TASKS, repeats_of
+from steptime.tasks import TASKS
 from worker.grouping import GROUPED
 from worker.precisions import PRECISIONS, USUAL
 

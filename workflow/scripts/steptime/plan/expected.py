@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from steptime import networks, project
+from steptime import networks, project, tasks
 from steptime.environments import pins, prepare
-from steptime.plan import digests, exchanges, tasks
+from steptime.plan import digests, exchanges
 from steptime.plan.cell import Cell, axes_of
 from steptime.plan.configuration import Configuration
 from worker.grouping import GROUPED
@@ -53,8 +53,11 @@ class Expected:
             network, *modules, *([own] if digests.module_path(own).exists() else [])
         )
 
-    def proof_digest(self, network: str, exchange: str = "") -> str:
+    def proof_digest(self, network: str, exchange: str = "", task: str = "") -> str:
         """Digest of the code that collects what a proof needs and judges it: an edit of it may give another verdict."""
+        if task:
+            proof = tasks.TASKS[task].proof
+            return self.code_for(network, f"worker.tasks.{proof}", f"steptime.prove.{proof}")
         turns = ("worker.tasks.turns", "steptime.prove.turns") if exchange in GROUPED else ()
         return self.code_for(
             network, "worker.tasks.proof", "steptime.prove.compare", "steptime.prove.golden", *turns
@@ -72,7 +75,7 @@ class Expected:
         self, environment: str, mode: str, network: str, together: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """All that decides the proof of a network in an environment and mode; `together` says on which devices, if on
-        several.
+        several, and of which task, if training steps do not prove it.
         """
         several = dict(together or {})
         return self.framework_facts(environment, network, **several) | {
@@ -83,7 +86,9 @@ class Expected:
             "mode": mode,
             "network": network,
             "network_digest": self.network_digest(network),
-            "proof_digest": self.proof_digest(network, several.get("exchange", "")),
+            "proof_digest": self.proof_digest(
+                network, several.get("exchange", ""), several.get("task", "")
+            ),
         }
 
     def of(self, cell: Cell) -> dict[str, Any]:

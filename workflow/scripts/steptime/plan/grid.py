@@ -11,8 +11,10 @@ from steptime.plan import axes, checks
 from steptime.plan.cell import Cell, proof_name
 from steptime.plan.configuration import Configuration
 from steptime.plan.fitting import fits
+from steptime.plan.looks import repeats_of
 from steptime.plan.schemas import ConfigurationError
-from steptime.plan.tasks import TASKS, repeats_of
+from steptime.tasks import TASKS
+from steptime.tasks import USUAL as USUAL_TASK
 from worker.precisions import USUAL
 
 # The artefact whose cells are compared, and measured further times where a comparison is undecided.
@@ -99,9 +101,11 @@ def shown_elsewhere(cells: Mapping[str, Cell], cores: int) -> dict[str, str]:
 
 def missing(configuration: Configuration) -> list[str]:
     """Labels of the data sets of the grid's trainings that cannot be had, nor any subset of them."""
-    policy = TASKS["training"].policy(configuration.grid)
     wholes = dict.fromkeys(
-        axes.whole_dataset(configuration, network) for network in policy.networks
+        axes.whole_dataset(configuration, network)
+        for task in TASKS.values()
+        if task.needs_images
+        for network in task.policy(configuration.grid).networks
     )
     return [
         configuration.datasets[name]["label"]
@@ -125,7 +129,7 @@ def _is_asked_for(configuration: Configuration, selection: dict[str, Any]) -> bo
     beside = selection.get("beside")
     if beside and not TASKS[beside].policy(configuration.grid).networks:
         return False
-    policy = TASKS[selection.get("task", "step")].policy(configuration.grid)
+    policy = TASKS[selection.get("task", USUAL_TASK)].policy(configuration.grid)
     known, chosen = configuration.networks, selection["networks"]
     found = {
         known[name].get("variant_of", name)
@@ -137,7 +141,7 @@ def _is_asked_for(configuration: Configuration, selection: dict[str, Any]) -> bo
 
 def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) -> Iterator[Cell]:
     """The cells that a selection asks for: a point of every axis, whatever the task."""
-    task = TASKS[selection.get("task", "step")]
+    task = TASKS[selection.get("task", USUAL_TASK)]
     policy = task.policy(configuration.grid)
     runners = axes.ways(configuration)
     wanted = [

@@ -9,9 +9,34 @@ approach", Journal of the Royal Statistical Society B 51, 1989.
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from steptime.plan.cell import axes_of, key_of
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """How many processes a grid asks of its cells: `least` of each, and up to `most` where a comparison is undecided
+    whose interval's half is more than `until`, within `budget_seconds` of them all.
+    """
+
+    least: int
+    most: int
+    until: float
+    budget_seconds: float
+
+    @property
+    def looks(self) -> list[int]:
+        """Lists after how many trials the comparisons are checked; [] where a grid asks for `least` alone."""
+        return planned(self.least, self.most) if self.most > self.least else []
+
+
+def repeats_of(grid: dict[str, Any]) -> Repeats:
+    """What a grid says under `repeats`."""
+    asked = grid["repeats"]
+    return Repeats(**asked) if isinstance(asked, dict) else Repeats(asked, asked, 0.0, 0.0)
 
 
 def planned(least: int, most: int) -> list[int]:

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from steptime import project
-from steptime.plan.schemas import resolved
+from steptime.plan.schemas import load, resolved
 
 # In the order in which a user meets them.
 FILES = ("config", "grid", "networks", "frameworks", "platforms", "datasets")
@@ -30,7 +30,7 @@ def page(schemas: Path) -> str:
     """The page of all schemas in a folder, as Markdown."""
     parts = [HEAD]
     for name in FILES:
-        schema = yaml.safe_load((schemas / f"{name}.yaml").read_text())
+        schema = load(schemas / f"{name}.yaml")
         parts.append(f"## `{schema['title']}`\n\n{schema['description']}\n")
         lines = [f"| {' | '.join(cells)} |" for cells in rows(schema, schema.get("$defs", {}))]
         head = ["| key | value | where it is left out | meaning |", "| --- | --- | --- | --- |"]

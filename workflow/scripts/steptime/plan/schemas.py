@@ -13,6 +13,8 @@ import yaml
 from jsonschema import Draft202012Validator, TypeChecker, validators
 from jsonschema.exceptions import ValidationError, best_match
 
+from steptime import tasks
+
 # What a schema calls a type, in words.
 KINDS = {"integer": "a whole number", "array": "a list", "string": "a text", "object": "keys"}
 
@@ -61,6 +63,12 @@ def _content(path: Path) -> dict[str, Any]:
     return content
 
 
+def load(schema: Path) -> dict[str, Any]:
+    """A schema, with what it refers to of the tasks' records."""
+    accepted: dict[str, Any] = yaml.load(schema.read_text(), Loader=_Loader)
+    return accepted | {"$defs": tasks.schemas() | accepted.get("$defs", {})}
+
+
 def parse(text: str) -> Any:
     """The content of a text in YAML."""
     return yaml.load(text, Loader=_Loader)
@@ -71,7 +79,7 @@ def check(content: Any, schema: Path, where: str) -> None:
 
     Raises ConfigurationError with one sentence when the schema does not accept the content.
     """
-    accepted = yaml.load(schema.read_text(), Loader=_Loader)
+    accepted = load(schema)
     error = best_match(_VALIDATOR(accepted).iter_errors(content))
     if error is not None:
         raise ConfigurationError(f"{where}: {_sentence(error)}")

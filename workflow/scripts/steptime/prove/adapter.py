@@ -16,7 +16,7 @@ from typing import Any
 
 from rich.console import Console
 
-from steptime import machine, networks, project
+from steptime import machine, networks, project, tasks
 from steptime.cells.measure import fill
 from steptime.environments import every, interpreter, pins, prepare
 from steptime.machine import placement
@@ -92,9 +92,10 @@ def lacks(has: dict[str, Any], catalogue: dict[str, Any], entry: dict[str, Any])
         for name in sorted(set(records) - set(has[key])):
             used = [network for network in catalogue if name in _taught_by(network, catalogue)]
             yield f"has no {word} {name}{_not_to_be_had(used)}"
-    if "training" not in has["TASKS"]:
-        trained = [name for name in catalogue if "dataset" in networks.resolve(name, catalogue)]
-        yield f"has no task training{_not_to_be_had(trained)}"
+    for task in tasks.TASKS.values():
+        if task.needs_images and task.name not in has["TASKS"]:
+            trained = [name for name in catalogue if "dataset" in networks.resolve(name, catalogue)]
+            yield f"has no task {task.name}{_not_to_be_had(trained)}"
 
 
 def _not_to_be_had(names: list[str]) -> str:
@@ -121,9 +122,9 @@ def examples(has: dict[str, Any], catalogue: dict[str, Any]) -> Iterator[tuple[s
         if "variant_of" not in entry
     }
     for title, spec in specs.items():
-        trained = "dataset" in spec and "training" not in has["TASKS"]
+        proven = tasks.that_proves(spec) in has["TASKS"]
         taught = spec["loss"] in has["LOSSES"] and spec["optimiser"]["name"] in has["OPTIMISERS"]
-        if not trained and taught and {node["op"] for node in spec["nodes"]} <= set(kinds):
+        if proven and taught and {node["op"] for node in spec["nodes"]} <= set(kinds):
             yield title, spec
 
 
@@ -139,7 +140,8 @@ def time_tiny(job: dict[str, Any], log: Path) -> str:
     shown = placement.visible_devices({}, 1) if job["device"] == "gpu" else {}
     outcome = run_worker(
         prefix,
-        network.worker_job(job, networks.tiny("dense")) | {"task": "step", "sampling": SAMPLING},
+        network.worker_job(job, networks.tiny("dense"))
+        | {"task": tasks.USUAL, "sampling": SAMPLING},
         machine.cpus_for(network.THREADS),
         fill(job["variables"], network.THREADS, job["mode"], prefix) | shown,
         LIMIT_SECONDS,

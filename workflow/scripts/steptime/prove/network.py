@@ -8,6 +8,7 @@ A proof that fails is a result: its file says so, and every cell of it becomes a
 """
 
 import argparse
+import importlib
 import json
 import signal
 import sys
@@ -27,6 +28,7 @@ from steptime.plan import clock, digests
 from steptime.prove import compare, golden, training, turns
 from steptime.say import say
 from steptime.supervisor.supervise import Outcome, run_worker
+from steptime.tasks import TASKS
 from worker.grouping import groups as groups_of
 from worker.narrow import BATCH
 from worker.precisions import USUAL
@@ -56,7 +58,7 @@ def main() -> None:
     # What planning holds against what is asked for: a proof that was carried here may be of another adapter.
     facts |= {name: job[name] for name in ("network_digest", "worker_digest", "proof_digest")}
     facts["variables"] = digests.digest(job["variables"])
-    facts |= {name: job[name] for name in ("devices", "exchange") if name in job}
+    facts |= {name: job[name] for name in ("devices", "exchange", "task") if name in job}
     facts["environment_digest"] = manifest["digest"]
     # The details hold measured numbers, which differ from run to run: not in the file that decides what is timed again.
     _write(options.details, facts | verdict | {"details": details})
@@ -65,6 +67,7 @@ def main() -> None:
         clock.not_before(made, [options.manifest])
     title = f"{job['environment']} {job['mode']}, {job['network']}"
     title += f", {job['devices']} devices, {job['exchange']}" if "devices" in job else ""
+    title += f", {job['task']}" if "task" in job else ""
     if verdict["status"] == "ok":
         say(f"    {title}: proven")
     else:
@@ -82,6 +85,8 @@ def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> 
     groups = groups_of(ranks, asked["exchange"])
     together = len(groups[0])
     first = asked | {"ranks": together, "batch": BATCH * together}
+    if "task" in job:
+        return _prove_apart(job, first, digest, log)
     outcome, measured = _collected(job, first | {"task": "proof"}, log)
     if outcome.status != "ok":
         return {"status": outcome.status, "reason": outcome.reason}, {}
@@ -94,6 +99,24 @@ def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> 
         apart = turns.judge(spec, asked["batch"], groups, measured)
         proof = replace(apart, details=proof.details | apart.details)
     place = f"{ranks} x {device}, {asked['exchange']}" if ranks > 1 else device
+    return _verdict(job, spec, place, digest, proof)
+
+
+def _prove_apart(
+    job: dict[str, Any], asked: dict[str, Any], digest: str, log: Path
+) -> tuple[dict, dict]:
+    """The same of a task that training steps do not prove, by the module that its record names."""
+    task = TASKS[job["task"]]
+    outcome, measured = _collected(job, asked | {"task": task.proof, "proves": task.name}, log)
+    if outcome.status != "ok":
+        return {"status": outcome.status, "reason": outcome.reason}, {}
+    judge = importlib.import_module(f"steptime.prove.{task.proof}").judge
+    return _verdict(job, asked["spec"], asked["device"], digest, judge(asked, measured))
+
+
+def _verdict(
+    job: dict[str, Any], spec: dict[str, Any], place: str, digest: str, proof: compare.Proof
+) -> tuple[dict, dict]:
     known = compare.proof_id(spec, job["mode"], place, digest, job["worker_digest"], proof)
     status = "ok" if proof.passed else "not_equivalent"
     return {"status": status, "reason": proof.reason, "proof_id": known}, proof.details

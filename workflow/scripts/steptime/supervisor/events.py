@@ -11,19 +11,13 @@ from typing import Any
 
 from steptime.machine import interference
 from steptime.plain import plain_values
+from steptime.tasks import TASKS
 
 Check = Callable[[Any], bool]
 
 # What tasks of nodes say beside what their workers do, by names that no event of a worker has.
 HELD, ENDED = "rank held", "rank ended"
 LAST_WORDS = ("done", "failed")
-# Without these, the first rank of a task is not done: there would be no row.
-_OF_PARTS = ("ready", "warmup", "part", "sampled")
-OWED = {
-    "step": ("ready", "warmup", "sample", "sampled"),
-    "training": ("ready", "began", "epoch", "trained"),
-    **dict.fromkeys(("products", "convolutions", "sums", "stragglers"), _OF_PARTS),
-}
 FAILURES = ("unsupported", "not_equivalent", "out_of_memory", "crashed", "diverged")
 STOPPED = ("accuracy", "epochs", "seconds")
 # A step is a pass through a network and back: of a thousand cycles at the least, at 10 GHz.
@@ -35,7 +29,8 @@ EXACT = 2**53
 
 def owed(job: Mapping[str, Any]) -> tuple[str, ...]:
     """The events without which a rank that has this job is not done."""
-    return () if job.get("rank") else OWED.get(job["task"], ())
+    task = TASKS.get(job["task"])
+    return task.owes if task and not job.get("rank") else ()
 
 
 def read(line: bytes) -> tuple[str, dict[str, Any]] | None:

@@ -20,6 +20,7 @@ from steptime.machine.alone import alone
 from steptime.supervisor import endings, ranks
 from steptime.supervisor.pace import Pace
 from steptime.supervisor.ranks import HERE, Launch, Rank
+from steptime.tasks import TASKS
 from worker.ranks import UNMET
 
 POLL_SECONDS = 0.5
@@ -44,11 +45,9 @@ TAKEN = (
 )
 # So often the ranks of a cell are given other ports.
 MOST_PORTS = 3
-# Tasks whose seconds are nobody's.
-PROVING = ("proof", "turns")
 # The events between which a worker does what it is measured by.
-BEGINNINGS = ("warmup", "began", "resumed")
-ENDS = ("sampled", "trained", "ended")
+BEGINNINGS = {event for task in TASKS.values() for event in task.begins}
+ENDS = {event for task in TASKS.values() for event in task.ends}
 
 
 class Watch(Protocol):
@@ -117,9 +116,9 @@ def run_worker(
     `watches` look at what it uses. The worker is killed after `limit_seconds`, when its resident
     memory passes `limit_bytes`, and when this process dies.
     Raises OSError where it failed for want of space on the disk, which says nothing of the framework. Waits until no
-    other run measures on this machine; what is not measured (PROVING) may be beside its like.
+    other run measures on this machine; what is only proven may be beside its like.
     """
-    with alone(beside=job["task"] in PROVING):
+    with alone(beside=job["task"] not in TASKS):
         _end_with_the_run()
         began, clock = datetime.now(UTC), time.monotonic()
         for _ in range(MOST_PORTS):
@@ -302,7 +301,7 @@ def _weigh(members: list[Rank], outcome: Outcome, limit_bytes: int) -> None:
     held = [rank.process.memory() for rank in members]
     peak = sum(most or 0 for _, most in held)
     # What comes after is for the proof, not for what is timed.
-    if not outcome.events.keys() & set(ENDS):
+    if not outcome.events.keys() & ENDS:
         outcome.peak_memory_bytes = max(
             filter(None, (outcome.peak_memory_bytes, peak)), default=None
         )
@@ -347,7 +346,7 @@ def _note(
             # The first rank tells it when it has heard from all.
             outcome.ready_seconds = time.monotonic() - outcome.made_at
         outcome.libraries = sorted({*outcome.libraries, *event.pop("libraries", [])})
-        if name in BEGINNINGS + ENDS:
+        if name in BEGINNINGS | ENDS:
             # The kernel is that of the first one's machine.
             cpus = [cpu for rank in members if rank.node == members[0].node for cpu in rank.cpus]
             outcome.snapshots.append(interference.parse(**event.pop("kernel"), cpus=cpus))

@@ -1,0 +1,55 @@
+"""What a cell may time: all about a task stands in one record, in the module of its name in this folder.
+
+Nothing else tells tasks apart by their names.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from steptime.tasks import convolutions, products, step, stragglers, sums, training
+from steptime.tasks.record import Task
+
+if TYPE_CHECKING:
+    from steptime.plan.cell import Cell
+    from steptime.plan.configuration import Configuration
+
+# In the order in which one machine measures them; the first is meant where nothing is said.
+MODULES = (step, training, products, convolutions, sums, stragglers)
+TASKS: dict[str, Task] = {each.TASK.name: each.TASK for each in MODULES}
+USUAL = next(iter(TASKS))
+
+
+def that_feed(word: str) -> list[str]:
+    """The names of the tasks whose merged rows a catalogue's `needs` calls by this word."""
+    return [task.name for task in TASKS.values() if task.feeds == word]
+
+
+def that_proves(spec: dict[str, Any]) -> str:
+    """The name of the task by which a network of this specification is proven: on the images that it is for, if any."""
+    fed = "dataset" in spec
+    return next(task.name for task in TASKS.values() if task.needs_images == fed)
+
+
+def job_of(configuration: "Configuration", cell: "Cell") -> dict[str, Any]:
+    """What decides how a cell runs, besides its framework: the cell, what is asked of the worker, and its limits."""
+    task, grid = TASKS[cell.task], configuration.grid
+    job = {
+        "cell": cell.facts(),
+        "asked": task.asked(configuration, cell),
+        "limits": grid["limits"] | {"seconds": task.limit_seconds(grid)},
+    }
+    if task.needs_images:
+        job["dataset"] = configuration.datasets[cell.dataset]["label"]
+    return job
+
+
+def schemas() -> dict[str, Any]:
+    """What the schemas of `config/schemas` refer to: the names of tasks, and what a grid may ask of some in `parts`."""
+    parts = {
+        task.name: {"description": task.described, "$ref": "#/$defs/names"}
+        for task in TASKS.values()
+        if task.described
+    }
+    return {
+        "task": {"enum": list(TASKS)},
+        "parts": {"type": "object", "additionalProperties": False, "properties": parts},
+    }

@@ -1,0 +1,17 @@
+"""Convolutions of a network, each alone."""
+
+from steptime.tasks.record import Task, policy_of_part
+from steptime.tasks.rows import OPERATIONS, says_count
+
+TASK = Task(
+    name="convolutions",
+    title="convolutions of {}",
+    timed_region=("operation", "sync"),
+    rows=OPERATIONS,
+    says=says_count,
+    policy=policy_of_part("convolutions"),
+    asked_under="'convolutions' in 'parts' of the grid",
+    described="whose convolutions are timed, in each way that a framework lets one choose",
+    module="{}_parts",
+    feeds="parts",
+)

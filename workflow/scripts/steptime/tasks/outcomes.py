@@ -1,0 +1,41 @@
+"""What ranks used and exchanged, of a worker's outcome, for the columns of its shard."""
+
+from typing import TYPE_CHECKING, Any
+
+from steptime.machine import windows
+
+if TYPE_CHECKING:
+    from steptime.supervisor.supervise import Outcome
+
+
+def used_by_ranks(outcome: "Outcome") -> list[dict[str, Any]]:
+    """Of several ranks, what each used while samples were taken or it trained, as far as it is known: its `seconds` in
+    steps and its `cpu_seconds` besides what `Rank.facts` says. The first rank has its own in the columns.
+    """
+    warm = outcome.events.get("warmup", {}).get("steps", 0)
+    taken = [steps for steps, _ in outcome.samples] + [epoch["steps"] for epoch in outcome.epochs]
+    last, found = warm + sum(taken), []
+    for rank in outcome.ranks:
+        done, seconds, cpu = 0, 0.0, 0.0
+        for steps, spent, used in rank.get("blocks", []):
+            if warm <= done < last:
+                seconds, cpu = seconds + spent, cpu + used
+            done += steps
+        known = {"seconds": seconds, "cpu_seconds": cpu} if "blocks" in rank else {}
+        found.append({name: rank[name] for name in rank if name != "blocks"} | known)
+    return found
+
+
+def exchanged(outcome: "Outcome") -> dict[str, Any]:
+    """What ranks exchanged in a step: bytes over the loopback interface; seconds, and the updates of others that an
+    update had not seen, where the framework tells.
+    """
+    steps = sum(steps for steps, _ in outcome.samples)
+    sent = windows.growth(outcome.loopback)
+    told = {
+        name: [rank[name] for rank in outcome.ranks if rank.get(name) is not None]
+        for name in ("exchange_seconds", "staleness")
+    }
+    return {"bytes_exchanged": None if sent is None or not steps else int(sent // steps)} | {
+        name: sum(values) / len(values) if values else None for name, values in told.items()
+    }

@@ -1,0 +1,127 @@
+"""The record of a task: all that the workflow knows of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from steptime import networks
+
+if TYPE_CHECKING:
+    # Each cell's program imports this module, and what checks a configuration takes it a tenth of a second.
+    from steptime.plan.cell import Cell
+    from steptime.plan.configuration import Configuration
+    from steptime.records import Job
+    from steptime.supervisor.supervise import Outcome
+    from steptime.tasks.rows import Rows
+
+STEP_REGION = ("forward", "loss", "backward", "update", "sync")
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a grid asks of a task: thread counts by the name of a list, the number of processes of a cell."""
+
+    networks: list[str]
+    threads: dict[str, list[int | str]]
+    repeats: int
+
+
+def least_repeats(grid: dict[str, Any]) -> int:
+    """How many processes each cell of a grid has at least."""
+    asked = grid["repeats"]
+    least: int = asked["least"] if isinstance(asked, dict) else asked
+    return least
+
+
+def policy_of_part(name: str) -> "Callable[[dict[str, Any]], Policy]":
+    """The policy of a task that a grid asks for by a key of its `parts`."""
+    return lambda grid: Policy(
+        grid["parts"].get(name, []), grid.get("threads", {}), least_repeats(grid)
+    )
+
+
+def sampling(configuration: "Configuration", cell: "Cell") -> dict[str, Any]:
+    """Asks a worker for samples as the grid says."""
+    return {"sampling": configuration.grid["sampling"]}
+
+
+def seconds_of_grid(grid: dict[str, Any]) -> float:
+    """The limit of a cell that takes samples."""
+    limit: float = grid["limits"]["seconds"]
+    return limit
+
+
+def no_columns(job: "Job", spec: dict[str, Any], outcome: "Outcome") -> dict[str, Any]:
+    """For a task without columns of its own."""
+    return {}
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task. Its name is that of its module here and of the worker's, which also sees to what must hold at its end."""
+
+    name: str
+    # What is timed, in words, from the name of a network.
+    title: str
+    # The parts of a step that its seconds hold, in their order.
+    timed_region: tuple[str, ...]
+    # What a row of its shard is.
+    rows: "Rows"
+    # The words for the terminal of an outcome that is ok.
+    says: "Callable[[Outcome], str]"
+    # What the grid asks of it: its networks, the thread counts of a list of the grid by its name, its repeats.
+    policy: Callable[[dict[str, Any]], Policy]
+    # Where a grid asks for it, in words.
+    asked_under: str
+    # What that key of `parts` is for, in words; '' of a task that is asked for elsewhere.
+    described: str = ""
+    # Sizes of the mini-batch that each of its networks has besides the grid's.
+    batches: tuple[int, ...] = ()
+    # The module of the worker's adapters that it is run by, from the name of a framework's adapter.
+    module: str = "{}"
+    # What the worker is asked besides the cell, from the configuration.
+    asked: "Callable[[Configuration, Cell], dict[str, Any]]" = sampling
+    # How many floating-point operations one of what it times has, from the specification and the mini-batch.
+    operations: Callable[[dict[str, Any], int], int] = networks.flops_per_step
+    # Seconds after which it is ended from outside, from the grid.
+    limit_seconds: Callable[[dict[str, Any]], float] = seconds_of_grid
+    # The columns that are constant in a cell and that not every task has, and what they are, from the job, the
+    # specification of the network and the outcome.
+    columns: tuple[str, ...] = ()
+    read: "Callable[[Job, dict[str, Any], Outcome], dict[str, Any]]" = no_columns
+    # The events without which the first rank is not done: there would be no row.
+    owes: tuple[str, ...] = ("ready", "warmup", "part", "sampled")
+    # The events between which a worker does what it is measured by.
+    begins: tuple[str, ...] = ("warmup",)
+    ends: tuple[str, ...] = ("sampled",)
+    # Of what training steps do not prove: the worker's task that collects what a proof needs, and the module of
+    # `steptime.prove` that judges it. The names of these proofs end in the task's. '' of what training steps prove.
+    proof: str = ""
+    # Whether what it does is compared with the network's reference at full size.
+    needs_reference: bool = False
+    # The word of a catalogue's `needs` for the merged rows of such tasks; '' where its own artefacts alone show it.
+    feeds: str = ""
+    # Whether its cells are measured further times while a comparison of them is undecided.
+    is_compared: bool = False
+    # Whether a cell on one CPU device is measured once more where something else was at work.
+    is_measured_again: bool = False
+    # Whether it is fed with the images of a data set.
+    needs_images: bool = False
+    # Whether what it uses of the machine is noted every second, which would disturb what lasts for less.
+    is_watched: bool = False
+    # Whether other programs compute beside it on purpose: then nobody can tell whether it was disturbed.
+    is_slowed: bool = False
+    # The exchanges between several devices that it is of; none where it is of one device too.
+    exchanges: tuple[str, ...] = ()
+
+    def result(self, outcome: "Outcome") -> str:
+        """What came out of a cell, in words: its number, or the status with its reason."""
+        if outcome.status != "ok":
+            return f"{outcome.status}: {outcome.reason}"
+        return self.says(outcome)
+
+    def region(self, devices: int) -> tuple[str, ...]:
+        """The timed region of a cell: on several devices the exchange is in it, behind the gradients."""
+        before, after = self.timed_region[:-2], self.timed_region[-2:]
+        adds = devices > 1 and "exchange" not in self.timed_region
+        return (*before, "exchange", *after) if adds else self.timed_region

@@ -1,0 +1,169 @@
+"""What a row of a shard may be: a sample of steps, an epoch, or a sample of a single operation."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from worker.statistics import ENOUGH, median, median_interval
+
+if TYPE_CHECKING:
+    # The inspection of a shard alone needs it.
+    from rich.tree import Tree
+
+    from steptime.supervisor.supervise import Outcome
+
+STOPPED = {
+    "accuracy": "the accuracy was reached",
+    "epochs": "all epochs were trained",
+    "seconds": "the time was over",
+}
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A kind of rows: the columns that differ from row to row, with their types in Arrow, what they are of an outcome,
+    and how `make inspect` shows them below a branch: the first row and all.
+    """
+
+    columns: dict[str, str]
+    of: "Callable[[Outcome], list[Row]]"
+    show: "Callable[[Tree, Row, list[Row]], None]"
+
+
+def right(epoch: Row) -> str:
+    """How many test images were right after an epoch; of what has no classes, the loss on them."""
+    accuracy = epoch["accuracy"]
+    # None in a worker's event, and NaN in a shard.
+    if accuracy is None or accuracy != accuracy:
+        return f"a loss of {epoch['test_loss']:.4g} on the test images"
+    return f"{100 * accuracy:.2f} % of the test images right"
+
+
+def says_median(outcome: "Outcome") -> str:
+    """The median of the samples of an outcome, with its interval."""
+    values = [seconds for _, seconds in outcome.samples]
+    low, high = median_interval(values)
+    middle = median(values)
+    spread = f"{50 * (high - low) / middle:.1f} %"
+    width = (
+        f"±{spread}, {len(values)} samples"
+        if len(values) >= ENOUGH
+        else f"{len(values)} samples within ±{spread}"
+    )
+    return f"{middle:.4g} s per mini-batch, {width}"
+
+
+def says_accuracy(outcome: "Outcome") -> str:
+    """What a training has reached."""
+    last, count = outcome.epochs[-1], len(outcome.epochs)
+    seconds = sum(epoch["seconds"] for epoch in outcome.epochs)
+    why = STOPPED[outcome.events["trained"]["stopped"]]
+    return f"{right(last)} after {count} epoch{'s'[: count != 1]} and {seconds:.4g} s: {why}"
+
+
+def says_count(outcome: "Outcome") -> str:
+    """How many operations were timed."""
+    timed = [part for part in outcome.parts if part["samples"]]
+    return f"{len(timed)} of {len(outcome.parts)} operations timed, each proven right before"
+
+
+def _samples(outcome: "Outcome") -> list[Row]:
+    return [
+        {"sample": number, "steps": steps, "seconds": seconds}
+        for number, (steps, seconds) in enumerate(outcome.samples, 1)
+    ]
+
+
+def _operations(outcome: "Outcome") -> list[Row]:
+    rows = []
+    for part in outcome.parts:
+        named = {name: value for name, value in part.items() if name not in ("event", "samples")}
+        rows += [
+            named | {"sample": number, "steps": steps, "seconds": seconds}
+            for number, (steps, seconds) in enumerate(part["samples"], 1)
+        ] or [named]
+    return rows
+
+
+def _show_samples(root: "Tree", row: Row, samples: list[Row]) -> None:
+    if samples[0]["seconds"] is None:
+        return
+    seconds = [sample["seconds"] for sample in samples]
+    low, high = median_interval(seconds)
+    what = (
+        "its 95 % interval is"
+        if len(seconds) >= ENOUGH
+        else "too few samples for an interval, they lie in"
+    )
+    text = f"{median(seconds):.6g} s per mini-batch, the median; {what} {low:.6g} to {high:.6g} s"
+    branch = root.add(text if row["status"] == "ok" else f"not to be used: {text}")
+    branch.add(
+        f"{len(samples)} samples of {samples[0]['steps']} steps: "
+        + " ".join(f"{value:.6g}" for value in seconds)
+    )
+
+
+def _show_epochs(root: "Tree", row: Row, epochs: list[Row]) -> None:
+    if epochs[0]["seconds"] is None:
+        return
+    seconds = sum(epoch["seconds"] for epoch in epochs)
+    text = f"{seconds:.6g} s of training, {right(epochs[-1])}"
+    branch = root.add(
+        f"{text}: {STOPPED[row['stopped']]}" if row["status"] == "ok" else f"not to be used: {text}"
+    )
+    for epoch in epochs:
+        trained = f"{epoch['steps']} steps in {epoch['seconds']:.6g} s, of them {epoch['feed_seconds']:.3g} s to feed"
+        seen = f"loss {epoch['test_loss']:.6g}, in {epoch['test_seconds']:.3g} s"
+        if epoch["accuracy"] is not None:
+            seen = f"{100 * epoch['accuracy']:.2f} % right, {seen}"
+        told = f"{trained}, {epoch['cpu_seconds']:.6g} CPU seconds, loss {epoch['loss']:.6g}"
+        branch.add(f"epoch {epoch['epoch']}: {told}; of the test images {seen}")
+
+
+def _show_operations(root: "Tree", row: Row, rows: list[Row]) -> None:
+    """Shows each operation with its time and speed, or why it has none."""
+    operations: dict[tuple[str, str, str], list[Row]] = {}
+    for each in rows:
+        if each["part"] is not None:
+            operations.setdefault((each["part"], each["role"], each["way"]), []).append(each)
+    for name, samples in operations.items():
+        first, middle = samples[0], median([each["seconds"] or 0.0 for each in samples])
+        speed = f"{middle:.6g} s, {first['flops'] / 1e9 / middle:.4g} GFLOP/s" if middle else ""
+        off = f"; off by {first['error']:.2g}" if first["error"] is not None else ""
+        root.add(f"{', '.join(name)}: {speed or first['lacking']}{off}")
+
+
+STEPS = Rows({"sample": "int32", "steps": "int32", "seconds": "float64"}, _samples, _show_samples)
+EPOCHS = Rows(
+    {
+        "epoch": "int32",
+        "steps": "int32",
+        "seconds": "float64",
+        "feed_seconds": "float64",
+        "cpu_seconds": "float64",
+        "loss": "float64",
+        "test_loss": "float64",
+        "accuracy": "float64",
+        "test_seconds": "float64",
+    },
+    lambda outcome: outcome.epochs,
+    _show_epochs,
+)
+# Of each operation a row for each sample, or one that says why there is none.
+OPERATIONS = Rows(
+    {
+        "part": "string",
+        "role": "string",
+        "way": "string",
+        "flops": "int64",
+        "error": "float64",
+        "cpus": "float64",
+        "lacking": "string",
+        "sample": "int32",
+        "steps": "int32",
+        "seconds": "float64",
+    },
+    _operations,
+    _show_operations,
+)

@@ -1,0 +1,85 @@
+"""A network that is trained on real images until it is as accurate as its data set asks for."""
+
+from typing import TYPE_CHECKING, Any
+
+from steptime import networks
+from steptime.tasks.record import STEP_REGION, Policy, Task
+from steptime.tasks.rows import EPOCHS, says_accuracy
+
+if TYPE_CHECKING:
+    from steptime.plan.cell import Cell
+    from steptime.plan.configuration import Configuration
+    from steptime.records import Job
+    from steptime.supervisor.supervise import Outcome
+
+# The seed of the first repeat; each next one has the next number.
+FIRST_SEED = 2018
+
+
+def _policy(grid: dict[str, Any]) -> Policy:
+    policy = grid.get("training", {"networks": [], "threads": [], "seeds": 0})
+    threads = dict.fromkeys(("table", "figure"), policy["threads"])
+    return Policy(policy["networks"], threads, policy["seeds"])
+
+
+def _schedule(configuration: "Configuration", cell: "Cell") -> dict[str, Any]:
+    """When it stops. Its repeats differ by their seeds: start values, order of images, dropout."""
+    policy = configuration.grid["training"]
+    stock = networks.resolve(cell.network, configuration.networks)["epochs"]
+    return {
+        "plan": {
+            "seed": FIRST_SEED + cell.repeat - 1,
+            "epochs": min(stock, policy.get("most_epochs", stock)),
+            "target_accuracy": configuration.datasets[cell.dataset]["target_accuracy"],
+            "budget_seconds": policy["budget_seconds"],
+        }
+    }
+
+
+def _limit(grid: dict[str, Any]) -> float:
+    # Its budget is looked at after each epoch, which may be as long as the budget, and judging is not in it.
+    limit: float = grid["limits"]["seconds"] + 3 * grid["training"]["budget_seconds"]
+    return limit
+
+
+def _read(job: "Job", spec: dict[str, Any], outcome: "Outcome") -> dict[str, Any]:
+    plan = job["asked"]["plan"]
+    return {
+        "dataset_label": job["dataset"],
+        "whole_dataset": spec["dataset"],
+        "seed": plan["seed"],
+        "target_accuracy": plan["target_accuracy"],
+        "most_epochs": plan["epochs"],
+        "budget_seconds": plan["budget_seconds"],
+        "stopped": outcome.events.get("trained", {}).get("stopped"),
+    }
+
+
+TASK = Task(
+    name="training",
+    title="{}",
+    timed_region=("feed", "copy", *STEP_REGION),
+    rows=EPOCHS,
+    says=says_accuracy,
+    policy=_policy,
+    asked_under="'training' of the grid",
+    asked=_schedule,
+    limit_seconds=_limit,
+    columns=(
+        "dataset_label",
+        "whole_dataset",
+        "dataset_sha256",
+        "seed",
+        "stopped",
+        "target_accuracy",
+        "most_epochs",
+        "budget_seconds",
+    ),
+    read=_read,
+    owes=("ready", "began", "epoch", "trained"),
+    begins=("began",),
+    ends=("trained",),
+    feeds="trainings",
+    needs_images=True,
+    is_watched=True,
+)
