@@ -7,6 +7,7 @@ import numpy as np
 
 from steptime.networks.layers import LAYERS
 from steptime.prove import golden
+from steptime.tasks import that_proves
 from worker import data, narrow
 
 RIGHT = {kind: layer.forward for kind, layer in LAYERS.items()}
@@ -57,6 +58,7 @@ def job(spec, masks=None):
     """The job of a worker that collects what a proof of the specification needs."""
     return {
         "task": "proof",
+        "proves": that_proves(spec),
         "spec": spec,
         "masks": masks or {},
         "mode": "eager",

@@ -40,7 +40,7 @@ def test_the_page_of_layers_is_what_adapters_declare():
 def job(network="lstm32", adapter="torch", **changes):
     """A job that times a network with an adapter."""
     spec = networks.specify(network, CATALOGUE, narrow=True)
-    asked = stand_in.job(spec) | {"task": "step", "adapter": adapter, "device": "cpu"}
+    asked = stand_in.job(spec) | {"task": "step", "proves": "", "adapter": adapter, "device": "cpu"}
     return asked | {"mode": contract.declared(adapter)["MODES"][0]} | changes
 
 
@@ -86,7 +86,7 @@ def test_a_layer_that_is_not_declared_is_refused():
 
 
 def test_a_network_on_real_images_is_proven_where_it_can_be_trained_alone():
-    plain = job("mnist", "neon", task="proof")
+    plain = job("mnist", "neon", task="proof", proves="training")
     plain["spec"]["optimiser"] = {"name": "sgd", "learning_rate": 0.1}
     with pytest.raises(contract.Unsupported, match="has no task 'training'; it has step"):
         building.load(plain)

@@ -19,6 +19,7 @@ from steptime.environments import interpreter
 from steptime.machine import placement
 from steptime.plan import configuration, fitting
 from steptime.prove import compare, golden, network
+from steptime.tasks import USUAL
 from worker import contract
 from worker.narrow import BATCH
 
@@ -26,6 +27,7 @@ CATALOGUE = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
 NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 PROGRAM = ROOT / "tests/stand_ins/devices.py"
 ALL = os.environ.get("STEPTIME_ZOO") == "all"
+PROOF = {"task": "proof", "proves": USUAL}
 PROVEN = ("fcn5", "alexnet", "lstm32") if ALL else ("lstm32",)
 # Whose modes have lines of their own.
 APART = ("keras3",)
@@ -106,8 +108,7 @@ def job_of(adapter, mode, name):
 @pytest.mark.parametrize(("adapter", "mode", "environment", "variables"), [*rehearsed()])
 def test_the_lines_for_gpus_train_the_same_network(tmp_path, adapter, mode, environment, variables):
     jobs = [
-        job_of(adapter, mode, name) | {"task": "proof", "output": str(tmp_path / name)}
-        for name in PROVEN
+        job_of(adapter, mode, name) | PROOF | {"output": str(tmp_path / name)} for name in PROVEN
     ]
     rounded = jobs[0] | {"precision": "tf32", "output": str(tmp_path / "tf32")}
     jobs += [rounded] if "tf32" in contract.declared(adapter)["PRECISIONS"] else []
@@ -165,7 +166,7 @@ def test_each_rank_has_a_gpu_of_its_own_and_their_gradients_meet(tmp_path, monke
 
 @pytest.mark.parametrize(("adapter", "mode", "environment", "variables"), [*rehearsed()])
 def test_a_machine_without_a_gpu_is_one_sentence(adapter, mode, environment, variables):
-    job = job_of(adapter, mode, "fcn5") | {"task": "proof", "output": "/dev/null"}
+    job = job_of(adapter, mode, "fcn5") | PROOF | {"output": "/dev/null"}
     done = run(["-m", "worker", "1"], job, environment, mode, variables)
     (line,) = [line for line in done.stdout.splitlines() if line.startswith('{"')]
     told = json.loads(line)
@@ -175,7 +176,7 @@ def test_a_machine_without_a_gpu_is_one_sentence(adapter, mode, environment, var
 
 def test_an_operation_of_tensorflow_1_on_the_host_is_refused():
     entry = CATALOGUE["tensorflow"]["variables"]
-    asked = [job_of("tensorflow1", "graph", "fcn5") | {"task": "proof", "output": "/dev/null"}]
+    asked = [job_of("tensorflow1", "graph", "fcn5") | PROOF | {"output": "/dev/null"}]
     done = run([PROGRAM, "tensorflow1", "elsewhere"], asked, "tensorflow-1.15", "graph", entry)
     assert "computed elsewhere than on the GPU, such as BiasAdd" in done.stderr.splitlines()[-1]
 

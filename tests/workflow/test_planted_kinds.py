@@ -19,6 +19,7 @@ from steptime.cells.measure import fill
 from steptime.environments import interpreter
 from steptime.prove import compare, golden, network
 from steptime.supervisor import supervise
+from steptime.tasks import that_proves
 from worker import contract
 from worker.narrow import BATCH
 
@@ -125,7 +126,12 @@ def jobs(mode, entry, folder):
     for defect, (name, how, words) in (right | cases).items():
         spec = networks.specify(name, planting.CATALOGUE, narrow=True)
         asked = network.worker_job({"adapter": entry["adapter"], "mode": mode}, spec)
-        asked |= {"task": "proof", "masks": {}, "output": str(folder / f"{len(made)}.npz")}
+        asked |= {
+            "task": "proof",
+            "proves": that_proves(spec),
+            "masks": {},
+            "output": str(folder / f"{len(made)}.npz"),
+        }
         try:
             contract.require(entry["adapter"], has, asked)
         except contract.Unsupported:

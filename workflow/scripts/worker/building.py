@@ -40,8 +40,8 @@ def make(adapter, job, spec, weights, inputs, labels):
     layout = Layout(spec, wanted)
     inputs, labels = layout.inputs(inputs), layout.labels(labels)
     trainer = adapter.build(contract.Job(job, spec, layout, weights, inputs, labels))
-    besides = contract.BESIDES.get(contract.task_of(job), ())
-    contract.complete(trainer, "its trainer", contract.TRAINED + besides)
+    task = importlib.import_module("worker.tasks." + contract.task_of(job))
+    contract.complete(trainer, "its trainer", getattr(task, "OFFERED", contract.TRAINED))
     return trainer
 
 

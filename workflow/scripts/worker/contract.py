@@ -9,7 +9,7 @@ framework; what it leaves out stands in `DEFAULTS` (without `LAYERS`, its `build
 `LAYERS`      the layer kinds that it has: a dict from each kind to what builds it, or a tuple
 `LOSSES`, `OPTIMISERS`, `PRECISIONS`, `DEVICES`, `EXCHANGES`
               the names of those that it has
-`TASKS`       "step"; "training" where its trainers have `train` and `scores`
+`TASKS`       the tasks that its trainers are for; "training" needs `train` and `scores`
 `LAYOUT`      how it wants its arrays (`worker.layout`)
 `KERNELS`     the library that must be told which code to take before the framework loads it (`worker.kernels`)
 `REASONS`     {what is missing: why, in one sentence}; the sentence becomes the row's reason
@@ -95,9 +95,8 @@ AXES = {
     "TASKS": "task",
 }
 OFFERED = ("versions", "build")
+# Of a trainer; a task that asks for something else says so in its own OFFERED.
 TRAINED = ("parameters", "threads", "settings", "run", "weights")
-# Of a trainer, for tasks.
-BESIDES = {"training": ("train", "scores")}
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "adapters")
 
 
@@ -179,10 +178,8 @@ def require(adapter, has, job):
 
 
 def task_of(job):
-    """The task that a job is about: a network of real images is proven to train on what it is fed."""
-    if job["task"] != "proof":
-        return job["task"]
-    return "training" if "dataset" in job["spec"] else "step"
+    """The task that a job is about: its own, or that whose networks it proves."""
+    return job.get("proves") or job["task"]
 
 
 def complete(made, what, wanted):

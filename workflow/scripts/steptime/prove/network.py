@@ -28,7 +28,7 @@ from steptime.plan import clock, digests
 from steptime.prove import compare, golden, training, turns
 from steptime.say import say
 from steptime.supervisor.supervise import Outcome, run_worker
-from steptime.tasks import TASKS
+from steptime.tasks import TASKS, that_proves
 from worker.grouping import groups as groups_of
 from worker.narrow import BATCH
 from worker.precisions import USUAL
@@ -87,7 +87,7 @@ def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> 
     first = asked | {"ranks": together, "batch": BATCH * together}
     if "task" in job:
         return _prove_apart(job, first, digest, log)
-    outcome, measured = _collected(job, first | {"task": "proof"}, log)
+    outcome, measured = _collected(job, first | {"task": "proof", "proves": that_proves(spec)}, log)
     if outcome.status != "ok":
         return {"status": outcome.status, "reason": outcome.reason}, {}
     golden_run = golden.expect(spec, first["batch"], first["ranks"])

@@ -21,9 +21,11 @@ import math
 
 import numpy as np
 
-from .. import building
+from .. import building, contract
 from ..timing import Diverged
 from ..usage import Usage, cpu_seconds, kernel_counters, peak_memory
+
+OFFERED = contract.TRAINED + ("train", "scores")
 
 WHITE = 255.0
 # Of what a network is fed besides test images.
