@@ -80,16 +80,16 @@ pack: venv  ## put all results into one file, to carry to another machine: make 
 merge: venv  ## take the results of another machine: make merge FROM=results.tar.gz (or another results folder)
 	@workflow/scripts/launch cells.pack take --from $(call quoted,$(or $(FROM),$(error Name what to take: make merge FROM=results.tar.gz))) $(OWN)
 
-compare: venv  ## say which of two is faster, cell by cell: make compare A=torch-1.4 B=torch-2.13 (or packs, folders, platforms)
-	@workflow/scripts/launch compare.results $(call quoted,$(or $(A),$(error Name two things: make compare A=torch-1.4 B=torch-2.13))) \
-		$(call quoted,$(or $(B),$(error Name what $(A) is compared with: make compare A=$(A) B=torch-2.13))) \
+compare: venv  ## say which of two is faster, cell by cell: make compare A=torch-1.4 B=torch (or packs, folders, platforms)
+	@workflow/scripts/launch compare.results $(call quoted,$(or $(A),$(error Name two things: make compare A=torch-1.4 B=torch))) \
+		$(call quoted,$(or $(B),$(error Name what $(A) is compared with: make compare A=$(A) B=torch))) \
 		$(if $(MARGIN),--margin $(call quoted,$(MARGIN))) $(OWN)
 
 WATCHED = $(if $(NETWORKS),--networks $(NETWORKS)) $(if $(THREADS),--threads $(THREADS)) \
 	$(if $(MINUTES),--minutes $(call quoted,$(MINUTES))) $(if $(MARGIN),--margin $(call quoted,$(MARGIN)))
 
-watch: venv  ## compare a new version or wheel with a baseline: make watch BASE=torch-2.13 CANDIDATE=2.12.0
-	@workflow/scripts/launch compare.watch $(call quoted,$(or $(BASE),$(error Name an environment: make watch BASE=torch-2.13 CANDIDATE=2.12.0))) \
+watch: venv  ## compare a new version or wheel with a baseline: make watch BASE=torch CANDIDATE=2.12.0
+	@workflow/scripts/launch compare.watch $(call quoted,$(or $(BASE),$(error Name a framework or an environment: make watch BASE=torch CANDIDATE=2.12.0))) \
 		$(call quoted,$(or $(CANDIDATE),$(error Name a candidate: make watch BASE=$(BASE) CANDIDATE=2.12.0))) $(WATCHED)
 
 bisect: venv  ## find the release that made a network slower or faster: make bisect FRAMEWORK=tensorflow FROM=2.4 TO=2.21 NETWORKS=lstm32

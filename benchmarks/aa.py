@@ -1,6 +1,6 @@
 """A/A: how often two measurements of the very same cell are called different, which 5 % of 95 % intervals should.
 
-    .venv/bin/python benchmarks/aa.py FOLDER [--minutes 4] [--ranks 2] [--threads 1] [--environments torch-2.13]
+    .venv/bin/python benchmarks/aa.py FOLDER [--minutes 4] [--ranks 2] [--threads 1] [--environments torch-1.4]
 
 Every small cell is measured under two names in turn (A B, then B A, then A B: a pair of REPEATS processes each), PAIRS
 times over; what two processes each would say is looked at too. It stops after some minutes and goes on from FOLDER the

@@ -18,6 +18,9 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 STARTS = 7
+ENVIRONMENT = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())["torch"][
+    "environments"
+][0]
 
 
 def grid(cells: int) -> dict:
@@ -25,7 +28,7 @@ def grid(cells: int) -> dict:
     content = yaml.safe_load((ROOT / "config/grids/quick.yaml").read_text())
     content.pop("figure_batches")
     return content | {
-        "environments": ["torch-2.13"],
+        "environments": [ENVIRONMENT],
         "platforms": ["server-cpu"],
         "networks": ["fcn5"],
         "threads": {"table": [1], "figure": [1]},
@@ -36,7 +39,7 @@ def grid(cells: int) -> dict:
 def start(path: Path) -> tuple[float, float]:
     """Wall and CPU seconds of the command of a job, up to where it would run the cell's own program."""
     wildcards = (
-        "platform=server-cpu,environment=torch-2.13,mode=eager,network=fcn5,batch=64,"
+        f"platform=server-cpu,environment={ENVIRONMENT},mode=eager,network=fcn5,batch=64,"
         "threads=1,devices=1,repeat=1"
     )
     command = [

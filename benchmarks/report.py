@@ -46,7 +46,7 @@ def stand_in(networks: list[str], path: Path) -> None:
     """Writes merged rows of CELLS invented cells, SAMPLES samples each; every twentieth cell has failed."""
     random = np.random.default_rng(1)
     environments = (
-        ("torch-2.13", "torch"),
+        ("torch-9.9", "torch"),
         ("tensorflow-2.21", "tensorflow"),
         ("mxnet-1.9", "mxnet"),
     )

@@ -1,6 +1,6 @@
 """What it costs a training that its resources are noted: epochs of one process, noted and not, in turn (A/A/B).
 
-    python benchmarks/sampler.py --environment torch-2.13 --rounds 5
+    python benchmarks/sampler.py --environment mxnet-1.9 --rounds 5
 
 Four epochs are a round, in an order that changes from round to round: "off" twice (A/A: what differs without a
 reason), "on" as every training is watched, and "often", fifty times as often. Told are the ratios of an epoch to the
@@ -55,12 +55,12 @@ def kind_of(epoch: int) -> str:
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description="What noting resources costs a training.")
-    parser.add_argument("--environment", default="torch-2.13")
+    loaded = configuration.load(ROOT, {"grid": "quick"})
+    parser.add_argument("--environment", default=loaded.environments_of("torch")[0])
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     os.chdir(ROOT)
-    loaded = configuration.load(ROOT, {"grid": "quick"})
     cells = grid.expand(loaded, len(os.sched_getaffinity(0))).cells.values()
     training = next(
         cell

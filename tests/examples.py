@@ -22,9 +22,9 @@ FRAMEWORKS = Frameworks(ROOT / "resources/papers/frameworks.yaml")
 # The columns of a shard that are the same in all its rows.
 CELL = {
     "platform": "local-cpu",
-    "environment": "torch-2.13",
+    "environment": "torch-9.9",
     "framework": "torch",
-    "framework_version": "2.13.0",
+    "framework_version": "9.9.0",
     "mode": "eager",
     "precision": "float32",
     "task": "step",

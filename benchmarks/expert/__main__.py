@@ -1,6 +1,6 @@
 """Our adapters beside plain scripts of experts: time per mini-batch, ours / expert.
 
-    .venv/bin/python benchmarks/expert [--environment torch-2.13] [--network fcn5] [--threads 1] [--pairs 5]
+    .venv/bin/python benchmarks/expert [--environment mxnet-1.9] [--network fcn5] [--threads 1] [--pairs 5]
 
 A pair is two live processes, an adapter as a worker runs it (`ours.py`) and the script `<adapter>_<network without
 its number>.py`, on the same CPUs, with the environment variables of `config/frameworks.yaml`. A network with a data set

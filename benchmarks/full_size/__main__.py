@@ -1,6 +1,6 @@
 """How far right frameworks are from the limits of the proof at full size, and what it sees of planted defects.
 
-    python benchmarks/full_size --environment torch-2.13 --networks alexnet --threads 2 --defects --rows rows.json
+    python benchmarks/full_size --environment mxnet-1.9 --networks alexnet --threads 2 --defects --rows rows.json
     python benchmarks/full_size --tables rows.json
 
 For each network, at its mini-batch of Table 4 or the one that is given, the cell's own proof is run in the framework's

@@ -1,6 +1,6 @@
 """Our adapters of two devices beside plain data-parallel scripts of experts: time per mini-batch, ours / expert.
 
-    .venv/bin/python benchmarks/parallel [--environment torch-2.13] [--exchange inside] [--pairs 3] [--seconds 240]
+    .venv/bin/python benchmarks/parallel [--environment mxnet-1.9] [--exchange inside] [--pairs 3] [--seconds 240]
 
 A pair is a cell of FCN-5 as the workflow times it, and `<adapter>_fcn.py`, a script that its ranks run as its users
 do, or its one process with the exchange `inside`. Both have the same CPUs for each rank, and the environment
@@ -56,15 +56,16 @@ SERVED = ("tensorflow1",)
 def main() -> None:
     """Measures pairs as long as the time allows, and prints the ratio."""
     parser = argparse.ArgumentParser(description="Time ranks beside an expert's own script.")
-    known = ["torch-2.13", "tensorflow-2.21", "mxnet-1.9", "jax-0.12", "paddle-3.3"]
-    known += ["chainer-7.8", "cntk-2.7", "tensorflow-1.15"]
+    frameworks = ["torch", "tensorflow", "mxnet", "jax", "paddle", "chainer", "cntk"]
+    loaded = configuration.without_grid(ROOT)
+    known = [name for each in frameworks for name in loaded.environments_of(each)]
+    known += ["tensorflow-1.15"]
     parser.add_argument("--environment", choices=known, default=known[0])
     parser.add_argument("--exchange", choices=["sync", exchanges.INSIDE], default="sync")
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no pair after these")
     options = parser.parse_args()
     os.chdir(ROOT)
-    loaded = configuration.load(ROOT, {"grid": "quick"})
     entry = loaded.entry_of(options.environment)
     spec = networks.specify("fcn5", loaded.networks)
     exchange = options.exchange

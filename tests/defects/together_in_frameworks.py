@@ -6,6 +6,8 @@ its place, what is said of it, and the kind of layer of the tiny network.
 
 from typing import NamedTuple
 
+from today import JAX, MXNET, TENSORFLOW, TORCH
+
 
 class Defect(NamedTuple):
     adapter: str
@@ -37,40 +39,38 @@ def hooked(adapter: str, before: str, factor: str) -> tuple[str, str, str]:
     return adapter, before, f"{hooks}lambda gradient: gradient * {factor})\n{before}"
 
 
-TORCH, PADDLE = "    made = group(job) if", "    trainer.network = DataParallel(network)\n"
+TORCH_GROUP, PADDLE = "    made = group(job) if", "    trainer.network = DataParallel(network)\n"
 PUSH = "_STORE[0].push(key, gradient, priority=-key)"
 GRADIENTS = "return summed(tf.distribute.ReduceOp.MEAN, gradients)"
-JAX = "loss, gradients = _mean(*found)"
+JAX_MEAN = "loss, gradients = _mean(*found)"
 TENSORFLOW1 = "scaled = self._loss * (self._rate / job.learning_rate)"
 TORCH_NETWORK = "    trainer.network.homes = network.homes\n"
 NORM = "def _batch_norm(node, own, value):\n"
 SYNCHRONOUS = {
-    ("torch-2.13", "summed"): Defect(*hooked("torch_ranks", TORCH, "job.ranks"), TWICE),
-    ("torch-2.13", "absent"): Defect(*hooked("torch_ranks", TORCH, "(job.rank == 0)"), DIFFERS),
+    (TORCH, "summed"): Defect(*hooked("torch_ranks", TORCH_GROUP, "job.ranks"), TWICE),
+    (TORCH, "absent"): Defect(*hooked("torch_ranks", TORCH_GROUP, "(job.rank == 0)"), DIFFERS),
     # What is around a network gives all ranks the weights of the first one.
-    ("torch-2.13", "other_start"): Defect(
+    (TORCH, "other_start"): Defect(
         "torch_ranks",
         TORCH_NETWORK,
         TORCH_NETWORK
         + "    for value in network.parameters():\n        value.data *= 1 + job.rank\n",
         OTHER_START,
     ),
-    ("torch-2.13", "shared_batch"): shared_batch("torch_ranks"),
-    ("tensorflow-2.21", "summed"): Defect(
-        "tensorflow_ranks", "ReduceOp.MEAN", "ReduceOp.SUM", TWICE
-    ),
-    ("tensorflow-2.21", "absent"): Defect(
+    (TORCH, "shared_batch"): shared_batch("torch_ranks"),
+    (TENSORFLOW, "summed"): Defect("tensorflow_ranks", "ReduceOp.MEAN", "ReduceOp.SUM", TWICE),
+    (TENSORFLOW, "absent"): Defect(
         "tensorflow_ranks",
         GRADIENTS,
         "part = 1.0 - _MET[0].cluster_resolver.task_id\n"
         f"        gradients = [each * part for each in gradients]\n        {GRADIENTS}",
         DIFFERS,
     ),
-    ("tensorflow-2.21", "other_start"): Defect(
+    (TENSORFLOW, "other_start"): Defect(
         "tensorflow_ranks", "    meet(job)\n", f"    meet(job)\n{ALTERED}", OTHER_START
     ),
-    ("tensorflow-2.21", "shared_batch"): shared_batch("tensorflow_ranks"),
-    ("tensorflow-2.21", "whole_norm"): Defect(
+    (TENSORFLOW, "shared_batch"): shared_batch("tensorflow_ranks"),
+    (TENSORFLOW, "whole_norm"): Defect(
         "tensorflow",
         NORM,
         f"{NORM}    ranks = tf.distribute.get_replica_context()\n"
@@ -84,33 +84,33 @@ SYNCHRONOUS = {
         OTHER_LOSS,
         "batch_norm",
     ),
-    ("mxnet-1.9", "summed"): Defect("mxnet_ranks", "        self.head /= job.ranks\n", "", TWICE),
-    ("mxnet-1.9", "absent"): Defect(
+    (MXNET, "summed"): Defect("mxnet_ranks", "        self.head /= job.ranks\n", "", TWICE),
+    (MXNET, "absent"): Defect(
         "mxnet_ranks", PUSH, PUSH.replace("gradient", "gradient * (_STORE[0].rank == 0)"), DIFFERS
     ),
-    ("mxnet-1.9", "other_start"): Defect(
+    (MXNET, "other_start"): Defect(
         "mxnet_ranks", "    store_of(job)\n", f"    store_of(job)\n{ALTERED}", OTHER_START
     ),
-    ("mxnet-1.9", "shared_batch"): shared_batch("mxnet_ranks"),
-    ("jax-0.12", "summed"): Defect(
+    (MXNET, "shared_batch"): shared_batch("mxnet_ranks"),
+    (JAX, "summed"): Defect(
         "jax_ranks",
-        JAX,
-        f"{JAX}\n            gradients = {{name: job.ranks * gradients[name] for name in gradients}}",
+        JAX_MEAN,
+        f"{JAX_MEAN}\n            gradients = {{name: job.ranks * gradients[name] for name in gradients}}",
         TWICE,
     ),
-    ("jax-0.12", "absent"): Defect(
+    (JAX, "absent"): Defect(
         "jax_ranks",
-        JAX,
+        JAX_MEAN,
         'part = lax.axis_index("rank") == 0\n'
         "            found = found[0], {name: part * found[1][name] for name in found[1]}\n"
-        f"            {JAX}",
+        f"            {JAX_MEAN}",
         DIFFERS,
     ),
-    ("jax-0.12", "other_start"): Defect(
+    (JAX, "other_start"): Defect(
         "jax_ranks", "    meet(job)\n    return", f"    meet(job)\n{ALTERED}    return", OTHER_START
     ),
-    ("jax-0.12", "shared_batch"): shared_batch("jax_ranks"),
-    ("jax-0.12", "whole_norm"): Defect(
+    (JAX, "shared_batch"): shared_batch("jax_ranks"),
+    (JAX, "whole_norm"): Defect(
         "jax",
         NORM,
         f"{NORM}    axes = (0, 1, 2)\n"
@@ -163,7 +163,7 @@ SYNCHRONOUS = {
 RATE = "        super(_Trainer, self).__init__(session, job)\n"
 APPLIED = "self._counted(self._fetched[1])"
 ASYNCHRONOUS = {
-    ("torch-2.13", "summed"): Defect(
+    (TORCH, "summed"): Defect(
         "torch_async",
         "        for value, memory in",
         "        for value in trained:\n"
@@ -171,14 +171,14 @@ ASYNCHRONOUS = {
         "        for value, memory in",
         TAKEN_TWICE,
     ),
-    ("torch-2.13", "twice"): Defect(
+    (TORCH, "twice"): Defect(
         "torch_async",
         "self._own.run(1)",
         "self._own.run(len(self._shared._counts))",
         # The second one begins where the first one has ended.
         "in the turn of rank . the update of .* is off by",
     ),
-    ("torch-2.13", "dropped"): Defect(
+    (TORCH, "dropped"): Defect(
         "torch_async",
         "            loss = self._own.run(1)\n",
         "            kept = [each.copy() for each in self._shared.arrays]\n"
@@ -187,16 +187,16 @@ ASYNCHRONOUS = {
         "                memory[:] = before_it if self._shared._rank else memory\n",
         "in the turn of rank 1 no weight changes",
     ),
-    ("mxnet-1.9", "summed"): Defect(
+    (MXNET, "summed"): Defect(
         "mxnet_async", "self.head[:] = 1.0", "self.head[:] = job.ranks", TAKEN_TWICE
     ),
-    ("mxnet-1.9", "twice"): Defect(
+    (MXNET, "twice"): Defect(
         "mxnet_async",
         PUSH,
         f"for _ in range(_STORE[0].num_workers):\n                {PUSH}",
         TAKEN_TWICE,
     ),
-    ("mxnet-1.9", "dropped"): Defect(
+    (MXNET, "dropped"): Defect(
         "mxnet_async",
         PUSH,
         f"_STORE[0].rank or {PUSH}",
@@ -223,14 +223,14 @@ ASYNCHRONOUS = {
 UPDATED = "self._lie(self._common)\n        self._descend()"
 BEGUN = "self._descend = own._update\n"
 GROUPED = {
-    ("torch-2.13", "absent"): Defect(
+    (TORCH, "absent"): Defect(
         "torch_mixed",
         BEGUN,
         f"{BEGUN}        for value in self._trained if job.rank % 2 else ():\n"
         "            value.register_hook(lambda gradient: 0 * gradient)\n",
         DIFFERS,
     ),
-    ("torch-2.13", "summed"): Defect(
+    (TORCH, "summed"): Defect(
         "torch_mixed",
         UPDATED,
         UPDATED.replace(
@@ -239,13 +239,13 @@ GROUPED = {
         ),
         TWICE,
     ),
-    ("torch-2.13", "silent"): Defect(
+    (TORCH, "silent"): Defect(
         "torch_mixed",
         UPDATED,
         UPDATED.replace("self._common", "self._seen if self._number else self._common"),
         "in the turn of group 1 no weight changes: its gradients do not arrive",
     ),
-    ("torch-2.13", "stale"): Defect(
+    (TORCH, "stale"): Defect(
         "torch_mixed",
         "self._copy(self._common, self._seen)\n        # Neither",
         "self._before or self._copy(self._common, self._seen)\n        # Neither",
@@ -255,20 +255,18 @@ GROUPED = {
 HEAD, SUMMED = "    made.head /= job.ranks\n", "self._store.pushpull(key, gradients,"
 CONTEXT_DIFFERS = "context 1 has other weights than context 0 in "
 WITHIN = {
-    ("mxnet-1.9", "summed"): Defect("mxnet_inside", HEAD, "", TWICE),
-    ("mxnet-1.9", "absent"): Defect(
+    (MXNET, "summed"): Defect("mxnet_inside", HEAD, "", TWICE),
+    (MXNET, "absent"): Defect(
         "mxnet_inside", HEAD, f"{HEAD}    made.head *= number == 0\n", DIFFERS
     ),
-    ("mxnet-1.9", "apart"): Defect(
-        "mxnet_inside", SUMMED, f"gradients or {SUMMED}", CONTEXT_DIFFERS
-    ),
-    ("mxnet-1.9", "other_start"): Defect(
+    (MXNET, "apart"): Defect("mxnet_inside", SUMMED, f"gradients or {SUMMED}", CONTEXT_DIFFERS),
+    (MXNET, "other_start"): Defect(
         "mxnet_inside",
         "dict(job.weights)\n",
         "{name: values * (1 + number) for name, values in job.weights.items()}\n",
         CONTEXT_DIFFERS,
     ),
-    ("mxnet-1.9", "shared_batch"): Defect(
+    (MXNET, "shared_batch"): Defect(
         "mxnet_inside", "ranks.share(own)", "ranks.share(own, 0)", OTHER_LOSS
     ),
 }

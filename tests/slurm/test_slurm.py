@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from cluster import Cluster, missing, wait
 from conftest import hear_interrupts
+from today import JAX, MXNET, TORCH
 
 from steptime.cells import shard
 
@@ -304,14 +305,14 @@ def test_ranks_are_tasks_of_one_step_on_two_nodes(runs):
             assert [rank["node"] for rank in footer["ranks"]] == ["pair1", "pair2"]
             assert f"{path.stem}.log" in {log.name for log in runs["pair"].logs()}
     ways = [
-        ("torch-2.13", "sync"),
-        ("jax-0.12", "sync"),
-        ("mxnet-1.9", "sync"),
-        ("mxnet-1.9", "async"),
+        (TORCH, "sync"),
+        (JAX, "sync"),
+        (MXNET, "sync"),
+        (MXNET, "async"),
     ]
     assert {way: shown[way] for way in ways} == dict.fromkeys(ways, ("ok", ""))
     # Its weights are in memory that ranks have in common.
-    assert shown["torch-2.13", "async"][0] == "unsupported"
+    assert shown[TORCH, "async"][0] == "unsupported"
 
 
 def test_a_killed_rank_is_a_row_and_ends_the_rank_of_the_other_node(runs):

@@ -83,7 +83,7 @@ def test_a_device_that_calculates_longer_than_it_waits_is_never_idle():
 def measured(**changes):
     cell = {
         "platform": "p",
-        "environment": "torch-2.13",
+        "environment": "torch-9.9",
         "framework": "torch",
         "task": "step",
         "mode": "eager",
@@ -109,7 +109,7 @@ def measured(**changes):
         nothing.rows,
         cells,
         {},
-        {"torch-2.13": {"framework_version": "2.13.0", "cuda": None}},
+        {"torch-9.9": {"framework_version": "9.9.0", "cuda": None}},
         "merged",
     )
 
@@ -117,23 +117,21 @@ def measured(**changes):
 def test_what_a_framework_can_do_is_what_was_read(tmp_path):
     site = tmp_path / "lib/python3.11/site-packages"
     (site / "torch").mkdir(parents=True)
-    info = site / "torch-2.13.0.dist-info"
+    info = site / "torch-9.9.0.dist-info"
     info.mkdir()
-    words = (
-        "Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0\nLicense-Expression: BSD-3-Clause\n"
-    )
+    words = "Metadata-Version: 2.1\nName: torch\nVersion: 9.9.0\nLicense-Expression: BSD-3-Clause\n"
     words += "Classifier: Programming Language :: C++\nClassifier: Programming Language :: Python :: 3.11\n"
     (info / "METADATA").write_text(words)
     (info / "RECORD").write_text(
         "torch/__init__.py,,100\ntorch/lib/libtorch.so.2,,900\ntorch/notes.txt,,50\n"
     )
-    package = {"environment": "torch-2.13"} | metadata.describe(metadata.find(tmp_path, "torch"))
+    package = {"environment": "torch-9.9"} | metadata.describe(metadata.find(tmp_path, "torch"))
     assert metadata.find(tmp_path, "mxnet") is None
     proofs = [
-        {"environment": "torch-2.13", "network": name, "status": status} for name, status in PROOFS
+        {"environment": "torch-9.9", "network": name, "status": status} for name, status in PROOFS
     ]
     made = measured(cells=[{}, {"network": "fcn8"}])
-    found = abilities.read(made, proofs, [package], NETWORKS, Trained.nothing()).loc["torch-2.13"]
+    found = abilities.read(made, proofs, [package], NETWORKS, Trained.nothing()).loc["torch-9.9"]
     assert found["licence"].text == "BSD-3-Clause"
     assert found["core"].text == "90 % compiled" and found["core"].note.endswith(
         "names C++, Python"
@@ -145,12 +143,12 @@ def test_what_a_framework_can_do_is_what_was_read(tmp_path):
         proofs[0] | {"devices": 2, "exchange": way, "status": "ok"} for way in ("sync", "async")
     ]
     together = abilities.read(made, proofs + ways, [package], NETWORKS, Trained.nothing())
-    assert together.loc["torch-2.13", "servers"].text == "2 ranks, async and sync"
+    assert together.loc["torch-9.9", "servers"].text == "2 ranks, async and sync"
     assert found["devices_together"].text == ""
-    assert together.loc["torch-2.13", "devices_together"].text == "2 devices"
+    assert together.loc["torch-9.9", "devices_together"].text == "2 devices"
     paper = read_yaml(PAPERS / "shatnawi2018/paper.yaml")
     printed = read_printed(PAPERS / "shatnawi2018/table2.csv")
-    table = pd.DataFrame([found], index=["torch-2.13"])
+    table = pd.DataFrame([found], index=["torch-9.9"])
     data, layout = abilities.build(
         table, printed, paper, FRAMEWORKS, paper["artefacts"]["table2"], page()
     )
@@ -165,8 +163,8 @@ PROOFS = [("fcn5", "ok"), ("fcn8", "not_equivalent")]
 
 def test_a_framework_that_was_not_timed_can_do_nothing_and_says_why():
     failed = measured(cells=[{"status": "install_failed", "reason": "no wheel", "seconds": None}])
-    package = [{"environment": "torch-2.13"}]
-    found = abilities.read(failed, [], package, NETWORKS, Trained.nothing()).loc["torch-2.13"]
+    package = [{"environment": "torch-9.9"}]
+    found = abilities.read(failed, [], package, NETWORKS, Trained.nothing()).loc["torch-9.9"]
     assert found["cpu"] == abilities.Ability("", "does not install: no wheel")
     assert found["licence"].text == found["threads"].text == ""
 

@@ -17,7 +17,7 @@ from steptime.plan.cell import (
 
 CELL = Cell(
     platform="local-cpu",
-    environment="torch-2.13",
+    environment="torch-9.9",
     framework="torch",
     mode="eager",
     precision="float32",
@@ -50,8 +50,8 @@ def test_a_row_has_the_key_of_its_cell():
 
 
 def test_each_number_of_devices_has_a_proof_of_its_own():
-    assert proof_name(CELL.facts()) == "torch-2.13.eager-fcn5-table2"
-    assert proof_name(axes_of(PARALLEL.key)) == "torch-2.13.eager-fcn5-table2-d4async"
+    assert proof_name(CELL.facts()) == "torch-9.9.eager-fcn5-table2"
+    assert proof_name(axes_of(PARALLEL.key)) == "torch-9.9.eager-fcn5-table2-d4async"
     assert together_of("-d4async") == {"devices": 4, "exchange": "async"}
     assert re.fullmatch(TOGETHER, "-d4async") and together_of("") == {}
 

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import yaml
 from examples import MACHINE, NETWORKS, results_of
+from today import TORCH
 
 import steptime.plan.run
 from steptime.cells import shard
@@ -46,17 +47,17 @@ def folder(tmp_path, monkeypatch):
         (1.5, 0.02, 1, "times slower than torch-1.4 on local-cpu (geometric mean of 4 cells; 4 s"),
         (0.5, 0.02, 0, "times faster than torch-1.4 on local-cpu (geometric mean of 4 cells; 4 f"),
         (1.0, 0.2, 0, "4 equal within 20 %"),
-        (1.0, 0.001, 2, "No difference between torch-2.13 and torch-1.4 is shown"),
+        (1.0, 0.001, 2, "No difference between torch-9.9 and torch-1.4 is shown"),
     ],
 )
 def test_the_answer_and_the_exit_status_follow_from_the_verdicts(
     monkeypatch, capsys, factor, margin, status, said
 ):
-    results_of(Path("results"), {"torch-1.4": 1.0, "torch-2.13": factor})
-    code, out, _ = run(monkeypatch, capsys, "torch-1.4", "torch-2.13", "--margin", margin)
+    results_of(Path("results"), {"torch-1.4": 1.0, "torch-9.9": factor})
+    code, out, _ = run(monkeypatch, capsys, "torch-1.4", "torch-9.9", "--margin", margin)
     assert (code, said in out) == (status, True), out
     # All of the name: another comparison with torch-2.12 has files of its own.
-    made = "results/compare/torch-1.4_torch-2.13"
+    made = "results/compare/torch-1.4_torch-9.9"
     rows = pd.read_parquet(f"{made}.parquet")
     assert rows["ratio"].tolist() == pytest.approx([factor] * 4, rel=0.05)
     # Ready for a pull request: the answer is the heading.
@@ -65,20 +66,20 @@ def test_the_answer_and_the_exit_status_follow_from_the_verdicts(
 
 
 def test_a_cell_that_has_no_time_any_more_is_a_slowdown(monkeypatch, capsys):
-    results_of(Path("results"), {"torch-1.4": 1.0, "torch-2.13": dict.fromkeys(NETWORKS, 0.5)})
-    for path in Path("results").rglob("torch-2.13*fcn8*.parquet"):
+    results_of(Path("results"), {"torch-1.4": 1.0, "torch-9.9": dict.fromkeys(NETWORKS, 0.5)})
+    for path in Path("results").rglob("torch-9.9*fcn8*.parquet"):
         path.unlink()
     lost = {"fcn8": 0.0} | dict.fromkeys(set(NETWORKS) - {"fcn8"}, 0.5)
-    results_of(Path("lost"), {"torch-2.13": lost}, status="crashed", reason="ended by SIGSEGV")
+    results_of(Path("lost"), {"torch-9.9": lost}, status="crashed", reason="ended by SIGSEGV")
     for path in Path("lost").rglob("*fcn8*.parquet"):
         path.rename(Path("results") / path.relative_to("lost"))
-    code, out, _ = run(monkeypatch, capsys, "torch-1.4", "torch-2.13")
+    code, out, _ = run(monkeypatch, capsys, "torch-1.4", "torch-9.9")
     assert code == 1 and "3 faster, 1 without a time now" in out
 
 
 def test_two_packs_are_compared_and_what_else_differs_is_told_first(monkeypatch, capsys, folder):
-    results_of(folder / "one", {"torch-2.13": 1.0})
-    other = results_of(folder / "two", {"torch-2.13": 2.0}, OTHER, start=9, machine_id="m2")
+    results_of(folder / "one", {"torch-9.9": 1.0})
+    other = results_of(folder / "two", {"torch-9.9": 2.0}, OTHER, start=9, machine_id="m2")
     with tarfile.open("two.tar.gz", "w:gz") as archive:
         archive.add(other, "results")
     code, out, _ = run(monkeypatch, capsys, "one", "two.tar.gz")
@@ -90,20 +91,20 @@ def test_two_packs_are_compared_and_what_else_differs_is_told_first(monkeypatch,
 
 
 def test_one_environment_of_another_folder_is_chosen_after_a_colon(monkeypatch, capsys, folder):
-    results_of(folder / "one", {"torch-2.13": 1.0, "torch-1.4": 3.0})
-    results_of(folder / "results", {"torch-2.13": 1.5}, start=9)
-    code, out, _ = run(monkeypatch, capsys, "one:torch-1.4", "torch-2.13")
+    results_of(folder / "one", {"torch-9.9": 1.0, "torch-1.4": 3.0})
+    results_of(folder / "results", {"torch-9.9": 1.5}, start=9)
+    code, out, _ = run(monkeypatch, capsys, "one:torch-1.4", "torch-9.9")
     assert code == 0 and "times faster than one:torch-1.4" in out and "4 faster" in out
 
 
-@pytest.mark.parametrize("prefix", ["torch-2.13.", ""], ids=["of an environment", "of all"])
+@pytest.mark.parametrize("prefix", ["torch-9.9.", ""], ids=["of an environment", "of all"])
 def test_two_modes_are_compared_trial_by_trial(monkeypatch, capsys, prefix):
     """What slowed a trial slowed both: here all that differs between their processes."""
     times = dict(zip(NETWORKS, (1.0, 2.0, 3.0, 4.0), strict=True))
     for mode, factor in (("eager", 1), ("compiled", 0.8)):
         results_of(
             Path("results"),
-            {"torch-2.13": {network: factor * time for network, time in times.items()}},
+            {"torch-9.9": {network: factor * time for network, time in times.items()}},
             start=0.001 * factor,
             mode=mode,
         )
@@ -114,15 +115,21 @@ def test_two_modes_are_compared_trial_by_trial(monkeypatch, capsys, prefix):
     assert rows["network"].tolist() == list(NETWORKS)
     assert set(rows["one_mode"]) == {"eager"} and set(rows["other_mode"]) == {"compiled"}
     assert rows["one_seconds"].tolist() == pytest.approx(list(times.values()), rel=0.05)
-    code, _, complaint = run(monkeypatch, capsys, "torch-2.13", "torch-2.13.eager")
-    assert code == 2 and "torch-2.13 has several cells for the same place" in complaint
+    code, _, complaint = run(monkeypatch, capsys, "torch-9.9", "torch-9.9.eager")
+    assert code == 2 and "torch-9.9 has several cells for the same place" in complaint
+
+
+def test_a_framework_is_its_first_environment(monkeypatch, capsys):
+    results_of(Path("results"), {"torch-1.4": 1.0, TORCH: 0.5})
+    code, out, _ = run(monkeypatch, capsys, "torch-1.4", "torch")
+    assert code == 0 and out.startswith("torch is ") and " times faster than torch-1.4 on " in out
 
 
 def test_two_platforms_are_machines_of_their_own(monkeypatch, capsys):
     """Trials of two machines have nothing in common, whatever their numbers are."""
     entries = {"server": {"label": "Server", "device": "cpu", "cores": 8}}
     Path("mine.yaml").write_text(yaml.safe_dump(entries))
-    times = {"torch-1.4": 3.0, "torch-2.13": 1.0}
+    times = {"torch-1.4": 3.0, "torch-9.9": 1.0}
     results_of(Path("results"), times)
     half = {name: seconds / 2 for name, seconds in times.items()}
     results_of(Path("results"), half, OTHER, platform="server", machine_id="m2")
@@ -139,25 +146,25 @@ def test_two_platforms_are_machines_of_their_own(monkeypatch, capsys):
 
 
 def test_what_means_nothing_is_refused_in_one_sentence(monkeypatch, capsys, folder):
-    base = results_of(folder / "results", {"torch-2.13": 1.0, "torch-1.4": 1.0})
-    results_of(folder / "region", {"torch-2.13": 1.0}, start=9, timed_region="forward,sync")
-    results_of(folder / "larger", {"torch-2.13": 1.0}, start=9, parameters=2000)
-    results_of(folder / "batch", {"torch-2.13": 1.0}, start=9, batch=8)
+    base = results_of(folder / "results", {"torch-9.9": 1.0, "torch-1.4": 1.0})
+    results_of(folder / "region", {"torch-9.9": 1.0}, start=9, timed_region="forward,sync")
+    results_of(folder / "larger", {"torch-9.9": 1.0}, start=9, parameters=2000)
+    results_of(folder / "batch", {"torch-9.9": 1.0}, start=9, batch=8)
     (folder / "empty").mkdir()
     refused = {
-        ("results:torch-2.13", "region"): "cannot be compared: measure both with the same region",
-        ("results:torch-2.13", "larger"): "fcn5 is another network there: 1,000 parameters in",
-        ("results:torch-2.13", "batch"): "have no cell in common",
-        ("torch-2.13", "torch-2.13"): "are the same processes: name two different things",
-        ("torch-2.13", "torch-9"): "no environment, mode or platform 'torch-9'",
+        ("results:torch-9.9", "region"): "cannot be compared: measure both with the same region",
+        ("results:torch-9.9", "larger"): "fcn5 is another network there: 1,000 parameters in",
+        ("results:torch-9.9", "batch"): "have no cell in common",
+        ("torch-9.9", "torch-9.9"): "are the same processes: name two different things",
+        ("torch-9.9", "torch-9"): "no environment, framework, mode or platform 'torch-9'",
         ("results", "empty"): "empty has no timed cell",
         ("results", "gone.tar.gz"): "there is no such file",
     }
     for sides, words in refused.items():
         code, _, complaint = run(monkeypatch, capsys, *sides)
         assert code == 2 and words in complaint and complaint.count("\n") == 1, (sides, complaint)
-    (base / "proofs/torch-2.13.eager-fcn5.json").unlink()
-    code, _, complaint = run(monkeypatch, capsys, "torch-2.13", "torch-1.4")
+    (base / "proofs/torch-9.9.eager-fcn5.json").unlink()
+    code, _, complaint = run(monkeypatch, capsys, "torch-9.9", "torch-1.4")
     assert code == 2 and "a time is worth no more than its proof" in complaint
 
 
@@ -172,24 +179,22 @@ def test_what_means_nothing_is_refused_in_one_sentence(monkeypatch, capsys, fold
     ids=["its own", "a stricter one", "another environment's", "its own beside another"],
 )
 def test_a_proof_that_refuses_a_network_takes_its_time(monkeypatch, capsys, plain, own, lost):
-    base = results_of(
-        Path("results"), {"torch-2.13": 1.0, "torch-1.4": 3.0}, environment_digest="e"
-    )
-    (base / "proofs/torch-2.13.eager-fcn5.json").write_text(json.dumps(plain))
+    base = results_of(Path("results"), {"torch-9.9": 1.0, "torch-1.4": 3.0}, environment_digest="e")
+    (base / "proofs/torch-9.9.eager-fcn5.json").write_text(json.dumps(plain))
     if own:
-        (base / "proofs/torch-2.13.eager-fcn5.p.json").write_text(json.dumps(own))
-    code, out, _ = run(monkeypatch, capsys, "torch-1.4", "torch-2.13")
+        (base / "proofs/torch-9.9.eager-fcn5.p.json").write_text(json.dumps(own))
+    code, out, _ = run(monkeypatch, capsys, "torch-1.4", "torch-9.9")
     assert (code, "1 without a time now" in out) == (lost, bool(lost)), out
 
 
 def test_cells_on_several_devices_stand_on_the_proof_of_those(monkeypatch, capsys):
-    times = {"torch-2.13": 1.0, "torch-1.4": 3.0}
+    times = {"torch-9.9": 1.0, "torch-1.4": 3.0}
     results_of(Path("results"), times, devices=2, exchange="sync")
-    assert run(monkeypatch, capsys, "torch-1.4", "torch-2.13")[0] == 0
+    assert run(monkeypatch, capsys, "torch-1.4", "torch-9.9")[0] == 0
 
 
 def shard_of(root):
-    return next(root.glob("cells/*/step/torch-2.13*fcn8*-r1.parquet"))
+    return next(root.glob("cells/*/step/torch-9.9*fcn8*-r1.parquet"))
 
 
 def say(footer=None, **changes):
@@ -223,13 +228,13 @@ def put_pipe(root):
         (say({"job": [1]}), "does not have the columns of a shard"),
         (say({"job": {"variables": {"A": 1}}}), "does not have the columns of a shard"),
         (say({"looks": ["x"]}), "does not have the columns of a shard"),
-        (lambda root: (root / "proofs/torch-2.13.eager-fcn8.json").write_text("[]"), "no record"),
+        (lambda root: (root / "proofs/torch-9.9.eager-fcn8.json").write_text("[]"), "no record"),
     ],
 )
 def test_what_lies_in_a_folder_and_cannot_be_is_one_sentence(monkeypatch, capsys, spoil, said):
-    base = results_of(Path("results"), {"torch-2.13": 1.0, "torch-1.4": 3.0})
+    base = results_of(Path("results"), {"torch-9.9": 1.0, "torch-1.4": 3.0})
     spoil(base)
-    code, _, complaint = run(monkeypatch, capsys, "torch-1.4", "torch-2.13")
+    code, _, complaint = run(monkeypatch, capsys, "torch-1.4", "torch-9.9")
     assert code == 2 and re.search(said, complaint) and complaint.count("\n") == 1, complaint
 
 
@@ -267,8 +272,8 @@ def test_equal_sides_are_seldom_called_different_in_any_cell():
 def test_processes_that_a_look_asked_for_make_the_comparison_pay(monkeypatch, capsys, others):
     """In one run, trial by trial, and between two."""
     for root in ("results", *others):
-        results_of(Path(root), {"torch-1.4": 1.0, "torch-2.13": 1.02})
-    sides = ("results:torch-1.4", "there:torch-2.13") if others else ("torch-1.4", "torch-2.13")
+        results_of(Path(root), {"torch-1.4": 1.0, "torch-9.9": 1.02})
+    sides = ("results:torch-1.4", "there:torch-9.9") if others else ("torch-1.4", "torch-9.9")
     run(monkeypatch, capsys, *sides, "--output", "plain")
     for root in ("results", *others):
         # Only what a look has asked for says so: here the third of each.

@@ -71,7 +71,7 @@ def span(began, ended, repeat, **changes):
 
 def named(*repeats):
     """The names of the cells of these repeats."""
-    return tuple(f"torch-2.13.eager.float32-fcn5-b64-t1-d1-r{repeat}" for repeat in repeats)
+    return tuple(f"torch-9.9.eager.float32-fcn5-b64-t1-d1-r{repeat}" for repeat in repeats)
 
 
 def spans_of(*rows):

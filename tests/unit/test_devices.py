@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from today import TORCH, TORCH_ON_GPU
 
 from steptime.plan import configuration, exchanges, grid
 
@@ -37,7 +38,7 @@ def test_a_device_has_cpus_of_its_own_and_two_share_one_mini_batch(together):
     two = together(devices=[1, 2])
     found = {(cell.devices, cell.exchange, cell.threads, cell.batch) for cell in two}
     assert found == {(1, "", 1, 64), (1, "", 4, 64), (2, "sync", 1, 64), (2, "sync", 2, 64)}
-    assert "local-cpu/step/torch-2.13.eager.float32-fcn5-b64-t1-d2sync-r1" in {
+    assert f"local-cpu/step/{TORCH}.eager.float32-fcn5-b64-t1-d2sync-r1" in {
         cell.key for cell in two
     }
     weak = {(cell.devices, cell.batch) for cell in together(devices=[1, 2], scaling="weak")}
@@ -114,7 +115,7 @@ def test_sums_alone_are_cells_of_several_devices_that_wait_for_one_another(quick
         ({"devices": [3]}, "The mini-batch of fcn5, 64, cannot be shared out evenly to 3 devices"),
         (
             {"devices": [2], "exchange": ["sync", "async"]},
-            r"None of the grid's environments \(torch-2.13, .*\) shares gradients by `async`",
+            r"None of the grid's environments \(torch-.*\) shares gradients by `async`",
         ),
         (
             {"devices": [1, 2, 3], "exchange": ["sync", "mixed"]},
@@ -145,4 +146,4 @@ def test_ranks_are_shared_out_to_the_nodes_of_a_platform(together, quick, monkey
         together(platforms=["pair"], devices=[2], exchange=["sync", "inside"])
     monkeypatch.setitem(quick.platforms, "pair", node | {"device": "gpu", "devices": 1})
     with pytest.raises(configuration.ConfigurationError, match="ranks on GPUs are of one node"):
-        together(platforms=["pair"], environments=["torch-2.13-cuda"], devices=[2])
+        together(platforms=["pair"], environments=[TORCH_ON_GPU], devices=[2])

@@ -388,19 +388,19 @@ def test_pip_is_followed_unless_uv_is_set_up():
 @pytest.mark.parametrize(
     ("packages", "variables", "expected"),
     [
-        (["torch==2.13.0"], {}, True),
-        (["torch==2.13.0"], {"UV_FIND_LINKS": "wheels"}, False),
+        (["torch==9.9.0"], {}, True),
+        (["torch==9.9.0"], {"UV_FIND_LINKS": "wheels"}, False),
         (["torch==2.12.0"], {"UV_FIND_LINKS": "wheels"}, True),
-        (["torch==2.13.0", "nvidia-cublas==13.0"], {}, False),
+        (["torch==9.9.0", "nvidia-cublas==13.0"], {}, False),
         (["torch==1.4.0"], {}, False),
-        (["torch==2.13.0"], {"UV_TORCH_BACKEND": "cu130"}, False),
+        (["torch==9.9.0"], {"UV_TORCH_BACKEND": "cu130"}, False),
         (["tiny==1.0"], {}, False),
     ],
 )
 def test_the_cpu_build_of_torch_is_asked_for_where_the_pins_mean_it(
     checkout, packages, variables, expected
 ):
-    (checkout / "wheels/torch-2.13.0+cpu-cp311-cp311-linux_x86_64.whl").touch()
+    (checkout / "wheels/torch-9.9.0+cpu-cp311-cp311-linux_x86_64.whl").touch()
     content = {
         "channels": ["conda-forge"],
         "dependencies": ["python=3.11", "pip=25.3", {"pip": packages}],

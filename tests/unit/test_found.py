@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from today import TORCH
 
 from steptime.cells import found, shard
 from steptime.plan import configuration, digests, grid, written
@@ -98,7 +99,7 @@ def test_what_rows_must_say_travels_with_the_plan_and_is_told_of_any_key(tmp_pat
     ],
 )
 def test_a_proof_says_of_what_it_is(changes, is_of):
-    job = EXPECTED.proving_job("torch-2.13", "eager", "fcn5")
+    job = EXPECTED.proving_job(TORCH, "eager", "fcn5")
     proof = job | {"variables": digests.digest(job["variables"])} | changes
     assert found.is_proof_of(proof, job) is is_of
 

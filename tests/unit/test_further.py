@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from today import MXNET, TENSORFLOW, TORCH
 
 from steptime.cells import shard
 from steptime.compare import verdicts
@@ -25,9 +26,9 @@ ASKED = {"until": 0.01, "budget_seconds": 1000.0}
 MACHINE = {"cpu": {"model": "A CPU", "logical_cores": 2}, "memory_bytes": 2**34, "gpus": []}
 # Of each network, the seconds of a step in each framework: in the first two of them two are equal.
 TIMES = {
-    "fcn5": {"torch-2.13": 1.0, "mxnet-1.9": 1.0, "tensorflow-2.21": 3.0},
-    "fcn8": {"torch-2.13": 2.0, "mxnet-1.9": 2.0, "tensorflow-2.21": 6.0},
-    "lstm32": {"torch-2.13": 1.0, "mxnet-1.9": 2.0, "tensorflow-2.21": 3.0},
+    "fcn5": {TORCH: 1.0, MXNET: 1.0, TENSORFLOW: 3.0},
+    "fcn8": {TORCH: 2.0, MXNET: 2.0, TENSORFLOW: 6.0},
+    "lstm32": {TORCH: 1.0, MXNET: 2.0, TENSORFLOW: 3.0},
 }
 # Seconds that a process of a cell lasts.
 LASTS = {"fcn5": 10, "fcn8": 40, "lstm32": 10}
@@ -100,9 +101,7 @@ def choose(monkeypatch, look, *before, platforms=("local-cpu",), **asked):
 def test_undecided_comparisons_alone_are_measured_further_until_nothing_is_asked(
     plan, monkeypatch, capsys
 ):
-    equal = [
-        (network, name) for network in ("fcn5", "fcn8") for name in ("torch-2.13", "mxnet-1.9")
-    ]
+    equal = [(network, name) for network in ("fcn5", "fcn8") for name in (TORCH, MXNET)]
     chosen, first = choose(monkeypatch, 6)
     assert chosen == {(*each, repeat) for each in equal for repeat in (4, 5, 6)}
     assert "after 3 trials, 2 of 6 comparisons are undecided: 4 cells" in capsys.readouterr().err
@@ -123,9 +122,7 @@ def test_undecided_comparisons_alone_are_measured_further_until_nothing_is_asked
 
 def test_the_budget_is_for_all_looks_and_the_cheapest_come_first(plan, monkeypatch, capsys):
     chosen, first = choose(monkeypatch, 6, budget_seconds=150)
-    assert chosen == {
-        ("fcn5", name, repeat) for name in ("torch-2.13", "mxnet-1.9") for repeat in (4, 5, 6)
-    }
+    assert chosen == {("fcn5", name, repeat) for name in (TORCH, MXNET) for repeat in (4, 5, 6)}
     for each in chosen:
         measure(cell(*each))
     # 60 of the 150 seconds are spent, and six trials more of two cells take 120.
@@ -134,8 +131,8 @@ def test_the_budget_is_for_all_looks_and_the_cheapest_come_first(plan, monkeypat
 
 
 def test_of_another_machine_what_it_has_measured_is_taken_and_nothing_asked(plan, monkeypatch):
-    measure(cell("fcn5", "mxnet-1.9", 4))
-    assert choose(monkeypatch, 6, platforms=())[0] == {("fcn5", "mxnet-1.9", 4)}
+    measure(cell("fcn5", MXNET, 4))
+    assert choose(monkeypatch, 6, platforms=())[0] == {("fcn5", MXNET, 4)}
 
 
 def test_looks_share_the_chance_of_an_error():

@@ -17,7 +17,7 @@ from steptime.supervisor.supervise import Outcome
 GIB = 2**30
 SHI2016 = ROOT / "resources/papers/shi2016"
 SHATNAWI2018 = ROOT / "resources/papers/shatnawi2018"
-ON_GPU = {"platform": "local-gpu", "environment": "torch-2.13-cuda", "device": "gpu", "steps": 5}
+ON_GPU = {"platform": "local-gpu", "environment": "torch-9.9-cuda", "device": "gpu", "steps": 5}
 ON_GPU |= {"peak_device_memory_bytes": GIB, "energy_joules": 480.0, "host_energy_joules": None}
 ON_CPU = {"energy_joules": None, "host_energy_joules": None, "steps": 5}
 
@@ -40,7 +40,7 @@ def test_a_gpu_stands_beside_each_gpu_of_the_paper(tmp_path):
     data, layout = times.table(made)
     theirs = made.printed[(made.printed["network"] == "fcn5") & (made.printed["batch"] == "64")]
     theirs = theirs[theirs["framework"] == "torch7"].set_index("platform")["number"]
-    line = layout.xs("PyTorch 2.13.0", level="Measured here").iloc[0]
+    line = layout.xs("PyTorch 9.9.0", level="Measured here").iloc[0]
     shown = {
         group: line[group, "1 device"].text
         for group, _ in layout
@@ -138,7 +138,7 @@ def test_the_largest_mini_batch_on_a_gpu_is_what_the_gpu_holds(monkeypatch, tmp_
     monkeypatch.setattr(largest, "worker_job", lambda job, spec: {})
     shown = {"CUDA_VISIBLE_DEVICES": "GPU-1"}
     monkeypatch.setattr(largest.placement, "visible_devices", lambda needs, count: shown)
-    cell = {"platform": "local-gpu", "environment": "torch-2.13-cuda", "mode": "eager"}
+    cell = {"platform": "local-gpu", "environment": "torch-9.9-cuda", "mode": "eager"}
     cell |= {"network": "fcn5", "threads": 1, "batch": 8, "device": "gpu"}
     cell |= {"precision": "float32"}
     job = {"cell": cell, "variables": {}, "limits": {"memory_gib": 1, "seconds": 1}}

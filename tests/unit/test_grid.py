@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from today import JAX, MXNET, TENSORFLOW, TORCH, TORCH_ON_GPU
 
 from steptime.artefacts.inputs import read_printed
 from steptime.plan import axes, configuration, grid, written
@@ -92,7 +93,7 @@ def test_a_papers_grid_has_its_own_frameworks_mini_batches_and_threads(name):
 def test_networks_are_proven_that_are_not_timed(quick, tmp_path):
     plan = grid.expand(changed(quick, proven=["lenet", "fcn5"]), 2)
     assert list(plan.cells) == list(grid.expand(quick, 2).cells)
-    assert plan.proven[::4] == ["torch-2.13.eager-lenet", "torch-2.13.eager-fcn5"]
+    assert plan.proven[::4] == [f"{TORCH}.eager-lenet", f"{TORCH}.eager-fcn5"]
     assert len(plan.proven) == 2 * 4
     written.write(plan, tmp_path / "plan.json")
     assert written.read(tmp_path / "plan.json").proven == plan.proven
@@ -103,7 +104,7 @@ def test_a_grid_may_prove_alone():
     plan = grid.expand(loaded, 2)
     assert not plan.cells and not plan.artefacts
     proven = set(plan.proven)
-    assert {"torch-2.13.eager-gpt2", "theano-0.9.graph-xception", "keras-2.0.5.cntk-rbm"} <= proven
+    assert {f"{TORCH}.eager-gpt2", "theano-0.9.graph-xception", "keras-2.0.5.cntk-rbm"} <= proven
     # Of what is trained on images, neither the network nor a variant of it.
     assert not [name for name in proven if "mnist" in name or "cuda" in name]
 
@@ -140,7 +141,7 @@ def test_kinds_are_compared_where_a_grid_has_more_than_one(quick):
 def test_quick_is_every_environment_network_and_thread_count(quick):
     plan = grid.expand(changed(quick, **FIGURES), 2)
     assert len(plan.artefacts["shi2016_table4"]) == 4 * 6 * 2 * 2
-    assert "local-cpu/step/torch-2.13.eager.float32-fcn5-b64-t1-d1-r1" in plan.cells
+    assert f"local-cpu/step/{TORCH}.eager.float32-fcn5-b64-t1-d1-r1" in plan.cells
     assert {plan.cells[key].batch for key in plan.artefacts["shi2016_fig1a"]} == {32, 64, 128}
     assert {plan.cells[key].threads for key in plan.artefacts["shi2016_fig1a"]} == {2}
 
@@ -148,7 +149,7 @@ def test_quick_is_every_environment_network_and_thread_count(quick):
 def test_single_operations_are_cells_of_their_networks_and_come_after_all_steps(quick):
     plan = grid.expand(changed(quick, parts={"products": ["fcn5"]}), 2)
     keys = plan.artefacts["shi2016_products"]
-    assert len(keys) == 4 * 2 and keys[0].startswith("local-cpu/products/torch-2.13.eager")
+    assert len(keys) == 4 * 2 and keys[0].startswith(f"local-cpu/products/{TORCH}.eager")
     assert "shi2016_convolutions" not in plan.artefacts
     assert [plan.cells[key].task for key in plan.cells][-len(keys) :] == ["products"] * len(keys)
     assert len(plan.artefacts["shi2016_table4"]) == 4 * 6 * 2 * 2
@@ -195,7 +196,7 @@ def test_thread_counts(wanted, cores, most, counts):
 
 def test_repeats_and_modes_are_axes(quick):
     plan = grid.expand(changed(quick, repeats=3, modes={"torch": ["eager", "compiled"]}), 1)
-    assert "local-cpu/step/torch-2.13.compiled.float32-fcn5-b64-t1-d1-r3" in plan.cells
+    assert f"local-cpu/step/{TORCH}.compiled.float32-fcn5-b64-t1-d1-r3" in plan.cells
     assert len(plan.artefacts["shi2016_table4"]) == 5 * 6 * 3
 
 
@@ -222,7 +223,7 @@ def test_a_precision_of_gpus_leaves_the_cells_of_float32_as_they_are(quick, on_g
     assert {(cell.precision, cell.device) for cell in further} == {("tf32", "gpu")}
     steps = [cell for cell in both.values() if (cell.device, cell.task) == ("gpu", "step")]
     assert 2 * sum(cell.precision == "tf32" for cell in steps) == len(steps)
-    key = "local-gpu/step/torch-2.13-cuda.eager.tf32-fcn5-b64-t2-d1-r1"
+    key = f"local-gpu/step/{TORCH_ON_GPU}.eager.tf32-fcn5-b64-t2-d1-r1"
     assert axes_of(key)["precision"] == "tf32" and key in both
     assert reference_path(both[key].facts()) == "results/references/fcn5-b64-tf32.npz"
     # The same grid where there is no GPU.
@@ -258,14 +259,14 @@ def test_tf32_on_a_cpu_is_told(quick, precision, optional, sentence):
     ("values", "sentence"),
     [
         (
-            {"environments": ["torch-2.13", "torch-2.13-cuda"]},
-            "torch-2.13-cuda computes on a GPU, and none of the grid's platforms is one (local-cpu): add one that "
-            "does, such as local-gpu, or take torch-2.13-cuda out of the grid.",
+            {"environments": [TORCH, TORCH_ON_GPU]},
+            f"{TORCH_ON_GPU} computes on a GPU, and none of the grid's platforms is one (local-cpu): add one that "
+            f"does, such as local-gpu, or take {TORCH_ON_GPU} out of the grid.",
         ),
         (
             {"platforms": ["local-cpu", "local-gpu"]},
-            "The platform 'local-gpu' computes on a GPU, and none of the grid's environments does (torch-2.13, "
-            "tensorflow-2.21, mxnet-1.9, cntk-2.5.1): add one that does, such as torch-2.13-cuda, or take it out of "
+            f"The platform 'local-gpu' computes on a GPU, and none of the grid's environments does ({TORCH}, "
+            f"{TENSORFLOW}, {MXNET}, cntk-2.5.1): add one that does, such as {TORCH_ON_GPU}, or take it out of "
             "the grid.",
         ),
     ],
@@ -288,9 +289,9 @@ def load_grid(tmp_path, capability=None, **values):
     ("environments", "platforms", "sentence"),
     [
         (
-            ["torch-2.13-cuda"],
+            [TORCH_ON_GPU],
             ["k80"],
-            "torch-2.13-cuda is built for GPUs of compute capability 7.5 and newer, and that of the platform 'k80' is "
+            f"{TORCH_ON_GPU} is built for GPUs of compute capability 7.5 and newer, and that of the platform 'k80' is "
             "3.7: write torch-1.4-cuda in its place, or k80 into another grid.",
         ),
         (
@@ -300,10 +301,10 @@ def load_grid(tmp_path, capability=None, **values):
             "3.7: no environment of jax is, so take jax-0.12-cuda12 or k80 out of the grid.",
         ),
         (
-            ["torch-1.4-cuda", "torch-2.13-cuda"],
+            ["torch-1.4-cuda", TORCH_ON_GPU],
             ["k80"],
-            "torch-2.13-cuda is built for GPUs of compute capability 7.5 and newer, and that of the platform 'k80' is "
-            "3.7: take torch-2.13-cuda out of the grid, which has torch-1.4-cuda.",
+            f"{TORCH_ON_GPU} is built for GPUs of compute capability 7.5 and newer, and that of the platform 'k80' is "
+            f"3.7: take {TORCH_ON_GPU} out of the grid, which has torch-1.4-cuda.",
         ),
     ],
 )
@@ -331,12 +332,31 @@ def test_a_gpu_that_is_here_does_without_what_is_not_built_for_it(tmp_path):
     on_gpus = [name for name in loaded.grid["environments"] if "cuda" in name]
     assert on_gpus == ["tensorflow-2.21-cuda", "mxnet-1.9-cuda"]
     assert [sentence.partition(" ")[0] for sentence in loaded.left_out] == [
-        *("torch-2.13-cuda", "jax-0.12-cuda")
+        *(TORCH_ON_GPU, "jax-0.12-cuda")
     ]
     assert "'local-gpu' is 6.1: write torch-2.7-cuda in its place" in loaded.left_out[0]
     nothing = load_grid(tmp_path, capability=2.0)
     assert nothing.grid["platforms"] == ["local-cpu"] and len(nothing.left_out) == 4
     assert [name for name in nothing.grid["environments"] if "cuda" in name] == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "has_gpu", "environments"),
+    [
+        (["torch", "mxnet-1.0"], False, [TORCH, "mxnet-1.0"]),
+        (["mxnet-1.0", "torch"], True, ["mxnet-1.0", TORCH, TORCH_ON_GPU]),
+        # One that is named twice, and one that computes on CPUs alone.
+        ([TORCH, "torch", "caffe"], True, [TORCH, TORCH_ON_GPU, "caffe-1.0"]),
+    ],
+)
+def test_a_framework_is_its_first_environment_for_each_device(
+    tmp_path, asked, has_gpu, environments
+):
+    named = yaml.safe_load((ROOT / "config/grids/quick.yaml").read_text())
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(named | {"environments": asked}))
+    loaded = configuration.load(ROOT, {"grid": str(path)}, lambda needs: has_gpu)
+    assert loaded.grid["environments"] == environments
 
 
 def test_all_environments_are_those_of_the_devices_that_are_there():
@@ -347,7 +367,7 @@ def test_all_environments_are_those_of_the_devices_that_are_there():
         for here in (False, True)
     ]
     assert not [name for name in names[0] if "cuda" in name]
-    assert "torch-2.13-cuda" in names[1] and set(names[0]) < set(names[1])
+    assert TORCH_ON_GPU in names[1] and set(names[0]) < set(names[1])
 
 
 def test_older_releases_are_in_no_grid_that_does_not_ask_for_them():
@@ -356,8 +376,8 @@ def test_older_releases_are_in_no_grid_that_does_not_ask_for_them():
     known = loaded["history"].frameworks.values()
     older = {name for framework in known for name in framework["history"]}
     asked = set(loaded.pop("history").grid["environments"])
-    assert older < asked and {"torch-2.13", "jax-0.12"} < asked
-    assert not asked & {"theano-0.9", "torch-2.13-cuda"}
+    assert older < asked and {TORCH, JAX} < asked
+    assert not asked & {"theano-0.9", TORCH_ON_GPU}
     assert not [name for name, each in loaded.items() if older & set(each.grid["environments"])]
 
 
@@ -365,23 +385,23 @@ def test_older_releases_are_in_no_grid_that_does_not_ask_for_them():
 def differing(quick):
     """A framework whose older environment has another adapter and one of its modes."""
     torch = quick.frameworks["torch"] | {
-        "environments": ["torch-2.13", "torch-1.0"],
+        "environments": [TORCH, "torch-1.0"],
         "differing": {"torch-1.0": {"adapter": "torch1", "modes": ["eager", "traced"]}},
     }
     return replace(quick, frameworks=quick.frameworks | {"torch": torch})
 
 
 def test_an_environment_may_differ_from_its_framework(differing):
-    assert differing.entry_of("torch-2.13")["adapter"] == "torch"
-    assert differing.entry_of("torch-1.0") == differing.entry_of("torch-2.13") | {
+    assert differing.entry_of(TORCH)["adapter"] == "torch"
+    assert differing.entry_of("torch-1.0") == differing.entry_of(TORCH) | {
         "adapter": "torch1",
         "modes": ["eager", "traced"],
     }
     both = changed(
-        differing, environments=["torch-2.13", "torch-1.0"], modes={"torch": ["compiled", "eager"]}
+        differing, environments=[TORCH, "torch-1.0"], modes={"torch": ["compiled", "eager"]}
     )
     ran = {(cell.environment, cell.mode) for cell in grid.expand(both, 2).cells.values()}
-    assert ran == {("torch-2.13", "compiled"), ("torch-2.13", "eager"), ("torch-1.0", "eager")}
+    assert ran == {(TORCH, "compiled"), (TORCH, "eager"), ("torch-1.0", "eager")}
 
 
 def test_an_environment_without_a_wanted_mode_is_told(differing):
@@ -412,8 +432,8 @@ def test_a_variant_takes_its_network_s_batch(quick):
     ("values", "sentence"),
     [
         (
-            {"environments": ["torch-2.31"]},
-            "There is no environment 'torch-2.31' in config/frameworks.yaml: did you mean 'torch-2.13'?",
+            {"environments": ["torch-1.44"]},
+            "There is no environment 'torch-1.44' in config/frameworks.yaml: did you mean 'torch-1.4'?",
         ),
         (
             {"networks": ["alexnett"]},

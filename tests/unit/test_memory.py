@@ -17,7 +17,7 @@ from steptime.supervisor import resources
 
 GIB = 2**30
 SHI2016 = ROOT / "resources/papers/shi2016"
-SEARCH = {"platform": "local-cpu", "environment": "torch-2.13", "mode": "eager", "threads": 1}
+SEARCH = {"platform": "local-cpu", "environment": "torch-9.9", "mode": "eager", "threads": 1}
 SEARCH |= {"network": "fcn5", "memory_gib": 4, "largest": 190, "reason": "", "tried": {"190": 1}}
 
 

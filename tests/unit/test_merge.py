@@ -16,7 +16,7 @@ from steptime.plan.cell import Cell, shard_path
 
 CELL = Cell(
     platform="local-cpu",
-    environment="torch-2.13",
+    environment="torch-9.9",
     framework="torch",
     mode="eager",
     precision="float32",
@@ -50,7 +50,7 @@ def write(key=CELL.key, machine=MACHINE, settings=None, **changes):
         | changes
     )
     worker = {"ready": {"settings": settings}} if settings else {}
-    footer = {"machine": machine, "software": {"framework_version": "2.13.0"}, "worker": worker}
+    footer = {"machine": machine, "software": {"framework_version": "9.9.0"}, "worker": worker}
     path = Path(shard_path(key))
     shard.write(path, facts, [SAMPLE], footer)
     return path
@@ -109,7 +109,7 @@ def test_what_workers_declare_is_gathered_for_each_platform_and_mode():
     write(settings={"tf32": "off"})
     write(other, threads=2, settings={"memory_format": "channels_last"})
     described = json.loads(cells.merge([CELL.key, other]).schema.metadata[shard.FOOTER])
-    found = described["software"]["torch-2.13"]["settings"]
+    found = described["software"]["torch-9.9"]["settings"]
     assert found == {"local-cpu, eager": {"tf32": "off", "memory_format": "channels_last"}}
 
 
@@ -138,7 +138,7 @@ def test_a_proof_that_refuses_is_of_the_environment_that_it_names(folder, monkey
     write(environment_digest="e")
     proof = {"status": "not_equivalent"} | ({"environment_digest": digest} if digest else {})
     (folder / "results/proofs").mkdir()
-    (folder / "results/proofs/torch-2.13.eager-fcn5.json").write_text(json.dumps(proof))
+    (folder / "results/proofs/torch-9.9.eager-fcn5.json").write_text(json.dumps(proof))
     (status,) = cells.merge([CELL.key])["status"].to_pylist()
     assert status == ("not_equivalent" if digest == "e" else "ok")
 
@@ -155,7 +155,7 @@ def test_a_shard_under_another_cell_s_name_is_refused():
     write(wrong)
     with pytest.raises(
         shard.ShardError,
-        match="holds the cell of results/cells/local-cpu/step/torch-2.13.eager.float32-fcn5-b64-t1-d1-r1.parquet",
+        match="holds the cell of results/cells/local-cpu/step/torch-9.9.eager.float32-fcn5-b64-t1-d1-r1.parquet",
     ):
         cells.merge([wrong])
     write()
@@ -189,7 +189,7 @@ def statuses(losses, precision="float32", **several):
     """What the merge makes of cells of these frameworks, given with their first losses."""
     keys = {}
     for framework, loss in losses.items():
-        keys[framework] = CELL.key.replace("torch-2.13", framework).replace("float32", precision)
+        keys[framework] = CELL.key.replace("torch-9.9", framework).replace("float32", precision)
         named = {"environment": framework, "framework": framework, "precision": precision} | several
         if several:
             together = "-d{devices}{exchange}-".format(**several)
@@ -318,9 +318,9 @@ def test_a_copied_shard_is_older_than_its_proof_only_by_its_time(folder, proof, 
     path = write(proof_id="p", environment_digest="d")
     known = {"status": "ok", "proof_id": "p", "environment_digest": "d"} | proof
     proofs = [
-        folder / f"results/proofs/torch-2.13.eager-fcn5{ending}.json" for ending in ("", ".details")
+        folder / f"results/proofs/torch-9.9.eager-fcn5{ending}.json" for ending in ("", ".details")
     ]
-    manifest_path = folder / "results/environments/torch-2.13.json"
+    manifest_path = folder / "results/environments/torch-9.9.json"
     for file in (*proofs, manifest_path):
         file.parent.mkdir(exist_ok=True)
     for file in proofs:

@@ -29,17 +29,17 @@ MACHINES = {
     }
 }
 SOFTWARE = {
-    "torch-2.13": {"python": "3.11.7", "framework_version": "2.13.0", "blas": "MKL", "cuda": None}
+    "torch-9.9": {"python": "3.11.7", "framework_version": "9.9.0", "blas": "MKL", "cuda": None}
 }
 CELLS = [
     # environment, framework, version, network, threads, batch, times or (status, reason)
-    ("torch-2.13", "torch", "2.13.0", "fcn5", 1, 64, [0.50, 0.51, 0.49, 0.50, 0.50, 0.52]),
-    ("torch-2.13", "torch", "2.13.0", "fcn5", 4, 64, [0.20] * 6),
-    ("torch-2.13", "torch", "2.13.0", "fcn5", 1, 8, [0.10] * 6),
-    ("torch-2.13", "torch", "2.13.0", "fcn5-table2", 1, 64, [0.30] * 6),
+    ("torch-9.9", "torch", "9.9.0", "fcn5", 1, 64, [0.50, 0.51, 0.49, 0.50, 0.50, 0.52]),
+    ("torch-9.9", "torch", "9.9.0", "fcn5", 4, 64, [0.20] * 6),
+    ("torch-9.9", "torch", "9.9.0", "fcn5", 1, 8, [0.10] * 6),
+    ("torch-9.9", "torch", "9.9.0", "fcn5-table2", 1, 64, [0.30] * 6),
     ("tensorflow-2.21", "tensorflow", "2.21.0", "fcn5", 1, 64, [0.60] * 6),
     ("mxnet-1.9", "mxnet", None, "fcn5", 1, 64, ("install_failed", "no wheel | for this Python")),
-    ("torch-2.13", "torch", "2.13.0", "resnet50", 1, 16, ("out_of_memory", "killed at 23 GiB")),
+    ("torch-9.9", "torch", "9.9.0", "resnet50", 1, 16, ("out_of_memory", "killed at 23 GiB")),
 ]
 
 
@@ -113,22 +113,22 @@ def test_table4_sets_like_beside_like_only(inputs):
     data, layout = inputs("table4").table
     ours = data[(data["source"] == "ours") & (data["variant"] == "")]
     ours = ours.set_index(["environment", "network", "threads", "batch"])
-    assert ours.loc[("torch-2.13", "fcn5", 1, 64), "theirs"] == 1.227
-    assert ours.loc[("torch-2.13", "fcn5", 1, 64), "ratio"] == pytest.approx(0.50 / 1.227)
+    assert ours.loc[("torch-9.9", "fcn5", 1, 64), "theirs"] == 1.227
+    assert ours.loc[("torch-9.9", "fcn5", 1, 64), "ratio"] == pytest.approx(0.50 / 1.227)
     assert ours.loc[("tensorflow-2.21", "fcn5", 1, 64), "theirs"] == 7.205
     # Another mini-batch size, a variant, and a framework that the paper has not have nothing beside them.
     assert data.loc[data["variant"] == "fcn5-table2", "theirs"].isna().all()
-    assert pd.isna(ours.loc[("torch-2.13", "fcn5", 1, 8), "theirs"])
+    assert pd.isna(ours.loc[("torch-9.9", "fcn5", 1, 8), "theirs"])
     assert pd.isna(ours.loc[("mxnet-1.9", "fcn5", 1, 64), "theirs"])
     assert (data["source"] == "paper").sum() == 286
-    assert ("FCN-5, batch 64", "Torch", "PyTorch 2.13.0") in layout.index
+    assert ("FCN-5, batch 64", "Torch", "PyTorch 9.9.0") in layout.index
 
 
 def test_the_table_is_printed_with_what_the_paper_has_for_as_many_threads(inputs, tmp_path, capsys):
     inputs("table4").write(tmp_path)
     terminal.show(tmp_path / "tables/shi2016_table4.parquet")
     printed = capsys.readouterr().out
-    assert "PyTorch 2.13.0" in printed and "1.227 (0.41)" in printed and "Indented: what" in printed
+    assert "PyTorch 9.9.0" in printed and "1.227 (0.41)" in printed and "Indented: what" in printed
 
 
 def test_every_dash_of_table4_has_a_footnote(inputs, tmp_path):
@@ -151,12 +151,12 @@ def test_table4_names_the_best_and_the_marked(inputs):
     data, _ = inputs("table4").table
     ours = data[(data["source"] == "ours") & (data["variant"] == "")]
     ours = ours.set_index(["environment", "network", "threads", "batch"])
-    assert ours.loc[("torch-2.13", "fcn5", 1, 64), "best"]
+    assert ours.loc[("torch-9.9", "fcn5", 1, 64), "best"]
     assert not ours.loc[("tensorflow-2.21", "fcn5", 1, 64), "best"]
     # Alone in its column, a time is not the best of anything.
-    assert not ours.loc[("torch-2.13", "fcn5", 4, 64), "best"]
+    assert not ours.loc[("torch-9.9", "fcn5", 4, 64), "best"]
     assert (
-        ours.loc[("torch-2.13", "fcn5", 4, 64), "footnote"]
+        ours.loc[("torch-9.9", "fcn5", 4, 64), "footnote"]
         == "more threads than the machine has CPUs"
     )
 
@@ -182,7 +182,7 @@ def test_the_figure_names_what_it_could_not_draw(inputs, tmp_path):
     inputs("fig1d", CELLS[-1:]).write(tmp_path)
     drawing = (tmp_path / "figures/shi2016_fig1d.svg").read_text()
     words = " ".join(re.findall(r">([^<>]+)</text>", drawing))
-    assert "PyTorch 2.13.0 at 16 (out of memory: killed at 23 GiB)" in words
+    assert "PyTorch 9.9.0 at 16 (out of memory: killed at 23 GiB)" in words
     assert "this machine has no GPU; the paper's figure shows GPUs" in words.replace("&apos;", "'")
 
 

@@ -71,8 +71,7 @@ def test_cells_that_are_asked_for_on_the_way_are_counted():
 
 def test_the_first_answer_of_a_place_waits_for_its_last_cell():
     cells = [
-        CELL | {"repeat": 1, "environment": name}
-        for name in ("torch-2.13", "mxnet-1.9", "jax-0.12")
+        CELL | {"repeat": 1, "environment": name} for name in ("torch-9.9", "mxnet-1.9", "jax-0.12")
     ]
     keys = [key_of(cell) for cell in [*cells, cells[0] | {"threads": 2}]]
     footer = {"machine": MACHINE, "software": {"framework_version": "1"}, "worker": {}}
@@ -82,7 +81,7 @@ def test_the_first_answer_of_a_place_waits_for_its_last_cell():
         samples = [{"sample": 1, "steps": 1, "seconds": seconds}]
         shard.write(Path(shard_path(key_of(cell))), cell | status, samples, footer)
     assert beside.answer(cells[0], keys) == (
-        "So far, by one process of each: mxnet-1.9 eager takes 0.125 s; torch-2.13 eager takes 2.00 times as long, "
+        "So far, by one process of each: mxnet-1.9 eager takes 0.125 s; torch-9.9 eager takes 2.00 times as long, "
         "jax-0.12 eager has no time"
     )
     assert beside.answer(cells[0], keys[:1]) == ""
@@ -104,10 +103,10 @@ def under_way():
     """A run whose first two cells of three were measured, by one process each; what it shows meanwhile."""
     cells = [
         CELL | {"network": network, "environment": name, "framework": name.partition("-")[0]}
-        for network, name in (("fcn5", "torch-2.13"), ("fcn5", "mxnet-1.9"), ("fcn8", "mxnet-1.9"))
+        for network, name in (("fcn5", "torch-9.9"), ("fcn5", "mxnet-1.9"), ("fcn8", "mxnet-1.9"))
     ]
     keys = list(map(key_of, cells))
-    footer = {"machine": MACHINE, "software": {"framework_version": "2.13.0"}, "worker": {}}
+    footer = {"machine": MACHINE, "software": {"framework_version": "9.9.0"}, "worker": {}}
     for key, cell, seconds in zip(keys[:2], cells, (0.25, 0.5), strict=False):
         samples = [{"sample": number, "steps": 1, "seconds": seconds} for number in range(1, 6)]
         shard.write(Path(shard_path(key)), cell, samples, footer)
@@ -161,7 +160,7 @@ def test_an_old_row_that_the_run_measures_anew_is_not_shown(under_way):
     assert "1 of 3 cells" in so_far.PAGE.read_text()
     assert beside.answer(CELL, under_way["cells"]) == ""
     os.utime(shard_path(first))
-    assert "torch-2.13 eager takes 0.25 s" in beside.answer(CELL, under_way["cells"])
+    assert "torch-9.9 eager takes 0.25 s" in beside.answer(CELL, under_way["cells"])
 
 
 def test_further_cells_count_where_they_are_measured(under_way):

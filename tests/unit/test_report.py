@@ -116,7 +116,7 @@ def test_words_and_images_are_counted_a_second(tmp_path):
 
 def test_seconds_to_a_loss_are_those_of_the_epochs_that_it_took(tmp_path):
     """The median of the seeds that reach it, from the cell's own place; what reaches none says how far it came."""
-    place = {"environment": "torch-2.13", "mode": "eager", "platform": "local-cpu", "threads": 1}
+    place = {"environment": "torch-9.9", "mode": "eager", "platform": "local-cpu", "threads": 1}
     place |= {"devices": 1}
     runs, epochs = [], []
     for key, name, losses in (
@@ -161,7 +161,7 @@ def repeated(environment, *seconds):
 def test_a_ratio_is_of_repeats_side_by_side_and_says_where_no_difference_is_shown(tmp_path):
     read = measured(
         tmp_path,
-        *repeated("torch-2.13", 1.0, 2.0, 4.0),
+        *repeated("torch-9.9", 1.0, 2.0, 4.0),
         *repeated("tensorflow-2.21", 1.1, 1.9, 4.4),
         *repeated("mxnet-1.9", 1.5, 3.1, 6.1),
         *repeated("jax-1.0", None),
@@ -184,7 +184,7 @@ def test_a_ratio_is_of_repeats_side_by_side_and_says_where_no_difference_is_show
 
 
 def test_one_process_of_each_decides_nothing(tmp_path):
-    read = measured(tmp_path, *repeated("torch-2.13", 1.0), *repeated("mxnet-1.9", 5.0))
+    read = measured(tmp_path, *repeated("torch-9.9", 1.0), *repeated("mxnet-1.9", 5.0))
     page = words()
     data, layout = ratios.build(read, FRAMEWORKS, CATALOGUE, page)
     assert data["verdict"].tolist() == ["fastest", "not known"]
@@ -205,7 +205,7 @@ def proof(network="fcn5", **changes):
     }
     details |= {"worst_cosine": 1 + 1e-15, "worst_update": 1e-6, "after1_parameters": 1e-8}
     found = {
-        "environment": "torch-2.13",
+        "environment": "torch-9.9",
         "mode": "eager",
         "network": network,
         "status": "ok",
@@ -226,7 +226,7 @@ def test_every_empty_place_of_the_proofs_has_its_reason():
         proof("lstm32", status="install_failed", reason="no wheel", proof_id=None, details={}),
     ]
     page = words()
-    data, layout = proofs.build(found, {"torch-2.13": "torch"}, FRAMEWORKS, CATALOGUE, page)
+    data, layout = proofs.build(found, {"torch-9.9": "torch"}, FRAMEWORKS, CATALOGUE, page)
     assert data["one_minus_cosine"].iloc[0] == 0
     assert page.facts == [
         "1 of 3 proofs passed (1 not the same training step; 1 does not install)."
@@ -246,7 +246,7 @@ def test_the_matrix_of_proofs_says_passed_or_why_not():
     found += [proof("lstm32", mode="compiled", status="unsupported", reason=told)]
     inputs = SimpleNamespace(
         proofs=found,
-        facts={"owners": {"torch-2.13": "torch"}},
+        facts={"owners": {"torch-9.9": "torch"}},
         frameworks=FRAMEWORKS,
         networks=CATALOGUE,
         page=words(),
@@ -283,7 +283,7 @@ def test_a_disturbed_cell_and_a_disturbed_peak_are_marked_wherever_they_are_show
     _, drawing = efficiency.draw(data, known, FRAMEWORKS, read)
     said = " ".join(text.get_text().replace("\n", " ") for text in drawing.texts)
     assert (
-        "PyTorch 2.13.0, FCN-5 at 1 (another program or another guest" in said
+        "PyTorch 9.9.0, FCN-5 at 1 (another program or another guest" in said
         and "it may be too low" in said
     )
 

@@ -14,7 +14,7 @@ from steptime.cells import schema, shard
 
 FACTS = {
     "platform": "local-cpu",
-    "environment": "torch-2.13",
+    "environment": "torch-9.9",
     "task": "step",
     "network": "fcn5",
     "status": "ok",

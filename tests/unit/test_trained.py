@@ -26,7 +26,7 @@ from steptime.render.frameworks import Frameworks
 ROOT = Path(__file__).parents[2]
 TRAINING = Cell(
     platform="local-cpu",
-    environment="torch-2.13",
+    environment="torch-9.9",
     framework="torch",
     mode="eager",
     precision="float32",
@@ -78,7 +78,7 @@ def write(key=TRAINING.key, described=HERE, epochs=2, test_losses=(0.125, 0.125)
     notes = {"rows": [[1.0, 2**27, None], [2.0, 2**28, None]] if epochs else []}
     footer = {
         "machine": described,
-        "software": {"framework_version": "2.13.0", "packages": {}},
+        "software": {"framework_version": "9.9.0", "packages": {}},
         "workflow": {},
     }
     footer |= {"job": {}, "worker": {}, "resources": RESOURCES | notes}
@@ -106,7 +106,7 @@ def write_images(sums=SUMS):
 
 @pytest.mark.parametrize("task", ["training", "step"])
 def test_a_machine_does_not_train_beside_cells_of_another(folder, task):
-    python = folder / "environments/torch-2.13/bin/python"
+    python = folder / "environments/torch-9.9/bin/python"
     python.parent.mkdir(parents=True)
     python.write_text(IDLE)
     python.chmod(0o755)
@@ -177,10 +177,9 @@ def test_a_copied_training_is_older_than_its_proof_and_images_only_by_its_time(
     path = write(proof_id="p", environment_digest="d")
     images = write_images()
     proofs = [
-        folder / f"results/proofs/torch-2.13.eager-mnist{ending}.json"
-        for ending in ("", ".details")
+        folder / f"results/proofs/torch-9.9.eager-mnist{ending}.json" for ending in ("", ".details")
     ]
-    manifest = folder / "results/environments/torch-2.13.json"
+    manifest = folder / "results/environments/torch-9.9.json"
     for file in (*proofs, manifest):
         file.parent.mkdir(exist_ok=True)
         file.write_text(
@@ -223,10 +222,10 @@ def test_every_training_that_cannot_be_used_is_named():
         cells.merge(keys)
     said = str(raised.value).splitlines()
     assert (
-        "/step/torch-2.13.eager.float32-mnist-b128-t1-d1-r1.parquet: give it that name." in said[0]
+        "/step/torch-9.9.eager.float32-mnist-b128-t1-d1-r1.parquet: give it that name." in said[0]
     )
     assert (
-        "-r2.parquet holds the cell of results/cells/local-cpu/training/torch-2.13.eager.float32-mnist-on-digits-b128-"
+        "-r2.parquet holds the cell of results/cells/local-cpu/training/torch-9.9.eager.float32-mnist-on-digits-b128-"
         "t1-d1-r1.parquet" in said[1]
     )
     assert (
@@ -342,7 +341,7 @@ def test_trainings_are_set_against_what_is_varied_after_as_many_epochs(folder):
     assert data["accuracy"].tolist()[:2] == [0.45, 0.45] and pd.isna(data["accuracy"][2])
     assert data["parameters"][0] == 25 * 785 + 10 * 26
     assert "the loss is nan" in layout.iloc[2]["Loss on test images"].footnotes[0]
-    assert "other programs" in layout.iloc[0]["Seconds of an epoch"].footnotes[0]
+    assert "another program" in layout.iloc[0]["Seconds of an epoch"].footnotes[0]
     drawn, drawing = varied.figure(inputs)
     assert any("Marked" in text.get_text() for text in drawing.texts)
     assert len(drawn) == 3 and len(drawing.axes) == 3

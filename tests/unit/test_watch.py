@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from today import TENSORFLOW, TORCH
 
 from steptime.compare import bisect, candidate, looks
 from steptime.compare.candidate import Folder
@@ -55,14 +56,14 @@ def test_a_version_a_wheel_and_a_file_become_an_environment_beside_the_base(
     # Without an index, packages stay as they are pinned.
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setattr(candidate, "releases", lambda *_: [])
-    name = folder.add("torch-2.13", "2.12.1")
+    name = folder.add(TORCH, "2.12.1")
     owner, packages, _ = pinned(folder, name)
     assert (name, owner, packages["torch"]) == ("torch-2.12.1", "torch", "2.12.1")
     # Another package may have the base's version by chance, as Pygments has.
-    name = folder.add("tensorflow-2.21", "2.20.0")
+    name = folder.add(TENSORFLOW, "2.20.0")
     assert pinned(folder, name)[1]["tensorflow-cpu"] == "2.20.0"
     # What else a release needs stands in the project's environment of it.
-    name = folder.add("tensorflow-2.21", "2.4.1")
+    name = folder.add(TENSORFLOW, "2.4.1")
     owner, packages, entry = pinned(folder, name)
     assert packages | {"tensorflow-cpu": "2.4.1"} == packages and packages["numpy"] < "1.20"
     assert entry["differing"][name]["adapter"] == "tensorflow20"
@@ -71,16 +72,16 @@ def test_a_version_a_wheel_and_a_file_become_an_environment_beside_the_base(
     assert entry["differing"]["torch-1.5.0"] == entry["differing"]["torch-1.4"]
     wheel = tmp_path / "torch-2.14.0.dev1+mine-cp311-cp311-linux_x86_64.whl"
     wheel.write_bytes(b"one")
-    first = folder.add("torch-2.13", str(wheel))
+    first = folder.add(TORCH, str(wheel))
     wheel.write_bytes(b"two")
-    assert first != folder.add("torch-2.13", str(wheel))
+    assert first != folder.add(TORCH, str(wheel))
     assert pinned(folder, first)[1]["torch"] == "2.14.0.dev1+mine"
     links = folder.variables["UV_FIND_LINKS"].split(",")
     assert links[0] == str(tmp_path) and "/own/wheels" in links
-    assert folder.add("torch-2.13", "torch-1.4") == "torch-1.4"
+    assert folder.add(TORCH, "torch-1.4") == "torch-1.4"
     # The same command goes on where it was.
-    again = Folder(folder.root).add("torch-2.13", "torch-2.13")
-    assert pinned(folder, again)[1]["torch"] == "2.13.0"
+    again = Folder(folder.root).add(TORCH, TORCH)
+    assert pinned(folder, again)[1] == pinned(folder, TORCH)[1]
 
 
 def test_a_version_has_a_python_that_it_has_a_wheel_for(folder, monkeypatch):
@@ -137,7 +138,7 @@ def test_other_packages_of_a_version_change_where_they_do_not_fit(tmp_path, monk
     ("base", "asked", "words"),
     [
         ("torch-9", "2.0", "There is no environment 'torch-9'"),
-        ("torch-2.13", "newest", "'newest' is no version, and no file"),
+        (TORCH, "newest", "'newest' is no version, and no file"),
     ],
 )
 def test_what_is_no_candidate_is_refused(folder, base, asked, words):
@@ -233,7 +234,7 @@ def test_the_release_that_changed_a_time_is_found(
     monkeypatch.setattr(candidate, "releases", lambda *_: [])
     options = argparse.Namespace(networks=["lstm32"], margin=0.03)
     known = bisect.within(["2.0.0", *times], "2.0.0", last)
-    assert bisect.Search(folder, "torch-2.13", options, known).run() == status
+    assert bisect.Search(folder, TORCH, options, known).run() == status
     assert words in capsys.readouterr().out
 
 

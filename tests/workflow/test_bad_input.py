@@ -4,6 +4,7 @@ import subprocess
 
 import pandas as pd
 import pytest
+from today import JAX, TENSORFLOW, TORCH
 
 from steptime import machine
 from steptime.plan import configuration, grid
@@ -33,9 +34,9 @@ def refusal(root, config):
     [
         ("repeats:", "repeat:", "there is no key 'repeat': did you mean 'repeats'?"),
         (
-            "torch-2.13",
-            "torch-2.31",
-            "There is no environment 'torch-2.31' in config/frameworks.yaml: did you mean",
+            "[torch,",
+            "[torsch,",
+            "There is no environment 'torsch' in config/frameworks.yaml: did you mean 'torch'?",
         ),
         (
             "[fcn5, fcn8,",
@@ -144,11 +145,11 @@ def refusal(root, config):
             "The grid asks for 4096 devices, and local-cpu",
         ),
         (
-            "environments:\n  [torch-2.13, tensorflow-2.21, mxnet-1.9, cntk-2.5.1, ",
-            "devices: [1, 2]\nexchange: [async]\nenvironments:\n  [jax-0.12, ",
+            "environments: [torch, tensorflow, mxnet, cntk-2.5.1, ",
+            "devices: [1, 2]\nexchange: [async]\nenvironments: [jax, ",
             # Asked of one that can, it is a cell; of one that cannot, beside one that can, a row.
-            "None of the grid's environments (jax-0.12) shares gradients by `async` between devices: add one of "
-            "torch-2.13, torch-1.4, tensorflow-2.21, ",
+            f"None of the grid's environments ({JAX}) shares gradients by `async` between devices: add one of "
+            f"{TORCH}, torch-1.4, {TENSORFLOW}, ",
         ),
     ],
 )

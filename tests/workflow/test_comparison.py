@@ -4,27 +4,27 @@ import pandas as pd
 import pytest
 from examples import results_of
 
-SIDES = ("one=torch-1.4", "other=torch-2.13")
+SIDES = ("one=torch-1.4", "other=torch-9.9")
 
 
 @pytest.fixture(scope="module")
 def checkout(new_checkout):
     """A checkout whose results were measured elsewhere: a newer release is slower there."""
     checkout = new_checkout()
-    results_of(checkout.root / "results", {"torch-1.4": 1.0, "torch-2.13": 1.5})
+    results_of(checkout.root / "results", {"torch-1.4": 1.0, "torch-9.9": 1.5})
     return checkout
 
 
 def test_two_are_compared_and_nothing_is_measured(checkout):
     for factor, margin in ((1.5, ()), (0.5, ("margin=0.1",))):
-        results_of(checkout.root / "results", {"torch-1.4": 1.0, "torch-2.13": factor})
+        results_of(checkout.root / "results", {"torch-1.4": 1.0, "torch-9.9": factor})
         before = checkout.times()
         done = checkout.snakemake("--config", *SIDES, *margin, "--", "compare")
         # A slowdown is an answer, and no fault of the workflow.
         assert done.returncode == 0, done.stdout
         word = "slower" if factor > 1 else "faster"
         assert f"times {word} than torch-1.4 on local-cpu" in done.stdout
-        rows = pd.read_parquet(checkout.root / "results/compare/torch-1.4_torch-2.13.parquet")
+        rows = pd.read_parquet(checkout.root / "results/compare/torch-1.4_torch-9.9.parquet")
         assert rows["ratio"].tolist() == pytest.approx([factor] * 4, rel=0.05)
         assert checkout.times() == before
 
@@ -39,7 +39,7 @@ def test_two_are_compared_and_nothing_is_measured(checkout):
         ((), "does not name 'one' nor 'other', of the two that are compared: write --config one="),
         (
             ("one=torch-1.4", "other=torch-9"),
-            "results has no environment, mode or platform 'torch-9'",
+            "results has no environment, framework, mode or platform 'torch-9'",
         ),
     ],
 )

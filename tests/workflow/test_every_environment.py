@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import yaml
 from conftest import ROOT
+from today import JAX, MXNET, TENSORFLOW, TODAY, TORCH
 
 HISTORY = os.environ.get("STEPTIME_ZOO") == "history"
 ALL = HISTORY or os.environ.get("STEPTIME_ZOO") == "all"
@@ -22,9 +23,9 @@ OWNERS = {
     for name in entry.get("history" if HISTORY else "environments", [])
 }
 SMALL = [
-    "torch-2.13",
-    "tensorflow-2.21",
-    "mxnet-1.9",
+    TORCH,
+    TENSORFLOW,
+    MXNET,
     "mxnet-1.0",
     "tensorflow-1.2",
     "theano-1.0.5",
@@ -32,10 +33,13 @@ SMALL = [
     "chainer-7.8",
     "dynet-2.1",
     "singa-3.0",
-    "jax-0.12",
+    JAX,
 ]
 # What else proves every network in these: the run of tests/workflow/test_real_run.py, which times them too.
-IN_CI = yaml.safe_load((ROOT / "config/grids/ci.yaml").read_text())["environments"]
+IN_CI = [
+    TODAY[name]
+    for name in yaml.safe_load((ROOT / "config/grids/ci.yaml").read_text())["environments"]
+]
 # Has g++ compile each operation once: on a machine that has not seen them, minutes for a network of many kinds.
 COMPILING = ["theano-1.0.5"]
 # Of the papers' time, with the other kinds of networks: those in which these two need a way of their own.
@@ -133,6 +137,4 @@ def test_environments_are_told_apart_by_their_build(run):
             table.loc[environment, "vector"] == "SSE"
             and "without AVX" in table.loc[environment, "marks"]
         )
-    assert (
-        table.loc["torch-2.13", "vector"] == "AVX-512" and "MKL" in table.loc["torch-2.13", "blas"]
-    )
+    assert table.loc[TORCH, "vector"] == "AVX-512" and "MKL" in table.loc[TORCH, "blas"]

@@ -12,7 +12,7 @@ import yaml
 # Three checkouts on one machine stand for three machines; each gives its cells another number of threads.
 CORES = {"desktop": 1, "server": 2, "laptop": 1}
 GRID = {
-    "environments": ["torch-2.13", "mxnet-1.9"],
+    "environments": ["torch", "mxnet"],
     "networks": ["tiny"],
     "threads": {"table": ["all"], "figure": ["all"]},
     "sampling": {"budget_seconds": 0.5, "precision": 0.1, "least_samples": 5},

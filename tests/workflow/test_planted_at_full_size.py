@@ -10,11 +10,12 @@ import sys
 
 import pytest
 from conftest import ROOT
+from today import JAX, MXNET, TENSORFLOW, TORCH
 
 from steptime.environments import interpreter
 
 ALL = os.environ.get("STEPTIME_ZOO") == "all"
-ENVIRONMENTS = ["torch-2.13", "tensorflow-2.21", "mxnet-1.9"] + (["jax-0.12"] if ALL else [])
+ENVIRONMENTS = [TORCH, TENSORFLOW, MXNET] + ([JAX] if ALL else [])
 # {defect: words of what refuses it}
 PLANTED = {
     "an eighth of the samples": "the first change of",

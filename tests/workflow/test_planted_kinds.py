@@ -13,6 +13,7 @@ import pytest
 import yaml
 from conftest import ROOT
 from defects import planting, transformers
+from today import TORCH
 
 from steptime import networks
 from steptime.cells.measure import fill
@@ -106,7 +107,7 @@ def having():
     """(environment, mode, entry) of each adapter that has one of these networks; PyTorch's first."""
     for framework in FRAMEWORKS.values():
         environments = [*framework["environments"], *framework.get("history", ())]
-        for environment in environments if ALL else {"torch-2.13"} & set(environments):
+        for environment in environments if ALL else {TORCH} & set(environments):
             entry = framework | framework.get("differing", {}).get(environment, {})
             # Without a list of layers, an adapter has nothing to break.
             if entry.get("device") == "gpu" or not contract.declared(entry["adapter"])["LAYERS"]:

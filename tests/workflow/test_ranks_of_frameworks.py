@@ -19,6 +19,7 @@ import pytest
 import yaml
 from conftest import ROOT
 from defects.together_in_frameworks import PLANTED
+from today import JAX, MXNET, TENSORFLOW, TODAY, TORCH
 
 from steptime import machine, networks
 from steptime.cells.measure import fill
@@ -36,27 +37,27 @@ ALL = os.environ.get("STEPTIME_ZOO") == "all"
 NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 CATALOGUE = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
 QUICK = (
-    "torch-2.13-async",
-    "torch-2.13-mixed",
-    "mxnet-1.9-inside",
+    f"{TORCH}-async",
+    f"{TORCH}-mixed",
+    f"{MXNET}-inside",
     "chainer-7.8-sync",
-    "cntk-2.7-sync",
+    f"{TODAY['cntk']}-sync",
 )
 # Those that tell how stale their gradients are.
 TELL = ("torch", "tensorflow", "tensorflow1")
 # One of PLANTED for each framework, of those that take the least time, and two of groups.
 CHEAP = {
-    ("torch-2.13", "sync", "absent"),
-    ("torch-2.13", "mixed", "absent"),
-    ("torch-2.13", "mixed", "summed"),
-    ("tensorflow-2.21", "sync", "summed"),
-    ("mxnet-1.9", "sync", "summed"),
-    ("mxnet-1.9", "async", "dropped"),
-    ("mxnet-1.9", "inside", "absent"),
-    ("jax-0.12", "sync", "other_start"),
-    ("paddle-3.3", "sync", "shared_batch"),
+    (TORCH, "sync", "absent"),
+    (TORCH, "mixed", "absent"),
+    (TORCH, "mixed", "summed"),
+    (TENSORFLOW, "sync", "summed"),
+    (MXNET, "sync", "summed"),
+    (MXNET, "async", "dropped"),
+    (MXNET, "inside", "absent"),
+    (JAX, "sync", "other_start"),
+    (TODAY["paddle"], "sync", "shared_batch"),
     ("tensorflow-1.15", "sync", "summed"),
-    ("cntk-2.7", "sync", "summed"),
+    (TODAY["cntk"], "sync", "summed"),
 }
 # Of a cell whose rank hangs: the slowest of them begin to be timed before.
 HANGING_SECONDS = 60
@@ -142,7 +143,7 @@ def test_ranks_are_proven_and_timed(environment, entry, exchange, tmp_path):
 
 @pytest.mark.parametrize(
     ("environment", "entry", "exchange"),
-    [each for each in asked() if ALL or each.id == "mxnet-1.9-inside"],
+    [each for each in asked() if ALL or each.id == f"{MXNET}-inside"],
 )
 def test_targets_that_are_no_classes_are_shared_out_by_samples(
     environment, entry, exchange, tmp_path
@@ -257,7 +258,7 @@ class _Listener:
         pass
 
 
-@pytest.mark.parametrize("environment", ["torch-2.13", "jax-0.12", "mxnet-1.9"])
+@pytest.mark.parametrize("environment", [TORCH, JAX, MXNET])
 def test_ranks_without_a_network_of_their_own_listen_on_the_loopback_interface_alone(
     environment, tmp_path, monkeypatch
 ):

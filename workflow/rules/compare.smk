@@ -7,7 +7,7 @@ localrules:
 
 
 rule compare:
-    """Say which of two is faster, cell by cell, of what is measured already: --config one=torch-1.4 other=torch-2.13."""
+    """Say which of two is faster, cell by cell, of what is measured already: --config one=torch-1.4 other=torch."""
     input:
         comparison,
 

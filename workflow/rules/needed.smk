@@ -340,7 +340,7 @@ def shown_beside(wildcards):
 
 
 # The two that the target `compare` holds against each other, by example.
-SIDES = {"one": "torch-1.4", "other": "torch-2.13"}
+SIDES = {"one": "torch-1.4", "other": "torch"}
 # What the files of the comparison are called that this run's configuration names, '' where it names none.
 COMPARISON = names.pair(config["one"], config["other"]) if SIDES.keys() <= config.keys() else ""
 

@@ -83,9 +83,8 @@ class Folder:
 
     def environment_of(self, name: str) -> str:
         """The first environment of a framework; an environment is itself. Raises CompareError."""
-        frameworks = self._frameworks()
-        environment: str = frameworks[name]["environments"][0] if name in frameworks else name
-        _framework_of(environment, frameworks)
+        (environment,) = configuration.without_grid(self.root).environments_of(name)
+        _framework_of(environment, self._frameworks())
         return environment
 
     def releases(self, base: str) -> list[str]:

@@ -1,11 +1,12 @@
 """Holds two things that were measured against each other, cell by cell, and says first what came of it.
 
-    workflow/scripts/launch compare.results torch-1.4 torch-2.13    two environments of the results here
+    workflow/scripts/launch compare.results torch-1.4 torch         two environments of the results here
     workflow/scripts/launch compare.results before.tar.gz results   two packs, or folders of results
-    workflow/scripts/launch compare.results before.tar.gz:torch-2.13 torch-2.13
+    workflow/scripts/launch compare.results before.tar.gz:torch torch
 
-Two platforms, and two modes as torch-2.13.eager and torch-2.13.compiled, go as well. The exit status is 0 where the
-second is shown to be slower in no cell, 1 where it is slower in some, and 2 where that cannot be told.
+A framework is its first environment. Two platforms, and two modes as tensorflow-2.12.graph and tensorflow-2.12.xla, go
+as well. The exit status is 0 where the second is shown to be slower in no cell, 1 where it is slower in some, and 2
+where that cannot be told.
 """
 
 import argparse

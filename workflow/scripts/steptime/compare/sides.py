@@ -16,6 +16,7 @@ from steptime.cells import pack, shard, trusted
 from steptime.merge import judged
 from steptime.merge.cells import refuse_several
 from steptime.merge.summary import summarise
+from steptime.plan import configuration
 from steptime.plan.cell import FOLDER, IDENTITY, key_of, shard_path
 from steptime.reading import read_yaml
 
@@ -89,7 +90,7 @@ def _all_opened(sources: list[str]) -> Iterator[dict[str, Path]]:
 
 
 def _parted(text: str) -> tuple[str, str]:
-    """What is named of results, and what of their cells: 'before.tar.gz:torch-2.13', 'before.tar.gz', 'torch-2.13'."""
+    """What is named of results, and what of their cells: 'before.tar.gz:torch-1.4', 'before.tar.gz', 'torch-1.4'."""
     source, colon, choice = text.rpartition(":")
     if colon and Path(source).exists():
         return source, choice
@@ -97,10 +98,14 @@ def _parted(text: str) -> tuple[str, str]:
 
 
 def _choice(text: str, results: Results) -> dict[str, str]:
-    """The columns and their values that a word chooses: an environment, with its mode or not, a platform, a mode."""
+    """The columns and their values that a word chooses: an environment, with its mode or not, a framework's first
+    environment, a platform, a mode.
+    """
     if not text:
         return {}
     cells = results.cells
+    meant = configuration.without_grid(project.ROOT).environments_of(text, {*cells["device"]})
+    text = next((name for name in meant if name in {*cells["environment"]}), text)
     for columns in (["environment"], ["environment", "mode"], ["platform"], ["mode"]):
         names = {
             ".".join(row): row for row in set(zip(*map(cells.__getitem__, columns), strict=True))
@@ -109,8 +114,8 @@ def _choice(text: str, results: Results) -> dict[str, str]:
             return dict(zip(columns, names[text], strict=True))
     known = [*cells["environment"].unique(), *cells["platform"].unique(), *cells["mode"].unique()]
     raise CompareError(
-        f"{results.name} has no environment, mode or platform '{text}', and there is no such file: write one of "
-        f"{', '.join(dict.fromkeys(known))}, or the path of a pack or of a results folder."
+        f"{results.name} has no environment, framework, mode or platform '{text}', and there is no such file: write "
+        f"one of {', '.join(dict.fromkeys(known))}, or the path of a pack or of a results folder."
     )
 
 

@@ -1,7 +1,7 @@
 """Compares a candidate (another version, a wheel, a file of pins) with an environment until the verdicts are clear.
 
-    workflow/scripts/launch compare.watch torch-2.13 2.12.0 --networks fcn5 alexnet --minutes 30
-    workflow/scripts/launch compare.watch torch-2.13 dist/torch-2.14.0-cp311-cp311-linux_x86_64.whl
+    workflow/scripts/launch compare.watch torch 2.12.0 --networks fcn5 alexnet --minutes 30
+    workflow/scripts/launch compare.watch torch dist/torch-2.14.0-cp311-cp311-linux_x86_64.whl
 
 The candidate's environment is made and proven beside the base's by the workflow itself, in a folder of its own
 (watch/<base>_<candidate>/). Then both are measured in turn, cell by cell, until each verdict is reached or the time is
@@ -42,14 +42,14 @@ Place = tuple[str, int, int]
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description="Watch a candidate until the verdict is clear.")
-    parser.add_argument("base", help="an environment")
+    parser.add_argument("base", help="an environment, or a framework: its first one")
     parser.add_argument("candidate", help="a version, a wheel, a file of pins or an environment")
     add_options(parser, ["fcn5", "alexnet", "lstm32"])
     options = parser.parse_args()
     with complaints():
         folder = Folder(options.folder / names.pair(options.base, options.candidate))
-        candidate = folder.add(options.base, options.candidate)
-        watch = Watch(folder, options.base, candidate, options)
+        base = folder.environment_of(options.base)
+        watch = Watch(folder, base, folder.add(base, options.candidate), options)
         watch.measure()
         sys.exit(watch.tell())
 

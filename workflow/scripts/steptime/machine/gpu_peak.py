@@ -1,6 +1,6 @@
 """What a GPU itself can do: operations of matrix products, bytes of its memory, bytes between it and the host.
 
-    workflow/scripts/launch machine.gpu_peak --platform local-gpu --threads 2 --environments torch-2.13-cuda \
+    workflow/scripts/launch machine.gpu_peak --platform local-gpu --threads 2 --environments torch-1.4-cuda \
         --output results/peaks/local-gpu.json
 
 The products are cuBLAS's: of float32 as it is, of float32 rounded to TF32, and of bfloat16, of the size in SIZES that

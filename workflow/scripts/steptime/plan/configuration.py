@@ -2,7 +2,7 @@
 
 import os
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,8 +56,21 @@ class Configuration:
             name for framework in self.frameworks.values() for name in framework["environments"]
         ]
         raise ConfigurationError(
-            unknown("environment", environment, known, "config/frameworks.yaml")
+            unknown(
+                "environment", environment, [*self.frameworks, *known], "config/frameworks.yaml"
+            )
         )
+
+    def environments_of(self, name: str, devices: Collection[str] = ("cpu",)) -> list[str]:
+        """The environments that a name means: of a framework the first for each of these kinds of device, or its first
+        of all where it has none for them. An environment is itself.
+        """
+        if name not in self.frameworks:
+            return [name]
+        own, firsts = self.frameworks[name]["environments"], dict[str, str]()
+        for environment in own:
+            firsts.setdefault(self.entry_of(environment)["device"], environment)
+        return [first for device, first in firsts.items() if device in devices] or own[:1]
 
     def entry_of(self, environment: str) -> dict[str, Any]:
         """The entry of the environment's framework, with what differs in this environment in its place."""
@@ -147,6 +160,7 @@ def _settle_platforms(
 ) -> None:
     """Adds to the grid's platforms, in place, those of `platforms_if_present` that are. Environments for the kind of
     device of the others alone are left out, and `all` are those that run on a platform that is there.
+    Frameworks become their environments for these kinds.
 
     Raises ConfigurationError for an environment and a platform that cannot be together, where the grid names both.
     """
@@ -158,7 +172,7 @@ def _settle_platforms(
                 unknown("platform", name, list(known), "config/platforms.yaml")
             )
     takes_all = isinstance(grid["environments"], str)
-    wanted = _named(grid["environments"], loaded) if takes_all else grid["environments"]
+    wanted = _all(grid["environments"], loaded) if takes_all else _named(loaded)
     devices = {name: loaded.entry_of(name)["device"] for name in wanted}
     present = [
         name
@@ -191,7 +205,16 @@ def _settle_platforms(
     ]
 
 
-def _named(wanted: str, loaded: Configuration) -> list[str]:
+def _named(loaded: Configuration) -> list[str]:
+    """The environments that a grid names, by themselves or by their frameworks."""
+    grid, known = loaded.grid, loaded.platforms
+    asked = [*grid["platforms"], *grid["platforms_if_present"]]
+    devices = {known[name]["device"] for name in asked if name in known}
+    meant = (loaded.environments_of(name, devices) for name in grid["environments"])
+    return list(dict.fromkeys(environment for names in meant for environment in names))
+
+
+def _all(wanted: str, loaded: Configuration) -> list[str]:
     """The environments that a grid means by `all` or `history`."""
     return [
         name

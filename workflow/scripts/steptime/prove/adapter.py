@@ -1,6 +1,6 @@
 """Says in words what an adapter lacks and what it gets wrong.
 
-    workflow/scripts/launch prove.adapter --adapter torch [--environment torch-2.13] [--mode eager]
+    workflow/scripts/launch prove.adapter --adapter torch [--environment torch-1.4] [--mode eager]
 
 Tiny networks, one for each layer kind, and the narrow networks of the catalogue are proven in the environment, and a
 tiny one is timed. The exit status is 1 where something is wrong; what is missing is no fault.

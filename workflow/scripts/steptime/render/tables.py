@@ -124,7 +124,7 @@ def write(prefix: Path, data: pd.DataFrame, layout: pd.DataFrame, page: Page) ->
     """Writes `<prefix>.parquet`, `.csv`, `.md`, `.html` and `.tex`."""
     prefix.parent.mkdir(parents=True, exist_ok=True)
     layout = layout.map(lambda value: value if isinstance(value, Entry) else Entry(str(value)))
-    # Not `with_suffix`: a prefix may end in a version, as torch-2.13.
+    # Not `with_suffix`: a prefix may end in a version, as torch-1.4.
     write_parquet(data, Path(f"{prefix}.parquet"), page)
     write_csv(data, Path(f"{prefix}.csv"))
     Path(f"{prefix}.md").write_text(markdown(layout, page), encoding="utf-8")
