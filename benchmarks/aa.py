@@ -23,12 +23,12 @@ import watching
 from cells import configuration, grid
 from scipy.stats import binomtest, norm
 
+from shared.statistics import median
 from steptime.cells import shard
 from steptime.compare import looks
 from steptime.compare.verdicts import EQUAL, FASTER, SLOWER
 from steptime.machine import interference
 from steptime.merge import intervals, moderation
-from worker.statistics import median
 
 NAMES = ("local-cpu", "local-cpu-again")
 REPEATS = 3

@@ -18,7 +18,7 @@ def main() -> None:
     start = clock()
     loaded, spec = building.load(job), job["spec"]
     # The framework first, then numpy's work: the worker's own order.
-    from worker import data
+    from shared import data
 
     weights, batch = data.initial_weights(spec), data.synthetic_batch(spec, job["batch"])
     trainer = building.make(loaded.adapter, job, spec, weights, *batch)

@@ -26,11 +26,11 @@ import pandas as pd
 from cells import configuration, grid
 from scipy.special import stdtrit
 
+from shared.statistics import median, median_interval
 from steptime import machine, networks
 from steptime.cells import measure as measure_cell
 from steptime.environments import interpreter
 from steptime.supervisor import supervise
-from worker.statistics import median, median_interval
 
 # A network whose step is slower than a block, and one of which several make a block; mini-batch sizes.
 NETWORKS = {"slow": ("alexnet", 8), "fast": ("lstm32", 8)}

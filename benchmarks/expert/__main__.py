@@ -36,6 +36,7 @@ HERE = ROOT / "benchmarks/expert"
 RESULTS = ROOT / "results/benchmarks/expert.json"
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
+from shared import declarations  # noqa: E402
 from steptime import machine, networks  # noqa: E402
 from steptime.cells import measure as cell  # noqa: E402
 from steptime.environments import interpreter  # noqa: E402
@@ -101,7 +102,9 @@ def measure(
     }
     prefix = interpreter.prefix_of(environment)
     variables = cell.fill(entry["variables"], threads, entry["modes"][0], prefix)
-    library = contract.of_mode(contract.declared(entry["adapter"])["KERNELS"], entry["modes"][0])
+    library = contract.of_mode(
+        declarations.declared(entry["adapter"])["KERNELS"], entry["modes"][0]
+    )
     start = (prefix, threads, variables | {"KERNELS": library or ""})
     with (
         Side(*start, ["ours.py"]) as ours,

@@ -70,7 +70,8 @@ def _stages(proof, adapter, job, defect, steps, said):
     """The proof as `worker.tasks.step` takes it, in parts, after each of which it may end."""
     import planted
 
-    from worker import building, data, full_size, timing
+    from shared import data
+    from worker import building, full_size, timing
 
     spec, start = job["spec"], time.process_time()
     inputs, labels = data.synthetic_batch(spec, job["batch"])

@@ -12,7 +12,8 @@ becomes of a layer's parameters, its input and its output. What differs between 
 
 import numpy as np
 
-from worker import contract, data
+from shared import data
+from worker import contract
 
 PRODUCTS = ("dense", "conv", "lstm")
 # The proof before the samples is over then.

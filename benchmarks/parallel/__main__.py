@@ -29,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from cells import ROOT, configuration
 
+from shared import declarations  # noqa: E402
 from steptime import machine, networks
 from steptime.cells.measure import fill
 from steptime.environments import interpreter
@@ -123,7 +124,7 @@ def expert(environment: str, entry: dict, script: str, exchange: str) -> float:
     processes = exchanges.processes(RANKS, exchange)
     cpus = ranks.shares(machine.cpus_of_ranks(1, RANKS), processes)
     variables = fill(entry["variables"], 1, entry["modes"][0], prefix)
-    library = contract.of_mode(contract.declared(adapter)["KERNELS"], entry["modes"][0])
+    library = contract.of_mode(declarations.declared(adapter)["KERNELS"], entry["modes"][0])
     variables |= {"KERNELS": library or ""}
     python = [prefix / "bin/python", HERE / script]
     if adapter in BY_MPI:

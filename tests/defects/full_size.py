@@ -3,7 +3,7 @@
 import numpy as np
 from defects.stand_in import RIGHT, Trainer
 
-from worker import data
+from shared import data
 
 NARROW = 8  # the mini-batch of the narrow proof
 LATE = 12  # steps after which the proof before the samples is over

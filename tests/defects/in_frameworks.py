@@ -12,7 +12,8 @@ import json
 import sys
 from types import SimpleNamespace
 
-from worker import building, contract, data
+from shared import data
+from worker import building, contract
 from worker.tasks import proof
 
 # Adapters that take over what another one has, which is broken there.

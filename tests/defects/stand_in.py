@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from shared import data, narrow
 from steptime.networks.layers import LAYERS
 from steptime.prove import golden
 from steptime.tasks import that_proves
-from worker import data, narrow
 
 RIGHT = {kind: layer.forward for kind, layer in LAYERS.items()}
 

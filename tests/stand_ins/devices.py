@@ -236,8 +236,8 @@ def fastai():
 def main():
     """Command line."""
     globals()[sys.argv[1]]()
+    from shared.precisions import PRECISIONS
     from worker import building, rounding
-    from worker.precisions import PRECISIONS
     from worker.tasks import proof
 
     real = rounding.kept_bits

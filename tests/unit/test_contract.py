@@ -10,9 +10,10 @@ import pytest
 import yaml
 from defects import stand_in
 
+from shared import data, declarations
 from steptime import networks
 from steptime.prove import declared
-from worker import building, contract, data
+from worker import building, contract
 from worker.layout import Layout
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +21,7 @@ CATALOGUE = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 FRAMEWORKS = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
 ADAPTERS = sorted(
     path.stem
-    for path in Path(contract.FOLDER).glob("*.py")
+    for path in Path(declarations.FOLDER).glob("*.py")
     if not path.stem.startswith("_") and not path.stem.endswith("_parts")
 )
 
@@ -41,12 +42,12 @@ def job(network="lstm32", adapter="torch", **changes):
     """A job that times a network with an adapter."""
     spec = networks.specify(network, CATALOGUE, narrow=True)
     asked = stand_in.job(spec) | {"task": "step", "proves": "", "adapter": adapter, "device": "cpu"}
-    return asked | {"mode": contract.declared(adapter)["MODES"][0]} | changes
+    return asked | {"mode": declarations.declared(adapter)["MODES"][0]} | changes
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 def test_every_adapter_declares_what_the_catalogue_and_the_layers_know(adapter):
-    has = contract.declared(adapter)
+    has = declarations.declared(adapter)
     kinds = {
         node["op"] for name in CATALOGUE for node in networks.specify(name, CATALOGUE)["nodes"]
     }
@@ -105,7 +106,7 @@ def test_what_a_module_leaves_out_is_said():
 @pytest.mark.parametrize("network", ["alexnet", "lstm32"])
 def test_parameters_find_their_way_back(adapter, network):
     spec = networks.specify(network, CATALOGUE, narrow=True)
-    has = contract.declared(adapter)
+    has = declarations.declared(adapter)
     for mode in has["MODES"]:
         layout = Layout(spec, contract.of_mode(has["LAYOUT"], mode))
         for name, value in data.initial_weights(spec).items():
@@ -151,7 +152,7 @@ def test_gates_and_steps_stand_as_they_are_wanted():
     "program",
     [
         "import worker.__main__, worker.tasks.step",
-        "from worker import contract; contract.declared('torch')",
+        "from shared import declarations; declarations.declared('torch')",
         "from worker import kernels; assert 'OpenBLAS' in kernels.choose('openblas:numpy')",
         "from worker import kernels; assert 'MKL' in kernels.choose('mkl')",
     ],
@@ -159,4 +160,6 @@ def test_gates_and_steps_stand_as_they_are_wanted():
 def test_a_worker_has_no_numpy_before_its_framework(program):
     """Numpy's libraries read what they are told when they are loaded, and a framework may bring its own."""
     told = f"{program}\nimport sys; assert 'numpy' not in sys.modules"
-    subprocess.run([sys.executable, "-c", told], check=True, cwd=Path(contract.FOLDER).parents[1])
+    subprocess.run(
+        [sys.executable, "-c", told], check=True, cwd=Path(declarations.FOLDER).parents[1]
+    )

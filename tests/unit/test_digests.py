@@ -111,7 +111,7 @@ def test_what_a_program_imports_and_names_belongs_to_its_code():
         "worker/tasks/proof.py",
         "steptime/networks/optimisers/sgd.py",
         "steptime/networks/layers/lstm.py",
-        "worker/specification.py",
+        "shared/specification.py",
     }
     assert found >= {
         "worker/adapters/torch7.lua",
@@ -131,7 +131,8 @@ def test_a_proof_and_a_training_are_no_part_of_what_times_a_step():
 def test_what_a_worker_runs_is_no_part_of_a_reference():
     """A reference takes minutes: it shares with workers what the numbers are, and nothing of how they are had."""
     files = digests.closure(digests.module_path("steptime.prove.reference"))
-    shared = {path.stem for path in files if path.is_relative_to(digests.SCRIPTS / "worker")}
+    assert not [path for path in files if path.is_relative_to(digests.SCRIPTS / "worker")]
+    shared = {path.stem for path in files if path.is_relative_to(digests.SCRIPTS / "shared")}
     numbers = {"data", "narrow", "precisions", "sketch", "specification", "transposed"}
     assert shared == {"__init__"} | numbers
 

@@ -5,12 +5,11 @@ from types import SimpleNamespace
 import pytest
 from examples import CATALOGUE, FRAMEWORKS, ROOT, measured, words
 
+from shared import operations
 from steptime.artefacts import exchange, links, overlap, stragglers, transfer
 from steptime.artefacts.inputs import read_printed
 from steptime.reading import InputError
 from steptime.render import tables
-from worker.tasks import stragglers as worker_stragglers
-from worker.tasks import sums
 
 GRADIENTS = 4 * 1000
 SYNC = {"exchange": "sync", "devices": 2}
@@ -28,7 +27,7 @@ def inputs(tmp_path, cells, alone=()):
     )
 
 
-def row(size, seconds, way=sums.SUM, role=sums.ROLES[False], **changes):
+def row(size, seconds, way=operations.SUM, role=operations.ROLES[False], **changes):
     made = {"part": f"{size} bytes", "role": role, "way": way, "flops": size // 4, "task": "sums"}
     made |= {"lacking": "" if seconds else "it hangs", "error": 1e-7, "cpus": 1.0}
     return made | {"seconds": seconds} | SYNC | changes
@@ -40,14 +39,14 @@ def step(seconds, devices=1, batch=64, **changes):
 
 
 def test_rates_are_bytes_by_seconds_and_what_a_rank_sends(tmp_path):
-    cells = [row(2**30, 0.5), row(2**30, 0.25, sums.COPY), row(4096, None)]
-    cells += [row(2**30, 0.5, devices=4), row(2**30, 0.25, sums.COPY, devices=4)]
+    cells = [row(2**30, 0.5), row(2**30, 0.25, operations.COPY), row(4096, None)]
+    cells += [row(2**30, 0.5, devices=4), row(2**30, 0.25, operations.COPY, devices=4)]
     made = inputs(tmp_path, cells)
     data, layout = exchange.table(made)
     found = data.set_index(["devices", "bytes", "way"])
-    assert found["algbw"][2, 2**30, sums.SUM] == pytest.approx(2**30 / 0.5 / 1e9)
+    assert found["algbw"][2, 2**30, operations.SUM] == pytest.approx(2**30 / 0.5 / 1e9)
     for devices, share in ((2, 1.0), (4, 1.5)):
-        one = found.loc[devices, 2**30, sums.SUM]
+        one = found.loc[devices, 2**30, operations.SUM]
         assert one["busbw"] == pytest.approx(share * one["algbw"])
     assert layout.index[0][0] == "4 KiB" and layout.iloc[0, 0].footnotes == ("it hangs",)
     assert layout.loc["1 GiB"].iloc[0]["a copy, GB/s"].text == "4.29"
@@ -71,7 +70,7 @@ def test_ranks_are_drawn_with_what_went_between_them(tmp_path):
 
 def test_the_transfer_model_takes_the_fastest_sum_of_a_machine(tmp_path):
     slow, fast = row(4096, 0.5), row(2 * 10**9, 0.5, environment="jax-0.12", framework="jax")
-    made = measured(tmp_path, slow, fast, row(2 * 10**9, 0.1, sums.COPY))
+    made = measured(tmp_path, slow, fast, row(2 * 10**9, 0.1, operations.COPY))
     summed = transfer.summed_per_second([made])
     assert summed == {"local-cpu": pytest.approx(4e9)} and transfer.summed_per_second([]) == {}
     printed = read_printed(ROOT / "resources/papers/wuensche2018/transfer.csv")
@@ -119,7 +118,7 @@ def test_what_was_not_timed_alone_is_said(tmp_path):
 
 
 def test_a_slow_rank_and_the_first_one_are_each_held_against_themselves(tmp_path):
-    alone, slow_one = worker_stragglers.STATES
+    alone, slow_one = operations.STATES
     cells = [
         row(4096, seconds, exchange_of, state, part=f"rank {rank}", exchange=exchange_of)
         for exchange_of, slow in (("sync", 0.2), ("async", 0.1))

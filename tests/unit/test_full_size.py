@@ -13,12 +13,13 @@ from defects.planting import CATALOGUE, losing, replacing
 from defects.stand_in import RIGHT, Trainer, adapter, computing, job
 from defects.transformers import seeing
 
+from shared import data, limits, sketch
+from shared.precisions import PRECISIONS
+from shared.specification import at_rate
 from steptime import networks
 from steptime.prove import golden, reference, steady
-from worker import building, data, full_size, limits, sketch, timing
+from worker import building, full_size, timing
 from worker.contract import NotEquivalent
-from worker.precisions import PRECISIONS
-from worker.specification import at_rate
 from worker.tasks import step
 
 BATCH = 32

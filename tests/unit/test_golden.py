@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import yaml
 
+from shared import data
+from shared.narrow import BATCH
 from steptime import networks
 from steptime.networks.layers import LAYERS, rbm
 from steptime.networks.windows import pad, windows
 from steptime.prove import golden
 from steptime.prove.compare import FAINT, TOLERANCES
-from worker import data
-from worker.narrow import BATCH
 
 CATALOGUE = yaml.safe_load((Path(__file__).parents[2] / "config/networks.yaml").read_text())
 # Of the spread of all values; frameworks err by some 1e-6 of it.

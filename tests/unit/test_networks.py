@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import yaml
 
+from shared import data
 from steptime import networks
 from steptime.networks.layers import LAYERS
 from steptime.plan import digests
 from steptime.prove import golden
-from worker import data
 
 CATALOGUE = yaml.safe_load((Path(__file__).parents[2] / "config" / "networks.yaml").read_text())
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from shared import grouping, narrow
 from steptime import networks
 from steptime.networks.layers import LAYERS
 from steptime.prove import compare, golden, turns
-from worker import grouping, narrow
 from worker.tasks import proof as prove
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -121,7 +121,7 @@ def test_a_turn_that_rounding_turned_is_right_and_no_room_for_a_defect(monkeypat
     groups = grouping.groups(2, "async")
     shares = turns._Shares(networks.tiny("dense"), 2 * narrow.BATCH, groups, {})
     before, losses = shares.start, []
-    for number, steps in enumerate(turns.TURNS):
+    for number, steps in enumerate(narrow.TURNS):
         for rank in (0, 1):
             taken = shares.steps(rank, before, steps, rough)
             before = {name: values.astype(np.float32) for name, values in taken.updated.items()}

@@ -14,15 +14,14 @@ import psutil
 import pytest
 import yaml
 
+from shared import data, narrow, operations
+from shared.statistics import median
 from steptime import networks
 from steptime.prove import golden, network
 from steptime.prove import turns as judging
 from steptime.prove.training import farthest
 from steptime.supervisor import ranks, supervise
 from steptime.tasks import outcomes
-from worker import data
-from worker.statistics import median
-from worker.tasks import stragglers, turns
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "workflow/scripts"
@@ -153,10 +152,10 @@ def test_a_wrong_way_of_not_waiting_is_refused(stand_in, tmp_path, mode, words):
 def planted_trials(spec, keep):
     """What a proof measures of two ranks, of whose updates `keep(trial, rank, number, values)` gives what arrives."""
     weights, measured = data.initial_weights(spec), {}
-    rate = spec["optimiser"]["learning_rate"] * turns.SLOW
+    rate = spec["optimiser"]["learning_rate"] * narrow.SLOW
     shares = [np.split(each, 2) for each in data.synthetic_batch(spec, 8)]
-    for trial in range(turns.TRIALS):
-        for number in range(turns.TOGETHER):
+    for trial in range(narrow.TRIALS):
+        for number in range(narrow.TOGETHER):
             for rank in range(2):
                 taken = golden.train_step(spec, weights, *(each[rank] for each in shares))
                 for name, gradient in taken.gradients.items():
@@ -374,7 +373,7 @@ def test_a_slow_rank_is_told_apart_from_the_others(stand_in, tmp_path, adapter, 
     found = {(part["part"], part["role"]): part["samples"] for part in outcome.parts}
     alone, beside = (
         [median([seconds for _, seconds in found[f"rank {rank}", state]]) for rank in (0, 1)]
-        for state in stragglers.STATES
+        for state in operations.STATES
     )
     keeps = [before / after for before, after in zip(alone, beside, strict=True)]
     # Who does not wait is not as slow as the slow one.

@@ -5,7 +5,7 @@ import random
 import pytest
 from scipy.stats import quantile_test
 
-from worker.statistics import median, median_interval
+from shared.statistics import median, median_interval
 
 
 @pytest.mark.parametrize("n", [6, 7, 8, 12, 25, 100, 1023, 2000])

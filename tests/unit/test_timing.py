@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from shared.statistics import median_interval
 from worker import timing
-from worker.statistics import median_interval
 
 
 class Network:

@@ -11,12 +11,13 @@ from defects import stand_in
 from defects import training as planted
 from today import TORCH
 
+from shared.narrow import BATCH
+from shared.specification import learning_rate
 from steptime import networks
 from steptime.networks.losses import LOSSES
 from steptime.plan import configuration, grid
 from steptime.prove import compare, golden
 from steptime.prove import training as judged
-from worker.narrow import BATCH
 from worker.tasks import proof as prove
 from worker.tasks import training
 from worker.timing import Diverged
@@ -81,16 +82,14 @@ def test_a_defect_of_training_is_refused(name, defect, check, words):
 
 def test_learning_rates_follow_cntk_s_schedule_and_keras_s_decay():
     steps = {"learning_rate": 0.1, "after_epochs": [[10, 0.03], [20, 0.01]]}
-    assert [training.learning_rate(steps, epoch, 0) for epoch in (1, 10, 11, 20, 21)] == [
+    assert [learning_rate(steps, epoch, 0) for epoch in (1, 10, 11, 20, 21)] == [
         0.1,
         0.1,
         0.03,
         0.03,
         0.01,
     ]
-    assert training.learning_rate(
-        {"learning_rate": 1e-4, "decay": 1e-6}, 3, 10**6
-    ) == pytest.approx(5e-5)
+    assert learning_rate({"learning_rate": 1e-4, "decay": 1e-6}, 3, 10**6) == pytest.approx(5e-5)
 
 
 class Recorder:

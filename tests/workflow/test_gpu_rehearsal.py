@@ -13,6 +13,8 @@ import pytest
 import yaml
 from conftest import ROOT
 
+from shared import declarations
+from shared.narrow import BATCH
 from steptime import networks
 from steptime.cells.measure import fill
 from steptime.environments import interpreter
@@ -20,8 +22,6 @@ from steptime.machine import placement
 from steptime.plan import configuration, fitting
 from steptime.prove import compare, golden, network
 from steptime.tasks import USUAL
-from worker import contract
-from worker.narrow import BATCH
 
 CATALOGUE = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
 NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
@@ -84,7 +84,7 @@ def prefix_of(environment):
 
 
 def declared(entry):
-    return contract.declared(entry["adapter"])
+    return declarations.declared(entry["adapter"])
 
 
 def run(program, asked, environment, mode, variables):
@@ -111,7 +111,7 @@ def test_the_lines_for_gpus_train_the_same_network(tmp_path, adapter, mode, envi
         job_of(adapter, mode, name) | PROOF | {"output": str(tmp_path / name)} for name in PROVEN
     ]
     rounded = jobs[0] | {"precision": "tf32", "output": str(tmp_path / "tf32")}
-    jobs += [rounded] if "tf32" in contract.declared(adapter)["PRECISIONS"] else []
+    jobs += [rounded] if "tf32" in declarations.declared(adapter)["PRECISIONS"] else []
     done = run([PROGRAM, adapter], jobs, environment, mode, variables)
     assert done.returncode == 0, done.stderr[-3000:]
     called = CALLED.get(adapter, CALLED.get(f"{adapter} {mode}"))
@@ -201,4 +201,4 @@ def test_the_documents_name_each_adapter_and_environment_for_gpus():
     assert not [name for name in adapters if f"| adapter `{name}`: " not in untried]
     # An adapter that says it has GPUs has an environment for them, and a file for them has an adapter.
     assert {path.stem for path in (ROOT / "envs").glob("*-cuda*.yaml")} == environments
-    assert not [name for name in adapters if "gpu" not in contract.declared(name)["DEVICES"]]
+    assert not [name for name in adapters if "gpu" not in declarations.declared(name)["DEVICES"]]

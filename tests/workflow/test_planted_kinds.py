@@ -15,6 +15,8 @@ from conftest import ROOT
 from defects import planting, transformers
 from today import TORCH
 
+from shared import declarations
+from shared.narrow import BATCH
 from steptime import networks
 from steptime.cells.measure import fill
 from steptime.environments import interpreter
@@ -22,7 +24,6 @@ from steptime.prove import compare, golden, network
 from steptime.supervisor import supervise
 from steptime.tasks import that_proves
 from worker import contract
-from worker.narrow import BATCH
 
 FRAMEWORKS = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
 PROGRAM = ROOT / "tests/defects/in_frameworks.py"
@@ -110,7 +111,10 @@ def having():
         for environment in environments if ALL else {TORCH} & set(environments):
             entry = framework | framework.get("differing", {}).get(environment, {})
             # Without a list of layers, an adapter has nothing to break.
-            if entry.get("device") == "gpu" or not contract.declared(entry["adapter"])["LAYERS"]:
+            if (
+                entry.get("device") == "gpu"
+                or not declarations.declared(entry["adapter"])["LAYERS"]
+            ):
                 continue
             for mode in entry["modes"] if ALL else entry["modes"][:1]:
                 if jobs(mode, entry, Path()):
@@ -119,7 +123,7 @@ def having():
 
 def jobs(mode, entry, folder):
     """{defect: (job, words of the refusal)} of all that the framework has, and each network as it is, without words."""
-    has, made = contract.declared(entry["adapter"]), {}
+    has, made = declarations.declared(entry["adapter"]), {}
     # Of what is patched in a framework, its first mode tells.
     cases = MUTATED | (PLANTED if mode == entry["modes"][0] else {})
     cases |= OWN.get(entry["adapter"], {})

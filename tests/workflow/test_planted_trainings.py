@@ -11,10 +11,10 @@ import pytest
 import yaml
 from conftest import ROOT
 
+from shared import declarations
 from steptime import networks
 from steptime.prove import network
 from steptime.supervisor import supervise
-from worker import contract
 
 CATALOGUE = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
 NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
@@ -51,7 +51,7 @@ def trainable():
     for framework in CATALOGUE.values():
         for environment in framework["environments"]:
             entry = entry_of(environment)
-            if "training" in contract.declared(entry["adapter"])["TASKS"]:
+            if "training" in declarations.declared(entry["adapter"])["TASKS"]:
                 yield from ((environment, mode) for mode in entry["modes"])
 
 
@@ -79,7 +79,7 @@ def plant(worker, adapter):
         for node in ast.parse((WORKER / f"adapters/{adapter}.py").read_text()).body
         if isinstance(node, ast.Assign)
         for target in node.targets
-        if isinstance(target, ast.Name) and target.id in contract.DEFAULTS
+        if isinstance(target, ast.Name) and target.id in declarations.DEFAULTS
     ]
     lines = [f"from . import {adapter}, around", f"versions = {adapter}.versions"]
     lines += [f"{name} = {adapter}.{name}" for name in known]

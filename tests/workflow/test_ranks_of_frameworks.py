@@ -21,6 +21,8 @@ from conftest import ROOT
 from defects.together_in_frameworks import PLANTED
 from today import JAX, MXNET, TENSORFLOW, TODAY, TORCH
 
+from shared import declarations
+from shared.grouping import GROUPED
 from steptime import machine, networks
 from steptime.cells.measure import fill
 from steptime.environments import interpreter
@@ -30,8 +32,6 @@ from steptime.supervisor import network as own_network
 from steptime.supervisor import supervise
 from steptime.supervisor.supervise import run_worker
 from steptime.tasks import outcomes
-from worker import contract
-from worker.grouping import GROUPED
 
 ALL = os.environ.get("STEPTIME_ZOO") == "all"
 NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
@@ -123,7 +123,7 @@ def test_ranks_are_proven_and_timed(environment, entry, exchange, tmp_path):
     prefix = prefix_of(environment)
     job = job_of(environment, entry, exchange)
     spec, log = networks.tiny("dense"), tmp_path / "log"
-    if "training" in contract.declared(job["adapter"])["TASKS"]:
+    if "training" in declarations.declared(job["adapter"])["TASKS"]:
         # It is fed, besides.
         spec = networks.specify("mnist-hidden-100", NETWORKS, narrow=True)
     verdict, details = network.prove(job, spec, "", log)

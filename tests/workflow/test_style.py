@@ -39,18 +39,31 @@ def test_clean(command):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "workflow/scripts/worker").rglob("*.py")), ids=lambda path: path.name
-)
-def test_worker_is_python_3_6_that_imports_nothing_of_the_project(path):
-    tree = ast.parse(path.read_text(), feature_version=(3, 6))
-    others = {entry.stem for entry in (ROOT / "workflow/scripts").iterdir()} - {"worker"}
-    for node in ast.walk(tree):
-        assert not isinstance(node, ast.NamedExpr)
-        if isinstance(node, ast.Import):
-            assert not others & {alias.name.split(".")[0] for alias in node.names}
-        if isinstance(node, ast.ImportFrom) and not node.level:
-            assert node.module.split(".")[0] not in others
+# What each package of the project may import of it.
+MAY = {
+    "shared": {"shared"},
+    "worker": {"shared", "worker"},
+    "steptime": {"shared", "steptime"},
+}
+
+
+@pytest.mark.parametrize("package", MAY)
+def test_a_package_imports_nothing_that_it_may_not(package):
+    for path in sorted((ROOT / "workflow/scripts" / package).rglob("*.py")):
+        tree, imported = ast.parse(path.read_text()), set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                imported.add(node.module.split(".")[0])
+        assert not imported & (set(MAY) - MAY[package]), path
+
+
+@pytest.mark.parametrize("package", ["shared", "worker"])
+def test_what_runs_in_old_environments_is_python_3_6(package):
+    for path in sorted((ROOT / "workflow/scripts" / package).rglob("*.py")):
+        tree = ast.parse(path.read_text(), feature_version=(3, 6))
+        assert not any(isinstance(node, ast.NamedExpr) for node in ast.walk(tree)), path
 
 
 @pytest.mark.parametrize(
@@ -83,9 +96,10 @@ def test_worker_starts_on_a_real_python_3_6(tmp_path):
     if python is None:
         pytest.skip("there is no Python 3.6 on this machine")
     script = "import compileall, sys; sys.exit(not compileall.compile_dir(sys.argv[1], quiet=1, force=True))"
-    shutil.copytree(ROOT / "workflow/scripts/worker", tmp_path / "worker")
+    for package in ("shared", "worker"):
+        shutil.copytree(ROOT / "workflow/scripts" / package, tmp_path / package)
     subprocess.run([python, "-c", script, tmp_path], check=True)
-    modules = "import worker.building, worker.contract, worker.specification, worker.statistics, worker.usage"
+    modules = "import worker.building, worker.contract, shared.specification, shared.statistics, worker.usage"
     subprocess.run([python, "-c", modules], check=True, cwd=tmp_path)
 
 

@@ -2,8 +2,8 @@
 from steptime import networks
 from steptime.cells import adopt
 from steptime.plan.cell import precision_of, proof_name, reference_path, together_of
-from worker.grouping import GROUPED
-from worker.precisions import USUAL
+from shared.grouping import GROUPED
+from shared.precisions import USUAL
 
 
 def measuring_job(wildcards):

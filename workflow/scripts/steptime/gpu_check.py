@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from shared import declarations
 from steptime import machine, networks, project, tasks
 from steptime.cells.measure import fill
 from steptime.environments import build, interpreter
@@ -31,7 +32,6 @@ from steptime.plan import exchanges
 from steptime.prove import network
 from steptime.prove.reference import compute
 from steptime.supervisor.supervise import Outcome, run_worker
-from worker import contract
 
 NO_GPU = "NVML sees no GPU on this machine, so there is nothing to check: run this where `nvidia-smi` lists one."
 BUDGET_SECONDS = 570.0
@@ -109,7 +109,7 @@ def checks(
         yield f"{name}: another CUDA beside it", partial(own_libraries, *own)
         if known[name]["adapter"] == "jax":
             yield f"{name}: a GPU that is full", partial(full_is_told, *own)
-        has = contract.declared(together(known[name]))
+        has = declarations.declared(together(known[name]))
         if "gpu" in has["DEVICES"] and "sync" in has["EXCHANGES"]:
             yield f"{name}: two GPUs that share gradients", partial(two_share, *own)
     yield "peak of the GPU", partial(peak, standing)

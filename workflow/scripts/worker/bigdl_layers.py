@@ -10,7 +10,7 @@ import math
 
 import jpype
 
-from . import specification
+from shared import specification
 
 # A ReLU behind one of these may overwrite what it reads: none of them is a view, or reads its output again.
 OWN_MEMORY = (

@@ -8,6 +8,8 @@ import importlib
 import sys
 import time
 
+from shared import declarations
+
 from . import contract, kernels, timing
 
 CLOCK = "perf_counter"
@@ -22,7 +24,7 @@ def load(job):
 
     Raises Unsupported where it lacks what the job asks for, before its framework is imported.
     """
-    has = contract.declared(job["adapter"])
+    has = declarations.declared(job["adapter"])
     contract.require(job["adapter"], has, job)
     start = clock()
     library = contract.of_mode(has["KERNELS"], job["mode"])
@@ -53,7 +55,7 @@ def versions_of(module):
 
 def build(loaded, job, spec, emit):
     """The trainer of a job's network `spec`, on the synthetic batch."""
-    from . import data
+    from shared import data
 
     start = clock()
     weights = data.initial_weights(spec, spec.get("seed", data.SEED))

@@ -10,7 +10,7 @@ Plain Python that 3.6 can import: standard library, numpy and Caffe2.
 import numpy as np
 from caffe2.python import brew, core, gru_cell, rnn_cell, workspace
 
-from . import specification
+from shared import specification
 
 
 def own(node, role):

@@ -8,7 +8,7 @@ Plain Python that 3.6 can import: standard library and Caffe.
 
 from caffe.proto import caffe_pb2
 
-from . import specification
+from shared import specification
 
 _PRODUCT = caffe_pb2.EltwiseParameter.PROD
 

@@ -9,7 +9,7 @@ Plain Python that 3.6 can import: standard library, numpy and CNTK.
 import cntk
 import numpy as np
 
-from . import specification
+from shared import specification
 
 
 def grouped_conv(node, own, value):

@@ -2,8 +2,9 @@
 
 An adapter is the framework's own idiomatic, fastest way to train a specification (see
 `steptime.networks.specification`). It knows layers and never a network's name. A module
-`adapters/<name>.py` declares what it has, as plain data that the worker reads without importing the
-framework; what it leaves out stands in `DEFAULTS` (without `LAYERS`, its `build` must refuse what it lacks):
+`adapters/<name>.py` declares what it has, as plain data that is read without importing the framework
+(`shared.declarations`, where `DEFAULTS` are those of what it leaves out; without `LAYERS`, its `build` must refuse what
+it lacks):
 
 `MODES`       the ways in which it can run ("eager", "graph", "compiled" ...)
 `LAYERS`      the layer kinds that it has: a dict from each kind to what builds it, or a tuple
@@ -70,22 +71,8 @@ leaves the numbers as they are: without dropout, networks are proven to be the s
 Plain Python that 3.6 can import: standard library.
 """
 
-import ast
-import os
+from shared.declarations import DEFAULTS, Unsupported
 
-DEFAULTS = {
-    "MODES": (),
-    "LAYERS": None,
-    "LOSSES": ("softmax_cross_entropy",),
-    "OPTIMISERS": ("sgd",),
-    "PRECISIONS": ("float32",),
-    "DEVICES": ("cpu",),
-    "EXCHANGES": ("",),
-    "TASKS": ("step",),
-    "LAYOUT": {},
-    "KERNELS": "",
-    "REASONS": {},
-}
 # The axis of a job that each declaration has the words of.
 AXES = {
     "MODES": "mode",
@@ -97,11 +84,6 @@ AXES = {
 OFFERED = ("versions", "build")
 # Of a trainer; a task that asks for something else says so in its own OFFERED.
 TRAINED = ("parameters", "threads", "settings", "run", "weights")
-FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "adapters")
-
-
-class Unsupported(Exception):
-    """The framework cannot do what the job asks for; the text is the reason, in one sentence."""
 
 
 class NotEquivalent(Exception):
@@ -137,28 +119,6 @@ class Job(object):
         return {name.split("/")[1]: name for name in names}
 
 
-def declared(adapter):
-    """What an adapter declares, by name, read from its text: the framework need not be there.
-
-    Raises Unsupported where there is no adapter of this name.
-    """
-    try:
-        with open(os.path.join(FOLDER, adapter + ".py"), "rb") as text:
-            tree = ast.parse(text.read())
-    except OSError:
-        whole, parts, _ = adapter.partition("_parts")
-        if parts and os.path.exists(os.path.join(FOLDER, whole + ".py")):
-            missing = "the adapter {} times whole steps: single operations need adapters/{}.py"
-            raise Unsupported(missing.format(whole, adapter))
-        raise Unsupported("there is no adapter '{}'".format(adapter))
-    found = dict(DEFAULTS)
-    for node in tree.body:
-        for target in node.targets if isinstance(node, ast.Assign) else ():
-            if isinstance(target, ast.Name) and target.id in DEFAULTS:
-                found[target.id] = _plain(node.value)
-    return found
-
-
 def require(adapter, has, job):
     """Raises Unsupported, with one sentence, where what an adapter declares lacks what a job asks for."""
     spec = job["spec"]
@@ -192,13 +152,3 @@ def complete(made, what, wanted):
 def of_mode(value, mode):
     """A declaration's value in a mode."""
     return value[mode] if isinstance(value, dict) and mode in value else value
-
-
-def _plain(node):
-    if isinstance(node, ast.Attribute):
-        return declared(node.value.id)[node.attr]
-    try:
-        return ast.literal_eval(node)
-    except ValueError:
-        # Names, and what builds them.
-        return tuple(ast.literal_eval(key) for key in node.keys)

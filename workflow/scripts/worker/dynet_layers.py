@@ -7,7 +7,7 @@ in one batch, steps first.
 import dynet
 import numpy as np
 
-from . import specification
+from shared import specification
 
 
 def whole(x):

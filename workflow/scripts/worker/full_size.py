@@ -4,7 +4,7 @@ The trainer that is timed shows its first losses, and of small parameters the fi
 Where the job asks for `gradients`, two more trainers are built after the samples. The second trainer starts from the
 weights that the timed trainer had before its last samples, takes the same steps one by one, and must reach the same
 weights. So a defect that a trainer begins late, or that is only in blocks of several steps, is seen. The third trainer
-starts anew, and a step at a higher rate shows every gradient, as `worker.narrow` explains. It comes last, so a defect
+starts anew, and a step at a higher rate shows every gradient, as `shared.narrow` explains. It comes last, so a defect
 that the process begins late is seen as well. Plain Python that 3.6 can import: standard library and numpy.
 """
 
@@ -13,12 +13,14 @@ import gc
 
 import numpy as np
 
-from . import building, data, limits, sketch
+from shared import data, limits, sketch
+from shared.precisions import PRECISIONS
+from shared.specification import at_rate, without_dropout
+from shared.transposed import in_one_piece
+
+from . import building
 from .contract import NotEquivalent
-from .precisions import PRECISIONS
 from .reference import BLURS, Reference
-from .specification import at_rate, without_dropout
-from .transposed import in_one_piece
 
 # Optimisers whose first step is the gradient times the learning rate.
 FIRST_STEP_PLAIN = ("sgd", "momentum")

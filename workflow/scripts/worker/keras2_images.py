@@ -9,7 +9,8 @@ Plain Python that 3.6 can import: standard library, numpy and Keras.
 import numpy as np
 from keras import backend, layers
 
-from . import specification
+from shared import specification
+
 from .keras2_layers import Written, channels_first, cut, normal, placed, shaped, wide
 
 # What no maximum is.

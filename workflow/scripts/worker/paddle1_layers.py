@@ -10,7 +10,7 @@ Plain Python that 3.6 can import: standard library and Paddle.
 from paddle import fluid
 from paddle.fluid import layers
 
-from . import specification
+from shared import specification
 
 
 def at(node, role):

@@ -18,8 +18,10 @@ import collections
 
 import numpy as np
 
-from . import building, contract, data, printing, timing
-from .statistics import median
+from shared import data
+from shared.statistics import median
+
+from . import building, contract, printing, timing
 from .usage import Usage, kernel_counters, peak_memory
 
 # Of the length of what is right. Products of 26,752 terms in float32 are off by some 1e-6 and Winograd's convolution by

@@ -10,8 +10,9 @@ Plain Python that 3.6 can import: standard library, numpy and PlaidML.
 import numpy as np
 from plaidml import op
 
+from shared import specification
+
 from . import plaidml_layers as layers
-from . import specification
 
 
 def repeating(nodes):

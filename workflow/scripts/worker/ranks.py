@@ -23,8 +23,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from shared.grouping import UNMET, groups
+
 from .contract import NotEquivalent, Unsupported
-from .grouping import groups
 
 # Beside the parameters, whose names have a layer's before them.
 INPUTS, LABELS = "inputs", "labels"
@@ -38,7 +39,6 @@ REACHED = {
 }
 # Ranks meet as soon as their frameworks are imported, which takes seconds. The supervisor starts them again.
 MEETING_SECONDS = 120
-UNMET = "ranks have not met"
 _LINKS = []
 
 
@@ -78,7 +78,7 @@ class Leader(object):
 
     The loss is the mean over the ranks, which have equal shares of the mini-batch: that of all of it. Weights are those
     of rank 0; where they are read, those of the other ranks must have the same bits. Where groups of ranks do not wait
-    for one another (`worker.grouping`), each takes all the steps of a call with its own share, and all have ended when
+    for one another (`shared.grouping`), each takes all the steps of a call with its own share, and all have ended when
     it returns.
     `own_seconds` are those that rank 0 took for its steps, without what it then waited for the others; `last_seconds`
     are each rank's in the last call.

@@ -5,7 +5,7 @@ Plain Python that 3.6 can import: standard library and numpy.
 
 import numpy as np
 
-from . import data, sketch
+from shared import data, sketch
 
 # How often what float32 weights take from a change at the specification's own rate it may be off.
 BLURS = 3.0

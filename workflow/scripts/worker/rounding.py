@@ -5,8 +5,9 @@ Plain Python that 3.6 can import: standard library and numpy.
 
 import numpy as np
 
+from shared.precisions import PRECISIONS, USUAL
+
 from .contract import NotEquivalent
-from .precisions import PRECISIONS, USUAL
 
 # As large as makes libraries take their fast ways.
 SIZE = 512

@@ -9,7 +9,9 @@ import numpy as np
 from singa import autograd
 from singa import singa_wrap as core
 
-from . import singa_repair, specification
+from shared import specification
+
+from . import singa_repair
 from .singa_layers import below, is_data, once, shares
 
 

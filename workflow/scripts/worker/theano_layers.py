@@ -15,7 +15,7 @@ from theano.tensor import nnet
 from theano.tensor.nnet.abstract_conv import conv2d_grad_wrt_inputs
 from theano.tensor.signal import pool
 
-from . import specification
+from shared import specification
 
 # Before 1.0, a convolution has no groups.
 _GROUPED = int(theano.__version__.split(".")[0]) > 0

@@ -7,7 +7,7 @@ loss, so a block costs one synchronisation.
 import math
 import time
 
-from .statistics import median, median_interval
+from shared.statistics import median, median_interval
 
 # Long against a reading of the clock and a synchronisation, and so short that what disturbs one step spoils few others.
 BLOCK_SECONDS = 0.02

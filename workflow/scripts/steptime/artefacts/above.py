@@ -4,6 +4,7 @@ from typing import Any
 
 import pandas as pd
 
+from shared.statistics import median
 from steptime.artefacts.inputs import Inputs
 from steptime.artefacts.trainings import Trained, by_cell, cpus_at_work, read
 from steptime.merge import intervals
@@ -12,7 +13,6 @@ from steptime.render import tables
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import DASH, Entry
 from steptime.render.words import facts, plural, significant, status_reason
-from worker.statistics import median
 
 # Of what stands above, and of what is below it.
 MEASURED = ["runner", "label", "seconds", "cpus", "peak_memory_bytes"]

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
+from shared.precisions import USUAL, marked
 from steptime import networks
 from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
@@ -28,7 +29,6 @@ from steptime.render.words import (
     significant,
     status_reason,
 )
-from worker.precisions import USUAL, marked
 
 COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", "status", "reason", "marks"]
 COLUMNS += ["seconds", "low", "high", "flops_per_step", "bytes_per_step", "intensity"]

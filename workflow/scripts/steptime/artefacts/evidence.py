@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from shared.precisions import USUAL
 from steptime import tasks
 from steptime.artefacts.functions import ALONE, PLACE, REACHED, USED, VARIED
 from steptime.artefacts.inputs import read_printed
@@ -16,7 +17,6 @@ from steptime.merge.measured import Measured
 from steptime.plan.cell import IDENTITY, without
 from steptime.reading import read_yaml
 from steptime.render.frameworks import Frameworks
-from worker.precisions import USUAL
 
 # The columns of a paper's CSV files that are read here, with `number` and `file`.
 PRINTED = ["row", "column", "network", "framework", "platform", "threads", "batch", "value"]

@@ -6,12 +6,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from shared.operations import COPY, ROLES, SUM
 from steptime.artefacts import parts
 from steptime.artefacts.inputs import Inputs
 from steptime.render import figures
 from steptime.render.tables import Entry
 from steptime.render.words import facts, plural, raw_data, significant
-from worker.tasks.sums import COPY, ROLES, SUM
 
 COLUMNS = [*parts.COLUMNS, "bytes", "algbw", "busbw"]
 GIGA = 1e9

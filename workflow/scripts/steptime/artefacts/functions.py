@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from shared.grouping import GROUPED
 from steptime import networks as specifications
-from worker.grouping import GROUPED
 
 PLACE = ["network", "framework", "platform", "threads", "batch"]
 # Of single operations: which, and in which way it was computed.

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from shared.operations import BYTES, SUM
 from steptime.artefacts import common, exchange, speedup
 from steptime.artefacts.inputs import Inputs
 from steptime.plan.cell import IDENTITY
 from steptime.reading import InputError
 from steptime.render.tables import Entry
 from steptime.render.words import facts, plural, processes, raw_data, significant, status_reason
-from worker.tasks.sums import BYTES, SUM
 
 COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", "status", "reason"]
 COLUMNS += ["seconds", "gradient_bytes", "compute", "basis", "exchange_alone", "predicted"]

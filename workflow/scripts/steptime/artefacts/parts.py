@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from shared.statistics import median
 from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.machine import interference
@@ -16,7 +17,6 @@ from steptime.plan.cell import IDENTITY
 from steptime.render import figures
 from steptime.render.tables import Entry
 from steptime.render.words import MARK_WORDS, plural, significant, spread, status_reason
-from worker.statistics import median
 
 OPERATION = ["part", "role", "way"]
 COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", *OPERATION, "flops"]

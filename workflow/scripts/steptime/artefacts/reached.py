@@ -6,6 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from shared.grouping import GROUPED
 from steptime.artefacts.inputs import Inputs
 from steptime.artefacts.trainings import CELL, NOT_REACHED, by_cell, read, spread
 from steptime.machine import interference
@@ -20,7 +21,6 @@ from steptime.render.words import (
     significant,
     status_reason,
 )
-from worker.grouping import GROUPED
 
 COLUMNS = [*CELL, "label", "environment_label", "network_label", "wanted_loss", "seeds", "reached"]
 COLUMNS += ["status", "reason", "marks", "share"]

@@ -4,12 +4,12 @@ from typing import Any
 
 import pandas as pd
 
+from shared.operations import ALONE, SLOW
 from steptime.artefacts import common, parts
 from steptime.artefacts.inputs import Inputs
 from steptime.plan.cell import IDENTITY
 from steptime.render.tables import Entry
 from steptime.render.words import facts, plural, raw_data, significant
-from worker.tasks.stragglers import ALONE, SLOW
 
 COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", "lacking"]
 COLUMNS += ["first_alone", "last_alone", "first_beside", "last_beside", "first_keeps", "last_keeps"]

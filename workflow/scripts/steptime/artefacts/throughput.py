@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from shared.statistics import median
 from steptime import networks
 from steptime.artefacts import common, efficiency
 from steptime.artefacts.inputs import Inputs
@@ -27,7 +28,6 @@ from steptime.render.words import (
     significant,
     status_reason,
 )
-from worker.statistics import median
 
 COLUMNS = [*efficiency.COLUMNS, "parameters", "optimiser"]
 COLUMNS += ["item", "items_per_step", "items_per_second"]

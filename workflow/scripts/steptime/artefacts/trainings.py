@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from shared.statistics import median
 from steptime.artefacts import times
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import DESCRIPTION, Measured
@@ -29,7 +30,6 @@ from steptime.render.words import (
     status_reason,
     version_order,
 )
-from worker.statistics import median
 
 # One training: what tells it from its other seeds is `repeat`.
 CELL = [*IDENTITY, "framework", "dataset_label"]

@@ -6,11 +6,11 @@ from typing import Any
 
 import pandas as pd
 
+from shared.operations import SUM
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
 from steptime.reading import InputError
 from steptime.render.tables import DASH, Entry, Page
-from worker.tasks.sums import SUM
 
 COLUMNS = ["quantity", "key", "unit", "formula", "place", "value", "printed", "ratio", "reason"]
 INPUTS = ("bandwidth", "memory", "devices", "waited_for", "compute")

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from shared.precisions import marked
 from steptime import npz
 from steptime.cells import found
 from steptime.cells.found import Facts, age
@@ -19,7 +20,6 @@ from steptime.datasets import DatasetError, sums
 from steptime.environments import interpreter
 from steptime.plan import digests
 from steptime.plan.cell import Cell, carried, proof_name, reference_path, shard_path
-from worker.precisions import marked
 
 
 def knows_shard(cell: Cell, pins_digest: str, results: Path = Path("results")) -> bool:

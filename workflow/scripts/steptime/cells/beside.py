@@ -4,10 +4,10 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from shared.statistics import median
 from steptime.cells import shard
 from steptime.plan.cell import PLACE, axes_of, shard_path
 from steptime.supervisor import progress
-from worker.statistics import median
 
 # What names a place in a key.
 AXES = [name for name in PLACE if name not in ("variant", "device")]

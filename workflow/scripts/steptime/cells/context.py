@@ -92,8 +92,8 @@ class Context:
             # pyarrow imports pandas when it makes its first array.
             import pandas  # noqa: F401
 
+            from shared import data
             from steptime.cells import shard  # noqa: F401
-            from worker import data
 
             self.seeds = {"weights": data.SEED, "mini-batch": data.BATCH_SEED}
             if refused := stranger(self.shard, self.machine):

@@ -20,6 +20,7 @@ from typing import Any
 
 import yaml
 
+from shared.precisions import PRECISIONS, USUAL, marked
 from steptime import machine, networks, project
 from steptime.cells import software
 from steptime.cells.context import Context
@@ -34,7 +35,6 @@ from steptime.supervisor import nodes, progress, resources
 from steptime.supervisor.ranks import HERE, Launch
 from steptime.supervisor.supervise import Outcome, run_worker
 from steptime.tasks import TASKS, outcomes
-from worker.precisions import PRECISIONS, USUAL, marked
 
 MEMORY_SHARE = 0.9
 

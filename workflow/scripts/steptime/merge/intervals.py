@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from scipy.special import stdtrit
 
+from shared.statistics import CONFIDENCE, median, median_interval
 from steptime.merge.moderation import Spread, spread_of
-from worker.statistics import CONFIDENCE, median, median_interval
 
 Interval = tuple[float, float, float]  # estimate, low, high
 

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from shared import limits
+from shared.grouping import GROUPED
+from shared.precisions import marked
 from steptime.cells import trusted
 from steptime.plan.cell import axes_of, carried, key_of, proof_name, reference_path, shard_path
-from worker import limits
-from worker.grouping import GROUPED
-from worker.precisions import marked
 
 Row = dict[str, Any]
 # Cells of one place run the same code on the same numbers, whatever their threads and repeat.

@@ -9,11 +9,11 @@ from typing import Any
 
 import pandas as pd
 
+from shared.statistics import ENOUGH, median
 from steptime.machine import interference
 from steptime.merge import MixedRowsError, intervals, moderation
 from steptime.plan import looks
 from steptime.plan.cell import IDENTITY
-from worker.statistics import ENOUGH, median
 
 # Of a reason where it is shown: longer ones would fill a table. And what then says where it is whole.
 MOST_LETTERS = 500

@@ -1,5 +1,6 @@
 """Networks: the neutral specification that adapters build and proofs are held against."""
 
+from shared.specification import count_classes, count_labels
 from steptime.networks.counts import (
     bytes_of_reference,
     bytes_per_step,
@@ -11,7 +12,6 @@ from steptime.networks.counts import (
 )
 from steptime.networks.specification import RECORDS, resolve, specify, used_records
 from steptime.networks.tiny import tiny
-from worker.specification import count_classes, count_labels
 
 __all__ = [
     "RECORDS",

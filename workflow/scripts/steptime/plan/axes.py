@@ -3,13 +3,13 @@
 import math
 from typing import Any
 
+from shared.precisions import PRECISIONS
 from steptime import networks as specifications
 from steptime.machine import placement
 from steptime.plan import exchanges
 from steptime.plan.configuration import Configuration
 from steptime.plan.schemas import ConfigurationError, unknown
 from steptime.tasks import TASKS, Task
-from worker.precisions import PRECISIONS
 
 # Losses by which a network is trained to give back what it is fed.
 GIVES_BACK = ("binary_cross_entropy", "evidence_bound")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from shared.precisions import PRECISIONS, USUAL, marked
 from steptime.tasks import TASKS
-from worker.precisions import PRECISIONS, USUAL, marked
 
 # Where shards lie below the results.
 FOLDER = "cells"

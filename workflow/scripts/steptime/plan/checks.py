@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+from shared.grouping import GROUPED
+from shared.precisions import PRECISIONS, USUAL
 from steptime import networks as specifications
 from steptime.machine import placement
 from steptime.plan import axes, exchanges
@@ -10,8 +12,6 @@ from steptime.plan.configuration import Configuration
 from steptime.plan.looks import repeats_of
 from steptime.plan.schemas import ConfigurationError, unknown
 from steptime.tasks import TASKS
-from worker.grouping import GROUPED
-from worker.precisions import PRECISIONS, USUAL
 
 
 def check(configuration: Configuration) -> None:

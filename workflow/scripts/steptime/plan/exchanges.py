@@ -7,8 +7,8 @@ what is timed on one device, or in the other way, stays as it is when that one c
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from worker import contract
-from worker.grouping import GROUPED
+from shared import declarations
+from shared.grouping import GROUPED
 
 if TYPE_CHECKING:
     from steptime.plan.configuration import Configuration
@@ -26,7 +26,7 @@ def adapter_of(adapter: str, devices: int, exchange: str) -> str:
     """
     for way in (exchange, *ENDINGS) if devices > 1 else ():
         together = adapter + ENDINGS[way]
-        if Path(contract.FOLDER, f"{together}.py").is_file():
+        if Path(declarations.FOLDER, f"{together}.py").is_file():
             return together
     return adapter
 
@@ -45,7 +45,9 @@ def processes(devices: int, exchange: str) -> int:
 def of_adapter(adapter: str) -> tuple[str, ...]:
     """The exchanges that a framework of this adapter has on several devices."""
     return tuple(
-        way for way in ENDINGS if way in contract.declared(adapter_of(adapter, 2, way))["EXCHANGES"]
+        way
+        for way in ENDINGS
+        if way in declarations.declared(adapter_of(adapter, 2, way))["EXCHANGES"]
     )
 
 

@@ -10,12 +10,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from shared.grouping import GROUPED
 from steptime import networks, project, tasks
 from steptime.environments import pins, prepare
 from steptime.plan import digests, exchanges
 from steptime.plan.cell import Cell, axes_of
 from steptime.plan.configuration import Configuration
-from worker.grouping import GROUPED
 
 
 class Expected:

@@ -6,6 +6,7 @@ from functools import cache
 from itertools import islice, product
 from typing import Any
 
+from shared.precisions import USUAL
 from steptime import networks as specifications
 from steptime.plan import axes, checks
 from steptime.plan.cell import Cell, proof_name
@@ -15,7 +16,6 @@ from steptime.plan.looks import repeats_of
 from steptime.plan.schemas import ConfigurationError
 from steptime.tasks import TASKS
 from steptime.tasks import USUAL as USUAL_TASK
-from worker.precisions import USUAL
 
 # The artefact whose cells are compared, and measured further times where a comparison is undecided.
 COMPARED = "steptime_times"

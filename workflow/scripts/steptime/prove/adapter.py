@@ -16,6 +16,7 @@ from typing import Any
 
 from rich.console import Console
 
+from shared import declarations
 from steptime import machine, networks, project, tasks
 from steptime.cells.measure import fill
 from steptime.environments import every, interpreter, pins, prepare
@@ -26,7 +27,6 @@ from steptime.networks.optimisers import OPTIMISERS
 from steptime.plan import configuration
 from steptime.prove import network
 from steptime.supervisor.supervise import run_worker
-from worker import contract
 
 SAMPLING = {"budget_seconds": 1.0, "precision": 0.1, "least_samples": 3}
 LIMIT_SECONDS = 300
@@ -42,10 +42,10 @@ def main() -> None:
     options = parser.parse_args()
     try:
         loaded = configuration.load(Path(), {"grid": every.GRID})
-        has = contract.declared(options.adapter)
+        has = declarations.declared(options.adapter)
         environment = options.environment or _environment_of(loaded, options.adapter)
         entry = loaded.entry_of(environment)
-    except (configuration.ConfigurationError, contract.Unsupported) as error:
+    except (configuration.ConfigurationError, declarations.Unsupported) as error:
         sys.exit(f"{error}.".replace("..", "."))
     _make(environment, entry.get("prepare", ""))
     job = {

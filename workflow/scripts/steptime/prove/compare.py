@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
+from shared import data
+from shared.narrow import CALLS, RECOVERY_RATE
 from steptime import networks
 from steptime.networks.layers import LAYERS
 from steptime.prove import golden, training
 from steptime.prove.golden import Expected
-from worker import data
-from worker.narrow import CALLS, RECOVERY_RATE
 
 # What float32 may do. `parameters` is ||w - w*|| / ||w*|| of a tensor after a step at the specification's
 # rate. `update` and `later_update` are ||w - w*|| / ||w* - w0||, which see the step itself however small it

@@ -6,12 +6,12 @@ workflow/scripts/launch prove.declared > docs/adapters/layers.md
 from collections.abc import Iterator
 from typing import Any
 
+from shared import declarations
 from steptime import project
 from steptime.networks.layers import LAYERS
 from steptime.networks.losses import LOSSES
 from steptime.networks.optimisers import OPTIMISERS
 from steptime.plan import configuration
-from worker import contract
 
 HEAD = """# Layers, losses and optimisers by adapter
 
@@ -35,7 +35,7 @@ def page() -> str:
         for framework in known.frameworks.values()
         for environment in framework["environments"]
     }
-    declared = {name: contract.declared(name) for name in sorted(adapters)}
+    declared = {name: declarations.declared(name) for name in sorted(adapters)}
     # One that has none refuses whatever it is asked.
     declared = {name: has for name, has in declared.items() if has["LAYERS"] is not None}
     parts = [HEAD]

@@ -13,17 +13,17 @@ from functools import partial
 
 import numpy as np
 
+from shared import data
+from shared.narrow import BATCH, CALLS, RECOVERY_RATE
+from shared.precisions import PRECISIONS, USUAL
+from shared.specification import at_rate
 from steptime.networks import optimisers
 from steptime.networks.layers import LAYERS, Arrays, Backward
 from steptime.networks.losses import LOSSES
-from worker import data
-from worker.narrow import BATCH, CALLS, RECOVERY_RATE
-from worker.precisions import PRECISIONS, USUAL
-from worker.specification import at_rate
 
 # Noise may turn a sign in front of a ReLU, or make another value of a window the largest, and what follows differs by
 # more than any rounding. So a limit is no less than so many times what a shorter significand does to the step
-# (`worker.precisions`).
+# (`shared.precisions`).
 # Bits that are right in outputs of a layer in float32: all of a value's, fewer of a sum's.
 RIGHT_BITS = (24, 22, 21, 21)
 

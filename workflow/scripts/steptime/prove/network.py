@@ -19,6 +19,9 @@ from typing import Any
 
 import yaml
 
+from shared.grouping import groups as groups_of
+from shared.narrow import BATCH
+from shared.precisions import USUAL
 from steptime import machine, networks, project
 from steptime.atomic import atomic_write
 from steptime.cells.measure import MEMORY_SHARE, fill
@@ -29,9 +32,6 @@ from steptime.prove import compare, golden, training, turns
 from steptime.say import say
 from steptime.supervisor.supervise import Outcome, run_worker
 from steptime.tasks import TASKS, that_proves
-from worker.grouping import groups as groups_of
-from worker.narrow import BATCH
-from worker.precisions import USUAL
 
 # Theano compiles a narrow ResNet-50 for minutes where it has no cache and the machine is busy.
 LIMIT_SECONDS = 1800

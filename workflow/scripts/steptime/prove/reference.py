@@ -26,6 +26,9 @@ from typing import Any
 import numpy as np
 import yaml
 
+from shared import data, sketch
+from shared.precisions import PRECISIONS, USUAL, marked
+from shared.specification import without_dropout
 from steptime import networks, project
 from steptime.atomic import atomic_write
 from steptime.networks import optimisers
@@ -33,9 +36,6 @@ from steptime.networks.losses import LOSSES
 from steptime.prove import golden, steady
 from steptime.prove.golden import coarse
 from steptime.say import say
-from worker import data, sketch
-from worker.precisions import PRECISIONS, USUAL, marked
-from worker.specification import without_dropout
 
 STEPS = 3
 # A gradient that is fainter than this beside the longest is not looked at.

@@ -4,10 +4,9 @@ the rates that it is given, judges without dropout, and drops what dropout must 
 
 import numpy as np
 
+from shared import data
 from steptime import networks
 from steptime.prove import golden
-from worker import data
-from worker.tasks.proof import fed_batches
 
 # Weights are held to what `compare` allows after several steps; scores to a thousandth of their spread.
 FED_LOSS = 1e-5
@@ -75,7 +74,7 @@ def check_feeding(spec, expected, measured, details):
     if "dataset" not in spec:
         return None
     weights, losses, state = expected.start, [], {}
-    for inputs, labels, rate in fed_batches(spec, expected.batch):
+    for inputs, labels, rate in data.fed_batches(spec, expected.batch):
         at_rate = dict(spec, optimiser=dict(spec["optimiser"], learning_rate=rate))
         taken = golden.train_step(at_rate, weights, inputs, labels, state, expected.shares)
         weights = taken.updated

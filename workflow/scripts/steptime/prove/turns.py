@@ -11,14 +11,12 @@ from functools import partial
 
 import numpy as np
 
+from shared import data
+from shared.narrow import RECOVERY_RATE, SLOW, TOGETHER, TRIALS, TURNS
+from shared.specification import at_rate
 from steptime.prove import golden
 from steptime.prove.compare import FAINT, TOLERANCES, Proof, hold
 from steptime.prove.training import FED_LOSS, FED_UPDATE, farthest
-from worker import data
-from worker.narrow import RECOVERY_RATE
-from worker.specification import at_rate
-from worker.tasks.proof import fed_batches
-from worker.tasks.turns import SLOW, TOGETHER, TRIALS, TURNS
 
 # Of TOGETHER updates of a group, how many may be lacking or too many: less than one.
 HALF = 0.5
@@ -70,7 +68,7 @@ class _Shares:
     def fed(self, group, weights) -> tuple[float, dict[str, np.ndarray]]:
         """Mean loss and weights after a group's share of what a proof feeds."""
         losses = []
-        for inputs, labels, rate in fed_batches(self.spec, self.batch):
+        for inputs, labels, rate in data.fed_batches(self.spec, self.batch):
             inputs, labels = (self._split(each)[group] for each in (inputs, labels))
             taken = self._step(at_rate(self.spec, rate), weights, inputs, labels)
             weights = taken.updated

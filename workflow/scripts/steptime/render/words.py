@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas as pd
 
+from shared.precisions import USUAL
 from steptime.merge.measured import Measured
 from steptime.merge.summary import shortened
 from steptime.plan import looks
 from steptime.render.frameworks import Frameworks
-from worker.precisions import USUAL
 
 STATUS_WORDS = {
     "ok": "ok",

@@ -15,17 +15,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from shared.grouping import UNMET
 from steptime.machine import cgroups, gpu, interference, processes
 from steptime.machine.alone import alone
 from steptime.supervisor import endings, ranks
 from steptime.supervisor.pace import Pace
 from steptime.supervisor.ranks import HERE, Launch, Rank
 from steptime.tasks import TASKS
-from worker.ranks import UNMET
 
 POLL_SECONDS = 0.5
 LEAST_FREE_BYTES = 2**20
 WORKER = Path(__file__).resolve().parents[2] / "worker"
+SHARED = WORKER.with_name("shared")
 # What a worker inherits. Thread knobs, Python's own variables and the like must come from the cell alone.
 # LD_LIBRARY_PATH of the user's shell would bring in another OpenMP or another CUDA.
 INHERITED = ("PATH", "USER", "LANG", "LC_ALL")
@@ -228,10 +229,11 @@ def _asked_of_the_kernel() -> dict[str, str]:
 
 
 def worker_path(scratch: str) -> str:
-    """A folder with the worker's package alone: nothing else may hide a package of a foreign interpreter."""
+    """A folder with the packages of a worker alone: nothing else may hide a package of a foreign interpreter."""
     folder = Path(scratch) / "path"
     folder.mkdir()
-    (folder / WORKER.name).symlink_to(WORKER)
+    for package in (WORKER, SHARED):
+        (folder / package.name).symlink_to(package)
     return str(folder)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from worker.statistics import ENOUGH, median, median_interval
+from shared.statistics import ENOUGH, median, median_interval
 
 if TYPE_CHECKING:
     # The inspection of a shard alone needs it.

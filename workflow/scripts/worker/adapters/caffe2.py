@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from caffe2.python import brew, model_helper, recurrent, rnn_cell, workspace
 
+from shared import specification
+
 from .. import caffe2_layers as layers
 from .. import caffe2_updates as updates
-from .. import specification
 
 MODES = ("graph",)
 LOSSES = (

@@ -10,7 +10,9 @@ from chainer import functions
 from chainer.backends import cuda
 from chainer.optimizers import ada_delta, rmsprop
 
-from .. import kernels, rounding, specification
+from shared import specification
+
+from .. import kernels, rounding
 from ..contract import Unsupported
 
 MODES = ("ideep", "numpy", "cupy")

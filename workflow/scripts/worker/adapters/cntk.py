@@ -9,8 +9,9 @@ import cntk
 import numpy as np
 from cntk.internal.sanitize import sanitize_batch
 
+from shared import specification
+
 from .. import cntk_layers as layers
-from .. import specification
 from ..contract import Unsupported
 
 MODES = ("graph",)

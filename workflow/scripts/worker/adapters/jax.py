@@ -12,7 +12,9 @@ import numpy as np
 from jax import lax
 from jax import numpy as jnp
 
-from .. import jax_settings, specification
+from shared import specification
+
+from .. import jax_settings
 
 MODES = ("compiled",)
 LOSSES = (

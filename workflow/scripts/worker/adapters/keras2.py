@@ -11,9 +11,11 @@ import keras
 import numpy as np
 from keras import backend, layers, models
 
+from shared import specification
+
 from .. import keras2_images as images
 from .. import keras2_layers as kinds
-from .. import keras2_optimisers, kernels, specification
+from .. import keras2_optimisers, kernels
 from ..contract import Unsupported
 
 MODES = ("tensorflow", "theano", "cntk")

@@ -10,7 +10,8 @@ import keras
 import numpy as np
 from keras import layers
 
-from .. import specification
+from shared import specification
+
 from ..contract import Unsupported
 
 MODES = ("tensorflow", "torch", "jax")

@@ -9,9 +9,11 @@ import os
 import mxnet as mx
 import numpy as np
 
-from .. import rounding, specification
+from shared import specification
+from shared.transposed import in_one_piece
+
+from .. import rounding
 from ..contract import Unsupported
-from ..transposed import in_one_piece
 
 MODES = ("graph", "eager")
 LOSSES = (

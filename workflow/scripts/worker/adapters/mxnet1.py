@@ -7,7 +7,8 @@ import ctypes
 
 import mxnet as mx
 
-from .. import specification
+from shared import specification
+
 from ..contract import Unsupported
 from . import mxnet
 

@@ -16,7 +16,9 @@ from neon.models import Model
 from neon.optimizers.optimizer import get_param_list
 from neon.transforms import CrossEntropyMulti, Logistic, Rectlin, Softmax, Tanh
 
-from .. import kernels, specification
+from shared import specification
+
+from .. import kernels
 
 MODES = ("graph",)
 LAYOUT = {"dense": "units first", "lstm": "units first", "gates": "ifog"}

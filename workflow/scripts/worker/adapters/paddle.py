@@ -10,7 +10,9 @@ import paddle
 from paddle import nn
 from paddle.nn import functional
 
-from .. import rounding, specification
+from shared import specification
+
+from .. import rounding
 from ..contract import Unsupported
 
 MODES = ("eager",)

@@ -9,8 +9,9 @@ import numpy as np
 import paddle
 from paddle import fluid
 
+from shared import specification
+
 from .. import paddle1_layers as layers
-from .. import specification
 from ..paddle1_layers import at
 from ..paddle1_optimisers import OPTIMISERS as RULES
 

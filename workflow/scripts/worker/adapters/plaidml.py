@@ -9,10 +9,11 @@ import numpy as np
 import plaidml
 from plaidml import op, tile
 
+from shared import specification
+
 from .. import plaidml_images as images
 from .. import plaidml_layers as layers
 from .. import plaidml_updates as updates
-from .. import specification
 
 MODES = ("graph",)
 LOSSES = (

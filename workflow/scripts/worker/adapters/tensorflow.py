@@ -7,7 +7,9 @@ What was chosen here, and by which measured ratios: docs/adapters/tensorflow.md.
 import numpy as np
 import tensorflow as tf
 
-from .. import specification, tensorflow_settings
+from shared import specification
+
+from .. import tensorflow_settings
 
 MODES = ("graph", "xla", "eager")
 LOSSES = (

@@ -8,7 +8,8 @@ import tensorflow as tf
 from tensorflow.python.framework import errors
 from tensorflow.python.ops import gen_nn_ops
 
-from .. import specification
+from shared import specification
+
 from ..contract import Unsupported
 
 MODES = ("graph",)

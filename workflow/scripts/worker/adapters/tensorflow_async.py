@@ -8,8 +8,8 @@ import time
 import tensorflow as tf
 
 from .. import ranks
+from ..common_memory import WAIT_SECONDS, Shared
 from ..contract import Unsupported
-from ..shared import WAIT_SECONDS, Shared
 from . import tensorflow
 
 MODES = ("graph",)

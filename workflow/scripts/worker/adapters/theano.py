@@ -13,7 +13,9 @@ from theano.sandbox.rng_mrg import MRG_RandomStreams
 from theano.tensor import nnet
 from theano.tensor.nnet import bn
 
-from .. import kernels, specification
+from shared import specification
+
+from .. import kernels
 from .. import theano_layers as layers
 from ..contract import Unsupported
 

@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 
-from .. import specification
+from shared import specification
 
 MODES = ("eager",)
 OPTIMISERS = ("sgd", "adadelta", "rmsprop")

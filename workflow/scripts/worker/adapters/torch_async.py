@@ -6,7 +6,7 @@ What was chosen here: docs/adapters/torch.md.
 import torch as framework
 
 from .. import ranks
-from ..shared import Shared
+from ..common_memory import Shared
 from . import torch
 
 MODES = ("eager",)

@@ -6,8 +6,10 @@ What was chosen here: docs/adapters/torch.md.
 import torch as framework
 from torch import distributed
 
-from .. import grouping, ranks
-from ..shared import Shared
+from shared import grouping
+
+from .. import ranks
+from ..common_memory import Shared
 from . import torch, torch_ranks
 
 MODES = ("eager",)

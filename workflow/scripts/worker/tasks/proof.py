@@ -8,13 +8,12 @@ import: standard library and numpy. The job has masks (see `collect`) and output
 
 import numpy as np
 
-from .. import building, data
-from ..narrow import CALLS, RECOVERY_RATE
-from ..specification import at_rate, without_dropout
-from . import training
+from shared import data
+from shared.narrow import CALLS, RECOVERY_RATE
+from shared.specification import at_rate, without_dropout
 
-# Of a network that is trained on real images: the (epoch, steps before) at whose learning rates it is fed other data.
-FED = ((1, 0), (15, 500000), (25, 1000000))
+from .. import building
+from . import training
 
 
 def run(loaded, job, emit):
@@ -64,26 +63,19 @@ def collect(adapter, job):
     return collected
 
 
-def fed_batches(spec, batch):
-    """(inputs, labels, learning rate) of the mini-batches that a proof feeds, each of other data."""
-    for number, (epoch, steps) in enumerate(FED, 1):
-        inputs, labels = data.synthetic_batch(spec, batch, data.BATCH_SEED + number)
-        yield inputs, labels, training.learning_rate(spec["optimiser"], epoch, steps)
-
-
 def fed(job, number=0):
     """What the rank of a job is fed of these mini-batches."""
     ranks = job["ranks"]
     shares = (
         [np.split(values, ranks)[job["rank"]] for values in (inputs, labels)] + [rate]
-        for inputs, labels, rate in fed_batches(job["spec"], job["batch"])
+        for inputs, labels, rate in data.fed_batches(job["spec"], job["batch"])
     )
-    return training.Fed("proof", number, len(FED), shares)
+    return training.Fed("proof", number, len(data.FED), shares)
 
 
 def _collect_training(collected, build, job):
     """`scores`: what a fresh trainer, with its dropout, gives for the first data. `fed_loss`, `fed/<name>`: mean loss
-    of and weights after a call of `train` with `fed_batches`, without dropout.
+    of and weights after a call of `train` with `data.fed_batches`, without dropout.
     """
     spec = job["spec"]
     trainer = build(dict(spec, seed=data.SEED))

@@ -19,9 +19,10 @@ import functools
 import math
 import operator
 
+from shared.statistics import median
+
 from .. import building, printing, timing
 from ..contract import NotEquivalent
-from ..statistics import median
 from ..usage import Usage, kernel_counters, peak_memory
 
 # What may be left to do when a block has returned: less is noise of two readings of a weight.

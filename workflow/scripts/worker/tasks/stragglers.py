@@ -6,10 +6,11 @@ seconds of one by that rank's own clock), until its last update is done. Plain P
 library, numpy and the framework.
 """
 
+from shared.operations import STATES
+
 from .. import building, timing
 from ..usage import Usage, kernel_counters, peak_memory
 
-ALONE, SLOW = STATES = ("alone", "one slow")
 # Many turns of two programs on one CPU.
 BLOCK_SECONDS = 0.5
 

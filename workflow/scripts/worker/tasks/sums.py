@@ -10,13 +10,12 @@ import time
 
 import numpy as np
 
+from shared.operations import BYTES, COPY, ROLES, SUM
+
 from .. import contract, parts, ranks
 
 KIB = 2**10
 SIZES = [4 * KIB * 4**power for power in range(9)] + [512 * KIB**2]
-BYTES = 4
-SUM, COPY = "all-reduce", "copy in memory"
-ROLES = {False: "an array", True: "the gradients"}
 
 
 class Sum(object):

@@ -21,6 +21,8 @@ import math
 
 import numpy as np
 
+from shared.specification import learning_rate
+
 from .. import building, contract
 from ..timing import Diverged
 from ..usage import Usage, cpu_seconds, kernel_counters, peak_memory
@@ -72,18 +74,6 @@ def fed(job, number):
     share, plan = (job["rank"], job["ranks"]), job["plan"]
     whole = (job["spec"], prepare(job), job["batch"], plan)
     return Epoch(*whole, number, building.clock, share)
-
-
-def learning_rate(optimiser, epoch, steps_before):
-    """The rate of a step of an epoch, counted from 1, before which so many steps were taken.
-
-    `decay` is that of Keras 2.0's optimisers, `after_epochs` is CNTK's schedule.
-    """
-    rate = optimiser["learning_rate"]
-    for epochs, later in optimiser.get("after_epochs", []):
-        if epoch > epochs:
-            rate = later
-    return rate / (1.0 + optimiser.get("decay", 0.0) * steps_before)
 
 
 def train(trainer, spec, splits, batch, plan, clock, cpu_clock, emit, share=(0, 1)):

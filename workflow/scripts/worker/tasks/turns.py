@@ -9,19 +9,12 @@ library and numpy. The job has output, the file to write.
 
 import numpy as np
 
-from .. import building, data, grouping
-from ..narrow import RECOVERY_RATE
-from ..specification import at_rate, without_dropout
-from . import proof
+from shared import data, grouping
+from shared.narrow import RECOVERY_RATE, SLOW, TOGETHER, TRIALS, TURNS
+from shared.specification import at_rate, without_dropout
 
-# Steps of each group in its turns. The turn of three shows that a group sees its own updates.
-TURNS = (1, 3, 1)
-# Steps of each group at once, at this part of the specification's learning rate; and how often that is tried: without a
-# lock, updates are lost where two meet. Groups that begin together may keep in step, and each update meets another: in
-# each trial, they begin apart by another part of a step.
-TOGETHER = 8
-TRIALS = 9
-SLOW = 2.0**-8
+from .. import building
+from . import proof
 
 
 def run(loaded, job, emit):
@@ -36,7 +29,7 @@ def collect(adapter, job):
     `alone<group>/<name>`: weights after the one step of a group at `RECOVERY_RATE`. `turn<number>.<group>/<name>`:
     after each of TURNS, at the specification's rate, group by group. `alone_losses` (groups) and `turn_losses` (turns,
     groups): of their last steps. Of a network that is trained on real images also `fed<group>/<name>`, after a call of
-    `train` in a group's turn with its share of `proof.fed_batches`, and `fed_losses` (groups).
+    `train` in a group's turn with its share of `data.fed_batches`, and `fed_losses` (groups).
     `together<trial>/<name>`: after TOGETHER steps of all, in each of TRIALS. `staleness` of these, NaN where the
     framework does not tell. Dropout is off.
     """

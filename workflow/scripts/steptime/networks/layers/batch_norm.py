@@ -10,9 +10,9 @@ where few units of a ReLU are shut. Shut ones make gradients grow with each laye
 MobileNet and 50 over DenseNet-121 at their narrow sizes, and rounding turns their signs.
 """
 
+from shared.specification import BATCH_NORM_EPSILON
 from steptime.networks.arrays import np
 from steptime.networks.layers import CONV, IMAGES, LayerKind, moved_by_fused, parameter
-from worker.specification import BATCH_NORM_EPSILON
 
 BRANCH_GAMMA = 0.1
 RAISED_BETA = 1.0

@@ -4,9 +4,9 @@ with gamma and beta (channels) and epsilon 1e-5 (Wu and He 2018).
 `ends_branch` is as in batch_norm.
 """
 
+from shared.specification import BATCH_NORM_EPSILON
 from steptime.networks.arrays import np
 from steptime.networks.layers import CONV, IMAGES, LayerKind, batch_norm, moved_by_fused
-from worker.specification import BATCH_NORM_EPSILON
 
 
 def shape(node, source):

@@ -12,7 +12,7 @@ Arrays = dict[str, Array]
 State = dict[str, list[Array | float]]
 
 # What each optimiser must have, and may have: the schedule of
-# `worker.tasks.training.learning_rate`.
+# `shared.specification.learning_rate`.
 REQUIRED = ("name", "learning_rate")
 SCHEDULE = ("after_epochs", "decay")
 

@@ -12,6 +12,8 @@ from . import specification
 TABLE_LENGTH = 1000003
 SEED = 20161
 BATCH_SEED = SEED + 1
+# Of a network that is trained on real images: the (epoch, steps before) at whose learning rates it is fed other data.
+FED = ((1, 0), (15, 500000), (25, 1000000))
 
 
 def initial_weights(spec, seed=SEED):
@@ -62,6 +64,13 @@ def synthetic_batch(spec, batch, seed=BATCH_SEED):
     steps = specification.count_labels(spec)
     labels = random.randint(0, specification.count_classes(spec), [batch, steps]).astype(np.int32)
     return inputs, labels if len(spec["nodes"][-1]["shape"]) > 1 else labels[:, 0]
+
+
+def fed_batches(spec, batch):
+    """(inputs, labels, learning rate) of the mini-batches that a proof feeds, each of other data."""
+    for number, (epoch, steps) in enumerate(FED, 1):
+        inputs, labels = synthetic_batch(spec, batch, BATCH_SEED + number)
+        yield inputs, labels, specification.learning_rate(spec["optimiser"], epoch, steps)
 
 
 def _targets(spec, inputs, random):

@@ -2,6 +2,8 @@
 
 # How many ranks take a step together, by the exchange. By any other, all do.
 GROUPED = {"async": 1, "mixed": 2}
+# What a worker prints where others of its cell have not come; the supervisor reads it.
+UNMET = "ranks have not met"
 
 
 def groups(count, exchange):

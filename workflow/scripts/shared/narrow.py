@@ -10,3 +10,13 @@ RECOVERY_RATE = 2.0**20
 
 # Steps of each call; weights are read after every one. The call of three shows that `run` does all its steps.
 CALLS = (1, 3, 1, 1, 1, 1, 1, 1)
+
+# Where ranks do not wait for one another: steps of each group in its turns. The turn of three shows that a group sees
+# its own updates.
+TURNS = (1, 3, 1)
+# Steps of each group at once, at this part of the specification's learning rate; and how often that is tried: without a
+# lock, updates are lost where two meet. Groups that begin together may keep in step, and each update meets another: in
+# each trial, they begin apart by another part of a step.
+TOGETHER = 8
+TRIALS = 9
+SLOW = 2.0**-8

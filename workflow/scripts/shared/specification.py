@@ -27,3 +27,15 @@ def without_dropout(spec):
         spec,
         nodes=[dict(node, rate=0.0) if node["op"] == "dropout" else node for node in spec["nodes"]],
     )
+
+
+def learning_rate(optimiser, epoch, steps_before):
+    """The rate of a step of an epoch, counted from 1, before which so many steps were taken.
+
+    `decay` is that of Keras 2.0's optimisers, `after_epochs` is CNTK's schedule.
+    """
+    rate = optimiser["learning_rate"]
+    for epochs, later in optimiser.get("after_epochs", []):
+        if epoch > epochs:
+            rate = later
+    return rate / (1.0 + optimiser.get("decay", 0.0) * steps_before)
