@@ -246,7 +246,7 @@ def digest(
 ) -> str:
     """Of everything that makes up a pair: the files of both sides and their environment variables."""
     entry = loaded.entry_of(environment)
-    adapter = ROOT / f"workflow/scripts/worker/adapters/{entry['adapter']}.py"
+    adapter = ROOT / f"workflow/scripts/worker/frameworks/{entry['adapter']}/__init__.py"
     run = [environment, entry["modes"][0], entry["variables"]]
     parts = [
         path.read_bytes()

@@ -14,8 +14,8 @@ sys.path.append(os.environ["STAND_IN_SCRIPTS"])
 
 from steptime.prove import golden  # noqa: E402
 
-from .. import ranks  # noqa: E402
-from ..common_memory import Shared  # noqa: E402
+from ... import ranks  # noqa: E402
+from ...common_memory import Shared  # noqa: E402
 
 MODES = (
     "right",

@@ -9,8 +9,8 @@ import os
 
 import numpy as np
 
-from .. import data
-from ..specification import at_rate
+from shared import data
+from shared.specification import at_rate
 
 
 def build(adapter, job):

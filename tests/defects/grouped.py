@@ -6,9 +6,11 @@ stand-ins that it is made of.
 
 import numpy as np
 
-from .. import grouping, ranks
-from . import apart, together
-from .apart import golden
+from shared import grouping
+
+from ... import ranks
+from .. import apart, together
+from ..apart import golden
 
 # Wrong in one group too; the others are wrong where there are several.
 ALWAYS = ("summed", "absent")

@@ -40,7 +40,7 @@ def plant(job):
     """Breaks the framework; returns what puts it right again."""
     name = BELOW.get(job["adapter"], job["adapter"])
     defects = importlib.import_module("planted_in_" + name)
-    below = importlib.import_module("worker.adapters." + name)
+    below = importlib.import_module("worker.frameworks." + name)
     return [put(*getattr(defects, job["planted"])(below))]
 
 

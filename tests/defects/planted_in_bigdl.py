@@ -3,7 +3,9 @@
 import jpype
 from judging import JUDGE
 
-from worker import bigdl_attention, bigdl_layers, bigdl_updates
+from worker.frameworks.bigdl import attention as bigdl_attention
+from worker.frameworks.bigdl import layers as bigdl_layers
+from worker.frameworks.bigdl import updates as bigdl_updates
 
 
 def mask_off_by_one(adapter):

@@ -6,7 +6,8 @@ import numpy as np
 from caffe.proto import caffe_pb2
 from judging import JUDGE
 
-from worker import caffe_layers, caffe_updates
+from worker.frameworks.caffe import layers as caffe_layers
+from worker.frameworks.caffe import updates as caffe_updates
 
 
 def without_divergence(adapter):

@@ -3,7 +3,8 @@
 import numpy as np
 from judging import JUDGE
 
-from worker import caffe2_layers, caffe2_updates
+from worker.frameworks.caffe2 import layers as caffe2_layers
+from worker.frameworks.caffe2 import updates as caffe2_updates
 
 
 def mask_off_by_one(adapter):

@@ -3,7 +3,7 @@
 import dynet
 from judging import JUDGE
 
-from worker import dynet_layers
+from worker.frameworks.dynet import layers as dynet_layers
 
 
 def mask_off_by_one(adapter):

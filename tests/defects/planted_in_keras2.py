@@ -5,7 +5,8 @@ from judging import JUDGE
 from keras import backend
 from keras.optimizers import SGD
 
-from worker import keras2_layers, keras2_optimisers
+from worker.frameworks.keras2 import layers as keras2_layers
+from worker.frameworks.keras2 import optimisers as keras2_optimisers
 
 
 def _changed(adapter, kind, change):

@@ -3,7 +3,8 @@
 from judging import JUDGE
 from paddle.fluid import layers
 
-from worker import paddle1_layers, paddle1_optimisers
+from worker.frameworks.paddle1 import layers as paddle1_layers
+from worker.frameworks.paddle1 import optimisers as paddle1_optimisers
 
 
 def mask_off_by_one(adapter):

@@ -6,8 +6,7 @@ import numpy as np
 from judging import JUDGE
 from plaidml import op, tile
 
-from worker import plaidml_layers as layers
-from worker import plaidml_updates as updates
+from worker.frameworks.plaidml import layers, updates
 
 
 def _rewritten(change):

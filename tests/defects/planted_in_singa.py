@@ -7,7 +7,9 @@ from judging import JUDGE
 from singa import autograd
 from singa import singa_wrap as core
 
-from worker import singa_images, singa_losses, singa_repair
+from worker.frameworks.singa import images as singa_images
+from worker.frameworks.singa import losses as singa_losses
+from worker.frameworks.singa import repair as singa_repair
 
 
 class _Changed(autograd.Operator):

@@ -16,7 +16,7 @@ sys.path.append(os.environ["STAND_IN_SCRIPTS"])
 from steptime.networks import optimisers  # noqa: E402
 from steptime.prove import golden  # noqa: E402
 
-from .. import ranks  # noqa: E402
+from ... import ranks  # noqa: E402
 
 MODES = (
     "right",

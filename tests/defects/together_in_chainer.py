@@ -5,8 +5,8 @@ Tests put it beside the real adapters of a worker.
 
 import numpy as np
 
-from .. import ranks
-from . import chainer_ranks
+from ... import ranks
+from ..chainer import ranks as chainer_ranks
 
 MODES = ("right", "summed", "apart", "silent", "other_start", "shared_batch")
 LAYERS = chainer_ranks.LAYERS

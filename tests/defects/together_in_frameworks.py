@@ -47,29 +47,29 @@ TENSORFLOW1 = "scaled = self._loss * (self._rate / job.learning_rate)"
 TORCH_NETWORK = "    trainer.network.homes = network.homes\n"
 NORM = "def _batch_norm(node, own, value):\n"
 SYNCHRONOUS = {
-    (TORCH, "summed"): Defect(*hooked("torch_ranks", TORCH_GROUP, "job.ranks"), TWICE),
-    (TORCH, "absent"): Defect(*hooked("torch_ranks", TORCH_GROUP, "(job.rank == 0)"), DIFFERS),
+    (TORCH, "summed"): Defect(*hooked("torch/ranks", TORCH_GROUP, "job.ranks"), TWICE),
+    (TORCH, "absent"): Defect(*hooked("torch/ranks", TORCH_GROUP, "(job.rank == 0)"), DIFFERS),
     # What is around a network gives all ranks the weights of the first one.
     (TORCH, "other_start"): Defect(
-        "torch_ranks",
+        "torch/ranks",
         TORCH_NETWORK,
         TORCH_NETWORK
         + "    for value in network.parameters():\n        value.data *= 1 + job.rank\n",
         OTHER_START,
     ),
-    (TORCH, "shared_batch"): shared_batch("torch_ranks"),
-    (TENSORFLOW, "summed"): Defect("tensorflow_ranks", "ReduceOp.MEAN", "ReduceOp.SUM", TWICE),
+    (TORCH, "shared_batch"): shared_batch("torch/ranks"),
+    (TENSORFLOW, "summed"): Defect("tensorflow/ranks", "ReduceOp.MEAN", "ReduceOp.SUM", TWICE),
     (TENSORFLOW, "absent"): Defect(
-        "tensorflow_ranks",
+        "tensorflow/ranks",
         GRADIENTS,
         "part = 1.0 - _MET[0].cluster_resolver.task_id\n"
         f"        gradients = [each * part for each in gradients]\n        {GRADIENTS}",
         DIFFERS,
     ),
     (TENSORFLOW, "other_start"): Defect(
-        "tensorflow_ranks", "    meet(job)\n", f"    meet(job)\n{ALTERED}", OTHER_START
+        "tensorflow/ranks", "    meet(job)\n", f"    meet(job)\n{ALTERED}", OTHER_START
     ),
-    (TENSORFLOW, "shared_batch"): shared_batch("tensorflow_ranks"),
+    (TENSORFLOW, "shared_batch"): shared_batch("tensorflow/ranks"),
     (TENSORFLOW, "whole_norm"): Defect(
         "tensorflow",
         NORM,
@@ -84,22 +84,22 @@ SYNCHRONOUS = {
         OTHER_LOSS,
         "batch_norm",
     ),
-    (MXNET, "summed"): Defect("mxnet_ranks", "        self.head /= job.ranks\n", "", TWICE),
+    (MXNET, "summed"): Defect("mxnet/ranks", "        self.head /= job.ranks\n", "", TWICE),
     (MXNET, "absent"): Defect(
-        "mxnet_ranks", PUSH, PUSH.replace("gradient", "gradient * (_STORE[0].rank == 0)"), DIFFERS
+        "mxnet/ranks", PUSH, PUSH.replace("gradient", "gradient * (_STORE[0].rank == 0)"), DIFFERS
     ),
     (MXNET, "other_start"): Defect(
-        "mxnet_ranks", "    store_of(job)\n", f"    store_of(job)\n{ALTERED}", OTHER_START
+        "mxnet/ranks", "    store_of(job)\n", f"    store_of(job)\n{ALTERED}", OTHER_START
     ),
-    (MXNET, "shared_batch"): shared_batch("mxnet_ranks"),
+    (MXNET, "shared_batch"): shared_batch("mxnet/ranks"),
     (JAX, "summed"): Defect(
-        "jax_ranks",
+        "jax/ranks",
         JAX_MEAN,
         f"{JAX_MEAN}\n            gradients = {{name: job.ranks * gradients[name] for name in gradients}}",
         TWICE,
     ),
     (JAX, "absent"): Defect(
-        "jax_ranks",
+        "jax/ranks",
         JAX_MEAN,
         'part = lax.axis_index("rank") == 0\n'
         "            found = found[0], {name: part * found[1][name] for name in found[1]}\n"
@@ -107,9 +107,9 @@ SYNCHRONOUS = {
         DIFFERS,
     ),
     (JAX, "other_start"): Defect(
-        "jax_ranks", "    meet(job)\n    return", f"    meet(job)\n{ALTERED}    return", OTHER_START
+        "jax/ranks", "    meet(job)\n    return", f"    meet(job)\n{ALTERED}    return", OTHER_START
     ),
-    (JAX, "shared_batch"): shared_batch("jax_ranks"),
+    (JAX, "shared_batch"): shared_batch("jax/ranks"),
     (JAX, "whole_norm"): Defect(
         "jax",
         NORM,
@@ -122,38 +122,38 @@ SYNCHRONOUS = {
         OTHER_LOSS,
         "batch_norm",
     ),
-    ("paddle-3.3", "summed"): Defect(*hooked("paddle_ranks", PADDLE, "job.ranks"), TWICE),
+    ("paddle-3.3", "summed"): Defect(*hooked("paddle/ranks", PADDLE, "job.ranks"), TWICE),
     ("paddle-3.3", "absent"): Defect(
-        *hooked("paddle_ranks", PADDLE, "float(job.rank == 0)"), DIFFERS
+        *hooked("paddle/ranks", PADDLE, "float(job.rank == 0)"), DIFFERS
     ),
     ("paddle-3.3", "other_start"): Defect(
-        "paddle_ranks",
+        "paddle/ranks",
         PADDLE,
         f"{PADDLE}    for value in network.parameters():\n"
         "        value.set_value(value * (1 + job.rank))\n",
         OTHER_START,
     ),
-    ("paddle-3.3", "shared_batch"): shared_batch("paddle_ranks"),
+    ("paddle-3.3", "shared_batch"): shared_batch("paddle/ranks"),
     # Its server has the one copy of all weights: no rank can start from others.
     ("tensorflow-1.15", "summed"): Defect(
-        "tensorflow1_ranks", TENSORFLOW1, f"{TENSORFLOW1} * job.ranks", TWICE
+        "tensorflow1/ranks", TENSORFLOW1, f"{TENSORFLOW1} * job.ranks", TWICE
     ),
     ("tensorflow-1.15", "absent"): Defect(
-        "tensorflow1_ranks", TENSORFLOW1, f"{TENSORFLOW1} * (1 - job.rank)", DIFFERS
+        "tensorflow1/ranks", TENSORFLOW1, f"{TENSORFLOW1} * (1 - job.rank)", DIFFERS
     ),
-    ("tensorflow-1.15", "shared_batch"): shared_batch("tensorflow1_ranks"),
+    ("tensorflow-1.15", "shared_batch"): shared_batch("tensorflow1/ranks"),
     ("cntk-2.7", "apart"): Defect(
-        "cntk_ranks",
+        "cntk/ranks",
         "return distributed.data_parallel_distributed_learner(",
         "return learner or dict(",
         OTHER_START,
     ),
-    ("cntk-2.7", "shared_batch"): shared_batch("cntk_ranks"),
+    ("cntk-2.7", "shared_batch"): shared_batch("cntk/ranks"),
     ("cntk-2.7", "other_start"): Defect(
-        "cntk_ranks", "    meet(job)\n    job", f"    meet(job)\n{ALTERED}    job", OTHER_START
+        "cntk/ranks", "    meet(job)\n    job", f"    meet(job)\n{ALTERED}    job", OTHER_START
     ),
     ("cntk-2.7", "one_bit"): Defect(
-        "cntk_ranks",
+        "cntk/ranks",
         "FLOAT32_BITS = 32",
         "FLOAT32_BITS = 1",
         "every update is 0[.].* times the specification's",
@@ -164,7 +164,7 @@ RATE = "        super(_Trainer, self).__init__(session, job)\n"
 APPLIED = "self._counted(self._fetched[1])"
 ASYNCHRONOUS = {
     (TORCH, "summed"): Defect(
-        "torch_async",
+        "torch/asynchronous",
         "        for value, memory in",
         "        for value in trained:\n"
         "            value.register_hook(lambda gradient: gradient * job.ranks)\n"
@@ -172,14 +172,14 @@ ASYNCHRONOUS = {
         TAKEN_TWICE,
     ),
     (TORCH, "twice"): Defect(
-        "torch_async",
+        "torch/asynchronous",
         "self._own.run(1)",
         "self._own.run(len(self._shared._counts))",
         # The second one begins where the first one has ended.
         "in the turn of rank . the update of .* is off by",
     ),
     (TORCH, "dropped"): Defect(
-        "torch_async",
+        "torch/asynchronous",
         "            loss = self._own.run(1)\n",
         "            kept = [each.copy() for each in self._shared.arrays]\n"
         "            loss = self._own.run(1)\n"
@@ -188,25 +188,28 @@ ASYNCHRONOUS = {
         "in the turn of rank 1 no weight changes",
     ),
     (MXNET, "summed"): Defect(
-        "mxnet_async", "self.head[:] = 1.0", "self.head[:] = job.ranks", TAKEN_TWICE
+        "mxnet/asynchronous", "self.head[:] = 1.0", "self.head[:] = job.ranks", TAKEN_TWICE
     ),
     (MXNET, "twice"): Defect(
-        "mxnet_async",
+        "mxnet/asynchronous",
         PUSH,
         f"for _ in range(_STORE[0].num_workers):\n                {PUSH}",
         TAKEN_TWICE,
     ),
     (MXNET, "dropped"): Defect(
-        "mxnet_async",
+        "mxnet/asynchronous",
         PUSH,
         f"_STORE[0].rank or {PUSH}",
         "in the turn of rank . no weight changes",
     ),
     ("tensorflow-1.15", "summed"): Defect(
-        "tensorflow1_async", RATE, f"        job.learning_rate *= job.ranks\n{RATE}", TAKEN_TWICE
+        "tensorflow1/asynchronous",
+        RATE,
+        f"        job.learning_rate *= job.ranks\n{RATE}",
+        TAKEN_TWICE,
     ),
     ("tensorflow-1.15", "twice"): Defect(
-        "tensorflow1_async",
+        "tensorflow1/asynchronous",
         APPLIED,
         f"{APPLIED}] + [\n"
         "            tensorflow1._update(job.spec['optimiser'], self._loss, self._rate)\n"
@@ -214,7 +217,7 @@ ASYNCHRONOUS = {
         TAKEN_TWICE,
     ),
     ("tensorflow-1.15", "dropped"): Defect(
-        "tensorflow1_async",
+        "tensorflow1/asynchronous",
         APPLIED,
         "self._counted(tf.no_op() if job.rank else self._fetched[1])",
         "in the turn of rank 1 no weight changes",
@@ -224,14 +227,14 @@ UPDATED = "self._lie(self._common)\n        self._descend()"
 BEGUN = "self._descend = own._update\n"
 GROUPED = {
     (TORCH, "absent"): Defect(
-        "torch_mixed",
+        "torch/mixed",
         BEGUN,
         f"{BEGUN}        for value in self._trained if job.rank % 2 else ():\n"
         "            value.register_hook(lambda gradient: 0 * gradient)\n",
         DIFFERS,
     ),
     (TORCH, "summed"): Defect(
-        "torch_mixed",
+        "torch/mixed",
         UPDATED,
         UPDATED.replace(
             "self._descend()",
@@ -240,13 +243,13 @@ GROUPED = {
         TWICE,
     ),
     (TORCH, "silent"): Defect(
-        "torch_mixed",
+        "torch/mixed",
         UPDATED,
         UPDATED.replace("self._common", "self._seen if self._number else self._common"),
         "in the turn of group 1 no weight changes: its gradients do not arrive",
     ),
     (TORCH, "stale"): Defect(
-        "torch_mixed",
+        "torch/mixed",
         "self._copy(self._common, self._seen)\n        # Neither",
         "self._before or self._copy(self._common, self._seen)\n        # Neither",
         "in turn . of group ., .* is wrong after",
@@ -255,19 +258,19 @@ GROUPED = {
 HEAD, SUMMED = "    made.head /= job.ranks\n", "self._store.pushpull(key, gradients,"
 CONTEXT_DIFFERS = "context 1 has other weights than context 0 in "
 WITHIN = {
-    (MXNET, "summed"): Defect("mxnet_inside", HEAD, "", TWICE),
+    (MXNET, "summed"): Defect("mxnet/inside", HEAD, "", TWICE),
     (MXNET, "absent"): Defect(
-        "mxnet_inside", HEAD, f"{HEAD}    made.head *= number == 0\n", DIFFERS
+        "mxnet/inside", HEAD, f"{HEAD}    made.head *= number == 0\n", DIFFERS
     ),
-    (MXNET, "apart"): Defect("mxnet_inside", SUMMED, f"gradients or {SUMMED}", CONTEXT_DIFFERS),
+    (MXNET, "apart"): Defect("mxnet/inside", SUMMED, f"gradients or {SUMMED}", CONTEXT_DIFFERS),
     (MXNET, "other_start"): Defect(
-        "mxnet_inside",
+        "mxnet/inside",
         "dict(job.weights)\n",
         "{name: values * (1 + number) for name, values in job.weights.items()}\n",
         CONTEXT_DIFFERS,
     ),
     (MXNET, "shared_batch"): Defect(
-        "mxnet_inside", "ranks.share(own)", "ranks.share(own, 0)", OTHER_LOSS
+        "mxnet/inside", "ranks.share(own)", "ranks.share(own, 0)", OTHER_LOSS
     ),
 }
 PLANTED = {

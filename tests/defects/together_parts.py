@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ..parts import Operation
-from . import together
+from ...parts import Operation
+from .. import together
 
 MODES = together.MODES
 EXCHANGES = together.EXCHANGES

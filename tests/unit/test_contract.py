@@ -12,6 +12,7 @@ from defects import stand_in
 
 from shared import data, declarations
 from steptime import networks
+from steptime.plan import exchanges
 from steptime.prove import declared
 from worker import building, contract
 from worker.layout import Layout
@@ -20,9 +21,9 @@ ROOT = Path(__file__).parents[2]
 CATALOGUE = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 FRAMEWORKS = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
 ADAPTERS = sorted(
-    path.stem
-    for path in Path(declarations.FOLDER).glob("*.py")
-    if not path.stem.startswith("_") and not path.stem.endswith("_parts")
+    ".".join([path.parent.name, *([] if path.stem == "__init__" else [path.stem])])
+    for path in Path(declarations.FOLDER).glob("[a-z]*/*.py")
+    if path.stem in ("__init__", *exchanges.MODULES.values())
 )
 
 
@@ -70,7 +71,7 @@ def test_every_adapter_declares_what_the_catalogue_and_the_layers_know(adapter):
         (job(adapter="neon", task="training"), "the adapter neon has no task 'training'"),
         (job("fcn5", "singa", device="gpu"), "the wheel of SINGA is built without CUDA"),
         (job("fcn5", "torch") | {"adapter": "nowhere"}, "there is no adapter 'nowhere'"),
-        (job("fcn5", "torch") | {"adapter": "dynet_parts"}, "the adapter dynet times whole steps"),
+        (job("fcn5", "torch") | {"adapter": "dynet.parts"}, "the adapter dynet times whole steps"),
     ],
 )
 def test_a_job_that_asks_for_more_is_refused_before_the_framework_is_imported(asked, words):

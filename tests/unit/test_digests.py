@@ -103,7 +103,8 @@ def test_what_a_program_imports_and_names_belongs_to_its_code():
         str(path.relative_to(digests.SCRIPTS))
         for path in digests.closure(
             digests.module_path("steptime.prove.compare"),
-            digests.module_path("worker.adapters.torch7"),
+            digests.module_path("worker.tasks.proof"),
+            digests.module_path("worker.frameworks.torch7"),
         )
     }
     assert found >= {
@@ -114,7 +115,7 @@ def test_what_a_program_imports_and_names_belongs_to_its_code():
         "shared/specification.py",
     }
     assert found >= {
-        "worker/adapters/torch7.lua",
+        "worker/frameworks/torch7/torch7.lua",
         "steptime/networks/specification.py",
     }
     tables = {path.name for path in digests.closure(digests.module_path("steptime.render.tables"))}
@@ -122,10 +123,17 @@ def test_what_a_program_imports_and_names_belongs_to_its_code():
 
 
 def test_a_proof_and_a_training_are_no_part_of_what_times_a_step():
-    names = ("worker.__main__", "worker.tasks.step", "worker.adapters.torch")
-    found = {path.stem for path in digests.closure(*map(digests.module_path, names))}
-    assert found >= {"timing", "building", "contract", "torch_settings"}
-    assert not found & {"proof", "training", "mxnet"}
+    names = ("worker.__main__", "worker.tasks.step", "worker.frameworks.torch")
+    found = {
+        str(path.relative_to(digests.SCRIPTS / "worker"))
+        for path in digests.closure(*map(digests.module_path, names))
+        if path.is_relative_to(digests.SCRIPTS / "worker")
+    }
+    assert found >= {"timing.py", "building.py", "contract.py", "settings/torch.py"}
+    frameworks = {path for path in found if path.startswith("frameworks/")}
+    own = {"__init__.py", "torch/__init__.py", "torch/early.py"}
+    assert frameworks <= {f"frameworks/{name}" for name in own}
+    assert not found & {"tasks/proof.py", "tasks/training.py"}
 
 
 def test_what_a_worker_runs_is_no_part_of_a_reference():
@@ -150,7 +158,7 @@ def code_of(tmp_path, monkeypatch):
         records = {path.stem for path in folder.glob("*/*.py") if path.stem != "__init__"}
         used = networks.used_records(networks.specify(network, CATALOGUE))
         programs = [
-            ("worker.__main__", "worker.tasks.step", "worker.adapters.torch"),
+            ("worker.__main__", "worker.tasks.step", "worker.frameworks.torch"),
             ("worker.tasks.proof", "steptime.prove.compare", "steptime.prove.golden"),
         ]
         return [
@@ -193,7 +201,7 @@ def test_a_new_record_times_and_proves_nothing_again(code_of):
     )
     assert changed_by(code_of, f"{RECORDS}/layers/softsign.py", "", NEW) == (set(), set())
     line = '    "softsign": lambda node, in_place: nn.Softsign(),\n'
-    adapter = "worker/adapters/torch.py"
+    adapter = "worker/frameworks/torch/__init__.py"
     assert changed_by(code_of, adapter, RELU, line + RELU) == (set(), set())
     new = "from steptime.networks.optimisers import Optimiser\n"
     assert changed_by(code_of, f"{RECORDS}/optimisers/lion.py", "", new) == (set(), set())
@@ -219,7 +227,7 @@ def test_every_version_of_python_gives_the_same_digests(version):
     python = interpreter.find(version, lambda *_: subprocess.CompletedProcess([], 1, ""))
     if python is None:
         pytest.skip(f"there is no Python {version} on this machine")
-    names = "'steptime.plan.digests', 'worker.__main__', 'worker.adapters.torch'"
+    names = "'steptime.plan.digests', 'worker.__main__', 'worker.frameworks.torch'"
     # As of a worker: without what a network has no use for.
     folder = digests.SCRIPTS / "steptime/networks"
     records = {path.stem for path in folder.glob("*/*.py") if path.stem != "__init__"}

@@ -37,8 +37,14 @@ def stand_in(tmp_path, monkeypatch):
     python.chmod(0o755)
     worker = tmp_path / "scripts/worker"
     shutil.copytree(supervise.WORKER, worker, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("together.py", "together_parts.py", "apart.py", "grouped.py"):
-        shutil.copyfile(ROOT / "tests/defects" / name, worker / "adapters" / name)
+    for name in ("together", "apart", "grouped"):
+        (worker / "frameworks" / name).mkdir()
+        shutil.copyfile(
+            ROOT / f"tests/defects/{name}.py", worker / f"frameworks/{name}/__init__.py"
+        )
+    shutil.copyfile(
+        ROOT / "tests/defects/together_parts.py", worker / "frameworks/together/parts.py"
+    )
     monkeypatch.setattr(supervise, "WORKER", worker)
     monkeypatch.setenv("STEPTIME_ENVIRONMENTS", str(tmp_path / "environments"))
     return {
@@ -396,7 +402,7 @@ def test_sums_alone_are_held_against_what_they_must_be_on_every_rank(
     few = source.read_text().replace("for power in range(9)]", "for power in range(2)]")
     source.write_text(few.replace("[512 * KIB**2]", "[]"))
     asked = network.worker_job(stand_in | {"mode": mode}, networks.tiny("dense"))
-    asked |= {"task": "sums", "follow": "sums", "adapter": "together_parts"}
+    asked |= {"task": "sums", "follow": "sums", "adapter": "together.parts"}
     folder, cpus = tmp_path / "environments/stand-in-1.0", [0, 1] if os.cpu_count() > 1 else [0]
     sampling = SAMPLING | {"budget_seconds": 0.05}
     outcome = supervise.run_worker(

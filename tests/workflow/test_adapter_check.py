@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-STANDIN = "workflow/scripts/worker/adapters/standin.py"
+STANDIN = "workflow/scripts/worker/frameworks/standin/__init__.py"
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,10 @@ def run(checkout):
 def ran(new_checkout):
     """A checkout with two trials, whose times are then stand-ins."""
     checkout = new_checkout("faults")
-    for name in ("config/frameworks.yaml", "workflow/scripts/worker/adapters/standin.py"):
+    for name in (
+        "config/frameworks.yaml",
+        "workflow/scripts/worker/frameworks/standin/__init__.py",
+    ):
         path = checkout.root / name
         text = path.read_text()
         words = 'MODES = (\n    "good",' if path.suffix == ".py" else "[good,"

@@ -148,7 +148,7 @@ def test_each_rank_has_a_gpu_of_its_own_and_their_gradients_meet(tmp_path, monke
     monkeypatch.setattr(
         placement, "visible_devices", lambda needs, count: {"CUDA_VISIBLE_DEVICES": "0,1"}
     )
-    job = {"environment": environment, "adapter": f"{adapter}_ranks", "mode": mode}
+    job = {"environment": environment, "adapter": f"{adapter}.ranks", "mode": mode}
     job |= {"device": "gpu", "devices": 2, "exchange": "sync"}
     job |= {"variables": variables, "worker_digest": ""}
     for name in PROVEN:

@@ -73,8 +73,8 @@ def test_an_interrupt_ends_both_ranks_of_a_cell_and_leaves_nothing_of_them(
 ):
     """The framework is a stand-in, whose ranks speak over real sockets."""
     checkout = new_checkout("faults")
-    adapters = checkout.root / "workflow/scripts/worker/adapters"
-    shutil.copy(ROOT / "tests/defects/together.py", adapters / "standin_ranks.py")
+    adapters = checkout.root / "workflow/scripts/worker/frameworks"
+    shutil.copy(ROOT / "tests/defects/together.py", adapters / "standin/ranks.py")
     frameworks = checkout.root / "config/frameworks.yaml"
     told = f'STAND_IN_SCRIPTS: "{checkout.root}/workflow/scripts"'
     text = frameworks.read_text().replace("[good, killed,", "[good, slow, killed,")

@@ -60,7 +60,7 @@ def test_a_new_layer_kind_proves_and_times_nothing_again(checkout):
     edit(checkout, f"{layers}/softsign.py", "", RECORD)
     line = '    "softsign": lambda node, _: nn.Softsign(),\n'
     relu = '    "relu": lambda'
-    edit(checkout, "workflow/scripts/worker/adapters/torch.py", relu, line + relu)
+    edit(checkout, "workflow/scripts/worker/frameworks/torch/__init__.py", relu, line + relu)
     edit(checkout, "config/networks.yaml", "", NETWORK)
     assert jobs(checkout) == before
 

@@ -16,7 +16,7 @@ TARGETS = (
     "steptime_proofs",
     "shi2016_table2",
 )
-ADAPTER = "workflow/scripts/worker/adapters/standin.py"
+ADAPTER = "workflow/scripts/worker/frameworks/standin/__init__.py"
 LAYERS = '\n\ndef _dense(node):\n    return node\n\n\nOF_LAYERS = {"dense": _dense}\n'
 MARKED = {"standin2026_table1", "standin2026_fig1", "steptime_times"}
 

@@ -63,7 +63,8 @@ def worker(tmp_path_factory):
     """A copy of the worker in which adapters with planted defects have a place."""
     copied = tmp_path_factory.mktemp("planted") / "worker"
     shutil.copytree(WORKER, copied, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "tests/defects/around.py", copied / "adapters/around.py")
+    shutil.copy(ROOT / "tests/defects/around.py", copied / "frameworks/around.py")
+    (copied / "frameworks/planted").mkdir()
     return copied
 
 
@@ -76,15 +77,15 @@ def plant(worker, adapter):
     """Writes the adapter `planted`, which declares what another one does, and builds its trainers with a defect."""
     known = [
         target.id
-        for node in ast.parse((WORKER / f"adapters/{adapter}.py").read_text()).body
+        for node in ast.parse((WORKER / f"frameworks/{adapter}/__init__.py").read_text()).body
         if isinstance(node, ast.Assign)
         for target in node.targets
         if isinstance(target, ast.Name) and target.id in declarations.DEFAULTS
     ]
-    lines = [f"from . import {adapter}, around", f"versions = {adapter}.versions"]
+    lines = [f"from .. import {adapter}, around", f"versions = {adapter}.versions"]
     lines += [f"{name} = {adapter}.{name}" for name in known]
     lines += ["def build(job):", f"    return around.build({adapter}, job)"]
-    (worker / "adapters/planted.py").write_text("\n".join(lines) + "\n")
+    (worker / "frameworks/planted/__init__.py").write_text("\n".join(lines) + "\n")
 
 
 @pytest.mark.parametrize(("environment", "mode", "defect"), EVERYWHERE if ALL else QUICK)

@@ -175,7 +175,8 @@ def test_a_wrong_way_of_sharing_is_refused_in_chainer(how, words, tmp_path, monk
     prefix_of(environment)
     worker, name = tmp_path / "scripts/worker", "together_in_chainer"
     shutil.copytree(supervise.WORKER, worker, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / f"tests/defects/{name}.py", worker / "adapters")
+    (worker / "frameworks" / name).mkdir()
+    shutil.copy(ROOT / f"tests/defects/{name}.py", worker / f"frameworks/{name}/__init__.py")
     monkeypatch.setattr(supervise, "WORKER", worker)
     job = job_of(environment, entry, "sync") | {"adapter": name, "mode": how}
     verdict, _ = network.prove(job, networks.tiny("dense"), "", tmp_path / "log")
@@ -194,7 +195,7 @@ def test_ranks_that_are_wrong_are_refused_in_a_real_framework(planted, tmp_path,
     worker, defect = tmp_path / "scripts/worker", PLANTED[planted]
     shutil.copytree(supervise.WORKER, worker, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(supervise, "WORKER", worker)
-    path = worker / f"adapters/{defect.adapter}.py"
+    path = worker / f"frameworks/{defect.adapter}.py"
     assert path.read_text().count(defect.right) == 1
     path.write_text(path.read_text().replace(defect.right, defect.wrong))
     job = job_of(environment, entry_of(environment), exchange)

@@ -21,7 +21,7 @@ GRID = {
     "sampling": {"budget_seconds": 0.5, "precision": 0.05, "least_samples": 5},
     "limits": {"seconds": 60},
 }
-ADAPTER = "workflow/scripts/worker/adapters/standin.py"
+ADAPTER = "workflow/scripts/worker/frameworks/standin/__init__.py"
 WHAT = ("--config", "grid=mine.yaml", "platforms=far.yaml", "--", "steptime_times")
 CARRIED = ("cells", "references", "proofs", "environments")
 # 100 x 240 + 240 and 240 x 80 + 80: the narrow network stays as it was.

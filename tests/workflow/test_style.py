@@ -68,13 +68,13 @@ def test_what_runs_in_old_environments_is_python_3_6(package):
 
 @pytest.mark.parametrize(
     "path",
-    sorted((ROOT / "workflow/scripts/worker/adapters").glob("*.py")),
-    ids=lambda path: path.name,
+    sorted((ROOT / "workflow/scripts/worker/frameworks").rglob("*.py")),
+    ids=lambda path: f"{path.parent.name}.{path.stem}",
 )
 def test_an_adapter_takes_nothing_private_of_another(path):
     tree = ast.parse(path.read_text())
     beside = [
-        node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level == 1
+        node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level in (1, 2)
     ]
     taken = [alias.name for node in beside for alias in node.names]
     others = {
@@ -152,7 +152,8 @@ def test_every_artefact_of_a_paper_is_a_rule_and_every_rule_an_artefact_of_its_c
 
 # Lines of Python (and of rules), and words of documents. They only go down: whoever raises one says here why.
 BUDGETS = {
-    "workflow/scripts/**/*.py": 51_131,
+    # Blank lines between imports of `shared` and of the folder of a framework.
+    "workflow/scripts/**/*.py": 51_219,
     "workflow/scripts/worker/**/*.py": 20_343,
     "workflow/scripts/steptime/artefacts/*.py": 9_609,
     "workflow/**/[!.]*.smk": 1_791,

@@ -20,7 +20,7 @@ DEFAULTS = {
     "REASONS": {},
 }
 FOLDER = os.path.join(
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "worker", "adapters"
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "worker", "frameworks"
 )
 
 
@@ -33,26 +33,43 @@ def declared(adapter):
 
     Raises Unsupported where there is no adapter of this name.
     """
+    framework, _, module = adapter.partition(".")
     try:
-        with open(os.path.join(FOLDER, adapter + ".py"), "rb") as text:
+        with open(path_of(adapter), "rb") as text:
             tree = ast.parse(text.read())
     except OSError:
-        whole, parts, _ = adapter.partition("_parts")
-        if parts and os.path.exists(os.path.join(FOLDER, whole + ".py")):
-            missing = "the adapter {} times whole steps: single operations need adapters/{}.py"
-            raise Unsupported(missing.format(whole, adapter))
+        if module and os.path.exists(path_of(framework)):
+            missing = "the adapter {} times whole steps: single operations need frameworks/{}/{}.py"
+            raise Unsupported(missing.format(framework, framework, module))
         raise Unsupported("there is no adapter '{}'".format(adapter))
-    found = dict(DEFAULTS)
+    found, beside = dict(DEFAULTS), _imported(tree, framework)
     for node in tree.body:
         for target in node.targets if isinstance(node, ast.Assign) else ():
             if isinstance(target, ast.Name) and target.id in DEFAULTS:
-                found[target.id] = _plain(node.value)
+                found[target.id] = _plain(node.value, beside)
     return found
 
 
-def _plain(node):
+def path_of(adapter):
+    """The file of an adapter: of "torch" frameworks/torch/__init__.py, of "torch.ranks" frameworks/torch/ranks.py."""
+    framework, _, module = adapter.partition(".")
+    return os.path.join(FOLDER, framework, (module or "__init__") + ".py")
+
+
+def _imported(tree, framework):
+    """The adapters that a file of a framework's folder imports, by what it calls them."""
+    found = {}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.level in (1, 2):
+            before = [framework if node.level == 1 else "", node.module or ""]
+            for alias in node.names:
+                found[alias.asname or alias.name] = ".".join(filter(None, before + [alias.name]))
+    return found
+
+
+def _plain(node, beside):
     if isinstance(node, ast.Attribute):
-        return declared(node.value.id)[node.attr]
+        return declared(beside[node.value.id])[node.attr]
     try:
         return ast.literal_eval(node)
     except ValueError:

@@ -29,7 +29,7 @@ def load(job):
     start = clock()
     library = contract.of_mode(has["KERNELS"], job["mode"])
     chosen = {"kernels": kernels.choose(library)} if library else {}
-    adapter = importlib.import_module("worker.adapters." + job["adapter"])
+    adapter = importlib.import_module("worker.frameworks." + job["adapter"])
     contract.complete(adapter, "the adapter " + job["adapter"], contract.OFFERED)
     return Loaded(adapter, chosen, clock() - start)
 

@@ -2,7 +2,7 @@
 
 An adapter is the framework's own idiomatic, fastest way to train a specification (see
 `steptime.networks.specification`). It knows layers and never a network's name. A module
-`adapters/<name>.py` declares what it has, as plain data that is read without importing the framework
+`frameworks/<name>/__init__.py` declares what it has, as plain data that is read without importing the framework
 (`shared.declarations`, where `DEFAULTS` are those of what it leaves out; without `LAYERS`, its `build` must refuse what
 it lacks):
 

@@ -8,7 +8,7 @@ Besides `ready`, events are
     sampled  kernel, after the last part
     done     peak_memory_bytes; of all: cpu_seconds, wall_seconds, waited_seconds, involuntary_switches
 
-A module `adapters/<adapter>_parts.py` speaks to the framework. It declares what an adapter does (`worker.contract`) and
+A module `frameworks/<name>/parts.py` speaks to the framework. It declares what an adapter does (`worker.contract`) and
 offers `versions()`, `start(job)`, which sets the thread knobs and returns {"threads", "settings"}, and `build(part)`,
 which gives an `Operation` or raises Unsupported with the reason. Plain Python that 3.6 can import: standard library and
 numpy.

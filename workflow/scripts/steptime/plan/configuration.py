@@ -126,7 +126,7 @@ def load(
         entry, scripts = loaded.entry_of(environment), root / "workflow" / "scripts"
         needs = [
             root / "envs" / f"{environment}.yaml",
-            scripts / "worker" / "adapters" / f"{entry['adapter']}.py",
+            scripts / "worker" / "frameworks" / entry["adapter"] / "__init__.py",
         ]
         needs += (
             [scripts / "steptime" / "environments" / "prepare" / f"{entry['prepare']}.py"]

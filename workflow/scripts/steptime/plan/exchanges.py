@@ -1,7 +1,7 @@
 """Which adapter speaks for the ranks of a cell on several devices, and how these can share their gradients.
 
-A framework that can has a second adapter beside its own for each way, of the name with what ENDINGS says behind it:
-what is timed on one device, or in the other way, stays as it is when that one changes.
+A framework that can has a module for each way in its folder: what is timed on one device, or in the other way, stays as
+it is when that one changes.
 """
 
 from pathlib import Path
@@ -13,8 +13,8 @@ from shared.grouping import GROUPED
 if TYPE_CHECKING:
     from steptime.plan.configuration import Configuration
 
-# What stands behind the name of the adapter of each way.
-ENDINGS = {"sync": "_ranks", "async": "_async", "mixed": "_mixed", "inside": "_inside"}
+# The module of a framework's folder for each way.
+MODULES = {"sync": "ranks", "async": "asynchronous", "mixed": "mixed", "inside": "inside"}
 # One process has all devices; elsewhere each is a process of its own.
 INSIDE = "inside"
 
@@ -24,9 +24,9 @@ def adapter_of(adapter: str, devices: int, exchange: str) -> str:
 
     Of a framework without such a way that of the other one, or its own, which says so.
     """
-    for way in (exchange, *ENDINGS) if devices > 1 else ():
-        together = adapter + ENDINGS[way]
-        if Path(declarations.FOLDER, f"{together}.py").is_file():
+    for way in (exchange, *MODULES) if devices > 1 else ():
+        together = f"{adapter}.{MODULES[way]}"
+        if Path(declarations.path_of(together)).is_file():
             return together
     return adapter
 
@@ -46,7 +46,7 @@ def of_adapter(adapter: str) -> tuple[str, ...]:
     """The exchanges that a framework of this adapter has on several devices."""
     return tuple(
         way
-        for way in ENDINGS
+        for way in MODULES
         if way in declarations.declared(adapter_of(adapter, 2, way))["EXCHANGES"]
     )
 

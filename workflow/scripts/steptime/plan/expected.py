@@ -47,7 +47,7 @@ class Expected:
             "worker.building",
             *(f"worker.tasks.{name}" for name in names),
         ]
-        own = f"worker.adapters.{adapter}"
+        own = f"worker.frameworks.{adapter}"
         # Where there is none, the worker says so.
         return self.code_for(
             network, *modules, *([own] if digests.module_path(own).exists() else [])

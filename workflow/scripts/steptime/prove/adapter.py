@@ -36,7 +36,7 @@ LIMIT_BYTES = 4 * 2**30
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description="Say what an adapter lacks and gets wrong.")
-    parser.add_argument("--adapter", required=True, help="name of a module of worker/adapters")
+    parser.add_argument("--adapter", required=True, help="name of a folder of worker/frameworks")
     parser.add_argument("--environment", help="default: the first one of this adapter")
     parser.add_argument("--mode", help="default: the environment's first")
     options = parser.parse_args()

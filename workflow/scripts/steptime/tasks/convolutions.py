@@ -12,6 +12,6 @@ TASK = Task(
     policy=policy_of_part("convolutions"),
     asked_under="'convolutions' in 'parts' of the grid",
     described="whose convolutions are timed, in each way that a framework lets one choose",
-    module="{}_parts",
+    module="{}.parts",
     feeds="parts",
 )

@@ -12,6 +12,6 @@ TASK = Task(
     policy=policy_of_part("products"),
     asked_under="'products' in 'parts' of the grid",
     described="whose matrix products are timed, in each order of their factors",
-    module="{}_parts",
+    module="{}.parts",
     feeds="parts",
 )

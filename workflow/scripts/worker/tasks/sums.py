@@ -1,7 +1,7 @@
 """What ranks exchange, alone: sums of an array of each of them, which each then has, by the framework's own all-reduce.
 
 Arrays of 4 KiB to 512 MiB, and one as long as the network's gradients; beside each, a copy of as much in memory. All
-ranks run this task: rank 0 says what comes next. A module `adapters/<adapter>_parts.py` speaks to the framework: it
+ranks run this task: rank 0 says what comes next. A module `ranks_parts.py` of its folder speaks to the framework: it
 offers what `worker.parts` says, `start(job)`, in which the ranks meet, and `build(part)` from this rank's `values`.
 Plain Python that 3.6 can import: standard library, numpy and the framework. See `worker.parts`.
 """

@@ -1,0 +1,66 @@
+"""Chainer on several ranks: ChainerMN's communicator `naive` averages the gradients of the adapter chainer over MPI.
+
+What was chosen here: docs/adapters/chainer.md.
+"""
+
+import chainermn
+from chainer import Link
+
+from ... import mpi, ranks
+from .. import chainer
+
+MODES = ("ideep", "numpy")
+LAYERS = chainer.LAYERS
+LOSSES = chainer.LOSSES
+OPTIMISERS = chainer.OPTIMISERS
+EXCHANGES = ("sync",)
+# `follow` is what all ranks but the first one do.
+TASKS = ("step", "stragglers", "training", "follow")
+LAYOUT = chainer.LAYOUT
+KERNELS = chainer.KERNELS
+REASONS = {
+    "gpu": "gradients are shared between CPUs only",
+    "async": "ChainerMN has no way of sharing gradients without waiting",
+}
+_JOINED = []
+
+
+def versions():
+    """What the adapter chainer says."""
+    return chainer.versions()
+
+
+def build(job):
+    """A trainer of the specification in which all ranks take part."""
+    return ranks.joined(job, trainer)
+
+
+def trainer(job):
+    """This rank's own, on its share of the mini-batch."""
+    communicator = meet(job)
+    job.inputs, job.labels = ranks.share(job)
+    # No two ranks drop the same.
+    job.seed += job.rank
+    return _Trainer(job, chainer.prepare(job), communicator)
+
+
+def meet(job):
+    """ChainerMN's communicator of all ranks, made when it is first asked for."""
+    if not _JOINED:
+        _JOINED.append(mpi.join(job))
+        _JOINED.append(chainermn.create_communicator("naive"))
+    return _JOINED[-1]
+
+
+class _Trainer(chainer.Trainer):
+    def __init__(self, job, arrays, communicator):
+        super(_Trainer, self).__init__(job, arrays)
+        self.communicator, self.model = communicator, Link()
+        with self.model.init_scope():
+            for number, value in enumerate(self.trained.values()):
+                setattr(self.model, "array{:04}".format(number), value)
+        self.settings["exchange"] = "multi_node_mean_grad of the communicator naive, over MPICH"
+
+    def update(self):
+        self.communicator.multi_node_mean_grad(self.model)
+        super(_Trainer, self).update()

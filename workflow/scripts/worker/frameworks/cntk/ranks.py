@@ -1,0 +1,71 @@
+"""CNTK on several ranks: its data-parallel learner sums the gradients of the adapter cntk over MPI.
+
+What was chosen here: docs/adapters/cntk.md.
+"""
+
+from ... import openmpi, ranks
+
+# Names that CNTK asks of MPI are found here first, and not in the stand-in that lies beside it.
+openmpi.load()
+
+from cntk import distributed  # noqa: E402
+
+from .. import cntk  # noqa: E402
+
+MODES = ("graph",)
+LAYERS = cntk.LAYERS
+LOSSES = cntk.LOSSES
+OPTIMISERS = cntk.OPTIMISERS
+EXCHANGES = ("sync",)
+# `follow` is what all ranks but the first one do.
+TASKS = ("step", "stragglers", "training", "follow")
+# The neutral one.
+LAYOUT = {}
+KERNELS = cntk.KERNELS
+REASONS = {
+    "gpu": "gradients are shared between CPUs only",
+    "async": "CNTK 2's block momentum exchanges after blocks of many mini-batches, which is another way of training",
+}
+FLOAT32_BITS = 32
+
+
+def versions():
+    """What the adapter cntk says."""
+    return cntk.versions()
+
+
+def build(job):
+    """A trainer of the specification in which all ranks take part."""
+    return ranks.joined(job, trainer)
+
+
+def trainer(job):
+    """This rank's own, on its share of the mini-batch."""
+    meet(job)
+    job.inputs, job.labels = ranks.share(job)
+    # No two ranks drop the same.
+    job.seed += job.rank
+    return cntk.build(job, _Trainer)
+
+
+def meet(job):
+    """Joins the ranks, once."""
+    if not _JOINED:
+        openmpi.join(job)
+        _JOINED.append(True)
+
+
+_JOINED = []
+
+
+class _Trainer(cntk.Trainer):
+    def __init__(self, job):
+        super(_Trainer, self).__init__(job)
+        self.settings = dict(
+            self.settings, exchange="data_parallel_distributed_learner, over Open MPI"
+        )
+
+    def shared(self, learner):
+        return distributed.data_parallel_distributed_learner(
+            learner, num_quantization_bits=FLOAT32_BITS
+        )

@@ -1,0 +1,606 @@
+"""JAX: plain functions of arrays and automatic differentiation; XLA compiles the whole step and gets the parameters.
+
+What was chosen here, and by which measured ratios: docs/adapters/jax.md.
+"""
+
+import functools
+import os
+
+import jax
+import jaxlib
+import numpy as np
+from jax import lax
+from jax import numpy as jnp
+
+from shared import specification
+
+from ...settings import jax as jax_settings
+
+MODES = ("compiled",)
+LOSSES = (
+    "softmax_cross_entropy",
+    "mean_squares",
+    "binary_cross_entropy",
+    "evidence_bound",
+    "adversarial",
+    "mean_output",
+)
+OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
+TASKS = ("step", "training")
+DEVICES = ("cpu", "gpu")
+PRECISIONS = ("float32", "tf32")
+LAYOUT = {"images": "channels last", "sequences": "steps first"}
+
+
+def versions():
+    """Versions of JAX and of the library with its compiler."""
+    return {"framework_version": jax.__version__, "build": "jaxlib {}".format(jaxlib.__version__)}
+
+
+def build(job):
+    """A trainer of the specification, with the batch and the start values in the memory of the device."""
+    place = jax_settings.first_gpu(job.precision) if job.device == "gpu" else jax.devices("cpu")[0]
+    # device_put may borrow numpy's memory, which must not be given away with the parameters.
+    parameters = {
+        name: jax.device_put(jnp.array(job.take(name), device=place), place)
+        for name in job.layout.names
+    }
+    batch = jax.device_put(job.inputs, place)
+    answers = jax.device_put(job.labels.reshape(-1), place)
+    return Trainer(job, parameters, batch, answers)
+
+
+class Trainer(object):
+    def __init__(self, job, parameters, inputs, labels):
+        self._layout, self._place = job.layout, next(iter(inputs.devices()))
+        optimiser = job.spec["optimiser"]
+        count, update = _UPDATES[optimiser["name"]]
+        averages = [
+            {name: jnp.zeros_like(value) for name, value in parameters.items()}
+            for _ in range(count)
+        ]
+        if optimiser["name"] in ("adam", "adamw"):
+            # The number of steps.
+            averages.append(jnp.zeros(()))
+        drops = any(node["op"] == "dropout" and node["rate"] for node in job.spec["nodes"])
+        # The parameters, their running averages, and what the masks of the next step are drawn from.
+        self._state = parameters, averages, jax.random.key(job.seed) if drops else None
+
+        def train(state, batch, answers, rate):
+            values, averages, key = state
+            key, drawn = (key, None) if key is None else jax.random.split(key)
+            aimed = functools.partial(compute_loss, job.spec, drawn)
+            loss, gradients = jax.value_and_grad(aimed)(values, batch, answers)
+            values, averages = update(optimiser, values, averages, gradients, rate)
+            return (values, averages, key), loss
+
+        self._fed_step = jax.jit(train, donate_argnums=0)
+        # The rate is no constant: without its factor, an update at a rate of 1 takes longer.
+        self._fed = inputs, labels, self._placed(np.float32(job.learning_rate))
+        # Here and not in the first step: it takes seconds.
+        self._step = self._fed_step.lower(self._state, *self._fed).compile()
+        self._judge = jax.jit(functools.partial(logits, job.spec["nodes"], None))
+        self.parameters = sum(value.size for value in parameters.values())
+        # XLA does not tell the size of its pool; NPROC is where it reads it from.
+        self.threads = int(os.environ["NPROC"])
+        self.settings = {"layout": "channels last, time first"}
+
+    def run(self, steps):
+        for _ in range(steps):
+            self._state, loss = self._step(self._state, *self._fed)
+        jax.block_until_ready((self._state, loss))
+        return float(loss)
+
+    def train(self, batches):
+        total, steps = 0.0, 0
+        for inputs, labels, rate in batches:
+            answers = self._placed(self._layout.labels(labels).reshape(-1))
+            fed = self._placed(self._layout.inputs(inputs)), answers, np.float32(rate)
+            self._state, loss = self._fed_step(self._state, *fed)
+            total, steps = total + loss, steps + 1
+        jax.block_until_ready((self._state, total))
+        return float(total) / steps
+
+    def scores(self, inputs):
+        return np.asarray(self._judge(self._state[0], self._placed(self._layout.inputs(inputs))))
+
+    def weights(self, names=None):
+        values = self._state[0]
+        # A copy: the next step writes over what is looked at.
+        return {
+            name: np.array(self._layout.leave(name, np.asarray(values[name])))
+            for name in (values if names is None else names)
+        }
+
+    def _placed(self, array):
+        return jax.device_put(array, self._place)
+
+
+def _descend(optimiser, values, averages, gradients, rate):
+    return {name: values[name] - rate * gradients[name] for name in values}, averages
+
+
+def _adadelta(optimiser, values, averages, gradients, rate):
+    rho, epsilon = optimiser["rho"], optimiser["epsilon"]
+    squares = _averaged(rho, averages[0], gradients)
+    steps = {
+        name: gradient * jnp.sqrt(averages[1][name] + epsilon) / jnp.sqrt(squares[name] + epsilon)
+        for name, gradient in gradients.items()
+    }
+    values, _ = _descend(optimiser, values, averages, steps, rate)
+    return values, [squares, _averaged(rho, averages[1], steps)]
+
+
+def _rmsprop(optimiser, values, averages, gradients, rate):
+    squares = _averaged(optimiser["rho"], averages[0], gradients)
+    steps = {
+        name: gradient / (jnp.sqrt(squares[name]) + optimiser["epsilon"])
+        for name, gradient in gradients.items()
+    }
+    return _descend(optimiser, values, averages, steps, rate)[0], [squares]
+
+
+def _averaged(rho, average, fresh):
+    """A running average of squares, with those of `fresh` in it."""
+    return {name: rho * average[name] + (1 - rho) * fresh[name] ** 2 for name in average}
+
+
+def _momentum(optimiser, values, averages, gradients, rate):
+    kept = {name: optimiser["momentum"] * averages[0][name] + gradients[name] for name in values}
+    return _descend(optimiser, values, averages, kept, rate)[0], [kept]
+
+
+def _adam(optimiser, values, averages, gradients, rate):
+    beta1, beta2 = optimiser["beta1"], optimiser["beta2"]
+    means, squares, taken = averages
+    means = {name: beta1 * means[name] + (1 - beta1) * gradients[name] for name in means}
+    squares, taken = _averaged(beta2, squares, gradients), taken + 1
+    # The averages begin at zero.
+    of_mean, of_square = 1 - beta1**taken, 1 - beta2**taken
+    steps = {
+        name: means[name] / of_mean / (jnp.sqrt(squares[name] / of_square) + optimiser["epsilon"])
+        for name in means
+    }
+    return _descend(optimiser, values, averages, steps, rate)[0], [means, squares, taken]
+
+
+def _adamw(optimiser, values, averages, gradients, rate):
+    kept = 1 - rate * optimiser["weight_decay"]
+    values = {name: value * kept if value.ndim > 1 else value for name, value in values.items()}
+    return _adam(optimiser, values, averages, gradients, rate)
+
+
+# From each optimiser to its number of running averages and its update, which JAX itself has not.
+_UPDATES = {
+    "sgd": (0, _descend),
+    "adadelta": (2, _adadelta),
+    "rmsprop": (1, _rmsprop),
+    "momentum": (1, _momentum),
+    "adam": (2, _adam),
+    "adamw": (2, _adamw),
+}
+
+
+def compute_loss(spec, key, parameters, inputs, answers):
+    """The mean loss of a specification; without a key nothing is dropped."""
+    outputs = logits(spec["nodes"], key, parameters, inputs)
+    return jnp.mean(_LOSSES[spec.get("loss", LOSSES[0])](outputs, answers))
+
+
+def _missed(distance):
+    """A loss from what each output misses its target by."""
+    return lambda outputs, targets: distance(outputs, targets.reshape(len(outputs), -1))
+
+
+def _cross_entropy(outputs, labels):
+    chosen = jnp.take_along_axis(outputs, labels[:, None], 1)[:, 0]
+    return jax.nn.logsumexp(outputs, 1) - chosen
+
+
+def _entropy(outputs, targets):
+    return jax.nn.softplus(outputs) - outputs * targets
+
+
+def _evidence_bound(outputs, targets):
+    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
+    count = targets.shape[1]
+    # One split, whose gradient is joined as the outputs were: that of slices is added up.
+    decoded, mean, spread = jnp.split(outputs, [count, (count + outputs.shape[1]) // 2], 1)
+    missed = jnp.sum(_entropy(decoded, targets))
+    return (missed + 0.5 * jnp.sum(mean**2 + jnp.exp(spread) - spread - 1)) / outputs.size
+
+
+_LOSSES = {
+    "softmax_cross_entropy": _cross_entropy,
+    "mean_squares": _missed(lambda outputs, targets: (outputs - targets) ** 2),
+    "binary_cross_entropy": _missed(_entropy),
+    "evidence_bound": _missed(_evidence_bound),
+    "adversarial": _missed(_entropy),
+    "mean_output": _missed(lambda outputs, targets: outputs),
+}
+
+
+def logits(nodes, key, parameters, inputs):
+    """Scores (labels, classes), of sequences in the order step, sample; without a key nothing is dropped."""
+    values = {"input": inputs}
+    for node in nodes:
+        own = {
+            name.split("/")[1]: value
+            for name, value in parameters.items()
+            if name.split("/")[0] == node["name"]
+        }
+        if node["op"] == "dropout":
+            own["key"] = None if key is None else jax.random.fold_in(key, len(values))
+        values[node["name"]] = LAYERS[node["op"]](
+            node, own, *[values[name] for name in node["inputs"]]
+        )
+    outputs = values[nodes[-1]["name"]]
+    return outputs.reshape(-1, outputs.shape[-1])
+
+
+def _dense(node, own, value):
+    value = jnp.matmul(value, own["weight"])
+    return value + own["bias"] if node["bias"] else value
+
+
+def _conv(node, own, value):
+    strides, around = (node["stride"],) * 2, [(node["padding"],) * 2] * 2
+    if node["kernel"] == 1 and not node["padding"]:
+        # A plain product, which XLA does not make of it by itself.
+        value = jnp.matmul(value[:, :: strides[0], :: strides[1]], own["weight"][0, 0])
+    else:
+        orders = ("NHWC", "HWIO", "NHWC")
+        value = lax.conv_general_dilated(
+            value, own["weight"], strides, around, dimension_numbers=orders
+        )
+    return value + own["bias"] if node["bias"] else value
+
+
+def _grouped_conv(node, own, value):
+    """Weights come as (out, in / groups, height, width)."""
+    stride, padding, groups = node["stride"], node["padding"], node["groups"]
+    if jax.default_backend() != "cpu":
+        value = lax.conv_general_dilated(
+            value,
+            own["weight"],
+            (stride,) * 2,
+            [(padding,) * 2] * 2,
+            dimension_numbers=("NHWC", "OIHW", "NHWC"),
+            feature_group_count=groups,
+        )
+    elif groups == node["in_shape"][0] == node["channels"]:
+        value = _depthwise_conv(stride, padding, value, own["weight"][:, 0].transpose(1, 2, 0))
+    else:
+        parts = zip(
+            jnp.split(value, groups, 3), jnp.split(own["weight"].transpose(2, 3, 1, 0), groups, 3)
+        )
+        plain = dict(node, bias=False)
+        value = jnp.concatenate([_conv(plain, {"weight": own}, part) for part, own in parts], 3)
+    return value + own["bias"] if node["bias"] else value
+
+
+def _depthwise_conv(stride, padding, value, weight):
+    """A sum of shifted views, with its gradient; weights come as (height, width, channels).
+
+    XLA's own convolution takes ten times as long on CPUs.
+    """
+    kernel, (rows, columns) = len(weight), value.shape[1:3]
+    edges = [(0, 0), (padding,) * 2, (padding,) * 2, (0, 0)]
+
+    @jax.custom_vjp
+    def convolve(value, weight):
+        height, width = ((size + 2 * padding - kernel) // stride + 1 for size in (rows, columns))
+        return _weighed(jnp.pad(value, edges), weight, stride, height, width)
+
+    def backward(kept, gradient):
+        value, weight = kept
+        # With zeros between, where there is a stride.
+        around = [
+            (kernel - 1 - padding, size + padding - 1 - stride * (count - 1), stride - 1)
+            for size, count in ((rows, gradient.shape[1]), (columns, gradient.shape[2]))
+        ]
+        spread = lax.pad(gradient, jnp.zeros(()), [(0, 0, 0), *around, (0, 0, 0)])
+        of_value = _weighed(spread, weight[::-1, ::-1], 1, rows, columns)
+        return of_value, _products_of_views(jnp.pad(value, edges), gradient, kernel, stride)
+
+    convolve.defvjp(lambda *given: (convolve(*given), given), backward)
+    return convolve(value, weight)
+
+
+def _weighed(value, weight, stride, height, width):
+    down, along = stride * (height - 1) + 1, stride * (width - 1) + 1
+    return sum(
+        value[:, row : row + down : stride, column : column + along : stride] * weight[row, column]
+        for row, column in np.ndindex(weight.shape[:2])
+    )
+
+
+def _products_of_views(value, gradient, kernel, stride):
+    """The gradient of the weight. As sums over samples, rows and columns, XLA would take as long as for its own.
+
+    Here rows of products are added up, of several samples at a time, and their columns at the end.
+    """
+    batch, height, width, channels = gradient.shape
+    along, taps = stride * (width - 1) + 1, [*np.ndindex(kernel, kernel)]
+    # XLA compiles longer sums for minutes.
+    most = max(1, 144 // len(taps))
+    together = max(count for count in range(1, most + 1) if batch % count == 0)
+
+    def add(turn, sums):
+        first, row = turn // height * together, turn % height
+        given = lax.dynamic_slice(gradient, (first, row, 0, 0), (together, 1, width, channels))
+        seen = lax.dynamic_slice(
+            value, (first, row * stride, 0, 0), (together, kernel, *value.shape[2:])
+        )
+        views = [seen[:, down, column : column + along : stride] for down, column in taps]
+        return [
+            total + sum(view[sample] * given[sample, 0] for sample in range(together))
+            for total, view in zip(sums, views)
+        ]
+
+    start = [jnp.zeros((width, channels)) for _ in taps]
+    sums = lax.fori_loop(0, batch // together * height, add, start)
+    return jnp.sum(jnp.stack(sums), 1).reshape(kernel, kernel, channels)
+
+
+def _conv_transpose(node, own, value):
+    """Weights come as (in, out, height, width)."""
+    if jax.default_backend() == "cpu":
+        value = _transposed_product(node, own["weight"], value)
+    else:
+        around = (node["kernel"] - 1 - node["padding"],) * 2
+        value = lax.conv_general_dilated(
+            value,
+            jnp.flip(own["weight"], (2, 3)),
+            (1, 1),
+            [around, around],
+            lhs_dilation=(node["stride"],) * 2,
+            dimension_numbers=("NHWC", "IOHW", "NHWC"),
+        )
+    return value + own["bias"] if node["bias"] else value
+
+
+def _transposed_product(node, weight, value):
+    """A transposed convolution as a product, whose parts are added up where they overlap.
+
+    XLA's own convolution of spread inputs takes ten times as long on CPUs.
+    """
+    kernel, stride, padding = node["kernel"], node["stride"], node["padding"]
+    (channels, height, width), count = node["shape"], -(-kernel // stride)
+    batch, rows, columns = value.shape[:3]
+    products = jnp.matmul(value.reshape(-1, value.shape[3]), weight.reshape(value.shape[3], -1))
+    if rows == columns == 1:
+        # Nothing overlaps.
+        value = products.reshape(batch, channels, kernel, kernel).transpose(0, 2, 3, 1)
+    else:
+        products = products.reshape(batch, rows, columns, channels, kernel, kernel)
+        # Of each place and channel, `count` squares of one output for each step of the stride.
+        wide = [(0, count * stride - kernel)] * 2
+        products = jnp.pad(products, [(0, 0)] * 4 + wide)
+        products = products.reshape(batch, rows, columns, channels, count, stride, count, stride)
+        value = sum(
+            jnp.pad(
+                products[:, :, :, :, row, :, column],
+                [(0, 0), (row, count - 1 - row), (column, count - 1 - column)] + [(0, 0)] * 3,
+            )
+            for row in range(count)
+            for column in range(count)
+        )
+        rows, columns = ((extent + count - 1) * stride for extent in (rows, columns))
+        value = value.transpose(0, 1, 4, 2, 5, 3).reshape(batch, rows, columns, channels)
+    return value[:, padding : padding + height, padding : padding + width]
+
+
+def _avg_pool(node, own, value):
+    """The mean of shifted views, as in `_max_pool`."""
+    around, stride = (node["padding"],) * 2, node["stride"]
+    value = jnp.pad(value, [(0, 0), around, around, (0, 0)])
+    rows, columns = (
+        [slice(start, start + stride * (extent - 1) + 1, stride) for start in range(node["kernel"])]
+        for extent in node["shape"][1:]
+    )
+    return sum(value[:, row, column] for row in rows for column in columns) / node["kernel"] ** 2
+
+
+def _adaptive_avg_pool(node, own, value):
+    rows, columns = (_shares(node["size"], extent) for extent in node["in_shape"][1:])
+    return jnp.einsum("ih,bhwc,jw->bijc", rows, value, columns)
+
+
+def _shares(size, extent):
+    """What each of `extent` rows is to each of `size` means."""
+    starts = np.arange(size) * extent // size
+    ends = -(-np.arange(1, size + 1) * extent // size)
+    inside = (np.arange(extent) >= starts[:, None]) & (np.arange(extent) < ends[:, None])
+    return (inside / (ends - starts)[:, None]).astype(np.float32)
+
+
+def _upsample(node, own, value):
+    return jnp.repeat(jnp.repeat(value, node["factor"], 1), node["factor"], 2)
+
+
+def _channel_shuffle(node, own, value):
+    parts = value.reshape(*value.shape[:3], node["groups"], -1)
+    return parts.swapaxes(3, 4).reshape(value.shape)
+
+
+def _local_response_norm(node, own, value):
+    size = node["size"]
+    squares = jnp.pad(value**2, [(0, 0)] * 3 + [(size // 2, size // 2)])
+    near = sum(squares[..., first : first + value.shape[-1]] for first in range(size))
+    return value * (1 + near / (node["inverse_alpha"] * size)) ** -0.75
+
+
+def _group_norm(node, own, value):
+    parts = value.reshape(*value.shape[:3], node["groups"], -1)
+    axes = (1, 2, 4)
+    centred = parts - jnp.mean(parts, axes, keepdims=True)
+    variance = jnp.var(parts, axes, keepdims=True)
+    normal = centred * lax.rsqrt(variance + specification.BATCH_NORM_EPSILON)
+    return normal.reshape(value.shape) * own["gamma"] + own["beta"]
+
+
+def _max_pool(node, own, value):
+    """The greatest of shifted views: XLA's own way back through a window takes longer."""
+    around, stride = (node["padding"],) * 2, node["stride"]
+    value = jnp.pad(value, [(0, 0), around, around, (0, 0)], constant_values=-jnp.inf)
+    rows, columns = (
+        [slice(start, start + stride * (extent - 1) + 1, stride) for start in range(node["kernel"])]
+        for extent in node["shape"][1:]
+    )
+    return functools.reduce(
+        jnp.maximum, [value[:, row, column] for row in rows for column in columns]
+    )
+
+
+def _batch_norm(node, own, value):
+    axes = (0, 1, 2)
+    scale = own["gamma"] * lax.rsqrt(jnp.var(value, axes) + specification.BATCH_NORM_EPSILON)
+    return (value - jnp.mean(value, axes)) * scale + own["beta"]
+
+
+def _dropout(node, own, value):
+    if own["key"] is None or not node["rate"]:
+        return value
+    kept = jax.random.bernoulli(own["key"], 1 - node["rate"], value.shape)
+    return jnp.where(kept, value / (1 - node["rate"]), 0)
+
+
+def _lstm(node, own, value):
+    def step(state, product):
+        output, cell = state
+        i, f, g, o = jnp.split(product + jnp.matmul(output, own["recurrent"]), 4, 1)
+        cell = jax.nn.sigmoid(f) * cell + jax.nn.sigmoid(i) * jnp.tanh(g)
+        output = jax.nn.sigmoid(o) * jnp.tanh(cell)
+        return (output, cell), output
+
+    # The product with the inputs needs no loop: one large product in place of one for each step.
+    products = jnp.matmul(value, own["input"]) + own["bias"]
+    start = jnp.zeros((value.shape[1], node["units"]))
+    return lax.scan(step, (start, start), products)[1]
+
+
+def _rnn(node, own, value):
+    def step(output, product):
+        output = jnp.tanh(product + jnp.matmul(output, own["recurrent"]))
+        return output, output
+
+    start = jnp.zeros((value.shape[1], node["units"]))
+    return lax.scan(step, start, jnp.matmul(value, own["input"]) + own["bias"])[1]
+
+
+def _gru(node, own, value):
+    def step(output, product):
+        r, z, n = jnp.split(product, 3, 1)
+        own_r, own_z, own_n = jnp.split(jnp.matmul(output, own["recurrent"]), 3, 1)
+        r, z = jax.nn.sigmoid(r + own_r), jax.nn.sigmoid(z + own_z)
+        n = jnp.tanh(n + r * own_n)
+        output = n + z * (output - n)
+        return output, output
+
+    start = jnp.zeros((value.shape[1], node["units"]))
+    return lax.scan(step, start, jnp.matmul(value, own["input"]) + own["bias"])[1]
+
+
+def _layer_norm(node, own, value):
+    scale = lax.rsqrt(jnp.var(value, -1, keepdims=True) + node["epsilon"]) * own["weight"]
+    value = (value - jnp.mean(value, -1, keepdims=True)) * scale
+    return value + own["bias"] if node["bias"] else value
+
+
+def _rms_norm(node, own, value):
+    square = jnp.mean(value**2, -1, keepdims=True)
+    return value * lax.rsqrt(square + node["epsilon"]) * own["weight"]
+
+
+def _positions(node, own, value):
+    rows = jnp.arange(node["shape"][0]) // node["each"]
+    return value + own["weight"][rows][:, None]
+
+
+def _attention(node, own, value):
+    steps, batch, features = value.shape
+    value = value.reshape(steps, batch, 3, node["heads"], -1)
+    # Each (batch, steps, heads, size), as JAX's own function wants them.
+    q, k, v = value.transpose(2, 1, 0, 3, 4)
+    found = jax.nn.dot_product_attention(q, k, v, is_causal=bool(node.get("causal")))
+    return found.transpose(1, 0, 2, 3).reshape(steps, batch, -1)
+
+
+def _patches(node, own, value):
+    return value.reshape(len(value), -1, value.shape[-1]).transpose(1, 0, 2)
+
+
+def _class_token(node, own, value):
+    first = jnp.broadcast_to(own["weight"], (1,) + value.shape[1:])
+    return jnp.concatenate([first, value])
+
+
+def _sampled_code(node, own, value, noise):
+    mean, spread = jnp.split(value, 2, 1)
+    return mean + jnp.exp(0.5 * spread) * noise
+
+
+def _rbm(node, own, visible, noise):
+    visible = lax.stop_gradient(visible)
+    scores = jnp.matmul(visible, own["weight"]) + own["hidden"]
+    chances = lax.stop_gradient(jax.nn.sigmoid(scores))
+    drawn = (2 * chances - 1 > noise).astype(chances.dtype)
+    end = jnp.matmul(drawn, own["weight"].T) + own["visible"]
+    end = lax.stop_gradient(jax.nn.sigmoid(end))
+    again = jnp.matmul(end, own["weight"]) + own["hidden"]
+    energy = jnp.sum(jax.nn.softplus(again) - jax.nn.softplus(scores), 1)
+    energy += jnp.matmul(end - visible, own["visible"])
+    return jnp.concatenate([energy[:, None], chances], 1)
+
+
+LAYERS = {
+    "dense": _dense,
+    "conv": _conv,
+    "conv_transpose": _conv_transpose,
+    "grouped_conv": _grouped_conv,
+    "upsample": _upsample,
+    "avg_pool": _avg_pool,
+    "adaptive_avg_pool": _adaptive_avg_pool,
+    "channel_shuffle": _channel_shuffle,
+    "local_response_norm": _local_response_norm,
+    "group_norm": _group_norm,
+    "concat": lambda node, own, *values: jnp.concatenate(values, -1),
+    "max_pool": _max_pool,
+    "global_average_pool": lambda node, own, value: jnp.mean(value, (1, 2)),
+    "flatten": lambda node, own, value: value.reshape(len(value), -1),
+    "batch_norm": _batch_norm,
+    "relu": lambda node, own, value: jax.nn.relu(value),
+    "dropout": _dropout,
+    "sigmoid": lambda node, own, value: jax.nn.sigmoid(value),
+    "add": lambda node, own, left, right: left + right,
+    "embedding": lambda node, own, value: own["weight"][value],
+    "lstm": _lstm,
+    "rnn": _rnn,
+    "gru": _gru,
+    "tanh": lambda node, own, value: jnp.tanh(value),
+    "gelu": lambda node, own, value: jax.nn.gelu(value, approximate=False),
+    "gelu_tanh": lambda node, own, value: jax.nn.gelu(value, approximate=True),
+    "silu": lambda node, own, value: jax.nn.silu(value),
+    "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+    "layer_scale": lambda node, own, value: value * own["weight"],
+    "bias": lambda node, own, value: value + own["bias"],
+    "positions": _positions,
+    "table": lambda node, own, value: own["weight"],
+    "lookup": lambda node, own, value, table: table[value],
+    "unembedding": lambda node, own, value, table: jnp.matmul(value, table.T),
+    "attention": _attention,
+    "patches": _patches,
+    "class_token": _class_token,
+    "first_step": lambda node, own, value: value[0],
+    "mean_steps": lambda node, own, value: jnp.mean(value, 0),
+    "transpose": lambda node, own, value: value.transpose(2, 1, 0),
+    "dense_within": _dense,
+    "part": lambda node, own, value: value[..., node["start"] : node["start"] + node["size"]],
+    "stack": lambda node, own, *values: jnp.stack(values),
+    "unstack": lambda node, own, value: jnp.concatenate(list(value), 1),
+    "reversal": lambda node, own, value: 2 * lax.stop_gradient(value) - value,
+    "sampled_code": _sampled_code,
+    "rbm": _rbm,
+}

@@ -1,0 +1,624 @@
+"""Keras 3 on TensorFlow, PyTorch or JAX (the mode): a functional model of Keras's layers, trained by Keras itself.
+
+What was chosen here: docs/adapters/keras3.md.
+"""
+
+import functools
+import os
+
+import keras
+import numpy as np
+from keras import layers
+
+from shared import specification
+
+from ...contract import Unsupported
+
+MODES = ("tensorflow", "torch", "jax")
+LOSSES = (
+    "softmax_cross_entropy",
+    "mean_squares",
+    "binary_cross_entropy",
+    "evidence_bound",
+    "adversarial",
+    "mean_output",
+)
+OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
+TASKS = ("step", "training")
+LAYOUT = {"images": "channels last"}
+DEVICES = ("cpu", "gpu")
+PRECISIONS = ("float32", "tf32")
+
+# Keras's names for the parameters of a layer: those of its arguments, and of the attributes that hold them.
+_NAMES = {
+    "dense": {"weight": "kernel", "bias": "bias"},
+    "dense_within": {"weight": "kernel", "bias": "bias"},
+    "conv": {"weight": "kernel", "bias": "bias"},
+    "conv_transpose": {"weight": "kernel", "bias": "bias"},
+    "grouped_conv": {"weight": "kernel", "bias": "bias"},
+    "batch_norm": {"gamma": "gamma", "beta": "beta"},
+    "group_norm": {"gamma": "gamma", "beta": "beta"},
+    "embedding": {"weight": "embeddings"},
+    "rnn": {"input": "kernel", "recurrent": "recurrent_kernel", "bias": "bias"},
+    "table": {"weight": "kernel"},
+    "positions": {"weight": "kernel"},
+    "class_token": {"weight": "kernel"},
+    "bias": {"bias": "kernel"},
+    "layer_norm": {"weight": "gamma", "bias": "beta"},
+    "rms_norm": {"weight": "kernel"},
+    "layer_scale": {"weight": "kernel"},
+    "rbm": {"weight": "kernel", "visible": "visible", "hidden": "hidden"},
+    "lstm": {"input": "kernel", "recurrent": "recurrent_kernel", "bias": "bias"},
+    "gru": {"input": "kernel", "recurrent": "recurrent_kernel", "bias": "bias"},
+}
+
+
+def versions():
+    """Versions of Keras and of its backend."""
+    module = __import__(keras.backend.backend())
+    return {
+        "framework_version": keras.__version__,
+        "build": "{} {}".format(keras.backend.backend(), module.__version__),
+    }
+
+
+def build(job):
+    """A trainer of the specification. Keras reads its backend from the environment, when it is imported."""
+    if job.mode != keras.backend.backend():
+        raise Unsupported(
+            "Keras was started on {} and not on {}".format(keras.backend.backend(), job.mode)
+        )
+    threads = _limit_threads(job.mode, job.threads)
+    settings = _ON_GPU[job.mode](job.precision) if job.device == "gpu" else {}
+    # Its layers of dropout draw their seeds from here.
+    keras.utils.set_random_seed(job.seed)
+    return _Trainer(job, threads, settings, *_make_model(job))
+
+
+def _tensorflow_on_gpu(precision):
+    from ...settings import tensorflow as tensorflow_settings
+
+    return tensorflow_settings.configure_gpu(precision)
+
+
+def _torch_on_gpu(precision):
+    from keras.src.backend.torch import core
+
+    from ...settings import torch as torch_settings
+
+    # Where PyTorch sees a GPU, Keras computes there, and where not, on the CPU without a word.
+    place = core.get_device()
+    if place != "cuda":
+        raise Unsupported("Keras on PyTorch finds no GPU and would take '{}'".format(place))
+    return torch_settings.configure_cuda(precision)
+
+
+def _jax_on_gpu(precision):
+    import jax
+
+    from ...settings import jax as jax_settings
+
+    place = jax.default_backend()
+    if place != "gpu":
+        raise Unsupported("Keras on JAX finds no GPU and would take '{}'".format(place))
+    jax_settings.first_gpu(precision)
+    return {}
+
+
+# What is set on a GPU, and refused where there is none.
+_ON_GPU = {"tensorflow": _tensorflow_on_gpu, "torch": _torch_on_gpu, "jax": _jax_on_gpu}
+
+
+class _Trainer(object):
+    def __init__(self, job, threads, settings, model, variables):
+        self.threads, self._on_gpu = threads, job.device == "gpu"
+        self._model, self._variables, self._layout = model, variables, job.layout
+        self._inputs = keras.ops.convert_to_tensor(job.inputs)
+        self._labels = keras.ops.convert_to_tensor(job.labels.flatten())
+        model.compile(
+            optimizer=_optimizer(job.spec["optimiser"]),
+            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        )
+        if job.spec.get("loss") in (
+            "mean_squares",
+            "binary_cross_entropy",
+            "evidence_bound",
+            "adversarial",
+            "mean_output",
+        ):
+            self._labels = keras.ops.convert_to_tensor(job.labels)
+            distance = _DISTANCES[job.spec["loss"]]()
+            model.compile(optimizer=_optimizer(job.spec["optimiser"]), loss=distance)
+        sizes = [int(np.prod(variable.shape)) for variable in model.trainable_variables]
+        # Second biases, which stay at zero.
+        self.frozen_parameters = sum(
+            layer.bias.shape[1] for layer in model.layers if isinstance(layer, _GRU)
+        )
+        self.parameters = sum(sizes) - self.frozen_parameters
+        self.settings = dict(
+            settings,
+            layout=keras.config.image_data_format().replace("_", " "),
+            compiler="XLA" if model.jit_compile else "none",
+        )
+
+    def run(self, steps):
+        for _ in range(steps):
+            loss = self._model.train_on_batch(self._inputs, self._labels)
+        self._wait()
+        return float(loss)
+
+    def train(self, batches):
+        total, steps = 0.0, 0
+        for inputs, labels, rate in batches:
+            self._model.optimizer.learning_rate = rate
+            fed = self._layout.inputs(inputs), self._layout.labels(labels).flatten()
+            total, steps = total + float(self._model.train_on_batch(*fed)), steps + 1
+        self._wait()
+        return total / steps
+
+    def scores(self, inputs):
+        return self._model.predict_on_batch(self._layout.inputs(inputs))
+
+    def _wait(self):
+        """The loss may be there before the parameters are: on JAX always, on TensorFlow and PyTorch on a GPU."""
+        backend = keras.backend.backend()
+        if backend == "jax":
+            for variable in self._model.variables:
+                variable.value.block_until_ready()
+        elif self._on_gpu and backend == "torch":
+            __import__("torch").cuda.synchronize()
+        elif self._on_gpu:
+            __import__("tensorflow").test.experimental.sync_devices()
+
+    def weights(self, names=None):
+        wanted = self._variables if names is None else names
+        return {
+            name: np.array(self._layout.leave(name, read(keras.ops.convert_to_numpy(variable))))
+            for name in wanted
+            for variable, read in [self._variables[name]]
+        }
+
+
+class _RMSprop(keras.optimizers.Optimizer):
+    """Keras 2's rule: the epsilon of Keras 3's own stands inside of the root."""
+
+    def __init__(self, learning_rate, rho, epsilon):
+        # Of the private name Keras would make one that TensorFlow refuses.
+        super().__init__(learning_rate, name="rmsprop")
+        self._rho, self._epsilon = rho, epsilon
+
+    def build(self, variables):
+        super().build(variables)
+        self._averages = self.add_optimizer_variables(variables, "average")
+
+    def update_step(self, gradient, variable, learning_rate):
+        average = self._averages[self._get_variable_index(variable)]
+        self.assign(average, self._rho * average + (1 - self._rho) * keras.ops.square(gradient))
+        step = gradient / (keras.ops.sqrt(average) + self._epsilon)
+        self.assign_sub(variable, learning_rate * step)
+
+
+def _evidence_bound(targets, outputs):
+    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
+    decoded, code = targets.shape[1], (outputs.shape[1] - targets.shape[1]) // 2
+    mean, spread = outputs[:, decoded : decoded + code], outputs[:, decoded + code :]
+    missed = keras.ops.binary_crossentropy(targets, outputs[:, :decoded], from_logits=True)
+    apart = 0.5 * (keras.ops.square(mean) + keras.ops.exp(spread) - spread - 1)
+    return (keras.ops.sum(missed, 1) + keras.ops.sum(apart, 1)) / outputs.shape[1]
+
+
+_DISTANCES = {
+    "mean_squares": keras.losses.MeanSquaredError,
+    "binary_cross_entropy": lambda: keras.losses.BinaryCrossentropy(from_logits=True),
+    "evidence_bound": lambda: _evidence_bound,
+    "adversarial": lambda: keras.losses.BinaryCrossentropy(from_logits=True),
+    "mean_output": lambda: lambda targets, outputs: keras.ops.mean(outputs, 1),
+}
+
+
+def _optimizer(wanted):
+    """Keras's own optimiser."""
+    rate, rho, epsilon = (wanted.get(name) for name in ("learning_rate", "rho", "epsilon"))
+    if wanted["name"] == "adadelta":
+        return keras.optimizers.Adadelta(rate, rho, epsilon)
+    if wanted["name"] == "rmsprop":
+        return _RMSprop(rate, rho, epsilon=epsilon)
+    if wanted["name"] in ("momentum", "adam", "adamw"):
+        return _MOVING[wanted["name"]](wanted)
+    return keras.optimizers.SGD(rate)
+
+
+class _Adam(keras.optimizers.Adam):
+    """Keras adds its epsilon to a root that is not corrected yet. What has two axes may decay beside it."""
+
+    def __init__(self, wanted):
+        decay = {"weight_decay": wanted["weight_decay"]} if "weight_decay" in wanted else {}
+        betas = wanted["beta1"], wanted["beta2"]
+        # A class whose name begins with an underscore would give TensorFlow no valid name.
+        own = dict(decay, epsilon=wanted["epsilon"], name="adam")
+        super().__init__(wanted["learning_rate"], *betas, **own)
+        self._added = wanted["epsilon"]
+
+    def update_step(self, gradient, variable, learning_rate):
+        taken = keras.ops.cast(self.iterations + 1, variable.dtype)
+        power = keras.ops.power(keras.ops.cast(self.beta_2, variable.dtype), taken)
+        self.epsilon = self._added * keras.ops.sqrt(1 - power)
+        super().update_step(gradient, variable, learning_rate)
+        self.epsilon = self._added
+
+    def _use_weight_decay(self, variable):
+        return len(variable.shape) > 1
+
+
+_MOVING = {
+    "momentum": lambda wanted: keras.optimizers.SGD(
+        wanted["learning_rate"], momentum=wanted["momentum"]
+    ),
+    "adam": _Adam,
+    "adamw": _Adam,
+}
+
+
+def _limit_threads(mode, threads):
+    """Tells the backend its number of threads, and returns what it then says."""
+    if mode == "tensorflow":
+        import tensorflow
+
+        tensorflow.config.threading.set_intra_op_parallelism_threads(threads)
+        tensorflow.config.threading.set_inter_op_parallelism_threads(1)
+        return tensorflow.config.threading.get_intra_op_parallelism_threads()
+    if mode == "torch":
+        import torch
+
+        torch.set_num_threads(threads)
+        return torch.get_num_threads()
+    # XLA does not tell the size of its pool; NPROC is where it reads it from.
+    return int(os.environ["NPROC"])
+
+
+def _make_model(job):
+    """The model, and {parameter: variable of Keras}."""
+    start = {name: job.take(name) for name in job.layout.names}
+    source = keras.Input(job.inputs.shape[1:], len(job.inputs), str(job.inputs.dtype))
+    values, made = {"input": source}, {}
+    for node in job.spec["nodes"]:
+        names = {
+            "{}/{}".format(node["name"], role): keras_name
+            for role, keras_name in _NAMES.get(node["op"], {}).items()
+        }
+        own = {keras_name: start[name] for name, keras_name in names.items() if name in start}
+        # In place of random ones: of a hundred million those take seconds.
+        own = {
+            keras_name.replace("_kernel", "") + "_initializer": value
+            for keras_name, value in own.items()
+        }
+        layer = LAYERS[node["op"]](node, own)
+        values[node["name"]] = layer(*[values[name] for name in node["inputs"]])
+        made[node["name"]] = (layer, names)
+    variables = {
+        name: (
+            getattr(getattr(layer, "cell", layer), keras_name),
+            functools.partial(getattr(layer, "read", _as_it_is), keras_name),
+        )
+        for layer, names in made.values()
+        for name, keras_name in names.items()
+        if name in start
+    }
+    logits = values[node["name"]]
+    # PyTorch wants the classes second: on (batch, steps, classes) its loss works on memory with gaps.
+    return keras.Model(source, keras.ops.reshape(logits, (-1, logits.shape[-1]))), variables
+
+
+def _conv(node, own):
+    same = node["stride"] == 1 and 2 * node["padding"] == node["kernel"] - 1
+    sizes = (node["channels"], node["kernel"], node["stride"])
+    layer = layers.Conv2D(*sizes, padding="same" if same else "valid", use_bias=node["bias"], **own)
+    return layer if same else _Padded(node, 0.0, layer)
+
+
+class _GRU(layers.GRU):
+    """Its gates are update, reset, new, and its second bias stays at zero, since the network has one bias."""
+
+    def __init__(self, node, bias_initializer, **starts):
+        starts = {name: _swapped(start) for name, start in starts.items()}
+        bias = _swapped(bias_initializer)
+        super().__init__(
+            node["units"],
+            return_sequences=True,
+            bias_initializer=np.stack([bias, np.zeros_like(bias)]),
+            bias_constraint=lambda both: both * np.array([[1], [0]], np.float32),
+            **starts,
+        )
+
+    @property
+    def bias(self):
+        return self.cell.bias
+
+    def read(self, name, value):
+        """A parameter as the network has it; of two biases, (2, 3 units), the first."""
+        return _swapped(value[0] if name == "bias" else value)
+
+
+def _as_it_is(name, value):
+    return value
+
+
+def _swapped(value):
+    """The first two of three gates, side by side in (..., 3 units), each in the other's place."""
+    first, second, third = np.split(value, 3, -1)
+    return np.concatenate([second, first, third], -1)
+
+
+class _Windowed(layers.Layer):
+    """Kernels in the neutral layout, which Keras's own layers do not have, and what is computed with them."""
+
+    def __init__(self, node, function, kernel_initializer, bias_initializer=None):
+        super().__init__()
+        self._node, self._function = node, function
+        self._starts = {"kernel": kernel_initializer, "bias": bias_initializer}
+        self.bias = None
+
+    def build(self, shape):
+        for name in ("kernel", "bias")[: 1 + self._node["bias"]]:
+            start = self._starts.pop(name)
+
+            def given(shape, dtype=None, start=start):
+                return keras.ops.convert_to_tensor(start, dtype)
+
+            setattr(self, name, self.add_weight(shape=start.shape, initializer=given))
+
+    def call(self, values):
+        values = self._function(self._node, self.kernel, values)
+        return values if self.bias is None else values + self.bias
+
+    def compute_output_spec(self, values):
+        channels, height, width = self._node["shape"]
+        return keras.KerasTensor((values.shape[0], height, width, channels), "float32")
+
+
+def _in_groups(node, kernel, values):
+    """Kernels are (out, in / groups, height, width)."""
+    groups, stride, edge = node["groups"], node["stride"], [node["padding"]] * 2
+    same = stride == 1 and 2 * node["padding"] == node["kernel"] - 1
+    if not same:
+        values = keras.ops.pad(values, [[0, 0], edge, edge, [0, 0]])
+    padding = "same" if same else "valid"
+    if groups == node["in_shape"][0]:
+        kernel = keras.ops.reshape(kernel, (groups, -1, node["kernel"], node["kernel"]))
+        kernel = keras.ops.transpose(kernel, (2, 3, 0, 1))
+        return keras.ops.depthwise_conv(values, kernel, stride, padding)
+    # TensorFlow has no gradient of a convolution in groups on CPUs.
+    kernels = keras.ops.split(keras.ops.transpose(kernel, (2, 3, 1, 0)), groups, 3)
+    parts = zip(keras.ops.split(values, groups, 3), kernels)
+    return keras.ops.concatenate([keras.ops.conv(*part, stride, padding) for part in parts], 3)
+
+
+def _spread(node, kernel, values):
+    """Kernels are (in, out, height, width)."""
+    kernel, edge = keras.ops.transpose(kernel, (2, 3, 1, 0)), node["padding"]
+    values = keras.ops.conv_transpose(values, kernel, node["stride"], "valid")
+    _, height, width = node["shape"]
+    return values[:, edge : edge + height, edge : edge + width]
+
+
+def _channel_shuffle(node, own):
+    height, width, channels = node["shape"][1], node["shape"][2], node["shape"][0]
+
+    def shuffle(values):
+        parts = keras.ops.reshape(
+            values, (-1, height, width, node["groups"], channels // node["groups"])
+        )
+        parts = keras.ops.transpose(parts, (0, 1, 2, 4, 3))
+        return keras.ops.reshape(parts, (-1, height, width, channels))
+
+    return shuffle
+
+
+def _local_response_norm(node, own):
+    size, channels = node["size"], node["shape"][0]
+
+    def norm(values):
+        squares = keras.ops.pad(keras.ops.square(values), [[0, 0]] * 3 + [[size // 2] * 2])
+        near = sum(squares[..., first : first + channels] for first in range(size))
+        return values * (1 + near / (node["inverse_alpha"] * size)) ** -0.75
+
+    return norm
+
+
+def _max_pool(node, own):
+    return _Padded(
+        node, float(np.finfo(np.float32).min), layers.MaxPooling2D(node["kernel"], node["stride"])
+    )
+
+
+class _Padded(object):
+    """A layer behind the explicit padding that Keras's own layers do not have."""
+
+    def __init__(self, node, filling, layer):
+        self._around, self._filling, self._layer = [node["padding"]] * 2, filling, layer
+
+    def __call__(self, value):
+        if self._around[0]:
+            around = [[0, 0], self._around, self._around, [0, 0]]
+            value = keras.ops.pad(value, around, constant_values=self._filling)
+        return self._layer(value)
+
+    def __getattr__(self, name):
+        return getattr(self._layer, name)
+
+
+class _Weighted(layers.Layer):
+    """A function of a weight of this shape, and of what it is given, as a layer."""
+
+    def __init__(self, shape, function, made, kernel_initializer):
+        super().__init__()
+        self._start, self._extents = kernel_initializer, tuple(shape)
+        self._function, self._made = function, made
+
+    def build(self, *shapes):
+        self.kernel = self.add_weight(shape=self._extents, initializer=self._set)
+
+    def _set(self, shape, dtype=None):
+        return keras.ops.convert_to_tensor(self._start, dtype)
+
+    def call(self, *values):
+        return self._function(self.kernel, *values)
+
+    def compute_output_spec(self, values):
+        return keras.KerasTensor(self._made(values.shape), "float32")
+
+
+def _positions(node, own):
+    steps, each = node["shape"][0], node["each"]
+
+    def add(kernel, values):
+        rows = kernel[: -(-steps // each)]
+        return values + (keras.ops.repeat(rows, each, 0)[:steps] if each > 1 else rows)
+
+    return _Weighted([node["rows"], node["shape"][-1]], add, tuple, **own)
+
+
+def _class_token(node, own):
+    def put(kernel, values):
+        first = keras.ops.broadcast_to(kernel, (values.shape[0], 1, values.shape[-1]))
+        return keras.ops.concatenate([first, values], 1)
+
+    def made(shape):
+        return (shape[0], *node["shape"])
+
+    return _Weighted(node["shape"][-1:], put, made, **own)
+
+
+def _attention(node, own):
+    steps, units = node["shape"]
+
+    def attend(values):
+        values = keras.ops.reshape(values, (values.shape[0], steps, 3, node["heads"], -1))
+        # Each (batch, steps, heads, size), as Keras's own function wants them.
+        q, k, v = (values[:, :, part] for part in range(3))
+        found = keras.ops.dot_product_attention(q, k, v, is_causal=bool(node.get("causal")))
+        return keras.ops.reshape(found, (values.shape[0], steps, units))
+
+    return attend
+
+
+def _patches(node, own):
+    return lambda values: keras.ops.reshape(values, (values.shape[0], *node["shape"]))
+
+
+def _part(node, own):
+    return lambda values: values[..., node["start"] : node["start"] + node["size"]]
+
+
+def _sampled_code(values, noise):
+    mean, spread = keras.ops.split(values, 2, 1)
+    return mean + keras.ops.exp(0.5 * spread) * noise
+
+
+class _RBM(layers.Layer):
+    def __init__(self, node, **starts):
+        super().__init__()
+        self._starts, self._units = starts, node["shape"][0]
+
+    def build(self, *shapes):
+        for name in ("kernel", "visible", "hidden"):
+            start = self._starts.pop(name + "_initializer")
+
+            def given(shape, dtype=None, start=start):
+                return keras.ops.convert_to_tensor(start, dtype)
+
+            setattr(self, name, self.add_weight(shape=start.shape, initializer=given))
+
+    def call(self, visible, noise):
+        visible = keras.ops.stop_gradient(visible)
+        scores = keras.ops.matmul(visible, self.kernel) + self.hidden
+        chances = keras.ops.stop_gradient(keras.ops.sigmoid(scores))
+        drawn = keras.ops.cast(2 * chances - 1 > noise, "float32")
+        end = keras.ops.matmul(drawn, keras.ops.transpose(self.kernel)) + self.visible
+        end = keras.ops.stop_gradient(keras.ops.sigmoid(end))
+        again = keras.ops.matmul(end, self.kernel) + self.hidden
+        energy = keras.ops.sum(keras.ops.softplus(again) - keras.ops.softplus(scores), 1)
+        energy = energy + keras.ops.matmul(end - visible, self.visible)
+        return keras.ops.concatenate([energy[:, None], chances], 1)
+
+    def compute_output_spec(self, visible, noise):
+        return keras.KerasTensor((visible.shape[0], self._units), "float32")
+
+
+LAYERS = {
+    "dense": lambda node, own: layers.Dense(node["units"], use_bias=node["bias"], **own),
+    "dense_within": lambda node, own: layers.Dense(node["units"], use_bias=node["bias"], **own),
+    "conv": _conv,
+    "conv_transpose": lambda node, own: _Windowed(node, _spread, **own),
+    "grouped_conv": lambda node, own: _Windowed(node, _in_groups, **own),
+    "avg_pool": lambda node, own: _Padded(
+        node, 0.0, layers.AveragePooling2D(node["kernel"], node["stride"])
+    ),
+    "adaptive_avg_pool": lambda node, own: layers.AdaptiveAveragePooling2D(node["size"]),
+    "upsample": lambda node, own: layers.UpSampling2D(node["factor"]),
+    "channel_shuffle": _channel_shuffle,
+    "local_response_norm": _local_response_norm,
+    "group_norm": lambda node, own: layers.GroupNormalization(
+        node["groups"], epsilon=specification.BATCH_NORM_EPSILON, **own
+    ),
+    "concat": lambda node, own: lambda *values: layers.concatenate(values),
+    "max_pool": _max_pool,
+    "global_average_pool": lambda node, own: layers.GlobalAveragePooling2D(),
+    "flatten": lambda node, own: layers.Flatten(),
+    "batch_norm": lambda node, own: layers.BatchNormalization(
+        epsilon=specification.BATCH_NORM_EPSILON, **own
+    ),
+    "relu": lambda node, own: layers.ReLU(),
+    "dropout": lambda node, own: layers.Dropout(node["rate"]),
+    "sigmoid": lambda node, own: layers.Activation("sigmoid"),
+    "add": lambda node, own: lambda *values: layers.add(values),
+    "embedding": lambda node, own: layers.Embedding(node["vocabulary"], node["units"], **own),
+    # The start value of the bias counts as it is.
+    "lstm": lambda node, own: layers.LSTM(
+        node["units"], return_sequences=True, unit_forget_bias=False, **own
+    ),
+    "rnn": lambda node, own: layers.SimpleRNN(node["units"], return_sequences=True, **own),
+    "gru": lambda node, own: _GRU(node, **own),
+    "tanh": lambda node, own: layers.Activation("tanh"),
+    "gelu": lambda node, own: lambda values: keras.ops.gelu(values, approximate=False),
+    "gelu_tanh": lambda node, own: lambda values: keras.ops.gelu(values, approximate=True),
+    "silu": lambda node, own: layers.Activation("silu"),
+    "layer_norm": lambda node, own: layers.LayerNormalization(
+        epsilon=node["epsilon"], center=node["bias"], **own
+    ),
+    "rms_norm": lambda node, own: _Weighted(
+        node["shape"][-1:],
+        lambda kernel, values: keras.ops.rms_normalization(values, kernel, epsilon=node["epsilon"]),
+        tuple,
+        **own,
+    ),
+    "layer_scale": lambda node, own: _Weighted(
+        [node["shape"][0 if len(node["shape"]) == 3 else -1]],
+        lambda kernel, values: values * kernel,
+        tuple,
+        **own,
+    ),
+    "bias": lambda node, own: _Weighted(
+        node["shape"][-1:], lambda kernel, values: values + kernel, tuple, **own
+    ),
+    "positions": _positions,
+    "table": lambda node, own: _Weighted(
+        node["shape"], lambda kernel, values: kernel, lambda shape: node["shape"], **own
+    ),
+    "lookup": lambda node, own: lambda values, table: keras.ops.take(table, values, 0),
+    "unembedding": lambda node, own: (
+        lambda values, table: keras.ops.matmul(values, keras.ops.transpose(table))
+    ),
+    "attention": _attention,
+    "patches": _patches,
+    "class_token": _class_token,
+    "first_step": lambda node, own: lambda values: values[:, 0],
+    "mean_steps": lambda node, own: layers.GlobalAveragePooling1D(),
+    "transpose": lambda node, own: layers.Permute((2, 1)),
+    "part": _part,
+    "stack": lambda node, own: lambda *values: keras.ops.stack(values, 1),
+    "unstack": lambda node, own: layers.Flatten(),
+    "reversal": lambda node, own: lambda values: 2 * keras.ops.stop_gradient(values) - values,
+    "sampled_code": lambda node, own: _sampled_code,
+    "rbm": lambda node, own: _RBM(node, **own),
+}

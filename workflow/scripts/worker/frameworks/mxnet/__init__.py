@@ -1,0 +1,722 @@
+"""MXNet: a symbol bound to an executor (`graph`), or the same operators called one after the other (`eager`).
+
+The measured reasons for what is done here stand in docs/adapters/mxnet.md.
+"""
+
+import ctypes
+import os
+
+import mxnet as mx
+import numpy as np
+
+from shared import specification
+from shared.transposed import in_one_piece
+
+from ... import rounding
+from ...contract import Unsupported
+
+MODES = ("graph", "eager")
+LOSSES = (
+    "softmax_cross_entropy",
+    "mean_squares",
+    "binary_cross_entropy",
+    "evidence_bound",
+    "adversarial",
+    "mean_output",
+)
+OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
+DEVICES = ("cpu", "gpu")
+PRECISIONS = ("float32", "tf32")
+TASKS = ("step", "training")
+# As RNN takes sequences, or each layer would turn them around and back.
+LAYOUT = {"sequences": "steps first", "dense": "units first", "lstm": "units first"}
+
+# Attention by operators of 1.6 and later, which have the queries, keys and values of a head beside each other.
+BY_HEAD = hasattr(mx.sym.contrib, "interleaved_matmul_selfatt_qk")
+
+
+def versions():
+    """Versions of MXNet and of its BLAS, as the library itself names it, and the features that were compiled in."""
+    features = mx.runtime.Features()
+    found = {
+        "framework_version": mx.__version__,
+        "build": " ".join(sorted(name for name in features if features.is_enabled(name))),
+    }
+    if features.is_enabled("BLAS_OPEN"):
+        config, core = _library().openblas_get_config, _library().openblas_get_corename
+        config.restype = core.restype = ctypes.c_char_p
+        found["blas"] = "{} runs {}".format(config().decode(), core().decode())
+    return found
+
+
+def build(job):
+    """A trainer of the specification. MXNet reads its thread numbers from the environment, at import."""
+    mx.random.seed(job.seed)
+    with context_of(job) as context:
+        return {"graph": Graph, "eager": Eager}[job.mode](job, context)
+
+
+def context_of(job):
+    """Where a job computes. Raises Unsupported where there is no GPU, NotEquivalent where it rounds otherwise."""
+    if job.device == "cpu":
+        return mx.cpu()
+    if not mx.context.num_gpus():
+        raise Unsupported("this build of MXNet sees no GPU")
+    with mx.gpu(0) as context:
+        rounding.require(job.precision, _product)
+    return context
+
+
+def _product(left, right):
+    return mx.nd.dot(mx.nd.array(left), mx.nd.array(right)).asnumpy()
+
+
+class _Trainer(object):
+    """What both modes share: the arrays, the update and the way back to the neutral layout."""
+
+    def __init__(self, job, context):
+        spec = self.spec = job.spec
+        self.layout, self.context = job.layout, context
+        self.layers = ON_GPUS if job.device == "gpu" else LAYERS
+        self.trained, self.states = {}, {}
+        self.heads = _heads_of(spec) if BY_HEAD else {}
+        for node in spec["nodes"]:
+            self._add_arrays(node, job)
+        self.data = {"input": array_of(job.inputs), "labels": array_of(job.labels)}
+        # Written by each backward pass before it is read, so it need not be filled.
+        self.gradients = {name: mx.nd.empty(value.shape) for name, value in self.trained.items()}
+        self.optimiser = make_optimiser(spec["optimiser"])
+        # SGD's backward pass starts from the learning rate, so that the gradients come out as its steps. To subtract
+        # them is vectorised; MXNet's own sgd_update and multi_sgd_update are not and take 2.5 and 6 times as long.
+        self.head = mx.nd.full((1,), 1.0 if self.optimiser else job.learning_rate)
+        self.updates = [
+            (_trainable(node, self.trained[name]), _trainable(node, self.gradients[name]))
+            for node in spec["nodes"]
+            for name in _names(node, self.trained)
+        ]
+        self.parameters = sum(value.size for value, _ in self.updates)
+        self.frozen_parameters = (
+            sum(value.size for value in self.trained.values()) - self.parameters
+        )
+        self.threads = _library().omp_get_max_threads()
+        self.settings = {
+            "update": "w -= g, with the backward pass started from the learning rate",
+            "engine": os.environ.get("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice"),
+            "malloc_arena_max": os.environ.get("MALLOC_ARENA_MAX", "default"),
+        }
+
+    def run(self, steps):
+        for _ in range(steps):
+            loss = self.differentiate()
+            self.update()
+        last = float(loss.asscalar())
+        # The loss is there before the last update is done.
+        mx.nd.waitall()
+        return last
+
+    def update(self):
+        for index, (value, gradient) in enumerate(self.updates):
+            if self.optimiser:
+                self.optimiser(index, gradient, value)
+            else:
+                value -= gradient
+
+    def train(self, batches):
+        with self.context:
+            mean = mx.nd.zeros((1,))
+            for steps, (inputs, labels, rate) in enumerate(batches, 1):
+                array_of(self.layout.inputs(inputs), self.data["input"])
+                array_of(self.layout.labels(labels), self.data["labels"])
+                if self.optimiser:
+                    self.optimiser.optimizer.set_learning_rate(rate)
+                else:
+                    self.head[:] = rate
+                mean += (self.differentiate() - mean) / steps
+                self.update()
+        mx.nd.waitall()
+        return float(mean.asscalar())
+
+    def scores(self, inputs):
+        with self.context:
+            inputs = array_of(self.layout.inputs(inputs))
+            arrays = dict(self.trained, input=inputs, **self.states)
+            return _logits(mx.nd, self.layers, self.spec, arrays.__getitem__).asnumpy()
+
+    def weights(self, names=None):
+        neutral = {}
+        for node in self.spec["nodes"]:
+            lstm = node["op"] == "lstm"
+            if node["op"] in ("rnn", "gru"):
+                lstm = True
+            kept = [
+                name
+                for name in _names(node, self.trained)
+                if names is None or lstm or name in names
+            ]
+            own = {name: self.trained[name].asnumpy() for name in kept}
+            own = _unpacked(self.spec, node, own) if lstm else own
+            if node["name"] in self.heads:
+                own = _turned(own, (self.heads[node["name"]], 3))
+            for name, values in own.items():
+                neutral[name] = self.layout.leave(name, values)
+        return neutral if names is None else {name: neutral[name] for name in names}
+
+    def _add_arrays(self, node, job):
+        """Arrays of one layer."""
+        own = {name: in_one_piece(job.take(name)) for name in job.own(node).values()}
+        own = _packed(node, own) if node["op"] == "lstm" else own
+        if node["name"] in self.heads:
+            own = _turned(own, (3, self.heads[node["name"]]))
+        if node["op"] in ("rnn", "gru"):
+            own = _packed(node, {name: values.T for name, values in own.items()})
+            start = mx.nd.zeros((1, job.inputs.shape[1], node["units"]))
+            self.states[node["name"] + "/start"] = start
+        self.trained.update((name, array_of(values)) for name, values in own.items())
+        if node["op"] == "lstm":
+            # Sequences have the steps first.
+            batch = job.inputs.shape[1]
+            self.states[node["name"] + "/start"] = mx.nd.zeros((1, batch, node["units"]))
+        if node["op"] == "batch_norm":
+            self.states[node["name"] + "/mean"] = mx.nd.zeros((node["shape"][0],))
+            self.states[node["name"] + "/variance"] = mx.nd.ones((node["shape"][0],))
+        if node["op"] == "attention":
+            self.states.update(_fixed(node))
+
+
+class Graph(_Trainer):
+    """The whole network as one symbol, whose executor plans its memory once."""
+
+    def __init__(self, *arguments):
+        super(Graph, self).__init__(*arguments)
+        loss = _loss(mx.sym, self.layers, self.spec, mx.sym.Variable)
+        arrays = {**self.trained, **self.states, **self.data}
+        self.executor = loss.bind(
+            self.context,
+            args={name: arrays[name] for name in loss.list_arguments()},
+            args_grad=self.gradients,
+            grad_req={
+                name: "write" if name in self.trained else "null" for name in loss.list_arguments()
+            },
+            aux_states={name: arrays[name] for name in loss.list_auxiliary_states()},
+        )
+
+    def differentiate(self):
+        (loss,) = self.executor.forward(is_train=True)
+        self.executor.backward([self.head])
+        return loss
+
+
+class Eager(_Trainer):
+    """Gluon's way without `hybridize`: operators run as they are called, and autograd records them."""
+
+    def __init__(self, *arguments):
+        super(Eager, self).__init__(*arguments)
+        self.arrays = {**self.trained, **self.states, **self.data}
+        mx.autograd.mark_variables(list(self.trained.values()), list(self.gradients.values()))
+
+    def differentiate(self):
+        with mx.autograd.record():
+            loss = _loss(mx.nd, self.layers, self.spec, self.arrays.__getitem__)
+        loss.backward(self.head)
+        return loss
+
+
+def _loss(operators, layers, spec, variable):
+    """Loss of the batch, (1,), built by `operators` (`mx.sym` or `mx.nd`) from the variables of the given names."""
+    if spec.get("loss") in ("mean_squares", "binary_cross_entropy", "adversarial", "mean_output"):
+        outputs = _logits(operators, layers, spec, variable)
+        return operators.mean(DISTANCES[spec["loss"]](operators, outputs, variable("labels")))
+    if spec.get("loss") in ("evidence_bound",):
+        return _evidence_bound(operators, layers, spec, variable)
+    likelihoods = operators.log_softmax(_logits(operators, layers, spec, variable), axis=-1)
+    return -operators.mean(operators.pick(likelihoods, variable("labels"), axis=-1))
+
+
+def entropy(operators, outputs, targets):
+    soft = operators.Activation(-operators.abs(outputs), act_type="softrelu")
+    return operators.relu(outputs) - outputs * targets + soft
+
+
+def _evidence_bound(operators, layers, spec, variable):
+    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
+    outputs = _logits(operators, layers, spec, variable)
+    (given,) = spec["nodes"][-1]["shape"]
+    decoded = 2 * spec["input"]["shape"][0] - given
+    middle = (decoded + given) // 2
+    decoded, mean, spread = [
+        operators.slice_axis(outputs, axis=1, begin=begin, end=end)
+        for begin, end in ((0, decoded), (decoded, middle), (middle, given))
+    ]
+    apart = 0.5 * (operators.square(mean) + operators.exp(spread) - spread - 1)
+    missed = entropy(operators, decoded, variable("labels"))
+    terms = operators.sum(operators.concat(missed, apart, dim=1), axis=1)
+    return operators.mean(terms) / given
+
+
+DISTANCES = {
+    "mean_squares": lambda operators, outputs, targets: operators.square(outputs - targets),
+    "binary_cross_entropy": entropy,
+    "adversarial": entropy,
+    "mean_output": lambda operators, outputs, targets: outputs,
+}
+
+
+def _logits(operators, layers, spec, variable):
+    """What the last node gives. MXNet's dropout works only where a backward pass is to follow."""
+    values = {"input": variable("input")}
+    for node in spec["nodes"]:
+
+        def own(role, node=node):
+            return variable(node["name"] + "/" + role)
+
+        values[node["name"]] = layers[node["op"]](
+            operators, node, own, *[values[name] for name in node["inputs"]]
+        )
+    return values[spec["nodes"][-1]["name"]]
+
+
+class _RMSProp(mx.optimizer.RMSProp):
+    """MXNet's own has its epsilon inside of the root."""
+
+    def update(self, index, weight, grad, state):
+        (average,) = state
+        average[:] = self.gamma1 * average + (1 - self.gamma1) * mx.nd.square(grad)
+        weight[:] -= self._get_lr(index) * grad / (mx.nd.sqrt(average) + self.epsilon)
+
+
+def make_optimiser(wanted):
+    """MXNet's own optimiser, which keeps its averages by the number of the parameter; None for plain SGD."""
+    if wanted["name"] == "adadelta":
+        if wanted["learning_rate"] != 1 or {"decay", "after_epochs"} & set(wanted):
+            raise Unsupported("MXNet's AdaDelta has no learning rate: it is always 1")
+        return mx.optimizer.get_updater(
+            mx.optimizer.AdaDelta(rho=wanted["rho"], epsilon=wanted["epsilon"])
+        )
+    if wanted["name"] == "rmsprop":
+        rate, rho, epsilon = wanted["learning_rate"], wanted["rho"], wanted["epsilon"]
+        own = _RMSProp(learning_rate=rate, gamma1=rho, epsilon=epsilon)
+        return mx.optimizer.get_updater(own)
+    if wanted["name"] in ("momentum", "adam", "adamw"):
+        if {"decay", "after_epochs"} & set(wanted):
+            raise Unsupported("the adapter of MXNet gives this optimiser one learning rate")
+        return mx.optimizer.get_updater(_MOVING[wanted["name"]](wanted))
+    return None
+
+
+class _Adam(mx.optimizer.Adam):
+    """MXNet's own, whose epsilon is added to a root that is not corrected yet; weights may decay beside it."""
+
+    def __init__(self, wanted):
+        betas = {name: wanted[name] for name in ("beta1", "beta2", "epsilon")}
+        super(_Adam, self).__init__(learning_rate=wanted["learning_rate"], **betas)
+        self._wanted, self._decay = wanted, wanted.get("weight_decay", 0.0)
+
+    def update(self, index, weight, grad, state):
+        taken = self._index_update_count.get(index, self.begin_num_update) + 1
+        self.epsilon = self._wanted["epsilon"] * (1 - self.beta2**taken) ** 0.5
+        if self._decay and len(weight.shape) > 1:
+            weight *= 1 - self._wanted["learning_rate"] * self._decay
+        super(_Adam, self).update(index, weight, grad, state)
+
+
+_MOVING = {
+    "momentum": lambda wanted: mx.optimizer.SGD(
+        learning_rate=wanted["learning_rate"], momentum=wanted["momentum"]
+    ),
+    "adam": _Adam,
+    "adamw": _Adam,
+}
+
+
+def _fixed(node):
+    """What attention is given besides and does not train: its mask."""
+    steps = node["shape"][0]
+    later = np.triu(np.full((1, steps, steps), -1e30, np.float32), 1)
+    return {node["name"] + "/mask": array_of(later)} if node.get("causal") else {}
+
+
+def _dense(operators, node, own, x):
+    arrays = [x, own("weight")] + ([own("bias")] if node["bias"] else [])
+    return operators.FullyConnected(
+        *arrays, num_hidden=node["units"], no_bias=not node["bias"], flatten=False
+    )
+
+
+def _dense_within(operators, node, own, x):
+    """Its weight stands as (in, units)."""
+    x = operators.dot(x, own("weight"))
+    return operators.broadcast_add(x, own("bias")) if node["bias"] else x
+
+
+def _conv(operators, node, own, x):
+    arrays = [x, own("weight")] + ([own("bias")] if node["bias"] else [])
+    return operators.Convolution(
+        *arrays, num_filter=node["channels"], no_bias=not node["bias"], **_window(node)
+    )
+
+
+def _grouped_conv(operators, node, own, x):
+    arrays = [x, own("weight")] + ([own("bias")] if node["bias"] else [])
+    shape = {"num_filter": node["channels"], "num_group": node["groups"]}
+    return operators.Convolution(*arrays, no_bias=not node["bias"], **shape, **_window(node))
+
+
+def _conv_transpose(operators, node, own, x):
+    if node["channels"] == 1 and hasattr(operators, "col2im"):
+        return _transposed_product(operators, node, own, x)
+    arrays = [x, own("weight")] + ([own("bias")] if node["bias"] else [])
+    return operators.Deconvolution(
+        *arrays, num_filter=node["channels"], no_bias=not node["bias"], **_window(node)
+    )
+
+
+def _transposed_product(operators, node, own, x):
+    """A product, whose parts are added up where they overlap: oneDNN has none of 64 channels to one."""
+    x = operators.reshape(x, shape=(0, 0, -1))
+    weight = operators.expand_dims(operators.reshape(own("weight"), shape=(0, -1)), axis=0)
+    # The same one for each sample.
+    weight = operators.broadcast_like(weight, x, lhs_axes=(0,), rhs_axes=(0,))
+    products = operators.batch_dot(weight, x, transpose_a=True)
+    made = operators.col2im(products, output_size=node["shape"][1:], **_window(node))
+    if not node["bias"]:
+        return made
+    return operators.broadcast_add(made, operators.reshape(own("bias"), shape=(1, -1, 1, 1)))
+
+
+def _channel_shuffle(operators, node, own, x):
+    parts = operators.reshape(x, shape=(0, -4, node["groups"], -1, -2))
+    return operators.reshape(operators.swapaxes(parts, 1, 2), shape=(0, -3, -2))
+
+
+def _group_norm(operators, node, own, x):
+    # MXNet 1.9's own GroupNorm wants gamma and beta of the groups, not of the channels.
+    parts = operators.reshape(x, shape=(0, -4, node["groups"], -1, -2))
+    axes = (2, 3, 4)
+    centred = operators.broadcast_sub(parts, operators.mean(parts, axis=axes, keepdims=True))
+    squares = operators.mean(operators.square(centred), axis=axes, keepdims=True)
+    scale = operators.rsqrt(squares + specification.BATCH_NORM_EPSILON)
+    normal = operators.reshape(operators.broadcast_mul(centred, scale), shape=(0, -3, -2))
+    gamma, beta = (operators.reshape(own(role), shape=(1, -1, 1, 1)) for role in ("gamma", "beta"))
+    return operators.broadcast_add(operators.broadcast_mul(normal, gamma), beta)
+
+
+def _batch_norm(operators, node, own, x):
+    arrays = [x] + [own(role) for role in ("gamma", "beta", "mean", "variance")]
+    return operators.BatchNorm(
+        *arrays, eps=specification.BATCH_NORM_EPSILON, fix_gamma=False, use_global_stats=False
+    )
+
+
+def _embedding(operators, node, own, x):
+    return operators.Embedding(
+        x, own("weight"), input_dim=node["vocabulary"], output_dim=node["units"]
+    )
+
+
+def _lstm(operators, node, own, x):
+    arrays = [x, own("packed"), own("start"), own("start")]
+    return operators.RNN(*arrays, state_size=node["units"], num_layers=1, mode="lstm")
+
+
+def _features_last(layer):
+    """A layer whose features have the last axis, for images, too."""
+
+    def turned(operators, node, own, x):
+        if len(node["shape"]) < 3:
+            return layer(operators, node, own, x)
+        y = layer(operators, node, own, operators.transpose(x, axes=(0, 2, 3, 1)))
+        return operators.transpose(y, axes=(0, 3, 1, 2))
+
+    return turned
+
+
+def _layer_norm(operators, node, own, x):
+    # Products with ones: MXNet's operator and its broadcasts sum one number at a time in the backward pass.
+    weight = operators.reshape(own("weight"), shape=(1, -1))
+    row = operators.ones_like(weight)
+    column = operators.reshape(row, shape=(-1, 1))
+    features = node["shape"][0 if len(node["shape"]) == 3 else -1]
+    centred = x - operators.dot(operators.dot(x, column) / features, row)
+    variance = operators.dot(operators.square(centred), column) / features
+    scale = operators.rsqrt(variance + node["epsilon"])
+    made = centred * operators.dot(scale, weight)
+    if not node["bias"]:
+        return made
+    bias = operators.reshape(own("bias"), shape=(1, -1))
+    return made + operators.dot(operators.ones_like(scale), bias)
+
+
+def _fused_layer_norm(operators, node, own, x):
+    axis, weight = 1 if len(node["shape"]) == 3 else -1, own("weight")
+    bias = own("bias") if node["bias"] else operators.zeros_like(weight)
+    return operators.LayerNorm(x, weight, bias, axis=axis, eps=node["epsilon"])
+
+
+def _wide(operators, node, vector):
+    """A vector of features, to be combined with what has them last: MXNet's operators want as many axes."""
+    return operators.reshape(vector, shape=(1,) * len(node["shape"]) + (-1,))
+
+
+def _layer_scale(operators, node, own, x):
+    ones = operators.ones_like(operators.slice_axis(x, axis=-1, begin=0, end=1))
+    return x * operators.dot(ones, operators.reshape(own("weight"), shape=(1, -1)))
+
+
+def _broadcast_layer_scale(operators, node, own, x):
+    shape = (1, -1, 1, 1) if len(node["shape"]) == 3 else (1,) * len(node["shape"]) + (-1,)
+    return operators.broadcast_mul(x, operators.reshape(own("weight"), shape=shape))
+
+
+def _rms_norm(operators, node, own, x):
+    squares = operators.mean(operators.square(x), axis=-1, keepdims=True)
+    normal = operators.broadcast_mul(x, operators.rsqrt(squares + node["epsilon"]))
+    return operators.broadcast_mul(normal, _wide(operators, node, own("weight")))
+
+
+def _gelu_tanh(operators, node, own, x):
+    bent = operators.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x))
+    return 0.5 * x * (1 + bent)
+
+
+def _positions(operators, node, own, x):
+    steps, each = node["shape"][0], node["each"]
+    rows = operators.slice_axis(own("weight"), axis=0, begin=0, end=-(-steps // each))
+    if each > 1:
+        rows = operators.repeat(rows, repeats=each, axis=0)
+        rows = operators.slice_axis(rows, axis=0, begin=0, end=steps)
+    return operators.broadcast_add(x, operators.expand_dims(rows, axis=1))
+
+
+def _attention_by_head(operators, node, own, x):
+    scores = operators.contrib.interleaved_matmul_selfatt_qk(x, heads=node["heads"])
+    if node.get("causal"):
+        scores = operators.broadcast_add(scores, own("mask"))
+    shares = operators.softmax(scores, axis=-1)
+    return operators.contrib.interleaved_matmul_selfatt_valatt(x, shares, heads=node["heads"])
+
+
+def attention(operators, node, own, x):
+    """All queries first, then all keys, then all values."""
+    steps, units = node["shape"]
+    heads, size = node["heads"], units // node["heads"]
+    x = operators.transpose(
+        operators.reshape(x, shape=(0, 0, 3, heads, size)), axes=(2, 1, 3, 0, 4)
+    )
+    # Each (batch x heads, steps, size).
+    q, k, v = [
+        operators.reshape(
+            operators.slice_axis(x, axis=0, begin=part, end=part + 1), shape=(-1, steps, size)
+        )
+        for part in range(3)
+    ]
+    scores = operators.batch_dot(q * size**-0.5, k, transpose_b=True)
+    if node.get("causal"):
+        scores = operators.broadcast_add(scores, own("mask"))
+    found = operators.batch_dot(operators.softmax(scores, axis=-1), v)
+    found = operators.reshape(found, shape=(-1, heads, steps, size))
+    return operators.reshape(operators.transpose(found, axes=(2, 0, 1, 3)), shape=(0, 0, -1))
+
+
+def _class_token(operators, node, own, x):
+    first = operators.slice_axis(x, axis=0, begin=0, end=1)
+    token = operators.broadcast_like(_wide(operators, node, own("weight")), first)
+    return operators.concat(token, x, dim=0)
+
+
+def _patches(operators, node, own, x):
+    return operators.transpose(operators.reshape(x, shape=(0, 0, -1)), axes=(2, 0, 1))
+
+
+def _first_step(operators, node, own, x):
+    return operators.reshape(operators.slice_axis(x, axis=0, begin=0, end=1), shape=(-3, 0))
+
+
+def _recurrent(mode):
+    def recur(operators, node, own, x):
+        arrays = [x, own("packed"), own("start")]
+        return operators.RNN(*arrays, state_size=node["units"], num_layers=1, mode=mode)
+
+    return recur
+
+
+def _part(operators, node, own, x):
+    end = node["start"] + node["size"]
+    return operators.slice_axis(x, axis=-1, begin=node["start"], end=end)
+
+
+def _sampled_code(operators, node, own, x, noise):
+    (units,) = node["shape"]
+    mean = operators.slice_axis(x, axis=1, begin=0, end=units)
+    spread = operators.slice_axis(x, axis=1, begin=units, end=2 * units)
+    return mean + operators.exp(0.5 * spread) * noise
+
+
+def _rbm(operators, node, own, visible, noise):
+    # Each is asked for once: of two variables of one name, one writes its gradient over the other's.
+    weight, bias, given = own("weight"), own("hidden"), own("visible")
+
+    def scores(values, own_bias, transpose_b=False):
+        product = operators.dot(values, weight, transpose_b=transpose_b)
+        return operators.broadcast_add(product, operators.reshape(own_bias, shape=(1, -1)))
+
+    def soft(values):
+        return operators.Activation(values, act_type="softrelu")
+
+    visible = operators.BlockGrad(visible)
+    first = scores(visible, bias)
+    chances = operators.BlockGrad(operators.sigmoid(first))
+    drawn = operators.broadcast_greater(2 * chances - 1, noise)
+    end = operators.BlockGrad(operators.sigmoid(scores(drawn, given, True)))
+    energy = operators.sum(soft(scores(end, bias)) - soft(first), axis=1, keepdims=True)
+    moved = operators.dot(end - visible, operators.reshape(given, shape=(-1, 1)))
+    return operators.concat(energy + moved, chances, dim=1)
+
+
+LAYERS = {
+    "dense": _dense,
+    "dense_within": _dense_within,
+    "conv": _conv,
+    "conv_transpose": _conv_transpose,
+    "grouped_conv": _grouped_conv,
+    "upsample": lambda operators, node, own, x: operators.UpSampling(
+        x, scale=node["factor"], sample_type="nearest"
+    ),
+    "avg_pool": lambda operators, node, own, x: operators.Pooling(
+        x, pool_type="avg", **_window(node)
+    ),
+    "adaptive_avg_pool": lambda operators, node, own, x: operators.contrib.AdaptiveAvgPooling2D(
+        x, output_size=node["size"]
+    ),
+    "channel_shuffle": _channel_shuffle,
+    "local_response_norm": lambda operators, node, own, x: operators.LRN(
+        x, alpha=1 / node["inverse_alpha"], beta=0.75, knorm=1, nsize=node["size"]
+    ),
+    "group_norm": _group_norm,
+    "concat": lambda operators, node, own, *inputs: operators.concat(*inputs, dim=1),
+    "max_pool": lambda operators, node, own, x: operators.Pooling(
+        x, pool_type="max", **_window(node)
+    ),
+    "global_average_pool": lambda operators, node, own, x: operators.Flatten(
+        operators.Pooling(x, pool_type="avg", global_pool=True, kernel=(1, 1))
+    ),
+    "flatten": lambda operators, node, own, x: operators.Flatten(x),
+    "batch_norm": _batch_norm,
+    "relu": lambda operators, node, own, x: operators.Activation(x, act_type="relu"),
+    "dropout": lambda operators, node, own, x: operators.Dropout(x, p=node["rate"]),
+    "sigmoid": lambda operators, node, own, x: operators.Activation(x, act_type="sigmoid"),
+    "add": lambda operators, node, own, x, y: operators.elemwise_add(x, y),
+    "embedding": _embedding,
+    "lstm": _lstm,
+    "rnn": _recurrent("rnn_tanh"),
+    "gru": _recurrent("gru"),
+    "tanh": lambda operators, node, own, x: operators.Activation(x, act_type="tanh"),
+    "gelu": lambda operators, node, own, x: operators.LeakyReLU(x, act_type="gelu"),
+    "gelu_tanh": _gelu_tanh,
+    "silu": lambda operators, node, own, x: x * operators.sigmoid(x),
+    "layer_norm": _features_last(_layer_norm),
+    "rms_norm": _rms_norm,
+    "layer_scale": _features_last(_layer_scale),
+    "bias": lambda operators, node, own, x: operators.broadcast_add(
+        x, _wide(operators, node, own("bias"))
+    ),
+    "positions": _positions,
+    "table": lambda operators, node, own, x: own("weight"),
+    "lookup": lambda operators, node, own, x, table: operators.take(table, x),
+    "unembedding": lambda operators, node, own, x, table: operators.FullyConnected(
+        x, table, num_hidden=node["shape"][-1], no_bias=True, flatten=False
+    ),
+    "attention": _attention_by_head if BY_HEAD else attention,
+    "patches": _patches,
+    "class_token": _class_token,
+    "first_step": _first_step,
+    "mean_steps": lambda operators, node, own, x: operators.mean(x, axis=0),
+    "transpose": lambda operators, node, own, x: operators.transpose(x, axes=(2, 1, 0)),
+    "part": _part,
+    "stack": lambda operators, node, own, *inputs: operators.stack(*inputs, axis=0),
+    "unstack": lambda operators, node, own, x: operators.Flatten(
+        operators.transpose(x, axes=(1, 0, 2))
+    ),
+    "reversal": lambda operators, node, own, x: 2 * operators.BlockGrad(x) - x,
+    "sampled_code": _sampled_code,
+    "rbm": _rbm,
+}
+# There the operators sum fast, and a product may round more than a sum.
+ON_GPUS = dict(LAYERS, layer_norm=_fused_layer_norm, layer_scale=_broadcast_layer_scale)
+
+
+def _window(node):
+    return {
+        "kernel": (node["kernel"],) * 2,
+        "stride": (node["stride"],) * 2,
+        "pad": (node["padding"],) * 2,
+    }
+
+
+def _names(node, arrays):
+    """Names of the node's own arrays among `arrays`."""
+    return [name for name in arrays if name.split("/")[0] == node["name"]]
+
+
+def _trainable(node, array):
+    """The part of an array that is trained: all of it, but for an LSTM's second bias, which stays at zero."""
+    if node["op"] in ("rnn",):
+        return array[: -node["units"]]
+    if node["op"] in ("gru",):
+        return array[: -3 * node["units"]]
+    return array[: -4 * node["units"]] if node["op"] == "lstm" else array
+
+
+def _heads_of(spec):
+    """{dense layer that an attention reads: its heads}."""
+    made = {node["name"]: node["op"] for node in spec["nodes"]}
+    read = [name for node in spec["nodes"] for name in node["inputs"]]
+    found = {}
+    for node in spec["nodes"]:
+        if node["op"] == "attention":
+            (name,) = node["inputs"]
+            if made.get(name) != "dense" or read.count(name) > 1:
+                raise Unsupported("in MXNet, attention reads a dense layer that nothing else reads")
+            found[name] = node["heads"]
+    return found
+
+
+def _turned(arrays, parts):
+    """Arrays whose first axis is made of these two parts and a third, with the two the other way round."""
+    return {
+        name: values.reshape(parts + (-1,) + values.shape[1:]).swapaxes(0, 1).reshape(values.shape)
+        for name, values in arrays.items()
+    }
+
+
+def _packed(node, arrays):
+    """An LSTM's one vector: both matrices as (4 units, in), gates i, f, g, o; the bias; a second, redundant bias."""
+    parts = [
+        arrays["{}/{}".format(node["name"], role)].ravel()
+        for role in ("input", "recurrent", "bias")
+    ]
+    return {node["name"] + "/packed": np.concatenate(parts + [np.zeros_like(parts[-1])])}
+
+
+def _unpacked(spec, node, arrays):
+    shapes = {parameter["name"]: parameter["shape"] for parameter in spec["parameters"]}
+    rest, neutral = arrays[node["name"] + "/packed"], {}
+    for name in _names(node, shapes):
+        part, rest = np.split(rest, [int(np.prod(shapes[name]))])
+        if node["op"] in ("rnn", "gru"):
+            part = part.reshape(shapes[name][::-1]).T
+        neutral[name] = part
+    return neutral
+
+
+def array_of(values, target=None):
+    """A copy of numpy's array in MXNet's array `target`, or in a new one, made by MXNet's engine, without a wait.
+
+    `mx.nd.array` copies in the calling thread, where a large array starts OpenMP threads that stay. With the engine's
+    they are more than there are CPUs, and then libgomp no longer spins at its barriers, in any step to come.
+    """
+    own = mx.nd.from_numpy(np.array(values, dtype="float32", order="C"))
+    return own.copyto(mx.context.current_context() if target is None else target)
+
+
+def _library():
+    return ctypes.CDLL(mx.libinfo.find_lib_path()[0])

@@ -1,0 +1,81 @@
+"""Matrix products and convolutions of MXNet, one at a time (see `worker.parts`)."""
+
+import mxnet as mx
+
+from ...contract import Unsupported
+from ...parts import Operation
+from . import array_of
+from . import versions as versions
+
+MODES = ("graph", "eager")
+TASKS = ("products", "convolutions")
+REASONS = {"gpu": "products and convolutions are timed alone on CPUs only"}
+
+
+def start(job):
+    """MXNet reads its thread numbers from the environment, at import."""
+    return {"threads": job["threads"], "settings": {"called": "one operator at a time"}}
+
+
+def build(part):
+    """An operation of its own."""
+    if part.kind == "convolution":
+        return _convolution(part)
+    left, right = _placed(part.left), _placed(part.right)
+    turned = dict(zip(("transpose_a", "transpose_b"), part.turned))
+    if not part.calls:
+        result = mx.nd.dot(left, right, **turned)
+        return operation(lambda: mx.nd.dot(left, right, out=result, **turned), result)
+    weights = _placed(part.weights)
+    if part.calls == 1:
+        scaled = dict(turned, alpha=-part.rate, beta=1.0)
+        return operation(
+            lambda: mx.nd.linalg_gemm(left, right, weights, out=weights, **scaled), weights
+        )
+    # As in the adapter: the gradients come out as the steps of SGD, and to subtract them is vectorised.
+    left *= part.rate
+    gradient = mx.nd.dot(left, right, **turned)
+
+    def update():
+        mx.nd.dot(left, right, out=gradient, **turned)
+        mx.nd.elemwise_sub(weights, gradient, out=weights)
+
+    return operation(update, weights)
+
+
+def _placed(values):
+    """As the adapter of this version does it."""
+    return array_of(values) if hasattr(mx.nd, "from_numpy") else mx.nd.array(values)
+
+
+def operation(step, result):
+    """`step` queues the work of MXNet's engine that writes `result`."""
+
+    def run(times):
+        for _ in range(times):
+            step()
+        mx.nd.waitall()
+
+    return Operation(run, result.asnumpy)
+
+
+def _convolution(part):
+    if part.way != "own choice":
+        raise Unsupported(
+            "MXNet takes the algorithm that oneDNN's default is; without oneDNN it unfolds the images"
+        )
+    return convolution(part)
+
+
+def convolution(part):
+    """MXNet's operator."""
+    images, weights = _placed(part.inputs), _placed(part.weights)
+    window = {
+        "kernel": part.weights.shape[2:],
+        "stride": (part.stride,) * 2,
+        "pad": (part.padding,) * 2,
+        "num_filter": len(part.weights),
+        "no_bias": True,
+    }
+    result = mx.nd.Convolution(images, weights, **window)
+    return operation(lambda: mx.nd.Convolution(images, weights, out=result, **window), result)

@@ -1,0 +1,112 @@
+"""MXNet on several ranks: a kvstore (`dist_sync`) sums the gradients of the adapter mxnet on a server.
+
+What was chosen here: docs/adapters/mxnet.md.
+"""
+
+import os
+
+import mxnet as mx
+
+from ... import ranks
+from .. import mxnet
+
+MODES = ("graph", "eager")
+LAYERS = mxnet.LAYERS
+LOSSES = mxnet.LOSSES
+DEVICES = mxnet.DEVICES
+PRECISIONS = mxnet.PRECISIONS
+EXCHANGES = ("sync",)
+# `follow` is what all ranks but the first one do.
+TASKS = ("step", "stragglers", "training", "follow")
+LAYOUT = mxnet.LAYOUT
+# A key that no parameter has.
+_MEETING = 2**30
+_STORE = []
+
+
+def versions():
+    """What the adapter mxnet says."""
+    return mxnet.versions()
+
+
+def build(job):
+    """A trainer of the specification in which all ranks take part."""
+    return ranks.joined(job, _build)
+
+
+def _build(job):
+    store_of(job)
+    job.inputs, job.labels = ranks.share(job)
+    mx.random.seed(job.seed + job.rank)
+    with mxnet.context_of(job) as context:
+        return {"graph": _Graph, "eager": _Eager}[job.mode](job, context)
+
+
+def store_of(job):
+    """The kvstore in which all ranks sum, made when it is first asked for."""
+    if not _STORE:
+        _STORE.append(meet(job, "dist_sync"))
+    return _STORE[0]
+
+
+def meet(job, kind):
+    """A kvstore of this kind for all ranks. The first one starts a scheduler and a server, which have its CPUs."""
+    places = [place.split(":") for place in ranks.endpoints()]
+    os.environ.update(
+        DMLC_PS_ROOT_URI=places[0][0],
+        DMLC_PS_ROOT_PORT=places[0][1],
+        DMLC_NODE_HOST=places[job.rank][0],
+        DMLC_INTERFACE=ranks.interface(),
+        DMLC_NUM_SERVER="1",
+        DMLC_NUM_WORKER=str(job.ranks),
+        MXNET_KVSTORE_REDUCTION_NTHREADS=str(job.threads),
+    )
+    for role in ("scheduler", "server") if job.rank == 0 else ():
+        # To import it is to serve.
+        ranks.start("import mxnet", DMLC_ROLE=role)
+    os.environ["DMLC_ROLE"] = "worker"
+    with ranks.meeting():
+        store, answer = mx.kv.create(kind), mx.nd.empty(1)
+        # Once the server had no way to a worker, and both waited for ever.
+        store.init(_MEETING, mx.nd.zeros(1))
+        store.pull(_MEETING, answer)
+        answer.wait_to_read()
+    return store
+
+
+class _Together(object):
+    """What both modes have: gradients go to the server as soon as they are there, and come back summed."""
+
+    keys = 0
+
+    def __init__(self, job, context):
+        super(_Together, self).__init__(job, context)
+        # The sum over the ranks is the mean then.
+        self.head /= job.ranks
+        self.ranks = job.ranks
+        self.settings["exchange"] = "kvstore dist_sync"
+        # A key is of one array for ever.
+        self.first = _Together.keys
+        _Together.keys += len(self.updates)
+        for key, (_, gradient) in enumerate(self.updates, self.first):
+            _STORE[0].init(key, mx.nd.zeros(gradient.shape))
+
+    def update(self):
+        numbered = list(enumerate(self.updates, self.first))
+        for key, (_, gradient) in reversed(numbered):
+            _STORE[0].push(key, gradient, priority=-key)
+        for key, (_, gradient) in numbered:
+            _STORE[0].pull(key, out=gradient, priority=-key)
+        super(_Together, self).update()
+
+    def train(self, batches):
+        shared = ((inputs, labels, rate / self.ranks) for inputs, labels, rate in batches)
+        return super(_Together, self).train(shared)
+
+
+class _Graph(_Together, mxnet.Graph):
+    pass
+
+
+class _Eager(_Together, mxnet.Eager):
+    pass

@@ -1,0 +1,502 @@
+"""PaddlePaddle 2 and later: `paddle.nn` layers run as they are called (dynamic graph), with its own optimisers.
+
+What was chosen here: docs/adapters/paddle.md.
+"""
+
+import os
+
+import numpy as np
+import paddle
+from paddle import nn
+from paddle.nn import functional
+
+from shared import specification
+
+from ... import rounding
+from ...contract import Unsupported
+
+MODES = ("eager",)
+LOSSES = (
+    "softmax_cross_entropy",
+    "mean_squares",
+    "binary_cross_entropy",
+    "evidence_bound",
+    "adversarial",
+    "mean_output",
+)
+OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
+TASKS = ("step", "training")
+# As its recurrent layers work inside.
+LAYOUT = {
+    "sequences": "steps first",
+    "lstm": "units first",
+    "rnn": "units first",
+    "gru": "units first",
+}
+KERNELS = "mkl"
+DEVICES = ("cpu", "gpu")
+PRECISIONS = ("float32", "tf32")
+
+# Where a parameter of the specification lives in the layer.
+_HOMES = {
+    "dense": {"weight": "weight", "bias": "bias"},
+    "dense_within": {"weight": "weight", "bias": "bias"},
+    "conv": {"weight": "weight", "bias": "bias"},
+    "conv_transpose": {"weight": "weight", "bias": "bias"},
+    "grouped_conv": {"weight": "weight", "bias": "bias"},
+    "batch_norm": {"gamma": "weight", "beta": "bias"},
+    "group_norm": {"gamma": "weight", "beta": "bias"},
+    "embedding": {"weight": "weight"},
+    "table": {"weight": "weight"},
+    "positions": {"weight": "weight"},
+    "class_token": {"weight": "weight"},
+    "bias": {"bias": "weight"},
+    "layer_norm": {"weight": "weight", "bias": "bias"},
+    "rms_norm": {"weight": "weight"},
+    "layer_scale": {"weight": "weight"},
+    "rbm": {"weight": "weight", "visible": "visible", "hidden": "hidden"},
+    "lstm": {"input": "weight_ih_l0", "recurrent": "weight_hh_l0", "bias": "bias_ih_l0"},
+    "rnn": {"input": "weight_ih_l0", "recurrent": "weight_hh_l0", "bias": "bias_ih_l0"},
+    "gru": {"input": "weight_ih_l0", "recurrent": "weight_hh_l0", "bias": "bias_ih_l0"},
+}
+
+
+def versions():
+    """Versions of Paddle and of its math libraries."""
+    return {"framework_version": paddle.__version__}
+
+
+def build(job):
+    """A trainer of the specification, with the batch and the start values in memory."""
+    settings = _configure_gpu(job.precision) if job.device == "gpu" else _configure_cpu()
+    paddle.seed(job.seed)
+    return _Trainer(_Network(job), job, settings)
+
+
+def _configure_cpu():
+    paddle.set_device("cpu")
+    return {}
+
+
+def _configure_gpu(precision):
+    """Rounds products as asked. Paddle itself ends the process where there is no GPU."""
+    if not paddle.device.cuda.device_count():
+        raise Unsupported("PaddlePaddle {} finds no GPU".format(paddle.__version__))
+    rounded = precision == "tf32"
+    paddle.base.core.set_cublas_switch(rounded)
+    paddle.base.core.set_cudnn_switch(rounded)
+    paddle.set_device("gpu:0")
+    rounding.require(
+        precision,
+        lambda left, right: paddle.matmul(paddle.to_tensor(left), paddle.to_tensor(right)).numpy(),
+    )
+    return {"tf32": "on" if rounded else "off"}
+
+
+class _Network(nn.Layer):
+    """The nodes of a specification as layers, called in their order."""
+
+    def __init__(self, job):
+        super().__init__()
+        self.plan, self.homes = [], {}
+        # Their own start values would be random; a hundred million of those take seconds.
+        nn.initializer.set_global_initializer(
+            nn.initializer.Constant(0.0), nn.initializer.Constant(0.0)
+        )
+        for node in job.spec["nodes"]:
+            layer = LAYERS[node["op"]](node)
+            if isinstance(layer, nn.Layer):
+                self.add_sublayer(node["name"], layer)
+            self.plan.append((node["name"], layer, node["inputs"]))
+            for role, name in sorted(job.own(node).items()):
+                self.homes[name] = getattr(layer, _HOMES[node["op"]][role])
+                self.homes[name].set_value(np.ascontiguousarray(job.take(name)))
+
+    def forward(self, batch):
+        values = {"input": batch}
+        for name, layer, sources in self.plan:
+            values[name] = layer(*[values[source] for source in sources])
+        return values[name]
+
+
+class _Trainer(object):
+    def __init__(self, network, job, settings):
+        self.network, self._layout, self.settings = network, job.layout, settings
+        self._on_gpu = job.device == "gpu"
+        self._inputs, self._labels = paddle.to_tensor(job.inputs), _answers(job.labels)
+        # Paddle does not tell; this is where it reads it from.
+        self.threads = int(os.environ["OMP_NUM_THREADS"])
+        trained = list(network.homes.values())
+        self._optimiser = _optimiser(job.spec["optimiser"], trained)
+        self.parameters = sum(value.size for value in trained)
+        # Statistics of batch normalisation are parameters too there, but have no gradient.
+        self._learnt = [value for value in network.parameters() if not value.stop_gradient]
+        self.frozen_parameters = sum(value.size for value in self._learnt) - self.parameters
+        if job.spec.get("loss") in (
+            "mean_squares",
+            "binary_cross_entropy",
+            "evidence_bound",
+            "adversarial",
+            "mean_output",
+        ):
+            _aim(self, job)
+
+    def run(self, steps):
+        for _ in range(steps):
+            loss = self._step(self._inputs, self._labels)
+        self._wait()
+        return float(loss)
+
+    def train(self, batches):
+        total, steps = 0.0, 0
+        for inputs, labels, rate in batches:
+            self._optimiser.set_lr(rate)
+            inputs, labels = self._layout.inputs(inputs), self._layout.labels(labels)
+            loss = self._step(paddle.to_tensor(inputs), _answers(labels))
+            total, steps = total + float(loss), steps + 1
+        self._wait()
+        return total / steps
+
+    def _wait(self):
+        # On a CPU a step returns when its updates are done; on a GPU, when they are queued.
+        if self._on_gpu:
+            paddle.device.cuda.synchronize()
+
+    def scores(self, inputs):
+        self.network.eval()
+        with paddle.no_grad():
+            found = self.network(paddle.to_tensor(self._layout.inputs(inputs))).numpy()
+        self.network.train()
+        return found
+
+    def _step(self, inputs, labels):
+        """Takes a step, and returns its loss."""
+        logits = self.network(inputs)
+        loss = functional.cross_entropy(logits.reshape([-1, logits.shape[-1]]), labels)
+        loss.backward()
+        self._optimiser.step()
+        self._empty()
+        return loss
+
+    def _empty(self):
+        # As Layer.clear_gradients does it, which has no such choice in 2.6.
+        for value in self._learnt:
+            value.clear_gradient(False)
+
+    def weights(self, names=None):
+        homes = self.network.homes
+        return {
+            name: np.array(self._layout.leave(name, homes[name].numpy()))
+            for name in (homes if names is None else names)
+        }
+
+
+def _aim(trainer, job):
+    """Trains on targets in place of labels."""
+    trainer._labels, distance = paddle.to_tensor(job.labels), _DISTANCES[job.spec["loss"]]
+
+    def step(inputs, targets):
+        loss = distance(trainer.network(inputs), targets)
+        loss.backward()
+        trainer._optimiser.step()
+        trainer._empty()
+        return loss
+
+    trainer._step = step
+
+
+def _evidence_bound(outputs, targets):
+    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
+    decoded, code = targets.shape[1], (outputs.shape[1] - targets.shape[1]) // 2
+    decoded, mean, spread = outputs.split([decoded, code, code], 1)
+    missed = functional.binary_cross_entropy_with_logits(decoded, targets, reduction="sum")
+    apart = 0.5 * (mean.square() + spread.exp() - spread - 1).sum()
+    return (missed + apart) / outputs.size
+
+
+_DISTANCES = {
+    "mean_squares": functional.mse_loss,
+    "binary_cross_entropy": functional.binary_cross_entropy_with_logits,
+    "evidence_bound": _evidence_bound,
+    "adversarial": functional.binary_cross_entropy_with_logits,
+    "mean_output": lambda outputs, targets: outputs.mean(),
+}
+
+
+def _answers(labels):
+    return paddle.to_tensor(labels.flatten().astype(np.int64))
+
+
+def _optimiser(wanted, trained):
+    """Paddle's own optimiser."""
+    rate, rho, epsilon = (wanted.get(name) for name in ("learning_rate", "rho", "epsilon"))
+    if wanted["name"] == "adadelta":
+        return paddle.optimizer.Adadelta(rate, epsilon, rho, parameters=trained)
+    if wanted["name"] == "rmsprop":
+        return _RMSProp(rate, rho, epsilon, trained)
+    if wanted["name"] in ("momentum", "adam", "adamw"):
+        return _MOVING[wanted["name"]](wanted, trained)
+    return paddle.optimizer.SGD(rate, parameters=trained)
+
+
+def _momentum(wanted, trained):
+    rate, momentum = wanted["learning_rate"], wanted["momentum"]
+    return paddle.optimizer.Momentum(rate, momentum, parameters=trained)
+
+
+def _adam(wanted, trained):
+    return paddle.optimizer.Adam(parameters=trained, **_averaging(wanted))
+
+
+def _adamw(wanted, trained):
+    matrices = {value.name for value in trained if len(value.shape) > 1}
+    return paddle.optimizer.AdamW(
+        parameters=trained,
+        weight_decay=wanted["weight_decay"],
+        apply_decay_param_fun=matrices.__contains__,
+        **_averaging(wanted),
+    )
+
+
+def _averaging(wanted):
+    return {name: wanted[name] for name in ("learning_rate", "beta1", "beta2", "epsilon")}
+
+
+_MOVING = {"momentum": _momentum, "adam": _adam, "adamw": _adamw}
+
+
+class _RMSProp(object):
+    """The epsilon of Paddle's own stands inside of the root."""
+
+    def __init__(self, rate, rho, epsilon, trained):
+        self._rho, self._epsilon, self._trained = rho, epsilon, trained
+        self._averages = [paddle.zeros_like(value) for value in trained]
+        self.set_lr(rate)
+
+    def set_lr(self, rate):
+        self._rate = rate
+
+    @paddle.no_grad()
+    def step(self):
+        for value, average in zip(self._trained, self._averages):
+            average.scale_(self._rho).add_((1 - self._rho) * value.grad.square())
+            value.subtract_(value.grad * self._rate / (average.sqrt() + self._epsilon))
+
+
+class _LSTM(nn.LSTM):
+    """An LSTM layer over (steps, batch, features).
+
+    Its redundant second bias stays at zero, since no optimiser has it; Paddle's kernel must have its gradient.
+    """
+
+    def __init__(self, features, units):
+        super().__init__(features, units, time_major=True)
+
+    def forward(self, values):
+        return super().forward(values)[0]
+
+
+def _recurrent(kind):
+    """A layer of such a kind from a node, over (steps, batch, features); its second bias is as an LSTM's."""
+
+    class Recurrent(kind):
+        def forward(self, values):
+            return super().forward(values)[0]
+
+    return lambda node: Recurrent(node["in_shape"][-1], node["units"], time_major=True)
+
+
+class _Weighted(nn.Layer):
+    """A function of a weight of this shape, and of what it is given, as a layer."""
+
+    def __init__(self, shape, function):
+        super().__init__()
+        self.weight, self._function = self.create_parameter(shape), function
+
+    def forward(self, *values):
+        return self._function(self.weight, *values)
+
+
+class _LayerNorm(nn.Layer):
+    """Paddle's own function, over the channels of images too."""
+
+    def __init__(self, node):
+        super().__init__()
+        self._image, self._epsilon = len(node["shape"]) == 3, node["epsilon"]
+        self._features = [node["shape"][0 if self._image else -1]]
+        self.weight = self.create_parameter(self._features)
+        self.bias = self.create_parameter(self._features, is_bias=True) if node["bias"] else None
+
+    def forward(self, values):
+        values = values.transpose([0, 2, 3, 1]) if self._image else values
+        own = self.weight, self.bias, self._epsilon
+        values = functional.layer_norm(values, self._features, *own)
+        return values.transpose([0, 3, 1, 2]) if self._image else values
+
+
+def _rms_norm(node):
+    def norm(weight, values):
+        squares = values.square().mean(-1, keepdim=True)
+        return values * paddle.rsqrt(squares + node["epsilon"]) * weight
+
+    return _Weighted(node["shape"][-1:], norm)
+
+
+def _layer_scale(node):
+    image = len(node["shape"]) == 3
+
+    def scale(weight, values):
+        return values * (weight.reshape([-1, 1, 1]) if image else weight)
+
+    return _Weighted([node["shape"][0 if image else -1]], scale)
+
+
+def _positions(node):
+    steps, each = node["shape"][0], node["each"]
+
+    def add(weight, values):
+        rows = weight[: -(-steps // each)]
+        rows = rows.repeat_interleave(each, 0)[:steps] if each > 1 else rows
+        return values + rows.unsqueeze(1)
+
+    return _Weighted([node["rows"], node["shape"][-1]], add)
+
+
+def _class_token(node):
+    def put(weight, values):
+        return paddle.concat([weight.expand([1, values.shape[1], -1]), values])
+
+    return _Weighted(node["shape"][-1:], put)
+
+
+def _masked(q, k, v, is_causal):
+    """Causal attention over (batch, steps, heads, size), which Paddle 2 has for GPUs alone."""
+    q, k, v = (each.transpose([0, 2, 1, 3]) for each in (q, k, v))
+    steps, size = q.shape[2:]
+    mask = paddle.triu(paddle.full([steps, steps], -float("inf")), 1)
+    weights = functional.softmax(paddle.matmul(q * size**-0.5, k, transpose_y=True) + mask)
+    return paddle.matmul(weights, v).transpose([0, 2, 1, 3])
+
+
+def _attention(node):
+    heads, causal = node["heads"], bool(node.get("causal"))
+    attention = functional.scaled_dot_product_attention
+    if causal and paddle.__version__.startswith("2.") and not paddle.is_compiled_with_cuda():
+        attention = _masked
+
+    def attend(values):
+        steps, batch, _ = values.shape
+        values = values.reshape([steps, batch, 3, heads, -1]).transpose([2, 1, 0, 3, 4])
+        # Each (batch, steps, heads, size), as Paddle's own function wants them.
+        q, k, v = values.unbind(0)
+        found = attention(q, k, v, is_causal=causal)
+        return found.transpose([1, 0, 2, 3]).reshape([steps, batch, -1])
+
+    return attend
+
+
+class _RBM(nn.Layer):
+    def __init__(self, node):
+        super().__init__()
+        (visible,), hidden = node["in_shape"], node["units"]
+        self.weight = self.create_parameter([visible, hidden])
+        self.visible, self.hidden = (self.create_parameter([size]) for size in (visible, hidden))
+
+    def forward(self, visible, noise):
+        visible = visible.detach()
+        scores = functional.linear(visible, self.weight, self.hidden)
+        with paddle.no_grad():
+            chances = functional.sigmoid(scores)
+            drawn = (2 * chances - 1 > noise).astype(chances.dtype)
+            end = paddle.matmul(drawn, self.weight, transpose_y=True) + self.visible
+            end = functional.sigmoid(end)
+        again = functional.linear(end, self.weight, self.hidden)
+        energy = (functional.softplus(again) - functional.softplus(scores)).sum(1)
+        energy = energy + paddle.matmul(end - visible, self.visible)
+        return paddle.concat([energy.unsqueeze(1), chances], 1)
+
+
+def _part(node):
+    end = node["start"] + node["size"]
+    return lambda values: values[..., node["start"] : end]
+
+
+def _sampled_code(values, noise):
+    mean, spread = values.chunk(2, 1)
+    return mean + (0.5 * spread).exp() * noise
+
+
+LAYERS = {
+    "dense": lambda node: nn.Linear(
+        node["in_shape"][-1], node["units"], bias_attr=None if node["bias"] else False
+    ),
+    "dense_within": lambda node: nn.Linear(
+        node["in_shape"][-1], node["units"], bias_attr=None if node["bias"] else False
+    ),
+    "conv": lambda node: nn.Conv2D(
+        *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]],
+        bias_attr=None if node["bias"] else False,
+    ),
+    "conv_transpose": lambda node: nn.Conv2DTranspose(
+        *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]],
+        bias_attr=None if node["bias"] else False,
+    ),
+    "grouped_conv": lambda node: nn.Conv2D(
+        *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]],
+        groups=node["groups"],
+        bias_attr=None if node["bias"] else False,
+    ),
+    "avg_pool": lambda node: nn.AvgPool2D(
+        node["kernel"], node["stride"], node["padding"], exclusive=False
+    ),
+    "adaptive_avg_pool": lambda node: nn.AdaptiveAvgPool2D(node["size"]),
+    "upsample": lambda node: nn.Upsample(scale_factor=node["factor"]),
+    "channel_shuffle": lambda node: nn.ChannelShuffle(node["groups"]),
+    "local_response_norm": lambda node: nn.LocalResponseNorm(
+        node["size"], 1 / node["inverse_alpha"]
+    ),
+    "group_norm": lambda node: nn.GroupNorm(
+        node["groups"], node["in_shape"][0], epsilon=specification.BATCH_NORM_EPSILON
+    ),
+    "concat": lambda node: lambda *values: paddle.concat(values, 1),
+    "max_pool": lambda node: nn.MaxPool2D(node["kernel"], node["stride"], node["padding"]),
+    "global_average_pool": lambda node: lambda values: values.mean([2, 3]),
+    "flatten": lambda node: nn.Flatten(),
+    "batch_norm": lambda node: nn.BatchNorm2D(
+        node["in_shape"][0], epsilon=specification.BATCH_NORM_EPSILON
+    ),
+    "relu": lambda node: nn.ReLU(),
+    "dropout": lambda node: nn.Dropout(node["rate"]),
+    "sigmoid": lambda node: nn.Sigmoid(),
+    "add": lambda node: paddle.add,
+    "embedding": lambda node: nn.Embedding(node["vocabulary"], node["units"]),
+    "lstm": lambda node: _LSTM(node["in_shape"][-1], node["units"]),
+    "rnn": _recurrent(nn.SimpleRNN),
+    "gru": _recurrent(nn.GRU),
+    "tanh": lambda node: nn.Tanh(),
+    "gelu": lambda node: nn.GELU(),
+    "gelu_tanh": lambda node: nn.GELU(approximate=True),
+    "silu": lambda node: nn.Silu(),
+    "layer_norm": lambda node: _LayerNorm(node),
+    "rms_norm": _rms_norm,
+    "layer_scale": _layer_scale,
+    "bias": lambda node: _Weighted(node["shape"][-1:], lambda weight, values: values + weight),
+    "positions": _positions,
+    "table": lambda node: _Weighted(node["shape"], lambda weight, values: weight),
+    "lookup": lambda node: functional.embedding,
+    "unembedding": lambda node: (
+        lambda values, table: paddle.matmul(values, table, transpose_y=True)
+    ),
+    "attention": _attention,
+    "patches": lambda node: lambda values: values.flatten(2).transpose([2, 0, 1]),
+    "class_token": _class_token,
+    "first_step": lambda node: lambda values: values[0],
+    "mean_steps": lambda node: lambda values: values.mean(0),
+    "transpose": lambda node: lambda values: values.transpose([2, 1, 0]),
+    "part": _part,
+    "stack": lambda node: lambda *values: paddle.stack(values),
+    "unstack": lambda node: lambda values: values.transpose([1, 0, 2]).flatten(1),
+    "reversal": lambda node: lambda values: 2 * values.detach() - values,
+    "sampled_code": lambda node: _sampled_code,
+    "rbm": _RBM,
+}

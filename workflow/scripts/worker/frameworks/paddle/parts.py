@@ -1,0 +1,63 @@
+"""Matrix products and convolutions of PaddlePaddle 2 and later, one at a time (see `worker.parts`)."""
+
+import os
+
+import paddle
+from paddle.nn import functional
+
+from ...contract import Unsupported
+from ...parts import Operation
+from . import versions as versions
+
+MODES = ("eager",)
+KERNELS = "mkl"
+TASKS = ("products", "convolutions")
+REASONS = {"gpu": "products and convolutions are timed alone on CPUs only"}
+
+
+def start(job):
+    """Paddle reads its thread number from the environment."""
+    paddle.set_device("cpu")
+    return {"threads": int(os.environ["OMP_NUM_THREADS"]), "settings": {}}
+
+
+def build(part):
+    """An operation of its own."""
+    if part.kind == "convolution":
+        return _convolution(part)
+    left, right = paddle.to_tensor(part.left), paddle.to_tensor(part.right)
+
+    def multiply():
+        return paddle.matmul(left, right, *part.turned)
+
+    if not part.calls:
+        return _operation(multiply)
+    weights = [paddle.to_tensor(part.weights)]
+    if part.calls == 1:
+        raise Unsupported("PaddlePaddle's product (addmm) takes no factor that lies transposed")
+
+    def update():
+        weights[0].subtract_(multiply() * part.rate)
+        return weights[0]
+
+    return _operation(update)
+
+
+def _operation(step):
+    kept = [None]
+
+    def run(times):
+        # On a CPU an operator returns when it is done.
+        for _ in range(times):
+            kept[0] = step()
+
+    return Operation(run, lambda: kept[0].numpy())
+
+
+def _convolution(part):
+    if part.way != "own choice":
+        raise Unsupported("PaddlePaddle chooses the algorithm of a convolution by itself")
+    images, weights = paddle.to_tensor(part.inputs), paddle.to_tensor(part.weights)
+    return _operation(
+        lambda: functional.conv2d(images, weights, stride=part.stride, padding=part.padding)
+    )

@@ -1,0 +1,69 @@
+"""PaddlePaddle on several ranks: its DataParallel over gloo, on GPUs over NCCL, around the network of the adapter
+paddle.
+
+What was chosen here: docs/adapters/paddle.md.
+"""
+
+import os
+
+from paddle import DataParallel, distributed
+
+from ... import ranks
+from .. import paddle
+
+MODES = ("eager",)
+LAYERS = paddle.LAYERS
+LOSSES = paddle.LOSSES
+DEVICES = paddle.DEVICES
+PRECISIONS = paddle.PRECISIONS
+EXCHANGES = ("sync",)
+# `follow` is what all ranks but the first one do.
+TASKS = ("step", "stragglers", "training", "follow")
+LAYOUT = paddle.LAYOUT
+KERNELS = paddle.KERNELS
+REASONS = {
+    "async": "the adapter of PaddlePaddle shares gradients by `sync` only",
+}
+_BACKENDS = {"cpu": "gloo", "gpu": "nccl"}
+
+
+def versions():
+    """Versions of Paddle and of its math libraries."""
+    return paddle.versions()
+
+
+def build(job):
+    """A trainer of the specification in which all ranks take part."""
+    return ranks.joined(job, _build)
+
+
+def _build(job):
+    meet(job)
+    job.inputs, job.labels = ranks.share(job)
+    trainer = paddle.build(job)
+    network = trainer.network
+    trainer.network = DataParallel(network)
+    trainer.network.homes = network.homes
+    trainer.settings["exchange"] = "DataParallel over " + _BACKENDS[job.device]
+    return trainer
+
+
+def meet(job):
+    """Joins the ranks, once."""
+    if distributed.is_initialized():
+        return
+    ranks.require_own_network("PaddlePaddle")
+    places = ranks.endpoints()
+    os.environ.update(
+        PADDLE_TRAINER_ID=str(job.rank),
+        PADDLE_TRAINERS_NUM=str(job.ranks),
+        PADDLE_TRAINER_ENDPOINTS=",".join(places),
+        PADDLE_CURRENT_ENDPOINT=places[job.rank],
+        # What it takes by itself is an older way, with forks.
+        PADDLE_DISTRI_BACKEND=_BACKENDS[job.device],
+        # Of the GPUs that it sees: a rank sees its own alone.
+        FLAGS_selected_gpus="0",
+        GLOO_SOCKET_IFNAME=ranks.interface(),
+        NCCL_SOCKET_IFNAME=ranks.interface(),
+    )
+    distributed.init_parallel_env()

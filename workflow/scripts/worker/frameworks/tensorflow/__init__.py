@@ -1,0 +1,670 @@
+"""TensorFlow 2: plain operations on variables, automatic differentiation, one operation of the optimiser a parameter.
+
+A step is one `tf.function` (`graph`), one compiled by XLA (`xla`), or one operation after another (`eager`).
+What was chosen here, and by which measured ratios: docs/adapters/tensorflow.md.
+"""
+
+import numpy as np
+import tensorflow as tf
+
+from shared import specification
+
+from ...settings import tensorflow as tensorflow_settings
+
+MODES = ("graph", "xla", "eager")
+LOSSES = (
+    "softmax_cross_entropy",
+    "mean_squares",
+    "binary_cross_entropy",
+    "evidence_bound",
+    "adversarial",
+    "mean_output",
+)
+OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
+DEVICES = ("cpu", "gpu")
+PRECISIONS = ("float32", "tf32")
+TASKS = ("step", "training")
+LAYOUT = {"images": "channels last", "sequences": "steps first"}
+
+
+def versions():
+    """Versions of TensorFlow and of what it was built with."""
+    built = tf.sysconfig.get_build_info()
+    found = {
+        name: str(built[name + "_version"])
+        for name in ("cuda", "cudnn")
+        if name + "_version" in built
+    }
+    return dict(found, framework_version=tf.__version__, build=tf.version.COMPILER_VERSION)
+
+
+def build(job):
+    """A trainer of the specification, with the batch and the start values in the memory of the device."""
+    tf.config.threading.set_intra_op_parallelism_threads(job.threads)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    compiler = {"xla": "XLA", "graph": "Grappler"}.get(job.mode, "none")
+    settings = {"layout": "channels last, time first", "compiler": compiler}
+    if job.device == "gpu":
+        settings.update(tensorflow_settings.configure_gpu(job.precision))
+    place = "/GPU:0" if job.device == "gpu" else "/CPU:0"
+    with tf.device(place):
+        tf.random.set_seed(job.seed)
+        return Trainer(Network(job), job, place, settings)
+
+
+class Network(object):
+    """The nodes of a specification as operations on variables."""
+
+    def __init__(self, job):
+        self.variables, self._plan, self._layout = {}, [], job.layout
+        for node in job.spec["nodes"]:
+            own = {}
+            for role, name in job.own(node).items():
+                own[role] = self.variables[name] = tf.Variable(job.take(name))
+            self._plan.append((LAYERS[node["op"]], node, own))
+
+    def logits(self, inputs, judging=False):
+        """Scores (labels, classes), of sequences in the order step, sample; no dropout to judge by."""
+        values = {"input": inputs}
+        for operation, node, own in self._plan:
+            value, *more = [values[name] for name in node["inputs"]]
+            if not (judging and node["op"] == "dropout"):
+                value = operation(node, own, value, *more)
+            values[node["name"]] = value
+        return tf.reshape(value, [-1, value.shape[-1]])
+
+    def weights(self, names=None):
+        wanted = self.variables if names is None else names
+        return {name: self._layout.leave(name, self.variables[name].numpy()) for name in wanted}
+
+
+class Trainer(object):
+    def __init__(self, network, job, place, settings):
+        self._network, self._mode, self._optimiser = network, job.mode, job.spec["optimiser"]
+        self._layout, self._place = job.layout, place
+        self._inputs, self._labels = tf.constant(job.inputs), tf.constant(job.labels.reshape(-1))
+        self._waits, self._variables = job.device == "gpu", list(network.variables.values())
+        plain = self._optimiser["name"] == "sgd"
+        self._averages = [
+            [] if plain else [tf.Variable(tf.zeros_like(v)) for _ in range(2)]
+            for v in self._variables
+        ]
+        if self._optimiser["name"] in ("momentum", "adam", "adamw"):
+            self._averages = [_averages_of(self._optimiser, v) for v in self._variables]
+        rate = job.learning_rate
+        self._loss = loss_of(job.spec)
+        self._step = self._compiled(lambda: self._train(self._inputs, self._labels, rate))
+        self._fed_step = self._judged = None
+        self.weights, self.settings = network.weights, settings
+        self.threads = tf.config.threading.get_intra_op_parallelism_threads()
+        self.parameters = sum(variable.shape.num_elements() for variable in self._variables)
+
+    def run(self, steps):
+        with tf.device(self._place):
+            for _ in range(steps):
+                loss = self._step()
+        # On a CPU a step returns when its updates are done; on a GPU, when they are queued.
+        if self._waits:
+            tf.test.experimental.sync_devices()
+        return float(loss.numpy())
+
+    def train(self, batches):
+        total, steps = 0.0, 0
+        with tf.device(self._place):
+            for inputs, labels, rate in batches:
+                answers = tf.constant(self._layout.labels(labels).reshape(-1))
+                fed = self._placed(inputs), answers, tf.constant(rate, tf.float32)
+                self._fed_step = self._fed_step or self._compiled(self._train, *fed)
+                total, steps = total + self._fed_step(*fed), steps + 1
+            if self._waits:
+                tf.test.experimental.sync_devices()
+            return float(total.numpy()) / steps
+
+    def scores(self, inputs):
+        with tf.device(self._place):
+            fed = self._placed(inputs)
+            self._judged = self._judged or self._compiled(
+                lambda values: self._network.logits(values, True), fed
+            )
+            return self._judged(fed).numpy()
+
+    def _placed(self, inputs):
+        return tf.constant(self._layout.inputs(inputs))
+
+    def _compiled(self, function, *arguments):
+        if self._mode == "eager":
+            return function
+        return tf.function(function, jit_compile=self._mode == "xla" or None).get_concrete_function(
+            *arguments
+        )
+
+    def _train(self, inputs, labels, rate):
+        with tf.GradientTape() as tape:
+            loss = self._loss(self._network.logits(inputs), labels)
+        gradients = self.shared(tape.gradient(loss, self._variables))
+        for variable, gradient, averages in zip(self._variables, gradients, self._averages):
+            UPDATES[self._optimiser["name"]](self._optimiser, variable, gradient, averages, rate)
+        return loss
+
+    def shared(self, gradients):
+        """The gradients of all ranks, of which there is one here."""
+        return gradients
+
+
+def loss_of(spec):
+    """The mean loss, by (outputs of a network, labels or targets in one row)."""
+    distance = _DISTANCES.get(spec.get("loss", LOSSES[0]))
+    if not distance:
+        return _cross_entropy
+
+    def loss(outputs, targets):
+        return tf.reduce_mean(distance(outputs, tf.reshape(targets, [outputs.shape[0], -1])))
+
+    return loss
+
+
+def _cross_entropy(scores, labels):
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, scores))
+
+
+def _evidence_bound(outputs, targets):
+    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
+    decoded, code = targets.shape[1], (outputs.shape[1] - targets.shape[1]) // 2
+    decoded, mean, spread = tf.split(outputs, [decoded, code, code], 1)
+    missed = tf.reduce_sum(tf.nn.sigmoid_cross_entropy_with_logits(targets, decoded))
+    apart = 0.5 * tf.reduce_sum(tf.square(mean) + tf.exp(spread) - spread - 1)
+    return (missed + apart) / outputs.shape.num_elements()
+
+
+_DISTANCES = {
+    "mean_squares": tf.math.squared_difference,
+    "binary_cross_entropy": lambda outputs, targets: tf.nn.sigmoid_cross_entropy_with_logits(
+        targets, outputs
+    ),
+    "evidence_bound": _evidence_bound,
+    "adversarial": lambda outputs, targets: tf.nn.sigmoid_cross_entropy_with_logits(
+        targets, outputs
+    ),
+    "mean_output": lambda outputs, targets: outputs,
+}
+
+
+def _descend(optimiser, variable, gradient, averages, rate):
+    """What keras.optimizers.SGD does by a product and a difference, in one pass over a parameter."""
+    if isinstance(gradient, tf.IndexedSlices):
+        variable.scatter_sub(tf.IndexedSlices(rate * gradient.values, gradient.indices))
+    else:
+        tf.raw_ops.ResourceApplyGradientDescent(var=variable.handle, alpha=rate, delta=gradient)
+
+
+def _adadelta(optimiser, variable, gradient, averages, rate):
+    slots = {"accum": averages[0].handle, "accum_update": averages[1].handle}
+    decay = {"lr": rate, "rho": optimiser["rho"], "epsilon": optimiser["epsilon"]}
+    tf.raw_ops.ResourceApplyAdadelta(var=variable.handle, grad=gradient, **slots, **decay)
+
+
+def _rmsprop(optimiser, variable, gradient, averages, rate):
+    # The epsilon of TensorFlow's own operation stands inside of the root.
+    rho = optimiser["rho"]
+    after = rho * averages[0] + (1 - rho) * tf.square(gradient)
+    averages[0].assign(after)
+    variable.assign_sub(rate * gradient / (tf.sqrt(after) + optimiser["epsilon"]))
+
+
+def _averages_of(optimiser, variable):
+    """One running average for momentum; two for Adam, and the number of steps."""
+    count = 1 if optimiser["name"] == "momentum" else 2
+    zeros = [tf.Variable(tf.zeros_like(variable)) for _ in range(count)]
+    return zeros + [tf.Variable(0.0)] if count > 1 else zeros
+
+
+def _momentum(optimiser, variable, gradient, averages, rate):
+    kept = {"accum": averages[0].handle, "momentum": optimiser["momentum"]}
+    tf.raw_ops.ResourceApplyMomentum(
+        var=variable.handle, lr=rate, grad=tf.convert_to_tensor(gradient), **kept
+    )
+
+
+def _adam(optimiser, variable, gradient, averages, rate):
+    """TensorFlow's own operation adds its epsilon to a root that is not corrected yet."""
+    mean, square, taken = averages
+    now, beta1, beta2 = taken.assign_add(1.0), optimiser["beta1"], optimiser["beta2"]
+    powers = {"beta1_power": tf.pow(beta1, now), "beta2_power": tf.pow(beta2, now)}
+    epsilon = optimiser["epsilon"] * tf.sqrt(1 - powers["beta2_power"])
+    tf.raw_ops.ResourceApplyAdam(
+        var=variable.handle,
+        m=mean.handle,
+        v=square.handle,
+        lr=rate,
+        beta1=beta1,
+        beta2=beta2,
+        epsilon=epsilon,
+        grad=tf.convert_to_tensor(gradient),
+        **powers,
+    )
+
+
+def _adamw(optimiser, variable, gradient, averages, rate):
+    if len(variable.shape) > 1:
+        variable.assign(variable * (1 - rate * optimiser["weight_decay"]))
+    _adam(optimiser, variable, gradient, averages, rate)
+
+
+UPDATES = {
+    "sgd": _descend,
+    "adadelta": _adadelta,
+    "rmsprop": _rmsprop,
+    "momentum": _momentum,
+    "adam": _adam,
+    "adamw": _adamw,
+}
+
+
+def _dense(node, own, value):
+    rows = tf.matmul(tf.reshape(value, [-1, value.shape[-1]]), own["weight"])
+    rows = tf.nn.bias_add(rows, own["bias"]) if node["bias"] else rows
+    return tf.reshape(rows, list(value.shape[:-1]) + [node["units"]])
+
+
+def _conv(node, own, value):
+    if node["kernel"] == node["stride"] == 1 and not node["padding"]:
+        # As a convolution, oneDNN takes longer: a step of convnext-tiny 1.3 to 1.5 times as long.
+        filters, channels = own["weight"], own["weight"].shape[3]
+        plain = dict(own, weight=tf.reshape(filters, filters.shape[2:]))
+        return _dense(dict(node, units=channels), plain, value)
+    # A convolution with explicit padding takes a fifth longer than either of these.
+    same = node["stride"] == 1 and 2 * node["padding"] == node["kernel"] - 1
+    value = value if same else _pad(node, value, 0)
+    value = tf.nn.conv2d(value, own["weight"], node["stride"], "SAME" if same else "VALID")
+    return tf.nn.bias_add(value, own["bias"]) if node["bias"] else value
+
+
+def _grouped_conv(node, own, value):
+    # Weights come as (out, in / groups, height, width); to turn them costs nothing beside the products.
+    groups, window = node["groups"], node["kernel"]
+    if groups == node["in_shape"][0]:
+        filters = tf.reshape(own["weight"], [groups, -1, window, window])
+        same = node["stride"] == 1 and 2 * node["padding"] == window - 1
+        value = tf.nn.depthwise_conv2d(
+            value if same else _pad(node, value, 0),
+            tf.transpose(filters, [2, 3, 0, 1]),
+            [1, node["stride"], node["stride"], 1],
+            "SAME" if same else "VALID",
+        )
+    else:
+        # A convolution in groups has no gradient on CPUs.
+        filters = tf.split(tf.transpose(own["weight"], [2, 3, 1, 0]), groups, 3)
+        parts = zip(tf.split(_pad(node, value, 0), groups, 3), filters)
+        made = [tf.nn.conv2d(part, filter, node["stride"], "VALID") for part, filter in parts]
+        value = tf.concat(made, 3)
+    return tf.nn.bias_add(value, own["bias"]) if node["bias"] else value
+
+
+def _conv_transpose(node, own, value):
+    # Weights come as (in, out, height, width).
+    filters = tf.transpose(own["weight"], [2, 3, 1, 0])
+    if tf.config.list_logical_devices("GPU"):
+        _, height, width = node["shape"]
+        around = [[0, 0], *[[node["padding"]] * 2] * 2, [0, 0]]
+        whole = [value.shape[0], height, width, node["channels"]]
+        value = tf.nn.conv2d_transpose(value, filters, whole, node["stride"], around)
+    else:
+        value = _transposed_product(node, filters, value)
+    return tf.nn.bias_add(value, own["bias"]) if node["bias"] else value
+
+
+def _transposed_product(node, filters, value):
+    """A product, whose parts are added up where they overlap, with the gradients of a convolution.
+
+    With TensorFlow's own, a step of deconv takes 1.4 times as long on CPUs. Filters come as (height, width, out, in).
+    """
+    stride, padding = node["stride"], node["padding"]
+
+    @tf.custom_gradient
+    def spread(filters, value):
+        def backward(gradient):
+            around = _pad(node, gradient, 0)
+            of_filters = tf.raw_ops.Conv2DBackpropFilter(
+                input=around,
+                filter_sizes=filters.shape,
+                out_backprop=value,
+                strides=[1, stride, stride, 1],
+                padding="VALID",
+            )
+            return of_filters, tf.nn.conv2d(around, filters, stride, "VALID")
+
+        return _overlapped(filters, value, stride, padding, node["shape"]), backward
+
+    return spread(filters, value)
+
+
+def _overlapped(filters, value, stride, padding, shape):
+    (kernel, _, channels, count), (_, height, width) = filters.shape, shape
+    batch, rows, columns, _ = value.shape
+    flat = tf.reshape(filters, [-1, count])
+    products = tf.matmul(tf.reshape(value, [-1, count]), flat, transpose_b=True)
+    parts = tf.reshape(products, [batch, rows, columns, kernel, kernel, channels])
+    # Of each place, squares of one output for each step of the stride.
+    most = -(-kernel // stride)
+    made = 0
+    for row, column in np.ndindex(most, most):
+        square = parts[:, :, :, row * stride :, column * stride :][:, :, :, :stride, :stride]
+        short = [[0, stride - extent] for extent in square.shape[3:5]]
+        places = [[at, most - 1 - at] for at in (row, column)]
+        made += tf.pad(square, [[0, 0], *places, *short, [0, 0]])
+    rows, columns = ((extent + most - 1) * stride for extent in (rows, columns))
+    made = tf.reshape(tf.transpose(made, [0, 1, 3, 2, 4, 5]), [batch, rows, columns, channels])
+    return made[:, padding : padding + height, padding : padding + width]
+
+
+def _avg_pool(node, own, value):
+    return tf.nn.avg_pool2d(_pad(node, value, 0), node["kernel"], node["stride"], "VALID")
+
+
+def _adaptive_avg_pool(node, own, value):
+    rows, columns = (
+        tf.constant(_shares(node["size"], extent), value.dtype) for extent in node["in_shape"][1:]
+    )
+    return tf.einsum("ih,bhwc,jw->bijc", rows, value, columns)
+
+
+def _shares(size, extent):
+    """What each of `extent` rows is to each of `size` means."""
+    ends = [(share * extent // size, -(-(share + 1) * extent // size)) for share in range(size)]
+    return [[(start <= row < end) / (end - start) for row in range(extent)] for start, end in ends]
+
+
+def _upsample(node, own, value):
+    return tf.repeat(tf.repeat(value, node["factor"], 1), node["factor"], 2)
+
+
+def _channel_shuffle(node, own, value):
+    shape = list(value.shape)
+    parts = tf.reshape(value, shape[:3] + [node["groups"], shape[3] // node["groups"]])
+    return tf.reshape(tf.transpose(parts, [0, 1, 2, 4, 3]), shape)
+
+
+def _local_response_norm(node, own, value):
+    alpha = 1 / (node["inverse_alpha"] * node["size"])
+    return tf.nn.local_response_normalization(value, node["size"] // 2, 1.0, alpha, 0.75)
+
+
+def _group_norm(node, own, value):
+    shape = list(value.shape)
+    parts = tf.reshape(value, shape[:3] + [node["groups"], shape[3] // node["groups"]])
+    mean, variance = tf.nn.moments(parts, [1, 2, 4], keepdims=True)
+    normal = (parts - mean) * tf.math.rsqrt(variance + specification.BATCH_NORM_EPSILON)
+    return tf.reshape(normal, shape) * own["gamma"] + own["beta"]
+
+
+def _max_pool(node, own, value):
+    # XLA has no pooling with padding of its own.
+    return tf.nn.max_pool2d(
+        _pad(node, value, value.dtype.min), node["kernel"], node["stride"], "VALID"
+    )
+
+
+def _pad(node, value, filling):
+    around = [node["padding"]] * 2
+    return (
+        tf.pad(value, [[0, 0], around, around, [0, 0]], constant_values=filling)
+        if node["padding"]
+        else value
+    )
+
+
+def _batch_norm(node, own, value):
+    # tf.nn's own function raises an epsilon of 1e-5 to 1.001e-5.
+    fixed = {"mean": [], "variance": [], "epsilon": specification.BATCH_NORM_EPSILON}
+    return tf.raw_ops.FusedBatchNormV3(x=value, scale=own["gamma"], offset=own["beta"], **fixed).y
+
+
+def _lstm(node, own, value):
+    steps, batch, features = value.shape
+    # The product with the inputs needs no loop: one large product in place of one for each step.
+    products = tf.nn.bias_add(
+        tf.matmul(tf.reshape(value, [-1, features]), own["input"]), own["bias"]
+    )
+    return _recur(tf.reshape(products, [steps, batch, 4 * node["units"]]), own["recurrent"])
+
+
+@tf.custom_gradient
+def _recur(products, weight):
+    """Outputs (steps, batch, units) of an LSTM from the products of its inputs (steps, batch, 4 units).
+
+    With a gradient of its own, so that the recurrent weight's too is one large product outside of the loop.
+    """
+    steps, batch, width = products.shape
+    units, zero = width // 4, tf.zeros([batch, width // 4])
+
+    def array(columns, values=None):
+        made = tf.TensorArray(
+            tf.float32, steps, element_shape=[batch, columns], clear_after_read=False
+        )
+        return made if values is None else made.unstack(values)
+
+    def forward(step, output, cell, kept):
+        i, f, g, o = tf.split(given.read(step) + tf.matmul(output, weight), 4, 1)
+        i, f, g, o = tf.sigmoid(i), tf.sigmoid(f), tf.tanh(g), tf.sigmoid(o)
+        after = f * cell + i * g
+        squashed = tf.tanh(after)
+        output = o * squashed
+        values = (output, i, f, g, o, cell, squashed)
+        return (
+            step + 1,
+            output,
+            after,
+            [into.write(step, value) for into, value in zip(kept, values)],
+        )
+
+    given = array(width, products)
+    state = (0, zero, zero, [array(units) for _ in range(7)])
+    kept = tf.while_loop(lambda step, *_: step < steps, forward, state, maximum_iterations=steps)[3]
+    outputs = kept[0].stack()
+
+    def gradient(upstream):
+        arriving = array(units, upstream)
+
+        def backward(step, d_output, d_cell, d_gates):
+            i, f, g, o, before, squashed = [values.read(step) for values in kept[1:]]
+            d_output += arriving.read(step)
+            d_cell += tf.raw_ops.TanhGrad(y=squashed, dy=d_output * o)
+            d_i = tf.raw_ops.SigmoidGrad(y=i, dy=d_cell * g)
+            d_f = tf.raw_ops.SigmoidGrad(y=f, dy=d_cell * before)
+            d_g = tf.raw_ops.TanhGrad(y=g, dy=d_cell * i)
+            d_o = tf.raw_ops.SigmoidGrad(y=o, dy=d_output * squashed)
+            d_gate = tf.concat([d_i, d_f, d_g, d_o], 1)
+            d_output = tf.matmul(d_gate, weight, transpose_b=True)
+            return step - 1, d_output, d_cell * f, d_gates.write(step, d_gate)
+
+        state = (steps - 1, zero, zero, array(width))
+        done = tf.while_loop(lambda step, *_: step >= 0, backward, state, maximum_iterations=steps)
+        d_gates = done[3].stack()
+        before = tf.reshape(tf.concat([zero[None], outputs[:-1]], 0), [-1, units])
+        return d_gates, tf.matmul(before, tf.reshape(d_gates, [-1, width]), transpose_a=True)
+
+    return outputs, gradient
+
+
+def _rnn(node, own, value):
+    return _recur_plain(_products(own, value), own["recurrent"])
+
+
+def _gru(node, own, value):
+    return _recur_gated(_products(own, value), own["recurrent"])
+
+
+def _products(own, value):
+    """One large product with all inputs in place of one for each step."""
+    steps, batch, features = value.shape
+    rows = tf.matmul(tf.reshape(value, [-1, features]), own["input"])
+    return tf.reshape(tf.nn.bias_add(rows, own["bias"]), [steps, batch, -1])
+
+
+@tf.custom_gradient
+def _recur_plain(products, weight):
+    """Outputs (steps, batch, units) from the products of the inputs, unrolled; see `_recur`."""
+    zero = tf.zeros(products.shape[1:])
+    outputs = [zero]
+    for product in tf.unstack(products):
+        outputs.append(tf.tanh(product + tf.matmul(outputs[-1], weight)))
+
+    def gradient(upstream):
+        d_sums, carried = [], zero
+        for output, arriving in zip(outputs[:0:-1], tf.unstack(upstream)[::-1]):
+            d_sums.append(tf.raw_ops.TanhGrad(y=output, dy=arriving + carried))
+            carried = tf.matmul(d_sums[-1], weight, transpose_b=True)
+        return tf.stack(d_sums[::-1]), _of_weight(outputs[:-1], d_sums[::-1])
+
+    return tf.stack(outputs[1:]), gradient
+
+
+@tf.custom_gradient
+def _recur_gated(products, weight):
+    """The same of a GRU, from products (steps, batch, 3 units)."""
+    units = products.shape[-1] // 3
+    zero = tf.zeros([products.shape[1], units])
+    outputs, kept = [zero], []
+    for given in tf.unstack(products):
+        own = tf.matmul(outputs[-1], weight)
+        gates = tf.sigmoid(given[:, : 2 * units] + own[:, : 2 * units])
+        r, z = tf.split(gates, 2, 1)
+        n = tf.tanh(given[:, 2 * units :] + r * own[:, 2 * units :])
+        kept.append((r, z, n, own[:, 2 * units :]))
+        outputs.append(n + z * (outputs[-1] - n))
+
+    def gradient(upstream):
+        d_sums, d_own, carried = [], [], zero
+        steps = zip(kept[::-1], outputs[-2::-1], tf.unstack(upstream)[::-1])
+        for (r, z, n, product), before, arriving in steps:
+            d_output = arriving + carried
+            d_n = tf.raw_ops.TanhGrad(y=n, dy=d_output * (1 - z))
+            d_r = tf.raw_ops.SigmoidGrad(y=r, dy=d_n * product)
+            d_z = tf.raw_ops.SigmoidGrad(y=z, dy=d_output * (before - n))
+            d_sums.append(tf.concat([d_r, d_z, d_n], 1))
+            d_own.append(tf.concat([d_r, d_z, d_n * r], 1))
+            carried = tf.matmul(d_own[-1], weight, transpose_b=True) + d_output * z
+        return tf.stack(d_sums[::-1]), _of_weight(outputs[:-1], d_own[::-1])
+
+    return tf.stack(outputs[1:]), gradient
+
+
+def _of_weight(before, gradients):
+    """The recurrent weight's gradient: one large product of all steps."""
+    return tf.matmul(tf.concat(before, 0), tf.concat(gradients, 0), transpose_a=True)
+
+
+def _layer_norm(node, own, value):
+    centred = value - tf.reduce_mean(value, -1, keepdims=True)
+    variance = tf.reduce_mean(tf.square(centred), -1, keepdims=True)
+    value = centred * (tf.math.rsqrt(variance + node["epsilon"]) * own["weight"])
+    return value + own["bias"] if node["bias"] else value
+
+
+def _rms_norm(node, own, value):
+    square = tf.reduce_mean(tf.square(value), -1, keepdims=True)
+    return value * tf.math.rsqrt(square + node["epsilon"]) * own["weight"]
+
+
+def _positions(node, own, value):
+    steps, each = node["shape"][0], node["each"]
+    rows = own["weight"][: -(-steps // each)]
+    rows = tf.repeat(rows, each, 0)[:steps] if each > 1 else rows
+    return value + rows[:, None]
+
+
+def _unembedding(node, own, value, table):
+    rows = tf.matmul(tf.reshape(value, [-1, value.shape[-1]]), table, transpose_b=True)
+    return tf.reshape(rows, list(value.shape[:-1]) + node["shape"][-1:])
+
+
+def _attention(node, own, value):
+    steps, batch, features = value.shape
+    size = features // (3 * node["heads"])
+    value = tf.reshape(value, [steps, batch, 3, node["heads"], size])
+    # Each (batch, heads, steps, size).
+    q, k, v = tf.unstack(tf.transpose(value, [2, 1, 3, 0, 4]))
+    scores = tf.matmul(q * size**-0.5, k, transpose_b=True)
+    if node.get("causal"):
+        seen = tf.linalg.band_part(tf.ones([steps, steps], tf.bool), -1, 0)
+        scores = tf.where(seen, scores, scores.dtype.min)
+    found = tf.matmul(tf.nn.softmax(scores), v)
+    return tf.reshape(tf.transpose(found, [2, 0, 1, 3]), [steps, batch, -1])
+
+
+def _patches(node, own, value):
+    return tf.transpose(tf.reshape(value, [value.shape[0], -1, value.shape[-1]]), [1, 0, 2])
+
+
+def _class_token(node, own, value):
+    return tf.concat([tf.broadcast_to(own["weight"], [1] + value.shape[1:]), value], 0)
+
+
+def _sampled_code(node, own, value, noise):
+    mean, spread = tf.split(value, 2, 1)
+    return mean + tf.exp(0.5 * spread) * noise
+
+
+def _rbm(node, own, visible, noise):
+    visible = tf.stop_gradient(visible)
+    scores = tf.nn.bias_add(tf.matmul(visible, own["weight"]), own["hidden"])
+    chances = tf.stop_gradient(tf.sigmoid(scores))
+    drawn = tf.cast(2 * chances - 1 > noise, chances.dtype)
+    end = tf.nn.bias_add(tf.matmul(drawn, own["weight"], transpose_b=True), own["visible"])
+    end = tf.stop_gradient(tf.sigmoid(end))
+    again = tf.nn.bias_add(tf.matmul(end, own["weight"]), own["hidden"])
+    energy = tf.reduce_sum(tf.nn.softplus(again) - tf.nn.softplus(scores), 1)
+    energy += tf.linalg.matvec(end - visible, own["visible"])
+    return tf.concat([energy[:, None], chances], 1)
+
+
+LAYERS = {
+    "dense": _dense,
+    "conv": _conv,
+    "conv_transpose": _conv_transpose,
+    "grouped_conv": _grouped_conv,
+    "upsample": _upsample,
+    "avg_pool": _avg_pool,
+    "adaptive_avg_pool": _adaptive_avg_pool,
+    "channel_shuffle": _channel_shuffle,
+    "local_response_norm": _local_response_norm,
+    "group_norm": _group_norm,
+    "concat": lambda node, own, *values: tf.concat(values, -1),
+    "max_pool": _max_pool,
+    "global_average_pool": lambda node, own, value: tf.reduce_mean(value, [1, 2]),
+    "flatten": lambda node, own, value: tf.reshape(value, [value.shape[0], -1]),
+    "batch_norm": _batch_norm,
+    "relu": lambda node, own, value: tf.nn.relu(value),
+    "dropout": lambda node, own, value: tf.nn.dropout(value, node["rate"]),
+    "sigmoid": lambda node, own, value: tf.sigmoid(value),
+    "add": lambda node, own, left, right: left + right,
+    "embedding": lambda node, own, value: tf.gather(own["weight"], value),
+    "lstm": _lstm,
+    "rnn": _rnn,
+    "gru": _gru,
+    "tanh": lambda node, own, value: tf.tanh(value),
+    "gelu": lambda node, own, value: tf.nn.gelu(value, approximate=False),
+    "gelu_tanh": lambda node, own, value: tf.nn.gelu(value, approximate=True),
+    "silu": lambda node, own, value: tf.nn.silu(value),
+    "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+    "layer_scale": lambda node, own, value: value * own["weight"],
+    "bias": lambda node, own, value: value + own["bias"],
+    "positions": _positions,
+    "table": lambda node, own, value: own["weight"],
+    "lookup": lambda node, own, value, table: tf.gather(table, value),
+    "unembedding": _unembedding,
+    "attention": _attention,
+    "patches": _patches,
+    "class_token": _class_token,
+    "first_step": lambda node, own, value: value[0],
+    "mean_steps": lambda node, own, value: tf.reduce_mean(value, 0),
+    "transpose": lambda node, own, value: tf.transpose(value, [2, 1, 0]),
+    "dense_within": _dense,
+    "part": lambda node, own, value: value[..., node["start"] : node["start"] + node["size"]],
+    "stack": lambda node, own, *values: tf.stack(values),
+    "unstack": lambda node, own, value: tf.concat(tf.unstack(value), 1),
+    "reversal": lambda node, own, value: 2 * tf.stop_gradient(value) - value,
+    "sampled_code": _sampled_code,
+    "rbm": _rbm,
+}

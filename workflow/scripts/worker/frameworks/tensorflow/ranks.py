@@ -1,0 +1,105 @@
+"""TensorFlow 2 on several ranks: MultiWorkerMirroredStrategy averages the gradients of the adapter tensorflow.
+
+What was chosen here: docs/adapters/tensorflow.md.
+"""
+
+import json
+import os
+
+import tensorflow as tf
+
+from ... import ranks
+from ...settings import tensorflow as tensorflow_settings
+from .. import tensorflow
+
+MODES = ("graph",)
+LAYERS = tensorflow.LAYERS
+LOSSES = tensorflow.LOSSES
+OPTIMISERS = tensorflow.OPTIMISERS
+DEVICES = tensorflow.DEVICES
+PRECISIONS = tensorflow.PRECISIONS
+EXCHANGES = ("sync",)
+# `follow` is what all ranks but the first one do.
+TASKS = ("step", "stragglers", "training", "follow")
+LAYOUT = tensorflow.LAYOUT
+REASONS = {
+    "eager": "steps on several devices are graphs",
+    "xla": "steps on several devices are not compiled by XLA",
+}
+_COLLECTIVES = {"cpu": "RING", "gpu": "NCCL"}
+# When the ranks have met, the strategy and the options of its collective operations.
+_MET = []
+
+
+def versions():
+    """Versions of TensorFlow and of what it was built with."""
+    return tensorflow.versions()
+
+
+def build(job):
+    """A trainer of the specification in which all ranks take part."""
+    return ranks.joined(job, _build)
+
+
+def _build(job):
+    on_gpu = job.device == "gpu"
+    settings = tensorflow_settings.prepare_gpu(job.precision) if on_gpu else {}
+    meet(job)
+    if on_gpu:
+        tensorflow_settings.require(job.precision)
+    job.inputs, job.labels = ranks.share(job)
+    tf.random.set_seed(job.seed + job.rank)
+    settings.update(
+        layout="channels last, time first",
+        compiler="Grappler",
+        exchange="MultiWorkerMirroredStrategy, " + _COLLECTIVES[job.device],
+    )
+    place = "/GPU:0" if on_gpu else "/CPU:0"
+    with tf.device(place):
+        return _Trainer(tensorflow.Network(job), job, place, settings)
+
+
+def meet(job):
+    """The strategy that all ranks have, made once: it reads TF_CONFIG, waits for the others, and comes before any other
+    operation.
+    """
+    tf.config.threading.set_intra_op_parallelism_threads(job.threads)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    if not _MET:
+        _MET.extend(_meet(job))
+    return _MET[0]
+
+
+def summed(operation, values):
+    """What the ranks' values come to, within a step of the strategy."""
+    return tf.distribute.get_replica_context().all_reduce(operation, values, _MET[1])
+
+
+def _meet(job):
+    ranks.require_own_network("TensorFlow")
+    cluster = {"worker": ranks.endpoints()}
+    task = {"type": "worker", "index": job.rank}
+    os.environ["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": task})
+    kinds = tf.distribute.experimental.CommunicationImplementation
+    options = tf.distribute.experimental.CommunicationOptions(
+        implementation=getattr(kinds, _COLLECTIVES[job.device])
+    )
+    os.environ["NCCL_SOCKET_IFNAME"] = ranks.interface()
+    return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options), options
+
+
+class _Trainer(tensorflow.Trainer):
+    def __init__(self, network, job, place, settings):
+        super(_Trainer, self).__init__(network, job, place, settings)
+        # What waits for devices knows no other workers. A GPU's loss should come behind all that was queued before.
+        self._waits = False
+
+    def _compiled(self, function, *arguments):
+        def step(*values):
+            return _MET[0].run(function, values)
+
+        return super(_Trainer, self)._compiled(step, *arguments)
+
+    def shared(self, gradients):
+        gradients = [tf.convert_to_tensor(each) for each in gradients]
+        return summed(tf.distribute.ReduceOp.MEAN, gradients)

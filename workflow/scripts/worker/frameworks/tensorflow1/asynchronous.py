@@ -1,0 +1,58 @@
+"""TensorFlow 0.12 to 1.15 on several ranks that do not wait for one another: a parameter server keeps the weights.
+
+What was chosen here: docs/adapters/tensorflow1.md.
+"""
+
+import tensorflow as tf
+
+from ... import ranks
+from .. import tensorflow1
+from . import ranks as tensorflow1_ranks
+
+MODES = ("graph",)
+LAYERS = tensorflow1.LAYERS
+LOSSES = tensorflow1.LOSSES
+EXCHANGES = ("async",)
+# `follow` is what all ranks but the first one do; `turns` shows each rank's steps alone.
+TASKS = ("step", "stragglers", "training", "follow", "turns")
+LAYOUT = tensorflow1.LAYOUT
+REASONS = {"gpu": "weights are shared between CPUs only"}
+SERVER = tensorflow1_ranks.SERVER
+
+
+def versions():
+    """Versions of TensorFlow and of its compiler, where it names that."""
+    return tensorflow1.versions()
+
+
+def build(job):
+    """A trainer of the specification in which all ranks take part."""
+    return ranks.joined(job, lambda job: tensorflow1_ranks.connect(job, _Trainer))
+
+
+class _Trainer(tensorflow1_ranks.Served):
+    settings = dict(tensorflow1_ranks.Served.settings, exchange="parameter server, asynchronous")
+
+    def __init__(self, session, job):
+        with tf.device(SERVER):
+            # The updates of all ranks, and how many of others these had not seen.
+            self._made, self._missed = [
+                tf.Variable(tf.zeros([], tf.int64), trainable=False) for _ in range(2)
+            ]
+        super(_Trainer, self).__init__(session, job)
+        self._fetched = [self._loss, self._counted(self._fetched[1])]
+
+    def _counted(self, update):
+        """An update of all weights that is counted by the server."""
+        with tf.device(SERVER):
+            # It is read with the weights, when a step begins; a sum, since what is only read is no copy.
+            one = tf.constant(1, tf.int64)
+            with_own = self._made.value() + one
+            with tf.control_dependencies([update, with_own]):
+                others = tf.assign_add(self._made, one, use_locking=True) - with_own
+                return tf.group(tf.assign_add(self._missed, others, use_locking=True))
+
+    def staleness(self):
+        """Updates of others between the reading and the writing of one, in the mean of all."""
+        missed, made = self._session.run([self._missed, self._made])
+        return float(missed) / float(made) if made else None

@@ -1,0 +1,123 @@
+"""TensorFlow 0.12 to 1.15 on several ranks: a parameter server, which averages gradients by SyncReplicasOptimizer.
+
+What was chosen here: docs/adapters/tensorflow1.md.
+"""
+
+import tensorflow as tf
+
+from ... import ranks
+from .. import tensorflow1
+
+MODES = ("graph",)
+LAYERS = tensorflow1.LAYERS
+LOSSES = tensorflow1.LOSSES
+EXCHANGES = ("sync",)
+# `follow` is what all ranks but the first one do.
+TASKS = ("step", "stragglers", "training", "follow")
+LAYOUT = tensorflow1.LAYOUT
+REASONS = {"gpu": "gradients are shared between CPUs only"}
+# To serve is to wait for ever.
+SERVING = """
+import sys
+import tensorflow as tf
+cluster = tf.train.ClusterSpec({"ps": sys.argv[1:2], "worker": sys.argv[3:]})
+settings = tf.ConfigProto(intra_op_parallelism_threads=int(sys.argv[2]), inter_op_parallelism_threads=1)
+tf.train.Server(cluster, job_name="ps", task_index=0, config=settings).join()
+"""
+SERVER = "/job:ps/task:0"
+# In 0.12 the one of later versions has this name, and the plain one is an older design.
+_Averaging = getattr(tf.train, "SyncReplicasOptimizerV2", tf.train.SyncReplicasOptimizer)
+_JOINED = []
+
+
+def versions():
+    """Versions of TensorFlow and of its compiler, where it names that."""
+    return tensorflow1.versions()
+
+
+def build(job):
+    """A trainer of the specification in which all ranks take part."""
+    return ranks.joined(job, lambda job: connect(job, _Trainer))
+
+
+def connect(job, kind):
+    """A trainer of this kind, with a session of its own in which the server is seen, and the rank's share."""
+    if not _JOINED:
+        _JOINED.append(_meet(job))
+    job.inputs, job.labels = ranks.share(job)
+    graph, here = tf.Graph(), device_of(job.rank)
+    _JOINED.append(graph)
+    # What lies on a server is known by its name to all, and to trainers that come later.
+    with graph.as_default(), tf.container("trainer{}".format(len(_JOINED))), tf.device(here):
+        # No two ranks drop the same.
+        tf.set_random_seed(job.seed + job.rank)
+        # Without filters, a session waits for all ranks.
+        settings = _settings(job.threads, [SERVER, here])
+        return kind(tf.Session(_JOINED[0].target, graph=graph, config=settings), job)
+
+
+def device_of(rank):
+    """The device of a rank."""
+    return "/job:worker/task:{}".format(rank)
+
+
+def _settings(threads, filters):
+    return tf.ConfigProto(
+        intra_op_parallelism_threads=threads, inter_op_parallelism_threads=1, device_filters=filters
+    )
+
+
+def _meet(job):
+    """The first rank starts the parameter server, which has its CPUs."""
+    ranks.require_own_network("TensorFlow")
+    keeper, workers = ranks.server(), ranks.endpoints()
+    if job.rank == 0:
+        ranks.start(SERVING, [keeper, str(job.threads)] + workers)
+    return tf.train.Server(
+        tf.train.ClusterSpec({"ps": [keeper], "worker": workers}),
+        job_name="worker",
+        task_index=job.rank,
+        config=_settings(job.threads, []),
+    )
+
+
+class Served(tensorflow1.Trainer):
+    """A trainer whose weights lie on the server, and whose mini-batch lies with the rank."""
+
+    def __init__(self, session, job):
+        self._here = device_of(job.rank)
+        super(Served, self).__init__(session, job)
+
+    def _variable(self, value, trainable=True):
+        with tf.device(SERVER if trainable else self._here):
+            return super(Served, self)._variable(value, trainable)
+
+    def scores(self, inputs):
+        with self._session.graph.as_default(), tf.device(self._here):
+            return super(Served, self).scores(inputs)
+
+
+class _Trainer(Served):
+    settings = dict(Served.settings, exchange="parameter server, SyncReplicasOptimizer")
+
+    def __init__(self, session, job):
+        with tf.device(SERVER):
+            done = tf.Variable(tf.zeros([], tf.int64), trainable=False)
+        super(_Trainer, self).__init__(session, job)
+        optimiser = _Averaging(
+            tf.train.GradientDescentOptimizer(job.learning_rate),
+            replicas_to_aggregate=job.ranks,
+            total_num_replicas=job.ranks,
+        )
+        # What a step is fed with reaches its own gradients alone, and not the update by all of them.
+        scaled = self._loss * (self._rate / job.learning_rate)
+        self._fetched = [self._loss, optimiser.minimize(scaled, global_step=done)]
+        # None may run ahead: as many as there are ranks would let each take its next step from the old weights.
+        tokens = optimiser.get_init_tokens_op(0)
+        self._scores = self._connect(judging=True)
+        if job.rank:
+            session.run(optimiser.local_step_init_op)
+            return
+        session.run([optimiser.chief_init_op, tokens])
+        # Last of all: 0.12 adds nothing to a graph of which something runs, and this never ends.
+        optimiser.get_chief_queue_runner().create_threads(session, daemon=True, start=True)

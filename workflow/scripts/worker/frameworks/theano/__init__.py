@@ -1,0 +1,346 @@
+"""Theano: one compiled function a step, its parameters, gradients and updates in one optimised graph.
+
+What was chosen here, and by which measured ratios: docs/adapters/theano.md.
+"""
+
+import ctypes
+import sys
+
+import numpy as np
+import theano
+from theano import tensor
+from theano.sandbox.rng_mrg import MRG_RandomStreams
+from theano.tensor import nnet
+from theano.tensor.nnet import bn
+
+from shared import specification
+
+from ... import kernels
+from ...contract import Unsupported
+from . import layers
+
+MODES = ("graph",)
+LOSSES = (
+    "softmax_cross_entropy",
+    "mean_squares",
+    "binary_cross_entropy",
+    "evidence_bound",
+    "adversarial",
+    "mean_output",
+)
+OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
+TASKS = ("step", "training")
+LAYOUT = {"sequences": "steps first"}
+KERNELS = "openblas:numpy"
+REASONS = {"gpu": "the GPU part of Theano (libgpuarray) is in no package here"}
+
+
+def versions():
+    """Versions of Theano and of its compiler, and the BLAS that its products are linked with."""
+    config = theano.config
+    return {
+        "framework_version": theano.__version__,
+        "build": "{} {}".format(config.cxx, theano.gof.cmodule.gcc_version()),
+        "blas": kernels.describe_openblas(),
+    }
+
+
+def build(job):
+    """A trainer of the specification. Theano reads its thread numbers from the environment."""
+    if not theano.config.cxx:
+        raise Unsupported("Theano finds no C++ compiler: it needs g++ when it runs")
+    # It walks a graph by recursion, which twelve blocks of a transformer are too deep for.
+    sys.setrecursionlimit(max(10000, sys.getrecursionlimit()))
+    return _Trainer(job)
+
+
+class _Trainer(object):
+    settings = {"layout": "channels first, time first", "loop": "scan"}
+
+    def __init__(self, job):
+        self._layout, self._nodes = job.layout, job.spec["nodes"]
+        self._shared = {name: _share(name, job.take(name)) for name in job.layout.names}
+        # A result that is read in place of a whole parameter, so that only its own rows get a gradient.
+        self._read = {}
+        self._masks = MRG_RandomStreams(1 + job.seed)
+        self._inputs = _share("input", job.inputs)
+        self._answers = _share("labels", job.labels.flatten())
+        # A variable and not a constant: constants stand in the C code, which another rate would compile again.
+        self._rate = theano.shared(np.float32(job.learning_rate), name="rate")
+        distance = _DISTANCES[job.spec.get("loss", LOSSES[0])]
+        loss = distance(self._connect(), self._answers)
+        updates = self._updates(loss, job.spec["optimiser"])
+        self._train, self._judge = theano.function([], loss, updates=updates), None
+        self.parameters = sum(
+            shared.get_value(borrow=True).size for shared in self._shared.values()
+        )
+        self.threads = (
+            ctypes.CDLL("libgomp.so.1").omp_get_max_threads() if theano.config.openmp else 1
+        )
+
+    def run(self, steps):
+        for _ in range(steps):
+            loss = self._train()
+        # On a CPU a function returns when everything is done.
+        return float(loss)
+
+    def train(self, batches):
+        total, steps = 0.0, 0
+        for inputs, labels, rate in batches:
+            self._inputs.set_value(self._layout.inputs(inputs), borrow=True)
+            self._answers.set_value(self._layout.labels(labels).flatten(), borrow=True)
+            self._rate.set_value(np.float32(rate))
+            total, steps = total + float(self._train()), steps + 1
+        return total / steps
+
+    def scores(self, inputs):
+        if self._judge is None:
+            judged = self._inputs.type()
+            self._judge = theano.function(
+                [judged], self._connect(judging=True), givens=[(self._inputs, judged)]
+            )
+        return self._judge(self._layout.inputs(inputs))
+
+    def weights(self, names=None):
+        wanted = self._shared if names is None else names
+        return {name: self._shared[name].get_value() for name in wanted}
+
+    def _connect(self, judging=False):
+        """Scores of all labels, (labels, classes); of sequences in the order step, sample; no dropout to judge by."""
+        values = {"input": self._inputs}
+        for node in self._nodes:
+            own = {
+                name.split("/")[1]: shared
+                for name, shared in self._shared.items()
+                if name.split("/")[0] == node["name"]
+            }
+            value, more = values[node["inputs"][0]], [values[name] for name in node["inputs"][1:]]
+            if node["op"] == "dropout":
+                own["masks"] = self._masks
+            if not (judging and node["op"] == "dropout"):
+                value = LAYERS[node["op"]](node, own, value, *more)
+            values[node["name"]] = value
+            if node["op"] == "embedding":
+                self._read[node["name"] + "/weight"] = value.owner.inputs[0]
+        return layers.rows(value)
+
+    def _updates(self, loss, optimiser):
+        names, averaged = sorted(self._shared), _AVERAGED.get(optimiser["name"])
+        read = {} if averaged else self._read
+        gradients = tensor.grad(loss, [read.get(name, self._shared[name]) for name in names])
+        updates = []
+        for name, gradient in zip(names, gradients):
+            shared = self._shared[name]
+            if averaged:
+                gradient, averages = averaged(optimiser, shared, gradient)
+                updates += averages
+            if name in read:
+                rows = tensor.inc_subtensor(read[name], -self._rate * gradient)
+                updates.append((shared, rows))
+            else:
+                updates.append((shared, shared - self._rate * gradient))
+        return updates
+
+
+def _cross_entropy(outputs, answers):
+    return nnet.categorical_crossentropy(nnet.softmax(outputs), answers).mean()
+
+
+def _aimed(distance):
+    """Of outputs and targets; these come flat, as labels do."""
+    return lambda outputs, targets: distance(outputs, targets.reshape((outputs.shape[0], -1)))
+
+
+def _missed(outputs, targets):
+    """The binary cross entropy of each."""
+    return nnet.softplus(outputs) - outputs * targets
+
+
+def _evidence_bound(outputs, targets):
+    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
+    decoded = targets.shape[1]
+    end = decoded + (outputs.shape[1] - decoded) // 2
+    mean, spread = outputs[:, decoded:end], outputs[:, end:]
+    apart = np.float32(0.5) * (mean**2 + tensor.exp(spread) - spread - 1).sum()
+    missed = _missed(outputs[:, :decoded], targets).sum()
+    return (missed + apart) / tensor.cast(outputs.size, "float32")
+
+
+_DISTANCES = {
+    "softmax_cross_entropy": _cross_entropy,
+    "mean_squares": _aimed(lambda outputs, targets: ((outputs - targets) ** 2).mean()),
+    "binary_cross_entropy": _aimed(lambda outputs, targets: _missed(outputs, targets).mean()),
+    "evidence_bound": _aimed(_evidence_bound),
+    "adversarial": _aimed(lambda outputs, targets: _missed(outputs, targets).mean()),
+    "mean_output": lambda outputs, targets: outputs.mean(),
+}
+
+
+def _share(name, values):
+    return theano.shared(np.ascontiguousarray(values), name=name, borrow=True)
+
+
+def _average(shared):
+    """A running average of what has the shape of a parameter."""
+    return theano.shared(
+        np.zeros_like(shared.get_value(borrow=True)), broadcastable=shared.broadcastable
+    )
+
+
+def _adadelta(optimiser, shared, gradient):
+    """The step of a parameter at a rate of 1, and the updates of its averages."""
+    rho, epsilon = np.float32(optimiser["rho"]), np.float32(optimiser["epsilon"])
+    squares, steps, rest = _average(shared), _average(shared), np.float32(1 - optimiser["rho"])
+    after = rho * squares + rest * gradient**2
+    step = gradient * tensor.sqrt(steps + epsilon) / tensor.sqrt(after + epsilon)
+    return step, [(squares, after), (steps, rho * steps + rest * step**2)]
+
+
+def _rmsprop(optimiser, shared, gradient):
+    """The step of a parameter at a rate of 1, and the update of its average."""
+    rho, rest = np.float32(optimiser["rho"]), np.float32(1 - optimiser["rho"])
+    squares = _average(shared)
+    after = rho * squares + rest * gradient**2
+    return gradient / (tensor.sqrt(after) + np.float32(optimiser["epsilon"])), [(squares, after)]
+
+
+def _momentum(optimiser, shared, gradient):
+    kept = _average(shared)
+    after = np.float32(optimiser["momentum"]) * kept + gradient
+    return after, [(kept, after)]
+
+
+def _adam(optimiser, shared, gradient):
+    beta1, beta2 = np.float32(optimiser["beta1"]), np.float32(optimiser["beta2"])
+    rest1, rest2 = np.float32(1 - optimiser["beta1"]), np.float32(1 - optimiser["beta2"])
+    means, squares, taken = _average(shared), _average(shared), theano.shared(np.float32(0))
+    mean = beta1 * means + rest1 * gradient
+    square, now = beta2 * squares + rest2 * gradient**2, taken + 1
+    # The averages begin at zero.
+    root = tensor.sqrt(square / (1 - beta2**now)) + np.float32(optimiser["epsilon"])
+    return mean / (1 - beta1**now) / root, [(means, mean), (squares, square), (taken, now)]
+
+
+def _adamw(optimiser, shared, gradient):
+    step, averages = _adam(optimiser, shared, gradient)
+    decays = shared.ndim > 1
+    return step + np.float32(optimiser["weight_decay"]) * shared if decays else step, averages
+
+
+_AVERAGED = {
+    "adadelta": _adadelta,
+    "rmsprop": _rmsprop,
+    "momentum": _momentum,
+    "adam": _adam,
+    "adamw": _adamw,
+}
+
+
+def _dense(node, own, value):
+    rows = tensor.dot(layers.rows(value), own["weight"])
+    rows = rows + own["bias"] if node["bias"] else rows
+    if value.ndim == 2:
+        return rows
+    return rows.reshape((value.shape[0], value.shape[1], node["units"]))
+
+
+def _conv(node, own, value):
+    value = nnet.conv2d(
+        value,
+        own["weight"],
+        input_shape=(None,) + tuple(node["in_shape"]),
+        filter_shape=(node["channels"], node["in_shape"][0], node["kernel"], node["kernel"]),
+        border_mode=(node["padding"],) * 2,
+        subsample=(node["stride"],) * 2,
+        filter_flip=False,
+    )
+    return value + own["bias"].dimshuffle("x", 0, "x", "x") if node["bias"] else value
+
+
+def _batch_norm(node, own, value):
+    # The float32 next to 1e-5 lies below it, and Theano takes none below it.
+    epsilon = np.nextafter(np.float32(specification.BATCH_NORM_EPSILON), np.float32(1))
+    return bn.batch_normalization_train(value, own["gamma"], own["beta"], "spatial", epsilon)[0]
+
+
+def _embedding(node, own, value):
+    rows = own["weight"][value.flatten()]
+    return rows.reshape((value.shape[0], value.shape[1], node["units"]))
+
+
+def _dropout(node, own, value):
+    keep = np.float32(1 - node["rate"])
+    if keep == 1:
+        return value
+    # So many streams of random numbers as Theano would guess, with a warning.
+    mask = own["masks"].binomial(value.shape, p=keep, dtype="float32", nstreams=60 * 256)
+    return value * mask / keep
+
+
+def _lstm(node, own, value):
+    units = node["units"]
+    # The product with the inputs needs no loop: one large product in place of one for each step.
+    products = tensor.dot(layers.rows(value), own["input"]) + own["bias"]
+    products = products.reshape((value.shape[0], value.shape[1], 4 * units))
+
+    def step(given, output, cell, recurrent):
+        sums = given + tensor.dot(output, recurrent)
+        i, f, g, o = (sums[:, gate * units : (gate + 1) * units] for gate in range(4))
+        cell = nnet.sigmoid(f) * cell + nnet.sigmoid(i) * tensor.tanh(g)
+        return nnet.sigmoid(o) * tensor.tanh(cell), cell
+
+    zero = tensor.zeros((value.shape[1], units), dtype="float32")
+    (outputs, _), _ = theano.scan(step, [products], [zero, zero], [own["recurrent"]], strict=True)
+    return outputs
+
+
+LAYERS = {
+    "dense": _dense,
+    "dense_within": _dense,
+    "conv": _conv,
+    "max_pool": layers.max_pool,
+    "global_average_pool": lambda node, own, value: value.mean((2, 3)),
+    "flatten": lambda node, own, value: value.flatten(2),
+    "batch_norm": _batch_norm,
+    "relu": lambda node, own, value: nnet.relu(value),
+    "dropout": _dropout,
+    "sigmoid": lambda node, own, value: nnet.sigmoid(value),
+    "add": lambda node, own, left, right: left + right,
+    "embedding": _embedding,
+    "lstm": _lstm,
+    "grouped_conv": layers.grouped_conv,
+    "conv_transpose": layers.conv_transpose,
+    "avg_pool": layers.avg_pool,
+    "adaptive_avg_pool": layers.adaptive_avg_pool,
+    "upsample": layers.upsample,
+    "channel_shuffle": layers.channel_shuffle,
+    "local_response_norm": layers.local_response_norm,
+    "group_norm": layers.group_norm,
+    "concat": layers.concat,
+    "rnn": layers.rnn,
+    "gru": layers.gru,
+    "tanh": lambda node, own, value: tensor.tanh(value),
+    "gelu": layers.gelu,
+    "gelu_tanh": layers.gelu_tanh,
+    "silu": layers.silu,
+    "layer_norm": layers.layer_norm,
+    "rms_norm": layers.rms_norm,
+    "layer_scale": layers.layer_scale,
+    "bias": layers.bias,
+    "positions": layers.positions,
+    "table": lambda node, own, value: own["weight"],
+    "lookup": layers.lookup,
+    "unembedding": layers.unembedding,
+    "attention": layers.attention,
+    "patches": layers.patches,
+    "class_token": layers.class_token,
+    "first_step": lambda node, own, value: value[0],
+    "mean_steps": lambda node, own, value: value.mean(0),
+    "transpose": lambda node, own, value: value.dimshuffle(2, 1, 0),
+    "part": layers.part,
+    "stack": lambda node, own, *values: tensor.stack(list(values)),
+    "unstack": lambda node, own, value: value.dimshuffle(1, 0, 2).flatten(2),
+    "reversal": layers.reversal,
+    "sampled_code": layers.sampled_code,
+    "rbm": layers.rbm,
+}

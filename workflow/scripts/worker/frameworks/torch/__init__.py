@@ -1,0 +1,622 @@
+"""PyTorch: `torch.nn` modules, automatic differentiation, SGD by its multi-tensor update, torch.optim for the rest.
+
+What was chosen here, and by which measured ratios: docs/adapters/torch.md.
+"""
+
+import shutil
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from ...contract import Unsupported
+from ...settings import torch as torch_settings
+
+MODES = ("eager", "compiled")
+LOSSES = (
+    "softmax_cross_entropy",
+    "mean_squares",
+    "binary_cross_entropy",
+    "evidence_bound",
+    "adversarial",
+    "mean_output",
+)
+OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
+DEVICES = ("cpu", "gpu")
+PRECISIONS = ("float32", "tf32")
+TASKS = ("step", "training")
+# As nn.LSTM works inside: so that it need not transpose.
+LAYOUT = {"sequences": "steps first"}
+
+# Backward through these layers does not need their own result, so the next layer may write over it.
+_MAY_BE_OVERWRITTEN = (
+    "dense",
+    "conv",
+    "batch_norm",
+    "add",
+    "concat",
+    "conv_transpose",
+    "group_norm",
+    "grouped_conv",
+)
+
+# Where a parameter of the specification lives in the module, and whether PyTorch keeps it transposed.
+_HOMES = {
+    "dense": {"weight": ("weight", True), "bias": ("bias", False)},
+    "conv": {"weight": ("weight", False), "bias": ("bias", False)},
+    "conv_transpose": {"weight": ("weight", False), "bias": ("bias", False)},
+    "grouped_conv": {"weight": ("weight", False), "bias": ("bias", False)},
+    "batch_norm": {"gamma": ("weight", False), "beta": ("bias", False)},
+    "group_norm": {"gamma": ("weight", False), "beta": ("bias", False)},
+    "embedding": {"weight": ("weight", False)},
+    "table": {"weight": ("weight", False)},
+    "positions": {"weight": ("weight", False)},
+    "class_token": {"weight": ("weight", False)},
+    "bias": {"bias": ("bias", False)},
+    "layer_norm": {"weight": ("weight", False), "bias": ("bias", False)},
+    "rms_norm": {"weight": ("weight", False)},
+    "layer_scale": {"weight": ("weight", False)},
+    "dense_within": {"weight": ("weight", True), "bias": ("bias", False)},
+    "rbm": {
+        "weight": ("weight", True),
+        "visible": ("visible", False),
+        "hidden": ("hidden", False),
+    },
+    "rnn": {
+        "input": ("weight_ih_l0", True),
+        "recurrent": ("weight_hh_l0", True),
+        "bias": ("bias_ih_l0", False),
+    },
+    "gru": {
+        "input": ("weight_ih_l0", True),
+        "recurrent": ("weight_hh_l0", True),
+        "bias": ("bias_ih_l0", False),
+    },
+    "lstm": {
+        "input": ("weight_ih_l0", True),
+        "recurrent": ("weight_hh_l0", True),
+        "bias": ("bias_ih_l0", False),
+    },
+}
+
+
+def versions():
+    """Versions of PyTorch and of the libraries that it was built with."""
+    found = {"framework_version": torch.__version__}
+    if hasattr(torch, "__config__"):
+        lines = [line.strip(" -") for line in torch.__config__.show().splitlines()]
+        found["blas"] = "; ".join(
+            line for line in lines if "Math Kernel" in line or "MKL-DNN" in line
+        )
+        found["build"] = "; ".join(
+            line for line in lines if line.startswith(("GCC", "CPU capability"))
+        )
+    if torch.version.cuda:
+        found["cuda"] = torch.version.cuda
+        found["cudnn"] = str(torch.backends.cudnn.version())
+    return found
+
+
+def build(job):
+    """A trainer of the specification, with the batch and the start values in the memory of the device."""
+    _check(job.mode, job.device)
+    torch.set_num_threads(job.threads)
+    # PyTorch refuses to be told a second time in one process.
+    if hasattr(torch, "set_num_interop_threads") and torch.get_num_interop_threads() != 1:
+        torch.set_num_interop_threads(1)
+    on_gpu = job.device == "gpu"
+    settings = (
+        torch_settings.configure_cuda(job.precision) if on_gpu else torch_settings.configure_cpu()
+    )
+
+    torch.manual_seed(job.seed)
+    network = _Network(job.spec["nodes"])
+    network.load(job)
+    if job.spec["input"]["kind"] == "image" and not on_gpu and hasattr(torch, "channels_last"):
+        network.to(memory_format=torch.channels_last)
+        settings["memory_format"] = "channels_last"
+    trainer = _Trainer(network.to("cuda" if on_gpu else "cpu"), job, settings)
+    if job.mode == "compiled":
+        trainer.compile()
+    return trainer
+
+
+class _Network(nn.Module):
+    """The nodes of a specification as modules, called in their order."""
+
+    def __init__(self, nodes):
+        super().__init__()
+        self.plan, self.homes = [], []
+        readers = [source for node in nodes for source in node["inputs"]]
+        operators = {node["name"]: node["op"] for node in nodes}
+        last_reader = {source: node["name"] for node in nodes for source in node["inputs"]}
+        for node in nodes:
+            name, op, sources = node["name"], node["op"], node["inputs"]
+            in_place = (
+                operators.get(sources[0]) in _MAY_BE_OVERWRITTEN and readers.count(sources[0]) == 1
+            )
+            module = LAYERS[op](node, in_place)
+            if operators.get(sources[0]) in ("layer_norm", "gelu"):
+                module = _as_product(node, module)
+            self.add_module(name, module)
+            # A result is let go when its last reader has it, so that its memory is there for the next one.
+            done = [source for source in set(sources) if last_reader[source] == name]
+            self.plan.append((name, module, sources, done))
+            for role, (attribute, transposed) in sorted(_HOMES.get(op, {}).items()):
+                if role != "bias" or node.get("bias", True):
+                    self.homes.append(("{}/{}".format(name, role), module, attribute, transposed))
+
+    def forward(self, batch):
+        values = {"input": batch}
+        for name, module, sources, done in self.plan:
+            value = module(*[values[source] for source in sources])
+            for source in done:
+                del values[source]
+            values[name] = value
+        return value
+
+    def load(self, job):
+        for name, module, attribute, transposed in self.homes:
+            value = torch.from_numpy(job.take(name))
+            # Numpy's memory starts 16 bytes behind a cache line, which costs up to 8 % of a step.
+            value = value if value.data_ptr() % 64 == 0 else value.clone()
+            value = value.t() if transposed else value
+            # An update of weights that lie otherwise than their gradients costs more than the product gains.
+            setattr(
+                module, attribute, nn.Parameter(value.contiguous() if torch_settings.OLD else value)
+            )
+
+
+class _Trainer:
+    def __init__(self, network, job, settings):
+        self.network, self._layout, self.settings = network, job.layout, settings
+        self.threads = torch.get_num_threads()
+        self._trained = [value for value in network.parameters() if value.requires_grad]
+        self._learning_rate = job.learning_rate
+        self._optimiser = _optimiser(self._trained, job.spec["optimiser"])
+        if job.spec.get("loss") in (
+            "mean_squares",
+            "binary_cross_entropy",
+            "evidence_bound",
+            "adversarial",
+            "mean_output",
+        ):
+            _aim(self, _DISTANCES[job.spec["loss"]])
+        self.inputs, self.labels = self._placed(job.inputs), self._placed_labels(job.labels)
+        self._loss = self._forward
+        self._end = torch.cuda.Event() if job.device == "gpu" else None
+        self.parameters = sum(value.numel() for value in self._trained)
+        self.frozen_parameters = (
+            sum(value.numel() for value in network.parameters()) - self.parameters
+        )
+
+    def compile(self):
+        """Compiles forward, loss and backward here, not in the first step: it takes tens of seconds."""
+        self._loss = torch.compile(self._forward)
+        self._loss(self.inputs, self.labels).backward()
+        self._forget_gradients()
+
+    def run(self, steps):
+        for _ in range(steps):
+            loss = self._loss(self.inputs, self.labels)
+            loss.backward()
+            self._update()
+        self._wait()
+        return loss.item()
+
+    def train(self, batches):
+        total, steps = 0.0, 0
+        for inputs, labels, rate in batches:
+            self._learning_rate = rate
+            inputs, labels = self._layout.inputs(inputs), self._layout.labels(labels)
+            loss = self._loss(self._placed(inputs), self._placed_labels(labels))
+            loss.backward()
+            self._update()
+            total, steps = total + loss.detach(), steps + 1
+        self._wait()
+        return total.item() / steps
+
+    def _wait(self):
+        if self._end is not None:
+            # Behind all work of these steps: forward, backward and update share the one stream of this process.
+            self._end.record()
+            self._end.synchronize()
+
+    def scores(self, inputs):
+        self.network.eval()
+        with torch.no_grad():
+            found = self.network(self._placed(self._layout.inputs(inputs))).cpu().numpy()
+        self.network.train()
+        return found
+
+    def weights(self, names=None):
+        found = {}
+        for name, module, attribute, transposed in self.network.homes:
+            if names is not None and name not in names:
+                continue
+            value = np.array(getattr(module, attribute).detach().cpu().numpy(), order="C")
+            found[name] = value.T if transposed else value
+        return found
+
+    def _forward(self, inputs, labels):
+        logits = self.network(inputs)
+        return functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels)
+
+    def _placed(self, inputs):
+        inputs = torch.from_numpy(inputs)
+        inputs = inputs if inputs.is_floating_point() else inputs.long()
+        if "memory_format" in self.settings:
+            inputs = inputs.contiguous(memory_format=torch.channels_last)
+        return inputs.to(self._trained[0].device)
+
+    def _placed_labels(self, labels):
+        return torch.from_numpy(labels.flatten()).long().to(self._trained[0].device)
+
+    def _update(self):
+        if self._optimiser:
+            self._optimiser.param_groups[0]["lr"] = self._learning_rate
+            self._optimiser.step()
+        else:
+            self._descend()
+        self._forget_gradients()
+
+    def _descend(self):
+        """What torch.optim.SGD does, without the 1.4 s that making one takes: it imports the compiler."""
+        gradients = [value.grad for value in self._trained]
+        with torch.no_grad():
+            if hasattr(torch, "_foreach_add_"):
+                torch._foreach_add_(self._trained, gradients, alpha=-self._learning_rate)
+            else:
+                for value, gradient in zip(self._trained, gradients):
+                    value.add_(gradient, alpha=-self._learning_rate)
+
+    def _forget_gradients(self):
+        for value in self._trained:
+            value.grad = None
+
+
+def _aim(trainer, distance):
+    """Trains on targets in place of labels."""
+    place = trainer._trained[0].device
+    trainer._placed_labels = lambda targets: torch.from_numpy(targets).to(place)
+    trainer._forward = lambda inputs, targets: distance(trainer.network(inputs), targets)
+
+
+def _evidence_bound(outputs, targets):
+    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
+    decoded, code = outputs.split([targets.shape[1], outputs.shape[1] - targets.shape[1]], 1)
+    mean, spread = code.chunk(2, 1)
+    missed = functional.binary_cross_entropy_with_logits(decoded, targets, reduction="sum")
+    apart = 0.5 * (mean.pow(2) + spread.exp() - spread - 1).sum()
+    return (missed + apart) / outputs.numel()
+
+
+_DISTANCES = {
+    "mean_squares": functional.mse_loss,
+    "binary_cross_entropy": functional.binary_cross_entropy_with_logits,
+    "evidence_bound": _evidence_bound,
+    "adversarial": functional.binary_cross_entropy_with_logits,
+    "mean_output": lambda outputs, targets: outputs.mean(),
+}
+
+
+def _optimiser(parameters, wanted):
+    """PyTorch's own optimiser; None for plain SGD."""
+    rate, name = wanted["learning_rate"], wanted["name"]
+    if name == "adadelta":
+        return torch.optim.Adadelta(parameters, lr=rate, rho=wanted["rho"], eps=wanted["epsilon"])
+    if name == "rmsprop":
+        return torch.optim.RMSprop(parameters, lr=rate, alpha=wanted["rho"], eps=wanted["epsilon"])
+    if name in ("momentum", "adam", "adamw"):
+        return _MOVING[name](parameters, wanted)
+    return None
+
+
+def _momentum(parameters, wanted):
+    fused = {} if torch_settings.OLD else {"fused": True}
+    rate, momentum = wanted["learning_rate"], wanted["momentum"]
+    return torch.optim.SGD(parameters, lr=rate, momentum=momentum, **fused)
+
+
+def _own():
+    """Where Adam and AdamW are."""
+    if hasattr(torch.optim, "AdamW"):
+        return torch.optim
+    from . import early as torch_early
+
+    return torch_early
+
+
+def _adam(parameters, wanted):
+    return _own().Adam(parameters, **_averaging(wanted))
+
+
+def _adamw(parameters, wanted):
+    if "after_epochs" in wanted or "decay" in wanted:
+        raise Unsupported("the adapter of PyTorch gives AdamW one learning rate, and no schedule")
+    vectors = [value for value in parameters if value.dim() < 2]
+    groups = [
+        {"params": [value for value in parameters if value.dim() > 1]},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    decay = wanted["weight_decay"]
+    return _own().AdamW(
+        [group for group in groups if group["params"]], weight_decay=decay, **_averaging(wanted)
+    )
+
+
+def _averaging(wanted):
+    """What Adam and AdamW are told; one kernel for all of an update, where there is one."""
+    fused = {} if torch_settings.OLD else {"fused": True}
+    betas = wanted["beta1"], wanted["beta2"]
+    return dict(fused, lr=wanted["learning_rate"], betas=betas, eps=wanted["epsilon"])
+
+
+_MOVING = {"momentum": _momentum, "adam": _adam, "adamw": _adamw}
+
+
+def _bare(kind):
+    """The module `kind` without its own start values: a hundred million of them would take seconds."""
+    return type("Bare" + kind.__name__, (kind,), {"reset_parameters": lambda self: None})
+
+
+_Linear, _Conv2d, _Embedding = _bare(nn.Linear), _bare(nn.Conv2d), _bare(nn.Embedding)
+
+
+class _Pointwise(_Conv2d):
+    """A convolution of 1x1 as a product over the channels, where these lie last in memory."""
+
+    def forward(self, values):
+        if values.is_cuda or not values.is_contiguous(memory_format=torch.channels_last):
+            return super().forward(values)
+        rows = functional.linear(values.permute(0, 2, 3, 1), self.weight.flatten(1), self.bias)
+        return rows.permute(0, 3, 1, 2)
+
+
+def _as_product(node, module):
+    """The module of a node behind a layer norm or a GELU: a block of ConvNeXt multiplies, as its authors wrote it."""
+    pointwise = node["op"] == "conv" and node["kernel"] == node["stride"] == 1
+    if torch_settings.OLD or not pointwise or node["padding"]:
+        return module
+    return _Pointwise(node["in_shape"][0], node["channels"], 1, bias=node["bias"])
+
+
+class _LSTM(_bare(nn.LSTM)):
+    """An LSTM layer over (steps, batch, features); PyTorch's redundant second bias is kept at zero."""
+
+    def __init__(self, features, units):
+        super().__init__(features, units)
+        self.bias_hh_l0 = nn.Parameter(torch.zeros(4 * units), requires_grad=False)
+
+    def forward(self, values):
+        return super().forward(values)[0]
+
+
+def _recurrent(kind, gates):
+    """A module for such layers over (steps, batch, features); their second bias is kept at zero, as an LSTM's."""
+
+    class Recurrent(_bare(kind)):
+        def __init__(self, features, units):
+            super().__init__(features, units)
+            self.bias_hh_l0 = nn.Parameter(torch.zeros(gates * units), requires_grad=False)
+
+        def forward(self, values):
+            return super().forward(values)[0]
+
+    return Recurrent
+
+
+_ConvTranspose2d = _bare(nn.ConvTranspose2d)
+
+
+class _Call(nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.forward = function
+
+
+class _Weighted(nn.Module):
+    """A function of a weight, and of what it is given, as a module."""
+
+    def __init__(self, function):
+        super().__init__()
+        self._function = function
+
+    def forward(self, *values):
+        return self._function(self.weight, *values)
+
+
+class _Bias(nn.Module):
+    def forward(self, values):
+        return values + self.bias
+
+
+def _positions(node):
+    """A view for each step, which addition spreads over the mini-batch: sequences have the steps first."""
+    steps, each = node["shape"][0], node["each"]
+
+    def add(weight, values):
+        rows = weight[: -(-steps // each)]
+        rows = rows[:, None].expand(-1, each, -1).flatten(0, 1)[:steps] if each > 1 else rows
+        return values + rows[:, None]
+
+    return _Weighted(add)
+
+
+def _class_token(node):
+    return _Weighted(
+        lambda weight, values: torch.cat([weight.expand(1, values.shape[1], -1), values])
+    )
+
+
+class _LayerNorm(nn.Module):
+    """PyTorch's own function. The channels of images, which lie last in memory, are its features too."""
+
+    def __init__(self, node):
+        super().__init__()
+        self._image, self._epsilon, self.bias = len(node["in_shape"]) == 3, node["epsilon"], None
+
+    def forward(self, values):
+        values = values.permute(0, 2, 3, 1) if self._image else values
+        shape = self.weight.shape
+        values = functional.layer_norm(values, shape, self.weight, self.bias, self._epsilon)
+        return values.permute(0, 3, 1, 2) if self._image else values
+
+
+def _rms_norm(node):
+    def norm(weight, values):
+        if hasattr(functional, "rms_norm"):
+            return functional.rms_norm(values, weight.shape, weight, node["epsilon"])
+        squares = values.pow(2).mean(-1, keepdim=True)
+        return values * torch.rsqrt(squares + node["epsilon"]) * weight
+
+    return _Weighted(norm)
+
+
+def _attention(node):
+    """PyTorch's fused function, where it has one."""
+    heads, causal = node["heads"], bool(node.get("causal"))
+    fused = getattr(functional, "scaled_dot_product_attention", None)
+
+    def attend(values):
+        steps, batch, features = values.shape
+        # Each (batch, heads, steps, size): views.
+        q, k, v = values.view(steps, batch, 3, heads, -1).permute(2, 1, 3, 0, 4)
+        if fused:
+            found = fused(q, k, v, is_causal=causal)
+        else:
+            scores = q.matmul(k.transpose(-1, -2)) / q.shape[-1] ** 0.5
+            if causal:
+                # By a comparison: PyTorch 1.0 has no type of truth values.
+                later = torch.ones(steps, steps, device=q.device).triu(1) > 0
+                scores = scores.masked_fill(later, float("-inf"))
+            found = scores.softmax(-1).matmul(v)
+        return found.permute(2, 0, 1, 3).reshape(steps, batch, -1)
+
+    return _Call(attend)
+
+
+class _RBM(nn.Module):
+    def forward(self, visible, noise):
+        visible = visible.detach()
+        scores = functional.linear(visible, self.weight, self.hidden)
+        with torch.no_grad():
+            chances = scores.sigmoid()
+            drawn = (2 * chances - 1 > noise).to(chances.dtype)
+            end = functional.linear(drawn, self.weight.t(), self.visible).sigmoid()
+        again = functional.linear(end, self.weight, self.hidden)
+        energy = (functional.softplus(again) - functional.softplus(scores)).sum(1)
+        energy = energy + (end - visible).matmul(self.visible)
+        return torch.cat([energy[:, None], chances], 1)
+
+
+def _sampled_code(values, noise):
+    mean, spread = values.chunk(2, 1)
+    return mean + (0.5 * spread).exp() * noise
+
+
+def _gelu_by_erf(values):
+    return 0.5 * values * (1 + (values * 0.5**0.5).erf())
+
+
+def _gelu_tanh(values):
+    if not torch_settings.OLD:
+        return functional.gelu(values, approximate="tanh")
+    bent = torch.tanh((2 / np.pi) ** 0.5 * (values + 0.044715 * values.pow(3)))
+    return 0.5 * values * (1 + bent)
+
+
+def _shuffled(groups, values):
+    """As nn.ChannelShuffle, which would leave channels_last behind it."""
+    batch, channels, height, width = values.shape
+    if values.is_contiguous():
+        parts = values.view(batch, groups, -1, height, width).transpose(1, 2)
+        return parts.reshape(values.shape)
+    parts = values.permute(0, 2, 3, 1).reshape(batch, height, width, groups, -1).transpose(3, 4)
+    return parts.reshape(batch, height, width, channels).permute(0, 3, 1, 2)
+
+
+LAYERS = {
+    "dense": lambda node, _: _Linear(node["in_shape"][-1], node["units"], bias=node["bias"]),
+    "conv": lambda node, _: _Conv2d(
+        *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]],
+        bias=node["bias"],
+    ),
+    "conv_transpose": lambda node, _: _ConvTranspose2d(
+        *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]],
+        bias=node["bias"],
+    ),
+    "grouped_conv": lambda node, _: _Conv2d(
+        *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]],
+        groups=node["groups"],
+        bias=node["bias"],
+    ),
+    "max_pool": lambda node, _: nn.MaxPool2d(node["kernel"], node["stride"], node["padding"]),
+    "avg_pool": lambda node, _: nn.AvgPool2d(node["kernel"], node["stride"], node["padding"]),
+    "adaptive_avg_pool": lambda node, _: nn.AdaptiveAvgPool2d(node["size"]),
+    "upsample": lambda node, _: nn.Upsample(scale_factor=node["factor"]),
+    "channel_shuffle": lambda node, _: _Call(lambda values: _shuffled(node["groups"], values)),
+    "local_response_norm": lambda node, _: nn.LocalResponseNorm(
+        node["size"], 1 / node["inverse_alpha"]
+    ),
+    "global_average_pool": lambda node, _: _Call(lambda values: values.mean((2, 3))),
+    "flatten": lambda node, _: _Call(lambda values: values.flatten(1)),
+    "batch_norm": lambda node, _: nn.BatchNorm2d(node["in_shape"][0], eps=1e-5),
+    "group_norm": lambda node, _: nn.GroupNorm(node["groups"], node["in_shape"][0]),
+    "relu": lambda node, in_place: nn.ReLU(inplace=in_place),
+    "dropout": lambda node, _: nn.Dropout(node["rate"]),
+    "sigmoid": lambda node, _: nn.Sigmoid(),
+    "add": lambda node, in_place: _Call(torch.Tensor.add_ if in_place else torch.add),
+    "concat": lambda node, _: _Call(lambda *values: torch.cat(values, 1)),
+    "embedding": lambda node, _: _Embedding(node["vocabulary"], node["units"]),
+    "lstm": lambda node, _: _LSTM(node["in_shape"][-1], node["units"]),
+    "rnn": lambda node, _: _recurrent(nn.RNN, 1)(node["in_shape"][-1], node["units"]),
+    "gru": lambda node, _: _recurrent(nn.GRU, 3)(node["in_shape"][-1], node["units"]),
+    "tanh": lambda node, _: nn.Tanh(),
+    "gelu": lambda node, _: _Call(getattr(functional, "gelu", _gelu_by_erf)),
+    "gelu_tanh": lambda node, _: _Call(_gelu_tanh),
+    "silu": lambda node, _: _Call(
+        getattr(functional, "silu", lambda values: values * values.sigmoid())
+    ),
+    "layer_norm": lambda node, _: _LayerNorm(node),
+    "rms_norm": lambda node, _: _rms_norm(node),
+    "layer_scale": lambda node, _: _Weighted(
+        lambda weight, values: values * (weight[:, None, None] if values.dim() == 4 else weight)
+    ),
+    "bias": lambda node, _: _Bias(),
+    "positions": lambda node, _: _positions(node),
+    "table": lambda node, _: _Weighted(lambda weight, values: weight),
+    "lookup": lambda node, _: _Call(functional.embedding),
+    "unembedding": lambda node, _: _Call(functional.linear),
+    "attention": lambda node, _: _attention(node),
+    "patches": lambda node, _: _Call(lambda values: values.flatten(2).permute(2, 0, 1)),
+    "class_token": lambda node, _: _class_token(node),
+    "first_step": lambda node, _: _Call(lambda values: values[0]),
+    "mean_steps": lambda node, _: _Call(lambda values: values.mean(0)),
+    "transpose": lambda node, _: _Call(lambda values: values.transpose(0, 2)),
+    "dense_within": lambda node, _: _Linear(node["in_shape"][-1], node["units"], bias=node["bias"]),
+    "part": lambda node, _: _Call(lambda values: values.narrow(-1, node["start"], node["size"])),
+    "stack": lambda node, _: _Call(lambda *values: torch.stack(values)),
+    "unstack": lambda node, _: _Call(lambda values: values.transpose(0, 1).flatten(1)),
+    "reversal": lambda node, _: _Call(lambda values: 2 * values.detach() - values),
+    "sampled_code": lambda node, _: _Call(_sampled_code),
+    "rbm": lambda node, _: _RBM(),
+}
+
+
+def _check(mode, device):
+    if device == "gpu" and not torch.cuda.is_available():
+        raise Unsupported("this PyTorch ({}) sees no CUDA device".format(torch.__version__))
+    if mode == "compiled" and torch_settings.OLD:
+        raise Unsupported("PyTorch {} has no torch.compile".format(torch.__version__))
+    if (
+        mode == "compiled"
+        and device == "cpu"
+        and not (shutil.which("g++") or shutil.which("clang++"))
+    ):
+        raise Unsupported(
+            "torch.compile needs a C++ compiler, and there is neither g++ nor clang++ on PATH"
+        )

@@ -1,0 +1,137 @@
+"""PyTorch on several ranks in groups: DistributedDataParallel over gloo inside a group, Hogwild between the groups.
+
+What was chosen here: docs/adapters/torch.md.
+"""
+
+import torch as framework
+from torch import distributed
+
+from shared import grouping
+
+from ... import ranks
+from ...common_memory import Shared
+from .. import torch
+from . import ranks as torch_ranks
+
+MODES = ("eager",)
+LAYERS = torch.LAYERS
+LOSSES = torch.LOSSES
+EXCHANGES = ("mixed",)
+# `follow` is what all ranks but the first one do; `turns` shows each group's steps alone.
+TASKS = ("step", "stragglers", "training", "follow", "turns")
+LAYOUT = torch.LAYOUT
+REASONS = {
+    "compiled": "steps on several devices are not compiled",
+    "gpu": "weights are shared between CPUs only",
+    "adadelta": "groups that do not wait for one another have no averages in common: `mixed` is with plain SGD",
+    "rmsprop": "groups that do not wait for one another have no averages in common: `mixed` is with plain SGD",
+}
+# Of PyTorch, one for each group of ranks: a process makes them once.
+_GROUPS = []
+
+
+def versions():
+    """Versions of PyTorch and of the libraries that it was built with."""
+    return torch.versions()
+
+
+def build(job):
+    """A trainer of the specification in which all ranks take part."""
+    return ranks.joined(job, _Trainer)
+
+
+class _Trainer(object):
+    """A trainer as of the ranks of one group, whose weights lie where both see them.
+
+    In each step the first rank of the group takes the weights over from those that all groups have in common, while the
+    other waits. When gradients are averaged, the first one updates the common weights, without a lock.
+    """
+
+    def __init__(self, job):
+        own = self._own = torch_ranks.averaging(job, _group)
+        groups = grouping.groups(job.ranks, job.exchange)
+        (self._number,) = [number for number, each in enumerate(groups) if job.rank in each]
+        self._trained = [value for value in own.network.parameters() if value.requires_grad]
+        sizes = [value.numel() for value in self._trained]
+        self._shared = Shared(job, sizes * (1 + len(groups)))
+        self._common, *of_groups = [self._homes(part) for part in range(1 + len(groups))]
+        self._seen = of_groups[self._number]
+        if job.rank == 0:
+            self._copy(self._trained, self._common)
+        self._lie(self._seen)
+        self._first, self._before = job.rank == groups[self._number][0], 0
+        self._descend = own._update
+        own._update = self._update if self._first else own._forget_gradients
+        self.parameters, self.threads = own.parameters, own.threads
+        self.frozen_parameters = own.frozen_parameters
+        self.settings = dict(
+            own.settings,
+            exchange="DistributedDataParallel over gloo in groups of {}, Hogwild in shared memory between them".format(
+                len(groups[0])
+            ),
+        )
+        self.staleness, self.exchange_seconds = self._shared.staleness, own.exchange_seconds
+
+    def run(self, steps):
+        for _ in range(steps):
+            self._begin()
+            loss = self._own.run(1)
+        return loss
+
+    def train(self, batches):
+        return self._own.train(self._begun(batches))
+
+    def scores(self, inputs):
+        self._copy(self._common, self._seen)
+        return self._own.scores(inputs)
+
+    def weights(self, names=None):
+        # When no rank takes a step: both of a group write the same.
+        self._copy(self._common, self._seen)
+        return self._own.weights(names)
+
+    def _begun(self, batches):
+        for each in batches:
+            self._begin()
+            yield each
+
+    def _begin(self):
+        if self._first:
+            self._before = self._shared.others()
+            self._copy(self._common, self._seen)
+        # Neither reads before all is there. None writes before both have read: gradients are averaged then.
+        distributed.barrier(group=_GROUPS[self._number])
+
+    def _update(self):
+        self._lie(self._common)
+        self._descend()
+        self._lie(self._seen)
+        self._shared.count(self._before)
+
+    def _homes(self, part):
+        """Where the weights of a part lie in memory that all ranks share: the common ones, or those of a group."""
+        count = len(self._trained)
+        arrays = self._shared.arrays[part * count : (part + 1) * count]
+        # As they lay before: some are transposed.
+        return [
+            framework.from_numpy(memory).as_strided(value.size(), value.stride())
+            for value, memory in zip(self._trained, arrays)
+        ]
+
+    def _lie(self, homes):
+        for value, home in zip(self._trained, homes):
+            value.data = home
+
+    @staticmethod
+    def _copy(source, target):
+        with framework.no_grad():
+            for each, home in zip(source, target):
+                home.copy_(each)
+
+
+def _group(job):
+    """PyTorch's group of the ranks of a job's; every rank makes those of all."""
+    groups = grouping.groups(job.ranks, job.exchange)
+    if not _GROUPS:
+        _GROUPS.extend(distributed.new_group(list(each)) for each in groups)
+    return [made for made, each in zip(_GROUPS, groups) if job.rank in each][0]

@@ -1,0 +1,89 @@
+"""PyTorch on several ranks: DistributedDataParallel over gloo, on GPUs over NCCL, around the network of the adapter
+torch.
+
+What was chosen here: docs/adapters/torch.md.
+"""
+
+import os
+
+from torch import distributed
+from torch.nn.parallel import DistributedDataParallel
+
+from ... import ranks
+from ...settings import torch as torch_settings
+from .. import torch
+
+MODES = ("eager",)
+LAYERS = torch.LAYERS
+LOSSES = torch.LOSSES
+OPTIMISERS = torch.OPTIMISERS
+DEVICES = torch.DEVICES
+PRECISIONS = torch.PRECISIONS
+EXCHANGES = ("sync",)
+# `follow` is what all ranks but the first one do.
+TASKS = ("step", "stragglers", "training", "follow")
+LAYOUT = torch.LAYOUT
+REASONS = {"compiled": "steps on several devices are not compiled"}
+_BACKENDS = {"cpu": "gloo", "gpu": "nccl"}
+# PyTorch 1.4 knows neither.
+_OPTIONS = {} if torch_settings.OLD else {"gradient_as_bucket_view": True, "static_graph": True}
+
+
+def versions():
+    """Versions of PyTorch and of the libraries that it was built with."""
+    return torch.versions()
+
+
+def build(job):
+    """A trainer of the specification in which all ranks take part."""
+    return ranks.joined(job, averaging)
+
+
+def averaging(job, group=None):
+    """A trainer of the rank's share, whose gradients are averaged over all ranks, or over the process group that
+    `group(job)` makes when the ranks have met.
+    """
+    job.inputs, job.labels = ranks.share(job)
+    # No two ranks drop the same.
+    job.seed += job.rank
+    trainer = torch.build(job)
+    # Not before PyTorch was told how many threads it has.
+    meet(job)
+    network = trainer.network
+    made = group(job) if group else None
+    trainer.network = DistributedDataParallel(network, process_group=made, **_OPTIONS)
+    trainer.network.homes = network.homes
+    trainer.scores = lambda inputs: _scores(trainer, network, inputs)
+    trainer.settings["exchange"] = "DistributedDataParallel over " + _BACKENDS[job.device]
+    trainer.exchange_seconds = lambda: _exchange_seconds(trainer.network)
+    return trainer
+
+
+def meet(job):
+    """Joins the ranks, once, by a file: a store of its own would listen on every interface."""
+    if distributed.is_initialized():
+        return
+    interface = ranks.interface()
+    os.environ.update(GLOO_SOCKET_IFNAME=interface, NCCL_SOCKET_IFNAME=interface)
+    distributed.init_process_group(
+        _BACKENDS[job.device],
+        init_method="file://{}/store".format(os.environ["STEPTIME_MEETING"]),
+        rank=job.rank,
+        world_size=job.ranks,
+    )
+
+
+def _scores(trainer, network, inputs):
+    """By the network itself: what is around it would have all ranks exchange statistics, and one judges."""
+    around, trainer.network = trainer.network, network
+    try:
+        return type(trainer).scores(trainer, inputs)
+    finally:
+        trainer.network = around
+
+
+def _exchange_seconds(network):
+    """From the first gradient that is sent until the last has come, in the mean of the steps that PyTorch looks at."""
+    tells = getattr(network, "_get_ddp_logging_data", None)
+    nanoseconds = tells().get("avg_backward_comm_time") if tells else None
+    return nanoseconds / 1e9 if nanoseconds else None

@@ -1,0 +1,52 @@
+"""How PyTorch is set before a network is built: whose matrix products it takes, and in which precision.
+
+Plain Python that 3.6 can import: PyTorch.
+"""
+
+import torch
+
+from .. import kernels, rounding
+
+# Before 2.0: with an MKL that must be told, and gradients that do not lie in memory as their weights do.
+OLD = not hasattr(torch, "compile")
+
+
+def configure_cpu():
+    """Gives matrix products to oneDNN where that keeps them in float32.
+
+    MKL, PyTorch's own choice, leaves half the speed of a processor with AVX-512 that is not Intel's. PyTorch lets
+    oneDNN in only with leave to round to bfloat16, which oneDNN uses only where there is AMX; so a value whose last
+    bit counts is sent through, and the leave is taken back where the bit is lost.
+    """
+    matmul = getattr(getattr(torch.backends, "mkldnn", None), "matmul", None)
+    if OLD:
+        # MKL looks when it is first asked for something, which is later.
+        return {"matmul": "PyTorch's choice", "kernels": kernels.choose("mkl")}
+    if not hasattr(matmul, "fp32_precision"):
+        return {"matmul": "PyTorch's choice"}
+    matmul.fp32_precision = "bf16"
+    probe = torch.full((64, 256), 1 + 2.0**-23)
+    if torch.equal(torch.mm(probe, torch.eye(256)), probe):
+        return {"matmul": "oneDNN in float32 (fp32_precision bf16, found to lose no bit)"}
+    matmul.fp32_precision = "ieee"
+    return {"matmul": "PyTorch's choice"}
+
+
+def _product_on_gpu(left, right):
+    left, right = torch.from_numpy(left).cuda(), torch.from_numpy(right).cuda()
+    return torch.mm(left, right).cpu().numpy()
+
+
+def configure_cuda(precision):
+    """Lets cuDNN time its algorithms, and products be rounded to TF32 where that is the precision, and else never."""
+    rounded = precision == "tf32"
+    torch.backends.cudnn.benchmark = True
+    for library in (torch.backends.cudnn, getattr(torch.backends.cuda, "matmul", None)):
+        if hasattr(library, "allow_tf32"):
+            library.allow_tf32 = rounded
+    rounding.require(precision, _product_on_gpu)
+    return {
+        "cudnn_benchmark": "on",
+        "tf32": "on" if rounded else "off",
+        "synchronisation": "an event behind the last step",
+    }
