@@ -8,7 +8,7 @@
 1, which 5 % of 95 % intervals should. `repeats` does so for grids that go on where a comparison is undecided
 (`merge.further`): with looks that are paid for, as it is done, and as if they cost nothing. `results` reads the shards
 of a results folder. It shows the intervals of times and ratios of the same samples by each cell's own variance and by
-the moderated one, whether what slows a trial slows all of it, and an A/A: two processes of the same cell, held against
+the moderated one, whether what slows a trial slows all of it, and an A/A: two processes of the same cell, compared with
 what the other cells let expect.
 """
 

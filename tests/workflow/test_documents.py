@@ -1,4 +1,4 @@
-"""The documents: a site without a dead link, sentences that can be read, and nothing named that is not there."""
+"""The documents: a site without a dead link, sentences as people speak, and nothing named that is not there."""
 
 import argparse
 import ast
@@ -16,10 +16,23 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
     ROOT / "config/README.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
-MOST_WORDS = 35
+# Written or deleted by work that is under way.
+LATER = (
+    "docs/gpu.md",
+    "docs/reference/matrix.md",
+    "docs/adapters/layers.md",
+    "docs/guides/add-framework.md",
+)
+SPOKEN = [path for path in DOCUMENTS if str(path.relative_to(ROOT)) not in LATER]
+MOST_WORDS = 30
+# Of what nobody says to a colleague, the worst.
+STIFF = re.compile(
+    r"held against|\bstands? in\b|\b(?:is|are) told\b|\btells? of\b|\bof (?:such|those)\b"
+)
 # Paths of the project in code, whole or with a part to be filled in: `envs/<environment>.yaml`.
 VARIABLE = re.compile(r"STEPTIME_[A-Z0-9_]*[A-Z0-9]")
 PATHS = re.compile(r"`((?:workflow|config|tests|docs|envs|profiles|resources|benchmarks)/[^`\s:]*)")
@@ -42,19 +55,22 @@ def named_there(path: str) -> bool:
     return any(True for _ in ROOT.glob(pattern))
 
 
-@pytest.mark.parametrize(
-    "path",
-    DOCUMENTS,
-    ids=lambda path: str(path.relative_to(ROOT)),
-)
+@pytest.mark.parametrize("path", SPOKEN, ids=lambda path: str(path.relative_to(ROOT)))
 def test_sentences_are_short(path):
-    long = [text for text in sentences(path.read_text()) if len(text.split()) > MOST_WORDS]
-    assert long == []
+    assert [text for text in sentences(path.read_text()) if len(text.split()) > MOST_WORDS] == []
+
+
+@pytest.mark.parametrize("path", SPOKEN, ids=lambda path: str(path.relative_to(ROOT)))
+def test_sentences_are_spoken(path):
+    assert [text for text in sentences(path.read_text()) if STIFF.search(text)] == []
 
 
 def test_long_sentences_are_found():
     prose = "word " * 40
-    assert len(sentences(f"Short.\n\n- {prose}.\n\n    {prose}\n\n| {prose} |")[1].split()) > 35
+    assert (
+        len(sentences(f"Short.\n\n- {prose}.\n\n    {prose}\n\n| {prose} |")[1].split())
+        > MOST_WORDS
+    )
     assert len(sentences(f"Short.\n\n- {prose}.\n\n    {prose}\n\n| {prose} |")) == 2
 
 

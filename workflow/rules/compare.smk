@@ -1,4 +1,4 @@
-# Two things that were measured already, held against each other: what `make compare` does, as a target.
+# Two things that were measured already, compared with each other: what `make compare` does, as a target.
 
 
 localrules:

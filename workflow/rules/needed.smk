@@ -58,7 +58,7 @@ def images_of(cell):
 
 
 def reference_of(cell):
-    """The reference that the steps of a cell are held against, as a list; where it has gone, a row that is there stays."""
+    """Lists the reference of a cell's steps; where it has gone, a row that is there stays."""
     path, shard = reference_path(cell.facts()), shard_path(cell.key)
     if not has_reference(cell):
         return []
@@ -69,7 +69,7 @@ def reference_of(cell):
 
 
 def has_reference(cell):
-    """Whether the steps of a cell are held against the network's reference at full size.
+    """Whether the steps of a cell are compared with the network's reference at full size.
 
     That is of the whole mini-batch: where batch normalisation takes the statistics of each rank's share, it says nothing,
     nor where each rank steps by itself.
@@ -317,7 +317,7 @@ def made_with(wildcards):
 
 
 def references_of(wildcards):
-    """The references that the cells of an artefact are held against when they are merged, whoever measured them."""
+    """The references that the cells of an artefact are compared with when they are merged, whoever measured them."""
     cells = map(PLAN.cells.get, PLAN.artefacts.get(wildcards.artefact, []))
     return list(dict.fromkeys(path for cell in cells for path in reference_of(cell)))
 

@@ -50,7 +50,7 @@ use rule prove_network as prove_network_on_gpu with:
 
 
 rule compute_reference:
-    """Compute what every framework's steps of a network and mini-batch are held against, in float64."""
+    """Compute what every framework's steps of a network and mini-batch are compared with, in float64."""
     input:
         whole_reference,
     output:

@@ -75,7 +75,7 @@ class Footer(TypedDict, total=False):
     row: dict[str, Any]
     # Digest of the rows' other columns.
     rows_digest: str
-    # Digest of the reference that its steps were held against, '' of none.
+    # Digest of the reference that its steps were compared with, '' of none.
     reference: str
     # Of several ranks, what each used.
     ranks: list[dict[str, Any]]

@@ -45,7 +45,7 @@ def build(
     page.facts = facts(measured)
     page.notes = [
         "What the paper says is the maker's or another's number; what is measured here is the best of this run's "
-        "library calls and cells. A dash here has its reason; an empty place the paper does not tell of.",
+        "library calls and cells. A dash here has its reason; an empty place is something that the paper does not say.",
         *page.notes,
         raw_data(measured),
     ]

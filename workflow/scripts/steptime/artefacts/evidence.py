@@ -1,4 +1,4 @@
-"""What papers are held against: their data, and their times and ours in one shape."""
+"""What papers are compared with: their data, and their times and ours in one shape."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace

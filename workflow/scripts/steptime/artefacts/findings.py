@@ -32,7 +32,7 @@ from steptime.render.words import facts, plural, significant
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 UNKNOWN, NOT_ASKED = "cannot be checked", "not asked"
 PRINTED_ONLY = "it is about what is printed"
-THEIR_MACHINE = "it tells of seconds on their machine"
+THEIR_MACHINE = "it is about seconds on their machine"
 THEIR_MACHINES = "it compares machines of the paper's"
 # A verdict stands where it comes out alike for so many of these draws of the times from their intervals.
 DRAWS, ALIKE = 100, 0.95
@@ -59,7 +59,7 @@ HOW_ASKED = (
     "fastest of the others. A footnote names who was asked.",
     "Undecided: 100 times each time was drawn from its 95 % interval, and the claim was asked again. More than "
     "5 answers were the other verdict. More processes of each cell (`repeats` in the grid) decide it.",
-    "Cannot be checked: a number is missing. Not asked: the claim is about what is printed, or tells of seconds on the "
+    "Cannot be checked: a number is missing. Not asked: the claim is about what is printed, or about seconds on the "
     "paper's machine.",
 )
 COLUMNS = ["paper", "id", "section", "weight", "claim", "reading", "value", "bounds"]

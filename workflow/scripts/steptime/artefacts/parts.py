@@ -120,7 +120,7 @@ def milliseconds(row: dict[str, Any]) -> str:
 def off_by(data: pd.DataFrame) -> str:
     """How right the operations are that were timed."""
     return (
-        "Before it was timed, each operation was held against numpy's float64, all of its numbers projected on one "
+        "Before it was timed, each operation was compared with numpy's float64, all of its numbers projected on one "
         f"random vector: at most {data['error'].max():.1g} of the result's length off."
     )
 

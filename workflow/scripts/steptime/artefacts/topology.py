@@ -1,4 +1,4 @@
-"""The figure of the machines that measured: memory, packages, caches, cores, devices, as the kernel tells of them."""
+"""The figure of the machines that measured: memory, packages, caches, cores, devices, as the kernel reports them."""
 
 from typing import Any
 
@@ -92,7 +92,7 @@ def _groups(package: dict[str, Any]) -> list[tuple[str, list[list[int]]]]:
     """The cores behind each last cache, with its text; all of them where the kernel tells of no cache."""
     shared = [cache for cache in package["caches"] if cache["level"] >= 3]
     if not shared:
-        return [("no last cache is told of", package["cores"])]
+        return [("last cache not reported", package["cores"])]
     return [
         (
             f"L{cache['level']} {_size(cache)}",

@@ -142,6 +142,6 @@ def _was_fed_with(row: Facts, images: list[Path], references: list[Path]) -> boo
         fed = not images or row["dataset_sha256"] == sums(*images)
     except DatasetError:
         return False
-    # What was measured elsewhere was held against what was computed there.
+    # What was measured elsewhere was compared with what was computed there.
     known = [path for each in references for path in (each, carried(each)) if path.exists()]
     return fed and (not row["reference"] or row["reference"] in map(digests.file_digest, known))

@@ -3,7 +3,7 @@
     workflow/scripts/launch compare.bisect tensorflow 2.4 2.21 --networks lstm32
 
 Each release has a Python for which the index has a wheel, and other packages that fit it, as the project's environments
-of the framework have them. Both ends are held against each other first, as a watch does. Then each release in the
+of the framework have them. Both ends are compared with each other first, as a watch does. Then each release in the
 middle is asked which of them it is nearer to, by its ratio to the older end. One that cannot be installed or proven is
 left out. Where the time ends before that is decided, the release goes where its ratio lies, and the answer names it.
 """
@@ -119,7 +119,7 @@ class Search:
         return results.SLOWDOWN if side == SLOWER else results.NO_SLOWDOWN
 
     def _halfway(self, whole: Ratio) -> tuple[str, looks.Against]:
-        """The verdict on a release that is nearer to the newer end, and what those between the ends are held against.
+        """The verdict on a release that is nearer to the newer end, and what those between the ends are compared with.
 
         Half of the way has an error of its own. The ratios share processes of the older end with it, so that their
         difference is known no worse than that of two that were measured apart.

@@ -17,7 +17,7 @@ LOOKS = looks.parts([6, 12, 24])
 
 
 class Against(NamedTuple):
-    """What ratios are held against: a ratio that is itself known with an error, as that half way between two ends.
+    """What ratios are compared with: a ratio that is itself known with an error, as that half way between two ends.
 
     `below` and `above` are the verdicts on a ratio that is shown to differ from it, and `meaning` says what they are
     worth. So many `watches` ask it that one chance of an error is shared among them.

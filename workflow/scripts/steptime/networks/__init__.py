@@ -1,4 +1,4 @@
-"""Networks: the neutral specification that adapters build and proofs are held against."""
+"""Networks: the neutral specification that adapters build and proofs are compared with."""
 
 from shared.specification import count_classes, count_labels
 from steptime.networks.counts import (

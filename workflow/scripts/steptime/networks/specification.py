@@ -18,7 +18,7 @@ width) or (steps, features). The last node gives the logits. A parameter is `{"n
 "<node>/<role>", "shape", "bound", "centre"}` in the neutral layout that the record of its kind
 tells of (`steptime.networks.layers`). The loss is the mean over all labels of the batch.
 
-The language of layers is told in docs/reference/networks.md.
+docs/reference/networks.md describes the language of layers.
 """
 
 from collections import ChainMap

@@ -126,7 +126,7 @@ def precision_of(text: str) -> str:
 
 
 def reference_path(axes: Mapping[str, Any], results: str = "results") -> str:
-    """Path of what the steps of cells with these axes are held against, below a folder of results."""
+    """Path of what the steps of cells with these axes are compared with, below a folder of results."""
     rounded = marked(axes["precision"], "-")
     return f"{results}/references/{axes['network']}-b{axes['batch']}{rounded}.npz"
 

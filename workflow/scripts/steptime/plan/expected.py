@@ -1,7 +1,7 @@
 """What a row must have been measured with to stand for a cell of this configuration.
 
 A row says of what it is by digests: of the network, of the code of its adapter and worker, of the pins of its
-environment, of what its worker was asked. Wherever rows are taken, planned with or merged, they are held against what
+environment, of what its worker was asked. Wherever rows are taken, planned with or merged, they are compared with what
 is computed here. A row of another network or adapter is named, and never shown as this one's.
 """
 

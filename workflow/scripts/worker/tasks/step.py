@@ -64,7 +64,7 @@ def _hold_others(proof, adapter):
 def _time(job, steps, proof, emit):
     """Warms up, takes samples, and shows that the loss fell and that no work was left behind them.
 
-    Where other trainers are held against this one, the last samples are those that they repeat. Returns what `done`
+    Where other trainers are compared with this one, the last samples are those that they repeat. Returns what `done`
     says.
     """
     from .. import full_size

@@ -1,7 +1,7 @@
 """The mean over all outputs of the terms of the negative evidence lower bound (Kingma and Welling 2013).
 
 The outputs are those of the decoder, then the means of the code, then the logarithms of its
-variances. Those of the decoder are held against targets from 0 to 1 by binary cross-entropy; the
+variances. Those of the decoder are compared with targets from 0 to 1 by binary cross-entropy; the
 code against the standard normal distribution by (mean^2 + variance - log variance - 1) / 2.
 """
 

@@ -131,7 +131,7 @@ def _value(tensor, shape):
 
 
 def _targets(job, loss, dims):
-    """What outputs of these extents are held against: labels as rows of one 1."""
+    """What outputs of these extents are compared with: labels as rows of one 1."""
     if loss != LOSSES[0]:
         return np.ascontiguousarray(job.labels, np.float32).reshape(len(job.labels), -1)
     labels, answers = job.labels.reshape(-1), np.zeros(dims, np.float32)
