@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -74,6 +75,12 @@ PEAK = {
 def words():
     """A page for a table to write its facts and notes into."""
     return Page("a_b", "Title", "Caption.", "A paper")
+
+
+def inputs(**known):
+    """What a kind of artefact may read: `known`, and what all of them may."""
+    project = {"frameworks": FRAMEWORKS, "networks": CATALOGUE, "parts": []}
+    return SimpleNamespace(**project | {"page": words(), "entry": {"title": "Title"}} | known)
 
 
 def measured(tmp_path, *cells):

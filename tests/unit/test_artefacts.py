@@ -3,18 +3,19 @@
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from examples import inputs
 
 from steptime.artefacts import (
     abilities,
     above,
     agreement,
-    devices,
     evidence,
     findings,
-    hardware,
+    machines,
     popularity,
     principles,
     resources,
@@ -26,10 +27,10 @@ from steptime.artefacts import (
 )
 from steptime.artefacts import topology as drawn
 from steptime.artefacts.inputs import read_printed
-from steptime.artefacts.trainings import Trained
 from steptime.environments import metadata
 from steptime.machine import topology
 from steptime.merge.measured import Measured
+from steptime.merge.trainings import CELL, Trained
 from steptime.reading import InputError, read_yaml
 from steptime.render import tables
 from steptime.render.frameworks import Frameworks
@@ -47,7 +48,7 @@ def page():
 
 def test_the_transfer_model_gives_the_papers_numbers_and_those_of_a_machine():
     printed = read_printed(PAPERS / "wuensche2018/transfer.csv")
-    data, layout = transfer.build(printed, {"local-cpu": PEAK}, page())
+    data, layout = transfer.table(inputs(printed=printed, peaks={"local-cpu": PEAK}))
     calculated = data[data["place"] == transfer.AS_PRINTED].set_index("key")["value"]
     assert calculated["transfer_one"] == pytest.approx(0.253968, abs=5e-7)
     assert calculated["transfer_all"] == pytest.approx(1.015873, abs=5e-7)
@@ -65,7 +66,7 @@ def test_copies_between_gpus_are_a_column_of_the_transfer_model_or_a_dash_with_a
     alone = {"transfers": {"to_device_pinned": 2e10}, "peers": [], "no_peers": "only one"}
     several = alone | {"peers": peers, "no_peers": ""}
     peaks = {"one": {"threads": {"2": alone}}, "two": {"threads": {"2": several}}}
-    data, layout = transfer.build(printed, peaks | {"cpu": PEAK}, page())
+    data, layout = transfer.table(inputs(printed=printed, peaks=peaks | {"cpu": PEAK}))
     found = data.set_index(["place", "key"])
     assert found.loc[("two, between GPUs", "bandwidth"), "value"] == 6
     assert found.loc["one, between GPUs"]["value"].isna().all()
@@ -131,7 +132,18 @@ def test_what_a_framework_can_do_is_what_was_read(tmp_path):
         {"environment": "torch-9.9", "network": name, "status": status} for name, status in PROOFS
     ]
     made = measured(cells=[{}, {"network": "fcn8"}])
-    found = abilities.read(made, proofs, [package], NETWORKS, Trained.nothing()).loc["torch-9.9"]
+    paper = read_yaml(PAPERS / "shatnawi2018/paper.yaml")
+    told = inputs(
+        measured=made,
+        proofs=proofs,
+        packages=[package],
+        trained=Trained.nothing(),
+        catalogue=paper,
+        entry=paper["artefacts"]["table2"],
+        printed=read_printed(PAPERS / "shatnawi2018/table2.csv"),
+    )
+    found = abilities.read(told).loc["torch-9.9"]
+    data, layout = abilities.table(told)
     assert found["licence"].text == "BSD-3-Clause"
     assert found["core"].text == "90 % compiled" and found["core"].note.endswith(
         "names C++, Python"
@@ -142,16 +154,11 @@ def test_what_a_framework_can_do_is_what_was_read(tmp_path):
     ways = [
         proofs[0] | {"devices": 2, "exchange": way, "status": "ok"} for way in ("sync", "async")
     ]
-    together = abilities.read(made, proofs + ways, [package], NETWORKS, Trained.nothing())
+    told.proofs = proofs + ways
+    together = abilities.read(told)
     assert together.loc["torch-9.9", "servers"].text == "2 ranks, async and sync"
     assert found["devices_together"].text == ""
     assert together.loc["torch-9.9", "devices_together"].text == "2 devices"
-    paper = read_yaml(PAPERS / "shatnawi2018/paper.yaml")
-    printed = read_printed(PAPERS / "shatnawi2018/table2.csv")
-    table = pd.DataFrame([found], index=["torch-9.9"])
-    data, layout = abilities.build(
-        table, printed, paper, FRAMEWORKS, paper["artefacts"]["table2"], page()
-    )
     assert (data["source"] == "paper").sum() == 24
     assert all(
         entry.footnotes for row in layout.to_numpy() for entry in row if entry.text == tables.DASH
@@ -164,7 +171,8 @@ PROOFS = [("fcn5", "ok"), ("fcn8", "not_equivalent")]
 def test_a_framework_that_was_not_timed_can_do_nothing_and_says_why():
     failed = measured(cells=[{"status": "install_failed", "reason": "no wheel", "seconds": None}])
     package = [{"environment": "torch-9.9"}]
-    found = abilities.read(failed, [], package, NETWORKS, Trained.nothing()).loc["torch-9.9"]
+    told = {"measured": failed, "proofs": [], "packages": package, "trained": Trained.nothing()}
+    found = abilities.read(inputs(**told)).loc["torch-9.9"]
     assert found["cpu"] == abilities.Ability("", "does not install: no wheel")
     assert found["licence"].text == found["threads"].text == ""
 
@@ -177,13 +185,12 @@ def test_whole_trainings_join_their_table_and_bars_when_they_are_measured():
     ours.cells["marks"] = [[]]
     ours.rows["started_at"] = pd.Series(dtype=object)
     for found, joined in ((Measured.nothing(), 0), (ours, 1)):
-        data, _ = times.build(
-            found, printed, paper, FRAMEWORKS, NETWORKS, artefacts["table3"], page()
-        )
+        told = {"printed": printed, "catalogue": paper, "trained": SimpleNamespace(times=found)}
+        data, _ = times.build(inputs(**told, entry=artefacts["table3"]), found)
         assert (data["source"] == "ours").sum() == joined and (
             data["source"] == "paper"
         ).sum() == 42
-        bars, _ = trainings.draw(found, printed, paper, FRAMEWORKS, artefacts["fig3"])
+        bars, _ = trainings.figure(inputs(**told, entry=artefacts["fig3"]))
         assert (bars["source"] == "ours").sum() == joined and (
             bars["source"] == "paper"
         ).sum() == 18
@@ -195,7 +202,7 @@ def trained(*cells):
     """Trainings of two epochs each: (environment, mode, repeat, seconds of an epoch, CPU seconds of it, status)."""
     runs, epochs = [], []
     for environment, mode, repeat, seconds, cpu_seconds, status in cells:
-        run = dict.fromkeys(trainings.CELL, "") | {"environment": environment, "mode": mode}
+        run = dict.fromkeys(CELL, "") | {"environment": environment, "mode": mode}
         run |= {"framework": environment.partition("-")[0], "platform": "here", "threads": 2}
         run |= {"key": f"{environment}.{mode}-r{repeat}", "repeat": repeat, "label": "MNIST"}
         run |= {
@@ -210,9 +217,7 @@ def trained(*cells):
             times = {"seconds": seconds, "cpu_seconds": cpu_seconds}
             epochs += [run | times | {"epoch": number} for number in (1, 2)]
     notes = {run["key"]: {"rows": []} for run in runs}
-    return trainings.Trained(
-        Measured.nothing(), pd.DataFrame(runs), pd.DataFrame(epochs), notes, []
-    )
+    return Trained(Measured.nothing(), pd.DataFrame(runs), pd.DataFrame(epochs), notes, [])
 
 
 def test_what_a_layer_costs_is_its_epoch_by_that_of_the_same_seed_below_it():
@@ -225,7 +230,7 @@ def test_what_a_layer_costs_is_its_epoch_by_that_of_the_same_seed_below_it():
         ("cntk-2.7", "graph", 1, 1.0, 2.0, "ok"),
     )
     pairs = read_yaml(PAPERS / "shatnawi2018/paper.yaml")["artefacts"]["above"]["pairs"]
-    data, layout = above.build(found, pairs, FRAMEWORKS, page())
+    data, layout = above.table(inputs(trained=found, entry={"pairs": pairs}))
     by_pair = data.set_index("above_runner")
     theano = by_pair.loc["keras-2.0.5.theano"]
     assert theano[["above_seconds", "below_seconds"]].tolist() == [4.5, 3.0]
@@ -242,7 +247,7 @@ def test_what_a_training_used_is_told_by_framework_over_its_seeds():
         ("theano-0.9", "graph", 2, 2.0, 4.0, "ok"),
         ("cntk-2.7", "graph", 1, 0.0, 0.0, "crashed"),
     )
-    data, layout = resources.build(found, FRAMEWORKS, page())
+    data, layout = resources.table(inputs(trained=found))
     theano = data.set_index("environment").loc["theano-0.9"]
     assert theano[["cpus", "least_cpus", "most_cpus"]].tolist() == [1.75, 1.5, 2.0]
     assert theano[["cpu_share", "peak_memory_bytes"]].tolist() == [0.875, 1.5 * 2**29]
@@ -267,11 +272,13 @@ def test_more_devices_are_drawn_when_they_are_measured():
         ]
     )
     ours.rows["started_at"] = pd.Series(dtype=object)
-    data, drawing = scaling.build(ours, printed, paper, FRAMEWORKS, paper["artefacts"]["fig2"])
+    data, drawing = scaling.figure(
+        inputs(measured=ours, printed=printed, catalogue=paper, entry=paper["artefacts"]["fig2"])
+    )
     drawn = data[data["source"] == "ours"].groupby("label", sort=False)["relative_time"]
     assert drawn.agg(list).tolist() == [[1.0, 0.6], [1.0, 1.2]]
     words = " ".join(text.get_text() for text in drawing.texts).replace("\n", " ")
-    assert words.count("Not drawn: PyTorch") == 2 and "async (not supported: it waits)" in words
+    assert "Not drawn: PyTorch 2.13, 2 devices async; PyTorch 1.4, 2" in words
     second = data[(data["source"] == "paper") & (data["devices"] == 2)].set_index("framework")[
         "relative_time"
     ]
@@ -333,8 +340,11 @@ def test_small_and_large_machines_are_drawn(cores):
             {"kind": "GPU", "address": "1", "node": 0, "speed": "32.0 GT/s PCIe", "width": "16"}
         ]
     }
-    data, drawing = drawn.build(
-        {"p": machine}, {"title": "T", "caption": "C", "sources": ["Figure 4"]}
+    data, drawing = drawn.figure(
+        inputs(
+            topologies={"p": machine},
+            entry={"title": "T", "caption": "C", "sources": ["Figure 4"]},
+        )
     )
     texts = [text.get_text() for axes in drawing.axes for text in axes.texts]
     assert (data["part"] == "core").sum() == cores
@@ -392,10 +402,13 @@ def test_every_artefact_is_made_whatever_failed(tmp_path, timed):
     found = Measured(rows, found.cells, {}, {}, "merged")
     paper = read_yaml(PAPERS / "dai2019/paper.yaml")
     printed = read_printed(PAPERS / "dai2019/table1.csv")
-    made = [hardware.build(found, {}, printed, FRAMEWORKS, paper["artefacts"]["table1"], page())]
-    made.append(principles.build(found, [], paper["artefacts"]["principles"]["principles"], page()))
-    papers = evidence.read_papers(list(PAPERS.glob("*/*")))
-    made.append(agreement.build(papers, found, FRAMEWORKS, NETWORKS, page()))
+    files = list(PAPERS.glob("*/*"))
+    told = inputs(measured=found, peaks={}, proofs=[], printed=printed, catalogue=paper)
+    told.paths, made = lambda word: files, []
+    for kind, name in ((machines, "table1"), (principles, "principles"), (agreement, "table1")):
+        told.entry = paper["artefacts"][name]
+        made.append(kind.table(told))
+    papers = evidence.read_papers(files)
     assert len(findings.build(papers, [found], Trained.nothing(), FRAMEWORKS, NETWORKS)) > 175
     for number, (data, layout) in enumerate(made):
         tables.write(tmp_path / str(number), data, layout, page())
@@ -417,27 +430,36 @@ def test_devices_in_numbers_stand_beside_the_same_of_this_machine():
     found = of_machine(
         measured(cells=[{"network": "alexnet", "batch": 16, "seconds": 0.5}]), memory_bytes=24e9
     )
-    peak = {"threads": {"2": {"flops_per_second": 2e11, "bytes_per_second": 5e10}}}
+    peak = {"flops_per_second": 2e11, "bytes_per_second": 5e10, "blas": "blas 1"}
+    peak = {"threads": {"2": peak}}
     for paper, rows in (("dai2019", {"NVIDIA K40", "TPU 2.0", "p"}), ("shi2016", {"p"})):
         catalogue = read_yaml(PAPERS / f"{paper}/paper.yaml")
         printed = read_printed(PAPERS / f"{paper}/text.csv")
         entry = catalogue["artefacts"]["devices"]
-        data, layout = devices.build(found, {"p": peak}, printed, NETWORKS, entry, page())
-        assert rows <= set(data["device"])
+        data, layout = machines.table(
+            inputs(
+                measured=found,
+                peaks={"p": peak},
+                printed=printed,
+                catalogue=catalogue,
+                entry=entry,
+            )
+        )
+        assert rows <= set(data["place"])
         ours = data[data["source"] == "ours"].set_index("quantity")["value"]
-        assert ours["Performance"] == "200"
+        assert ours["Performance"] == "200 GFLOP/s"
         dashes = [each for row in layout.to_numpy() for each in row if each.text == tables.DASH]
         assert all(entry.footnotes for entry in dashes)
-    assert layout.loc[("measured here", "p"), "Memory"].text == "24.0 GB"
-    k40 = data[data["device"] == "NVIDIA GTX 1080"].set_index("quantity")["value"]
-    assert k40["Performance"] == "8873"
+    assert layout.loc[("Measured here", "p"), "Memory"].text == "24.0 GB"
+    k40 = data[data["place"] == "NVIDIA GTX 1080"].set_index("quantity")["value"]
+    assert k40["Performance"] == "8873 GFLOP/s"
 
 
 def test_each_framework_of_the_sets_runs_here_or_has_its_reason():
     entry = read_yaml(PAPERS / "dai2019/paper.yaml")["artefacts"]["fig4"]
     printed = read_printed(PAPERS / "dai2019/sets.csv")
     failed = {"framework": "neon", "environment": "neon-2.6", "seconds": None, "status": "crashed"}
-    data = sets.build(measured(cells=[{}, failed]), printed, FRAMEWORKS, NETWORKS, entry)
+    data = sets.rows_of(inputs(measured=measured(cells=[{}, failed]), printed=printed, entry=entry))
     assert data["set"].value_counts().to_dict() == {"mature": 12, "developing": 4, "inactive": 2}
     found = data.set_index("framework")
     assert (found.loc["torch", "timed"], found.loc["torch", "networks"]) == (1, "FCN-5")

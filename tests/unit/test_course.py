@@ -1,10 +1,11 @@
 """What the rows of a run tell of its course: what a start costs, and that no two cells overlapped."""
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-from examples import CATALOGUE, CELL, FRAMEWORKS, words
+from examples import CELL, FRAMEWORKS, inputs
 
 from steptime.artefacts import startup, timeline
 from steptime.reading import InputError
@@ -33,15 +34,15 @@ def test_startup_takes_the_first_step_apart_from_the_warm_up_and_keeps_what_fail
         for row in started((first, first + 1), repeat=n, steal_share=0.02 * (n == 2))
     ]
     rows += started(None, network="alexnet", status="timeout", reason="not done after 9 s")
-    starts = startup.starts(pd.DataFrame(rows))
-    data, layout = startup.build(starts, FRAMEWORKS, CATALOGUE, words())
+    told = inputs(measured=SimpleNamespace(rows=pd.DataFrame(rows)))
+    data, layout = told.table = startup.table(told)
     first = data.iloc[0]
     assert [first[name] for name in startup.PARTS] == [2.0, 0.25, 4.0, 1.0]
     assert (first["total_seconds"], first["repeats"]) == (7.25, 3)
     assert all("`make again`" in entry.footnotes[0] for entry in layout.iloc[0][:5])
     texts = [entry.text for entry in layout.iloc[1]]
     assert texts[:2] == ["2.00", "0.250"] and set(texts[2:]) == {"–"}
-    _, drawing = startup.draw(data, startup.PARTS)
+    _, drawing = startup.figure(told)
     assert "over the time limit" in drawing.texts[-1].get_text()
 
 
@@ -52,8 +53,8 @@ def test_the_start_of_several_devices_stands_beside_that_of_one():
         *started((3.0, 4.0), **two),
         *started((3.0, 4.0), ready_seconds=None),
     ]
-    starts = startup.starts(pd.DataFrame(rows))
-    data, layout = startup.build(starts, FRAMEWORKS, CATALOGUE, words())
+    told = inputs(measured=SimpleNamespace(rows=pd.DataFrame(rows)))
+    data, layout = told.table = startup.table(told)
     assert [place for *_, place in layout.index] == ["1 thread", "2 x 1 thread, sync", "2 threads"]
     assert list(data["devices"]) == [1, 2, 1] and list(data["build_seconds"]) == [0.25, 1.5, 0.25]
     shown = layout["Seconds", "until all are ready"]

@@ -1,9 +1,8 @@
 """The exchange alone, and what of it is hidden: rates by their definitions, and a step held against its two parts."""
 
-from types import SimpleNamespace
-
 import pytest
-from examples import CATALOGUE, FRAMEWORKS, ROOT, measured, words
+from examples import ROOT, measured
+from examples import inputs as given
 
 from shared import operations
 from steptime.artefacts import exchange, links, overlap, stragglers, transfer
@@ -20,10 +19,10 @@ def inputs(tmp_path, cells, alone=()):
     for name in ("cells", "parts"):
         (tmp_path / name).mkdir(exist_ok=True)
     entry = {"title": "Title", "caption": "Caption.", "axis": "What it is"}
-    return SimpleNamespace(
+    return given(
         measured=measured(tmp_path / "cells", *cells),
         parts=[measured(tmp_path / "parts", *alone)] if alone else [],
-        **{"frameworks": FRAMEWORKS, "networks": CATALOGUE, "page": words(), "entry": entry},
+        entry=entry,
     )
 
 
@@ -74,7 +73,7 @@ def test_the_transfer_model_takes_the_fastest_sum_of_a_machine(tmp_path):
     summed = transfer.summed_per_second([made])
     assert summed == {"local-cpu": pytest.approx(4e9)} and transfer.summed_per_second([]) == {}
     printed = read_printed(ROOT / "resources/papers/wuensche2018/transfer.csv")
-    data, layout = transfer.build(printed, {}, words(), summed)
+    data, layout = transfer.table(given(printed=printed, peaks={}, parts=[made]))
     found = data[data["place"] == "local-cpu, sums over ranks"].set_index("key")["value"]
     assert found["bandwidth"] == pytest.approx(4) and found["transfer_one"] == pytest.approx(2)
     assert ("Measured bandwidth", "local-cpu, sums over ranks") in layout.columns
@@ -83,12 +82,12 @@ def test_the_transfer_model_takes_the_fastest_sum_of_a_machine(tmp_path):
 def test_the_transfer_model_takes_the_disk_of_a_machine():
     printed = read_printed(ROOT / "resources/papers/wuensche2018/transfer.csv")
     peaks = {"local-cpu": {"threads": {}, "disk_bytes_per_second": 2e9}, "old": {"threads": {}}}
-    made = words()
-    data, layout = transfer.build(printed, peaks, made)
+    made = given(printed=printed, peaks=peaks)
+    data, layout = transfer.table(made)
     found = data[data["place"] == "local-cpu, disk"].set_index("key")["value"]
     assert found["ssd"] == found["bandwidth"] == 2 and found["transfer_one"] == pytest.approx(4)
     assert ("Measured bandwidth", "old, disk") not in layout.columns
-    assert any("past the kernel's cache" in note for note in made.notes)
+    assert any("past the kernel's cache" in note for note in made.page.notes)
 
 
 def test_a_step_is_held_against_its_calculation_and_its_exchange(tmp_path):

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from examples import words
+from examples import inputs
 
 from steptime.artefacts import (
     agreement,
@@ -17,14 +17,14 @@ from steptime.artefacts import (
     evidence,
     findings,
     threads,
-    trainings,
     verdict,
 )
 from steptime.artefacts.expressions import evaluate, tells_seconds
 from steptime.artefacts.functions import PLACE, ExpressionError, Scope
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.trainings import Trained
+from steptime.merge import trainings
 from steptime.merge.measured import read_measured
+from steptime.merge.trainings import Trained
 from steptime.reading import InputError
 from steptime.render.frameworks import Frameworks
 
@@ -32,6 +32,7 @@ ROOT = Path(__file__).parents[2]
 PAPERS = ROOT / "resources/papers"
 FRAMEWORKS = Frameworks(PAPERS / "frameworks.yaml")
 NETWORKS = ROOT / "config/networks.yaml"
+FILES = list(PAPERS.glob("*/*"))
 CATALOGUE = yaml.safe_load(NETWORKS.read_text())
 HOLDS, FAILS, UNKNOWN = findings.HOLDS, findings.FAILS, findings.UNKNOWN
 
@@ -76,7 +77,7 @@ KNOWN = {
 
 @functools.cache
 def read():
-    return evidence.read_papers(list(PAPERS.glob("*/*")))
+    return evidence.read_papers(FILES)
 
 
 def checked(papers=None, measured=(), trained=None, only=""):
@@ -450,9 +451,8 @@ def test_orders_agree_as_far_as_the_frameworks_are_the_same(tmp_path):
         for sample in range(6)
     ]
     cells += [cell("torch", "alexnet", 1, 1.0), cell("tensorflow", "alexnet", 1, 2.0)]
-    data, layout = agreement.build(
-        read(), measured(tmp_path / "merged.parquet", *cells), FRAMEWORKS, CATALOGUE, words()
-    )
+    known = measured(tmp_path / "merged.parquet", *cells)
+    data, layout = agreement.table(inputs(measured=known, paths=lambda word: FILES))
     found = data[data["paper"] == "shi2016"].set_index("network")
     # Theirs, shortest over machines and threads: Caffe, Torch, CNTK, TensorFlow.
     assert found.loc["fcn5", "our_order"] == found.loc["fcn5", "their_order"]
@@ -472,7 +472,8 @@ def test_the_catalogue_says_what_is_not_made_and_why():
         for paper in read()
         for name in paper.catalogue["artefacts"]
     }
-    data, layout = catalogue.build(read(), targets, "quick", words())
+    facts = {"targets": {"targets": targets, "grid": "quick"}}
+    data, layout = catalogue.table(inputs(paths=lambda word: FILES, facts=facts))
     missing = data[data["state"] == catalogue.NOT_MADE]
     assert len(data) == len(layout) and 0 < len(missing) < len(data)
     assert layout.index.is_unique

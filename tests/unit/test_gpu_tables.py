@@ -4,7 +4,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from examples import CATALOGUE, FRAMEWORKS, ROOT, measured, words
+from examples import ROOT, measured
+from examples import inputs as given
 from matplotlib.text import Text
 
 from steptime.artefacts import energy, memory, sweep, times, trainings
@@ -23,11 +24,8 @@ ON_CPU = {"energy_joules": None, "host_energy_joules": None, "steps": 5}
 
 
 def inputs(tmp_path, printed, *cells):
-    return SimpleNamespace(
+    return given(
         measured=measured(tmp_path, *cells),
-        frameworks=FRAMEWORKS,
-        networks=CATALOGUE,
-        page=words(),
         entry={"title": "Title", "quantity": "Seconds per mini-batch"},
         printed=read_printed(SHI2016 / printed),
         catalogue=read_yaml(SHI2016 / "paper.yaml"),
@@ -158,5 +156,12 @@ def test_figures_of_the_papers_gpus_hold_a_gpu_of_ours(tmp_path):
     training = ON_GPU | {"network": "mnist", "task": "training", "framework": "tensorflow"}
     found = measured(tmp_path, training | {"seconds": 20.0})
     printed = read_printed(SHATNAWI2018 / "table3.csv")
-    bars, _ = trainings.draw(found, printed, paper, FRAMEWORKS, paper["artefacts"]["fig5"])
+    bars, _ = trainings.figure(
+        given(
+            trained=SimpleNamespace(times=found),
+            printed=printed,
+            catalogue=paper,
+            entry=paper["artefacts"]["fig5"],
+        )
+    )
     assert (bars["source"] == "ours").sum() == 1 and set(bars["device"]) == {"gpu"}

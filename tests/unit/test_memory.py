@@ -2,13 +2,12 @@
 
 import os
 import time
-from types import SimpleNamespace
 
 import psutil
 import pytest
-from examples import CATALOGUE, FRAMEWORKS, ROOT, measured, words
+from examples import ROOT, inputs, measured
 
-from steptime.artefacts import hardware, memory
+from steptime.artefacts import machines, memory
 from steptime.artefacts.inputs import read_printed
 from steptime.cells import largest
 from steptime.machine import energy
@@ -28,12 +27,8 @@ def test_memory_is_a_line_over_the_mini_batch_up_to_the_papers_gpus(tmp_path):
     ]
     cells += [{"network": "fcn8", "seconds": 1.0, "peak_memory_bytes": 2 * GIB}]
     cells += [{"network": "lstm32", "seconds": None, "status": "crashed", "reason": "SIGSEGV"}]
-    made = SimpleNamespace(
+    made = inputs(
         measured=measured(tmp_path, *cells),
-        frameworks=FRAMEWORKS,
-        networks=CATALOGUE,
-        page=words(),
-        entry={"title": "Title"},
         printed=read_printed(SHI2016 / "table3.csv"),
         catalogue=read_yaml(SHI2016 / "paper.yaml"),
         largest=[SEARCH],
@@ -112,10 +107,11 @@ def test_a_machine_without_counters_has_no_energy_and_says_why(tmp_path):
 
 def test_operations_per_joule_are_of_the_processors_where_a_cell_is_on_them(tmp_path):
     cell = {"seconds": 1.0, "steps": 5, "flops_per_step": 10**9, "energy_joules": None}
-    rows = measured(tmp_path, cell | {"host_energy_joules": 60.0}).rows
-    assert hardware._energy(rows, {})["number"] == pytest.approx(0.5)
-    rows = measured(tmp_path, cell | {"host_energy_joules": None}).rows
-    assert hardware._energy(rows, {"processor_energy": "not shown"}) == {"note": "not shown"}
+    for joules, told in ((60.0, {"number": 0.5}), (None, {"note": "not shown"})):
+        read = measured(tmp_path, cell | {"host_energy_joules": joules})
+        read.machines["m1"]["processor_energy"] = "not shown"
+        (found,) = machines.MEASURED["energy"](machines.Machine(inputs(measured=read), "local-cpu"))
+        assert found | told == found
 
 
 def test_of_a_process_that_has_just_ended_no_memory_is_noted():

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from examples import CATALOGUE, FRAMEWORKS, PEAK, ROOT, measured, words
+from examples import CATALOGUE, FRAMEWORKS, PEAK, ROOT, inputs, measured, words
 
 from steptime.artefacts import catalogue, efficiency, ratios
 from steptime.artefacts.evidence import read_papers
@@ -47,7 +47,7 @@ def test_a_cell_stands_once_with_its_share_of_the_peak_of_its_threads_and_its_re
         },
     )
     table = tmp_path / "tables/efficiency"
-    made = efficiency.build(read, {"local-cpu": PEAK}, FRAMEWORKS, CATALOGUE, words())
+    made = efficiency.table(inputs(measured=read, peaks={"local-cpu": PEAK}))
     tables.write(table, *made, words())
     shares = [table.with_suffix(".parquet")]
     found = cells.gather([read, read], [], shares, FRAMEWORKS, CATALOGUE)
@@ -92,10 +92,12 @@ def test_what_is_not_made_is_named_with_its_reason_and_an_empty_run_has_a_page(t
 
 
 def test_the_catalogue_says_what_of_the_papers_is_not_made_and_why(tmp_path):
-    papers = read_papers(list(ROOT.glob("resources/papers/dai2019/*")))
+    files = list(ROOT.glob("resources/papers/dai2019/*"))
+    papers = read_papers(files)
     names = papers[0].catalogue["artefacts"]
     targets = {f"dai2019_{name}": {"cells": 0, "state": "printed numbers only"} for name in names}
-    made = catalogue.build(papers, targets, "mine", words())
+    facts = {"targets": {"targets": targets, "grid": "mine"}}
+    made = catalogue.table(inputs(paths=lambda word: files, facts=facts))
     tables.write(tmp_path / "tables/catalogue", *made, words())
     files = [str(tmp_path / f"tables/catalogue.{ending}") for ending in ("parquet", "html")]
     entry = {
@@ -171,7 +173,7 @@ def test_the_report_opens_with_who_is_fastest_and_says_where_that_is_not_shown(t
         cell("chainer", None, 1, status="crashed", reason="ended by SIGSEGV"),
     )
     table = tmp_path / "tables/steptime_ratios"
-    tables.write(table, *ratios.build(read, FRAMEWORKS, CATALOGUE, words()), words())
+    tables.write(table, *ratios.table(inputs(measured=read)), words())
     files = [str(table.with_suffix(ending)) for ending in (".parquet", ".html")]
     entry = {"name": "steptime_ratios", "kind": "ratios", "about": "Ratios.", "paper": ""}
     text = build(tmp_path, None, entry | {"missing": "", "files": files})

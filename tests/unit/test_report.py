@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from examples import CATALOGUE, FRAMEWORKS, PEAK, measured, words
+from examples import CATALOGUE, FRAMEWORKS, PEAK, inputs, measured
 
 from steptime import networks
 from steptime.artefacts import efficiency, matrix, proofs, ratios, ratios_figure, throughput
@@ -45,7 +45,7 @@ def test_bytes_are_at_least_those_of_reading_the_weights_twice_and_writing_them(
 
 def test_share_of_peak_is_that_of_the_same_thread_count(tmp_path):
     read = measured(tmp_path, {"threads": 1, "seconds": 1.0}, {"threads": 2, "seconds": 0.5})
-    data = efficiency.shares(read, {"local-cpu": PEAK}, FRAMEWORKS, CATALOGUE)
+    data = efficiency.shares(inputs(measured=read, peaks={"local-cpu": PEAK}))
     flops = networks.flops_per_step(networks.specify("fcn5", CATALOGUE), 64)
     assert data["share_of_peak"].tolist() == pytest.approx([flops / 1e11, flops / 0.5 / 2e11])
 
@@ -73,11 +73,11 @@ def test_share_of_peak_is_that_of_the_same_thread_count(tmp_path):
 )
 def test_a_share_that_cannot_be_told_says_why(tmp_path, cell, known, says):
     read = measured(tmp_path, cell)
-    page = words()
-    data, layout = efficiency.build(read, known, FRAMEWORKS, CATALOGUE, page)
+    told = inputs(measured=read, peaks=known)
+    data, layout = told.table = efficiency.table(told)
     shares = layout[[column for column in layout.columns if "share" in column[0]]].iloc[0, 0]
     assert shares.text == "–" and shares.footnotes[0].startswith(says)
-    _, drawing = efficiency.draw(data, known, FRAMEWORKS, read)
+    _, drawing = efficiency.figure(told)
     assert any(says in text.get_text().replace("\n", " ") for text in drawing.texts)
 
 
@@ -88,26 +88,19 @@ def test_words_and_images_are_counted_a_second(tmp_path):
         {"network": "vit-tiny", "batch": 8, "seconds": 2.0},
         {"network": "lstm32", "batch": 2, "seconds": None, "status": "timeout", "reason": "60 s"},
     ]
-    inputs = SimpleNamespace(
-        measured=measured(tmp_path, *cells),
-        peaks={"local-cpu": PEAK},
-        frameworks=FRAMEWORKS,
-        networks=CATALOGUE,
-        page=words(),
-        entry={"title": "Today"},
-    )
-    inputs.table = throughput.table(inputs)
-    data = inputs.table[0].set_index("network")
+    told = inputs(measured=measured(tmp_path, *cells), peaks={"local-cpu": PEAK})
+    told.table = throughput.table(told)
+    data = told.table[0].set_index("network")
     assert data.loc["gpt-small-adamw", "items_per_second"] == pytest.approx(4 * 256 / 0.5)
     assert data.loc["vit-tiny", ["items_per_second", "item"]].tolist() == [4.0, "images"]
     assert data["optimiser"].tolist() == ["sgd", "sgd", "adamw"]
-    texts = [entry.text for entry in inputs.table[1].loc["ViT-tiny, batch 8"].iloc[0]]
+    texts = [entry.text for entry in told.table[1].loc["ViT-tiny, batch 8"].iloc[0]]
     flops = networks.flops_per_step(networks.specify("vit-tiny", CATALOGUE), 8)
     trained = ["8 images", "5,717,416 parameters", "sgd"]
     assert texts == [*trained, "2.00", "4.00", f"{significant(50 * flops / 1e11, 2)} %"]
-    wide = inputs.table[0]["network"] == "vit-tiny"
-    inputs.table[0].loc[wide, ["low", "high"]] = 0.1, 40.0
-    drawn, drawing = throughput.figure(inputs)
+    wide = told.table[0]["network"] == "vit-tiny"
+    told.table[0].loc[wide, ["low", "high"]] = 0.1, 40.0
+    drawn, drawing = throughput.figure(told)
     assert len(drawn) == 2 and len(drawing.axes) == 2
     # Behind the end of an axis words are not drawn.
     assert all(axes.texts[0].xy[0] <= axes.get_xlim()[1] for axes in drawing.axes)
@@ -148,7 +141,7 @@ def test_seconds_to_a_loss_are_those_of_the_epochs_that_it_took(tmp_path):
 
 def test_a_variant_has_operations_of_its_own(tmp_path):
     read = measured(tmp_path, {"seconds": 1.0}, {"seconds": 1.0, "variant": "fcn5-table2"})
-    data = efficiency.shares(read, {"local-cpu": PEAK}, FRAMEWORKS, CATALOGUE)
+    data = efficiency.shares(inputs(measured=read, peaks={"local-cpu": PEAK}))
     assert data["network"].tolist() == ["fcn5", "fcn5-table2"]
     assert data["flops_per_step"].nunique() == 2
 
@@ -166,7 +159,7 @@ def test_a_ratio_is_of_repeats_side_by_side_and_says_where_no_difference_is_show
         *repeated("mxnet-1.9", 1.5, 3.1, 6.1),
         *repeated("jax-1.0", None),
     )
-    data, layout = ratios.build(read, FRAMEWORKS, CATALOGUE, words())
+    data, layout = ratios.table(inputs(measured=read))
     found = data.set_index("framework")
     assert found["verdict"].fillna("").to_dict() == {
         "torch": "no difference shown",
@@ -185,11 +178,11 @@ def test_a_ratio_is_of_repeats_side_by_side_and_says_where_no_difference_is_show
 
 def test_one_process_of_each_decides_nothing(tmp_path):
     read = measured(tmp_path, *repeated("torch-9.9", 1.0), *repeated("mxnet-1.9", 5.0))
-    page = words()
-    data, layout = ratios.build(read, FRAMEWORKS, CATALOGUE, page)
+    told = inputs(measured=read)
+    data, layout = ratios.table(told)
     assert data["verdict"].tolist() == ["fastest", "not known"]
     assert layout.iloc[1, 0].text == "5.00" and "`repeats`" in layout.iloc[1, 0].footnotes[0]
-    assert any("One process" in note for note in page.notes)
+    assert any("One process" in note for note in told.page.notes)
     assert any(
         "interval not known" in text.get_text()
         for text in ratios_figure.draw(data, FRAMEWORKS, read)[1].axes[0].texts
@@ -225,15 +218,15 @@ def test_every_empty_place_of_the_proofs_has_its_reason():
         ),
         proof("lstm32", status="install_failed", reason="no wheel", proof_id=None, details={}),
     ]
-    page = words()
-    data, layout = proofs.build(found, {"torch-9.9": "torch"}, FRAMEWORKS, CATALOGUE, page)
+    told = inputs(proofs=found, facts={"owners": {"torch-9.9": "torch"}})
+    data, layout = proofs.table(told)
     assert data["one_minus_cosine"].iloc[0] == 0
-    assert page.facts == [
+    assert told.page.facts == [
         "1 of 3 proofs passed (1 not the same training step; 1 does not install)."
     ]
     for _, row in layout.iterrows():
         assert all(entry.text and (entry.text != "–" or entry.footnotes) for entry in row)
-    tables.markdown(layout, page)
+    tables.markdown(layout, told.page)
     assert layout.iloc[1]["Proof"].footnotes == (
         "not the same training step: the framework lacks dense2",
     )
@@ -244,20 +237,14 @@ def test_the_matrix_of_proofs_says_passed_or_why_not():
     told = "the adapter torch has no layer 'lstm'; it has dense, conv"
     found += [proof("fcn8", devices=2, exchange="sync"), proof("lstm32")]
     found += [proof("lstm32", mode="compiled", status="unsupported", reason=told)]
-    inputs = SimpleNamespace(
-        proofs=found,
-        facts={"owners": {"torch-9.9": "torch"}},
-        frameworks=FRAMEWORKS,
-        networks=CATALOGUE,
-        page=words(),
-    )
-    data, layout = matrix.table(inputs)
+    told = inputs(proofs=found, facts={"owners": {"torch-9.9": "torch"}})
+    data, layout = matrix.table(told)
     assert set(data["network"]) == {"fcn5", "lstm32"}
     texts = [[entry.text for entry in row] for _, row in layout.iterrows()]
     assert texts == [["passed", "not the same training step"], ["passed", "not supported"]]
     assert "it lacks dense2" in layout.iloc[0, 1].footnotes[0]
     assert layout.iloc[1, 1].footnotes == ("not supported: no layer 'lstm'",)
-    written = page_of_matrix.page(tables.markdown(layout, inputs.page), {"jax-0.12"})
+    written = page_of_matrix.page(tables.markdown(layout, told.page), {"jax-0.12"})
     assert (
         "not all proofs of jax-0.12 yet" in written
         and "| LSTM-32 | passed | **not supported**" in written
@@ -270,17 +257,17 @@ def test_a_disturbed_cell_and_a_disturbed_peak_are_marked_wherever_they_are_show
     )
     threads = {"1": PEAK["threads"]["1"] | {"disturbed": True}}
     known = {"local-cpu": PEAK | {"threads": threads}}
-    page = words()
-    data, layout = efficiency.build(read, known, FRAMEWORKS, CATALOGUE, page)
+    told = inputs(measured=read, peaks=known)
+    data, layout = told.table = efficiency.table(told)
     first, second = (
         layout[[column for column in layout.columns if "share" in column[0]]].iloc[at, 0]
         for at in (0, 1)
     )
     assert [len(entry.footnotes) for entry in (first, second)] == [2, 1]
     assert "peak that was measured while other programs" in second.footnotes[0]
-    assert any("so it may be too low" in fact for fact in page.facts)
+    assert any("so it may be too low" in fact for fact in told.page.facts)
     assert data["marks"].tolist() == ["disturbed", ""]
-    _, drawing = efficiency.draw(data, known, FRAMEWORKS, read)
+    _, drawing = efficiency.figure(told)
     said = " ".join(text.get_text().replace("\n", " ") for text in drawing.texts)
     assert (
         "PyTorch 9.9.0, FCN-5 at 1 (another program or another guest" in said
@@ -292,6 +279,6 @@ def test_two_machines_of_one_kind_in_a_column_are_told(tmp_path):
     read = measured(
         tmp_path, {"seconds": 1.0}, {"seconds": 1.0, "network": "fcn8", "machine_id": "m2"}
     )
-    page = words()
-    efficiency.build(read, {}, FRAMEWORKS, CATALOGUE, page)
-    assert "local-cpu is 2 machines of this kind." in page.facts
+    told = inputs(measured=read, peaks={})
+    efficiency.table(told)
+    assert "local-cpu is 2 machines of this kind." in told.page.facts

@@ -1,7 +1,7 @@
 """The table of several devices: what each cell is held against, and which way round its numbers stand."""
 
 import pytest
-from examples import CATALOGUE, FRAMEWORKS, measured, words
+from examples import inputs, measured
 
 from steptime.artefacts import speedup
 from steptime.reading import InputError
@@ -19,7 +19,7 @@ def cells(*made):
 
 
 def table(tmp_path, *made):
-    return speedup.build(measured(tmp_path, *cells(*made)), FRAMEWORKS, CATALOGUE, words())
+    return speedup.table(inputs(measured=measured(tmp_path, *cells(*made))))
 
 
 def test_two_devices_are_held_against_one_and_against_one_with_the_threads_of_both(tmp_path):
@@ -46,7 +46,7 @@ def test_where_each_device_has_a_mini_batch_of_its_own_samples_are_counted(tmp_p
 def test_the_scaling_is_told_where_the_one_device_has_failed(tmp_path, batch, scaling):
     rows = [row | {"status": "timeout", "reason": "not done"} for row in cells((1, 1, 64, 0.4))]
     made = measured(tmp_path, *rows, *cells((2, 1, batch, 0.25)))
-    data, layout = speedup.build(made, FRAMEWORKS, CATALOGUE, words())
+    data, layout = speedup.table(inputs(measured=made))
     assert list(data["scaling"]) == [scaling]
     assert layout["Speed-up"].iloc[0].footnotes == (speedup.NONE_ALONE,)
 
@@ -55,7 +55,7 @@ def test_devices_that_do_not_wait_have_the_updates_that_they_missed(tmp_path):
     rows = cells((1, 1, 64, 0.4), (2, 1, 64, 0.25))
     apart = [row | {"exchange": "async", "staleness": 0.75} for row in rows if row["exchange"]]
     made = measured(tmp_path, *rows, *apart)
-    data, layout = speedup.build(made, FRAMEWORKS, CATALOGUE, words())
+    data, layout = speedup.table(inputs(measured=made))
     shown = dict(zip(data["exchange"], layout["Missed updates"], strict=True))
     assert shown["async"].text == "0.75"
     assert shown["sync"].footnotes == ("they wait for one another",)
@@ -74,7 +74,7 @@ def test_devices_that_do_not_wait_have_the_updates_that_they_missed(tmp_path):
 def test_what_was_exchanged_has_a_unit_of_its_size(tmp_path, sent, text):
     rows = cells((1, 1, 64, 0.4), (2, 1, 64, 0.25))
     rows = [row | ({"bytes_exchanged": int(sent)} if row["exchange"] else {}) for row in rows]
-    _, layout = speedup.build(measured(tmp_path, *rows), FRAMEWORKS, CATALOGUE, words())
+    _, layout = speedup.table(inputs(measured=measured(tmp_path, *rows)))
     assert layout["Exchanged in a step"].iloc[0].text == text
 
 
@@ -93,7 +93,7 @@ def test_two_processes_know_from_other_cells_how_much_processes_differ(tmp_path)
         for devices in (1, 2)
         for repeat in (1, 2)
     ]
-    data, _ = speedup.build(measured(tmp_path, *rows), FRAMEWORKS, CATALOGUE, words())
+    data, _ = speedup.table(inputs(measured=measured(tmp_path, *rows)))
     wide = dict(zip(data["environment"], data["high"] / data["low"], strict=True))
     # By two processes alone it is 12.7 times a standard error: 1.6 to 6.6.
     assert max(wide.values()) < 2 and min(wide.values()) > 1.1

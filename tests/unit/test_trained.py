@@ -16,7 +16,7 @@ import pytest
 from steptime import machine
 from steptime.artefacts import reached, varied
 from steptime.cells import adopt, inspect, schema, shard
-from steptime.merge import MixedRowsError, cells
+from steptime.merge import MixedRowsError, cells, trainings
 from steptime.plan import run
 from steptime.plan.cell import Cell, shard_path
 from steptime.reading import read_yaml
@@ -326,7 +326,7 @@ def test_trainings_are_set_against_what_is_varied_after_as_many_epochs(folder):
     path = folder / "trainings.parquet"
     pq.write_table(cells.merge([*keys, TRAINING.key]), path)
     inputs = SimpleNamespace(
-        paths=lambda name: [path],
+        trained=trainings.read(path),
         entry={
             "title": "Hidden nodes",
             "quantity": "Nodes",

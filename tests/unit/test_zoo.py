@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-import test_report as made
+from examples import PEAK, inputs, measured
 
 from steptime.artefacts import history, startup, zoo
 from steptime.merge import measured as merged
@@ -29,7 +29,7 @@ NEW = OLD | {"environment": "tensorflow-1.15", "framework_version": "1.15.5"}
 
 @pytest.fixture
 def read(tmp_path):
-    read = made.measured(
+    read = measured(
         tmp_path,
         {"seconds": 0.5, "framework_version": "9.9.0"},
         NEW | {"seconds": 1.0, "mode": "graph"},
@@ -45,16 +45,16 @@ def read(tmp_path):
     return replace(read, cells=merged._with_arithmetic(plain, arithmetic))
 
 
-def started(read):
-    """What `startup.read_starts` gives: starts of so many seconds as there are parts."""
-    starts = read.cells.assign(marks="", warmup_seconds=3.0, warmup_steps=4, steady=True)
-    return starts.assign(**dict.fromkeys([*startup.PARTS, startup.READY], 1.0))
+def started(read, **known):
+    """What an artefact reads: a row for each cell, a process whose start took as many seconds as it has parts."""
+    starts = read.cells.assign(repeat=1, warmup_seconds=2.0, warmup_steps=4, warmup_steady=True)
+    starts = starts.assign(**dict.fromkeys([*startup.PARTS, startup.READY], 1.0))
+    return inputs(measured=replace(read, rows=starts), peaks={"local-cpu": PEAK}, **known)
 
 
 def test_every_framework_has_its_time_or_its_reason(read):
-    data, layout = zoo.build(
-        read, {"local-cpu": made.PEAK}, started(read), made.FRAMEWORKS, made.CATALOGUE, made.words()
-    )
+    told = started(read)
+    data, layout = told.table = zoo.table(told)
     frameworks = list(dict.fromkeys(layout.index.get_level_values("Framework")))
     assert frameworks == [
         "TensorFlow 0.12",
@@ -68,9 +68,9 @@ def test_every_framework_has_its_time_or_its_reason(read):
     ].footnotes == ("no layer",)
     assert times["PyTorch 9.9.0"].best and not times["TensorFlow 1.2.0"].best
     assert data["ratio"].dropna().tolist() == [8, 2, 1]
-    told = times["TensorFlow 1.2.0"].footnotes
-    assert any("without AVX" in text for text in told) and any(
-        "reference BLAS" in text for text in told
+    said = times["TensorFlow 1.2.0"].footnotes
+    assert any("without AVX" in text for text in said) and any(
+        "reference BLAS" in text for text in said
     )
     assert not times["TensorFlow 1.15.5"].footnotes
     registers = dict(
@@ -79,7 +79,7 @@ def test_every_framework_has_its_time_or_its_reason(read):
     assert (
         registers["TensorFlow 1.2.0"] == "SSE" and registers["PyTorch 9.9.0"] == "AVX2, at run time"
     )
-    _, drawing = zoo.draw(data)
+    _, drawing = zoo.figure(told)
     words = [text.get_text() for text in drawing.axes[0].texts]
     assert {"unsupported", "8.0×*", "4000"} <= set(words)
 
@@ -88,8 +88,8 @@ DAYS = {"tensorflow-0.12": "2016-12-19", "tensorflow-1.2": "2017-06-15"}
 
 
 def test_versions_are_in_order_and_held_against_the_newest(read):
-    known = made.FRAMEWORKS, made.CATALOGUE, made.words()
-    data, layout = history.build(read, started(read), DAYS, *known)
+    told = started(read, releases=DAYS)
+    data, layout = told.table = history.table(told)
     assert data["version"].tolist() == ["0.12", "1.2", "1.15"]
     assert data["ratio"].isna().tolist() == [True, False, False] and data["ratio"].tolist()[1:] == [
         4,
@@ -99,21 +99,22 @@ def test_versions_are_in_order_and_held_against_the_newest(read):
     assert set(old.index.droplevel(-1)) == {("TensorFlow", "local-cpu", "2017-06-15", "SSE")}
     assert [entry.text for entry in old.iloc[:, 0]][1:3] == ["4.0", "4.0"]
     # A day is not known, so they stand in their order.
-    _, drawing = history.draw(data, made.CATALOGUE)
+    _, drawing = history.figure(told)
     assert drawing.axes[0].lines[0].get_xdata().tolist() == [1, 2]
-    assert "TensorFlow 0.12: not supported: no layer (FCN-5)." in drawing.texts[-1].get_text()
+    assert "TensorFlow 0.12, FCN-5 (not supported: no layer)." in drawing.texts[-1].get_text()
     hollow = [line for line in drawing.axes[0].lines if line.get_markerfacecolor() == (1, 1, 1)]
     assert len(hollow) == 1
-    data, _ = history.build(read, started(read), DAYS | {"tensorflow-1.15": "2019-10-16"}, *known)
-    _, drawing = history.draw(data, made.CATALOGUE)
+    told = started(read, releases=DAYS | {"tensorflow-1.15": "2019-10-16"})
+    told.table = history.table(told)
+    _, drawing = history.figure(told)
     first, last = drawing.axes[0].lines[0].get_xdata()
     assert 2017.4 < first < 2017.5 and 2019.7 < last < 2019.8
 
 
 def test_one_version_is_no_history(tmp_path):
-    read = made.measured(tmp_path, {"seconds": 1.0})
+    read = measured(tmp_path, {"seconds": 1.0})
     with pytest.raises(InputError, match="No framework of this grid has two versions"):
-        history.build(read, started(read), {}, made.FRAMEWORKS, made.CATALOGUE, made.words())
+        history.table(started(read, releases={}))
 
 
 def test_what_has_no_time_is_not_marked_for_its_build():

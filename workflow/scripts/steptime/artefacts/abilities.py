@@ -6,18 +6,21 @@ from typing import Any
 import pandas as pd
 
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.trainings import Trained, joined
-from steptime.merge.measured import Measured
+from steptime.merge.trainings import Trained
 from steptime.plan.exchanges import INSIDE
-from steptime.render.frameworks import Frameworks
-from steptime.render.tables import DASH, OURS, PAPER, Entry, Page
-from steptime.render.words import plural, significant, status_reason
+from steptime.render.columns import Column, Row, columns
+from steptime.render.tables import DASH, OURS, PAPER, Entry
+from steptime.render.words import plural, significant, why
 
 BUSY = 1.2  # effective threads from which a cell used more than one
 NO_DEVICES = "no cell with more than one device was timed"
 DEVICES = "as proven, each with CPUs of its own; several GPUs were not tried"
 NO_SERVERS = "no proof of several processes was asked for: `devices` of a grid asks for such"
 SERVERS = "they share gradients as proven, on one machine; several machines were not tried"
+
+
+COLUMNS = ["source", "lineage", "framework", "label", "environment", "property", "value", "note"]
+LONG = 24  # letters from which a value is broken into lines
 
 
 @dataclass(frozen=True)
@@ -29,30 +32,47 @@ class Ability:
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows and the layout."""
-    made_of = inputs.measured, inputs.proofs, inputs.packages, inputs.networks
-    found = read(*made_of, joined(inputs))
-    made = found, inputs.printed, inputs.catalogue, inputs.frameworks
-    return build(*made, inputs.entry, inputs.page)
+    """The tidy rows (COLUMNS, texts) and the layout: a line for each framework of the paper, below it those of ours.
+
+    The entry's `here` says which of what is read is which property.
+    """
+    page, short = inputs.page, inputs.catalogue["short"]
+    data = pd.DataFrame([*_their_rows(inputs), *_our_rows(inputs)], columns=COLUMNS)
+    order = {name: at for at, name in enumerate(dict.fromkeys(data["lineage"]))}
+    data = data.sort_values(
+        "lineage", key=lambda lineages: lineages.map(order), kind="stable", ignore_index=True
+    )
+    page.notes = [
+        "What is said of a framework here holds for the one build that is installed; its footnotes say how it "
+        "was read, and a dash is what was not read.",
+        *page.notes,
+    ]
+
+    def entry(row: Row) -> Entry:
+        notes = (row["note"].rstrip("."),) if row["note"] else ()
+        kind = f"{row['source']} words" + (" long" if len(row["value"]) > LONG else "")
+        return Entry(row["value"] or DASH, notes, kind=kind)
+
+    index: dict[str, Any] = {
+        "Framework": "label",
+        "Source": lambda row: "here" if row["source"] == OURS else short,
+    }
+    shown = [Column(lambda row: row["property"], entry)]
+    return data, columns(data, shown, index)[[*inputs.entry["here"]]]
 
 
-def read(
-    measured: Measured,
-    proofs: list[dict[str, Any]],
-    packages: list[dict[str, Any]],
-    networks: dict[str, Any],
-    trained: Trained,
-) -> pd.DataFrame:
+def read(inputs: Inputs) -> pd.DataFrame:
     """One row for each environment, in the order of the cells; columns: framework, version, and an Ability for each of
     licence, core, interface, cpu, threads, gpu, devices, devices_together, cudnn, servers, networks, data.
     """
-    by_name = {package["environment"]: package for package in packages}
+    measured = inputs.measured
+    by_name = {package["environment"]: package for package in inputs.packages}
     rows = {}
     for (environment, framework), cells in measured.cells.groupby(
         ["environment", "framework"], sort=False
     ):
         software = measured.software.get(environment, {})
-        own = [proof for proof in proofs if proof["environment"] == environment]
+        own = [proof for proof in inputs.proofs if proof["environment"] == environment]
         together = [proof for proof in own if proof.get("devices", 1) > 1]
         passed = {proof["network"] for proof in own if proof["status"] == "ok"}
         timed = cells[cells["status"] == "ok"]
@@ -60,12 +80,12 @@ def read(
             "framework": framework,
             "version": software.get("framework_version") or "",
             **_of_package(by_name.get(environment, {})),
-            **_of_cells(timed, _why_none(cells)),
+            **_of_cells(timed, why(cells.iloc[0])),
             **_of_build(timed, software),
             "devices_together": _together(timed, together),
             "servers": _servers(together),
-            "networks": _networks(passed, networks),
-            "data": _data(len(timed), environment, trained),
+            "networks": _networks(passed, inputs.networks),
+            "data": _data(len(timed), environment, inputs.trained),
         }
     return pd.DataFrame.from_dict(rows, orient="index")
 
@@ -119,8 +139,7 @@ def _together(timed: pd.DataFrame, proofs: list[dict[str, Any]]) -> Ability:
     right = [proof["devices"] for proof in proofs if proof["status"] == "ok"]
     if right:
         return Ability(plural(max(right), "device"), DEVICES)
-    none = status_reason(proofs[0]["status"], proofs[0]["reason"]) if proofs else NO_DEVICES
-    return _none(none)
+    return _none(why(proofs[0]) if proofs else NO_DEVICES)
 
 
 def _of_build(timed: pd.DataFrame, software: dict[str, Any]) -> dict[str, Ability]:
@@ -147,7 +166,7 @@ def _servers(proofs: list[dict[str, Any]]) -> Ability:
         most = max(proof["devices"] for proof in right)
         ways = " and ".join(sorted({proof["exchange"] for proof in right}))
         return Ability(f"{plural(most, 'rank')}, {ways}", SERVERS)
-    return _none(status_reason(proofs[0]["status"], proofs[0]["reason"]) if proofs else NO_SERVERS)
+    return _none(why(proofs[0]) if proofs else NO_SERVERS)
 
 
 def _networks(passed: set[str], networks: dict[str, Any]) -> Ability:
@@ -171,65 +190,29 @@ def _data(timed: int, environment: str, trained: Trained) -> Ability:
     return Ability(", ".join([*labels, *(["synthetic"] if timed else [])]), note)
 
 
-def _why_none(cells: pd.DataFrame) -> str:
-    return status_reason(cells["status"].iloc[0], cells["reason"].iloc[0] or "")
-
-
 def _none(reason: str) -> Ability:
     return Ability("", reason)
 
 
-COLUMNS = ["source", "lineage", "framework", "label", "environment", "property", "value", "note"]
-LONG = 24  # letters from which a value is broken into lines
-
-
-def build(
-    abilities: pd.DataFrame,
-    printed: pd.DataFrame,
-    paper: dict[str, Any],
-    frameworks: Frameworks,
-    artefact: dict[str, Any],
-    page: Page,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS, texts) and the layout: a line for each framework of the paper, below it those of ours.
-
-    `abilities` is what `read` returns; the artefact's `here` says which of them is which property.
-    """
-    rows = _their_rows(printed, frameworks, artefact) + _our_rows(abilities, frameworks, artefact)
-    data = pd.DataFrame(rows, columns=COLUMNS)
-    order = {name: at for at, name in enumerate(dict.fromkeys(data["lineage"]))}
-    data = data.sort_values(
-        "lineage", key=lambda lineages: lineages.map(order), kind="stable", ignore_index=True
-    )
-    page.notes = [
-        "What is said of a framework here holds for the one build that is installed; its footnotes say how it "
-        "was read, and a dash is what was not read.",
-        *page.notes,
-    ]
-    return data, _layout(data, paper["short"], list(artefact["here"]))
-
-
-def _their_rows(
-    printed: pd.DataFrame, frameworks: Frameworks, artefact: dict[str, Any]
-) -> list[dict[str, Any]]:
+def _their_rows(inputs: Inputs) -> list[dict[str, Any]]:
+    here = inputs.entry["here"]
     # One of the two headings of a printed value is the framework, the other the property.
     return [
         {
             "source": PAPER,
-            "lineage": frameworks[row["framework"]].lineage,
+            "lineage": inputs.frameworks[row["framework"]].lineage,
             "framework": row["framework"],
-            "label": row["row"] if row["column"] in artefact["here"] else row["column"],
-            "property": row["column"] if row["column"] in artefact["here"] else row["row"],
+            "label": row["row"] if row["column"] in here else row["column"],
+            "property": row["column"] if row["column"] in here else row["row"],
             "value": row["value"],
             "note": row["note"],
         }
-        for row in printed.to_dict("records")
+        for row in inputs.printed.to_dict("records")
     ]
 
 
-def _our_rows(
-    abilities: pd.DataFrame, frameworks: Frameworks, artefact: dict[str, Any]
-) -> list[dict[str, Any]]:
+def _our_rows(inputs: Inputs) -> list[dict[str, Any]]:
+    frameworks = inputs.frameworks
     return [
         {
             "source": OURS,
@@ -241,23 +224,6 @@ def _our_rows(
             "value": found[key].text,
             "note": found[key].note,
         }
-        for environment, found in abilities.to_dict("index").items()
-        for name, key in artefact["here"].items()
+        for environment, found in read(inputs).to_dict("index").items()
+        for name, key in inputs.entry["here"].items()
     ]
-
-
-def _layout(data: pd.DataFrame, short: str, properties: list[str]) -> pd.DataFrame:
-    table: dict[tuple[str, str], dict[str, Entry]] = {}
-    for row in data.to_dict("records"):
-        ours = row["source"] == OURS
-        notes = (row["note"].rstrip("."),) if row["note"] else ()
-        kind = f"{row['source']} words" + (" long" if len(row["value"]) > LONG else "")
-        entry = Entry(row["value"] or DASH, notes, kind=kind)
-        table.setdefault((row["label"], "here" if ours else short), {})[row["property"]] = entry
-    index = pd.MultiIndex.from_tuples(table, names=["Framework", "Source"])
-    return pd.DataFrame(
-        [[entries[name] for name in properties] for entries in table.values()],
-        index,
-        properties,
-        object,
-    )

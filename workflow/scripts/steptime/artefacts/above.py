@@ -1,18 +1,18 @@
 """What the layer above costs: trainings through a framework that stands on another one, beside those without it."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 
 from shared.statistics import median
+from steptime.artefacts.common import place_of
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.trainings import Trained, by_cell, cpus_at_work, read
+from steptime.artefacts.seeds import by_cell, cpus_at_work, gibibytes
 from steptime.merge import intervals
 from steptime.plan.cell import PLACE
-from steptime.render import tables
-from steptime.render.frameworks import Frameworks
-from steptime.render.tables import DASH, Entry
-from steptime.render.words import facts, plural, significant, status_reason
+from steptime.render.columns import Column, Row, columns
+from steptime.render.words import facts, raw_data, significant, why
 
 # Of what stands above, and of what is below it.
 MEASURED = ["runner", "label", "seconds", "cpus", "peak_memory_bytes"]
@@ -24,28 +24,58 @@ COLUMNS = [
 COLUMNS += ["ratio", "low", "high", "reason"]
 
 
+def _sides(heading: str, name: str, text: Callable[[float], str] = significant) -> list[Column]:
+    return [
+        Column((heading, word), f"{side}_{name}", text, lambda row: row["reason"])
+        for side, word in (("above", "with"), ("below", "without"))
+    ]
+
+
+def _ratio(row: Row) -> str | None:
+    if pd.isna(row["low"]):
+        return None if pd.isna(row["ratio"]) else significant(row["ratio"])
+    return f"{significant(row['ratio'])} ({significant(row['low'])} to {significant(row['high'])})"
+
+
+def _trained(row: Row) -> bool:
+    return isinstance(row["network_label"], str)
+
+
+SHOWN = [
+    *_sides("Seconds of an epoch", "seconds"),
+    Column(
+        ("Seconds of an epoch", "ratio"),
+        _ratio,
+        why_not=lambda row: row["reason"],
+        remarks=lambda row: ["fewer than two seeds of both, so no interval"] * pd.isna(row["low"]),
+    ),
+    *_sides("CPUs at work", "cpus"),
+    *_sides("Peak memory", "peak_memory_bytes", gibibytes),
+]
+# A pair that nobody trains is named by its environments.
+INDEX: dict[str, Callable[[Row], Any]] = {
+    "Network": lambda row: row["network_label"] if _trained(row) else "",
+    "With": lambda row: row["above_label" if _trained(row) else "above_runner"],
+    "Without": lambda row: row["below_label" if _trained(row) else "below_runner"],
+    "Here": lambda row: place_of(row) if _trained(row) else "",
+}
+
+
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows and the layout."""
-    trained = read(inputs.paths("trainings")[0])
-    return build(trained, inputs.entry["pairs"], inputs.frameworks, inputs.page)
+    """The tidy rows (COLUMNS) and the layout.
 
-
-def build(
-    trained: Trained, pairs: dict[str, str], frameworks: Frameworks, page: tables.Page
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS) and the layout; fills the page's facts and notes.
-
-    `pairs` have, for an environment and mode, those that it stands on: the same software in the same version.
-    `above_seconds` and `below_seconds` are those of an epoch: of each seed the median, of these the median. `ratio` is
+    The entry's `pairs` have, for an environment and mode, those that it stands on, of the same version. `above_seconds`
+    and `below_seconds` are those of an epoch: of each seed the median, of these the median. `ratio` is
     the geometric mean over the seeds that both have, `low` and `high` its 95 % interval.
     """
     cells: dict[str, dict[tuple[Any, ...], dict[str, Any]]] = {}
-    for row, runs, epochs in by_cell(trained, frameworks):
+    trained, page = inputs.trained, inputs.page
+    for row, runs, epochs in by_cell(trained, inputs.frameworks):
         name = f"{row['environment']}.{row['mode']}"
         place = tuple(row[key] for key in PLACE)
         cells.setdefault(name, {})[place] = _measured(name, row, runs, epochs)
     rows = []
-    for above, below in pairs.items():
+    for above, below in inputs.entry["pairs"].items():
         upper, lower = cells.get(above, {}), cells.get(below, {})
         both = [place for place in upper if place in lower]
         rows += [dict(zip(PLACE, at, strict=True)) | _beside(upper[at], lower[at]) for at in both]
@@ -59,9 +89,9 @@ def build(
         "mean over the seeds, with its 95 % interval where there are two or more: both had the same images in the same "
         "order. CPUs at work are those of the epochs. Memory is the most of the whole process.",
         *trained.notes,
-        f"All epochs: {trained.times.source}; one file for each training: results/cells/.",
+        raw_data(trained.times),
     ]
-    return data, _layout(data)
+    return data, columns(data, SHOWN, INDEX)
 
 
 def _measured(
@@ -75,9 +105,7 @@ def _measured(
         "label": row["environment_label"],
         "network_label": row["label"],
         "by_seed": seconds,
-        "reason": ""
-        if seconds
-        else status_reason(failed.iloc[0]["status"], failed.iloc[0]["reason"]),
+        "reason": "" if seconds else why(failed.iloc[0]),
     }
     if seconds:
         memory = runs["peak_memory_bytes"].dropna()
@@ -99,43 +127,3 @@ def _beside(above: dict[str, Any], below: dict[str, Any]) -> dict[str, Any]:
         interval = found.interval if found else (ratio, None, None)
         row |= dict(zip(("ratio", "low", "high"), interval, strict=True))
     return row
-
-
-def _layout(data: pd.DataFrame) -> pd.DataFrame:
-    body, names = [], []
-    for row in data.to_dict("records"):
-        dash = Entry(DASH, (row["reason"],))
-        texts = {
-            "seconds": significant,
-            "cpus": significant,
-            "peak_memory_bytes": lambda value: f"{value / 2**30:.2f} GiB",
-        }
-        told = [
-            Entry(text(row[f"{side}_{name}"])) if pd.notna(row[f"{side}_{name}"]) else dash
-            for name, text in texts.items()
-            for side in ("above", "below")
-        ]
-        body.append([*told[:2], _ratio(row) if pd.notna(row["ratio"]) else dash, *told[2:]])
-        known = isinstance(row["network_label"], str)
-        where = f"{row['platform']}, {plural(int(row['threads']), 'thread')}" if known else ""
-        names.append(
-            (
-                row["network_label"] if known else "",
-                row["above_label"] if known else row["above_runner"],
-                row["below_label"] if known else row["below_runner"],
-                where,
-            )
-        )
-    index = pd.MultiIndex.from_tuples(names, names=["Network", "With", "Without", "Here"])
-    columns = [("Seconds of an epoch", kind) for kind in ("with", "without", "ratio")]
-    columns += [
-        (what, side) for what in ("CPUs at work", "Peak memory") for side in ("with", "without")
-    ]
-    return pd.DataFrame(body, index=index, columns=pd.MultiIndex.from_tuples(columns), dtype=object)
-
-
-def _ratio(row: dict[str, Any]) -> Entry:
-    if pd.isna(row["low"]):
-        return Entry(significant(row["ratio"]), ("fewer than two seeds of both, so no interval",))
-    limits = f"{significant(row['low'])} to {significant(row['high'])}"
-    return Entry(f"{significant(row['ratio'])} ({limits})")

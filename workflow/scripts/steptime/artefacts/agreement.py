@@ -9,11 +9,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from steptime.artefacts import common
 from steptime.artefacts.agreement_figure import draw
 from steptime.artefacts.evidence import (
     NORMAL,
-    Paper,
     measured_times,
     our_times,
     read_papers,
@@ -24,33 +22,18 @@ from steptime.merge.intervals import Ratio
 from steptime.merge.measured import Measured
 from steptime.merge.ratios import Pair, of_pairs
 from steptime.render import tables
+from steptime.render.columns import Column, Row, columns
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Entry
 from steptime.render.words import facts, plural, raw_data
 
-COLUMNS = [
-    "paper",
-    "network",
-    "device",
-    "frameworks",
-    "their_order",
-    "our_order",
-    "same_pairs",
-    "decided_pairs",
-    "pairs",
-]
-COLUMNS += ["tau", "low", "high", "points", "no_tau"]
+COLUMNS = ["paper", "network", "device", "frameworks", "their_order", "our_order", "same_pairs"]
+COLUMNS += ["decided_pairs", "pairs", "tau", "low", "high", "points", "no_tau"]
 FEWEST = 3  # frameworks of an order for which a correlation of ranks says anything
 DRAWS = 2000
 SEED = 20160901
 EVERY = "every network"
 NO_INTERVAL = "fewer than two repeats of one of them: nothing is known of how much processes differ"
-
-
-def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows and the layout."""
-    papers = read_papers(inputs.paths("papers"))
-    return build(papers, inputs.measured, inputs.frameworks, inputs.networks, inputs.page)
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
@@ -65,14 +48,8 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     return draw(both, inputs.frameworks, inputs.networks, inputs.measured)
 
 
-def build(
-    papers: list[Paper],
-    measured: Measured,
-    frameworks: Frameworks,
-    catalogue: dict[str, Any],
-    page: tables.Page,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS) and the layout; fills the page's facts and notes.
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tidy rows (COLUMNS) and the layout.
 
     There is a row for each paper, kind of device and common network.
 
@@ -82,6 +59,8 @@ def build(
     of every network correlates all times of the same network, framework, kind of device and thread count; its interval
     is a bootstrap of these points.
     """
+    papers, measured = read_papers(inputs.paths("papers")), inputs.measured
+    frameworks, catalogue, page = inputs.frameworks, inputs.networks, inputs.page
     rows, cells, ratios = [], measured_times([measured]), of_pairs(measured.cells)
     for paper in papers:
         theirs = their_times(paper, frameworks, catalogue)
@@ -122,7 +101,8 @@ def build(
         "Machines and versions are others, and mini-batches where the grid says so: agreement is asked, not expected.",
         raw_data(measured),
     ]
-    return data, _layout(data, {paper.name: paper for paper in papers}, frameworks, catalogue)
+    shorts = {paper.name: paper.catalogue["short"] for paper in papers}
+    return data, _layout(data.assign(short=data["paper"].map(shorts)), frameworks, catalogue)
 
 
 def points(theirs: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
@@ -257,54 +237,34 @@ def _of_all(found: list[dict[str, Any]], both: pd.DataFrame) -> dict[str, Any]:
     return row | {"tau": correlation(them, us), "low": low, "high": high}
 
 
-def _layout(
-    data: pd.DataFrame, papers: dict[str, Paper], frameworks: Frameworks, catalogue: dict[str, Any]
-) -> pd.DataFrame:
-    body = []
-    for row in data.to_dict("records"):
-        orders = [
-            " < ".join(frameworks.lineage(name).label for name in row[f"{side}_order"].split())
-            for side in ("their", "our")
-        ]
-        entries = [Entry(orders[0], kind="words"), Entry(orders[1], kind="ours words")]
-        entries.append(
-            Entry(
-                f"{row['same_pairs']} of {row['decided_pairs']}"
-                if row["decided_pairs"]
-                else tables.DASH,
-                _why(row),
-            )
+def _layout(data: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any]) -> pd.DataFrame:
+    def order(side: str) -> Callable[[Row], str]:
+        return lambda row: " < ".join(
+            frameworks.lineage(name).label for name in row[f"{side}_order"].split()
         )
-        if row["no_tau"]:
-            entries += [common.dash(row["no_tau"])] * 2
-        else:
-            entries += [
-                Entry(_number(row["tau"])),
-                common.dash(NO_INTERVAL)
-                if pd.isna(row["low"])
-                else Entry(f"{_number(row['low'])} to {_number(row['high'])}"),
-            ]
-        body.append([*entries, Entry(str(row["points"]))])
-    index = pd.MultiIndex.from_tuples(
-        [
-            (
-                papers[row["paper"]].catalogue["short"],
-                row["device"].upper(),
-                catalogue.get(row["network"], {}).get("label", row["network"]),
-            )
-            for row in data.to_dict("records")
-        ],
-        names=["Paper", "Device", "Network"],
-    )
-    columns = [
-        "Their order",
-        "Our order",
-        "Pairs in the same order",
-        "Kendall's τ",
-        "95 % interval",
-        "Points",
+
+    def pairs(row: Row) -> Entry:
+        same = f"{row['same_pairs']} of {row['decided_pairs']}"
+        return Entry(same if row["decided_pairs"] else tables.DASH, _why(row))
+
+    def interval(row: Row) -> str | None:
+        known = pd.notna(row["low"])
+        return f"{_number(row['low'])} to {_number(row['high'])}" if known else None
+
+    shown = [
+        Column("Their order", order("their"), kind="words"),
+        Column("Our order", order("our"), kind="ours words"),
+        Column("Pairs in the same order", pairs),
+        Column("Kendall's τ", "tau", _number, lambda row: row["no_tau"]),
+        Column("95 % interval", interval, why_not=lambda row: row["no_tau"] or NO_INTERVAL),
+        Column("Points", "points"),
     ]
-    return pd.DataFrame(body, index=index, columns=columns, dtype=object)
+    index: dict[str, Any] = {
+        "Paper": "short",
+        "Device": lambda row: row["device"].upper(),
+        "Network": lambda row: catalogue.get(row["network"], {}).get("label", row["network"]),
+    }
+    return columns(data, shown, index)
 
 
 def _why(row: dict[str, Any]) -> tuple[str, ...]:

@@ -7,16 +7,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patheffects import withStroke
 
 from steptime.merge.measured import Measured
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
 from steptime.render.words import facts, raw_data
 
-GREY = "#8A8A8A"
 POINTS_PER_INCH, LETTER = 72, 4.3  # a letter of the names is about so many points wide
-HALO = [withStroke(linewidth=2.5, foreground="white")]
 RATIOS = ((1, "ours = theirs"), (10, "10 times as fast"), (100, "100 times as fast"))
 NOTHING = "no time was measured here for a network, framework and thread count that a paper printed"
 
@@ -62,19 +59,15 @@ def _frame(axes: Axes, both: pd.DataFrame) -> None:
         if ends[0] >= ends[1]:
             continue
         axes.plot(
-            ends, [end / ratio for end in ends], color=GREY, linewidth=1, linestyle=":", zorder=1
+            ends,
+            [end / ratio for end in ends],
+            color=figures.GREY,
+            linewidth=1,
+            linestyle=":",
+            zorder=1,
         )
-        axes.annotate(
-            name,
-            (ends[1], ends[1] / ratio),
-            xytext=(-4, -4),
-            textcoords="offset points",
-            ha="right",
-            va="top",
-            fontsize=7.5,
-            color="#6A6A6A",
-            path_effects=HALO,
-        )
+        look = {"ha": "right", "va": "top", "color": "#6A6A6A", "path_effects": figures.HALO}
+        figures.say(axes, name, (ends[1], ends[1] / ratio), (-4, -4), **look)
 
 
 def _points(
@@ -119,14 +112,8 @@ def _labels(axes: Axes, ends: np.ndarray, names: list[str]) -> None:
         free = [box for box in boxes if not any(_touch(box[0], other) for other in taken)]
         box, shift, up = free[0] if free else boxes[0]
         taken.append(box)
-        words: dict[str, Any] = {
-            "textcoords": "offset points",
-            "fontsize": 7.5,
-            "color": "#333333",
-            "path_effects": HALO,
-            "zorder": 4,
-        }
-        axes.annotate(name, end, xytext=(shift, up), **words)
+        look = {"color": "#333333", "path_effects": figures.HALO, "zorder": 4}
+        figures.say(axes, name, end, (shift, up), **look)
 
 
 def _touch(one: tuple[float, ...], other: tuple[float, ...]) -> bool:

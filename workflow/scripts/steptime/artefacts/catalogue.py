@@ -6,7 +6,7 @@ import pandas as pd
 
 from steptime.artefacts.evidence import Paper, read_papers
 from steptime.artefacts.inputs import Inputs
-from steptime.render import tables
+from steptime.render.columns import Column, columns
 from steptime.render.tables import Entry
 
 COLUMNS = ["paper", "name", "title", "sources", "target", "state", "cells", "why"]
@@ -18,22 +18,27 @@ MADE, PRINTED, NO_CELLS, NOT_MADE = (
 )
 NO_MACHINE = "no machine within reach"
 NO_DATA, NO_FILE = "data set not configured", "file not named"
+SHOWN = [
+    Column("What it shows", "title", kind="words long"),
+    Column("State", lambda row: Entry(row["state"], (), row["state"] == NOT_MADE, "words")),
+    Column("Cells", lambda row: None if pd.isna(row["cells"]) else row["cells"] or None),
+    Column("Why not", "why", kind="words long"),
+]
+# Several are made of one table of a paper; their names tell them apart.
+INDEX: dict[str, Any] = {
+    "Paper": "short",
+    "Table or figure": "sources",
+    "Name": lambda row: row["target"] or row["name"],
+}
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows and the layout."""
-    asked = inputs.facts["targets"]
-    papers = read_papers(inputs.paths("papers"))
-    return build(papers, asked["targets"], asked["grid"], inputs.page)
-
-
-def build(
-    papers: list[Paper], targets: dict[str, dict[str, Any]], grid: str, page: tables.Page
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS) and the layout; fills the page's facts and notes.
+    """The tidy rows (COLUMNS) and the layout.
 
     `targets` has, for each rule of a paper, the number of `cells` of the grid that it is made of, and `state`.
     """
+    papers, page = read_papers(inputs.paths("papers")), inputs.page
+    targets, grid = (inputs.facts["targets"][name] for name in ("targets", "grid"))
     rows = [row for paper in papers for row in _of_paper(paper, targets)]
     data = pd.DataFrame(rows, columns=COLUMNS).astype({"cells": "Int64"})
     counts = data["state"].value_counts()
@@ -50,7 +55,10 @@ def build(
         "Data set not configured, file not named: it shows what must be named in config/config.yaml: images under "
         "data, statistics of searches under popularity.",
     ]
-    return data, _layout(data, {paper.name: paper for paper in papers})
+    named = data.assign(
+        short=data["paper"].map({paper.name: paper.catalogue["short"] for paper in papers})
+    )
+    return data, columns(named, SHOWN, INDEX)
 
 
 def _of_paper(paper: Paper, targets: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
@@ -83,23 +91,3 @@ def _of_paper(paper: Paper, targets: dict[str, dict[str, Any]]) -> list[dict[str
         )
     )
     return [{"paper": paper.name} | row for row in rows]
-
-
-def _layout(data: pd.DataFrame, papers: dict[str, Paper]) -> pd.DataFrame:
-    body = []
-    for row in data.to_dict("records"):
-        cells = "" if pd.isna(row["cells"]) or not row["cells"] else str(row["cells"])
-        state = Entry(row["state"], best=row["state"] == NOT_MADE, kind="words")
-        words = Entry(row["title"], kind="words long")
-        body.append([words, state, Entry(cells), Entry(row["why"], kind="words long")])
-    index = pd.MultiIndex.from_arrays(
-        # Several are made of one table of a paper; their names tell them apart.
-        [
-            [papers[name].catalogue["short"] for name in data["paper"]],
-            data["sources"],
-            data["target"].where(data["target"] != "", data["name"]),
-        ],
-        names=["Paper", "Table or figure", "Name"],
-    )
-    columns = ["What it shows", "State", "Cells", "Why not"]
-    return pd.DataFrame(body, index=index, columns=columns, dtype=object)

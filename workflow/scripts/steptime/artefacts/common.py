@@ -1,12 +1,21 @@
-"""How rows are named and ordered in the tables and figures of all networks."""
+"""How rows are named, placed and ordered in the tables and figures of all networks."""
 
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from steptime.plan.cell import IDENTITY
+from steptime.render.columns import Column, Row, laid_out
 from steptime.render.frameworks import Frameworks
-from steptime.render.tables import DASH, Entry
-from steptime.render.words import environment_labels, version_order
+from steptime.render.words import environment_labels, plural, version_order
+
+if TYPE_CHECKING:
+    from steptime.artefacts.inputs import Inputs
+
+# What tidy rows begin with that have one row for each cell.
+NAMED = [*IDENTITY, "network_label", "framework", "framework_label", "status", "reason"]
+PLACES = ["platform", "devices", "threads"]
 
 
 def labelled(rows: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any]) -> pd.DataFrame:
@@ -35,11 +44,51 @@ def labelled(rows: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, An
     return named.loc[place.sort_values(list(place), kind="stable").index].reset_index(drop=True)
 
 
-def dash(reason: str) -> Entry:
-    """A place without a number, and why."""
-    return Entry(DASH, (reason.rstrip("."),), kind="ours")
+def cells_of(inputs: "Inputs") -> pd.DataFrame:
+    """What was measured of an artefact's cells, named and in order; variants by their own names."""
+    cells = whole(inputs.measured.cells)
+    return labelled(cells, inputs.frameworks, inputs.networks)
 
 
-def whole_name(row: dict[str, Any]) -> str:
-    """The name in the catalogue of a row's network: its variant where it is one."""
-    return row["variant"] or row["network"]
+def whole(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows whose `network` is their variant where they are of one."""
+    variant = rows["variant"].fillna("")
+    return rows.assign(variant=variant, network=variant.where(variant != "", rows["network"]))
+
+
+def of_network(row: Mapping[str, Any]) -> str:
+    """The heading of a row's network: 'FCN-5, batch 64'."""
+    return f"{row['network_label']}, batch {row['batch']}"
+
+
+def place_of(row: Mapping[str, Any]) -> str:
+    """Where a row was measured: 'local-cpu, 2 threads'; of a GPU its platform."""
+    on_gpu = row.get("device") == "gpu"
+    return (
+        row["platform"] if on_gpu else f"{row['platform']}, {plural(int(row['threads']), 'thread')}"
+    )
+
+
+def ranks_of(row: Mapping[str, Any]) -> str:
+    """On how many devices a row was measured, and how these share gradients: '2 x 1 thread, sync'."""
+    ranks = f"{row['devices']} x {plural(row['threads'], 'thread')}"
+    return f"{ranks}, {row['exchange']}" if row["exchange"] else ranks
+
+
+def stacked(
+    groups: Iterable[tuple[tuple[Any, ...], list[Row]]],
+    lines: Sequence[Column],
+    names: Sequence[str],
+    headings: Iterable[str],
+) -> pd.DataFrame:
+    """The layout of groups of rows with networks across: below what names a group, a line for each column of `lines`.
+
+    Where nothing ran, one line says so.
+    """
+    found = []
+    for name, rows in groups:
+        for line in lines:
+            entries = {of_network(row): line.entry(row) for row in rows}
+            if line is lines[0] or any(entry.text for entry in entries.values()):
+                found.append(((*name, line.heading), entries))
+    return laid_out(found, [*names, ""], headings)

@@ -1,11 +1,15 @@
 """The convolutions of a network, in each way in which a framework lets one choose to compute them."""
 
+from dataclasses import replace
+from typing import Any
+
 import pandas as pd
 from matplotlib.figure import Figure
 
 from steptime.artefacts import parts
 from steptime.artefacts.inputs import Inputs
 from steptime.render import figures
+from steptime.render.columns import laid_out
 from steptime.render.tables import Entry
 from steptime.render.words import facts, raw_data
 
@@ -51,16 +55,12 @@ def _layout(data: pd.DataFrame) -> pd.DataFrame:
     places = parts.places_of(data)
     fastest = data.groupby(["part", "platform", "threads"])["seconds"].min()
     columns = [(parts.column_of(place), way) for place in places for way in WAYS]
-    lines: dict[tuple[str, str], dict[tuple[str, str], Entry]] = {}
+    lines: dict[tuple[str, str], dict[Any, Entry]] = {}
     for (part, label, place), ways in parts.by_way(data).items():
         for way in WAYS:
             row = ways.get(way)
             text = parts.milliseconds(row) if row else ""
-            made = parts.entry(row, ways.get(""), text)
             best = row is not None and row["seconds"] == fastest[(part, *place)]
-            lines.setdefault((part, label), {})[parts.column_of(place), way] = Entry(
-                made.text, made.footnotes, best, made.kind
-            )
-    body = [[entries.get(column, Entry()) for column in columns] for entries in lines.values()]
-    index = pd.MultiIndex.from_tuples(list(lines), names=["Layer", "Framework"])
-    return pd.DataFrame(body, index=index, columns=pd.MultiIndex.from_tuples(columns), dtype=object)
+            made = replace(parts.entry(row, ways.get(""), text), best=best)
+            lines.setdefault((part, label), {})[parts.column_of(place), way] = made
+    return laid_out(lines.items(), ["Layer", "Framework"], columns)

@@ -1,63 +1,47 @@
 """The share of the machine's peak that every network reaches in every framework, as a table and a roofline figure."""
 
 import math
+from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patheffects import withStroke
 
 from shared.precisions import USUAL, marked
 from steptime import networks
-from steptime.artefacts import common
+from steptime.artefacts import common, curves
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
-from steptime.plan.cell import IDENTITY, PLACE
-from steptime.render import figures, tables
+from steptime.plan.cell import PLACE
+from steptime.render import figures
+from steptime.render.columns import Column, Row, columns, dash
 from steptime.render.frameworks import Frameworks
-from steptime.render.tables import Entry
 from steptime.render.words import (
-    MARK_WORDS,
     facts,
     mark_notes,
     plural,
     processes,
     raw_data,
+    remarks,
     significant,
-    status_reason,
+    why,
 )
 
-COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", "status", "reason", "marks"]
-COLUMNS += ["seconds", "low", "high", "flops_per_step", "bytes_per_step", "intensity"]
-COLUMNS += ["flops_per_second", "peak_flops_per_second", "peak_bytes_per_second", "share_of_peak"]
-COLUMNS += ["no_peak", "peak_disturbed", "best"]
+COLUMNS = [*common.NAMED, "marks", "seconds", "low", "high", "flops_per_step", "bytes_per_step"]
+COLUMNS += ["intensity", "flops_per_second", "peak_flops_per_second", "peak_bytes_per_second"]
+COLUMNS += ["share_of_peak", "no_peak", "peak_disturbed", "best"]
+LOW_PEAK = (
+    "measured while other programs, or other guests of the host, had CPU time, so it may be too low: `make again` "
+    "measures it once more"
+)
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows and the layout."""
-    return build(inputs.measured, inputs.peaks, inputs.frameworks, inputs.networks, inputs.page)
-
-
-def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the drawing."""
-    return draw(inputs.table[0], inputs.peaks, inputs.frameworks, inputs.measured)
-
-
-def build(
-    measured: Measured,
-    peaks: dict[str, Any],
-    frameworks: Frameworks,
-    catalogue: dict[str, Any],
-    page: tables.Page,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS; times in seconds, speeds per second) and the layout; fills the page's facts and notes.
-
-    `peaks` holds, for each platform, what `machine.peak` wrote.
-    """
-    data = shares(measured, peaks, frameworks, catalogue)
+    """The tidy rows (COLUMNS; times in seconds, speeds per second) and the layout."""
+    measured, page, peaks = inputs.measured, inputs.page, inputs.peaks
+    data = shares(inputs)
     page.facts = [*facts(measured), *_peak_facts(peaks)]
     page.notes = [
         "Operations per step follow from the specification: 2 for each multiply-add of the matrix products and "
@@ -71,16 +55,12 @@ def build(
         processes(measured.cells),
         raw_data(measured),
     ]
-    return data, _layout(data)
+    return data, columns(data, SHOWN, INDEX, common.PLACES)
 
 
-def shares(
-    measured: Measured, peaks: dict[str, Any], frameworks: Frameworks, catalogue: dict[str, Any]
-) -> pd.DataFrame:
+def shares(inputs: Inputs) -> pd.DataFrame:
     """The tidy rows (COLUMNS): one for each cell."""
-    cells = measured.cells.assign(variant=measured.cells["variant"].fillna(""))
-    cells["network"] = [common.whole_name(cell) for cell in cells.to_dict("records")]
-    rows = common.labelled(cells, frameworks, catalogue)
+    rows, catalogue, peaks = common.cells_of(inputs), inputs.networks, inputs.peaks
     specs = {name: networks.specify(name, catalogue) for name in rows["network"].unique()}
     data = pd.DataFrame(
         [_row(cell, specs[cell["network"]], peaks) for cell in rows.to_dict("records")],
@@ -153,56 +133,46 @@ def _peak_facts(peaks: dict[str, Any]) -> list[str]:
     ]
 
 
-def _layout(data: pd.DataFrame) -> pd.DataFrame:
-    places = (
-        data[["platform", "devices", "threads"]]
-        .drop_duplicates()
-        .sort_values(["platform", "devices", "threads"])
-    )
-    columns: list[tuple[str, str]] = []
-    table: dict[tuple[str, str], dict[tuple[str, str], Entry]] = {}
-    for place in places.to_dict("records"):
-        columns += [_column("share of peak", place), _column("GFLOP/s", place)]
-    columns.sort(key=lambda column: "GFLOP" in column[0])
-    for row in data.to_dict("records"):
-        network = f"{row['network_label']}, batch {row['batch']}"
-        entries = table.setdefault((network, row["framework_label"]), {})
-        entries["One step", "GFLOP"] = Entry(significant(row["flops_per_step"] / 1e9))
-        entries["One step", "FLOP per byte"] = Entry(f"≤ {significant(row['intensity'])}")
-        entries[_column("share of peak", row)] = _share(row)
-        entries[_column("GFLOP/s", row)] = _speed(row)
-    columns = [("One step", "GFLOP"), ("One step", "FLOP per byte"), *columns]
-    body = [[entries.get(column, Entry()) for column in columns] for entries in table.values()]
-    index = pd.MultiIndex.from_tuples(list(table), names=["Network", "Framework"])
-    return pd.DataFrame(body, index=index, columns=pd.MultiIndex.from_tuples(columns), dtype=object)
+def _heading(what: str) -> Callable[[Row], tuple[str, str]]:
+    def heading(row: Row) -> tuple[str, str]:
+        devices = f" x {row['devices']}" if row["devices"] > 1 else ""
+        return f"{row['platform']}, {what}, threads", f"{row['threads']}{devices}"
+
+    return heading
 
 
-def _column(what: str, place: dict[str, Any]) -> tuple[str, str]:
-    group = f"{place['platform']}, {what}, threads"
-    devices = f" x {place['devices']}" if place["devices"] > 1 else ""
-    return group, f"{place['threads']}{devices}"
-
-
-def _share(row: dict[str, Any]) -> Entry:
-    if pd.isna(row["flops_per_second"]):
-        return common.dash(status_reason(row["status"], row["reason"]))
-    if pd.isna(row["share_of_peak"]):
-        return common.dash(row["no_peak"])
-    low = (f"of a peak that was {LOW_PEAK}",) if row["peak_disturbed"] else ()
-    return Entry(
-        f"{significant(100 * row['share_of_peak'], 2)} %", _remarks(row) + low, row["best"], "ours"
+def share_of(row: Row) -> Any:
+    """The share of the peak that a row reaches, or a dash with its reason."""
+    untimed = pd.isna(row["flops_per_second"])
+    return (
+        dash(why(row) if untimed else row["no_peak"])
+        if pd.isna(row["share_of_peak"])
+        else row["share_of_peak"]
     )
 
 
-def _speed(row: dict[str, Any]) -> Entry:
-    if pd.isna(row["flops_per_second"]):
-        return common.dash(status_reason(row["status"], row["reason"]))
-    return Entry(significant(row["flops_per_second"] / 1e9), _remarks(row), row["best"], "ours")
+def two_digits(share: float) -> str:
+    """A share to two digits: '0.56 %'."""
+    return f"{significant(100 * share, 2)} %"
 
 
-def _remarks(row: dict[str, Any]) -> tuple[str, ...]:
-    texts = [MARK_WORDS.get(mark, mark) for mark in row["marks"].split(", ") if mark]
-    return tuple(texts + ([row["reason"].rstrip(".")] if row["reason"] else []))
+def peak_remarks(row: Row) -> list[str]:
+    """The remarks of a row whose share of a peak is shown."""
+    return [*remarks(row), *([f"of a peak that was {LOW_PEAK}"] if row["peak_disturbed"] else [])]
+
+
+def gflops(value: float) -> str:
+    """Operations in 10^9."""
+    return significant(value / 1e9)
+
+
+SHOWN = [
+    Column(("One step", "GFLOP"), "flops_per_step", gflops),
+    Column(("One step", "FLOP per byte"), "intensity", lambda value: f"≤ {significant(value)}"),
+    Column(_heading("share of peak"), share_of, two_digits, "", "ours", peak_remarks, "best"),
+    Column(_heading("GFLOP/s"), "flops_per_second", gflops, why, "ours", remarks, "best"),
+]
+INDEX = {"Network": common.of_network, "Framework": "framework_label"}
 
 
 PANELS_IN_A_ROW = 2
@@ -211,27 +181,18 @@ LEGEND_COLUMNS = 3
 Fill: TypeAlias = Literal["full", "none", "left", "right", "top", "bottom"]
 FILLS: tuple[Fill, ...] = ("full", "none", "left", "right", "top", "bottom")
 NEAR = 1.12  # networks whose intensities are nearer than this share a label
-LOW_PEAK = (
-    "measured while other programs, or other guests of the host, had CPU time, so it may be too low: `make again` "
-    "measures it once more"
-)
-HALO = [withStroke(linewidth=2.5, foreground="white")]
 
 
-def draw(
-    data: pd.DataFrame, peaks: dict[str, Any], frameworks: Frameworks, measured: Measured
-) -> tuple[pd.DataFrame, Figure]:
+def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The rows that are drawn and the figure: a panel for each platform, thread count and precision that has a peak."""
+    data, peaks, frameworks = inputs.table[0], inputs.peaks, inputs.frameworks
     drawn = data[data["share_of_peak"].notna()]
     axes = ["platform", "threads", "precision"]
     places = drawn[axes].drop_duplicates().sort_values(axes)
     columns = min(PANELS_IN_A_ROW, max(1, len(places)))
-    rows = max(1, math.ceil(len(places) / columns))
-    with figures.canvas(rows, columns, PANEL_HEIGHT * rows + 0.9) as (drawing, grid):
-        panels = list(np.atleast_1d(grid).flat)
-        for panel in panels[len(places) :]:
-            panel.set_visible(False)
-        _title(drawing, panels[0])
+    with figures.panels(len(places), PANEL_HEIGHT, 0.9, columns) as (drawing, panels):
+        figures.title(drawing, "Speed of a training step below what the machine can do")
+        panels[0].set_ylabel("speed (GFLOP/s)")
         for panel, place in zip(panels, places.to_dict("records"), strict=False):
             here = drawn[(drawn[axes] == pd.Series(place)).all(axis=1)]
             known = peaks[place["platform"]]["threads"].items()
@@ -242,15 +203,9 @@ def draw(
             for row in places.drop_duplicates(axes[:2]).to_dict("records")
             if peaks[row["platform"]]["threads"][str(row["threads"])].get("disturbed")
         ]
-        figures.notes_below(
-            drawing, low + _notes(data, measured), _handles(drawn, frameworks), LEGEND_COLUMNS
-        )
+        notes = low + _notes(data, inputs.measured)
+        figures.notes_below(drawing, notes, _handles(drawn, frameworks), LEGEND_COLUMNS)
     return drawn, drawing
-
-
-def _title(drawing: Figure, panel: Axes) -> None:
-    figures.title(drawing, "Roofline")
-    panel.set_ylabel("speed (GFLOP/s)")
 
 
 def _panel(
@@ -298,22 +253,17 @@ def _roof(axes: Axes, known: dict[str, Any], limits: tuple[float, float], own: b
     flops, width = known["flops_per_second"] / 1e9, known["bytes_per_second"] / 1e9
     ridge = flops / width
     colour = "#222222" if own else "#BDBDBD"
-    line: dict[str, Any] = {
-        "color": colour,
-        "linewidth": 1.5 if own else 1.0,
-        "zorder": 3 if own else 2,
-    }
-    axes.plot([limits[0], ridge, limits[1]], [limits[0] * width, flops, flops], **line)
+    axes.plot(
+        [limits[0], ridge, limits[1]],
+        [limits[0] * width, flops, flops],
+        color=colour,
+        linewidth=1.5 if own else 1.0,
+        zorder=3 if own else 2,
+    )
     if own:
         text = f"{significant(flops)} GFLOP/s, {significant(width)} GB/s"
-        words: dict[str, Any] = {
-            "textcoords": "offset points",
-            "fontsize": 7.5,
-            "color": colour,
-            "path_effects": HALO,
-            "zorder": 5,
-        }
-        axes.annotate(text, (limits[1], flops), xytext=(-3, 4), ha="right", **words)
+        look = {"color": colour, "path_effects": figures.HALO, "zorder": 5, "ha": "right"}
+        figures.say(axes, text, (limits[1], flops), (-3, 4), **look)
 
 
 def _network_labels(axes: Axes, here: pd.DataFrame) -> None:
@@ -326,21 +276,11 @@ def _network_labels(axes: Axes, here: pd.DataFrame) -> None:
             groups[-1].append(network)
         else:
             groups.append([network])
+    look = {"ha": "center", "va": "bottom", "path_effects": figures.HALO, "zorder": 5}
     for group in groups:
         middle = math.exp(sum(math.log(intensity) for _, intensity in group) / len(group))
-        axes.annotate(
-            ", ".join(name for name, _ in group),
-            (middle, axes.get_ylim()[0]),
-            xytext=(0, 5),
-            textcoords="offset points",
-            rotation=90,
-            ha="center",
-            va="bottom",
-            fontsize=7.5,
-            color="#444444",
-            path_effects=HALO,
-            zorder=5,
-        )
+        names = ", ".join(name for name, _ in group)
+        figures.say(axes, names, (middle, axes.get_ylim()[0]), (0, 5), rotation=90, **look)
 
 
 def _fill(row: dict[str, Any], drawn: pd.DataFrame) -> Fill:
@@ -351,15 +291,12 @@ def _fill(row: dict[str, Any], drawn: pd.DataFrame) -> Fill:
 
 def _handles(drawn: pd.DataFrame, frameworks: Frameworks) -> list[Line2D]:
     return [
-        Line2D(
-            [],
-            [],
+        figures.key(
+            row["framework_label"],
             linestyle="",
-            marker=frameworks[row["framework"]].marker,
-            color=frameworks[row["framework"]].colour,
+            **frameworks[row["framework"]].look,
             fillstyle=_fill(row, drawn),
             markerfacecoloralt="white",
-            label=row["framework_label"],
         )
         for row in drawn.drop_duplicates("framework_label").to_dict("records")
     ]
@@ -376,22 +313,13 @@ def _notes(data: pd.DataFrame, measured: Measured) -> list[str]:
         )
         + "."
     ]
-    missing = data[data["share_of_peak"].isna()]
-    for reason, rows in (
-        missing.groupby(missing.apply(_why, axis=1), sort=False) if len(missing) else []
-    ):
-        names = [
-            f"{framework}, {network} at {', '.join(map(str, sorted(cells['threads'].unique())))}"
-            for (framework, network), cells in rows.groupby(
-                ["framework_label", "network_label"], sort=False
-            )
-        ]
-        notes.append(f"Not drawn (at threads): {'; '.join(names)} ({reason}).")
-    return [*notes, *mark_notes(data), *facts(measured), raw_data(measured)]
+    missing = curves.not_drawn(data[data["share_of_peak"].isna()], _named, _why, "threads")
+    return [*notes, *missing, *mark_notes(data), *facts(measured), raw_data(measured)]
 
 
-def _why(row: pd.Series) -> str:
-    reason = (
-        row["no_peak"] if row["status"] == "ok" else status_reason(row["status"], row["reason"])
-    )
-    return reason.rstrip(".")
+def _named(row: Row) -> str:
+    return f"{row['framework_label']}, {row['network_label']}"
+
+
+def _why(row: Row) -> str:
+    return row["no_peak"] if row["status"] == "ok" else why(row)

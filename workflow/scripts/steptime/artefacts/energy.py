@@ -8,8 +8,8 @@ from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
 from steptime.plan.cell import IDENTITY
-from steptime.render.tables import Entry
-from steptime.render.words import facts, plural, raw_data, significant, status_reason
+from steptime.render.columns import Column, Row, columns
+from steptime.render.words import facts, plural, raw_data, significant, why
 
 COLUMNS = [*IDENTITY, "network_label", "framework", "framework_version", "framework_label"]
 COLUMNS += ["status", "reason", "joules_per_sample", "watts", "joules_by"]
@@ -34,7 +34,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         *inputs.page.notes,
         raw_data(inputs.measured),
     ]
-    return data, _layout(data)
+    return data, columns(data, SHOWN, INDEX)
 
 
 def used(measured: Measured) -> pd.DataFrame:
@@ -49,7 +49,7 @@ def used(measured: Measured) -> pd.DataFrame:
 def _of(rows: pd.DataFrame, measured: Measured) -> dict[str, Any]:
     timed = rows[rows["status"] == "ok"]
     row = (timed if len(timed) else rows).iloc[0].to_dict()
-    row["network"] = common.whole_name(row)
+    row["network"] = row["variant"] or row["network"]
     machine = measured.machines.get(row["machine_id"], {})
     on_gpu = row["device"] == "gpu"
     row["joules_by"] = (machine.get("gpu_energy") or "") if on_gpu else "rapl"
@@ -68,33 +68,18 @@ def _of(rows: pd.DataFrame, measured: Measured) -> dict[str, Any]:
     return row
 
 
-def _layout(data: pd.DataFrame) -> pd.DataFrame:
-    body, index = [], []
-    for row in data.to_dict("records"):
-        place = [row["platform"]]
-        place += [] if row["device"] == "gpu" else [plural(row["threads"], "thread")]
-        if row["devices"] > 1:
-            place += [plural(row["devices"], "device"), row["exchange"]]
-        index.append(
-            (
-                f"{row['network_label']}, batch {row['batch']}",
-                row["framework_label"],
-                ", ".join(place),
-            )
-        )
-        if pd.isna(row["joules_per_sample"]):
-            why = (
-                row["reason"]
-                if row["status"] == "ok"
-                else status_reason(row["status"], row["reason"])
-            )
-            body.append([common.dash(why)] * 2 + [Entry("")])
-        else:
-            numbers = (row["joules_per_sample"], row["watts"])
-            body.append([*(Entry(significant(each), kind="ours") for each in numbers)])
-            body[-1].append(Entry(BY[row["joules_by"]], kind="words"))
-    names = ["Network", "Framework", "Place"]
-    columns = pd.Index(["Joules a sample", "Watts", "By"])
-    empty = pd.MultiIndex.from_arrays([[], [], []], names=names)
-    lines = pd.MultiIndex.from_tuples(index, names=names) if index else empty
-    return pd.DataFrame(body, index=lines, columns=columns, dtype=object)
+def _place(row: Row) -> str:
+    several = [plural(row["devices"], "device"), row["exchange"]] if row["devices"] > 1 else []
+    return ", ".join([common.place_of(row), *several])
+
+
+def _why(row: Row) -> str:
+    return row["reason"] if row["status"] == "ok" else why(row)
+
+
+SHOWN = [
+    Column("Joules a sample", "joules_per_sample", significant, _why, "ours"),
+    Column("Watts", "watts", significant, _why, "ours"),
+    Column("By", lambda row: BY.get(row["joules_by"]), kind="words"),
+]
+INDEX = {"Network": common.of_network, "Framework": "framework_label", "Place": _place}

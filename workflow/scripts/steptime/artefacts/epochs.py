@@ -1,46 +1,48 @@
 """Epochs and seconds to an accuracy over several seeds: as a table, and as a figure against the time."""
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
+from steptime.artefacts import curves
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.trainings import (
-    CELL,
-    Trained,
+from steptime.artefacts.seeds import (
+    HERE,
     by_cell,
-    judged,
-    lines,
-    modes_of,
-    read,
-    runner,
+    gibibytes,
+    over_seeds,
+    runners,
     spread,
+    with_spreads,
 )
+from steptime.merge.trainings import CELL, judged
 from steptime.render import figures
-from steptime.render.frameworks import Frameworks
-from steptime.render.tables import DASH, Entry
-from steptime.render.words import facts, plural, significant, status_reason
+from steptime.render.columns import Column, columns
+from steptime.render.words import facts, raw_data, why
 
-COLUMNS = [
-    *CELL,
-    "label",
-    "environment_label",
-    "target_accuracy",
-    "seeds",
-    "reached",
-    "status",
-    "reason",
+COLUMNS = [*CELL, "label", "environment_label", "target_accuracy", "seeds", "reached"]
+COLUMNS += ["status", "reason"]
+SPREAD = ["epochs", "epoch_seconds", "seconds", "accuracy", "feed_share", "host_joules"]
+SPREAD += ["peak_memory_bytes"]
+SHOWN = [
+    Column("Accuracy asked for", "target_accuracy", lambda share: f"{100 * share:g} %"),
+    Column(
+        "Seeds that reached it",
+        lambda row: f"{row['reached']} of {row['seeds']}",
+        remarks=lambda row: [why(row)] if row["reason"] else [],
+    ),
+    over_seeds("Epochs to it", "epochs", lambda count: f"{count:g}"),
+    over_seeds("Seconds to it", "seconds"),
+    over_seeds("Seconds of an epoch", "epoch_seconds"),
+    over_seeds("Accuracy at the end", "accuracy", lambda share: f"{100 * share:.2f} %"),
+    over_seeds("Share of feeding", "feed_share", lambda share: f"{100 * share:.1f} %"),
+    over_seeds("Peak memory", "peak_memory_bytes", gibibytes),
 ]
-SPREAD = [
-    "epochs",
-    "epoch_seconds",
-    "seconds",
-    "accuracy",
-    "feed_share",
-    "host_joules",
-    "peak_memory_bytes",
-]
+CURVE = ["label", "environment", "mode", "platform", "threads", "seed", "epoch", "elapsed"]
+CURVE += ["accuracy"]
+PANEL_INCHES = 2.6
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -50,10 +52,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     epoch of every seed, `epoch_seconds` the median epoch of each, `feed_share` the share of the time in which images
     were drawn.
     """
-    trained, frameworks = judged(read(inputs.paths("trainings")[0])), inputs.frameworks
-    page = inputs.page
-    rows = []
-    for row, runs, own in by_cell(trained, frameworks):
+    trained, page, rows = judged(inputs.trained), inputs.page, []
+    for row, runs, own in by_cell(trained, inputs.frameworks):
         reached = runs[runs["status"] == "ok"]
         failed = runs[runs["status"] != "ok"]
         row["reached"] = len(reached)
@@ -70,8 +70,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
             "peak_memory_bytes": runs["peak_memory_bytes"],
         }
         rows.append(row | spread(values))
-    columns = [*COLUMNS, *(f"{part}{name}" for name in SPREAD for part in ("", "least_", "most_"))]
-    data = pd.DataFrame(rows, columns=columns)
+    data = pd.DataFrame(rows, columns=with_spreads(COLUMNS, SPREAD))
     page.facts = facts(trained.times)
     page.notes = [
         "Median over the seeds, and from the least to the most of them where they differ. Epochs and seconds count "
@@ -80,126 +79,39 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         "of dropout are each framework's own.",
         *trained.notes,
         *page.notes,
-        f"All epochs: {trained.times.source}; one file for each training: results/cells/.",
+        raw_data(trained.times),
     ]
-    return data, _layout(data)
+    return data, columns(data, SHOWN, HERE)
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The data behind the figure (CURVE_COLUMNS; seconds of training until the end of an epoch) and the figure.
+    """The data behind the figure (CURVE; seconds of training until the end of an epoch) and the figure.
 
     Of several numbers of threads, one of each platform is drawn (`Trained.drawn_threads`); the data have all.
     """
-    trained, frameworks, artefact = (
-        judged(read(inputs.paths("trainings")[0])),
-        inputs.frameworks,
-        inputs.entry,
-    )
-    data = trained.epochs.reindex(
-        columns=[*CURVE_COLUMNS, "framework", "target_accuracy", "device"]
-    )
-    modes = modes_of(data)
-    data["runner"] = [runner(row, modes) for row in data.to_dict("records")]
+    trained = judged(inputs.trained)
+    data = runners(trained.epochs)
     drawn = data[data["threads"] == data["platform"].map(trained.drawn_threads)]
-    looks = lines(drawn)
+    looks = curves.looks_of(drawn, inputs.frameworks, "runner")
     labels = list(dict.fromkeys(trained.runs["label"]))
-    look = {"sharex": False, "squeeze": False}
-    with figures.canvas(len(labels), 1, 1.6 + PANEL_INCHES * len(labels), **look) as (
-        drawing,
-        grid,
-    ):
-        for axes, label in zip(grid[:, 0], labels, strict=True):
+    asked: dict[str, Any] = {"color": figures.GREY, "linewidth": 1, "linestyle": "--"}
+    with figures.panels(len(labels), PANEL_INCHES, 1.6, sharex=False) as (drawing, panels):
+        for axes, label in zip(panels, labels, strict=True):
             own = drawn[drawn["label"] == label]
-            for (name, _), line in own.groupby(["runner", "seed"], sort=False):
-                framework, style = looks[name]
-                axes.plot(
-                    line["elapsed"],
-                    line["accuracy"],
-                    **frameworks[framework].look,
-                    linestyle=style,
-                    markersize=4,
-                )
-            axes.axhline(
-                own["target_accuracy"].max(), color=figures.GREY, linewidth=1, linestyle="--"
-            )
+            curves.draw(axes, own, "elapsed", "accuracy", looks, "runner", ["seed"])
+            axes.axhline(own["target_accuracy"].max(), **asked)
             axes.set_title(label, fontsize=9)
             axes.set_xlim(left=0)
             axes.set_ylabel("accuracy on test images")
             axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-        grid[-1, 0].set_xlabel("seconds of training, without judging")
-        figures.title(drawing, artefact["title"])
-        figures.notes_below(drawing, _notes(trained, drawn), _keys(drawn, frameworks), 4)
-    return data[CURVE_COLUMNS], drawing
-
-
-def _layout(data: pd.DataFrame) -> pd.DataFrame:
-    body = []
-    for row in data.to_dict("records"):
-        missed = (status_reason(row["status"], row["reason"]),) if row["reason"] else ()
-        body.append(
-            [
-                Entry(f"{100 * row['target_accuracy']:g} %"),
-                Entry(f"{row['reached']} of {row['seeds']}", missed),
-                _entry(row, "epochs", lambda value: f"{value:g}"),
-                _entry(row, "seconds", significant),
-                _entry(row, "epoch_seconds", significant),
-                _entry(row, "accuracy", lambda value: f"{100 * value:.2f} %"),
-                _entry(row, "feed_share", lambda value: f"{100 * value:.1f} %"),
-                _entry(row, "peak_memory_bytes", lambda value: f"{value / 2**30:.2f} GiB"),
-            ]
-        )
-    places = [
-        f"{row['platform']}, {plural(row['threads'], 'thread')}" for row in data.to_dict("records")
-    ]
-    index = pd.MultiIndex.from_arrays(
-        [data["label"], data["environment_label"], places], names=["Network", "Framework", "Here"]
-    )
-    columns = ["Accuracy asked for", "Seeds that reached it", "Epochs to it", "Seconds to it"]
-    columns += ["Seconds of an epoch", "Accuracy at the end", "Share of feeding", "Peak memory"]
-    return pd.DataFrame(body, index=index, columns=columns, dtype=object)
-
-
-def _entry(row, name, text):
-    value, least, most = row[name], row[f"least_{name}"], row[f"most_{name}"]
-    if pd.isna(value):
-        return Entry(DASH, (status_reason(row["status"], row["reason"]),))
-    alone = text(least) == text(most)
-    return Entry(text(value) if alone else f"{text(value)} ({text(least)} to {text(most)})")
-
-
-CURVE_COLUMNS = [
-    "label",
-    "environment",
-    "mode",
-    "platform",
-    "threads",
-    "seed",
-    "epoch",
-    "elapsed",
-    "accuracy",
-]
-PANEL_INCHES = 2.6
-
-
-def _keys(drawn: pd.DataFrame, frameworks: Frameworks) -> list[Line2D]:
-    return [
-        figures.key(name, **frameworks[framework].look, linestyle=style)
-        for name, (framework, style) in lines(drawn).items()
-    ] + [figures.key("accuracy asked for", color=figures.GREY, linewidth=1, linestyle="--")]
-
-
-def _notes(trained: Trained, drawn: pd.DataFrame) -> list[str]:
-    threads = "; ".join(
-        f"{platform}: {plural(int(count), 'thread')}"
-        for platform, count in drawn.groupby("platform")["threads"].max().items()
-    )
-    failed, modes = trained.runs[trained.runs["epochs"] == 0], modes_of(trained.runs)
-    missing = [
-        f"Not drawn: {runner(row, modes)}, {row['label']} ({status_reason(row['status'], row['reason'])})."
-        for row in failed.drop_duplicates(["environment", "mode", "label"]).to_dict("records")
-    ]
-    return [
-        f"A line for each seed, a mark for each epoch; {threads}.",
-        *missing,
-        " ".join(facts(trained.times)),
-    ]
+        panels[-1].set_xlabel("seconds of training, without judging")
+        figures.title(drawing, inputs.entry["title"])
+        failed = runners(trained.runs)[trained.runs["epochs"] == 0]
+        notes = [
+            f"A line for each seed, a mark for each epoch; {curves.threads_drawn(drawn)}.",
+            *curves.not_drawn(failed, lambda row: f"{row['runner']}, {row['label']}"),
+            " ".join(facts(trained.times)),
+        ]
+        handles = [*curves.keys(looks), figures.key("accuracy asked for", **asked)]
+        figures.notes_below(drawing, notes, handles, 4)
+    return data[CURVE], drawing

@@ -12,8 +12,8 @@ from shared.precisions import USUAL
 from steptime import tasks
 from steptime.artefacts.functions import ALONE, PLACE, REACHED, USED, VARIED
 from steptime.artefacts.inputs import read_printed
-from steptime.artefacts.trainings import Trained, in_step
 from steptime.merge.measured import Measured
+from steptime.merge.trainings import Trained, in_step
 from steptime.plan.cell import IDENTITY, without
 from steptime.reading import read_yaml
 from steptime.render.frameworks import Frameworks

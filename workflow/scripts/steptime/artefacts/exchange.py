@@ -7,9 +7,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from shared.operations import COPY, ROLES, SUM
-from steptime.artefacts import parts
+from steptime.artefacts import common, parts
 from steptime.artefacts.inputs import Inputs
 from steptime.render import figures
+from steptime.render.columns import laid_out
 from steptime.render.tables import Entry
 from steptime.render.words import facts, plural, raw_data, significant
 
@@ -100,18 +101,18 @@ def size_text(size: float) -> str:
 
 def _label(place: Any, several: bool) -> str:
     framework, platform, threads, devices = place
-    return f"{framework}, {platform}, {_ranks(devices, threads)}" if several else framework
-
-
-def _ranks(devices: int, threads: int) -> str:
-    return f"{devices} x {plural(threads, 'thread')}"
+    return (
+        f"{framework}, {platform}, {devices} x {plural(threads, 'thread')}"
+        if several
+        else framework
+    )
 
 
 def _layout(data: pd.DataFrame) -> pd.DataFrame:
     lines: dict[tuple[str, str, str, str], list[Entry]] = {}
     named = ["platform", "threads", "devices", "framework_label"]
-    for (platform, threads, devices, label), rows in data.groupby(named, sort=False):
-        ranks = f"{platform}, {_ranks(devices, threads)}"
+    for (platform, *_, label), rows in data.groupby(named, sort=False):
+        ranks = f"{platform}, {common.ranks_of(rows.iloc[0].to_dict() | {'exchange': ''})}"
         failed = rows[rows["part"] == ""]
         if len(failed):
             lacking = parts.entry(None, failed.iloc[0].to_dict(), "")
@@ -122,10 +123,9 @@ def _layout(data: pd.DataFrame) -> pd.DataFrame:
             what = role if role == ROLES[False] else f"{role} of {found[SUM]['network_label']}"
             lines[size_text(size), what, label, ranks] = _entries(found)
     order = {text: at for at, text in enumerate(dict.fromkeys(key[0] for key in lines))}
-    keys = sorted(lines, key=lambda key: order[key[0]])
-    index = pd.MultiIndex.from_tuples(keys, names=["Size", "What", "Framework", "Ranks"])
-    body = [lines[key] for key in keys]
-    return pd.DataFrame(body, index=index, columns=list(HEADINGS), dtype=object)
+    ordered = sorted(lines, key=lambda key: order[key[0]])
+    body = [(key, dict(zip(HEADINGS, lines[key], strict=True))) for key in ordered]
+    return laid_out(body, ["Size", "What", "Framework", "Ranks"])
 
 
 def _entries(found: dict[str, dict[str, Any]]) -> list[Entry]:

@@ -21,10 +21,11 @@ from steptime.artefacts.evidence import (
 from steptime.artefacts.expressions import asks_of_cells, evaluate, names_in, tells_seconds
 from steptime.artefacts.functions import ExpressionError, NothingThereError, Scope
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.trainings import Trained, joined
 from steptime.merge.measured import Measured
+from steptime.merge.trainings import Trained
 from steptime.reading import InputError
 from steptime.render import tables
+from steptime.render.columns import Column, Row, columns
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Entry
 from steptime.render.words import facts, plural, significant
@@ -107,13 +108,14 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     data = rows_of(inputs)
     papers = {paper.name: paper for paper in read_papers(inputs.paths("papers"))}
     _say(inputs.page, data, inputs.every_measured, papers)
-    return data, _layout(data, papers)
+    shorts = {name: paper.catalogue["short"] for name, paper in papers.items()}
+    return data, columns(data.assign(short=data["paper"].map(shorts)), SHOWN, INDEX)
 
 
 def rows_of(inputs: Inputs, only: str = "") -> pd.DataFrame:
     """The tidy rows (COLUMNS) of every claim, or of one paper's. Raises InputError for what is no calculation."""
     papers = read_papers(inputs.paths("papers"))
-    made = papers, inputs.every_measured, joined(inputs), inputs.frameworks, inputs.networks
+    made = papers, inputs.every_measured, inputs.trained, inputs.frameworks, inputs.networks
     return build(*made, only, inputs.parts)
 
 
@@ -301,29 +303,27 @@ def _number(value: float) -> str:
     return ("−" if value < 0 else "") + (f"{abs(value):,.0f}" if whole else significant(abs(value)))
 
 
-def _layout(data: pd.DataFrame, papers: dict[str, Paper]) -> pd.DataFrame:
-    body = []
-    for row in data.to_dict("records"):
-        entries = [
-            Entry(
-                row["claim"],
-                (row["reading"].rstrip("."),) if row["reading"] else (),
-                kind="words long",
-            ),
-            Entry(row["bounds"], kind="words"),
-        ]
-        body.append([*entries, *(entry for side in SIDES for entry in verdict_of(row, side))])
-    index = pd.MultiIndex.from_arrays(
-        [[papers[name].catalogue["short"] for name in data["paper"]], data["section"], data["id"]],
-        names=["Paper", "Section", "Finding"],
-    )
-    columns = [("The claim", "in our words"), ("The claim", "as a bound")]
-    columns += [
-        (side, what)
-        for side in ("Their own numbers", "Ours, nearest versions", "Ours, today's")
-        for what in ("verdict", "numbers")
+def claim_of(row: Row) -> Entry:
+    """A claim; the footnote says how it is read."""
+    reading = (row["reading"].rstrip("."),) if row["reading"] else ()
+    return Entry(row["claim"], reading, kind="words long")
+
+
+def _side(heading: str, side: str) -> list[Column]:
+    return [
+        Column((heading, "verdict"), lambda row: verdict_of(row, side)[0]),
+        Column((heading, "numbers"), lambda row: verdict_of(row, side)[1]),
     ]
-    return pd.DataFrame(body, index=index, columns=pd.MultiIndex.from_tuples(columns), dtype=object)
+
+
+SHOWN = [
+    Column(("The claim", "in our words"), claim_of),
+    Column(("The claim", "as a bound"), "bounds", kind="words"),
+    *_side("Their own numbers", "theirs"),
+    *_side("Ours, nearest versions", "ours"),
+    *_side("Ours, today's", "today"),
+]
+INDEX = {"Paper": "short", "Section": "section", "Finding": "id"}
 
 
 def verdict_of(row: dict[str, Any], side: str) -> list[Entry]:

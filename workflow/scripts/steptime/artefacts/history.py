@@ -8,37 +8,26 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from steptime.artefacts import common, startup
+from steptime.artefacts import common, curves, startup
 from steptime.artefacts.inputs import Inputs
 from steptime.environments.libraries import registers
-from steptime.merge.measured import Measured
 from steptime.plan.cell import IDENTITY, PLACE
 from steptime.reading import InputError
-from steptime.render import figures, tables
-from steptime.render.frameworks import Frameworks
-from steptime.render.tables import Entry
+from steptime.render import figures
+from steptime.render.columns import Column, Row
 from steptime.render.words import (
-    MARK_WORDS,
     facts,
+    marked,
     plural,
     processes,
     raw_data,
     significant,
-    status_reason,
     version_order,
+    why,
 )
 
-COLUMNS = [
-    "series",
-    "version",
-    "place",
-    *IDENTITY,
-    "network_label",
-    "framework",
-    "status",
-    "reason",
-]
-COLUMNS += ["marks", "seconds", "low", "high", "newest_seconds", "ratio", "released"]
+COLUMNS = ["series", "version", "place", *IDENTITY, "network_label", "framework", "status"]
+COLUMNS += ["reason", "marks", "seconds", "low", "high", "newest_seconds", "ratio", "released"]
 COLUMNS += ["startup_seconds", "peak_memory_bytes", "vector", "at_run_time"]
 # Of Okabe and Ito (Color Universal Design, 2008); networks of one family are alike.
 DRAWN = {
@@ -61,40 +50,20 @@ REGISTERS = {"SSE": "128 bits", "AVX2": "256 bits", "AVX-512": "512 bits"}
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows and the layout."""
-    starts = startup.read_starts(inputs)
-    made = inputs.measured, starts, inputs.releases, inputs.frameworks, inputs.networks
-    return build(*made, inputs.page)
-
-
-def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the drawing."""
-    return draw(inputs.table[0], inputs.networks)
-
-
-def build(
-    measured: Measured,
-    starts: pd.DataFrame,
-    released: dict[str, str],
-    frameworks: Frameworks,
-    catalogue: dict[str, Any],
-    page: tables.Page,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS; seconds, bytes) and the layout; fills the page's facts and notes.
+    """The tidy rows (COLUMNS; seconds, bytes) and the layout.
 
     A series is a framework of which at least two environments have cells, in one mode where an environment has several;
     `place` counts its versions from 0, and `ratio` is the time divided by that of the newest version that has one.
-    `starts` is what `startup.read_starts` returns, `released` the day of each environment's version, as far as known.
+    `released` is the day of each environment's version, as far as known.
     Rows are of each platform's highest thread count. Raises InputError where no framework has two versions.
     """
-    cells = measured.cells.assign(
-        network=[common.whole_name(cell) for cell in measured.cells.to_dict("records")],
-        released=measured.cells["environment"].map(released),
-    )
-    begun = startup.medians(starts, frameworks, catalogue)
+    measured, frameworks, page = inputs.measured, inputs.frameworks, inputs.page
+    cells = common.whole(measured.cells)
+    cells["released"] = cells["environment"].map(inputs.releases)
+    begun = startup.medians(inputs)
     begun = begun.rename(columns={"total_seconds": "startup_seconds"})
     cells = cells.merge(begun[[*IDENTITY, "startup_seconds"]], on=IDENTITY, how="left")
-    cells = common.labelled(cells, frameworks, catalogue)
+    cells = common.labelled(cells, frameworks, inputs.networks)
     cells = cells[cells["threads"] == cells.groupby("platform")["threads"].transform("max")]
     several = cells.groupby("environment")["mode"].nunique().gt(1)
     rows = []
@@ -135,63 +104,39 @@ def build(
     return data.reindex(columns=COLUMNS), _layout(data)
 
 
+def _line(
+    heading: str, name: str, divisor: float = 1, digits: int = 2, kind: str = "ours"
+) -> Column:
+    def shown(row: Row) -> float | None:
+        return None if pd.isna(row["seconds"]) else row[name]
+
+    return Column(heading, shown, lambda value: significant(value / divisor, digits), kind=kind)
+
+
+LINES = [
+    Column("time (s)", "seconds", significant, why, "ours", marked),
+    _line("÷ newest", "ratio", kind="ratio"),
+    _line("start (s)", "startup_seconds"),
+    _line("memory (MiB)", "peak_memory_bytes", 2**20, 3),
+]
+NAMES = ["Framework", "Platform", "Version", "Released", "Registers"]
+
+
 def _layout(data: pd.DataFrame) -> pd.DataFrame:
-    networks = list(dict.fromkeys(zip(data["network_label"], data["batch"], strict=True)))
-    body, index = [], []
+    groups = []
     for (series, platform), of_series in data.groupby(["series", "platform"], sort=False):
         for version, rows in of_series.groupby("version", sort=False):
             records = rows.to_dict("records")
-            cells = {(row["network_label"], row["batch"]): row for row in records}
             known = next((row for row in records if row["vector"]), records[0])
             day = "" if pd.isna(known["released"]) else known["released"]
-            for line in LINES:
-                entries = [_entry(cells.get(network), line) for network in networks]
-                # Where nothing ran, one line says so.
-                if line == "seconds" or any(each.text for each in entries):
-                    index.append((series, platform, version, day, registers(known), LINES[line]))
-                    body.append(entries)
-    names = ["Framework", "Platform", "Version", "Released", "Registers", ""]
-    return pd.DataFrame(
-        body,
-        index=pd.MultiIndex.from_tuples(index, names=names),
-        columns=[f"{label}, batch {batch}" for label, batch in networks],
-        dtype=object,
-    )
+            groups.append(((series, platform, version, day, registers(known)), records))
+    return common.stacked(groups, LINES, NAMES, map(common.of_network, data.to_dict("records")))
 
 
-LINES = {
-    "seconds": "time (s)",
-    "ratio": "÷ newest",
-    "startup_seconds": "start (s)",
-    "peak_memory_bytes": "memory (MiB)",
-}
-
-
-def _entry(row: dict[str, Any] | None, line: str) -> Entry:
-    if row is None:
-        return Entry()
-    if pd.isna(row["seconds"]):
-        return (
-            common.dash(status_reason(row["status"], row["reason"]))
-            if line == "seconds"
-            else Entry()
-        )
-    if line == "seconds":
-        return Entry(
-            significant(row["seconds"]),
-            tuple(MARK_WORDS[mark] for mark in row["marks"].split(", ") if mark),
-            kind="ours",
-        )
-    if pd.isna(row[line]):
-        return Entry()
-    divided = row[line] / DRAWN_COLUMNS[line][1]
-    digits = 3 if line == "peak_memory_bytes" else 2
-    return Entry(significant(divided, digits), kind="ratio" if line == "ratio" else "ours")
-
-
-def draw(data: pd.DataFrame, catalogue: dict[str, Any]) -> tuple[pd.DataFrame, Figure]:
+def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The rows that are drawn and the figure: a line of panels for each series, a line in them for each network."""
-    looks = _looks(data, catalogue)
+    data = inputs.table[0]
+    looks = _looks(data, inputs.networks)
     data = data.assign(at=_places(data))
     panels = list(data.groupby(["series", "platform"], sort=False))
     with figures.canvas(
@@ -296,10 +241,7 @@ def _notes(data: pd.DataFrame) -> list[str]:
         "stands at the day of its release; where a day is not known, in its order. The wider the registers in which "
         "the compiled code multiplies, the fuller the marker; a hollow one is of a build without AVX."
     ]
-    reasons: dict[str, list[str]] = {}
-    for row in data[data["seconds"].isna()].to_dict("records"):
-        reason = status_reason(row["status"], row["reason"]).rstrip(".")
-        reasons.setdefault(f"{row['series']} {row['version']}: {reason}", []).append(
-            row["network_label"]
-        )
-    return notes + [f"{reason} ({', '.join(networks)})." for reason, networks in reasons.items()]
+    untimed = data[data["seconds"].isna()]
+    return notes + curves.not_drawn(
+        untimed, lambda row: f"{row['series']} {row['version']}, {row['network_label']}"
+    )

@@ -9,7 +9,9 @@ import pandas as pd
 
 from steptime import project
 from steptime.cells import trusted
+from steptime.merge import trainings
 from steptime.merge.measured import Measured, read_measured
+from steptime.merge.trainings import Trained
 from steptime.reading import InputError, read_json, read_yaml
 from steptime.render import tables
 from steptime.render.frameworks import Frameworks
@@ -70,6 +72,12 @@ class Inputs:
     def every_measured(self) -> list[Measured]:
         """What was measured here of all cells, file by file of merged rows."""
         return [read_measured(path) for path in self.paths("every_cell")]
+
+    @cached_property
+    def trained(self) -> Trained:
+        """The trainings of the grid; nothing where it has none."""
+        found = self.has("trainings")
+        return trainings.read(self.paths("trainings")[0]) if found else Trained.nothing()
 
     @cached_property
     def parts(self) -> list[Measured]:

@@ -44,14 +44,12 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 def build(inputs: Inputs) -> pd.DataFrame:
     """One row (COLUMNS) for each timed cell of several ranks. Raises InputError where there is none."""
     cells = inputs.measured.cells
-    timed = cells[(cells["devices"] > 1) & (cells["status"] == "ok")]
-    if timed.empty:
+    if not ((cells["devices"] > 1) & (cells["status"] == "ok")).any():
         raise InputError(
             "The grid has no timed cell on several devices: write `devices: [1, 2]` into it."
         )
-    named = timed.assign(variant=timed["variant"].fillna(""))
-    named["network"] = [common.whole_name(cell) for cell in named.to_dict("records")]
-    rows = common.labelled(named, inputs.frameworks, inputs.networks)
+    rows = common.cells_of(inputs)
+    rows = rows[(rows["devices"] > 1) & (rows["status"] == "ok")]
     rate = rows["bytes_exchanged"].astype(float) / rows["seconds"] / 1e9
     return rows.assign(rate=rate)[COLUMNS]
 
@@ -70,14 +68,7 @@ def _line(axes: Axes, at: int, row: dict[str, Any], colour: str) -> None:
         axes.plot(place, at - 0.1, marker="o", markersize=13, color=colour, zorder=2)
         words: dict[str, Any] = {"fontsize": 7, "color": "white", "ha": "center", "va": "center"}
         axes.text(place, at - 0.1, str(row["threads"]), **words)
-        axes.annotate(
-            f"{rank}",
-            (place, at - 0.1),
-            xytext=(8, 4),
-            textcoords="offset points",
-            fontsize=6,
-            color=figures.GREY,
-        )
+        figures.say(axes, f"{rank}", (place, at - 0.1), (8, 4), fontsize=6, color=figures.GREY)
     axes.text(places[-1] + 0.05, at, _words(row, over_network), fontsize=8, va="center")
 
 

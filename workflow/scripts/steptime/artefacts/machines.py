@@ -1,93 +1,308 @@
-"""The table of the machines: those that measured here beside the paper's."""
+"""Tables of machines: what a paper says of its own, and the same of those that measured here."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from steptime.artefacts.inputs import Inputs
-from steptime.render.tables import DASH, Entry
-from steptime.render.words import cores_text, gibibytes, raw_data
+from steptime.plan.cell import IDENTITY
+from steptime.render.columns import Column, Row, columns
+from steptime.render.tables import OURS, PAPER
+from steptime.render.words import (
+    cores_text,
+    environment_label,
+    facts,
+    gibibytes,
+    plural,
+    raw_data,
+    significant,
+)
 
-COLUMNS = ["source", "platform", "unit", "cores", "memory", "os", "note"]
-HEADINGS = {"cores": "Cores", "memory": "Memory", "os": "Operating system"}
+COLUMNS = ["source", "platform", "place", "quantity", "value", "number", "unit", "note"]
+NO_COUNTER = "no counter of energy was read on it"
+NOT_TIMED = "no cell was timed on it"
 NOT_FOUND = "not found on the machine"
 GPU_CORES = "the driver does not say how many cores a GPU has"
+HERE = "Measured here"
+NUMBERS = (
+    "What the paper says is the maker's or another's number; what is measured here is the best of this run's "
+    "library calls and cells. A dash here has its reason; an empty place the paper does not tell of."
+)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What is known of a platform."""
+
+    inputs: Inputs
+    platform: str
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What the machine says of itself."""
+        return self.inputs.measured.platforms[self.platform]
+
+    @property
+    def peak(self) -> dict[str, Any]:
+        """What the machine itself reaches, by its numbers of threads; {} where nothing was measured."""
+        return self.inputs.peaks.get(self.platform, {}).get("threads", {})
+
+    def cells(self, network: str = "") -> pd.DataFrame:
+        """Its timed cells, of a network alone where one is named."""
+        return _of(self.inputs.measured.cells, self.platform, network)
+
+    def samples(self, network: str = "", energy: str = "energy_joules") -> pd.DataFrame:
+        """Its samples of which a counter of energy was read."""
+        rows = _of(self.inputs.measured.rows, self.platform, network)
+        return rows[rows[energy].notna()] if len(rows) else rows
+
+
+def _of(rows: pd.DataFrame, platform: str, network: str) -> pd.DataFrame:
+    rows = rows[(rows["platform"] == platform) & rows["seconds"].notna()]
+    return rows[rows["network"] == network] if network else rows
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS, texts) and the layout; fills the page's notes and footnotes."""
-    measured, printed, paper = inputs.measured, inputs.printed, inputs.catalogue
-    page = inputs.page
-    rows = [
-        row
-        for platform, machine in measured.platforms.items()
-        for row in _our_rows(platform, machine)
-    ]
-    rows += _their_rows(printed, paper)
+    """The tidy rows (COLUMNS; `value` as text) and the layout.
+
+    The entry's `quantities` says which printed columns or rows are shown, and what is measured of the same; its
+    `not_here` why others are not measured. `down` says what stands below one another: devices, their `units` by
+    platform, or quantities.
+    """
+    entry, page = inputs.entry, inputs.page
+    named = entry["quantities"]
+    rows = _their_rows(inputs)
+    for platform in inputs.measured.platforms:
+        machine = Machine(inputs, platform)
+        for quantity, key in named.items():
+            rows += [
+                {"source": OURS, "platform": platform, "place": platform, "quantity": quantity}
+                | {"note": ""}
+                | told
+                for told in MEASURED[key](machine)
+            ]
+        rows += [
+            {"source": OURS, "platform": platform, "place": platform, "quantity": name, "note": why}
+            for name, why in entry.get("not_here", {}).items()
+        ]
     data = pd.DataFrame(rows, columns=COLUMNS)
-    body = []
-    for row in data.to_dict("records"):
-        entries = []
-        for column in HEADINGS:
-            missing = GPU_CORES if row["note"] == "GPU" and column == "cores" else NOT_FOUND
-            entries.append(Entry(row[column]) if row[column] else Entry(DASH, (missing,)))
-        # The kind of unit only chooses the footnote; what the paper adds on its machines is shown.
-        entries.append(Entry("" if row["source"] == "here" else row["note"], kind="words"))
-        body.append(entries)
-    index = pd.MultiIndex.from_arrays(
-        [data["source"].replace({"here": "Here"}), data["platform"], data["unit"]],
-        names=["Measured", "Platform", "Computational unit"],
-    )
-    layout = pd.DataFrame(body, index=index, columns=[*HEADINGS.values(), "Note"], dtype=object)
-    page.notes = [raw_data(measured), *page.notes]
-    return data, layout
-
-
-def _our_rows(platform: str, machine: dict[str, Any]) -> list[dict[str, Any]]:
-    cpu = machine.get("cpu", {})
-    system = " ".join(part for part in (machine.get("os"), machine.get("kernel")) if part)
-    common = {"source": "here", "platform": platform, "os": system}
-    rows = [
-        {
-            **common,
-            "unit": cpu.get("model") or "CPU",
-            "cores": cores_text(cpu),
-            "memory": gibibytes(machine.get("memory_bytes")),
-            "note": "CPU",
-        }
+    page.facts = facts(inputs.measured)
+    page.notes = [
+        *([NUMBERS] if "down" not in entry else []),
+        *page.notes,
+        raw_data(inputs.measured),
     ]
-    for gpu in machine.get("gpus", []):
-        driver = f"{system}, driver {gpu['driver']}" if gpu.get("driver") else system
-        memory = gibibytes(gpu.get("memory_bytes"))
-        rows.append(
-            {
-                **common,
-                "unit": gpu["model"],
-                "cores": "",
-                "memory": memory,
-                "os": driver,
-                "note": "GPU",
-            }
-        )
-    return rows
+    return data, _layout(data, entry, page.paper)
 
 
-def _their_rows(printed: pd.DataFrame, paper: dict[str, Any]) -> list[dict[str, Any]]:
-    rows = []
-    for unit, cells in printed.groupby("row", sort=False):
-        value = {
-            row["column"]: f"{row['value']} {row['unit']}".strip()
-            for row in cells.to_dict("records")
+def _their_rows(inputs: Inputs) -> list[Row]:
+    """A row for each device and quantity; several numbers of one, such as a lowest and a highest, stand together."""
+    across = inputs.entry.get("down") == "quantities"
+    place, quantity = ("column", "row") if across else ("row", "column")
+    printed = inputs.printed.assign(
+        quantity=[name.partition(",")[0] for name in inputs.printed[quantity]]
+    )
+    shown = {*inputs.entry["quantities"], *inputs.entry.get("not_here", {})}
+    printed = printed[
+        printed["quantity"].isin(shown) & ~printed[quantity].str.endswith(", rounded")
+    ]
+    names = inputs.catalogue.get("platforms", {})
+    return [
+        {
+            "source": PAPER,
+            "platform": names.get(rows["platform"].iloc[0], {}).get("name", ""),
+            "place": device,
+            "quantity": name,
+            "value": f"{' to '.join(rows['value'])} {rows['unit'].iloc[0]}".strip(),
+            "number": rows["number"].iloc[0] if len(rows) == 1 else None,
+            "unit": rows["unit"].iloc[0],
+            "note": "; ".join(dict.fromkeys(filter(None, rows["note"]))),
         }
-        rows.append(
-            {
-                "source": paper["short"],
-                "platform": paper["platforms"][cells["platform"].iloc[0]]["name"],
-                "unit": unit,
-                "cores": value["Cores"],
-                "memory": value["Memory"],
-                "os": value["OS"],
-                "note": cells["note"].iloc[0],
-            }
+        for (device, name), rows in printed.groupby([place, "quantity"], sort=False)
+    ]
+
+
+def _layout(data: pd.DataFrame, entry: Row, short: str) -> pd.DataFrame:
+    def source(row: Row) -> str:
+        return short if row["source"] == PAPER else HERE
+
+    def note(row: Row) -> list[str]:
+        return [row["note"].rstrip(".")] if row["note"] else []
+
+    def column(heading: Callable[[Row], Any], kind: str) -> list[Column]:
+        return [Column(heading, "value", str, lambda row: row["note"], kind, note)]
+
+    if entry.get("down") == "quantities":
+        shown = column(lambda row: (source(row), row["place"]), "words")
+        return columns(data, shown, {"Metric": "quantity"})
+    index: dict[str, Any] = {"Source": source, "Platform": "platform", "Device": "place"}
+    if entry.get("down") != "units":
+        del index["Platform"]
+    return columns(data, column(lambda row: row["quantity"], ""), index)[[*entry["quantities"]]]
+
+
+def _told(value: float, unit: str, note: str) -> list[Row]:
+    return [{"value": f"{significant(value)} {unit}", "number": value, "unit": unit, "note": note}]
+
+
+def _performance(here: Machine) -> list[Row]:
+    """Operations per second: of the machine's own matrix product, or where none is measured, of the fastest cell."""
+    if here.peak:
+        threads, found = max(here.peak.items(), key=lambda entry: entry[1]["flops_per_second"])
+        by = (
+            f"of {found['blas']}"
+            if "transfers" in found
+            else f"with {plural(int(threads), 'thread')}"
         )
-    return rows
+        note = f"float32, the fastest matrix product {by}"
+        return _told(found["flops_per_second"] / 1e9, "GFLOP/s", note)
+    cells = here.cells()
+    speeds = (cells["flops_per_step"] / cells["seconds"]).dropna()
+    if speeds.empty:
+        return [{"note": NOT_TIMED}]
+    note = "float32, of the fastest cell: no matrix product is measured on it"
+    return _told(speeds.max() / 1e9, "GFLOP/s", note)
+
+
+def _bandwidth(here: Machine) -> list[Row]:
+    if not here.peak:
+        return [{"note": "no peak is measured on it"}]
+    threads, found = max(here.peak.items(), key=lambda entry: entry[1]["bytes_per_second"])
+    note = f"STREAM, read and written, {plural(int(threads), 'thread')}"
+    return _told(found["bytes_per_second"] / 1e9, "GB/s", note)
+
+
+def _memory(here: Machine) -> list[Row]:
+    size = here.described.get("memory_bytes")
+    return _told(size / 1e9, "GB", "of the machine") if size else [{"note": "it is not told"}]
+
+
+def _clock(here: Machine) -> list[Row]:
+    most = here.described.get("cpu", {}).get("most_khz")
+    if not most:
+        return [{"note": "the kernel does not tell it"}]
+    return _told(int(most) / 1e6, "GHz", "the highest, as the kernel tells")
+
+
+def _speed(here: Machine) -> list[Row]:
+    """Images of training steps a second, of the entry's network by whoever is fastest."""
+    network = here.inputs.entry["network"]
+    timed = here.cells(network)
+    if timed.empty:
+        return [{"note": NOT_TIMED}]
+    speeds = timed["batch"].astype(float) / timed["seconds"].astype(float)
+    best = timed.loc[speeds.idxmax()]
+    note = (
+        f"trained, {here.inputs.networks[network]['label']} at mini-batch {best['batch']} by "
+        f"{best['environment']}; the paper's are classified"
+    )
+    return _told(speeds.max(), "images/s", note)
+
+
+def _power(here: Machine) -> list[Row]:
+    counted = here.samples()
+    if counted.empty:
+        return [{"note": NO_COUNTER}]
+    counted = counted.assign(spent=counted["seconds"] * counted["steps"])
+    runs = counted.groupby(["environment", "mode", "network", "threads", "batch", "repeat"])
+    watts = runs["energy_joules"].first() / runs["spent"].sum()
+    return _told(watts.max(), "W", "the most of any cell")
+
+
+def _efficiency(here: Machine) -> list[Row]:
+    own = here.samples(here.inputs.entry["network"])
+    if own.empty:
+        return [{"note": NO_COUNTER}]
+    runs = own.groupby(["environment", "mode", "threads", "batch", "repeat"])
+    images = runs["steps"].sum() * runs["batch"].first() / runs["energy_joules"].first()
+    return _told(images.max(), "images/J", "trained, the most")
+
+
+def _latency(here: Machine) -> list[Row]:
+    timed = here.cells()
+    if timed.empty:
+        return [{"note": NOT_TIMED}]
+    cell = timed.loc[timed["seconds"].idxmin()]
+    framework = environment_label(here.inputs.frameworks, cell.to_dict(), False)
+    place = f"{cell['variant'] or cell['network']}, mini-batch {cell['batch']}, {framework}"
+    return _told(cell["seconds"], "s", f"the shortest training step of any cell: {place}")
+
+
+def _energy(here: Machine) -> list[Row]:
+    """Operations per joule of the cell that has most of them; a cell's energy is that of all its sampled steps: of a
+    GPU its own, of a CPU that of all processors of the machine.
+    """
+    both = [
+        rows.assign(joules=rows[name])
+        for name, on_cpu in (("energy_joules", False), ("host_energy_joules", True))
+        for rows in [here.samples(energy=name)]
+        for rows in [rows[(rows["device"] == "cpu") == on_cpu]]
+        if len(rows)
+    ]
+    if not both:
+        why = here.described.get("processor_energy", "read")
+        return [{"note": NO_COUNTER if why == "read" else why}]
+    steps = (
+        pd.concat(both)
+        .groupby([*IDENTITY, "repeat"], dropna=False)
+        .agg(steps=("steps", "sum"), flops=("flops_per_step", "first"), joules=("joules", "first"))
+    )
+    most = (steps["flops"] * steps["steps"] / steps["joules"]).max()
+    return _told(most / 1e9, "GFLOP/J", "of the cell that has most")
+
+
+def _compatibility(here: Machine) -> list[Row]:
+    cells = here.inputs.measured.cells
+    every = cells[cells["platform"] == here.platform]
+    ran = every.loc[every["status"] == "ok", "environment"].nunique()
+    value = f"{ran} of {every['environment'].nunique()}"
+    note = "environments of which a cell was timed on it"
+    return [{"value": value, "number": ran, "unit": "environments", "note": note}]
+
+
+def _of_units(
+    of_cpu: Callable[[Row], str], of_gpu: Callable[[Row], str], no_gpu: str = NOT_FOUND
+) -> Any:
+    """A text of each processor and GPU of a machine."""
+
+    def told(here: Machine) -> list[Row]:
+        machine = here.described
+        cpu = machine.get("cpu", {}).get("model") or "CPU"
+        units = [(cpu, of_cpu(machine), NOT_FOUND)]
+        units += [(gpu["model"], of_gpu(machine | gpu), no_gpu) for gpu in machine.get("gpus", [])]
+        return [
+            {"place": unit, "value": text} if text else {"place": unit, "note": missing}
+            for unit, text, missing in units
+        ]
+
+    return told
+
+
+def _memory_text(machine: Row) -> str:
+    return gibibytes(machine.get("memory_bytes"))
+
+
+def _system(machine: Row) -> str:
+    system = " ".join(filter(None, (machine.get("os"), machine.get("kernel"))))
+    return f"{system}, driver {machine['driver']}" if machine.get("driver") else system
+
+
+MEASURED: dict[str, Callable[[Machine], list[Row]]] = {
+    "performance": _performance,
+    "bandwidth": _bandwidth,
+    "memory": _memory,
+    "clock": _clock,
+    "speed": _speed,
+    "power": _power,
+    "efficiency": _efficiency,
+    "latency": _latency,
+    "energy": _energy,
+    "compatibility": _compatibility,
+    "unit_cores": _of_units(
+        lambda machine: cores_text(machine.get("cpu", {})), lambda gpu: "", GPU_CORES
+    ),
+    "unit_memory": _of_units(_memory_text, _memory_text),
+    "unit_system": _of_units(_system, _system),
+}

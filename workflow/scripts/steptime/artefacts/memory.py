@@ -1,6 +1,5 @@
 """What memory a training takes at each mini-batch size, and which sizes a machine of less memory would hold."""
 
-import math
 from statistics import linear_regression
 from typing import Any
 
@@ -8,13 +7,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from steptime.artefacts import common
+from steptime.artefacts import common, curves
 from steptime.artefacts.inputs import Inputs
 from steptime.plan.cell import LINE
 from steptime.render import figures
-from steptime.render.frameworks import Frameworks
+from steptime.render.columns import dash, laid_out
 from steptime.render.tables import Entry
-from steptime.render.words import facts, plural, raw_data, significant, status_reason
+from steptime.render.words import facts, raw_data, significant, why
 
 COLUMNS = [*LINE, "network_label", "framework", "framework_label", "batch", "status", "reason"]
 COLUMNS += ["peak_memory_bytes", "memory_of", "fixed_bytes", "sample_bytes", "no_line"]
@@ -43,22 +42,16 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     data, limits = lines_of(inputs), limits_of(inputs)
     drawn = data[data["peak_memory_bytes"].notna()]
     labels = list(dict.fromkeys(drawn["network_label"]))
-    rows = max(1, math.ceil(len(labels) / 2))
-    look = {"sharex": False, "sharey": True, "squeeze": False}
-    looks = _looks(drawn, inputs.frameworks)
-    with figures.canvas(rows, 2, 0.8 + PANEL_INCHES * rows, **look) as (drawing, grid):
-        panels = list(grid.flat)
-        for panel in panels[len(labels) :]:
-            panel.set_visible(False)
+    looks = curves.looks_of(drawn, inputs.frameworks, "framework_label")
+    with figures.panels(len(labels), PANEL_INCHES, 0.8, 2, sharex=False) as (drawing, panels):
         for label, axes in zip(labels, panels, strict=False):
             _panel(axes, drawn[drawn["network_label"] == label], limits, looks)
             axes.set_title(label, fontsize=9.5)
-        for axes in grid[:, 0]:
+        for axes in panels[::2]:
             axes.set_ylabel("most memory (GiB)")
         figures.title(drawing, inputs.entry["title"])
-        handles = [figures.key(label, **look) for label, look in looks.items()]
         notes = [*_notes()[:1], *facts(inputs.measured), raw_data(inputs.measured)]
-        figures.notes_below(drawing, notes, handles, 3)
+        figures.notes_below(drawing, notes, curves.keys(looks), 3)
     return drawn, drawing
 
 
@@ -82,9 +75,7 @@ def lines_of(inputs: Inputs) -> pd.DataFrame:
     `fixed_bytes` is the line at a mini-batch of none, `sample_bytes` what each sample adds (least squares); `no_line`
     says why there is none.
     """
-    cells = inputs.measured.cells
-    cells = cells.assign(variant=cells["variant"].fillna(""))
-    cells["network"] = [common.whole_name(cell) for cell in cells.to_dict("records")]
+    cells = common.whole(inputs.measured.cells)
     on_gpu = cells["device"] == "gpu"
     taken = cells["peak_device_memory_bytes"].where(on_gpu, cells["peak_memory_bytes"])
     cells["peak_memory_bytes"] = taken.astype(float).where(cells["status"] == "ok")
@@ -98,7 +89,7 @@ def _with_line(rows: pd.DataFrame) -> pd.DataFrame:
     known = rows[rows["peak_memory_bytes"].notna()]
     line: dict[str, Any] = {"fixed_bytes": None, "sample_bytes": None, "no_line": ""}
     if known.empty:
-        line["no_line"] = status_reason(rows.iloc[0]["status"], rows.iloc[0]["reason"])
+        line["no_line"] = why(rows.iloc[0])
     elif known["batch"].nunique() < 2:
         line["no_line"] = ONE_SIZE
     else:
@@ -123,35 +114,29 @@ def _notes() -> list[str]:
 def _layout(
     data: pd.DataFrame, limits: dict[str, float], searches: list[dict[str, Any]]
 ) -> pd.DataFrame:
-    headings = [("Measured", "mini-batches"), ("Measured", "GiB"), ("Line", "none, GiB")]
-    headings += [("Line", "each sample, MiB")]
-    columns = [
-        *headings,
-        *(("Largest in", f"{gib:g} GiB ({name})") for name, gib in limits.items()),
-    ]
     searched = {(*_runner(found), found["memory_gib"]): found for found in searches}
     sizes = sorted({found["memory_gib"] for found in searches})
-    columns += [("Found by search", f"{gib} GiB") for gib in sizes]
-    lines: dict[tuple[str, str, str], list[Entry]] = {}
+    headings = [("Measured", "mini-batches"), ("Measured", "GiB"), ("Line", "none, GiB")]
+    headings += [("Line", "each sample, MiB")]
+    headings += [("Largest in", f"{gib:g} GiB ({name})") for name, gib in limits.items()]
+    headings += [("Found by search", f"{gib} GiB") for gib in sizes]
+    lines = []
     for _, rows in data.groupby(LINE, sort=False, dropna=False):
         first = rows.iloc[0]
-        place = f"{first['platform']}, {plural(first['threads'], 'thread')}"
-        place = first["platform"] if first["device"] == "gpu" else place
-        name = (first["network_label"], first["framework_label"], place)
+        name = (first["network_label"], first["framework_label"], common.place_of(first))
         found = [searched.get((*_runner(first), gib)) for gib in sizes]
-        lines[name] = _entries(rows.sort_values("batch"), limits) + list(map(_searched, found))
-    index = pd.MultiIndex.from_tuples(list(lines), names=["Network", "Framework", "Place"])
-    body = list(lines.values())
-    return pd.DataFrame(body, index=index, columns=pd.MultiIndex.from_tuples(columns), dtype=object)
+        entries = [*_entries(rows.sort_values("batch"), limits), *map(_searched, found)]
+        lines.append((name, dict(zip(headings, entries, strict=True))))
+    return laid_out(lines, ["Network", "Framework", "Place"], headings)
 
 
 def _entries(rows: pd.DataFrame, limits: dict[str, float]) -> list[Entry]:
     known, line = rows[rows["peak_memory_bytes"].notna()], rows.iloc[0]
     batches = ", ".join(str(batch) for batch in rows["batch"])
     taken = ", ".join(significant(value / 2**30) for value in known["peak_memory_bytes"])
-    found = [Entry(batches), Entry(taken, kind="ours") if taken else common.dash(line["no_line"])]
+    found = [Entry(batches), Entry(taken, kind="ours") if taken else dash(line["no_line"])]
     if line["no_line"]:
-        found += [common.dash(line["no_line"])] * 2
+        found += [dash(line["no_line"])] * 2
     else:
         fixed, sample = line["fixed_bytes"] / 2**30, line["sample_bytes"] / 2**20
         found += [Entry(_signed(fixed)), Entry(significant(sample))]
@@ -161,11 +146,11 @@ def _entries(rows: pd.DataFrame, limits: dict[str, float]) -> list[Entry]:
 def _largest(known: pd.DataFrame, line: pd.Series, gib: float) -> Entry:
     """The largest mini-batch by the line; without one, or too far away, what was measured on this side of it."""
     if known.empty:
-        return common.dash(line["no_line"])
+        return dash(line["no_line"])
     if not line["no_line"]:
         largest = int((gib * 2**30 - line["fixed_bytes"]) // line["sample_bytes"])
         if largest <= FAR * known["batch"].max():
-            return Entry(f"{largest:,}") if largest > 0 else common.dash("not even one sample")
+            return Entry(f"{largest:,}") if largest > 0 else dash("not even one sample")
     held = known.loc[known["peak_memory_bytes"] <= gib * 2**30, "batch"]
     text = f"≥ {held.max():,}" if len(held) else f"< {known['batch'].min():,}"
     return Entry(text, ((line["no_line"] or TOO_FAR).rstrip("."),))
@@ -178,9 +163,9 @@ def _runner(row: Any) -> tuple[Any, ...]:
 def _searched(found: dict[str, Any] | None) -> Entry:
     """What a search found, with what it tried."""
     if found is None:
-        return common.dash("no search was asked for: `largest` in the grid")
+        return dash("no search was asked for: `largest` in the grid")
     if found["largest"] is None:
-        return common.dash(found["reason"])
+        return dash(found["reason"])
     tried = ", ".join(
         f"{batch}{'' if taken else ' too much'}" for batch, taken in found["tried"].items()
     )
@@ -191,29 +176,14 @@ def _signed(value: float) -> str:
     return significant(value) if value >= 0 else f"−{significant(-value)}"
 
 
-def _looks(drawn: pd.DataFrame, frameworks: Frameworks) -> dict[str, dict[str, Any]]:
-    """How each label is drawn: those of one framework share its colour and marker."""
-    lines = drawn.drop_duplicates("framework_label")
-    turns = lines.groupby("framework").cumcount()
-    names = zip(lines["framework_label"], lines["framework"], turns, strict=True)
-    return {label: frameworks[name].line(turn) for label, name, turn in names}
-
-
-def _panel(
-    axes: Axes, rows: pd.DataFrame, limits: dict[str, float], looks: dict[str, dict[str, Any]]
-) -> None:
+def _panel(axes: Axes, rows: pd.DataFrame, limits: dict[str, float], looks: curves.Looks) -> None:
     figures.batch_axis(axes, sorted(rows["batch"].unique()))
     axes.set_yscale("log", base=2)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     for name, gib in limits.items():
         axes.axhline(gib, color=figures.GREY, linewidth=0.8, linestyle="--", zorder=1)
-        words: dict[str, Any] = {
-            "textcoords": "offset points",
-            "fontsize": 6.5,
-            "color": figures.GREY,
-        }
-        axes.annotate(f"{name}, {gib:g} GiB", (axes.get_xlim()[0], gib), xytext=(3, 2), **words)
-    for _, line in rows.groupby(LINE, sort=False, dropna=False):
-        look = looks[line["framework_label"].iloc[0]]
-        line = line.sort_values("batch")
-        axes.plot(line["batch"], line["peak_memory_bytes"] / 2**30, **look, markersize=4, zorder=3)
+        text, at = f"{name}, {gib:g} GiB", (axes.get_xlim()[0], gib)
+        figures.say(axes, text, at, (3, 2), fontsize=6.5, color=figures.GREY)
+    known = rows.assign(gib=rows["peak_memory_bytes"] / 2**30)
+    within = [name for name in LINE if name in ("platform", "threads", "devices", "exchange")]
+    curves.draw(axes, known, "batch", "gib", looks, "framework_label", within)

@@ -8,21 +8,12 @@ import pandas as pd
 
 from steptime import networks as specifications
 from steptime.artefacts.inputs import Inputs
-from steptime.render.tables import DASH, Entry
+from steptime.render.columns import Column, Row, laid_out
+from steptime.render.tables import Entry
 from steptime.render.words import count, significant
 
-COLUMNS = [
-    "network",
-    "label",
-    "batch",
-    "quantity",
-    "unit",
-    "ours",
-    "theirs",
-    "ratio",
-    "same",
-    "note",
-]
+COLUMNS = ["network", "label", "batch", "quantity", "unit", "ours", "theirs", "ratio", "same"]
+COLUMNS += ["note"]
 QUANTITIES = {"Input": "values", "Output": "values", "Layers": "layers", "Parameters": "parameters"}
 OPERATIONS = "Operations per step"
 MILLION = 1_000_000
@@ -107,26 +98,26 @@ def _comparison(
 
 
 def _layout(data: pd.DataFrame, short: str) -> pd.DataFrame:
-    table: dict[tuple[str, str], dict[tuple[str, str], Entry]] = {}
+    def note(row: Row) -> list[str]:
+        return [row["note"]] if row["note"] else []
+
+    ours = Column("", "ours", count, kind="ours", remarks=note)
+    theirs = Column("", "theirs", _printed, "the paper does not print it")
+    ratio = Column("", "ratio", significant, kind="ratio")
+    lines: dict[tuple[str, str], dict[Any, Entry]] = {}
     for row in data.to_dict("records"):
-        entries = table.setdefault((row["label"], f"{row['batch']}"), {})
-        letters = (row["note"],) if row["note"] else ()
-        quantity = row["quantity"]
+        entries, quantity = lines.setdefault((row["label"], f"{row['batch']}"), {}), row["quantity"]
         if quantity == OPERATIONS:
             entries["Here", OPERATIONS] = Entry(f"{significant(row['ours'] / 1e9)} G", kind="ours")
             continue
-        entries["Here", quantity] = Entry(count(row["ours"]), letters, kind="ours")
-        if pd.isna(row["theirs"]):
-            entries[short, quantity] = Entry(DASH, ("the paper does not print it",))
-            continue
-        entries[short, quantity] = Entry(_printed(row["theirs"]))
+        entries["Here", quantity] = ours.entry(row)
+        entries[short, quantity] = theirs.entry(row)
         if quantity == "Parameters":
-            entries["Ours ÷ theirs", quantity] = Entry(significant(row["ratio"], 3), kind="ratio")
-    columns = [("Here", quantity) for quantity in [*QUANTITIES, OPERATIONS]]
-    columns += [(short, quantity) for quantity in QUANTITIES] + [("Ours ÷ theirs", "Parameters")]
-    index = pd.MultiIndex.from_tuples(table, names=["Network", "Mini-batch"])
-    body = [[entries.get(column, Entry()) for column in columns] for entries in table.values()]
-    return pd.DataFrame(body, index=index, columns=pd.MultiIndex.from_tuples(columns), dtype=object)
+            entries["Ours ÷ theirs", quantity] = ratio.entry(row)
+    headings = [("Here", quantity) for quantity in [*QUANTITIES, OPERATIONS]]
+    headings += [(short, quantity) for quantity in QUANTITIES]
+    headings += [("Ours ÷ theirs", "Parameters")]
+    return laid_out(lines.items(), ["Network", "Mini-batch"], headings)
 
 
 def _printed(value: int) -> str:

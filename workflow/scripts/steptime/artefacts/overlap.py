@@ -8,22 +8,16 @@ import pandas as pd
 from shared.operations import BYTES, SUM
 from steptime.artefacts import common, exchange, speedup
 from steptime.artefacts.inputs import Inputs
-from steptime.plan.cell import IDENTITY
+from steptime.artefacts.seeds import percent
 from steptime.reading import InputError
-from steptime.render.tables import Entry
-from steptime.render.words import facts, plural, processes, raw_data, significant, status_reason
+from steptime.render.columns import Column, Row, columns
+from steptime.render.words import facts, processes, raw_data, significant, why
 
-COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", "status", "reason"]
-COLUMNS += ["seconds", "gradient_bytes", "compute", "basis", "exchange_alone", "predicted"]
-COLUMNS += ["ratio", "hidden", "exchange_seconds"]
+COLUMNS = [*common.NAMED, "seconds", "gradient_bytes", "compute", "basis", "exchange_alone"]
+COLUMNS += ["predicted", "ratio", "hidden", "exchange_seconds"]
 OF_SHARE, OF_ALL = "of the share", "of all, divided"
-HEADINGS = ["Gradients", "Calculation alone, ms", "Exchange alone, ms", "Both, ms"]
-HEADINGS += [
-    "Measured, ms",
-    "Measured ÷ both",
-    "Exchange hidden",
-    "Exchange, as the framework tells, ms",
-]
+NO_STEP = "no step on one device of this kind was timed"
+NO_SUM = "no sum over these ranks was timed ('sums' under 'parts' of the grid)"
 # Whose sums are those of a cell: all but the network and its mini-batch.
 PLACE = ["platform", "environment", "mode", "precision", "devices", "exchange", "threads"]
 
@@ -34,12 +28,9 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     Raises InputError where there is none.
     """
     measured = inputs.measured
-    cells = measured.cells.assign(variant=measured.cells["variant"].fillna(""))
-    cells["network"] = [common.whole_name(cell) for cell in cells.to_dict("records")]
-    rows = common.labelled(cells, inputs.frameworks, inputs.networks)
+    rows = common.cells_of(inputs)
     alone = sums_of(inputs)
-    counts = measured.rows.assign(variant=measured.rows["variant"].fillna(""))
-    counts["network"] = [common.whole_name(row) for row in counts.to_dict("records")]
+    counts = common.whole(measured.rows)
     parameters = counts.groupby("network")["parameters"].max().to_dict()
     found = [
         _row(row, alike[alike["devices"] == 1], alone, parameters[row["network"]])
@@ -64,7 +55,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         raw_data(measured),
     ]
     data = pd.DataFrame(found, columns=COLUMNS)
-    return data, _layout(data)
+    return data, columns(data, SHOWN, INDEX)
 
 
 def sums_of(inputs: Inputs) -> pd.DataFrame:
@@ -114,51 +105,40 @@ def _row(
     return found
 
 
-def _layout(data: pd.DataFrame) -> pd.DataFrame:
-    index = [
-        (
-            f"{row['network_label']}, batch {row['batch']}",
-            row["framework_label"],
-            f"{row['devices']} x {plural(row['threads'], 'thread')}",
-        )
-        for row in data.to_dict("records")
-    ]
-    names = ["Network", "Framework", "Devices"]
-    return pd.DataFrame(
-        [_entries(row) for row in data.to_dict("records")],
-        index=pd.MultiIndex.from_tuples(index, names=names),
-        columns=HEADINGS,
-        dtype=object,
-    )
+def _milliseconds(seconds: float) -> str:
+    return significant(1e3 * seconds)
 
 
-def _entries(row: dict[str, Any]) -> list[Entry]:
-    failed = status_reason(row["status"], row["reason"]) if row["status"] != "ok" else ""
-    no_step = "no step on one device of this kind was timed"
-    no_sum = "no sum over these ranks was timed ('sums' under 'parts' of the grid)"
-    both = failed or (no_step if pd.isna(row["compute"]) else no_sum)
-    size = row["gradient_bytes"]
-    compute = _milliseconds(row["compute"], no_step)
-    if row["basis"] == OF_ALL:
-        compute = Entry(
-            compute.text, ("a step of all, divided by the number of devices",), kind="ours"
-        )
-    told = "the framework does not tell"
-    return [
-        common.dash("not known") if pd.isna(size) else Entry(exchange.size_text(size)),
-        compute,
-        _milliseconds(row["exchange_alone"], no_sum),
-        _milliseconds(row["predicted"], both),
-        _milliseconds(row["seconds"] if not failed else None, failed),
-        common.dash(both) if pd.isna(row["ratio"]) else Entry(f"{row['ratio']:.2f}"),
-        common.dash(both)
-        if pd.isna(row["hidden"])
-        else Entry(f"{100 * row['hidden']:.0f} %".replace("-", "−")),
-        _milliseconds(row["exchange_seconds"], failed or told),
-    ]
+def _failed(row: Row) -> str:
+    return why(row) if row["status"] != "ok" else ""
 
 
-def _milliseconds(seconds: Any, why_not: str) -> Entry:
-    return (
-        common.dash(why_not) if pd.isna(seconds) else Entry(significant(1e3 * seconds), kind="ours")
-    )
+def _both(row: Row) -> str:
+    return _failed(row) or (NO_STEP if pd.isna(row["compute"]) else NO_SUM)
+
+
+def _divided(row: Row) -> list[str]:
+    return ["a step of all, divided by the number of devices"] * (row["basis"] == OF_ALL)
+
+
+def _told(row: Row) -> str:
+    return _failed(row) or "the framework does not tell"
+
+
+SHOWN = [
+    Column("Gradients", "gradient_bytes", exchange.size_text, "not known"),
+    Column("Calculation alone, ms", "compute", _milliseconds, NO_STEP, "ours", _divided),
+    Column("Exchange alone, ms", "exchange_alone", _milliseconds, NO_SUM, "ours"),
+    Column("Both, ms", "predicted", _milliseconds, _both, "ours"),
+    Column("Measured, ms", "seconds", _milliseconds, _failed, "ours"),
+    Column("Measured ÷ both", "ratio", lambda ratio: f"{ratio:.2f}", _both),
+    Column("Exchange hidden", "hidden", lambda part: percent(part).replace("-", "−"), _both),
+    Column(
+        "Exchange, as the framework tells, ms", "exchange_seconds", _milliseconds, _told, "ours"
+    ),
+]
+INDEX: dict[str, Any] = {
+    "Network": common.of_network,
+    "Framework": "framework_label",
+    "Devices": lambda row: common.ranks_of(row | {"exchange": ""}),
+}

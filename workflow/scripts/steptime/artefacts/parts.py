@@ -1,6 +1,6 @@
 """What was measured of single operations of a step: one row for each, in each framework, way and place."""
 
-import math
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -8,22 +8,24 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from shared.statistics import median
-from steptime.artefacts import common
+from steptime.artefacts import common, curves
 from steptime.artefacts.inputs import Inputs
 from steptime.machine import interference
 from steptime.merge import intervals
 from steptime.merge.summary import IDLE, OVERSUBSCRIBED, shortened
 from steptime.plan.cell import IDENTITY
 from steptime.render import figures
+from steptime.render.columns import dash
 from steptime.render.tables import Entry
-from steptime.render.words import MARK_WORDS, plural, significant, spread, status_reason
+from steptime.render.words import mark_notes, marked, plural, significant, spread, why
 
 OPERATION = ["part", "role", "way"]
-COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", *OPERATION, "flops"]
+COLUMNS = [*common.NAMED[:-2], *OPERATION, "flops"]
 COLUMNS += ["seconds", "low", "high", "repeats", "gflops", "error", "cpus"]
 COLUMNS += ["marks", "lacking"]
 PANEL_INCHES = 0.21  # height of a framework's line in a panel
 GREY_LINE: dict[str, Any] = {"color": figures.GREY, "linewidth": 0.8, "zorder": 1}
+SMALL = {"fontsize": 6.5, "color": figures.GREY}
 
 
 def read(inputs: Inputs) -> pd.DataFrame:
@@ -36,8 +38,8 @@ def read(inputs: Inputs) -> pd.DataFrame:
     named = rows.assign(**{name: rows[name].fillna("") for name in ("variant", *OPERATION)})
     groups = named.groupby([*IDENTITY, *OPERATION], sort=False, dropna=False)
     found = pd.DataFrame([_operation(group) for _, group in groups])
-    found["network"] = [common.whole_name(row) for row in found.to_dict("records")]
-    return common.labelled(found, inputs.frameworks, inputs.networks)[[*COLUMNS, "medians"]]
+    named = common.labelled(common.whole(found), inputs.frameworks, inputs.networks)
+    return named[[*COLUMNS, "medians"]]
 
 
 def _operation(samples: pd.DataFrame) -> dict[str, Any]:
@@ -50,7 +52,7 @@ def _operation(samples: pd.DataFrame) -> dict[str, Any]:
     row |= {"gflops": None, "marks": ""}
     failed = samples[samples["status"] != "ok"]
     if len(failed):
-        row["lacking"] = status_reason(failed.iloc[0]["status"], failed.iloc[0]["reason"])
+        row["lacking"] = why(failed.iloc[0])
     elif isinstance(row["lacking"], str):
         row["lacking"] = shortened(row["lacking"])
     if timed.empty:
@@ -95,9 +97,8 @@ def entry(row: dict[str, Any] | None, failed: dict[str, Any] | None, text: str) 
     """The text of a row that was timed, with its marks; or a dash with its reason."""
     if row is None or not row["repeats"]:
         lacking = (row or failed or {}).get("lacking") or "it was not asked for"
-        return common.dash(lacking)
-    marks = tuple(MARK_WORDS[mark] for mark in row["marks"].split(", ") if mark)
-    return Entry(text, marks, kind="ours")
+        return dash(lacking)
+    return Entry(text, tuple(marked(row)), kind="ours")
 
 
 def ratio(row: dict[str, Any] | None, base: dict[str, Any] | None) -> tuple[float, str] | None:
@@ -127,22 +128,13 @@ def off_by(data: pd.DataFrame) -> str:
 
 def remarks(drawn: pd.DataFrame) -> list[str]:
     """A sentence for each reason for which something is not drawn, and for each mark of what is."""
-    notes = []
-    for mark in dict.fromkeys(
-        mark for marks in drawn["marks"] for mark in marks.split(", ") if mark
-    ):
-        rows = drawn[drawn["marks"].str.contains(mark, regex=False)]
-        names = ", ".join(dict.fromkeys(rows["framework_label"]))
-        share = f"{len(rows)} of {int((drawn['repeats'] > 0).sum())}"
-        notes.append(f"Marked: {share} operations, of {names} ({MARK_WORDS[mark]}).")
     lacking = drawn[drawn["repeats"] == 0]
-    for reason, rows in lacking.groupby("lacking", sort=False):
-        ways = dict.fromkeys(
-            f"{row.framework_label}{f' ({row.way})' if row.way else ''}"
-            for row in rows.itertuples()
-        )
-        notes.append(f"Not drawn: {', '.join(ways)}: {str(reason).rstrip('.')}.")
-    return notes
+    missing = curves.not_drawn(lacking, _named, lambda row: str(row["lacking"]))
+    return [*mark_notes(drawn), *missing]
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    return f"{row['framework_label']} ({row['way']})" if row["way"] else row["framework_label"]
 
 
 def dots(
@@ -154,16 +146,12 @@ def dots(
     Returns the figure, and the handles of its legend.
     """
     parts, labels = list(dict.fromkeys(data["part"])), list(dict.fromkeys(data["framework_label"]))
-    height = 1.6 + math.ceil(len(parts) / 2) * (0.7 + PANEL_INCHES * len(labels))
-    rows = math.ceil(len(parts) / 2)
-    with figures.canvas(rows, 2, height, squeeze=False) as (drawing, grid):
-        panels = list(grid.flat)
-        for panel in panels[len(parts) :]:
-            panel.set_visible(False)
+    inches = 0.7 + PANEL_INCHES * len(labels)
+    with figures.panels(len(parts), inches, 1.6, 2) as (drawing, panels):
         for part, axes in zip(parts, panels, strict=False):
             _panel(axes, data[data["part"] == part], labels, ways, lines)
             axes.set_title(part, fontsize=8.5)
-        for axes in panels[max(0, len(parts) - 2) : len(parts)]:
+        for axes in panels[-2:]:
             axes.set_xlabel(axis)
             axes.tick_params(labelbottom=True)
         figures.title(drawing, title)
@@ -179,27 +167,18 @@ def _panel(axes: Axes, rows: pd.DataFrame, labels: list[str], ways: dict, lines:
     figures.plain_logarithms(axes.xaxis)
     for value, words in lines.items():
         axes.axvline(value, linestyle="--" if words else "-", **GREY_LINE)
-        axes.annotate(
-            words,
-            (value, 1),
-            xycoords=("data", "axes fraction"),
-            xytext=(2, -2),
-            textcoords="offset points",
-            fontsize=6.5,
-            color=figures.GREY,
-            va="top",
-        )
+        look: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "va": "top"} | SMALL
+        figures.say(axes, words, (value, 1), (2, -2), **look)
     for row in rows.to_dict("records"):
         if row["way"] in ways and pd.notna(row["value"]):
             marker, colour, _ = ways[row["way"]]
-            axes.plot(
-                row["value"],
-                labels.index(row["framework_label"]),
-                marker=marker,
-                color=colour,
-                markersize=5,
-                linestyle="",
-                zorder=3,
-            )
+            at = labels.index(row["framework_label"])
+            look = {
+                "marker": marker,
+                "color": colour,
+                "markersize": 5,
+                "linestyle": "",
+            }
+            axes.plot(row["value"], at, **look, zorder=3)
     axes.set_yticks(range(len(labels)), labels, fontsize=7)
     axes.set_ylim(len(labels) - 0.5, -0.5)

@@ -7,27 +7,29 @@ from typing import Any
 import pandas as pd
 
 from steptime.artefacts.inputs import Inputs
-from steptime.merge.measured import Measured
 from steptime.plan.cell import IDENTITY
-from steptime.render.tables import Entry, Page
+from steptime.render.columns import Column, columns
 from steptime.render.words import facts, plural, raw_data, significant
 
 COLUMNS = ["principle", "asks", "here", "figure", "number", "shown_by", "not_done"]
 
 
+SHOWN = [
+    Column("The paper asks", "asks", kind="words long"),
+    Column("Here", "here", kind="words long"),
+    Column("Measured", "figure", kind="ours words long"),
+    Column("Shown by", "shown_by", kind="words long"),
+    Column("Not done", "not_done", kind="words long"),
+]
+
+
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows and the layout."""
-    return build(inputs.measured, inputs.proofs, inputs.entry["principles"], inputs.page)
-
-
-def build(
-    measured: Measured, proofs: list[dict[str, Any]], principles: list[dict[str, Any]], page: Page
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS) and the layout; each of `principles` names the `figure` that is calculated here."""
+    """The tidy rows (COLUMNS) and the layout; each of the entry's `principles` names its `figure`."""
+    measured, page = inputs.measured, inputs.page
     figures = {
         "networks": _networks(measured.cells),
         "cells": _cells(measured.cells),
-        "proofs": _proofs(proofs),
+        "proofs": _proofs(inputs.proofs),
         "spread": _spread(measured.cells),
         "cost": _cost(measured.rows),
         "sizes": _sizes(measured.cells),
@@ -37,19 +39,12 @@ def build(
         {name: entry[name].strip() for name in ("principle", "asks", "here", "not_done")}
         | {"figure": figures[entry["figure"]][0], "number": figures[entry["figure"]][1]}
         | {"shown_by": "; ".join(entry["shown_by"])}
-        for entry in principles
+        for entry in inputs.entry["principles"]
     ]
     data = pd.DataFrame(rows, columns=COLUMNS)
     page.facts = facts(measured)
     page.notes = [*page.notes, raw_data(measured)]
-    body = [
-        [Entry(row[name], kind="words long") for name in ("asks", "here")]
-        + [Entry(row["figure"], kind="ours words long")]
-        + [Entry(row[name], kind="words long") for name in ("shown_by", "not_done")]
-        for row in rows
-    ]
-    headings = ["The paper asks", "Here", "Measured", "Shown by", "Not done"]
-    return data, pd.DataFrame(body, pd.Index(data["principle"], name="Principle"), headings, object)
+    return data, columns(data, SHOWN, {"Principle": "principle"})
 
 
 def _networks(cells: pd.DataFrame) -> tuple[str, float]:

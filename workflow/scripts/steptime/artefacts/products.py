@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from steptime.artefacts import parts
 from steptime.artefacts.inputs import Inputs
 from steptime.render import figures
+from steptime.render.columns import laid_out
 from steptime.render.tables import Entry
 from steptime.render.words import facts, raw_data, significant
 
@@ -81,16 +82,12 @@ def _layout(data: pd.DataFrame) -> pd.DataFrame:
     columns = [
         (parts.column_of(place), name) for place in parts.places_of(data) for name in headings
     ]
-    lines: dict[tuple[str, str, str], dict[tuple[str, str], Entry]] = {}
+    lines: dict[tuple[str, str, str], dict[Any, Entry]] = {}
     for (part, label, place), ways in known.items():
-        entries = lines.setdefault((part, roles[part], label), {})
-        entries |= {
-            (parts.column_of(place), name): found
-            for name, found in zip(headings, _entries(ways), strict=True)
-        }
-    body = [[entries.get(column, Entry()) for column in columns] for entries in lines.values()]
-    index = pd.MultiIndex.from_tuples(list(lines), names=["Product", "What it is", "Framework"])
-    return pd.DataFrame(body, index=index, columns=pd.MultiIndex.from_tuples(columns), dtype=object)
+        entries = zip(headings, _entries(ways), strict=True)
+        line = lines.setdefault((part, roles[part], label), {})
+        line |= {(parts.column_of(place), name): entry for name, entry in entries}
+    return laid_out(lines.items(), ["Product", "What it is", "Framework"], columns)
 
 
 def _entries(ways: dict[str, dict[str, Any]]) -> list[Entry]:

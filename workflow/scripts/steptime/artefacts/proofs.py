@@ -8,10 +8,9 @@ from steptime import networks
 from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.prove.compare import TOLERANCES
-from steptime.render import tables
-from steptime.render.frameworks import Frameworks
+from steptime.render.columns import Column, Row, columns
 from steptime.render.tables import Entry
-from steptime.render.words import STATUS_WORDS, count, status_reason
+from steptime.render.words import STATUS_WORDS, count, why
 
 # Columns of the table: the number in the data, its heading, and the limit above which the proof fails.
 ERRORS = {
@@ -21,54 +20,40 @@ ERRORS = {
     "update_error": ("Update", TOLERANCES["update"]),
     "after_one_step": ("Parameters after a step", TOLERANCES["parameters"]),
 }
-COLUMNS = [
-    "network",
-    "network_label",
-    "environment",
-    "framework",
-    "framework_label",
-    "mode",
-    "devices",
-    "exchange",
-    "status",
-    "reason",
-    "full_parameters",
-    "parameters",
-    "frozen_parameters",
-    *ERRORS,
-    "worst_cosine_of",
-    "worst_update_of",
-    "proof_id",
+COLUMNS = ["network", "network_label", "environment", "framework", "framework_label", "mode"]
+COLUMNS += ["devices", "exchange", "status", "reason", "full_parameters", "parameters"]
+COLUMNS += ["frozen_parameters", *ERRORS, "worst_cosine_of", "worst_update_of", "proof_id"]
+
+
+def _error(name: str, what: str, limit: float) -> Column:
+    def remarks(row: Row) -> list[str]:
+        return [] if row[name] <= limit else [why(row).rstrip(".")]
+
+    heading = f"{what} (≤ {limit:.0e})".replace("e-0", "e-")
+    return Column(heading, name, lambda error: f"{error:.1e}", why, "ours", remarks)
+
+
+def verdict(row: Row) -> Entry:
+    """Whether a proof has passed, or why not."""
+    if row["status"] == "ok":
+        return Entry("passed", kind="words")
+    return Entry(STATUS_WORDS[row["status"]], (why(row).rstrip("."),), True, "words")
+
+
+SHOWN = [
+    Column("Parameters, full size", "full_parameters", count),
+    Column("Parameters, narrow", "parameters", count, why),
+    Column("Frozen", "frozen_parameters", count, why),
+    *(_error(name, *said) for name, said in ERRORS.items()),
+    Column("Proof", verdict),
+    Column("proof_id", "proof_id", str, why, "words"),
 ]
+INDEX = {"Network": "network_label", "Framework": "framework_label"}
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows and the layout."""
-    return build(
-        inputs.proofs, inputs.facts["owners"], inputs.frameworks, inputs.networks, inputs.page
-    )
-
-
-def build(
-    proofs: list[dict[str, Any]],
-    owners: dict[str, str],
-    frameworks: Frameworks,
-    catalogue: dict[str, Any],
-    page: tables.Page,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS; errors are relative) and the layout; fills the page's facts and notes.
-
-    `owners` has the framework of each environment.
-    """
-    rows = pd.DataFrame([_row(proof, owners, catalogue) for proof in proofs])
-    data = common.labelled(rows, frameworks, catalogue).reindex(columns=COLUMNS)
-    several = data["devices"] > 1
-    data.loc[several, "framework_label"] += (
-        ", " + data["devices"].astype(str) + " devices, " + data["exchange"]
-    )
-    data = data.astype(
-        dict.fromkeys(["full_parameters", "parameters", "frozen_parameters"], "Int64")
-    )
+    """The tidy rows (COLUMNS; errors are relative) and the layout."""
+    data, page = rows_of(inputs), inputs.page
     counts = data["status"].value_counts()
     others = "; ".join(
         f"{number} {STATUS_WORDS[status]}" for status, number in counts.items() if status != "ok"
@@ -85,7 +70,22 @@ def build(
         "each cell is timed. Frozen ones are a framework's second bias of each LSTM, which is not trained.",
         "The proof_id stands in every row that was timed under the proof. Whole proofs: results/proofs/.",
     ]
-    return data, _layout(data)
+    return data, columns(data, SHOWN, INDEX)
+
+
+def rows_of(inputs: Inputs) -> pd.DataFrame:
+    """One row (COLUMNS) for each proof."""
+    owners, catalogue = inputs.facts["owners"], inputs.networks
+    rows = pd.DataFrame([_row(proof, owners, catalogue) for proof in inputs.proofs])
+    data = common.labelled(rows, inputs.frameworks, catalogue).reindex(columns=COLUMNS)
+    several = data["devices"] > 1
+    data.loc[several, "framework_label"] += (
+        ", " + data["devices"].astype(str) + " devices, " + data["exchange"]
+    )
+    data = data.astype(
+        dict.fromkeys(["full_parameters", "parameters", "frozen_parameters"], "Int64")
+    )
+    return data
 
 
 def _row(
@@ -116,40 +116,3 @@ def _row(
         "worst_update_of": details.get("worst_update_of"),
         "proof_id": proof.get("proof_id"),
     }
-
-
-def _layout(data: pd.DataFrame) -> pd.DataFrame:
-    headings = ["Parameters, full size", "Parameters, narrow", "Frozen"]
-    headings += [f"{name} (≤ {limit:.0e})".replace("e-0", "e-") for name, limit in ERRORS.values()]
-    body = [_entries(row) for row in data.to_dict("records")]
-    index = pd.MultiIndex.from_frame(
-        data[["network_label", "framework_label"]], names=["Network", "Framework"]
-    )
-    return pd.DataFrame(body, index=index, columns=[*headings, "Proof", "proof_id"], dtype=object)
-
-
-def _entries(row: dict[str, Any]) -> list[Entry]:
-    reason = status_reason(row["status"], row["reason"])
-    entries = [Entry(count(row["full_parameters"]))]
-    for name in ("parameters", "frozen_parameters"):
-        entries.append(common.dash(reason) if pd.isna(row[name]) else Entry(count(row[name])))
-    for name, (_, limit) in ERRORS.items():
-        if pd.isna(row[name]):
-            entries.append(common.dash(reason))
-        else:
-            entries.append(
-                Entry(
-                    f"{row[name]:.1e}",
-                    () if row[name] <= limit else (reason.rstrip("."),),
-                    kind="ours",
-                )
-            )
-    verdict = Entry("passed", kind="words")
-    if row["status"] != "ok":
-        verdict = Entry(STATUS_WORDS[row["status"]], (reason.rstrip("."),), True, "words")
-    known = pd.notna(row["proof_id"])
-    return [
-        *entries,
-        verdict,
-        Entry(row["proof_id"], kind="words") if known else common.dash(reason),
-    ]

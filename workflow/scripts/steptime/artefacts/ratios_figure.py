@@ -8,19 +8,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from steptime.artefacts import curves
 from steptime.merge.measured import Measured
 from steptime.plan.cell import PLACE
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
-from steptime.render.words import (
-    MARK_WORDS,
-    facts,
-    plural,
-    processes,
-    raw_data,
-    significant,
-    status_reason,
-)
+from steptime.render.words import facts, mark_notes, plural, processes, raw_data, significant
 
 LINE_INCHES = 0.175
 GAP = 0.9  # lines between two places
@@ -44,10 +37,8 @@ def draw(
         _axis(axes, data)
         for height, row in zip(heights, data.to_dict("records"), strict=True):
             _line(axes, height, row, frameworks)
-        axes.set_yticks(heights, ticks, fontsize=8)
+        figures.name_lines(axes, heights, ticks, 8)
         axes.set_ylim(at + 0.7, 0.3)
-        axes.grid(visible=False, axis="y")
-        axes.tick_params(axis="y", length=0)
         figures.headings(
             axes,
             "Times slower than the fastest",
@@ -91,15 +82,7 @@ def _line(axes: Axes, height: float, row: dict[str, Any], frameworks: Frameworks
             linewidth=1.2,
             zorder=3,
         )
-    axes.annotate(
-        words,
-        (right, height),
-        xytext=(6, 0),
-        textcoords="offset points",
-        va="center",
-        fontsize=7.5,
-        color="#444444",
-    )
+    figures.say(axes, words, (right, height), (6, 0), va="center")
 
 
 def _words(row: dict[str, Any]) -> str:
@@ -142,13 +125,9 @@ def _notes(data: pd.DataFrame, measured: Measured) -> list[str]:
         "Ratio with its 95 % interval; each interval stands for itself. Where it holds 1 (the upright line), no "
         f"difference is shown. {processes(measured.cells)}"
     ]
-    for row in data[data["ratio"].isna()].to_dict("records"):
-        reason = status_reason(row["status"], row["reason"]).rstrip(".")
-        notes.append(f"{row['network_label']}, {row['framework_label']}: {reason}.")
-    notes = list(dict.fromkeys(notes))
-    for mark in dict.fromkeys(
-        mark for marks in data["marks"] for mark in marks.split(", ") if mark
-    ):
-        rows = data[data["marks"].str.contains(mark, regex=False)]
-        notes.append(f"{plural(len(rows), 'cell')}: {MARK_WORDS.get(mark, mark)}.")
-    return [*notes, *facts(measured), raw_data(measured)]
+    missing = curves.not_drawn(data[data["ratio"].isna()], _named)
+    return [*notes, *missing, *mark_notes(data), *facts(measured), raw_data(measured)]
+
+
+def _named(row: dict[str, Any]) -> str:
+    return f"{row['framework_label']}, {row['network_label']}"

@@ -7,28 +7,43 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from shared.grouping import GROUPED
+from steptime.artefacts import curves
+from steptime.artefacts.common import ranks_of
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.trainings import CELL, NOT_REACHED, by_cell, read, spread
+from steptime.artefacts.seeds import by_cell, over_seeds, percent, spread, with_spreads
 from steptime.machine import interference
+from steptime.merge import trainings
+from steptime.merge.trainings import CELL, NOT_REACHED
 from steptime.render import figures
-from steptime.render.tables import DASH, Entry
-from steptime.render.words import (
-    MARK_WORDS,
-    facts,
-    mark_notes,
-    plural,
-    raw_data,
-    significant,
-    status_reason,
-)
+from steptime.render.columns import Column, Row, columns
+from steptime.render.words import facts, mark_notes, marked, plural, raw_data, significant, why
 
 COLUMNS = [*CELL, "label", "environment_label", "network_label", "wanted_loss", "seeds", "reached"]
 COLUMNS += ["status", "reason", "marks", "share"]
 SPREAD = ["seconds", "epochs", "epoch_seconds", "test_loss", "staleness"]
-HEADINGS = ["Seconds to the loss", "Of those on one device", "Epochs to it", "Seconds of an epoch"]
-HEADINGS += ["Loss at the end", "Missed updates", "Seeds that reached it"]
 STYLES = {"sync": "-", "async": "--", "mixed": "-.", "inside": ":"}
 ALIKE = [name for name in CELL if name not in ("devices", "exchange")]
+
+
+def _why(row: Row) -> str:
+    """Why a cell did not come to the loss; a training that ran to its end has asked for an accuracy besides."""
+    return str(row["reason"]) if row["status"] == NOT_REACHED else why(row)
+
+
+SHOWN = [
+    over_seeds("Seconds to the loss", "seconds", why_not=_why, remarks=marked),
+    Column("Of those on one device", "share", percent, kind="ratio"),
+    over_seeds("Epochs to it", "epochs", lambda count: f"{count:g}", _why),
+    over_seeds("Seconds of an epoch", "epoch_seconds", why_not=_why, remarks=marked),
+    over_seeds("Loss at the end", "test_loss", why_not=_why),
+    Column("Missed updates", "staleness", significant, kind="ours"),
+    Column("Seeds that reached it", lambda row: f"{row['reached']} of {row['seeds']}"),
+]
+INDEX: dict[str, Any] = {
+    "Network": "network_label",
+    "Framework": "environment_label",
+    "Devices": lambda row: f"{row['platform']}, {ranks_of(row)}",
+}
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -37,13 +52,12 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     `seconds` and `epochs` are those until the end of the first epoch after which the loss on the test images is no more
     than the entry's `loss`, over the seeds that came to it; `share` is `seconds` by those of one device alike.
     """
-    trained, wanted = read(inputs.paths("cells")[0]), inputs.entry["loss"]
+    trained, wanted = trainings.read(inputs.paths("cells")[0]), inputs.entry["loss"]
     rows = [
         row | _reached(runs, epochs, wanted)
         for row, runs, epochs in by_cell(trained, inputs.frameworks)
     ]
-    columns = [*COLUMNS, *(f"{part}{name}" for name in SPREAD for part in ("", "least_", "most_"))]
-    data = pd.DataFrame(rows, columns=columns)
+    data = pd.DataFrame(rows, columns=with_spreads(COLUMNS, SPREAD))
     data["network_label"] = data["variant"].where(data["variant"] != "", data["network"])
     alone = data[data["devices"] == 1].set_index(ALIKE)["seconds"].to_dict()
     base = [alone.get(tuple(row[name] for name in ALIKE)) for row in data.to_dict("records")]
@@ -60,7 +74,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         *inputs.page.notes,
         raw_data(trained.times),
     ]
-    return data, _layout(data)
+    return data, columns(data, SHOWN, INDEX)
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
@@ -76,11 +90,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         keys = _lines(axes, drawn, inputs)
         axes.set_ylim(bottom=0)
         figures.headings(axes, inputs.entry["title"], [inputs.entry["caption"]])
-        missing = [
-            f"Not drawn: {row['environment_label']}, {plural(row['devices'], 'device')} {row['exchange']} "
-            f"({_why(row).rstrip('.')})."
-            for row in data[data["seconds"].isna()].to_dict("records")
-        ]
+        missing = curves.not_drawn(data[data["seconds"].isna()], _named, _why)
         named = drawn.assign(framework_label=drawn["environment_label"])
         notes = [*_notes(inputs.entry, data), *missing, *mark_notes(named), *inputs.page.facts]
         figures.notes_below(drawing, notes, keys, 2)
@@ -121,10 +131,10 @@ def _notes(entry: dict[str, Any], data: pd.DataFrame) -> list[str]:
     ]
 
 
-def _why(row: dict[str, Any]) -> str:
-    """Why a cell did not come to the loss; a training that ran to its end has asked for an accuracy besides."""
-    known = row["status"] == NOT_REACHED
-    return str(row["reason"]) if known else status_reason(row["status"], row["reason"])
+def _named(row: Row) -> str:
+    return (
+        f"{row['environment_label']}, {plural(row['devices'], 'device')} {row['exchange']}".strip()
+    )
 
 
 def _lines(axes: Axes, drawn: pd.DataFrame, inputs: Inputs) -> list[Any]:
@@ -148,55 +158,11 @@ def _lines(axes: Axes, drawn: pd.DataFrame, inputs: Inputs) -> list[Any]:
                 "markerfacecolor": filled,
             }
             axes.plot(line["devices"], line["seconds"], **look, **style)
-            _whiskers(axes, line[line["most_seconds"] > line["least_seconds"]], look["color"])
+            apart = line[line["most_seconds"] > line["least_seconds"]]
+            bars = {"fmt": "none", "ecolor": look["color"], "capsize": 2}
+            spans = "least_seconds", "most_seconds"
+            curves.whiskers(axes, apart, "devices", "seconds", *spans, **bars)
             threads = plural(first["threads"], "thread")
             words = [first["environment_label"], first["platform"], threads, exchange]
             keys.append(figures.key(", ".join(filter(None, words)), **look, **style))
     return keys
-
-
-def _whiskers(axes: Axes, rows: pd.DataFrame, colour: str) -> None:
-    spans = rows["seconds"] - rows["least_seconds"], rows["most_seconds"] - rows["seconds"]
-    axes.errorbar(rows["devices"], rows["seconds"], spans, fmt="none", ecolor=colour, capsize=2)
-
-
-def _layout(data: pd.DataFrame) -> pd.DataFrame:
-    index = [
-        (
-            row["network_label"],
-            row["environment_label"],
-            f"{row['platform']}, {row['devices']} x {plural(row['threads'], 'thread')}"
-            + (f", {row['exchange']}" if row["exchange"] else ""),
-        )
-        for row in data.to_dict("records")
-    ]
-    return pd.DataFrame(
-        [_entries(row) for row in data.to_dict("records")],
-        index=pd.MultiIndex.from_tuples(index, names=["Network", "Framework", "Devices"]),
-        columns=HEADINGS,
-        dtype=object,
-    )
-
-
-def _entries(row: dict[str, Any]) -> list[Entry]:
-    share = Entry("" if pd.isna(row["share"]) else f"{100 * row['share']:.0f} %", kind="ratio")
-    stale = pd.isna(row["staleness"])
-    return [
-        _entry(row, "seconds", significant),
-        share,
-        _entry(row, "epochs", lambda value: f"{value:g}"),
-        _entry(row, "epoch_seconds", significant),
-        _entry(row, "test_loss", significant),
-        Entry("" if stale else significant(row["staleness"]), kind="ours"),
-        Entry(f"{row['reached']} of {row['seeds']}"),
-    ]
-
-
-def _entry(row: dict[str, Any], name: str, text: Any) -> Entry:
-    value, least, most = row[name], row[f"least_{name}"], row[f"most_{name}"]
-    if pd.isna(value):
-        return Entry(DASH, (_why(row),))
-    alone = text(least) == text(most)
-    shown = text(value) if alone else f"{text(value)} ({text(least)} to {text(most)})"
-    marked = "seconds" in name and row["marks"]
-    return Entry(shown, (MARK_WORDS[row["marks"]],) if marked else (), kind="ours")

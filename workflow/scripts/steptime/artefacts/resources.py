@@ -1,69 +1,61 @@
 """What each framework used of the machine while it trained: a table, and a figure over the time."""
 
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from steptime.artefacts import curves
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.trainings import (
-    CELL,
-    Trained,
+from steptime.artefacts.seeds import (
+    HERE,
     by_cell,
     cpus_at_work,
-    lines,
-    modes_of,
-    read,
-    runner,
+    gibibytes,
+    over_seeds,
+    percent,
+    runners,
     spread,
+    with_spreads,
 )
-from steptime.render import figures, tables
-from steptime.render.frameworks import Frameworks
-from steptime.render.tables import DASH, Entry
-from steptime.render.words import facts, plural, significant, status_reason
+from steptime.merge.trainings import CELL, Trained
+from steptime.render import figures
+from steptime.render.columns import columns
+from steptime.render.words import facts, raw_data
 
 TABLE = [*CELL, "label", "environment_label", "seeds", "status", "reason"]
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.0f} %"
-
-
-def _gibibytes(value: float) -> str:
-    return f"{value / 2**30:.2f} GiB"
-
-
-# What the table tells, where there is any: the column, its heading, and how its numbers are written.
+# What the table says, where there is any of it.
 USED = {
-    "cpus": ("CPUs at work", significant),
-    "cpu_share": ("Share of its CPUs", _percent),
-    "peak_memory_bytes": ("Peak memory", _gibibytes),
-    "device_share": ("Share of the time with work on the GPU", _percent),
-    "peak_device_memory_bytes": ("Peak memory of the GPU", _gibibytes),
+    "cpus": over_seeds("CPUs at work", "cpus"),
+    "cpu_share": over_seeds("Share of its CPUs", "cpu_share", percent),
+    "peak_memory_bytes": over_seeds("Peak memory", "peak_memory_bytes", gibibytes),
+    "device_share": over_seeds("Share of the time with work on the GPU", "device_share", percent),
+    "peak_device_memory_bytes": over_seeds(
+        "Peak memory of the GPU", "peak_device_memory_bytes", gibibytes
+    ),
 }
+RUN = ["label", "environment", "mode", "platform", "threads", "seed"]
+# What is drawn, where there is any: the column, what its axis says.
+ROWS = {
+    "cpus": "CPUs at work",
+    "resident_gib": "resident memory (GiB)",
+    "device_share": "share of the time\nwith work on the GPU",
+    "device_gib": "GPU memory (GiB)",
+    "host_watts": "power of the\nprocessors (W)",
+}
+COLUMNS = [*RUN, "seconds", *ROWS]
+ROW_INCHES = 1.9
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows and the layout."""
-    return build(read(inputs.paths("trainings")[0]), inputs.frameworks, inputs.page)
-
-
-def build(
-    trained: Trained, frameworks: Frameworks, page: tables.Page
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (TABLE, and of each of USED its median, `least_` and `most_` over the seeds) and the layout; fills
-    the page's facts and notes.
-    """
-    rows = []
-    for row, runs, epochs in by_cell(trained, frameworks):
+    """The tidy rows (TABLE, and of each of USED its median, `least_` and `most_` over the seeds) and the layout."""
+    trained, page, rows = inputs.trained, inputs.page, []
+    for row, runs, epochs in by_cell(trained, inputs.frameworks):
         failed = runs[runs["epochs"] == 0]
         row["status"] = "ok" if len(failed) < len(runs) else failed.iloc[0]["status"]
         row["reason"] = "" if failed.empty else failed.iloc[0]["reason"]
         rows.append(row | spread(_used(row, runs, epochs, trained)))
-    columns = [*TABLE, *(f"{part}{name}" for name in USED for part in ("", "least_", "most_"))]
-    data = pd.DataFrame(rows, columns=columns)
+    data = pd.DataFrame(rows, columns=with_spreads(TABLE, USED))
     page.facts = facts(trained.times)
     page.notes[:0] = [
         "Median over the seeds, and from the least to the most of them where they differ. CPUs at work are the CPU "
@@ -71,9 +63,10 @@ def build(
         "is of the threads that were asked for. Peak memory is the kernel's high-water mark of the whole process, "
         "images and judging included.",
         *trained.notes,
-        f"All epochs: {trained.times.source}; one file for each training: results/cells/.",
+        raw_data(trained.times),
     ]
-    return data, _layout(data)
+    shown = [column for name, column in USED.items() if data[name].notna().any()]
+    return data, columns(data, shown, HERE)
 
 
 def _used(
@@ -92,109 +85,40 @@ def _used(
     }
 
 
-def _layout(data: pd.DataFrame) -> pd.DataFrame:
-    shown = {name: told for name, told in USED.items() if data[name].notna().any()}
-    body = [
-        [_entry(row, name, text) for name, (_, text) in shown.items()]
-        for row in data.to_dict("records")
-    ]
-    places = [
-        f"{row['platform']}, {plural(row['threads'], 'thread')}" for row in data.to_dict("records")
-    ]
-    index = pd.MultiIndex.from_arrays(
-        [data["label"], data["environment_label"], places], names=["Network", "Framework", "Here"]
-    )
-    columns = [heading for heading, _ in shown.values()]
-    return pd.DataFrame(body, index=index, columns=columns, dtype=object)
-
-
-def _entry(row: dict[str, Any], name: str, text: Callable[[float], str]) -> Entry:
-    if pd.isna(row[name]):
-        return Entry(DASH, (status_reason(row["status"], row["reason"]),))
-    middle, least, most = (text(row[part + name]) for part in ("", "least_", "most_"))
-    return Entry(middle if least == most else f"{middle} ({least} to {most})")
-
-
-COLUMNS = [
-    "label",
-    "environment",
-    "mode",
-    "platform",
-    "threads",
-    "seed",
-    "seconds",
-    "cpus",
-    "resident_gib",
-]
-COLUMNS += ["device_share", "device_gib", "host_watts"]
-# What is drawn, where there is any: the column, what its axis says.
-ROWS = {
-    "cpus": "CPUs at work",
-    "resident_gib": "resident memory (GiB)",
-    "device_share": "share of the time\nwith work on the GPU",
-    "device_gib": "GPU memory (GiB)",
-    "host_watts": "power of the\nprocessors (W)",
-}
-ROW_INCHES = 1.9
-
-
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The data behind the figure (COLUMNS; `seconds` since the worker's start) and the figure: networks down,
     resources across. The first seed of one number of threads of each platform is drawn (`Trained.drawn_threads`); the
     data have all.
     """
-    trained, frameworks, artefact = (
-        read(inputs.paths("trainings")[0]),
-        inputs.frameworks,
-        inputs.entry,
-    )
-    keys = ["framework", "device"]
-    data = pd.DataFrame(
-        [
-            row
-            for run in trained.runs.to_dict("records")
-            for row in _rows(run, trained.resources[run["key"]])
-        ],
-        columns=[*COLUMNS, *keys],
-    )
+    trained = inputs.trained
+    rows = [
+        row
+        for run in trained.runs.to_dict("records")
+        for row in _rows(run, trained.resources[run["key"]])
+    ]
+    data = runners(pd.DataFrame(rows, columns=[*COLUMNS, "framework", "device"]))
     first = data.groupby(["label", "environment", "mode"])["seed"].transform("min")
-    modes = modes_of(data)
-    data["runner"] = [runner(row, modes) for row in data.to_dict("records")]
     most = data["platform"].map(trained.drawn_threads)
     drawn = data[(data["threads"] == most) & (data["seed"] == first)]
-    looks = lines(drawn)
+    looks = curves.looks_of(drawn, inputs.frameworks, "runner")
+    plain: dict[str, Any] = {"marker": "", "linewidth": 1.3}
     labels = list(dict.fromkeys(drawn["label"]))
     shown = [name for name in ROWS if drawn[name].notna().any()]
-    look: dict[str, Any] = {"sharex": "row", "sharey": "col", "squeeze": False}
-    with figures.canvas(len(labels), len(shown), 1.4 + ROW_INCHES * len(labels), **look) as (
-        drawing,
-        grid,
-    ):
-        for down, label in enumerate(labels):
+    shared: dict[str, Any] = {"sharex": "row", "sharey": "col", "squeeze": False}
+    height = 1.4 + ROW_INCHES * len(labels)
+    with figures.canvas(len(labels), len(shown), height, **shared) as (drawing, grid):
+        for label, line in zip(labels, grid, strict=True):
             own = drawn[drawn["label"] == label]
-            for across, name in enumerate(shown):
-                axes = grid[down, across]
-                for who, line in own.groupby("runner", sort=False):
-                    framework, style = looks[str(who)]
-                    axes.plot(
-                        line["seconds"],
-                        line[name],
-                        color=frameworks[framework].colour,
-                        linestyle=style,
-                        linewidth=1.3,
-                    )
+            for axes, name in zip(line, shown, strict=True):
+                curves.draw(axes, own, "seconds", name, looks, "runner", **plain)
                 axes.set_ylabel(ROWS[name])
-            grid[down, 0].set_title(label, fontsize=9)
-        for across in range(len(shown)):
+            line[0].set_title(label, fontsize=9)
+        for top, bottom in zip(grid[0], grid[-1], strict=True):
             # When all is drawn: it holds the upper end too.
-            grid[0, across].set_ylim(bottom=0)
-            grid[-1, across].set_xlabel("seconds since the start")
-        figures.title(drawing, artefact["title"])
-        handles = [
-            figures.key(who, color=frameworks[framework].colour, linestyle=style)
-            for who, (framework, style) in looks.items()
-        ]
-        figures.notes_below(drawing, _notes(trained, drawn), handles, 4)
+            top.set_ylim(bottom=0)
+            bottom.set_xlabel("seconds since the start")
+        figures.title(drawing, inputs.entry["title"])
+        figures.notes_below(drawing, _notes(trained, drawn), curves.keys(looks, **plain), 4)
     return data[COLUMNS], drawing
 
 
@@ -202,47 +126,32 @@ def _rows(run: dict[str, Any], noted: dict[str, Any]) -> list[dict[str, Any]]:
     """A row for each two notes that follow each other: what was used between them, and held at the second."""
     if len(noted["rows"]) < 2:
         return []
-    columns = zip(*noted["rows"], strict=True)
-    values = {
-        name: np.array(column, float)
-        for name, column in zip(noted["columns"], columns, strict=True)
-    }
-    span = np.diff(values["seconds"])
+    notes = pd.DataFrame(noted["rows"], columns=noted["columns"], dtype=float)
+    rates, held = notes.diff()[1:], notes[1:]
     found = pd.DataFrame(
         {
-            "seconds": values["seconds"][1:],
-            "cpus": np.diff(values["cpu_seconds"]) / span,
-            "resident_gib": values["resident_bytes"][1:] / 2**30,
-            "device_share": values["device_share"][1:],
-            "device_gib": values["device_bytes"][1:] / 2**30,
-            "host_watts": np.diff(values["host_joules"]) / span,
+            "seconds": held["seconds"],
+            "cpus": rates["cpu_seconds"] / rates["seconds"],
+            "resident_gib": held["resident_bytes"] / 2**30,
+            "device_share": held["device_share"],
+            "device_gib": held["device_bytes"] / 2**30,
+            "host_watts": rates["host_joules"] / rates["seconds"],
         }
     )
-    names = (
-        "label",
-        "environment",
-        "mode",
-        "platform",
-        "threads",
-        "seed",
-        "framework",
-        "device",
+    return found.assign(**{name: run[name] for name in (*RUN, "framework", "device")}).to_dict(
+        "records"
     )
-    return [{name: run[name] for name in names} | row for row in found.to_dict("records")]
 
 
 def _notes(trained: Trained, drawn: pd.DataFrame) -> list[str]:
-    threads = "; ".join(
-        f"{platform}: {plural(int(count), 'thread')}"
-        for platform, count in drawn.groupby("platform")["threads"].max().items()
-    )
     noted = [entry for entry in trained.resources.values() if len(entry["rows"]) > 1]
     cost = sum(entry["own_seconds"] for entry in noted) / sum(
         entry["rows"][-1][0] for entry in noted
     )
     every = noted[0]["interval_seconds"]
     return [
-        f"From the worker's start, with imports, and with the judging after each epoch; the first seed; {threads}. "
+        "From the worker's start, with imports, and with the judging after each epoch; the first seed; "
+        f"{curves.threads_drawn(drawn)}. "
         f"Noted every {every:g} s by the supervisor, to the kernel's tick of 10 ms of CPU time; that took "
         f"{100 * cost:.2g} % of one CPU. Resident memory is all of the process's, the images too.",
         " ".join(facts(trained.times)),

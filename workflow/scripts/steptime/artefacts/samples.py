@@ -1,7 +1,5 @@
 """The figure of sample images of a data set's classes, drawn from the very images that networks are trained on."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -17,18 +15,10 @@ INCHES = 6.4
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the drawing."""
+    """Which images are shown (COLUMNS; `image` counts from 0 in the split) and the figure: a row for each class."""
+    artefact, short = inputs.entry, inputs.catalogue["short"]
     with np.load(inputs.paths("images")[0], allow_pickle=False) as file:
-        return build(dict(file), inputs.entry, inputs.catalogue["short"])
-
-
-def build(
-    data: dict[str, np.ndarray], artefact: dict[str, Any], short: str
-) -> tuple[pd.DataFrame, Figure]:
-    """Which images are shown (COLUMNS; `image` counts from 0 in the split) and the figure: a row for each class.
-
-    `data` is the content of a file of `datasets.splits`.
-    """
+        data = dict(file)
     name, classes = str(data["name"]), [str(text) for text in data["classes"]]
     chosen = _choose(data["labels"], len(classes))
     rows = [

@@ -6,19 +6,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from steptime.artefacts import curves
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
 from steptime.plan.cell import without
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
-from steptime.render.words import (
-    environment_labels,
-    facts,
-    plural,
-    raw_data,
-    significant,
-    status_reason,
-)
+from steptime.render.words import environment_labels, facts, plural, raw_data, significant
 
 COLUMNS = ["source", "framework", "label", "network", "platform", "devices", "relative_time"]
 ALIKE = without("devices", "exchange")
@@ -29,23 +23,13 @@ LEAST_INCHES = 4.8
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the drawing."""
-    made = inputs.measured, inputs.printed, inputs.catalogue, inputs.frameworks
-    return build(*made, inputs.entry)
-
-
-def build(
-    measured: Measured,
-    printed: pd.DataFrame,
-    paper: dict[str, Any],
-    frameworks: Frameworks,
-    artefact: dict[str, Any],
-) -> tuple[pd.DataFrame, Figure]:
     """The data behind the figure (COLUMNS) and the figure.
 
     The paper states by how many percent a second device shortens the time; ours are cells that differ in the number of
     devices alone.
     """
+    measured, printed, paper = inputs.measured, inputs.printed, inputs.catalogue
+    frameworks, artefact = inputs.frameworks, inputs.entry
     data = pd.DataFrame(
         [*_theirs(printed, frameworks), *_ours(measured, frameworks)], columns=COLUMNS
     )
@@ -129,28 +113,18 @@ def _not_drawn(measured: Measured, frameworks: Frameworks) -> list[str]:
     cells = measured.cells
     lacking = cells[cells["seconds"].isna() & (cells["devices"] > 1)]
     lacking = lacking.assign(label=environment_labels(frameworks, lacking))
-    sentences = [
-        f"Not drawn: {row['label']}, {plural(row['devices'], 'device')} {row['exchange']} "
-        f"({status_reason(row['status'], row['reason']).rstrip('.')})."
-        for row in lacking.to_dict("records")
-    ]
-    return list(dict.fromkeys(sentences))
+    return curves.not_drawn(
+        lacking, lambda row: f"{row['label']}, {plural(row['devices'], 'device')} {row['exchange']}"
+    )
 
 
 def _lines(axes: Axes, data: pd.DataFrame, frameworks: Frameworks) -> dict[float, str]:
     """Draws a line for each label; returns the height of each end, with its words."""
     ends: dict[float, list[str]] = {}
     for (source, label), line in data.groupby(["source", "label"], sort=False):
-        framework = frameworks[line["framework"].iloc[0]]
-        theirs = source == "paper"
-        axes.plot(
-            line["devices"],
-            line["relative_time"],
-            **framework.look,
-            linestyle="-" if theirs else "--",
-            markerfacecolor=framework.colour if theirs else "white",
-            zorder=3,
-        )
+        # Ours are dashed and outlined.
+        look = frameworks[line["framework"].iloc[0]].line(source == "ours")
+        axes.plot(line["devices"], line["relative_time"], **look, zorder=3)
         ends.setdefault(round(line["relative_time"].iloc[-1], 3), []).append(label)
     return {
         height: f"{' and '.join(labels)}: {'+' if height > 1 else '−'}{significant(100 * abs(height - 1), 2)} %"

@@ -1,36 +1,47 @@
 """The frameworks of a paper by the sets that it sorts them into, and what of each runs here: a table and a figure."""
 
-from typing import Any
-
 import pandas as pd
 from matplotlib.figure import Figure
 
 from steptime.artefacts.inputs import Inputs
-from steptime.merge.measured import Measured
-from steptime.render import figures, tables
-from steptime.render.frameworks import Frameworks
-from steptime.render.tables import DASH, Entry
-from steptime.render.words import facts, plural, status_reason
+from steptime.render import figures
+from steptime.render.columns import Column, Row, columns
+from steptime.render.words import facts, plural, why
 
 COLUMNS = ["set", "framework", "label", "environments", "timed", "cells", "networks", "why_not"]
 NOT_ASKED = "it is in no environment of this grid"
 ROW_INCHES = 0.3
 
 
+def _here(row: Row) -> str | None:
+    return row["environments"] if row["timed"] else None
+
+
+def _timed(row: Row) -> str | None:
+    return f"{row['timed']} of {row['cells']}" if row["cells"] else None
+
+
+SHOWN = [
+    Column("Runs here", _here, str, lambda row: row["why_not"], "ours words"),
+    Column("Cells timed", _timed, str, lambda row: row["why_not"], "ours"),
+    Column("Networks timed", "networks", kind="ours words long"),
+]
+
+
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows and the layout."""
-    data, page = _rows(inputs), inputs.page
+    data, page = rows_of(inputs), inputs.page
     runs = data["timed"] > 0
     page.facts = [
         f"Of {plural(len(data), 'framework')} of the paper, {int(runs.sum())} are timed in this grid.",
         *facts(inputs.measured),
     ]
-    return data, _layout(data)
+    return data, columns(data, SHOWN, {"Set": "set", "Framework": "label"})
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The rows that are drawn and the drawing: a column for each set, filled where a framework runs here."""
-    data, frameworks = _rows(inputs), inputs.frameworks
+    data, frameworks = rows_of(inputs), inputs.frameworks
     sets = list(dict.fromkeys(data["set"]))
     most = int(data["set"].value_counts().max())
     with figures.canvas(1, len(sets), 0.9 + ROW_INCHES * most) as (drawing, grid):
@@ -55,28 +66,18 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     return data, drawing
 
 
-def _rows(inputs: Inputs) -> pd.DataFrame:
-    made = inputs.measured, inputs.printed, inputs.frameworks, inputs.networks, inputs.entry
-    return build(*made)
-
-
-def build(
-    measured: Measured,
-    printed: pd.DataFrame,
-    frameworks: Frameworks,
-    networks: dict[str, Any],
-    artefact: dict[str, Any],
-) -> pd.DataFrame:
-    """The tidy rows: COLUMNS; `timed` of `cells` have a time. The artefact's `not_here` says why one cannot be had."""
+def rows_of(inputs: Inputs) -> pd.DataFrame:
+    """The tidy rows: COLUMNS; `timed` of `cells` have a time. The entry's `not_here` says why one cannot be had."""
+    measured, networks, not_here = inputs.measured, inputs.networks, inputs.entry["not_here"]
     rows = []
-    for row in printed.to_dict("records"):
+    for row in inputs.printed.to_dict("records"):
         name = row["framework"]
         own = measured.cells[measured.cells["framework"] == name]
         timed = own[own["seconds"].notna()]
         labels = [networks[each]["label"] for each in networks if (timed["network"] == each).any()]
-        why = ""
+        why_not = ""
         if timed.empty:
-            why = artefact["not_here"].get(name, NOT_ASKED) if own.empty else _why(own)
+            why_not = not_here.get(name, NOT_ASKED) if own.empty else why(own.iloc[0])
         rows.append(
             {
                 "set": row["value"],
@@ -86,33 +87,7 @@ def build(
                 "timed": len(timed),
                 "cells": len(own),
                 "networks": ", ".join(labels),
-                "why_not": why,
+                "why_not": why_not,
             }
         )
     return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def _why(own: pd.DataFrame) -> str:
-    return status_reason(own["status"].iloc[0], own["reason"].iloc[0] or "")
-
-
-def _layout(data: pd.DataFrame) -> pd.DataFrame:
-    body = []
-    for row in data.to_dict("records"):
-        here = (
-            Entry(row["environments"], kind="ours words")
-            if row["timed"]
-            else Entry(DASH, (row["why_not"].rstrip("."),), kind="ours words")
-        )
-        cells = f"{row['timed']} of {row['cells']}" if row["cells"] else tables.DASH
-        why = () if row["cells"] else (row["why_not"].rstrip("."),)
-        body.append(
-            [
-                here,
-                Entry(cells, why, kind="ours"),
-                Entry(row["networks"] or "", kind="ours words long"),
-            ]
-        )
-    index = pd.MultiIndex.from_arrays([data["set"], data["label"]], names=["Set", "Framework"])
-    columns = ["Runs here", "Cells timed", "Networks timed"]
-    return pd.DataFrame(body, index=index, columns=columns, dtype=object)

@@ -8,9 +8,10 @@ import pandas as pd
 
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
+from steptime.render.columns import Column, laid_out
 from steptime.render.frameworks import Frameworks
-from steptime.render.tables import DASH, Entry
-from steptime.render.words import raw_data, status_reason
+from steptime.render.tables import Entry
+from steptime.render.words import raw_data, why
 
 # Our property, its heading, and why a build may not have it.
 PROPERTIES = [
@@ -21,18 +22,11 @@ PROPERTIES = [
     ("cudnn", "cuDNN", "this build is without cuDNN"),
     ("python", "Python", "the framework did not start, so its Python is not known"),
 ]
-COLUMNS = [
-    "lineage",
-    "environment",
-    "framework",
-    "property",
-    "ours",
-    "theirs_property",
-    "theirs",
-    "theirs_framework",
-    "status",
-    "reason",
-]
+COLUMNS = ["lineage", "environment", "framework", "property", "ours", "theirs_property", "theirs"]
+COLUMNS += ["theirs_framework", "status", "reason"]
+
+
+OURS = Column("", "ours", why_not=lambda row: row["reason"], kind="ours words")
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -100,32 +94,22 @@ def _row(
         return row | {"ours": value}
     rows = measured.cells[measured.cells["environment"] == cell["environment"]]
     failed = rows[rows["status"] == "install_failed"]
-    row["status"] = "install_failed" if len(failed) else "missing"
-    row["reason"] = (
-        status_reason("install_failed", failed["reason"].iloc[0]) if len(failed) else why_missing
-    )
-    return row
+    if len(failed):
+        return row | {"status": "install_failed", "reason": why(failed.iloc[0])}
+    return row | {"status": "missing", "reason": why_missing}
 
 
 def _layout(data: pd.DataFrame, short: str, printed_columns: list[str]) -> pd.DataFrame:
-    table: dict[tuple[str, str, str], dict[tuple[str, str], Entry]] = {}
+    lines: dict[tuple[str, str, str], dict[Any, Entry]] = {}
     for row in data.to_dict("records"):
         measured = pd.notna(row["environment"])
-        key = (
-            row["lineage"],
-            row["framework"] if measured else "",
-            row["environment"] if measured else "",
-        )
-        entries = table.setdefault(key, {})
-        if measured and pd.notna(row["ours"]):
-            entries["Here", row["property"]] = Entry(row["ours"], kind="ours words")
-        elif measured and row["property"]:
-            entries["Here", row["property"]] = Entry(DASH, (row["reason"],), kind="ours words")
+        named = (row["framework"], row["environment"]) if measured else ("", "")
+        entries = lines.setdefault((row["lineage"], *named), {})
+        if measured and row["property"]:
+            entries["Here", row["property"]] = OURS.entry(row)
         if pd.notna(row["theirs"]):
             entries[short, "Framework"] = Entry(row["theirs_framework"], kind="words")
             entries[short, row["theirs_property"]] = Entry(row["theirs"], kind="words")
-    columns = [("Here", heading) for _, heading, _ in PROPERTIES]
-    columns += [(short, heading) for heading in ["Framework", *printed_columns]]
-    index = pd.MultiIndex.from_tuples(table, names=["Lineage", "Framework here", "Environment"])
-    body = [[entries.get(column, Entry()) for column in columns] for entries in table.values()]
-    return pd.DataFrame(body, index=index, columns=pd.MultiIndex.from_tuples(columns), dtype=object)
+    headings = [("Here", heading) for _, heading, _ in PROPERTIES]
+    headings += [(short, heading) for heading in ["Framework", *printed_columns]]
+    return laid_out(lines.items(), ["Lineage", "Framework here", "Environment"], headings)

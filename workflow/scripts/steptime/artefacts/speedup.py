@@ -1,38 +1,26 @@
 """How much faster several devices are than one, with intervals, as a table."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pandas as pd
 
 from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.seeds import percent
 from steptime.merge import ratios
-from steptime.merge.measured import Measured
-from steptime.plan.cell import IDENTITY, without
+from steptime.plan.cell import without
 from steptime.reading import InputError
-from steptime.render import tables
-from steptime.render.frameworks import Frameworks
-from steptime.render.tables import Entry
-from steptime.render.words import (
-    MARK_WORDS,
-    facts,
-    plural,
-    processes,
-    raw_data,
-    significant,
-    size,
-    status_reason,
-)
+from steptime.render.columns import Column, Row, columns
+from steptime.render.words import facts, processes, raw_data, remarks, significant, size, why
 
-Row = dict[str, Any]
 # A number of times, with its interval.
 Factor = tuple[float | None, float | None, float | None]
 
 # What a cell on several devices has in common with the cells that it is compared with.
 ALIKE = without("devices", "exchange", "threads", "batch")
-COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", "status", "reason", "marks"]
-COLUMNS += ["seconds", "repeats", "bytes_exchanged", "exchange_seconds", "staleness", "scaling"]
+COLUMNS = [*common.NAMED, "marks", "seconds", "repeats", "bytes_exchanged", "exchange_seconds"]
+COLUMNS += ["staleness", "scaling"]
 COLUMNS += ["speedup", "low", "high", "efficiency", "whole", "whole_low", "whole_high"]
 NONE_ALONE = "no cell on one device of this kind was timed"
 NONE_AS_LARGE = "no mini-batch as large as that of all devices together was timed on one device"
@@ -40,23 +28,14 @@ NO_INTERVAL = "fewer than two repeats of both were measured, so there is no inte
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows and the layout."""
-    return build(inputs.measured, inputs.frameworks, inputs.networks, inputs.page)
-
-
-def build(
-    measured: Measured, frameworks: Frameworks, catalogue: dict[str, Any], page: tables.Page
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS), one for each cell on several devices, and the layout; fills the page's facts and notes.
+    """The tidy rows (COLUMNS), one for each cell on several devices, and the layout.
 
     `speedup` is samples per second divided by those of one device with as many threads, `efficiency` that divided by
     the number of devices, `whole` the same against one device with the threads of all. `scaling` says whether the
     devices share the mini-batch of the one (`strong`) or each has one as large (`weak`). Raises InputError where no
     cell has several devices.
     """
-    cells = measured.cells.assign(variant=measured.cells["variant"].fillna(""))
-    cells["network"] = [common.whole_name(cell) for cell in cells.to_dict("records")]
-    rows = common.labelled(cells, frameworks, catalogue)
+    rows, measured, page = common.cells_of(inputs), inputs.measured, inputs.page
     several = [
         (row, alike[alike["devices"] == 1])
         for _, alike in rows.groupby(ALIKE, sort=False, dropna=False)
@@ -84,7 +63,7 @@ def build(
         processes(measured.cells),
         raw_data(measured),
     ]
-    return data, _layout(data)
+    return data, columns(data, SHOWN, INDEX)
 
 
 def _compared(several: list[tuple[Row, pd.DataFrame]]) -> list[Row]:
@@ -135,52 +114,58 @@ def _faster(cells: list[Row], bases: list[Row | None]) -> Iterator[Factor]:
             yield factor * middle, factor * low, factor * high
 
 
-def _layout(data: pd.DataFrame) -> pd.DataFrame:
-    index = [
-        (
-            f"{row['network_label']}, batch {row['batch']}",
-            row["framework_label"],
-            f"{row['devices']} x {plural(row['threads'], 'thread')}, {row['exchange']}",
+def _failed(otherwise: Callable[[Row], str] | str) -> Callable[[Row], str]:
+    """Why there is no number: what stopped the cell, or `otherwise` of one that ran."""
+    told = otherwise if callable(otherwise) else lambda row: otherwise
+    return lambda row: why(row) if row["status"] != "ok" else told(row)
+
+
+def _factor(heading: str, name: str, low: str, high: str, none: Callable[[Row], str]) -> Column:
+    def shown(row: Row) -> str | None:
+        if row["status"] != "ok" or pd.isna(row[name]):
+            return None
+        limits = (
+            "" if pd.isna(row[low]) else f" ({significant(row[low])} to {significant(row[high])})"
         )
-        for row in data.to_dict("records")
-    ]
-    headings = ["Scaling", "Seconds per mini-batch", "Speed-up", "Efficiency"]
-    headings += ["Against one device with the threads of all", "Exchanged in a step"]
-    headings += ["Missed updates"]
-    return pd.DataFrame(
-        [_entries(row) for row in data.to_dict("records")],
-        index=pd.MultiIndex.from_tuples(index, names=["Network", "Framework", "Devices"]),
-        columns=headings,
-        dtype=object,
-    )
+        return significant(row[name]) + limits
+
+    def remarks(row: Row) -> list[str]:
+        return [NO_INTERVAL] if pd.isna(row[low]) else []
+
+    return Column(heading, shown, str, _failed(none), "ours", remarks)
 
 
-def _entries(row: dict[str, Any]) -> list[Entry]:
-    scaling = Entry(row["scaling"] or "", kind="words")
-    if row["status"] != "ok":
-        reason = status_reason(row["status"], row["reason"])
-        return [scaling, *(common.dash(reason) for _ in range(6))]
-    texts = [MARK_WORDS.get(mark, mark) for mark in row["marks"].split(", ") if mark]
-    texts += [row["reason"].rstrip(".")] if row["reason"] else []
-    efficiency, sent, missed = row["efficiency"], row["bytes_exchanged"], row["staleness"]
-    waits = (
-        "they wait for one another" if row["exchange"] == "sync" else "the framework does not tell"
-    )
-    as_large = NONE_AS_LARGE if row["scaling"] == "weak" else NONE_ALONE
-    return [
-        scaling,
-        Entry(significant(row["seconds"]), tuple(texts), kind="ours"),
-        _with_interval(row["speedup"], row["low"], row["high"], NONE_ALONE),
-        common.dash(NONE_ALONE) if pd.isna(efficiency) else Entry(f"{100 * efficiency:.0f} %"),
-        _with_interval(row["whole"], row["whole_low"], row["whole_high"], as_large),
-        common.dash("not known") if pd.isna(sent) else Entry(size(sent)),
-        common.dash(waits) if pd.isna(missed) else Entry(significant(missed, 2)),
-    ]
+def _as_large(row: Row) -> str:
+    return NONE_AS_LARGE if row["scaling"] == "weak" else NONE_ALONE
 
 
-def _with_interval(value: Any, low: Any, high: Any, none: str) -> Entry:
-    if pd.isna(value):
-        return common.dash(none)
-    if pd.isna(low):
-        return Entry(significant(value), (NO_INTERVAL,), kind="ours")
-    return Entry(f"{significant(value)} ({significant(low)} to {significant(high)})", kind="ours")
+def _waits(row: Row) -> str:
+    synchronous = row["exchange"] == "sync"
+    return "they wait for one another" if synchronous else "the framework does not tell"
+
+
+def _timed(name: str) -> Callable[[Row], Any]:
+    return lambda row: row[name] if row["status"] == "ok" else None
+
+
+SHOWN = [
+    Column("Scaling", "scaling", kind="words"),
+    Column("Seconds per mini-batch", _timed("seconds"), significant, why, "ours", remarks),
+    _factor("Speed-up", "speedup", "low", "high", lambda row: NONE_ALONE),
+    Column("Efficiency", "efficiency", percent, _failed(NONE_ALONE)),
+    _factor(
+        "Against one device with the threads of all", "whole", "whole_low", "whole_high", _as_large
+    ),
+    Column("Exchanged in a step", _timed("bytes_exchanged"), size, _failed("not known")),
+    Column(
+        "Missed updates",
+        _timed("staleness"),
+        lambda missed: significant(missed, 2),
+        _failed(_waits),
+    ),
+]
+INDEX = {
+    "Network": common.of_network,
+    "Framework": "framework_label",
+    "Devices": common.ranks_of,
+}

@@ -7,14 +7,32 @@ import pandas as pd
 from shared.operations import ALONE, SLOW
 from steptime.artefacts import common, parts
 from steptime.artefacts.inputs import Inputs
+from steptime.artefacts.seeds import percent
 from steptime.plan.cell import IDENTITY
-from steptime.render.tables import Entry
-from steptime.render.words import facts, plural, raw_data, significant
+from steptime.render.columns import Column, Row, columns
+from steptime.render.words import facts, raw_data, significant
 
 COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", "lacking"]
 COLUMNS += ["first_alone", "last_alone", "first_beside", "last_beside", "first_keeps", "last_keeps"]
-HEADINGS = ["First rank alone, steps/s", "Last rank alone, steps/s", "First rank, steps/s"]
-HEADINGS += ["Slow last rank, steps/s", "First rank keeps", "Slow last rank keeps"]
+
+
+def _rank(heading: str, name: str) -> Column:
+    return Column(f"{heading}, steps/s", name, significant, _lacking, "ours")
+
+
+def _lacking(row: Row) -> str:
+    return row["lacking"] or "it was not timed"
+
+
+SHOWN = [
+    _rank("First rank alone", "first_alone"),
+    _rank("Last rank alone", "last_alone"),
+    _rank("First rank", "first_beside"),
+    _rank("Slow last rank", "last_beside"),
+    Column("First rank keeps", "first_keeps", percent, _lacking),
+    Column("Slow last rank keeps", "last_keeps", percent, _lacking),
+]
+INDEX = {"Network": common.of_network, "Framework": "framework_label", "Devices": common.ranks_of}
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -35,7 +53,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         *inputs.page.notes,
         raw_data(inputs.measured),
     ]
-    return data, _layout(data)
+    return data, columns(data, SHOWN, INDEX)
 
 
 def _row(cell: pd.DataFrame) -> dict[str, Any]:
@@ -51,31 +69,3 @@ def _row(cell: pd.DataFrame) -> dict[str, Any]:
         if known["alone"] and known["beside"]:
             found[f"{rank}_keeps"] = known["beside"] / known["alone"]
     return found
-
-
-def _layout(data: pd.DataFrame) -> pd.DataFrame:
-    index = [
-        (
-            f"{row['network_label']}, batch {row['batch']}",
-            row["framework_label"],
-            f"{row['devices']} x {plural(row['threads'], 'thread')}, {row['exchange']}",
-        )
-        for row in data.to_dict("records")
-    ]
-    return pd.DataFrame(
-        [_entries(row) for row in data.to_dict("records")],
-        index=pd.MultiIndex.from_tuples(index, names=["Network", "Framework", "Devices"]),
-        columns=HEADINGS,
-        dtype=object,
-    )
-
-
-def _entries(row: dict[str, Any]) -> list[Entry]:
-    rates = ("first_alone", "last_alone", "first_beside", "last_beside")
-    if pd.isna(row["first_keeps"]):
-        return [common.dash(row["lacking"] or "it was not timed")] * len(HEADINGS)
-    shares = [f"{100 * row[name]:.0f} %" for name in ("first_keeps", "last_keeps")]
-    return [
-        *(Entry(significant(row[name]), kind="ours") for name in rates),
-        *(Entry(share) for share in shares),
-    ]

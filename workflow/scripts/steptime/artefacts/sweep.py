@@ -6,38 +6,27 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
 
+from steptime.artefacts import curves
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
-from steptime.plan.cell import IDENTITY, LINE
+from steptime.plan.cell import IDENTITY
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
 from steptime.render.words import (
-    MARK_WORDS,
     environment_labels,
     facts,
+    mark_notes,
     plural,
     processes,
     raw_data,
-    status_reason,
 )
 
-COLUMNS = [
-    "source",
-    *IDENTITY,
-    "framework",
-    "label",
-    "seconds",
-    "low",
-    "high",
-    "samples",
-    "repeats",
-]
-COLUMNS += ["status", "reason", "marks"]
-WIDEST_WITH_PAPER = (
-    3000  # slowest / fastest time up to which the paper's numbers do not flatten our lines
-)
+COLUMNS = ["source", *IDENTITY, "framework", "label", "seconds", "low", "high", "samples"]
+COLUMNS += ["repeats", "status", "reason", "marks"]
+# Slowest by fastest time up to which the paper's numbers do not flatten our lines.
+WIDEST_WITH_PAPER = 3000
+HOLLOW: dict[str, Any] = {"markersize": 4.5, "markerfacecolor": "white", "linestyle": ""}
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
@@ -60,7 +49,11 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         figures.batch_axis(axes, sorted({*ours["batch"], *(theirs["batch"] if with_paper else [])}))
         if len(shown):
             figures.time_axis(axes, shown.min() / (1.6 if with_paper else 1), shown.max())
-        handles = _draw_ours(axes, timed, frameworks)
+        looks = curves.looks_of(timed, frameworks)
+        for name, line in timed.groupby("label", sort=False):
+            line = line.sort_values("batch")
+            curves.whiskers(axes, line, "batch", "seconds", "low", "high", **looks[str(name)])
+        handles = curves.keys(looks)
         if with_paper:
             handles += _draw_theirs(axes, theirs, paper, frameworks)
         title = f"{networks[artefact['network']]['label']}: time per mini-batch"
@@ -118,27 +111,6 @@ def _theirs(
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _draw_ours(axes: Axes, timed: pd.DataFrame, frameworks: Frameworks) -> list[Any]:
-    handles = []
-    drawn: dict[str, int] = {}
-    for _, line in timed.groupby(LINE, sort=False, dropna=False):
-        line = line.sort_values("batch")
-        framework = frameworks[line["framework"].iloc[0]]
-        turn = drawn.get(framework.name, 0)
-        drawn[framework.name] = turn + 1
-        halves = [line["seconds"] - line["low"], line["high"] - line["seconds"]]
-        container = axes.errorbar(
-            line["batch"],
-            line["seconds"],
-            yerr=halves,
-            label=line["label"].iloc[0],
-            **framework.line(turn),
-            zorder=3,
-        )
-        handles.append(container)
-    return handles
-
-
 def _draw_theirs(
     axes: Axes, theirs: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks
 ) -> list[Any]:
@@ -153,40 +125,18 @@ def _draw_theirs(
         axes.plot([x] * len(rows), rows["seconds"], color=colour, linewidth=0.8, zorder=2)
         for row in rows.to_dict("records"):
             marker = paper["platforms"][row["platform"]]["marker"]
-            look = {
-                "marker": marker,
-                "markersize": 4.5,
-                "markerfacecolor": "white",
-                "color": colour,
-            }
-            axes.plot(x, row["seconds"], **look, linestyle="", zorder=2)
-        axes.annotate(
-            row["label"].split(" ")[0],
-            (x, rows["seconds"].min()),
-            xytext=(0, -5),
-            textcoords="offset points",
-            rotation=90,
-            ha="center",
-            va="top",
-            fontsize=7,
-            color="#6A6A6A",
-            path_effects=[withStroke(linewidth=2.5, foreground="white")],
-        )
+            axes.plot(x, row["seconds"], **HOLLOW, marker=marker, color=colour, zorder=2)
+        look = {"ha": "center", "va": "top", "fontsize": 7, "color": "#6A6A6A"}
+        at = x, rows["seconds"].min()
+        name = row["label"].split(" ")[0]
+        figures.say(axes, name, at, (0, -5), rotation=90, path_effects=figures.HALO, **look)
     handles = [
         figures.key(f"\n{paper['short']}, mini-batch {theirs['batch'].iloc[0]}:", linestyle="")
     ]
     for platform in theirs["platform"].unique():
         entry = paper["platforms"][platform]
-        handles.append(
-            figures.key(
-                entry["name"],
-                marker=entry["marker"],
-                markersize=4.5,
-                markerfacecolor="white",
-                color=figures.GREY,
-                linestyle="",
-            )
-        )
+        look = {"marker": entry["marker"], "color": figures.GREY}
+        handles.append(figures.key(entry["name"], **HOLLOW, **look))
     return handles
 
 
@@ -198,21 +148,9 @@ def _notes(
     artefact: dict[str, Any],
     with_paper: bool,
 ) -> list[str]:
-    notes = []
-    failed = ours[ours["seconds"].isna()]
-    for reason, rows in (
-        failed.groupby(failed.apply(_reason, axis=1), sort=False) if len(failed) else []
-    ):
-        cells = "; ".join(
-            f"{label} at {', '.join(str(batch) for batch in sorted(cells['batch'].unique()))}"
-            for label, cells in rows.groupby("label", sort=False)
-        )
-        notes.append(f"Not drawn: {cells} ({reason}).")
-    for mark in dict.fromkeys(
-        mark for marks in ours["marks"] for mark in marks.split(", ") if mark
-    ):
-        labels = ours.loc[ours["marks"].str.contains(mark, regex=False), "label"].unique()
-        notes.append(f"{', '.join(labels)}: {MARK_WORDS.get(mark, mark)}.")
+    named = ours.assign(network_label=artefact["title"], framework_label=ours["label"])
+    notes = curves.not_drawn(ours[ours["seconds"].isna()], lambda row: row["label"], at="batch")
+    notes += mark_notes(named)
     missing = theirs[theirs["seconds"].isna()]
     notes += [f"Not printed: {reason}." for reason in missing["reason"].unique()]
     figure_place, table_place = artefact["sources"]
@@ -252,7 +190,3 @@ def _platforms(measured: Measured, ours: pd.DataFrame, theirs_on_gpus: bool) -> 
             text += "; the paper's figure shows GPUs"
         lines.append(text)
     return lines
-
-
-def _reason(row: pd.Series) -> str:
-    return status_reason(row["status"], row["reason"])

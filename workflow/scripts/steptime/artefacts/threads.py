@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
+from steptime.artefacts import curves
 from steptime.artefacts.evidence import Paper, measured_times, read_papers, their_times
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.trainings import Trained, joined
+from steptime.merge.trainings import Trained
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
 from steptime.render.words import NOTHING_MEASURED, facts, raw_data
@@ -26,7 +26,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The rows that are drawn (COLUMNS; seconds) and the drawing: networks down, theirs and ours across."""
     name = inputs.paths("catalogue")[0].parent.name
     paper = next(each for each in read_papers(inputs.paths("papers")) if each.name == name)
-    trained, frameworks = joined(inputs), inputs.frameworks
+    trained, frameworks = inputs.trained, inputs.frameworks
     steps = inputs.every_measured if inputs.has("every_cell") else []
     cells = measured_times(steps, trained)
     data = pd.concat(
@@ -36,7 +36,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     height = NOTHING_INCHES + PANEL_INCHES * len(networks)
     look: dict[str, Any] = {"sharex": True, "sharey": "row", "squeeze": False}
     with figures.canvas(len(networks), 2, height, **look) as (drawing, grid):
-        styles = _styles(data)
+        looks = curves.looks_of(data, frameworks, "line", ["source"])
         for axes, network in zip(grid, networks, strict=True):
             label = inputs.networks.get(network, {}).get("label", network)
             titles = {
@@ -45,7 +45,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             }
             for panel, (source, title) in zip(axes, titles.items(), strict=True):
                 own = data[(data["network"] == network) & (data["source"] == source)]
-                _draw(panel, own, styles, frameworks)
+                _draw(panel, own, looks)
                 panel.set_title(title, fontsize=9)
             axes[0].set_ylabel("s")
         _axis(grid[-1], data)
@@ -53,7 +53,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         notes = _notes(paper, data, inputs.entry)
         for measured in (steps or [trained.times])[:1]:
             notes += [*facts(measured), raw_data(measured)] if len(measured.cells) else []
-        figures.notes_below(drawing, notes, _keys(data, styles, frameworks), 3)
+        figures.notes_below(drawing, notes, curves.keys(looks, markersize=4.5), 3)
     return data[COLUMNS], drawing
 
 
@@ -93,27 +93,13 @@ def _shared(times: pd.DataFrame) -> pd.DataFrame:
     return times.assign(threads_per_core=share)[COLUMNS]
 
 
-def _styles(data: pd.DataFrame) -> dict[str, int]:
-    """The turn of each line among those of its framework and source, which share a colour and a marker."""
-    lines = data.drop_duplicates("line")
-    return dict(zip(lines["line"], lines.groupby(["source", "framework"]).cumcount(), strict=True))
-
-
-def _look(
-    line: str, framework: str, styles: dict[str, int], frameworks: Frameworks
-) -> dict[str, Any]:
-    return frameworks[framework].line(styles[line]) | {"markersize": 4.5}
-
-
-def _draw(axes: Axes, own: pd.DataFrame, styles: dict[str, int], frameworks: Frameworks) -> None:
+def _draw(axes: Axes, own: pd.DataFrame, looks: curves.Looks) -> None:
     axes.set(xscale="log", yscale="log")
     axes.axvline(1, color=figures.GREY, linewidth=1, linestyle=":", zorder=1)
     if own.empty:
         axes.text(0.5, 0.5, "none", transform=axes.transAxes, ha="center", color=figures.GREY)
-    for (line, framework), rows in own.groupby(["line", "framework"], sort=False):
-        rows = rows.sort_values("threads")
-        look = _look(str(line), str(framework), styles, frameworks)
-        axes.plot(rows["threads_per_core"], rows["seconds"], linewidth=1.2, zorder=3, **look)
+    look: dict[str, Any] = {"linewidth": 1.2, "markersize": 4.5}
+    curves.draw(axes, own, "threads_per_core", "seconds", looks, "line", **look)
     figures.plain_logarithms(axes.yaxis)
 
 
@@ -123,14 +109,6 @@ def _axis(panels: list[Axes], data: pd.DataFrame) -> None:
         panel.set_xticks(shares, [f"{share:.3g}" for share in shares])
         panel.minorticks_off()
         panel.set_xlabel("threads ÷ physical cores")
-
-
-def _keys(data: pd.DataFrame, styles: dict[str, int], frameworks: Frameworks) -> list[Line2D]:
-    lines = data.drop_duplicates("line")
-    return [
-        figures.key(row["line"], **_look(row["line"], row["framework"], styles, frameworks))
-        for row in lines.to_dict("records")
-    ]
 
 
 def _notes(paper: Paper, data: pd.DataFrame, artefact: dict[str, Any]) -> list[str]:

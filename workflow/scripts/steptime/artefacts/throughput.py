@@ -3,6 +3,7 @@ the entry asks for it, the seconds of a training until a loss.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -11,22 +12,21 @@ from matplotlib.figure import Figure
 
 from shared.statistics import median
 from steptime import networks
-from steptime.artefacts import common, efficiency
+from steptime.artefacts import common, curves, efficiency
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.trainings import Trained, joined
+from steptime.merge.trainings import Trained
 from steptime.render import figures
+from steptime.render.columns import Column, Row, columns
 from steptime.render.frameworks import Frameworks
-from steptime.render.tables import Entry
 from steptime.render.words import (
-    MARK_WORDS,
     count,
     facts,
     mark_notes,
-    plural,
+    marked,
     processes,
     raw_data,
     significant,
-    status_reason,
+    why,
 )
 
 COLUMNS = [*efficiency.COLUMNS, "parameters", "optimiser"]
@@ -34,23 +34,65 @@ COLUMNS += ["item", "items_per_step", "items_per_second"]
 # Where the entry says `until` which loss trainings are asked for: that loss, the seconds, or why there are none.
 PLACE = ["environment", "mode", "platform", "threads", "devices"]
 UNTIL = ["loss_asked", "seconds_to_loss", "no_loss"]
-TO_A_LOSS = "to a loss"
 # What a step is counted in, by the kind of a network's input; `item` is one sample where it is no sequence.
 ITEMS = {"tokens": "words", "one_hot": "words", "image": "images", "dense": "samples"}
 PANEL_INCHES = 0.75
 LINE_INCHES = 0.24
 
 
+def _heading(what: str) -> Callable[[Row], tuple[str, str]]:
+    return lambda row: (
+        common.place_of(row | {"device": "cpu"})
+        + (f" x {row['devices']}" if row["devices"] > 1 else ""),
+        what,
+    )
+
+
+def _loss(row: Row) -> list[str]:
+    return [f"seconds of training until the loss on test images is {row['loss_asked']:g}"]
+
+
+def _peak_remarks(row: Row) -> list[str]:
+    return efficiency.peak_remarks(row | {"reason": ""})
+
+
+SHOWN = [
+    Column(("One step", "takes in"), lambda row: f"{count(row['items_per_step'])} {row['item']}"),
+    Column(("One step", "trains"), "parameters", lambda number: f"{count(number)} parameters"),
+    Column(("One step", "optimiser"), "optimiser"),
+    Column(_heading("seconds"), "seconds", significant, why, "ours", marked, "best"),
+    Column(_heading("a second"), "items_per_second", significant, why, "ours", marked, "best"),
+    Column(
+        _heading("of the peak"),
+        efficiency.share_of,
+        efficiency.two_digits,
+        "",
+        "ours",
+        _peak_remarks,
+        "best",
+    ),
+]
+TO_A_LOSS = Column(
+    _heading("to a loss"),
+    "seconds_to_loss",
+    significant,
+    lambda row: row["no_loss"],
+    "ours",
+    _loss,
+)
+
+
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS, and UNTIL where it is asked for; seconds, and numbers a second) and the layout."""
-    data = rates(inputs)
+    data, shown = rates(inputs), SHOWN
     if "until" in inputs.entry:
-        trained = joined(inputs)
+        trained = inputs.trained
         found = [_to_a_loss(row, inputs.entry, trained) for row in data.to_dict("records")]
         data = data.join(pd.DataFrame(found, index=data.index, columns=UNTIL))
+        shown = [*SHOWN, TO_A_LOSS]
     inputs.page.facts = facts(inputs.measured)
     inputs.page.notes = [*_notes(), processes(inputs.measured.cells), raw_data(inputs.measured)]
-    return data, _layout(data)
+    return data, columns(data, shown, efficiency.INDEX)
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
@@ -59,31 +101,27 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     drawn = data[data["items_per_second"].notna()]
     groups = list(drawn.groupby(["network_label", "batch"], sort=False))
     lines = [len(rows) for _, rows in groups] or [1]
-    height = 0.6 + PANEL_INCHES * len(lines) + LINE_INCHES * sum(lines)
-    look = {"sharex": False, "sharey": False, "squeeze": False}
-    with figures.canvas(max(1, len(groups)), 1, height, **look) as (drawing, grid):
-        for axes, ((label, batch), rows) in zip(grid.flat, groups, strict=False):
+    inches = PANEL_INCHES + LINE_INCHES * sum(lines) / len(lines)
+    with figures.panels(len(groups), inches, 0.6, sharex=False, sharey=False) as (drawing, grid):
+        for axes, ((label, batch), rows) in zip(grid, groups, strict=False):
             _panel(axes, rows, inputs.frameworks)
-            axes.set_title(
-                f"{label}, mini-batch {batch}, {rows.iloc[0]['optimiser']}", fontsize=9.5
-            )
+            title = f"{label}, mini-batch {batch}, {rows.iloc[0]['optimiser']}"
+            axes.set_title(title, fontsize=9.5)
         figures.title(drawing, inputs.entry["title"])
         missing = data[data["items_per_second"].isna()]
-        why = [
-            f"{row['network_label']}, {row['framework_label']}: "
-            f"{status_reason(row['status'], row['reason']).rstrip('.')}."
-            for row in missing.drop_duplicates(["network_label", "framework_label"]).to_dict(
-                "records"
-            )
-        ]
-        notes = [*_notes()[:2], *why, *mark_notes(drawn), *facts(inputs.measured)]
-        figures.notes_below(drawing, [*notes, raw_data(inputs.measured)])
+        notes = [*_notes()[:2], *curves.not_drawn(missing, _named), *mark_notes(drawn)]
+        notes += [*facts(inputs.measured), raw_data(inputs.measured)]
+        figures.notes_below(drawing, notes)
     return drawn, drawing
+
+
+def _named(row: Row) -> str:
+    return f"{row['framework_label']}, {row['network_label']}"
 
 
 def rates(inputs: Inputs) -> pd.DataFrame:
     """One row (COLUMNS) for each cell."""
-    data = efficiency.shares(inputs.measured, inputs.peaks, inputs.frameworks, inputs.networks)
+    data = efficiency.shares(inputs)
     specs = {name: networks.specify(name, inputs.networks) for name in data["network"].unique()}
     counted = [_counted(row, specs[row["network"]]) for row in data.to_dict("records")]
     added = pd.DataFrame(counted, index=data.index, columns=COLUMNS[len(efficiency.COLUMNS) :])
@@ -122,56 +160,7 @@ def _to_a_loss(row: dict[str, Any], entry: dict[str, Any], trained: Trained) -> 
     if len(reached):
         return nothing | {"seconds_to_loss": median(list(reached))}
     first = runs.iloc[0]
-    return nothing | {"no_loss": status_reason(first["status"], first["reason"])}
-
-
-def _layout(data: pd.DataFrame) -> pd.DataFrame:
-    """Networks and frameworks down; of each platform and thread count, time, speed and share of the peak."""
-    columns = [("One step", name) for name in ("takes in", "trains", "optimiser")]
-    body: dict[tuple[str, str], dict[tuple[str, str], Entry]] = {}
-    for row in data.to_dict("records"):
-        entries = body.setdefault(
-            (f"{row['network_label']}, batch {row['batch']}", row["framework_label"]), {}
-        )
-        entries[columns[0]] = Entry(f"{count(row['items_per_step'])} {row['item']}")
-        entries[columns[1]] = Entry(f"{count(row['parameters'])} parameters")
-        entries[columns[2]] = Entry(row["optimiser"])
-        devices = f" x {row['devices']}" if row["devices"] > 1 else ""
-        place = f"{row['platform']}, {plural(row['threads'], 'thread')}{devices}"
-        for name, entry in _entries(row).items():
-            entries[place, name] = entry
-            columns += [(place, name)] if (place, name) not in columns else []
-    index = pd.MultiIndex.from_tuples(list(body), names=["Network", "Framework"])
-    rows = [[entries.get(column, Entry()) for column in columns] for entries in body.values()]
-    return pd.DataFrame(rows, index=index, columns=pd.MultiIndex.from_tuples(columns), dtype=object)
-
-
-def _entries(row: dict[str, Any]) -> dict[str, Entry]:
-    entries = _speeds(row)
-    if "no_loss" in row:
-        entries[TO_A_LOSS] = _seconds_to_loss(row)
-    return entries
-
-
-def _seconds_to_loss(row: dict[str, Any]) -> Entry:
-    if pd.isna(row["seconds_to_loss"]):
-        return common.dash(row["no_loss"])
-    said = f"seconds of training until the loss on test images is {row['loss_asked']:g}"
-    return Entry(significant(row["seconds_to_loss"]), (said,), kind="ours")
-
-
-def _speeds(row: dict[str, Any]) -> dict[str, Entry]:
-    names = ("seconds", "a second", "of the peak")
-    if pd.isna(row["items_per_second"]):
-        return dict.fromkeys(names, common.dash(status_reason(row["status"], row["reason"])))
-    remarks = tuple(MARK_WORDS.get(mark, mark) for mark in row["marks"].split(", ") if mark)
-    texts = [significant(row["seconds"]), significant(row["items_per_second"])]
-    shown = [Entry(text, remarks, row["best"], "ours") for text in texts]
-    if pd.isna(row["share_of_peak"]):
-        return dict(zip(names, [*shown, common.dash(row["no_peak"])], strict=True))
-    low = (f"of a peak that was {efficiency.LOW_PEAK}",) if row["peak_disturbed"] else ()
-    share = f"{significant(100 * row['share_of_peak'], 2)} %"
-    return dict(zip(names, [*shown, Entry(share, remarks + low, row["best"], "ours")], strict=True))
+    return nothing | {"no_loss": why(first)}
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, frameworks: Frameworks) -> None:
@@ -190,26 +179,15 @@ def _panel(axes: Axes, rows: pd.DataFrame, frameworks: Frameworks) -> None:
         if end > edge:
             # An interval that is longer than the axis goes on: behind its end, words would not be drawn.
             axes.plot(edge, at, marker=">", markersize=4, color="#222222", clip_on=False)
-        axes.annotate(
-            words,
-            (min(end, edge), at),
-            xytext=(4, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=7.5,
-        )
+        figures.say(axes, words, (min(end, edge), at), (4, 0), va="center", color="black")
     several = rows["threads"].nunique() > 1 or rows["platform"].nunique() > 1
-    axes.set_yticks(
-        range(len(rows)),
-        [
-            row["framework_label"]
-            + (f", {row['platform']}, {plural(row['threads'], 'thread')}" if several else "")
-            for row in rows.to_dict("records")
-        ],
-    )
+    names = [
+        row["framework_label"] + (f", {common.place_of(row)}" if several else "")
+        for row in rows.to_dict("records")
+    ]
+    figures.name_lines(axes, range(len(rows)), names)
     axes.set_xlim(0, edge)
     axes.set_xlabel(f"{rows.iloc[0]['item']} a second")
-    axes.grid(axis="y", visible=False)
 
 
 def _notes() -> list[str]:

@@ -18,18 +18,6 @@ NAMED = 5  # overlaps that the sentence names
 OVERLAP_COLOUR = "#CC0000"
 
 
-def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the drawing."""
-    spans = read_spans(inputs)
-    print(sentence(spans))
-    return draw(spans, inputs.frameworks)
-
-
-def read_spans(inputs: Inputs) -> pd.DataFrame:
-    """What `spans_of` gives, of every timed cell of the grid."""
-    return spans_of(pd.concat([measured.rows for measured in inputs.every_measured]))
-
-
 def spans_of(rows: pd.DataFrame) -> pd.DataFrame:
     """One row for each process of merged rows, in the order of starts: cell, machine_id, environment, framework, mode,
     repeat, status, started_at and ended_at (UTC; from the start of its job to its end), seconds.
@@ -78,8 +66,15 @@ def sentence(spans: pd.DataFrame) -> str:
     )
 
 
+def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
+    """The rows that are drawn and the drawing."""
+    spans = spans_of(pd.concat([measured.rows for measured in inputs.every_measured]))
+    print(sentence(spans))
+    return draw(spans, inputs.frameworks)
+
+
 def draw(spans: pd.DataFrame, frameworks: Frameworks) -> tuple[pd.DataFrame, Figure]:
-    """The rows of `read_spans` with `overlaps_with`, and the figure: a lane for each environment and mode."""
+    """The rows of `spans_of` with `overlaps_with`, and the figure: a lane for each environment and mode."""
     first = pd.Series({later: earlier for earlier, later in overlaps(spans)}, dtype=object)
     data = spans.assign(overlaps_with=spans["cell"].map(first))
     lanes = (data["environment"] + " " + data["mode"]).rename("lane")
@@ -130,10 +125,8 @@ def _drawn_times(data: pd.DataFrame) -> tuple[list[float], list[float]]:
 
 
 def _lanes(axes: Axes, order: list[str]) -> None:
-    axes.set_yticks(range(len(order)), order)
+    figures.name_lines(axes, range(len(order)), order)
     axes.set_ylim(len(order) - 0.5, -0.5)
-    axes.grid(visible=False, axis="y")
-    axes.tick_params(axis="y", length=0)
     axes.set_xlabel("minutes since the first cell began")
 
 

@@ -9,10 +9,10 @@ import pandas as pd
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
 from steptime.plan.cell import IDENTITY
+from steptime.render.columns import laid_out
 from steptime.render.frameworks import Frameworks
-from steptime.render.tables import DASH, OURS, PAPER, SEPARATOR, Entry, Page
+from steptime.render.tables import DASH, OURS, PAPER, SEPARATOR, Entry
 from steptime.render.words import (
-    MARK_WORDS,
     NOTHING_MEASURED,
     environment_labels,
     facts,
@@ -20,11 +20,12 @@ from steptime.render.words import (
     plural,
     processes,
     raw_data,
+    remarks,
     seeds,
     significant,
     spread,
-    status_reason,
     version_order,
+    why,
 )
 
 COLUMNS = ["source", *IDENTITY, "network_label", "lineage", "framework", "framework_label"]
@@ -37,26 +38,18 @@ COMPARED = {"cpu": "compared_with", "gpu": "compared_gpu"}
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows and the layout."""
-    made = inputs.measured, inputs.printed, inputs.catalogue, inputs.frameworks, inputs.networks
-    return build(*made, inputs.entry, inputs.page)
+    return build(inputs, inputs.measured)
 
 
-def build(
-    measured: Measured,
-    printed: pd.DataFrame,
-    paper: dict[str, Any],
-    frameworks: Frameworks,
-    networks: dict[str, Any],
-    artefact: dict[str, Any],
-    page: Page,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS; times in seconds of the artefact's `quantity`) and the layout; fills the page's notes
-    and footnotes.
+def build(inputs: Inputs, measured: Measured) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tidy rows (COLUMNS; times in seconds of the entry's `quantity`) and the layout, of what was measured.
 
     A row of source 'ours' has the paper's number as `theirs` and `ratio` (ours / theirs) only where it is
     like for like: same network, mini-batch and thread count, a framework of the same lineage, on the platform
     `compared_with`; of a GPU, on the first of `compared_gpu`. The layout has a ratio for each of them.
     """
+    printed, paper, page = inputs.printed, inputs.catalogue, inputs.page
+    frameworks, networks = inputs.frameworks, inputs.networks
     rows = _our_rows(measured, printed, paper, frameworks, networks)
     rows += _their_rows(printed, paper, frameworks, networks)
     data = pd.DataFrame(rows, columns=[*COLUMNS, "ratios"])
@@ -64,7 +57,7 @@ def build(
     data["best"] = _best(data)
     data["footnote"] = [_footnote(row) for row in data.to_dict("records")]
     page.facts = facts(measured)
-    page.notes = _notes(measured, paper, artefact) + page.notes
+    page.notes = _notes(measured, paper, inputs.entry) + page.notes
     layout = _layout(data, paper, frameworks)
     return data[[*COLUMNS]], layout
 
@@ -220,10 +213,9 @@ def _footnote(row: dict[str, Any]) -> str:
     """What a reader must be told of this time or this dash; several things are divided by SEPARATOR."""
     ours = row["source"] == OURS
     if pd.isna(row["ours"] if ours else row["theirs"]):
-        texts = [status_reason(row["status"], row["reason"]) if ours else row["reason"]]
+        texts = [why(row) if ours else row["reason"]]
     else:
-        texts = [MARK_WORDS.get(mark, mark) for mark in row["marks"].split(", ") if mark]
-        texts += [text for text in (row["further"], row["reason"]) if text]
+        texts = remarks(row)
     return SEPARATOR.join(text.rstrip(".") for text in texts)
 
 
@@ -232,7 +224,7 @@ def _layout(data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -
     caveats = {
         (entry["network"], entry["framework"]): entry["text"] for entry in paper.get("caveats", [])
     }
-    table: dict[tuple[str, str, str], dict[tuple[str, str], Entry]] = {}
+    table: dict[tuple[str, str, str], dict[Any, Entry]] = {}
     blocks = ["network_label", "batch", "lineage"]
     for (label, batch, lineage), rows in data.groupby(blocks, sort=False, dropna=False):
         network = label if pd.isna(batch) else f"{label}, batch {batch}"
@@ -253,12 +245,11 @@ def _layout(data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -
             )
             beside[row["column_group"], row["column"]] = _entry(row)
     columns = _columns(data, paper)
-    body = [[entries.get(column, Entry()) for column in columns] for entries in table.values()]
-    index = pd.MultiIndex.from_tuples(
-        [(network, frameworks.lineage(lineage).label, label) for network, lineage, label in table],
-        names=["Network", "Framework", "Measured here"],
-    )
-    return pd.DataFrame(body, index=index, columns=pd.MultiIndex.from_tuples(columns), dtype=object)
+    named = [
+        ((network, frameworks.lineage(lineage).label, label), entries)
+        for (network, lineage, label), entries in table.items()
+    ]
+    return laid_out(named, ["Network", "Framework", "Measured here"], columns)
 
 
 def _ratio_group(platform: str, paper: dict[str, Any]) -> str:

@@ -26,14 +26,8 @@ FACES = {
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the drawing."""
-    return build(inputs.topologies, inputs.entry)
-
-
-def build(
-    topologies: dict[str, dict[str, Any]], artefact: dict[str, Any]
-) -> tuple[pd.DataFrame, Figure]:
     """Every part that is drawn (COLUMNS; bytes, CPU numbers) and the figure, a panel for each platform."""
+    topologies, artefact = inputs.topologies, inputs.entry
     data = pd.DataFrame(
         [row for name, found in topologies.items() for row in _parts(name, found)], columns=COLUMNS
     )

@@ -10,7 +10,8 @@ from shared.operations import SUM
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
 from steptime.reading import InputError
-from steptime.render.tables import DASH, Entry, Page
+from steptime.render.columns import dash, laid_out
+from steptime.render.tables import Entry
 
 COLUMNS = ["quantity", "key", "unit", "formula", "place", "value", "printed", "ratio", "reason"]
 INPUTS = ("bandwidth", "memory", "devices", "waited_for", "compute")
@@ -48,20 +49,11 @@ def evaluate(
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows and the layout."""
-    return build(inputs.printed, inputs.peaks, inputs.page, summed_per_second(inputs.parts))
-
-
-def build(
-    printed: pd.DataFrame,
-    peaks: dict[str, dict[str, Any]],
-    page: Page,
-    summed: dict[str, float] | None = None,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS) and the layout: every quantity as printed, as calculated from the printed inputs, and
-    with the bandwidth that was measured on each platform in place of the paper's; fills the page's notes. `summed` is
-    what `summed_per_second` says.
+    with the bandwidth that was measured on each platform in place of the paper's.
     """
+    printed, peaks, page = inputs.printed, inputs.peaks, inputs.page
+    summed = summed_per_second(inputs.parts)
     rows = printed.set_index("column")
     missing = [name for name in INPUTS if name not in rows.index]
     if missing:
@@ -77,7 +69,7 @@ def build(
     }
     places |= {
         f"{platform}, sums over ranks": given | {"bandwidth": most / GIGA}
-        for platform, most in (summed or {}).items()
+        for platform, most in summed.items()
     }
     for platform, peak in peaks.items():
         if peak.get("disk_bytes_per_second"):
@@ -164,7 +156,7 @@ def _layout(data: pd.DataFrame, rows: pd.DataFrame, short: str) -> pd.DataFrame:
     places = list(reasons)
     headings = [(short, "printed"), (short, "calculated"), ("Calculated ÷ printed", "")]
     headings += [("Measured bandwidth", place) for place in places[1:]]
-    body = []
+    lines = []
     for key, row in rows.to_dict("index").items():
         # What stands behind the first semicolon of a note is the reader's; before it, whether it is given or a result.
         note = row["note"].partition("; ")[2]
@@ -174,26 +166,16 @@ def _layout(data: pd.DataFrame, rows: pd.DataFrame, short: str) -> pd.DataFrame:
         entries += [Entry(_text(value[key, AS_PRINTED]) if result else "", kind="ours")]
         entries += [Entry(f"{ratio:.4f}" if result else "", kind="ratio")]
         for place in places[1:]:
-            known = pd.notna(value.get((key, place)))
-            why = reasons[place] or NOT_HERE
-            entries.append(
-                Entry(
-                    f"{value[key, place]:.4g}" if known else DASH,
-                    () if known else (why,),
-                    kind="ours",
-                )
+            known = value.get((key, place))
+            text = (
+                dash(reasons[place] or NOT_HERE)
+                if pd.isna(known)
+                else Entry(f"{known:.4g}", kind="ours")
             )
-        body.append(entries)
-    index = pd.MultiIndex.from_tuples(
-        [
-            (row["row"], row["unit"], FORMULAS.get(key, "given"))
-            for key, row in rows.to_dict("index").items()
-        ],
-        names=["Quantity", "Unit", "Formula"],
-    )
-    return pd.DataFrame(
-        body, index=index, columns=pd.MultiIndex.from_tuples(headings), dtype=object
-    )
+            entries.append(text)
+        name = (row["row"], row["unit"], FORMULAS.get(key, "given"))
+        lines.append((name, dict(zip(headings, entries, strict=True))))
+    return laid_out(lines, ["Quantity", "Unit", "Formula"], headings)
 
 
 DISK_NOTE = (

@@ -2,11 +2,15 @@
 important claims first.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import pandas as pd
 
 from steptime.artefacts import findings
 from steptime.artefacts.findings import FAILS, HOLDS, UNDECIDED, UNKNOWN
 from steptime.artefacts.inputs import Inputs
+from steptime.render.columns import Column, Row, columns
 from steptime.render.tables import Entry
 from steptime.render.words import facts
 
@@ -48,7 +52,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         *findings.HOW_ASKED,
         *page.notes,
     ]
-    return data, _layout(data)
+    numbered = data.assign(number=[str(at) for at in range(1, len(data) + 1)])
+    return data, columns(numbered, SHOWN, INDEX)
 
 
 def in_short(row: dict[str, str]) -> str:
@@ -75,25 +80,24 @@ def _summary(data: pd.DataFrame) -> list[str]:
     return lines
 
 
-def _layout(data: pd.DataFrame) -> pd.DataFrame:
-    body = []
-    for row in data.to_dict("records"):
-        reading = (row["reading"].rstrip("."),) if row["reading"] else ()
-        entries = [Entry(row["claim"], reading, kind="words long")]
-        entries.append(Entry(row["short"], best=True, kind="words long"))
-        for side in findings.SIDES:
-            verdict, numbers = findings.verdict_of(row, side)
-            text = f"{verdict.text}: {numbers.text}" if numbers.text else verdict.text
-            entries.append(Entry(text, verdict.footnotes, kind=f"{verdict.kind} long"))
-        body.append(entries)
-    index = pd.MultiIndex.from_arrays(
-        [
-            [HEADINGS[weight] for weight in data["weight"]],
-            [str(number) for number in range(1, len(data) + 1)],
-            data["section"],
-        ],
-        names=["", "No.", "Section"],
-    )
-    columns = ["What the paper claims", "In short", "By its own numbers"]
-    columns += ["By ours, nearest versions", "By ours, today's versions"]
-    return pd.DataFrame(body, index=index, columns=columns, dtype=object)
+def _by(side: str) -> Callable[[Row], Entry]:
+    def entry(row: Row) -> Entry:
+        verdict, numbers = findings.verdict_of(row, side)
+        text = f"{verdict.text}: {numbers.text}" if numbers.text else verdict.text
+        return Entry(text, verdict.footnotes, kind=f"{verdict.kind} long")
+
+    return entry
+
+
+SHOWN = [
+    Column("What the paper claims", findings.claim_of),
+    Column("In short", lambda row: Entry(row["short"], best=True, kind="words long")),
+    Column("By its own numbers", _by("theirs")),
+    Column("By ours, nearest versions", _by("ours")),
+    Column("By ours, today's versions", _by("today")),
+]
+INDEX: dict[str, Any] = {
+    "": lambda row: HEADINGS[row["weight"]],
+    "No.": "number",
+    "Section": "section",
+}

@@ -1,7 +1,6 @@
 """Every framework beside every network, as a table and a picture: time, share of the peak, start, memory."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -10,60 +9,35 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from steptime.artefacts import common, efficiency, startup
+from steptime.artefacts import common, curves, efficiency, startup
 from steptime.artefacts.inputs import Inputs
 from steptime.environments.libraries import registers
-from steptime.merge.measured import ARITHMETIC, Measured
+from steptime.merge.measured import ARITHMETIC
 from steptime.plan.cell import IDENTITY, PLACE
-from steptime.render import figures, tables
-from steptime.render.frameworks import Frameworks
+from steptime.render import figures
+from steptime.render.columns import Column, Row
 from steptime.render.tables import Entry
 from steptime.render.words import (
-    MARK_WORDS,
     STATUS_WORDS,
     facts,
+    mark_notes,
     plural,
     processes,
     raw_data,
+    remarks,
     significant,
     spread,
-    status_reason,
 )
 
-COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", "status", "reason", "marks"]
-COLUMNS += ["seconds", "low", "high", "ratio", "share_of_peak", "startup_seconds"]
-COLUMNS += ["peak_memory_bytes", *ARITHMETIC]
+COLUMNS = [*common.NAMED, "marks", "seconds", "low", "high", "ratio", "share_of_peak"]
+COLUMNS += ["startup_seconds", "peak_memory_bytes", *ARITHMETIC]
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows and the layout."""
-    starts = startup.read_starts(inputs)
-    made = inputs.measured, inputs.peaks, starts, inputs.frameworks, inputs.networks
-    return build(*made, inputs.page)
-
-
-def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the drawing."""
-    return draw(inputs.table[0])
-
-
-def build(
-    measured: Measured,
-    peaks: dict[str, Any],
-    starts: pd.DataFrame,
-    frameworks: Frameworks,
-    catalogue: dict[str, Any],
-    page: tables.Page,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS; seconds, bytes) and the layout; fills the page's facts and notes.
-
-    Rows are of each platform's highest thread count; `starts` is what `startup.read_starts` returns.
-    """
-    shares = efficiency.shares(measured, peaks, frameworks, catalogue)
-    begun = startup.medians(starts, frameworks, catalogue)
-    cells = measured.cells.assign(
-        network=[common.whole_name(cell) for cell in measured.cells.to_dict("records")]
-    )
+    """The tidy rows (COLUMNS; seconds, bytes) of each platform's highest thread count, and the layout."""
+    measured, page = inputs.measured, inputs.page
+    shares, begun = efficiency.shares(inputs), startup.medians(inputs)
+    cells = common.whole(measured.cells)
     data = shares.merge(cells[[*IDENTITY, "peak_memory_bytes", *ARITHMETIC]], on=IDENTITY)
     data = data.merge(begun[[*IDENTITY, "total_seconds"]], on=IDENTITY, how="left")
     data = data.rename(columns={"total_seconds": "startup_seconds"})
@@ -84,71 +58,49 @@ def build(
     return data, _layout(data)
 
 
-def _time(row: dict[str, Any]) -> Entry:
-    texts = [MARK_WORDS.get(mark, mark) for mark in row["marks"].split(", ") if mark]
-    remarks = tuple(texts + ([row["reason"].rstrip(".")] if row["reason"] else []))
+def _time(row: Row) -> Entry:
     if pd.isna(row["seconds"]):
-        return Entry(STATUS_WORDS.get(row["status"], row["status"]), remarks, kind="ours words")
+        words = str(STATUS_WORDS.get(row["status"], row["status"]))
+        return Entry(words, tuple(remarks(row)), kind="ours words")
     text = f"{significant(row['seconds'])} {spread(row['seconds'], row['low'], row['high'])}"
-    return Entry(text, remarks, row["ratio"] == 1, "ours")
+    return Entry(text, tuple(remarks(row)), row["ratio"] == 1, "ours")
 
 
-def _number(
-    name: str, scale: float, digits: int, unit: str = ""
-) -> Callable[[dict[str, Any]], Entry]:
-    def entry(row: dict[str, Any]) -> Entry:
-        if row["status"] != "ok" or pd.isna(row[name]):
-            return Entry()
-        return Entry(significant(row[name] * scale, digits) + unit, kind="ours")
+def _number(heading: str, name: str, scale: float, digits: int, unit: str = "") -> Column:
+    def shown(row: Row) -> float | None:
+        return row[name] if row["status"] == "ok" else None
 
-    return entry
-
-
-LINES: dict[str, Callable[[dict[str, Any]], Entry]] = {
-    "time per mini-batch (s)": _time,
-    "times the fastest": _number("ratio", 1, 2),
-    "share of peak": _number("share_of_peak", 100, 2, " %"),
-    "start (s)": _number("startup_seconds", 1, 2),
-    "memory (MiB)": _number("peak_memory_bytes", 2**-20, 3),
-}
-
-
-def _layout(data: pd.DataFrame) -> pd.DataFrame:
-    several = data["platform"].nunique() > 1
-    runners = ["framework_label", "environment", "mode", "platform"]
-    columns = list(dict.fromkeys(_column(row) for row in data.to_dict("records")))
-    body, index = [], []
-    for _, rows in _in_order(data).groupby(runners, sort=False, dropna=False):
-        records = rows.to_dict("records")
-        known = next((row for row in records if row["vector"]), records[0])
-        threads = plural(int(known["threads"]), "thread")
-        label = (
-            f"{known['framework_label']}, {known['platform']}"
-            if several
-            else known["framework_label"]
-        )
-        heading = (label, threads, registers(known), known["blas"])
-        cells = {_column(row): row for row in records}
-        for line, entry in LINES.items():
-            entries = [entry(cells[column]) if column in cells else Entry() for column in columns]
-            # Where nothing ran, one line says so.
-            if line == next(iter(LINES)) or any(each.text for each in entries):
-                body.append(entries)
-                index.append((*heading, line))
-    names = ["Framework", "Threads", "Registers", "Linear algebra", ""]
-    return pd.DataFrame(
-        body, index=pd.MultiIndex.from_tuples(index, names=names), columns=columns, dtype=object
+    return Column(
+        heading, shown, lambda value: significant(value * scale, digits) + unit, kind="ours"
     )
 
 
-def _in_order(data: pd.DataFrame) -> pd.DataFrame:
-    """Framework by framework, in the order in which they stand for the first network."""
+LINES = [
+    Column("time per mini-batch (s)", _time),
+    _number("times the fastest", "ratio", 1, 2),
+    _number("share of peak", "share_of_peak", 100, 2, " %"),
+    _number("start (s)", "startup_seconds", 1, 2),
+    _number("memory (MiB)", "peak_memory_bytes", 2**-20, 3),
+]
+NAMES = ["Framework", "Threads", "Registers", "Linear algebra"]
+
+
+def _layout(data: pd.DataFrame) -> pd.DataFrame:
+    # Framework by framework, in the order in which they stand for the first network.
     order = {label: at for at, label in enumerate(dict.fromkeys(data["framework_label"]))}
-    return data.sort_values("framework_label", key=lambda labels: labels.map(order), kind="stable")
-
-
-def _column(row: dict[str, Any]) -> str:
-    return f"{row['network_label']}, batch {row['batch']}"
+    ordered = data.sort_values(
+        "framework_label", key=lambda labels: labels.map(order), kind="stable"
+    )
+    runners = ["framework_label", "environment", "mode", "platform"]
+    groups = []
+    for _, rows in ordered.groupby(runners, sort=False, dropna=False):
+        records = rows.to_dict("records")
+        known = next((row for row in records if row["vector"]), records[0])
+        label = known["framework_label"]
+        label += f", {known['platform']}" if data["platform"].nunique() > 1 else ""
+        threads = plural(int(known["threads"]), "thread")
+        groups.append(((label, threads, registers(known), known["blas"]), records))
+    return common.stacked(groups, LINES, NAMES, map(common.of_network, data.to_dict("records")))
 
 
 ROW_INCHES = 0.3
@@ -168,20 +120,17 @@ SHORT = {
 }
 
 
-def draw(data: pd.DataFrame) -> tuple[pd.DataFrame, Figure]:
+def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The rows of the table, as they are, and the figure."""
+    data = inputs.table[0]
     several = data["platform"].nunique() > 1
     networks = list(dict.fromkeys(zip(data["network_label"], data["batch"], strict=True)))
     labels = data["framework_label"] + (", " + data["platform"] if several else "")
     runners = list(dict.fromkeys(labels))
     with figures.canvas(height=1.5 + ROW_INCHES * len(runners)) as (drawing, axes):
         for label, row in zip(labels, data.to_dict("records"), strict=True):
-            _tile(
-                axes,
-                networks.index((row["network_label"], row["batch"])),
-                runners.index(label),
-                row,
-            )
+            network = networks.index((row["network_label"], row["batch"]))
+            _tile(axes, network, runners.index(label), row)
         for height, label in enumerate(runners):
             _beside(axes, len(networks), height, data[labels == label])
         right = len(networks) + sum(BESIDE.values())
@@ -200,12 +149,9 @@ def draw(data: pd.DataFrame) -> tuple[pd.DataFrame, Figure]:
         axes.set(xlim=(0, right), ylim=(len(runners), 0))
         for spine in axes.spines.values():
             spine.set_visible(False)
-        places = data[["platform", "threads"]].drop_duplicates().to_dict("records")
-        where = ", ".join(
-            f"{place['platform']} with {plural(int(place['threads']), 'thread')}"
-            for place in places
+        title = (
+            f"Times slower than the fastest, and ms per mini-batch: {curves.threads_drawn(data)}"
         )
-        title = f"Times slower than the fastest, and ms per mini-batch: {where}"
         figures.title(drawing, title)
         figures.notes_below(drawing, _notes(data))
     return data, drawing
@@ -216,22 +162,22 @@ def _tile(axes: Axes, left: int, top: int, row: dict[str, Any]) -> None:
     shade = min(math.log(row["ratio"]) / math.log(DARKEST), 1) if timed else 0
     colour = COLOURS(0.08 + 0.84 * shade) if timed else NOT_TIMED
     axes.add_patch(Rectangle((left + 0.02, top + 0.04), 0.96, 0.92, color=colour, linewidth=0))
-    ink = "white" if shade > 0.55 else "#222222"
+    ink: dict[str, Any] = {"color": "white" if shade > 0.55 else "#222222", "va": "center"}
     if not timed:
         word = SHORT.get(row["status"], row["status"])
-        axes.text(
-            left + 0.5, top + 0.5, word, fontsize=6.5, color="#777777", ha="center", va="center"
-        )
+        _words(axes, left + 0.5, top, word, fontsize=6.5, color="#777777")
         return
     weight = "bold" if row["ratio"] == 1 else "normal"
     marked = "*" if row["marks"] else ""
     ratio = f"{significant(row['ratio'], 2) if row['ratio'] > 1 else 1}×{marked}"
-    axes.text(
-        left + 0.05, top + 0.5, ratio, fontsize=7, color=ink, ha="left", va="center", weight=weight
-    )
+    axes.text(left + 0.05, top + 0.5, ratio, fontsize=7, ha="left", weight=weight, **ink)
     long = row["seconds"] >= LONG_SECONDS
     time = f"{significant(row['seconds'], 3)} s" if long else significant(1000 * row["seconds"], 3)
-    axes.text(left + 0.96, top + 0.52, time, fontsize=6, color=ink, ha="right", va="center")
+    axes.text(left + 0.96, top + 0.52, time, fontsize=6, ha="right", **ink)
+
+
+def _words(axes: Axes, middle: float, top: int, words: str, **look: Any) -> None:
+    axes.text(middle, top + 0.5, words, ha="center", va="center", **look)
 
 
 def _beside(axes: Axes, left: float, top: int, rows: pd.DataFrame) -> None:
@@ -243,15 +189,7 @@ def _beside(axes: Axes, left: float, top: int, rows: pd.DataFrame) -> None:
         row = timed.iloc[0]
         words["registers"] = f"{row['vector']}{' + at run time' if row['at_run_time'] else ''}"
     for name, width in BESIDE.items():
-        axes.text(
-            left + width / 2,
-            top + 0.5,
-            words[name],
-            fontsize=7,
-            color="#444444",
-            ha="center",
-            va="center",
-        )
+        _words(axes, left + width / 2, top, words[name], fontsize=7, color="#444444")
         left += width
 
 
@@ -261,20 +199,8 @@ def _notes(data: pd.DataFrame) -> list[str]:
         "warm-up, median of the networks. Memory: the most of any network. Registers: the widest that the framework's "
         "compiled libraries multiply in; at run time: some of them can make code for the processor while they run."
     ]
-    reasons: dict[str, list[str]] = {}
-    marked: dict[str, dict[str, list[str]]] = {}
-    for row in data.to_dict("records"):
-        label, network = row["framework_label"], row["network_label"]
-        if pd.isna(row["seconds"]):
-            reason = status_reason(row["status"], row["reason"]).rstrip(".")
-            reasons.setdefault(f"{label}: {reason}", []).append(network)
-        for mark in filter(None, row["marks"].split(", ")):
-            marked.setdefault(mark, {}).setdefault(label, []).append(network)
-    every = list(data["network_label"].unique())
-    for mark, labels in marked.items():
-        named = [
-            label if names == every else f"{label} ({', '.join(names)})"
-            for label, names in labels.items()
-        ]
-        notes.append(f"* {MARK_WORDS[mark]}: {'; '.join(named)}.")
-    return notes + [f"{reason} ({', '.join(networks)})." for reason, networks in reasons.items()]
+    missing = curves.not_drawn(
+        data[data["seconds"].isna()],
+        lambda row: f"{row['framework_label']}, {row['network_label']}",
+    )
+    return [*notes, "An asterisk stands at what is marked.", *mark_notes(data), *missing]

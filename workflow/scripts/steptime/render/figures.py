@@ -17,12 +17,15 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
 from steptime.render import tables
 
 STYLE = Path(__file__).with_name("steptime.mplstyle")
 GREY = "#8A8A8A"
+# Around words that may lie on lines.
+HALO = [withStroke(linewidth=2.5, foreground="white")]
 NOTE_SIZE = 7.5
 NOTE_WIDTH = 118  # letters of a note's line that fit the figure's width at NOTE_SIZE
 LEGEND_INCHES = 0.2  # height of a legend's line
@@ -48,6 +51,36 @@ def canvas(
             drawing,
             drawing.subplots(rows, columns, sharex=sharex, sharey=sharey, squeeze=squeeze),
         )
+
+
+@contextmanager
+def panels(
+    count: int, inches: float, more: float, columns: int = 1, **shared: Any
+) -> Iterator[tuple[Figure, list[Axes]]]:
+    """A figure of so many panels of equal height, `more` inches besides; `shared` as `canvas` takes it."""
+    rows = max(1, math.ceil(count / columns))
+    with canvas(rows, columns, more + inches * rows, squeeze=False, **shared) as (drawing, grid):
+        found = list(grid.flat)
+        for panel in found[max(count, 1) :]:
+            panel.set_visible(False)
+        yield drawing, found[: max(count, 1)]
+
+
+def say(
+    axes: Axes, text: str, at: tuple[float, float], shift: tuple[float, float], **look: Any
+) -> None:
+    """Small words beside a point, moved by so many points to the right and up."""
+    small: dict[str, Any] = {"fontsize": 7.5, "color": "#444444"}
+    axes.annotate(text, at, xytext=shift, textcoords="offset points", **small | look)
+
+
+def name_lines(
+    axes: Axes, places: Sequence[float], names: Sequence[str], size: float | None = None
+) -> None:
+    """What stands at the left of a line of marks or bars, without ticks and rules, the first on top."""
+    axes.set_yticks(places, names, fontsize=size)
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
 
 
 def headings(axes: Axes, title: str, lines: list[str]) -> None:

@@ -87,6 +87,22 @@ def status_reason(status: str, reason: str) -> str:
     return f"{words}: {shortened(reason)}" if reason else words
 
 
+def why(row: Mapping[str, Any]) -> str:
+    """Why a row has no number, from its `status` and `reason`."""
+    return status_reason(row["status"], row["reason"])
+
+
+def marked(row: Mapping[str, Any]) -> list[str]:
+    """What each of a row's marks means."""
+    return [MARK_WORDS.get(mark, mark) for mark in row["marks"].split(", ") if mark]
+
+
+def remarks(row: Mapping[str, Any]) -> list[str]:
+    """What a reader must know of a row that was timed: its marks, its further processes, its reason."""
+    texts = [text for text in (row.get("further"), row["reason"]) if text]
+    return [*marked(row), *(text.rstrip(".") for text in texts)]
+
+
 def environment_label(frameworks: Frameworks, cell: dict[str, Any], modes: bool) -> str:
     """The framework's label and version, and the mode where a framework runs in more than one: 'PyTorch
     2.13.0, eager'.

@@ -1,0 +1,87 @@
+"""Curves, as all figures draw them: how the lines of frameworks look, their keys, and what is not drawn."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from steptime.render import figures
+from steptime.render.columns import Row
+from steptime.render.frameworks import Frameworks
+from steptime.render.words import plural, why
+
+Looks: TypeAlias = dict[str, dict[str, Any]]
+
+
+def looks_of(
+    rows: pd.DataFrame, frameworks: Frameworks, by: str = "label", alike: Sequence[str] = ()
+) -> Looks:
+    """How each line is drawn, by its name in the column `by`. Lines of one framework (and of one of `alike`) share
+    colour and marker, and differ in dashes and filling.
+    """
+    named = rows.drop_duplicates(by)
+    turns = named.groupby(["framework", *alike]).cumcount()
+    return {
+        name: frameworks[framework].line(turn)
+        for name, framework, turn in zip(named[by], named["framework"], turns, strict=True)
+    }
+
+
+def draw(
+    axes: Axes,
+    rows: pd.DataFrame,
+    x: str,
+    y: str,
+    looks: Looks,
+    by: str = "label",
+    within: Sequence[str] = (),
+    **more: Any,
+) -> None:
+    """Draws a line for each name in the column `by`, and each value of `within`, in the order of `x`."""
+    for (name, *_), line in rows.groupby([by, *within], sort=False):
+        line = line.sort_values(x)
+        axes.plot(line[x], line[y], **{"markersize": 4, "zorder": 3} | looks[name] | more)
+
+
+def whiskers(
+    axes: Axes, line: pd.DataFrame, x: str, y: str, low: str, high: str, **look: Any
+) -> None:
+    """Draws a line with its intervals."""
+    spans = [line[y] - line[low], line[high] - line[y]]
+    axes.errorbar(line[x], line[y], yerr=spans, **{"zorder": 3} | look)
+
+
+def keys(looks: Looks, **more: Any) -> list[Line2D]:
+    """The keys of a legend."""
+    return [figures.key(name, **look | more) for name, look in looks.items()]
+
+
+def threads_drawn(drawn: pd.DataFrame) -> str:
+    """'local-cpu: 2 threads' for each platform, of rows with one number of threads each."""
+    most = drawn.groupby("platform", sort=False)["threads"].max()
+    return "; ".join(f"{name}: {plural(int(count), 'thread')}" for name, count in most.items())
+
+
+def not_drawn(
+    rows: pd.DataFrame,
+    name: Callable[[Row], str],
+    reason: Callable[[Row], str] = why,
+    at: str = "",
+) -> list[str]:
+    """A sentence for each reason for which rows have no number, with their names, and at which values of the column
+    `at` that is.
+    """
+    found: dict[str, dict[str, dict[str, None]]] = {}
+    for row in rows.to_dict("records"):
+        places = found.setdefault(reason(row).rstrip("."), {}).setdefault(name(row), {})
+        places |= {str(row[at]): None} if at else {}
+    return [
+        f"Not drawn{' (at threads)' * (at == 'threads')}: {'; '.join(_named(names))} ({said})."
+        for said, names in found.items()
+    ]
+
+
+def _named(names: Mapping[str, Mapping[str, None]]) -> list[str]:
+    return [f"{name} at {', '.join(at)}" if at else name for name, at in names.items()]

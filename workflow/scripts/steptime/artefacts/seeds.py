@@ -1,0 +1,109 @@
+"""Cells of several seeds: their order and names, what stands in a table over the seeds, how their lines are drawn."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import pandas as pd
+
+from shared.statistics import median
+from steptime.artefacts.common import place_of
+from steptime.merge.trainings import CELL, Trained
+from steptime.render.columns import Column, Row
+from steptime.render.frameworks import Frameworks
+from steptime.render.words import environment_labels, significant, version_order, why
+
+# What names the lines of a table of trainings.
+HERE = {"Network": "label", "Framework": "environment_label", "Here": place_of}
+
+
+def percent(share: float) -> str:
+    """A share without decimals: '95 %'."""
+    return f"{100 * share:.0f} %"
+
+
+def gibibytes(size: float) -> str:
+    """Bytes with two decimals: '1.25 GiB'."""
+    return f"{size / 2**30:.2f} GiB"
+
+
+def by_cell(
+    trained: Trained, frameworks: Frameworks
+) -> list[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]]:
+    """Of each cell, in the order of tables: what names it (CELL, label, environment_label, target_accuracy, seeds), its
+    runs, a row for each seed, and all their epochs.
+    """
+    labels, found = list(dict.fromkeys(trained.runs["label"])), []
+    named = trained.runs.assign(environment_label=environment_labels(frameworks, trained.runs))
+    for _, runs in named.groupby(CELL, sort=False, dropna=False):
+        first = runs.iloc[0].to_dict()
+        row = {name: first[name] for name in [*CELL, "label", "target_accuracy"]}
+        row["seeds"] = len(runs)
+        row["environment_label"] = first["environment_label"]
+        found.append((row, runs, trained.epochs[trained.epochs["key"].isin(runs["key"])]))
+    return sorted(
+        found,
+        key=lambda cell: (
+            labels.index(cell[0]["label"]),
+            frameworks[cell[0]["framework"]].order,
+            version_order(cell[0]["environment"]),
+            cell[0]["mode"],
+            cell[0]["platform"],
+            cell[0]["threads"],
+        ),
+    )
+
+
+def spread(values: dict[str, pd.Series]) -> dict[str, float]:
+    """Of each name the median over the seeds, the least and the most of them; nothing where there is none."""
+    row: dict[str, float] = {}
+    for name, series in values.items():
+        found = [float(value) for value in series.dropna()]
+        if found:
+            row |= {name: median(found), f"least_{name}": min(found), f"most_{name}": max(found)}
+    return row
+
+
+def cpus_at_work(epochs: pd.DataFrame) -> pd.Series:
+    """CPU seconds of all of a training's threads for each second of its epochs, by key."""
+    sums = epochs.groupby("key", sort=False)[["cpu_seconds", "seconds"]].sum()
+    return sums["cpu_seconds"] / sums["seconds"]
+
+
+def over_seeds(
+    heading: str,
+    name: str,
+    text: Callable[[float], str] = significant,
+    why_not: Callable[[Row], str] = why,
+    remarks: Callable[[Row], Sequence[str]] | None = None,
+) -> Column:
+    """A column of what `spread` has: the median, and from the least to the most where these differ as written."""
+
+    def shown(row: Row) -> str | None:
+        if pd.isna(row[name]):
+            return None
+        middle, least, most = (text(row[part + name]) for part in ("", "least_", "most_"))
+        return middle if least == most else f"{middle} ({least} to {most})"
+
+    return Column(heading, shown, str, why_not, "ours", remarks)
+
+
+def with_spreads(columns: Sequence[str], names: Iterable[str]) -> list[str]:
+    """Columns, and of each name those of `spread`."""
+    return [*columns, *(f"{part}{name}" for name in names for part in ("", "least_", "most_"))]
+
+
+def runner(row: Row, modes: dict[str, int]) -> str:
+    """The environment, and its mode where `modes` says that it has more than one: 'keras-2.0.5, theano'."""
+    several = modes[row["environment"]] > 1
+    return f"{row['environment']}, {row['mode']}" if several else row["environment"]
+
+
+def runners(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows with the column `runner`."""
+    modes = modes_of(rows)
+    return rows.assign(runner=[runner(row, modes) for row in rows.to_dict("records")])
+
+
+def modes_of(rows: pd.DataFrame) -> dict[str, int]:
+    """By environment, the number of its modes."""
+    return rows.groupby("environment")["mode"].nunique().to_dict()

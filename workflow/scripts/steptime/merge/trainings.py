@@ -1,0 +1,133 @@
+"""Whole trainings that were put together: one by one, by epochs, and as cells."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from steptime.merge.measured import DESCRIPTION, Measured
+from steptime.merge.summary import summarise
+from steptime.plan.cell import IDENTITY, key_of
+from steptime.reading import InputError
+from steptime.render.words import plural
+
+# One training: what tells it from its other seeds is `repeat`.
+CELL = [*IDENTITY, "framework", "dataset_label"]
+NOT_REACHED = "not_reached"
+WHY = {"epochs": "all its epochs were trained", "seconds": "its time was over"}
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The trainings of a grid.
+
+    `times` is what `Measured` is for cells: seconds until the accuracy, over the seeds that reached it. `runs` has one
+    row for each training (CELL, repeat, seed, status, reason, `epochs`, `seconds`, `accuracy`: the last epoch's ...),
+    `epochs` one for each epoch, with `elapsed`, the seconds of training until its end. `resources` is what the
+    supervisor noted, by `key`. `label` names network, variant and data set, and a subset always as one.
+    """
+
+    times: Measured
+    runs: pd.DataFrame
+    epochs: pd.DataFrame
+    resources: dict[str, dict[str, Any]]
+    missing: list[str]
+
+    @classmethod
+    def nothing(cls) -> "Trained":
+        """For a grid without trainings."""
+        return cls(Measured.nothing(), pd.DataFrame(), pd.DataFrame(), {}, [])
+
+    @property
+    def drawn_threads(self) -> dict[str, int]:
+        """By platform the threads of what a figure shows of one number: the most that its CPUs are enough for, or the
+        fewest there are.
+        """
+        found = {}
+        for platform, counts in self.runs.groupby("platform", sort=False)["threads"]:
+            cpus = self.times.platforms[platform].get("cpu", {}).get("logical_cores")
+            within = counts[counts <= cpus] if cpus else counts
+            found[platform] = int(within.max() if len(within) else counts.min())
+        return found
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must be told of data sets that were not there."""
+        return [
+            f"Not trained here: networks of {label}, of which no files are named under 'data' in config/config.yaml."
+            for label in self.missing
+        ]
+
+
+def read(path: Path) -> Trained:
+    """The trainings that `merge.cells` put together. Raises InputError."""
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(
+            f"{path} cannot be read ({error}); remove it and run snakemake again."
+        ) from error
+    known = json.loads((table.schema.metadata or {}).get(DESCRIPTION, b"{}"))
+    rows = table.to_pandas()
+    rows["key"] = [key_of(row) for row in rows.to_dict("records")]
+    rows["label"] = [label_of(row) for row in rows.to_dict("records")]
+    rows["elapsed"] = rows.groupby("key")["seconds"].cumsum()
+    runs = pd.DataFrame([_run(group) for _, group in rows.groupby("key", sort=False)])
+    logical = {
+        name: entry.get("cpu", {}).get("logical_cores") for name, entry in known["machines"].items()
+    }
+    # The name of what was trained on stands where a table has a variant, so that a subset is never taken for the whole.
+    usual = (runs["variant"] == "") & (runs["dataset"] == runs["whole_dataset"])
+    named = runs.assign(variant=runs["label"].where(~usual, ""))
+    cells = summarise(named, logical)
+    # Of a training, the mini-batch belongs to the network.
+    cells["batch"] = None
+    # A training is one number, and not a sample of many.
+    cells["marks"] = [[mark for mark in marks if mark != "few samples"] for marks in cells["marks"]]
+    times = Measured(rows, cells, known["machines"], known["software"], str(path))
+    return Trained(times, runs, rows[rows["epoch"].notna()], known["resources"], known["missing"])
+
+
+def judged(trained: Trained) -> Trained:
+    """Those that have an accuracy: what is trained to give its images back has none."""
+    epochs, runs = trained.epochs, trained.runs
+    without = epochs.loc[epochs["accuracy"].isna(), "key"]
+    return replace(
+        trained,
+        runs=runs[~runs["key"].isin(without)],
+        epochs=epochs[~epochs["key"].isin(without)],
+    )
+
+
+def label_of(row: dict[str, Any]) -> str:
+    """What was trained on, and where it was a variant of the data set's network, which."""
+    return f"{row['variant']} on {row['dataset_label']}" if row["variant"] else row["dataset_label"]
+
+
+def in_step(trained: Trained) -> pd.DataFrame:
+    """The epochs of all trainings that did not fail, up to the last one that each of them has."""
+    finished = trained.runs[trained.runs["status"].isin(["ok", NOT_REACHED])]
+    common = finished["epochs"].min() if len(finished) else 0
+    epochs = trained.epochs
+    return epochs[(epochs["epoch"] <= common) & epochs["key"].isin(finished["key"])]
+
+
+def _run(epochs: pd.DataFrame) -> dict[str, Any]:
+    row = epochs.iloc[-1].to_dict()
+    row |= {"epochs": int(epochs["epoch"].count()), "seconds": epochs["seconds"].sum()}
+    if row["status"] == "ok" and row["stopped"] != "accuracy":
+        row["status"] = NOT_REACHED
+        judged = pd.notna(row["accuracy"])
+        reached = (
+            f"{100 * row['accuracy']:.2f} %" if judged else f"a loss of {row['test_loss']:.3g}"
+        )
+        asked = f"; {100 * row['target_accuracy']:g} % are asked for" if judged else ""
+        row["reason"] = (
+            f"{reached} after {plural(row['epochs'], 'epoch')} and {row['seconds']:.3g} s, when "
+            f"{WHY[row['stopped']]}{asked}"
+        )
+    return row
