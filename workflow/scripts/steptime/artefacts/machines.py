@@ -28,7 +28,7 @@ GPU_CORES = "the driver does not say how many cores a GPU has"
 HERE = "Measured here"
 NUMBERS = (
     "What the paper says is the maker's or another's number; what is measured here is the best of this run's "
-    "library calls and cells. A dash here has its reason; an empty place the paper does not tell of."
+    "library calls and cells. A dash here has its reason; an empty place is something that the paper does not say."
 )
 
 
