@@ -11,6 +11,7 @@ import yaml
 from defects import stand_in
 
 from shared import data, declarations
+from shared.precisions import PRECISIONS
 from steptime import networks
 from steptime.plan import exchanges
 from steptime.prove import declared
@@ -53,6 +54,7 @@ def test_every_adapter_declares_what_the_catalogue_and_the_layers_know(adapter):
         node["op"] for name in CATALOGUE for node in networks.specify(name, CATALOGUE)["nodes"]
     }
     assert adapter == "absent" or set(has["LAYERS"]) <= kinds
+    assert set(has["PRECISIONS"]) <= set(PRECISIONS)
     for entry in FRAMEWORKS.values():
         for environment in entry["environments"]:
             used = entry | entry.get("differing", {}).get(environment, {})

@@ -1,9 +1,12 @@
 """The precisions that products can have, one record each. Plain Python that 3.6 can import: standard library.
 
-A record says what a GPU's libraries are asked for, and how far off a right framework may be at full size:
+What a framework sets for a precision is in its folder: the table `PRECISIONS` of `worker/frameworks/<name>`. A record
+says what a GPU's libraries are asked for, and how far off a right framework may be at full size:
 
 `bits`         of a factor behind its first one, which products keep
+`bytes`        of a number in memory
 `devices`      on which there is this precision
+`cublas`       what cuBLAS calls it: the type of the factors (library_types.h), and what it computes with (cublas_api.h)
 `variables`    of the environment, in place of those that keep products in float32, whatever a framework asks for
 `significand`  bits to which one run rounds every layer's output and gradient, to show what rounding does to a step.
                Sums of float32 err by some of its last three bits. A GPU may cut the factors of TF32 off where
@@ -18,27 +21,19 @@ A record says what a GPU's libraries are asked for, and how far off a right fram
 import collections
 
 Precision = collections.namedtuple(
-    "Precision", ["bits", "devices", "variables", "significand", "share", "loss", "change", "fall"]
+    "Precision", "bits bytes devices cublas variables significand share loss change fall"
 )
 
 USUAL = "float32"
 # Four times what cutting off takes from one factor, at the most.
 _TF32 = 4 * 2.0**-10
+_ASKED = {"NVIDIA_TF32_OVERRIDE": "1", "CUPY_TF32": "1"}
 
 PRECISIONS = {
     # Right frameworks' losses are within 1.3e-7 of float64. Their gradients stay below 2e-6 of their length; with one
     # layer in TF32 they are above 2e-4 (benchmarks/full_size).
-    "float32": Precision(23, ("cpu", "gpu"), {}, 21, 8.0, 4e-7, 3e-5, 1e-3),
-    "tf32": Precision(
-        10,
-        ("gpu",),
-        {"NVIDIA_TF32_OVERRIDE": "1", "CUPY_TF32": "1"},
-        10,
-        4.0,
-        _TF32,
-        _TF32,
-        _TF32,
-    ),
+    "float32": Precision(23, 4, ("cpu", "gpu"), (0, 69), {}, 21, 8.0, 4e-7, 3e-5, 1e-3),
+    "tf32": Precision(10, 4, ("gpu",), (0, 77), _ASKED, 10, 4.0, _TF32, _TF32, _TF32),
 }
 
 

@@ -3,10 +3,10 @@
     workflow/scripts/launch gpu_check [ENVIRONMENT ...]
 
 In under ten minutes: what NVML tells, the GPU that a cell would get, environments that stand or can be made of what
-the machine has, the proofs of narrow networks on the GPU, whether a proof sees TF32, a cell in TF32, a timed cell with
-all that is read beside it, another CUDA in the user's LD_LIBRARY_PATH, a full GPU, two GPUs that share gradients, and
-the peak. It needs no network, no Snakemake and no framework but one. docs/gpu.md says what each line stands for. The
-exit status is 1 where something failed.
+the machine has, the proofs of narrow networks on the GPU, whether a proof sees rounded products, a cell in each other
+precision, a timed cell with all that is read beside it, another CUDA in the user's LD_LIBRARY_PATH, a full GPU,
+two GPUs that share gradients, and the peak. It needs no network, no Snakemake and no framework but one. docs/gpu.md
+says what each line stands for. The exit status is 1 where something failed.
 """
 
 import argparse
@@ -24,6 +24,7 @@ import numpy as np
 import yaml
 
 from shared import declarations
+from shared.precisions import PRECISIONS, USUAL
 from steptime import machine, networks, project, tasks
 from steptime.cells.measure import fill
 from steptime.environments import build, interpreter
@@ -38,6 +39,7 @@ BUDGET_SECONDS = 570.0
 LIMIT_SECONDS = 120.0
 PROVEN = ("fcn5", "alexnet", "resnet50", "lstm32")
 TIMED, BATCH = "fcn5", 64
+ROUNDED = [name for name in PRECISIONS if name != USUAL]
 PEAK = ("precisions", "bytes_per_second", "transfers", "peers", "no_peers", "blas")
 SAMPLING = {"budget_seconds": 5.0, "precision": 0.02, "least_samples": 10}
 # As much of the GPU as holds no network of the check.
@@ -103,8 +105,10 @@ def checks(
         own = (name, known[name], folder)
         for each in PROVEN:
             yield f"{name}: proof of {each}", partial(proof_passes, *own, each)
-        yield f"{name}: a proof that TF32 must not pass", partial(tf32_is_seen, *own)
-        yield f"{name}: a cell in TF32", partial(cell_in_tf32, *own)
+        for precision in ROUNDED:
+            seen = partial(rounding_is_seen, *own, precision)
+            yield f"{name}: a proof that {precision} must not pass", seen
+            yield f"{name}: a cell in {precision}", partial(rounded_cell, *own, precision)
         yield f"{name}: a timed cell", partial(cell_is_timed, *own)
         yield f"{name}: another CUDA beside it", partial(own_libraries, *own)
         if known[name]["adapter"] == "jax":
@@ -194,24 +198,24 @@ def proof_passes(name: str, entry: dict[str, Any], folder: Path, wanted: str) ->
     return ", ".join(f"{key} {value:.2g}" for key, value in seen.items())
 
 
-def tf32_is_seen(name: str, entry: dict[str, Any], folder: Path) -> str:
-    """Where products are rounded to TF32, the proof of an LSTM by float32's limits is refused, or there is no TF32."""
-    job = job_of(name, entry, {}) | {"precision": "tf32"}
-    found, details = network.prove(job, specification("lstm32", True), "", folder / "tf32.log")
+def rounding_is_seen(name: str, entry: dict[str, Any], folder: Path, precision: str) -> str:
+    """Checks that the limits of float32 refuse an LSTM whose products are rounded, or says that they cannot be."""
+    job, log = job_of(name, entry, {}) | {"precision": precision}, folder / f"{precision}.log"
+    found, details = network.prove(job, specification("lstm32", True), "", log)
     if found["status"] in ("not_equivalent", "unsupported"):
         return f"refused: {found['reason']}"
     if found["status"] != "ok":
         raise Failure(f"{found['status']}: {found['reason']}")
     update = f"the worst update is off by {details['worst_update']:.2g}"
-    raise Failure(f"products keep TF32's bits, and float32's limits do not see it: {update}")
+    raise Failure(f"products are of {precision}, and {USUAL}'s limits do not see it: {update}")
 
 
-def cell_in_tf32(name: str, entry: dict[str, Any], folder: Path) -> str:
-    """A cell whose products are rounded to TF32, by TF32's own limits, or the reason why there is none."""
-    reference = folder / "tf32.npz"
+def rounded_cell(name: str, entry: dict[str, Any], folder: Path, precision: str) -> str:
+    """Times a cell whose products are rounded, by the precision's own limits, or says why there is none."""
+    reference = folder / f"{precision}.npz"
     if not reference.exists():
-        np.savez(reference, **compute(specification(TIMED, False), BATCH, "tf32"))
-    own = {"precision": "tf32", "reference": str(reference), "gradients": True}
+        np.savez(reference, **compute(specification(TIMED, False), BATCH, precision))
+    own = {"precision": precision, "reference": str(reference), "gradients": True}
     outcome = run_cell(name, entry, folder, further=own)
     if outcome.status == "unsupported" or "bits" in outcome.reason:
         return f"none here: {outcome.reason}"

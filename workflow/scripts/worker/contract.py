@@ -8,8 +8,9 @@ it lacks):
 
 `MODES`       the ways in which it can run ("eager", "graph", "compiled" ...)
 `LAYERS`      the layer kinds that it has: a dict from each kind to what builds it, or a tuple
-`LOSSES`, `OPTIMISERS`, `PRECISIONS`, `DEVICES`, `EXCHANGES`
+`LOSSES`, `OPTIMISERS`, `DEVICES`, `EXCHANGES`
               the names of those that it has
+`PRECISIONS`  a dict from each that it has to what is set for it on a GPU; or their names, where its variables are all
 `TASKS`       the tasks that its trainers are for; "training" needs `train` and `scores`
 `LAYOUT`      how it wants its arrays (`worker.layout`)
 `KERNELS`     the library that must be told which code to take before the framework loads it (`worker.kernels`)

@@ -11,7 +11,7 @@ from .contract import NotEquivalent
 
 # As large as makes libraries take their fast ways.
 SIZE = 512
-# Behind the first one, of a float32; TF32 has 10 and bfloat16 7.
+# Behind the first one, of a float32.
 BITS = PRECISIONS[USUAL].bits
 
 
@@ -30,13 +30,6 @@ def require(precision, product):
     kept, wanted = kept_bits(product), PRECISIONS[precision].bits
     if kept == wanted:
         return
-    words = "products of float32 on this GPU keep {} of {} bits: they are rounded to TF32 or to less, and what was set "
-    words += "against it has no effect"
-    if wanted < BITS:
-        words = (
-            "products on this GPU keep {} of {} bits, and those of "
-            + precision
-            + " keep {}: ".format(wanted)
-        )
-        words += "it has none, or the framework does not take what was set for it"
-    raise NotEquivalent(words.format(kept, BITS))
+    words = "products on this GPU keep {} of {} bits, and those of {} keep {}: "
+    words += "the GPU has none, or what was set for them has no effect"
+    raise NotEquivalent(words.format(kept, BITS, precision, wanted))

@@ -76,7 +76,7 @@ def shares(inputs: Inputs) -> pd.DataFrame:
 def _row(cell: dict[str, Any], spec: dict[str, Any], peaks: dict[str, Any]) -> dict[str, Any]:
     flops, moved = (
         networks.flops_per_step(spec, cell["batch"]),
-        networks.bytes_per_step(spec, cell["batch"]),
+        networks.bytes_per_step(spec, cell["batch"], cell["precision"]),
     )
     peak, no_peak = _peak_of(cell, peaks)
     timed = cell["status"] == "ok" and pd.notna(cell["seconds"])

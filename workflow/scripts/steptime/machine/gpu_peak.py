@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from shared.precisions import PRECISIONS
 from steptime import machine
 from steptime.atomic import atomic_write
 from steptime.environments import interpreter
@@ -38,8 +39,8 @@ SIZES = (2048, 4096, 8192)
 SECONDS = 0.3  # for each product and each copy
 DEVICE_BYTES = 2**30
 HOST_BYTES = 2**28
-# Of library_types.h and cublas_api.h: the type of the numbers, and what the products are computed with.
-PRODUCTS = {"float32": (0, 69), "tf32": (0, 77), "bfloat16": (14, 68)}
+# As `cublas` of a precision says it. No framework is timed in bfloat16.
+PRODUCTS = {name: each.cublas for name, each in PRECISIONS.items()} | {"bfloat16": (14, 68)}
 FLOAT32, PLAIN, TRANSPOSED, DEFAULT = 0, 0, 1, -1
 # What cudaDeviceEnablePeerAccess says where it was done before.
 ALREADY = 704

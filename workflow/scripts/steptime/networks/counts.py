@@ -3,11 +3,11 @@
 import math
 from typing import Any
 
+from shared.precisions import PRECISIONS, USUAL
 from steptime.networks.layers import LAYERS
 from steptime.networks.losses import LOSSES
 
 Spec = dict[str, Any]
-FLOAT = 4
 DOUBLE = 8
 
 
@@ -73,9 +73,8 @@ def _spared(spec: Spec) -> int:
     return spared
 
 
-def bytes_per_step(spec: Spec, batch: int) -> int:
-    """Bytes that one training step in float32 reads and writes when every layer touches each of its
-    arrays once.
+def bytes_per_step(spec: Spec, batch: int, precision: str = USUAL) -> int:
+    """Bytes that one training step reads and writes when every layer touches each of its arrays once.
 
     Operations divided by these bytes are the operational intensity of Williams, Waterman and
     Patterson, "Roofline", Communications of the ACM 52(4), 2009: traffic between caches and memory,
@@ -86,7 +85,7 @@ def bytes_per_step(spec: Spec, batch: int) -> int:
         backward    reads P, x and the gradient of y, writes the gradients of P and of x
         update      reads P and its gradient, writes P
 
-    so 6 P + 3 x + 2 y numbers of 4 bytes. Where the input is the network's own, its gradient is not
+    so 6 P + 3 x + 2 y numbers, of 4 bytes in float32. Where the input is the network's own, its gradient is not
     computed: 5 P + 2 x + 2 y. A layer without weights does not read its input again. Other kinds
     say in their records what they move. What a cache cannot hold and must be read again, what a
     layer keeps beside its output (the gates of an LSTM), and gradients that are added where a
@@ -97,4 +96,4 @@ def bytes_per_step(spec: Spec, batch: int) -> int:
         kind = LAYERS[node["op"]]
         weights = sum(math.prod(entry["shape"]) for entry in kind.parameters(node))
         numbers += kind.numbers_moved(node, batch, weights)
-    return FLOAT * numbers
+    return PRECISIONS[precision].bytes * numbers

@@ -13,6 +13,7 @@ import yaml
 from jsonschema import Draft202012Validator, TypeChecker, validators
 from jsonschema.exceptions import ValidationError, best_match
 
+from shared.precisions import PRECISIONS
 from steptime import tasks
 
 # What a schema calls a type, in words.
@@ -64,9 +65,10 @@ def _content(path: Path) -> dict[str, Any]:
 
 
 def load(schema: Path) -> dict[str, Any]:
-    """A schema, with what it refers to of the tasks' records."""
+    """Reads a schema, with what it refers to of the records of tasks and precisions."""
     accepted: dict[str, Any] = yaml.load(schema.read_text(), Loader=_Loader)
-    return accepted | {"$defs": tasks.schemas() | accepted.get("$defs", {})}
+    of_records = tasks.schemas() | {"precision": {"enum": list(PRECISIONS)}}
+    return accepted | {"$defs": of_records | accepted.get("$defs", {})}
 
 
 def parse(text: str) -> Any:

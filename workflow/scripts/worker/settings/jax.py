@@ -10,18 +10,16 @@ from .. import rounding
 from ..contract import Unsupported
 
 
-def first_gpu(precision):
-    """The first GPU of this process, with products in a precision.
+def first_gpu(precision, asked):
+    """Returns the first GPU of this process, with products in a precision, for which JAX is `asked` this.
 
-    Raises Unsupported where it finds none, and NotEquivalent where products have another one. Of itself, JAX rounds
-    products and convolutions of float32 to TF32.
+    Raises Unsupported where it finds none, and NotEquivalent where products have another one.
     """
     try:
         place = jax.local_devices(backend="gpu")[0]
     except RuntimeError:
         raise Unsupported("JAX {} finds no GPU".format(jax.__version__))
-    rounded = {"float32": "highest", "tf32": "default"}
-    jax.config.update("jax_default_matmul_precision", rounded[precision])
+    jax.config.update("jax_default_matmul_precision", asked["matmul"])
     rounding.require(
         precision,
         lambda left, right: jnp.matmul(jax.device_put(left, place), jax.device_put(right, place)),

@@ -9,28 +9,27 @@ from .. import rounding
 from ..contract import Unsupported
 
 
-def configure_gpu(precision):
-    """Takes memory as it is needed, rounds products as asked, and computes nothing on the CPU unasked.
+def configure_gpu(precision, asked):
+    """Takes memory as it is needed, rounds products as `asked`, and computes nothing on the CPU unasked.
 
     Returns settings. Raises Unsupported where TensorFlow lists no GPU: it would compute on the CPU without a word; and
     NotEquivalent where products have another precision.
     """
-    settings = prepare_gpu(precision)
+    settings = prepare_gpu(asked)
     require(precision)
     return settings
 
 
-def prepare_gpu(precision):
-    """The same before there is any operation, so without a product that shows the precision (`require`)."""
+def prepare_gpu(asked):
+    """Does the same before there is any operation, so without a product that shows the precision (`require`)."""
     cards = tf.config.list_physical_devices("GPU")
     if not cards:
         raise Unsupported("TensorFlow {} finds no GPU".format(tf.__version__))
     for card in cards:
         tf.config.experimental.set_memory_growth(card, True)
     tf.config.set_soft_device_placement(False)
-    rounded = precision == "tf32"
-    tf.config.experimental.enable_tensor_float_32_execution(rounded)
-    tf32 = "on" if rounded else "off"
+    tf.config.experimental.enable_tensor_float_32_execution(asked["tensor_float_32"])
+    tf32 = "on" if asked["tensor_float_32"] else "off"
     return {"memory_growth": "on", "soft_placement": "off", "tensor_float_32": tf32}
 
 

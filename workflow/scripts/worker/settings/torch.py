@@ -37,16 +37,15 @@ def _product_on_gpu(left, right):
     return torch.mm(left, right).cpu().numpy()
 
 
-def configure_cuda(precision):
-    """Lets cuDNN time its algorithms, and products be rounded to TF32 where that is the precision, and else never."""
-    rounded = precision == "tf32"
+def configure_cuda(precision, asked):
+    """Lets cuDNN time its algorithms, and asks the libraries for what a precision is (`asked`)."""
     torch.backends.cudnn.benchmark = True
     for library in (torch.backends.cudnn, getattr(torch.backends.cuda, "matmul", None)):
         if hasattr(library, "allow_tf32"):
-            library.allow_tf32 = rounded
+            library.allow_tf32 = asked["allow_tf32"]
     rounding.require(precision, _product_on_gpu)
     return {
         "cudnn_benchmark": "on",
-        "tf32": "on" if rounded else "off",
+        "tf32": "on" if asked["allow_tf32"] else "off",
         "synchronisation": "an event behind the last step",
     }

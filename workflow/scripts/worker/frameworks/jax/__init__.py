@@ -28,7 +28,8 @@ LOSSES = (
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
 DEVICES = ("cpu", "gpu")
-PRECISIONS = ("float32", "tf32")
+# Of itself, JAX rounds products and convolutions of float32 to TF32.
+PRECISIONS = {"float32": {"matmul": "highest"}, "tf32": {"matmul": "default"}}
 LAYOUT = {"images": "channels last", "sequences": "steps first"}
 
 
@@ -39,7 +40,7 @@ def versions():
 
 def build(job):
     """A trainer of the specification, with the batch and the start values in the memory of the device."""
-    place = jax_settings.first_gpu(job.precision) if job.device == "gpu" else jax.devices("cpu")[0]
+    place = place_of(job)
     # device_put may borrow numpy's memory, which must not be given away with the parameters.
     parameters = {
         name: jax.device_put(jnp.array(job.take(name), device=place), place)
@@ -48,6 +49,13 @@ def build(job):
     batch = jax.device_put(job.inputs, place)
     answers = jax.device_put(job.labels.reshape(-1), place)
     return Trainer(job, parameters, batch, answers)
+
+
+def place_of(job):
+    """The device of this process that a job computes on, set up for its precision."""
+    if job.device == "gpu":
+        return jax_settings.first_gpu(job.precision, PRECISIONS[job.precision])
+    return jax.local_devices(backend="cpu")[0]
 
 
 class Trainer(object):

@@ -15,7 +15,6 @@ from jax import (
     distributed,
     jit,
     lax,
-    local_devices,
     make_array_from_single_device_arrays,
     shard_map,
     value_and_grad,
@@ -28,7 +27,6 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from ... import ranks
 from ...contract import Unsupported
-from ...settings import jax as jax_settings
 from .. import jax
 
 MODES = ("compiled",)
@@ -105,9 +103,7 @@ class _Trainer(object):
         mesh = Mesh(np.array(devices(job.device)), ("rank",))
         one, all_of_them = PartitionSpec("rank"), PartitionSpec()
         self._shared, self._everywhere = NamedSharding(mesh, one), NamedSharding(mesh, all_of_them)
-        self._place = (
-            jax_settings.first_gpu(job.precision) if on_gpu else local_devices(backend="cpu")[0]
-        )
+        self._place = jax.place_of(job)
         self._layout, self._ranks = job.layout, job.ranks
         self._values = {
             # A copy: each step writes over it.

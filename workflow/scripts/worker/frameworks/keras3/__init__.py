@@ -27,7 +27,11 @@ OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
 LAYOUT = {"images": "channels last"}
 DEVICES = ("cpu", "gpu")
-PRECISIONS = ("float32", "tf32")
+# What the adapter of each backend asks for.
+PRECISIONS = {
+    "float32": {"tensor_float_32": False, "allow_tf32": False, "matmul": "highest"},
+    "tf32": {"tensor_float_32": True, "allow_tf32": True, "matmul": "default"},
+}
 
 # Keras's names for the parameters of a layer: those of its arguments, and of the attributes that hold them.
 _NAMES = {
@@ -69,19 +73,21 @@ def build(job):
             "Keras was started on {} and not on {}".format(keras.backend.backend(), job.mode)
         )
     threads = _limit_threads(job.mode, job.threads)
-    settings = _ON_GPU[job.mode](job.precision) if job.device == "gpu" else {}
+    settings = {}
+    if job.device == "gpu":
+        settings = _ON_GPU[job.mode](job.precision, PRECISIONS[job.precision])
     # Its layers of dropout draw their seeds from here.
     keras.utils.set_random_seed(job.seed)
     return _Trainer(job, threads, settings, *_make_model(job))
 
 
-def _tensorflow_on_gpu(precision):
+def _tensorflow_on_gpu(precision, asked):
     from ...settings import tensorflow as tensorflow_settings
 
-    return tensorflow_settings.configure_gpu(precision)
+    return tensorflow_settings.configure_gpu(precision, asked)
 
 
-def _torch_on_gpu(precision):
+def _torch_on_gpu(precision, asked):
     from keras.src.backend.torch import core
 
     from ...settings import torch as torch_settings
@@ -90,10 +96,10 @@ def _torch_on_gpu(precision):
     place = core.get_device()
     if place != "cuda":
         raise Unsupported("Keras on PyTorch finds no GPU and would take '{}'".format(place))
-    return torch_settings.configure_cuda(precision)
+    return torch_settings.configure_cuda(precision, asked)
 
 
-def _jax_on_gpu(precision):
+def _jax_on_gpu(precision, asked):
     import jax
 
     from ...settings import jax as jax_settings
@@ -101,7 +107,7 @@ def _jax_on_gpu(precision):
     place = jax.default_backend()
     if place != "gpu":
         raise Unsupported("Keras on JAX finds no GPU and would take '{}'".format(place))
-    jax_settings.first_gpu(precision)
+    jax_settings.first_gpu(precision, asked)
     return {}
 
 

@@ -35,7 +35,7 @@ LAYOUT = {
 }
 KERNELS = "mkl"
 DEVICES = ("cpu", "gpu")
-PRECISIONS = ("float32", "tf32")
+PRECISIONS = {"float32": {"tf32": False}, "tf32": {"tf32": True}}
 
 # Where a parameter of the specification lives in the layer.
 _HOMES = {
@@ -82,7 +82,7 @@ def _configure_gpu(precision):
     """Rounds products as asked. Paddle itself ends the process where there is no GPU."""
     if not paddle.device.cuda.device_count():
         raise Unsupported("PaddlePaddle {} finds no GPU".format(paddle.__version__))
-    rounded = precision == "tf32"
+    rounded = PRECISIONS[precision]["tf32"]
     paddle.base.core.set_cublas_switch(rounded)
     paddle.base.core.set_cudnn_switch(rounded)
     paddle.set_device("gpu:0")

@@ -22,7 +22,7 @@ LOSSES = (
 )
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 DEVICES = ("cpu", "gpu")
-PRECISIONS = ("float32", "tf32")
+PRECISIONS = {"float32": {"tensor_float_32": False}, "tf32": {"tensor_float_32": True}}
 TASKS = ("step", "training")
 LAYOUT = {"images": "channels last", "sequences": "steps first"}
 
@@ -45,7 +45,7 @@ def build(job):
     compiler = {"xla": "XLA", "graph": "Grappler"}.get(job.mode, "none")
     settings = {"layout": "channels last, time first", "compiler": compiler}
     if job.device == "gpu":
-        settings.update(tensorflow_settings.configure_gpu(job.precision))
+        settings.update(tensorflow_settings.configure_gpu(job.precision, PRECISIONS[job.precision]))
     place = "/GPU:0" if job.device == "gpu" else "/CPU:0"
     with tf.device(place):
         tf.random.set_seed(job.seed)

@@ -43,7 +43,7 @@ def build(job):
 
 def _build(job):
     on_gpu = job.device == "gpu"
-    settings = tensorflow_settings.prepare_gpu(job.precision) if on_gpu else {}
+    settings = tensorflow_settings.prepare_gpu(PRECISIONS[job.precision]) if on_gpu else {}
     meet(job)
     if on_gpu:
         tensorflow_settings.require(job.precision)

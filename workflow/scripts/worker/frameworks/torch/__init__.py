@@ -24,7 +24,7 @@ LOSSES = (
 )
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 DEVICES = ("cpu", "gpu")
-PRECISIONS = ("float32", "tf32")
+PRECISIONS = {"float32": {"allow_tf32": False}, "tf32": {"allow_tf32": True}}
 TASKS = ("step", "training")
 # As nn.LSTM works inside: so that it need not transpose.
 LAYOUT = {"sequences": "steps first"}
@@ -106,10 +106,10 @@ def build(job):
     if hasattr(torch, "set_num_interop_threads") and torch.get_num_interop_threads() != 1:
         torch.set_num_interop_threads(1)
     on_gpu = job.device == "gpu"
-    settings = (
-        torch_settings.configure_cuda(job.precision) if on_gpu else torch_settings.configure_cpu()
-    )
-
+    if on_gpu:
+        settings = torch_settings.configure_cuda(job.precision, PRECISIONS[job.precision])
+    else:
+        settings = torch_settings.configure_cpu()
     torch.manual_seed(job.seed)
     network = _Network(job.spec["nodes"])
     network.load(job)
