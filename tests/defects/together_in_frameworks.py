@@ -6,7 +6,7 @@ its place, what is said of it, and the kind of layer of the tiny network.
 
 from typing import NamedTuple
 
-from today import JAX, MXNET, TENSORFLOW, TORCH
+from today import JAX, MXNET, TENSORFLOW, TODAY, TORCH
 
 
 class Defect(NamedTuple):
@@ -122,18 +122,18 @@ SYNCHRONOUS = {
         OTHER_LOSS,
         "batch_norm",
     ),
-    ("paddle-3.3", "summed"): Defect(*hooked("paddle/ranks", PADDLE, "job.ranks"), TWICE),
-    ("paddle-3.3", "absent"): Defect(
+    (TODAY["paddle"], "summed"): Defect(*hooked("paddle/ranks", PADDLE, "job.ranks"), TWICE),
+    (TODAY["paddle"], "absent"): Defect(
         *hooked("paddle/ranks", PADDLE, "float(job.rank == 0)"), DIFFERS
     ),
-    ("paddle-3.3", "other_start"): Defect(
+    (TODAY["paddle"], "other_start"): Defect(
         "paddle/ranks",
         PADDLE,
         f"{PADDLE}    for value in network.parameters():\n"
         "        value.set_value(value * (1 + job.rank))\n",
         OTHER_START,
     ),
-    ("paddle-3.3", "shared_batch"): shared_batch("paddle/ranks"),
+    (TODAY["paddle"], "shared_batch"): shared_batch("paddle/ranks"),
     # Its server has the one copy of all weights: no rank can start from others.
     ("tensorflow-1.15", "summed"): Defect(
         "tensorflow1/ranks", TENSORFLOW1, f"{TENSORFLOW1} * job.ranks", TWICE
@@ -142,23 +142,23 @@ SYNCHRONOUS = {
         "tensorflow1/ranks", TENSORFLOW1, f"{TENSORFLOW1} * (1 - job.rank)", DIFFERS
     ),
     ("tensorflow-1.15", "shared_batch"): shared_batch("tensorflow1/ranks"),
-    ("cntk-2.7", "apart"): Defect(
+    (TODAY["cntk"], "apart"): Defect(
         "cntk/ranks",
         "return distributed.data_parallel_distributed_learner(",
         "return learner or dict(",
         OTHER_START,
     ),
-    ("cntk-2.7", "shared_batch"): shared_batch("cntk/ranks"),
-    ("cntk-2.7", "other_start"): Defect(
+    (TODAY["cntk"], "shared_batch"): shared_batch("cntk/ranks"),
+    (TODAY["cntk"], "other_start"): Defect(
         "cntk/ranks", "    meet(job)\n    job", f"    meet(job)\n{ALTERED}    job", OTHER_START
     ),
-    ("cntk-2.7", "one_bit"): Defect(
+    (TODAY["cntk"], "one_bit"): Defect(
         "cntk/ranks",
         "FLOAT32_BITS = 32",
         "FLOAT32_BITS = 1",
         "every update is 0[.].* times the specification's",
     ),
-    ("cntk-2.7", "summed"): Defect("cntk", "count * job.ranks", "count", TWICE),
+    (TODAY["cntk"], "summed"): Defect("cntk", "count * job.ranks", "count", TWICE),
 }
 RATE = "        super(_Trainer, self).__init__(session, job)\n"
 APPLIED = "self._counted(self._fetched[1])"

@@ -330,9 +330,9 @@ def test_each_gpu_meets_the_environments_that_are_built_for_it(tmp_path):
 def test_a_gpu_that_is_here_does_without_what_is_not_built_for_it(tmp_path):
     loaded = load_grid(tmp_path, capability=6.1)
     on_gpus = [name for name in loaded.grid["environments"] if "cuda" in name]
-    assert on_gpus == ["tensorflow-2.21-cuda", "mxnet-1.9-cuda"]
+    assert on_gpus == [f"{TENSORFLOW}-cuda", f"{MXNET}-cuda"]
     assert [sentence.partition(" ")[0] for sentence in loaded.left_out] == [
-        *(TORCH_ON_GPU, "jax-0.12-cuda")
+        *(TORCH_ON_GPU, f"{JAX}-cuda")
     ]
     assert "'local-gpu' is 6.1: write torch-2.7-cuda in its place" in loaded.left_out[0]
     nothing = load_grid(tmp_path, capability=2.0)
