@@ -47,7 +47,7 @@ paper: venv  ## make the tables, figures and verdicts of a paper from its own gr
 report: venv  ## make the report, results/report/index.html, and what it shows
 	@.venv/bin/snakemake --cores $(CORES) $(CHOSEN) write_report
 
-environments: venv  ## make all frameworks' environments, or some: make environments ONLY="theano-1.0 chainer-7.8"
+environments: venv  ## make all frameworks' environments, or some: make environments ONLY="torch theano-0.9"
 	@workflow/scripts/launch environments.every --cores $(CORES) $(ONLY)
 
 again: venv  ## measure once more the cells that were measured while something else was at work

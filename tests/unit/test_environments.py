@@ -11,10 +11,12 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from today import TORCH
 
 from steptime import machine
 from steptime.cells import adopt
-from steptime.environments import build, installer, interpreter, pins, prepare
+from steptime.environments import build, every, installer, interpreter, pins, prepare
+from steptime.machine import placement
 from steptime.plan import digests as code
 from steptime.plan import run
 
@@ -466,3 +468,8 @@ def test_a_venv_that_stands_is_found_at_the_top_of_the_checkout(tmp_path):
     done = subprocess.run(["sh", script], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert not (tmp_path / "workflow/.cache").exists()
+
+
+def test_environments_to_make_are_named_by_themselves_or_by_their_framework(monkeypatch):
+    monkeypatch.setattr(placement, "is_here", lambda needs: False)
+    assert every.chosen(["torch", "theano-0.9", TORCH]) == [TORCH, "theano-0.9"]

@@ -41,7 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Make the frameworks' environments.")
     parser.add_argument("--cores", default="all", help="how many are made at a time")
     parser.add_argument(
-        "names", nargs="*", help="environments of config/frameworks.yaml; none: all"
+        "names", nargs="*", help="frameworks or environments of config/frameworks.yaml; none: all"
     )
     options = parser.parse_args()
     try:
@@ -65,9 +65,14 @@ def main() -> None:
 
 
 def chosen(names: list[str]) -> list[str]:
-    """The named environments, or all of the catalogue. Raises ConfigurationError, PinsError for a mistake in any."""
+    """Finds the environments that are named, by themselves or by their frameworks, or all of the catalogue.
+
+    Raises ConfigurationError, PinsError for a mistake in any.
+    """
     loaded = configuration.load(project.ROOT, {"grid": GRID}, placement.is_here)
-    names = names or loaded.grid["environments"]
+    devices = {loaded.platforms[name]["device"] for name in loaded.grid["platforms"]}
+    meant = (loaded.environments_of(name, devices) for name in names)
+    names = [name for each in meant for name in each] or loaded.grid["environments"]
     for name in names:
         pins.load(project.path(f"envs/{name}.yaml"), loaded.entry_of(name).get("prepare", ""))
     return list(dict.fromkeys(names))

@@ -44,6 +44,7 @@ def main() -> None:
         loaded = configuration.load(Path(), {"grid": every.GRID})
         has = declarations.declared(options.adapter)
         environment = options.environment or _environment_of(loaded, options.adapter)
+        environment = loaded.environments_of(environment)[0]
         entry = loaded.entry_of(environment)
     except (configuration.ConfigurationError, declarations.Unsupported) as error:
         sys.exit(f"{error}.".replace("..", "."))
