@@ -29,8 +29,6 @@ MODES = (
     "unfed",
     "fed_rateless",
 )
-EXCHANGES = ("async",)
-LAYOUT = {}
 TASKS = ("step", "stragglers", "training", "follow", "turns")
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from shared import grouping
 
 from ... import ranks
-from .. import apart, together
-from ..apart import golden
+from . import apart, together
+from .apart import golden
 
 # Wrong in one group too; the others are wrong where there are several.
 ALWAYS = ("summed", "absent")
@@ -27,8 +27,6 @@ MODES = (
     "unfed",
     "fed_rateless",
 )
-EXCHANGES = ("mixed",)
-LAYOUT = {}
 TASKS = ("step", "stragglers", "training", "follow", "turns")
 _WIRES = []
 

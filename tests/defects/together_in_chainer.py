@@ -6,13 +6,10 @@ Tests put it beside the real adapters of a worker.
 import numpy as np
 
 from ... import ranks
-from ..chainer import ranks as chainer_ranks
+from . import ranks as chainer_ranks
 
 MODES = ("right", "summed", "apart", "silent", "other_start", "shared_batch")
-LAYERS = chainer_ranks.LAYERS
-EXCHANGES = ("sync",)
 TASKS = ("step", "follow")
-LAYOUT = chainer_ranks.LAYOUT
 KERNELS = "openblas:numpy"
 versions = chainer_ranks.versions
 

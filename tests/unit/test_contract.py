@@ -13,7 +13,6 @@ from defects import stand_in
 from shared import data, declarations
 from shared.precisions import PRECISIONS
 from steptime import networks
-from steptime.plan import exchanges
 from steptime.prove import declared
 from worker import building, contract
 from worker.layout import Layout
@@ -22,9 +21,9 @@ ROOT = Path(__file__).parents[2]
 CATALOGUE = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 FRAMEWORKS = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
 ADAPTERS = sorted(
-    ".".join([path.parent.name, *([] if path.stem == "__init__" else [path.stem])])
-    for path in Path(declarations.FOLDER).glob("[a-z]*/*.py")
-    if path.stem in ("__init__", *exchanges.MODULES.values())
+    ".".join([path.parent.name, *module])
+    for path in Path(declarations.FOLDER).glob("[a-z]*/__init__.py")
+    for module in [[], *([each] for each in declarations.exchanges_of(path.parent.name).values())]
 )
 
 

@@ -65,7 +65,7 @@ def told(build, found):
         start=lambda job: {"threads": 1, "settings": {}}, versions=dict, build=build
     )
     said = []
-    job = {"adapter": "standin_parts", "sampling": SAMPLING}
+    job = {"adapter": "standin.parts", "device": "cpu", "sampling": SAMPLING}
     parts.run(building.Loaded(module, {}, 0.0), job, lambda *e, **f: said.append((*e, f)), found)
     assert [name for name, _ in said][:2] == ["ready", "warmup"] and said[-1][0] == "done"
     return {fields["way"]: fields for name, fields in said if name == "part"}

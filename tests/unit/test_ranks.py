@@ -26,6 +26,8 @@ from steptime.tasks import outcomes
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "workflow/scripts"
 SAMPLING = {"budget_seconds": 0.3, "precision": 0.1, "least_samples": 3}
+# The exchange of each stand-in.
+WAYS = {"together": "sync", "apart": "async", "grouped": "mixed"}
 
 
 @pytest.fixture
@@ -37,19 +39,16 @@ def stand_in(tmp_path, monkeypatch):
     python.chmod(0o755)
     worker = tmp_path / "scripts/worker"
     shutil.copytree(supervise.WORKER, worker, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("together", "apart", "grouped"):
-        (worker / "frameworks" / name).mkdir()
-        shutil.copyfile(
-            ROOT / f"tests/defects/{name}.py", worker / f"frameworks/{name}/__init__.py"
-        )
-    shutil.copyfile(
-        ROOT / "tests/defects/together_parts.py", worker / "frameworks/together/parts.py"
-    )
+    folder, ways = worker / "frameworks/stand_in", dict(zip(WAYS.values(), WAYS, strict=True))
+    folder.mkdir()
+    (folder / "__init__.py").write_text(f"EXCHANGES = {ways}\n")
+    for name in WAYS:
+        shutil.copyfile(ROOT / f"tests/defects/{name}.py", folder / f"{name}.py")
     monkeypatch.setattr(supervise, "WORKER", worker)
     monkeypatch.setenv("STEPTIME_ENVIRONMENTS", str(tmp_path / "environments"))
     return {
         "environment": "stand-in-1.0",
-        "adapter": "together",
+        "adapter": "stand_in.together",
         "variables": {"STAND_IN_SCRIPTS": str(SCRIPTS), "OPENBLAS_NUM_THREADS": "1"},
         "worker_digest": "",
         "devices": 2,
@@ -114,7 +113,7 @@ TRAINED["optimiser"]["after_epochs"] = [[10, 0.1], [20, 0.02]]
 def test_what_several_ranks_are_fed_is_each_s_share_at_its_rate(
     stand_in, tmp_path, adapter, mode, words
 ):
-    changes = {"adapter": adapter, "exchange": {"together": "sync", "apart": "async"}[adapter]}
+    changes = {"adapter": f"stand_in.{adapter}", "exchange": WAYS[adapter]}
     status, reason = proven(stand_in, TRAINED, tmp_path, mode=mode, **changes)
     assert (status == "ok") == (mode == "right"), reason
     assert re.search(words, reason), reason
@@ -128,7 +127,7 @@ def test_a_weight_that_is_no_number_is_the_worst():
 def test_ranks_that_do_not_wait_are_proven_each_in_its_turn_and_all_at_once(
     stand_in, tmp_path, devices
 ):
-    apart = {"mode": "right", "devices": devices, "adapter": "apart", "exchange": "async"}
+    apart = {"mode": "right", "devices": devices, "adapter": "stand_in.apart", "exchange": "async"}
     verdict, details = network.prove(stand_in | apart, networks.tiny("dense"), "", tmp_path / "log")
     assert verdict["status"] == "ok", verdict
     # One rank is proven as one device is, and has no others. Of each of several, the proof itself has counted updates.
@@ -149,7 +148,7 @@ def test_ranks_that_do_not_wait_are_proven_each_in_its_turn_and_all_at_once(
     ],
 )
 def test_a_wrong_way_of_not_waiting_is_refused(stand_in, tmp_path, mode, words):
-    changes = {"mode": mode, "adapter": "apart", "exchange": "async"}
+    changes = {"mode": mode, "adapter": "stand_in.apart", "exchange": "async"}
     status, reason = proven(stand_in, networks.tiny("dense"), tmp_path, **changes)
     assert status == "not_equivalent"
     assert re.search(words, reason), reason
@@ -189,7 +188,7 @@ def test_updates_that_meet_by_chance_are_told_from_those_that_are_left_out():
         assert f"rank {rank} makes when all step at once, {7 if times == 0 else 9}" in reason
 
 
-MIXED = {"devices": 4, "adapter": "grouped", "exchange": "mixed"}
+MIXED = {"devices": 4, "adapter": "stand_in.grouped", "exchange": "mixed"}
 
 
 @pytest.mark.parametrize(
@@ -278,7 +277,9 @@ def test_a_training_of_two_ranks_is_that_of_one_and_each_draws_its_own_images(st
 
     def trained(devices, adapter="together", exchange="sync"):
         job = stand_in | {"mode": "right", "devices": devices}
-        asked = network.worker_job(job | {"adapter": adapter, "exchange": exchange}, TRAINED)
+        asked = network.worker_job(
+            job | {"adapter": f"stand_in.{adapter}", "exchange": exchange}, TRAINED
+        )
         outcome = supervise.run_worker(
             tmp_path / "environments/stand-in-1.0",
             asked | told,
@@ -325,7 +326,7 @@ def test_each_rank_has_cpus_of_its_own_and_tells_what_it_used(stand_in, tmp_path
 
 
 def test_ranks_that_do_not_wait_tell_how_stale_their_gradients_are(stand_in, tmp_path):
-    apart = stand_in | {"adapter": "apart", "exchange": "async"}
+    apart = stand_in | {"adapter": "stand_in.apart", "exchange": "async"}
     outcome = timed(apart, tmp_path, "right")
     assert outcome.status == "ok", outcome
     found = outcomes.exchanged(outcome)
@@ -366,7 +367,7 @@ def test_ranks_that_miss_one_another_are_started_again(stand_in, tmp_path, monke
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one CPU")
 @pytest.mark.parametrize(("adapter", "exchange"), [("together", "sync"), ("apart", "async")])
 def test_a_slow_rank_is_told_apart_from_the_others(stand_in, tmp_path, adapter, exchange):
-    slow = stand_in | {"mode": "right", "adapter": adapter, "exchange": exchange}
+    slow = stand_in | {"mode": "right", "adapter": f"stand_in.{adapter}", "exchange": exchange}
     asked = network.worker_job(slow, networks.tiny("dense"))
     outcome = supervise.run_worker(
         tmp_path / "environments/stand-in-1.0",
@@ -402,7 +403,7 @@ def test_sums_alone_are_held_against_what_they_must_be_on_every_rank(
     few = source.read_text().replace("for power in range(9)]", "for power in range(2)]")
     source.write_text(few.replace("[512 * KIB**2]", "[]"))
     asked = network.worker_job(stand_in | {"mode": mode}, networks.tiny("dense"))
-    asked |= {"task": "sums", "follow": "sums", "adapter": "together.parts"}
+    asked |= {"task": "sums", "follow": "sums", "adapter": "stand_in.together"}
     folder, cpus = tmp_path / "environments/stand-in-1.0", [0, 1] if os.cpu_count() > 1 else [0]
     sampling = SAMPLING | {"budget_seconds": 0.05}
     outcome = supervise.run_worker(

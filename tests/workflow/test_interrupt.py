@@ -75,6 +75,8 @@ def test_an_interrupt_ends_both_ranks_of_a_cell_and_leaves_nothing_of_them(
     checkout = new_checkout("faults")
     adapters = checkout.root / "workflow/scripts/worker/frameworks"
     shutil.copy(ROOT / "tests/defects/together.py", adapters / "standin/ranks.py")
+    with open(adapters / "standin/__init__.py", "a") as adapter:
+        adapter.write('EXCHANGES = {"sync": "ranks"}\n')
     frameworks = checkout.root / "config/frameworks.yaml"
     told = f'STAND_IN_SCRIPTS: "{checkout.root}/workflow/scripts"'
     text = frameworks.read_text().replace("[good, killed,", "[good, slow, killed,")

@@ -175,10 +175,12 @@ def test_a_wrong_way_of_sharing_is_refused_in_chainer(how, words, tmp_path, monk
     prefix_of(environment)
     worker, name = tmp_path / "scripts/worker", "together_in_chainer"
     shutil.copytree(supervise.WORKER, worker, ignore=shutil.ignore_patterns("__pycache__"))
-    (worker / "frameworks" / name).mkdir()
-    shutil.copy(ROOT / f"tests/defects/{name}.py", worker / f"frameworks/{name}/__init__.py")
+    folder = worker / "frameworks/chainer"
+    shutil.copy(ROOT / f"tests/defects/{name}.py", folder)
+    text = (folder / "__init__.py").read_text()
+    (folder / "__init__.py").write_text(text.replace('"sync": "ranks"', f'"sync": "{name}"'))
     monkeypatch.setattr(supervise, "WORKER", worker)
-    job = job_of(environment, entry, "sync") | {"adapter": name, "mode": how}
+    job = job_of(environment, entry, "sync") | {"adapter": f"chainer.{name}", "mode": how}
     verdict, _ = network.prove(job, networks.tiny("dense"), "", tmp_path / "log")
     if "no network of their own" in verdict["reason"]:
         pytest.skip(verdict["reason"])

@@ -13,7 +13,7 @@ DEFAULTS = {
     "OPTIMISERS": ("sgd",),
     "PRECISIONS": ("float32",),
     "DEVICES": ("cpu",),
-    "EXCHANGES": ("",),
+    "EXCHANGES": {},
     "TASKS": ("step",),
     "LAYOUT": {},
     "KERNELS": "",
@@ -31,29 +31,50 @@ class Unsupported(Exception):
 def declared(adapter):
     """What an adapter declares, by name, read from its text: the framework need not be there.
 
-    Raises Unsupported where there is no adapter of this name.
+    A module of a framework's folder has what its framework declares, unless it says otherwise; its tasks are its own.
+    Its exchanges are those that the framework has it for: ("",) of one device. Raises Unsupported where there is no
+    adapter of this name.
     """
     framework, _, module = adapter.partition(".")
-    try:
-        with open(path_of(adapter), "rb") as text:
-            tree = ast.parse(text.read())
-    except OSError:
-        if module and os.path.exists(path_of(framework)):
-            missing = "the adapter {} times whole steps: single operations need frameworks/{}/{}.py"
-            raise Unsupported(missing.format(framework, framework, module))
-        raise Unsupported("there is no adapter '{}'".format(adapter))
-    found, beside = dict(DEFAULTS), _imported(tree, framework)
-    for node in tree.body:
-        for target in node.targets if isinstance(node, ast.Assign) else ():
-            if isinstance(target, ast.Name) and target.id in DEFAULTS:
-                found[target.id] = _plain(node.value, beside)
+    found = dict(DEFAULTS, **_written(framework))
+    ways = found["EXCHANGES"]
+    if module:
+        own = _written(adapter)
+        own["REASONS"] = dict(found["REASONS"], **own.get("REASONS", {}))
+        found.update(TASKS=DEFAULTS["TASKS"])
+        found.update(own)
+    found["EXCHANGES"] = tuple(way for way in ways if ways[way] == module) or ("",)
     return found
+
+
+def exchanges_of(framework):
+    """The modules of a framework's folder by the exchanges that it has between several devices."""
+    return _written(framework).get("EXCHANGES", {})
 
 
 def path_of(adapter):
     """The file of an adapter: of "torch" frameworks/torch/__init__.py, of "torch.ranks" frameworks/torch/ranks.py."""
     framework, _, module = adapter.partition(".")
     return os.path.join(FOLDER, framework, (module or "__init__") + ".py")
+
+
+def _written(adapter):
+    """What the text of an adapter says itself."""
+    framework, _, module = adapter.partition(".")
+    try:
+        with open(path_of(adapter), "rb") as text:
+            tree = ast.parse(text.read())
+    except OSError:
+        if module:
+            missing = "the adapter {} times whole steps: single operations need frameworks/{}/{}.py"
+            raise Unsupported(missing.format(framework, framework, module))
+        raise Unsupported("there is no adapter '{}'".format(adapter))
+    found, beside = {}, _imported(tree, framework)
+    for node in tree.body:
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            if isinstance(target, ast.Name) and target.id in DEFAULTS:
+                found[target.id] = _plain(node.value, beside)
+    return found
 
 
 def _imported(tree, framework):

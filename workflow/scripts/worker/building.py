@@ -31,6 +31,8 @@ def load(job):
     chosen = {"kernels": kernels.choose(library)} if library else {}
     adapter = importlib.import_module("worker.frameworks." + job["adapter"])
     contract.complete(adapter, "the adapter " + job["adapter"], contract.OFFERED)
+    # A module of a framework's folder may leave it to its framework.
+    adapter.LAYOUT = has["LAYOUT"]
     return Loaded(adapter, chosen, clock() - start)
 
 

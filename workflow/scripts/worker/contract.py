@@ -8,16 +8,18 @@ it lacks):
 
 `MODES`       the ways in which it can run ("eager", "graph", "compiled" ...)
 `LAYERS`      the layer kinds that it has: a dict from each kind to what builds it, or a tuple
-`LOSSES`, `OPTIMISERS`, `DEVICES`, `EXCHANGES`
+`LOSSES`, `OPTIMISERS`, `DEVICES`
               the names of those that it has
 `PRECISIONS`  a dict from each that it has to what is set for it on a GPU; or their names, where its variables are all
+`EXCHANGES`   how several devices share gradients: {name: the module of the folder that has them do so}
 `TASKS`       the tasks that its trainers are for; "training" needs `train` and `scores`
 `LAYOUT`      how it wants its arrays (`worker.layout`)
 `KERNELS`     the library that must be told which code to take before the framework loads it (`worker.kernels`)
 `REASONS`     {what is missing: why, in one sentence}; the sentence becomes the row's reason
 
-`LAYOUT` and `KERNELS` may be dicts of one entry for each mode. A module may take over what another one
-declares: `LAYERS = torch.LAYERS`. Besides, it offers:
+`LAYOUT` and `KERNELS` may be dicts of one entry for each mode. A framework may take over what another one
+declares: `LAYERS = torch.LAYERS`. Another module of the folder has what `__init__` declares unless it says otherwise;
+its `TASKS` are its own. Besides, a module offers:
 
 `versions()` -> dict
     What a reader must know of the software, as strings: "framework_version", and where they are known "blas", "cuda",
@@ -127,7 +129,8 @@ def require(adapter, has, job):
     asked = [(name, axis, axes[axis]) for name, axis in sorted(AXES.items())]
     asked.append(("LOSSES", "loss", spec.get("loss", DEFAULTS["LOSSES"][0])))
     asked.append(("OPTIMISERS", "optimiser", spec["optimiser"]["name"]))
-    if has["LAYERS"] is not None:
+    # What trains no steps needs no layers.
+    if has["LAYERS"] is not None and "step" in has["TASKS"]:
         asked += [("LAYERS", "layer", node["op"]) for node in spec["nodes"]]
     for name, axis, wanted in asked:
         if wanted not in has[name]:

@@ -119,6 +119,8 @@ def error_of(seen, wanted):
 def run(loaded, job, emit, parts):
     """Proves and times each of `parts`, which are made one after the other: they may take much memory."""
     module = loaded.adapter
+    if job["device"] != "cpu":
+        raise contract.Unsupported("single operations are timed alone on CPUs only")
     contract.complete(module, "the module " + job["adapter"], ("start",))
     started = module.start(job)
     emit(

@@ -4,7 +4,6 @@ A framework that can has a module for each way in its folder: what is timed on o
 it is when that one changes.
 """
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shared import declarations
@@ -13,8 +12,6 @@ from shared.grouping import GROUPED
 if TYPE_CHECKING:
     from steptime.plan.configuration import Configuration
 
-# The module of a framework's folder for each way.
-MODULES = {"sync": "ranks", "async": "asynchronous", "mixed": "mixed", "inside": "inside"}
 # One process has all devices; elsewhere each is a process of its own.
 INSIDE = "inside"
 
@@ -24,11 +21,9 @@ def adapter_of(adapter: str, devices: int, exchange: str) -> str:
 
     Of a framework without such a way that of the other one, or its own, which says so.
     """
-    for way in (exchange, *MODULES) if devices > 1 else ():
-        together = f"{adapter}.{MODULES[way]}"
-        if Path(declarations.path_of(together)).is_file():
-            return together
-    return adapter
+    ways = declarations.exchanges_of(adapter) if devices > 1 else {}
+    modules = [ways[exchange]] if exchange in ways else list(ways.values())
+    return ".".join([adapter, *modules[:1]])
 
 
 def fits(devices: int, exchange: str) -> bool:
@@ -44,11 +39,7 @@ def processes(devices: int, exchange: str) -> int:
 
 def of_adapter(adapter: str) -> tuple[str, ...]:
     """The exchanges that a framework of this adapter has on several devices."""
-    return tuple(
-        way
-        for way in MODULES
-        if way in declarations.declared(adapter_of(adapter, 2, way))["EXCHANGES"]
-    )
+    return tuple(declarations.exchanges_of(adapter))
 
 
 def environments(configuration: "Configuration", exchange: str) -> list[str]:

@@ -24,7 +24,6 @@ TASK = Task(
     policy=policy_of_part("sums"),
     asked_under="'sums' in 'parts' of the grid",
     described="whose gradients are summed over the ranks of several devices, beside arrays of 4 KiB to 512 MiB",
-    module="{}_parts",
     asked=_lockstep,
     feeds="parts",
     exchanges=("sync",),

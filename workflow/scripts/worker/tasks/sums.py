@@ -1,9 +1,9 @@
 """What ranks exchange, alone: sums of an array of each of them, which each then has, by the framework's own all-reduce.
 
 Arrays of 4 KiB to 512 MiB, and one as long as the network's gradients; beside each, a copy of as much in memory. All
-ranks run this task: rank 0 says what comes next. A module `ranks_parts.py` of its folder speaks to the framework: it
-offers what `worker.parts` says, `start(job)`, in which the ranks meet, and `build(part)` from this rank's `values`.
-Plain Python that 3.6 can import: standard library, numpy and the framework. See `worker.parts`.
+ranks run this task: rank 0 says what comes next. The module of the framework's ranks offers a class `Sums`. `Sums(job)`
+has the ranks meet; it has `threads` and `exchange`, a text. Its `all_reduce(values)`, of one array, returns what a
+`parts.Operation` has. Plain Python that 3.6 can import: standard library, numpy and the framework. See `worker.parts`.
 """
 
 import time
@@ -59,17 +59,21 @@ class Copy(Sum):
 
 
 class Leading(object):
-    """The framework's module as rank 0 has it: what it builds and runs, the others do too."""
+    """The framework's sums as rank 0 has them: what it builds and runs, the others do too."""
 
-    def __init__(self, module, job):
-        self._module, self._links = module, ranks.links()
-        self.start, self.versions = lambda job: module.start(told(job)), module.versions
+    def __init__(self, module):
+        self._module, self._links, self.versions = module, ranks.links(), module.versions
+
+    def start(self, job):
+        self._sums = self._module.Sums(told(job))
+        settings = {"exchange": self._sums.exchange}
+        return {"threads": self._sums.threads, "settings": settings}
 
     def build(self, part):
         if part.way == COPY:
             return part.build()
         self._tell(do="build", count=part.count)
-        own = self._module.build(part)
+        own = parts.Operation(*self._sums.all_reduce(part.values))
         self._hear()
 
         def run(times):
@@ -98,7 +102,7 @@ def run(loaded, job, emit):
     if job["rank"]:
         _follow(loaded.adapter, job, emit)
         return
-    leading = loaded._replace(adapter=Leading(loaded.adapter, job))
+    leading = loaded._replace(adapter=Leading(loaded.adapter))
     parts.run(leading, job, emit, sums(job["parameters"], job["ranks"]))
 
 
@@ -124,7 +128,7 @@ def values_of(count, rank):
 def _follow(module, job, emit):
     """Builds and runs what rank 0 says, and tells of the first sum of each how far it is off."""
     (link,) = ranks.links()
-    module.start(told(job))
+    summing = module.Sums(told(job))
     begun, operation, part = time.process_time(), None, None
     while True:
         asked = link.hear()
@@ -133,7 +137,8 @@ def _follow(module, job, emit):
         if asked["do"] == "build":
             part = operation = None
             part = Sum(asked["count"], "", job["rank"], job["ranks"])
-            operation, wanted = module.build(part), part.wanted()
+            operation = parts.Operation(*summing.all_reduce(part.values))
+            wanted = part.wanted()
             link.tell()
             continue
         operation.run(asked["times"])

@@ -10,10 +10,7 @@ from ...parts import Operation
 from . import LAYERS, add_layer, load_network
 from . import versions as versions
 
-MODES = ("graph",)
-KERNELS = "openblas:libblas.so.3"
 TASKS = ("products", "convolutions")
-REASONS = {"gpu": "products and convolutions are timed alone on CPUs only"}
 
 
 def start(job):

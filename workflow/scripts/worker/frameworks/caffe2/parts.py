@@ -10,10 +10,7 @@ from ...contract import Unsupported
 from ...parts import Operation
 from . import versions as versions
 
-MODES = ("graph",)
-KERNELS = "mkl"
 TASKS = ("products", "convolutions")
-REASONS = {"gpu": "products and convolutions are timed alone on CPUs only"}
 
 # Each way to convolve, with the engine that Caffe2 is asked for and what that is told.
 _WAYS = {

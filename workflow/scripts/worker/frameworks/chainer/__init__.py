@@ -26,6 +26,7 @@ LOSSES = (
 )
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
+EXCHANGES = {"sync": "ranks"}
 # So that each step of a recurrence is one block of memory.
 LAYOUT = {
     "sequences": "steps first",

@@ -10,9 +10,7 @@ from ...parts import Operation
 from . import versions as versions
 
 MODES = ("ideep", "numpy")
-KERNELS = "openblas:numpy"
 TASKS = ("products", "convolutions")
-REASONS = {"gpu": "products and convolutions are timed alone on CPUs only"}
 
 # Each way to convolve, with when iDeep is used.
 _WAYS = {"direct": "auto", "im2col": "never"}

@@ -3,6 +3,8 @@
 What was chosen here: docs/adapters/chainer.md.
 """
 
+import os
+
 import chainermn
 from chainer import Link
 
@@ -10,14 +12,9 @@ from ... import mpi, ranks
 from .. import chainer
 
 MODES = ("ideep", "numpy")
-LAYERS = chainer.LAYERS
-LOSSES = chainer.LOSSES
-OPTIMISERS = chainer.OPTIMISERS
-EXCHANGES = ("sync",)
+DEVICES = ("cpu",)
 # `follow` is what all ranks but the first one do.
-TASKS = ("step", "stragglers", "training", "follow")
-LAYOUT = chainer.LAYOUT
-KERNELS = chainer.KERNELS
+TASKS = ("step", "stragglers", "sums", "training", "follow")
 REASONS = {
     "gpu": "gradients are shared between CPUs only",
     "async": "ChainerMN has no way of sharing gradients without waiting",
@@ -64,3 +61,25 @@ class _Trainer(chainer.Trainer):
     def update(self):
         self.communicator.multi_node_mean_grad(self.model)
         super(_Trainer, self).update()
+
+
+class Sums(object):
+    """Sums of arrays over the ranks, each alone (`worker.tasks.sums`)."""
+
+    exchange = "Allreduce of mpi4py, over MPICH"
+
+    def __init__(self, job):
+        self._communicator = meet(job).mpi_comm
+        self.threads = os.environ["OMP_NUM_THREADS"]
+
+    def all_reduce(self, values):
+        """A sum in place, as of gradients."""
+        from mpi4py import MPI
+
+        summed, communicator = values.copy(), self._communicator
+
+        def run(times):
+            for _ in range(times):
+                communicator.Allreduce(MPI.IN_PLACE, summed)
+
+        return run, lambda: summed

@@ -25,6 +25,7 @@ LOSSES = (
 )
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
+EXCHANGES = {"sync": "ranks"}
 KERNELS = "mkl"
 DEVICES = ("cpu", "gpu")
 REASONS = {

@@ -9,10 +9,7 @@ from ...parts import Operation
 from . import LAYERS
 from . import versions as versions
 
-MODES = ("graph",)
-KERNELS = "mkl"
 TASKS = ("products", "convolutions")
-REASONS = {"gpu": "products and convolutions are timed alone on CPUs only"}
 
 
 def start(job):

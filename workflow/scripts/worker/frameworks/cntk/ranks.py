@@ -3,6 +3,8 @@
 What was chosen here: docs/adapters/cntk.md.
 """
 
+import os
+
 from ... import openmpi, ranks
 
 # Names that CNTK asks of MPI are found here first, and not in the stand-in that lies beside it.
@@ -12,16 +14,9 @@ from cntk import distributed  # noqa: E402
 
 from .. import cntk  # noqa: E402
 
-MODES = ("graph",)
-LAYERS = cntk.LAYERS
-LOSSES = cntk.LOSSES
-OPTIMISERS = cntk.OPTIMISERS
-EXCHANGES = ("sync",)
+DEVICES = ("cpu",)
 # `follow` is what all ranks but the first one do.
-TASKS = ("step", "stragglers", "training", "follow")
-# The neutral one.
-LAYOUT = {}
-KERNELS = cntk.KERNELS
+TASKS = ("step", "stragglers", "sums", "training", "follow")
 REASONS = {
     "gpu": "gradients are shared between CPUs only",
     "async": "CNTK 2's block momentum exchanges after blocks of many mini-batches, which is another way of training",
@@ -69,3 +64,24 @@ class _Trainer(cntk.Trainer):
         return distributed.data_parallel_distributed_learner(
             learner, num_quantization_bits=FLOAT32_BITS
         )
+
+
+class Sums(object):
+    """Sums of arrays over the ranks, each alone (`worker.tasks.sums`)."""
+
+    exchange = "MPI_Allreduce of Open MPI"
+
+    def __init__(self, job):
+        meet(job)
+        openmpi.start()
+        self.threads = os.environ["OMP_NUM_THREADS"]
+
+    def all_reduce(self, values):
+        """A sum in place, as of gradients."""
+        summed = values.copy()
+
+        def run(times):
+            for _ in range(times):
+                openmpi.add_up(summed)
+
+        return run, lambda: summed

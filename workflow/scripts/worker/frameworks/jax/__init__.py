@@ -27,6 +27,7 @@ LOSSES = (
 )
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
+EXCHANGES = {"sync": "ranks"}
 DEVICES = ("cpu", "gpu")
 # Of itself, JAX rounds products and convolutions of float32 to TF32.
 PRECISIONS = {"float32": {"matmul": "highest"}, "tf32": {"matmul": "default"}}

@@ -12,9 +12,7 @@ from ...parts import Operation
 from . import LAYERS
 from . import versions as versions
 
-MODES = ("compiled",)
 TASKS = ("products", "convolutions")
-REASONS = {"gpu": "products and convolutions are timed alone on CPUs only"}
 
 
 def start(job):

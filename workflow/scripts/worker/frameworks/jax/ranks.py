@@ -15,6 +15,7 @@ from jax import (
     distributed,
     jit,
     lax,
+    make_array_from_process_local_data,
     make_array_from_single_device_arrays,
     shard_map,
     value_and_grad,
@@ -29,15 +30,9 @@ from ... import ranks
 from ...contract import Unsupported
 from .. import jax
 
-MODES = ("compiled",)
-LAYERS = jax.LAYERS
-LOSSES = jax.LOSSES
-DEVICES = jax.DEVICES
-PRECISIONS = jax.PRECISIONS
-EXCHANGES = ("sync",)
+OPTIMISERS = ("sgd",)
 # `follow` is what all ranks but the first one do.
-TASKS = ("step", "stragglers", "training", "follow")
-LAYOUT = jax.LAYOUT
+TASKS = ("step", "stragglers", "sums", "training", "follow")
 REASONS = {
     "async": "the adapter of JAX shares gradients by `sync` only",
 }
@@ -182,3 +177,28 @@ class _Trainer(object):
             )
             for name in wanted
         }
+
+
+class Sums(object):
+    """Sums of arrays over the ranks, each alone (`worker.tasks.sums`)."""
+
+    exchange = "psum over gloo"
+
+    def __init__(self, job):
+        meet(job)
+        self.threads = os.environ["NPROC"]
+
+    def all_reduce(self, values):
+        """A compiled sum, whose result takes the place of what it was given."""
+        mesh, one = Mesh(np.array(devices()), ("rank",)), PartitionSpec("rank")
+        kept = [make_array_from_process_local_data(NamedSharding(mesh, one), values[None])]
+        total = shard_map(lambda own: lax.psum(own, "rank"), mesh=mesh, in_specs=one, out_specs=one)
+        step = jit(total, donate_argnums=0).lower(kept[0]).compile()
+
+        def run(times):
+            for _ in range(times):
+                kept[0] = step(kept[0])
+            block_until_ready(kept[0])
+
+        # A copy: the next sum writes over what is looked at.
+        return run, lambda: np.array(kept[0].addressable_data(0))

@@ -28,6 +28,7 @@ OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 DEVICES = ("cpu", "gpu")
 PRECISIONS = ("float32", "tf32")
 TASKS = ("step", "training")
+EXCHANGES = {"sync": "ranks", "async": "asynchronous", "inside": "inside"}
 # As RNN takes sequences, or each layer would turn them around and back.
 LAYOUT = {"sequences": "steps first", "dense": "units first", "lstm": "units first"}
 

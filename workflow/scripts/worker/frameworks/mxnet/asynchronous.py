@@ -9,13 +9,10 @@ from ... import ranks
 from .. import mxnet
 from . import ranks as mxnet_ranks
 
-MODES = ("graph", "eager")
-LAYERS = mxnet.LAYERS
-LOSSES = mxnet.LOSSES
-EXCHANGES = ("async",)
+OPTIMISERS = ("sgd",)
+DEVICES = ("cpu",)
 # `follow` is what all ranks but the first one do; `turns` shows each rank's steps alone.
 TASKS = ("step", "stragglers", "training", "follow", "turns")
-LAYOUT = mxnet.LAYOUT
 REASONS = {"gpu": "weights are shared between CPUs only"}
 _STORE = []
 

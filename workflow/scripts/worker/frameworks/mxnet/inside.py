@@ -12,15 +12,7 @@ from ... import ranks
 from ...contract import NotEquivalent, Unsupported
 from .. import mxnet
 
-MODES = mxnet.MODES
-LAYERS = mxnet.LAYERS
-LOSSES = mxnet.LOSSES
-OPTIMISERS = mxnet.OPTIMISERS
-DEVICES = mxnet.DEVICES
-PRECISIONS = mxnet.PRECISIONS
-EXCHANGES = ("inside",)
 TASKS = ("step",)
-LAYOUT = mxnet.LAYOUT
 
 
 def versions():

@@ -7,9 +7,7 @@ from ...parts import Operation
 from . import array_of
 from . import versions as versions
 
-MODES = ("graph", "eager")
 TASKS = ("products", "convolutions")
-REASONS = {"gpu": "products and convolutions are timed alone on CPUs only"}
 
 
 def start(job):

@@ -3,6 +3,7 @@
 What was chosen here: docs/adapters/mxnet.md.
 """
 
+import itertools
 import os
 
 import mxnet as mx
@@ -10,15 +11,9 @@ import mxnet as mx
 from ... import ranks
 from .. import mxnet
 
-MODES = ("graph", "eager")
-LAYERS = mxnet.LAYERS
-LOSSES = mxnet.LOSSES
-DEVICES = mxnet.DEVICES
-PRECISIONS = mxnet.PRECISIONS
-EXCHANGES = ("sync",)
+OPTIMISERS = ("sgd",)
 # `follow` is what all ranks but the first one do.
-TASKS = ("step", "stragglers", "training", "follow")
-LAYOUT = mxnet.LAYOUT
+TASKS = ("step", "stragglers", "sums", "training", "follow")
 # A key that no parameter has.
 _MEETING = 2**30
 _STORE = []
@@ -110,3 +105,29 @@ class _Graph(_Together, mxnet.Graph):
 
 class _Eager(_Together, mxnet.Eager):
     pass
+
+
+class Sums(object):
+    """Sums of arrays over the ranks, each alone (`worker.tasks.sums`)."""
+
+    exchange = "push and pull, kvstore dist_sync"
+
+    def __init__(self, job):
+        self._store, self._keys = store_of(job), itertools.count()
+        self.threads = os.environ["OMP_NUM_THREADS"]
+
+    def all_reduce(self, values):
+        """An array that is sent to the server and comes back summed, as gradients do."""
+        # A key is of one array for ever.
+        store, key = self._store, next(self._keys)
+        # Not `mx.nd.array`, which leaves OpenMP threads behind in the calling thread.
+        summed = mx.nd.from_numpy(values).copyto(mx.cpu())
+        store.init(key, mx.nd.zeros(summed.shape))
+
+        def run(times):
+            for _ in range(times):
+                store.push(key, summed)
+                store.pull(key, out=summed)
+            summed.wait_to_read()
+
+        return run, summed.asnumpy

@@ -5,10 +5,7 @@ from ..mxnet import parts as mxnet_parts
 from ..mxnet.parts import start as start
 from . import versions as versions
 
-MODES = ("graph",)
-KERNELS = "openblas:mxnet"
 TASKS = ("products", "convolutions")
-REASONS = {"gpu": "products and convolutions are timed alone on CPUs only"}
 
 
 def build(part):

@@ -26,6 +26,7 @@ LOSSES = (
 )
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
+EXCHANGES = {"sync": "ranks"}
 # As its recurrent layers work inside.
 LAYOUT = {
     "sequences": "steps first",

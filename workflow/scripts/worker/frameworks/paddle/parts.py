@@ -9,10 +9,7 @@ from ...contract import Unsupported
 from ...parts import Operation
 from . import versions as versions
 
-MODES = ("eager",)
-KERNELS = "mkl"
 TASKS = ("products", "convolutions")
-REASONS = {"gpu": "products and convolutions are timed alone on CPUs only"}
 
 
 def start(job):

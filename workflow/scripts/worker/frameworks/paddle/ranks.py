@@ -6,21 +6,15 @@ What was chosen here: docs/adapters/paddle.md.
 
 import os
 
+import paddle as framework
 from paddle import DataParallel, distributed
 
 from ... import ranks
 from .. import paddle
 
-MODES = ("eager",)
-LAYERS = paddle.LAYERS
-LOSSES = paddle.LOSSES
-DEVICES = paddle.DEVICES
-PRECISIONS = paddle.PRECISIONS
-EXCHANGES = ("sync",)
+OPTIMISERS = ("sgd",)
 # `follow` is what all ranks but the first one do.
-TASKS = ("step", "stragglers", "training", "follow")
-LAYOUT = paddle.LAYOUT
-KERNELS = paddle.KERNELS
+TASKS = ("step", "stragglers", "sums", "training", "follow")
 REASONS = {
     "async": "the adapter of PaddlePaddle shares gradients by `sync` only",
 }
@@ -67,3 +61,23 @@ def meet(job):
         NCCL_SOCKET_IFNAME=ranks.interface(),
     )
     distributed.init_parallel_env()
+
+
+class Sums(object):
+    """Sums of arrays over the ranks, each alone (`worker.tasks.sums`)."""
+
+    exchange = "all_reduce over gloo"
+
+    def __init__(self, job):
+        meet(job)
+        self.threads = os.environ["OMP_NUM_THREADS"]
+
+    def all_reduce(self, values):
+        """A sum in place, as of gradients."""
+        summed = framework.to_tensor(values)
+
+        def run(times):
+            for _ in range(times):
+                distributed.all_reduce(summed)
+
+        return run, summed.numpy

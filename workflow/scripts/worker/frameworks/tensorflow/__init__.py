@@ -24,6 +24,7 @@ OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 DEVICES = ("cpu", "gpu")
 PRECISIONS = {"float32": {"tensor_float_32": False}, "tf32": {"tensor_float_32": True}}
 TASKS = ("step", "training")
+EXCHANGES = {"sync": "ranks", "async": "asynchronous"}
 LAYOUT = {"images": "channels last", "sequences": "steps first"}
 
 

@@ -13,12 +13,10 @@ from ...contract import Unsupported
 from .. import tensorflow
 
 MODES = ("graph",)
-LAYERS = tensorflow.LAYERS
-LOSSES = tensorflow.LOSSES
-EXCHANGES = ("async",)
+OPTIMISERS = ("sgd",)
+DEVICES = ("cpu",)
 # `follow` is what all ranks but the first one do; `turns` shows each share's steps alone.
 TASKS = ("step", "stragglers", "follow", "turns")
-LAYOUT = tensorflow.LAYOUT
 REASONS = {
     "gpu": "weights are shared between CPUs only",
     "eager": "steps on several devices are graphs",

@@ -13,15 +13,8 @@ from ...settings import tensorflow as tensorflow_settings
 from .. import tensorflow
 
 MODES = ("graph",)
-LAYERS = tensorflow.LAYERS
-LOSSES = tensorflow.LOSSES
-OPTIMISERS = tensorflow.OPTIMISERS
-DEVICES = tensorflow.DEVICES
-PRECISIONS = tensorflow.PRECISIONS
-EXCHANGES = ("sync",)
 # `follow` is what all ranks but the first one do.
-TASKS = ("step", "stragglers", "training", "follow")
-LAYOUT = tensorflow.LAYOUT
+TASKS = ("step", "stragglers", "sums", "training", "follow")
 REASONS = {
     "eager": "steps on several devices are graphs",
     "xla": "steps on several devices are not compiled by XLA",
@@ -43,7 +36,9 @@ def build(job):
 
 def _build(job):
     on_gpu = job.device == "gpu"
-    settings = tensorflow_settings.prepare_gpu(PRECISIONS[job.precision]) if on_gpu else {}
+    settings = (
+        tensorflow_settings.prepare_gpu(tensorflow.PRECISIONS[job.precision]) if on_gpu else {}
+    )
     meet(job)
     if on_gpu:
         tensorflow_settings.require(job.precision)
@@ -103,3 +98,29 @@ class _Trainer(tensorflow.Trainer):
     def shared(self, gradients):
         gradients = [tf.convert_to_tensor(each) for each in gradients]
         return summed(tf.distribute.ReduceOp.MEAN, gradients)
+
+
+class Sums(object):
+    """Sums of arrays over the ranks, each alone (`worker.tasks.sums`)."""
+
+    exchange = "all_reduce, RING"
+
+    def __init__(self, job):
+        self._strategy = meet(job)
+        self.threads = tf.config.threading.get_intra_op_parallelism_threads()
+
+    def all_reduce(self, values):
+        """A sum in a graph, of what the one before has left."""
+        kept = [tf.constant(values)]
+
+        def of_rank(values):
+            # An operation of the rank's own device, which an argument of a graph has none of.
+            return summed(tf.distribute.ReduceOp.SUM, tf.identity(values))
+
+        step = tf.function(lambda values: self._strategy.run(of_rank, [values]))
+
+        def run(times):
+            for _ in range(times):
+                kept[0] = step(kept[0])
+
+        return run, lambda: kept[0].numpy()

@@ -23,6 +23,7 @@ LOSSES = (
 )
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
+EXCHANGES = {"sync": "ranks", "async": "asynchronous"}
 LAYOUT = {"images": "channels last", "sequences": "steps first"}
 DEVICES = ("cpu", "gpu")
 REASONS = {"tf32": "TensorFlow 1 is built for CUDA 10, which knows no TF32"}

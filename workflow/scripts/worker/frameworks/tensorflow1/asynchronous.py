@@ -9,13 +9,10 @@ from ... import ranks
 from .. import tensorflow1
 from . import ranks as tensorflow1_ranks
 
-MODES = ("graph",)
-LAYERS = tensorflow1.LAYERS
-LOSSES = tensorflow1.LOSSES
-EXCHANGES = ("async",)
+OPTIMISERS = ("sgd",)
+DEVICES = ("cpu",)
 # `follow` is what all ranks but the first one do; `turns` shows each rank's steps alone.
 TASKS = ("step", "stragglers", "training", "follow", "turns")
-LAYOUT = tensorflow1.LAYOUT
 REASONS = {"gpu": "weights are shared between CPUs only"}
 SERVER = tensorflow1_ranks.SERVER
 

@@ -8,9 +8,7 @@ from ...parts import Operation
 from . import LAYERS
 from . import versions as versions
 
-MODES = ("graph",)
 TASKS = ("products", "convolutions")
-REASONS = {"gpu": "products and convolutions are timed alone on CPUs only"}
 
 _CONFIG = []
 

@@ -8,13 +8,10 @@ import tensorflow as tf
 from ... import ranks
 from .. import tensorflow1
 
-MODES = ("graph",)
-LAYERS = tensorflow1.LAYERS
-LOSSES = tensorflow1.LOSSES
-EXCHANGES = ("sync",)
+OPTIMISERS = ("sgd",)
+DEVICES = ("cpu",)
 # `follow` is what all ranks but the first one do.
 TASKS = ("step", "stragglers", "training", "follow")
-LAYOUT = tensorflow1.LAYOUT
 REASONS = {"gpu": "gradients are shared between CPUs only"}
 # To serve is to wait for ever.
 SERVING = """

@@ -12,10 +12,7 @@ from ...contract import Unsupported
 from ...parts import Operation
 from . import versions as versions
 
-MODES = ("graph",)
-KERNELS = "openblas:numpy"
 TASKS = ("products", "convolutions")
-REASONS = {"gpu": "products and convolutions are timed alone on CPUs only"}
 
 
 def start(job):

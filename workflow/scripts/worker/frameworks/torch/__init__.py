@@ -26,6 +26,7 @@ OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 DEVICES = ("cpu", "gpu")
 PRECISIONS = {"float32": {"allow_tf32": False}, "tf32": {"allow_tf32": True}}
 TASKS = ("step", "training")
+EXCHANGES = {"sync": "ranks", "async": "asynchronous", "mixed": "mixed"}
 # As nn.LSTM works inside: so that it need not transpose.
 LAYOUT = {"sequences": "steps first"}
 

@@ -10,12 +10,10 @@ from ...common_memory import Shared
 from .. import torch
 
 MODES = ("eager",)
-LAYERS = torch.LAYERS
-LOSSES = torch.LOSSES
-EXCHANGES = ("async",)
+OPTIMISERS = ("sgd",)
+DEVICES = ("cpu",)
 # `follow` is what all ranks but the first one do; `turns` shows each rank's steps alone.
 TASKS = ("step", "stragglers", "training", "follow", "turns")
-LAYOUT = torch.LAYOUT
 REASONS = {
     "compiled": "steps on several devices are not compiled",
     "gpu": "weights are shared between CPUs only",

@@ -14,12 +14,10 @@ from .. import torch
 from . import ranks as torch_ranks
 
 MODES = ("eager",)
-LAYERS = torch.LAYERS
-LOSSES = torch.LOSSES
-EXCHANGES = ("mixed",)
+OPTIMISERS = ("sgd",)
+DEVICES = ("cpu",)
 # `follow` is what all ranks but the first one do; `turns` shows each group's steps alone.
 TASKS = ("step", "stragglers", "training", "follow", "turns")
-LAYOUT = torch.LAYOUT
 REASONS = {
     "compiled": "steps on several devices are not compiled",
     "gpu": "weights are shared between CPUs only",

@@ -8,9 +8,7 @@ from ...parts import Operation
 from ...settings import torch as torch_settings
 from . import versions as versions
 
-MODES = ("eager", "compiled")
 TASKS = ("products", "convolutions")
-REASONS = {"gpu": "products and convolutions are timed alone on CPUs only"}
 
 
 def start(job):

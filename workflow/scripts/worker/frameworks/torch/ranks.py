@@ -6,6 +6,7 @@ What was chosen here: docs/adapters/torch.md.
 
 import os
 
+import torch as framework
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
@@ -14,15 +15,8 @@ from ...settings import torch as torch_settings
 from .. import torch
 
 MODES = ("eager",)
-LAYERS = torch.LAYERS
-LOSSES = torch.LOSSES
-OPTIMISERS = torch.OPTIMISERS
-DEVICES = torch.DEVICES
-PRECISIONS = torch.PRECISIONS
-EXCHANGES = ("sync",)
 # `follow` is what all ranks but the first one do.
-TASKS = ("step", "stragglers", "training", "follow")
-LAYOUT = torch.LAYOUT
+TASKS = ("step", "stragglers", "sums", "training", "follow")
 REASONS = {"compiled": "steps on several devices are not compiled"}
 _BACKENDS = {"cpu": "gloo", "gpu": "nccl"}
 # PyTorch 1.4 knows neither.
@@ -87,3 +81,24 @@ def _exchange_seconds(network):
     tells = getattr(network, "_get_ddp_logging_data", None)
     nanoseconds = tells().get("avg_backward_comm_time") if tells else None
     return nanoseconds / 1e9 if nanoseconds else None
+
+
+class Sums(object):
+    """Sums of arrays over the ranks, each alone (`worker.tasks.sums`)."""
+
+    exchange = "all_reduce over gloo"
+
+    def __init__(self, job):
+        framework.set_num_threads(job.threads)
+        meet(job)
+        self.threads = framework.get_num_threads()
+
+    def all_reduce(self, values):
+        """A sum in place, as of gradients."""
+        summed = framework.from_numpy(values).clone()
+
+        def run(times):
+            for _ in range(times):
+                distributed.all_reduce(summed)
+
+        return run, summed.numpy
