@@ -30,6 +30,7 @@ from shared.statistics import median, median_interval
 from steptime import machine, networks
 from steptime.cells import measure as measure_cell
 from steptime.environments import interpreter
+from steptime.machine.variables import isolated
 from steptime.supervisor import supervise
 
 # A network whose step is slower than a block, and one of which several make a block; mini-batch sizes.
@@ -105,7 +106,7 @@ def timed(
             text=True,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            env=supervise.environment(variables, "cpu", supervise.worker_path(folder)),
+            env=isolated(variables, "cpu", supervise.worker_path(folder)),
             preexec_fn=lambda: os.sched_setaffinity(0, machine.cpus_for(1)),
         )
         wall = time.monotonic() - before

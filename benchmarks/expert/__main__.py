@@ -41,6 +41,7 @@ from steptime import machine, networks  # noqa: E402
 from steptime.cells import measure as cell  # noqa: E402
 from steptime.environments import interpreter  # noqa: E402
 from steptime.machine import interference  # noqa: E402
+from steptime.machine.variables import isolated  # noqa: E402
 from steptime.plan import configuration  # noqa: E402
 from steptime.supervisor import supervise  # noqa: E402
 from worker import contract, timing  # noqa: E402
@@ -178,7 +179,7 @@ class Side:
             [prefix / "bin/python", *map(str, command)],
             cwd=HERE,
             # Workers look for modules nowhere but there; these find each other beside them.
-            env=supervise.environment(
+            env=isolated(
                 variables, "cpu", f"{supervise.worker_path(self.scratch.name)}{os.pathsep}{HERE}"
             ),
             preexec_fn=prepare,

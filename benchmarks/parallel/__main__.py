@@ -33,6 +33,7 @@ from shared import declarations  # noqa: E402
 from steptime import machine, networks
 from steptime.cells.measure import fill
 from steptime.environments import interpreter
+from steptime.machine.variables import isolated  # noqa: E402
 from steptime.plan import exchanges
 from steptime.prove import network
 from steptime.supervisor import ranks, supervise
@@ -140,9 +141,7 @@ def expert(environment: str, entry: dict, script: str, exchange: str) -> float:
             # Last of all: it is not waited for.
             commands[(*python, "server", known)] = cpus[0]
     with tempfile.TemporaryDirectory() as folder:
-        given = supervise.environment(
-            variables | supervise.own_folders(prefix, folder), "cpu", str(HERE)
-        )
+        given = isolated(variables | supervise.own_folders(prefix, folder), "cpu", str(HERE))
         members = [
             subprocess.Popen(
                 command,

@@ -3,7 +3,7 @@
 import os
 import time
 
-from steptime.plan import clock
+from steptime import clock
 
 
 def test_files_of_the_future_get_one_present_time_and_the_others_keep_theirs(tmp_path):

@@ -15,7 +15,7 @@ import yaml
 from examples import MACHINE, NETWORKS, results_of
 from today import TORCH
 
-import steptime.plan.run
+import steptime.run
 from steptime.cells import shard
 from steptime.compare import results
 from steptime.compare.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED, holm, mean_of, verdicts
@@ -28,7 +28,7 @@ def run(monkeypatch, capsys, *arguments):
     """The exit status, what was printed and what was complained."""
     monkeypatch.setattr(sys, "argv", ["compare.results", *map(str, arguments)])
     # It tells this process which platforms there are: the next test is another program.
-    monkeypatch.setattr(steptime.plan.run, "TOLD", {})
+    monkeypatch.setattr(steptime.run, "TOLD", {})
     with pytest.raises(SystemExit) as ended:
         results.main()
     printed = capsys.readouterr()

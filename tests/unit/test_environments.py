@@ -13,12 +13,11 @@ from pathlib import Path
 import pytest
 from today import TORCH
 
-from steptime import machine
+from steptime import machine, run
 from steptime.cells import adopt
 from steptime.environments import build, every, installer, interpreter, pins, prepare
 from steptime.machine import placement
 from steptime.plan import digests as code
-from steptime.plan import run
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = """\

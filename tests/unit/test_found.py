@@ -9,8 +9,8 @@ import pytest
 from today import TORCH
 
 from steptime.cells import found, shard
+from steptime.cells.expected import Expected
 from steptime.plan import configuration, digests, grid, written
-from steptime.plan.expected import Expected
 
 ROOT = Path(__file__).parents[2]
 LOADED = configuration.load(ROOT, {"grid": "quick"})

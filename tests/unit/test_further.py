@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from today import MXNET, TENSORFLOW, TORCH
 
+from steptime import run
 from steptime.cells import shard
 from steptime.compare import verdicts
 from steptime.merge import further
 from steptime.merge.intervals import Ratio
-from steptime.plan import configuration, grid, looks, run, written
+from steptime.plan import configuration, grid, looks, written
 from steptime.plan.cell import Cell, shard_path
 from steptime.plan.grid import COMPARED
 from steptime.supervisor import progress

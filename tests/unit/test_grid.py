@@ -8,9 +8,9 @@ import yaml
 from today import JAX, MXNET, TENSORFLOW, TORCH, TORCH_ON_GPU
 
 from steptime.artefacts.inputs import read_printed
+from steptime.cells.expected import Expected
 from steptime.plan import axes, configuration, grid, written
 from steptime.plan.cell import axes_of, reference_path
-from steptime.plan.expected import Expected
 from steptime.tasks import TASKS
 
 ROOT = Path(__file__).parents[2]

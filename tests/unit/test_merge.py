@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from steptime import run
 from steptime.cells import adopt, again, context, shard
-from steptime.merge import MixedRowsError, cells, judged
-from steptime.plan import run
+from steptime.cells.mixed import MixedRowsError
+from steptime.merge import cells, judged
 from steptime.plan.cell import Cell, shard_path
 
 CELL = Cell(

@@ -16,8 +16,7 @@ import psutil
 import pytest
 from test_ranks import SAMPLING, SCRIPTS, stand_in
 
-from steptime import networks
-from steptime.plan import run
+from steptime import networks, run
 from steptime.prove import network
 from steptime.supervisor import nodes, supervise
 from worker.usage import kernel_counters

@@ -17,10 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 from examples import DIGESTS
 
-from steptime import machine
+from steptime import machine, run
 from steptime.cells import pack, schema, shard, trusted
-from steptime.merge import MixedRowsError
-from steptime.plan import run
+from steptime.cells.mixed import MixedRowsError
 from steptime.plan.cell import key_of, shard_path
 
 DAWN, HOUR = datetime(2026, 1, 1, tzinfo=UTC), timedelta(hours=1)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from steptime import machine
+from steptime import machine, run
 from steptime.machine import placement
-from steptime.plan import configuration, run
+from steptime.plan import configuration
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from examples import CELL
 
+from steptime import run
 from steptime.cells import beside, shard
 from steptime.page import so_far
-from steptime.plan import run
 from steptime.plan.cell import key_of, shard_path
 from steptime.render import summary
 from steptime.supervisor import progress

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from scipy.stats import ttest_1samp
 
-from steptime.merge import MixedRowsError
+from steptime.cells.mixed import MixedRowsError
 from steptime.merge.summary import summarise
 from steptime.render.words import status_reason
 

@@ -16,6 +16,7 @@ import pytest
 from steptime import plain
 from steptime.environments import build
 from steptime.machine import interference, processes
+from steptime.machine.variables import isolated
 from steptime.supervisor import ranks, supervise
 from steptime.supervisor.pace import Pace
 
@@ -24,7 +25,7 @@ def test_a_worker_inherits_no_thread_knob_and_no_python_path(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("MKL_NUM_THREADS", "64")
     monkeypatch.setenv("PYTHONPATH", "elsewhere")
-    found = supervise.environment({"OMP_NUM_THREADS": "2"}, "cpu", "alone")
+    found = isolated({"OMP_NUM_THREADS": "2"}, "cpu", "alone")
     assert found["OMP_NUM_THREADS"] == "2"
     assert "MKL_NUM_THREADS" not in found
     assert found["PYTHONPATH"] == "alone"
@@ -525,8 +526,8 @@ def test_a_library_of_the_users_shell_is_in_no_worker(monkeypatch, tmp_path):
 def test_libraries_of_the_users_shell_reach_no_cell(monkeypatch, tmp_path):
     monkeypatch.setenv("LD_LIBRARY_PATH", "elsewhere")
     for device in ("cpu", "gpu"):
-        assert "LD_LIBRARY_PATH" not in supervise.environment({}, device, "alone")
-    own = supervise.environment({"LD_LIBRARY_PATH": "own"}, "cpu", "alone")
+        assert "LD_LIBRARY_PATH" not in isolated({}, device, "alone")
+    own = isolated({"LD_LIBRARY_PATH": "own"}, "cpu", "alone")
     assert own["LD_LIBRARY_PATH"] == "own"
     for variables, value in (({}, ""), ({"LD_LIBRARY_PATH": "own"}, "own")):
         given = supervise._libraries(variables, "gpu", str(tmp_path))

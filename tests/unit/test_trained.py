@@ -13,11 +13,11 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from steptime import machine
+from steptime import machine, run
 from steptime.artefacts import reached, varied
 from steptime.cells import adopt, inspect, schema, shard
-from steptime.merge import MixedRowsError, cells, trainings
-from steptime.plan import run
+from steptime.cells.mixed import MixedRowsError
+from steptime.merge import cells, trainings
 from steptime.plan.cell import Cell, shard_path
 from steptime.reading import read_yaml
 from steptime.render import tables

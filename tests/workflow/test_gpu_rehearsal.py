@@ -15,7 +15,7 @@ from conftest import ROOT
 
 from shared import declarations
 from shared.narrow import BATCH
-from steptime import networks
+from steptime import networks, project
 from steptime.cells.measure import fill
 from steptime.environments import interpreter
 from steptime.machine import placement
@@ -78,7 +78,7 @@ def rehearsed():
 
 def prefix_of(environment):
     """Its folder. Of those that no other test makes, only the zoo asks that they stand."""
-    if not ALL and not (interpreter.folder(environment) / "bin/python").exists():
+    if not ALL and not (project.environment(environment) / "bin/python").exists():
         pytest.skip(f"{environment} is not on this machine: `make environments ONLY={environment}`")
     return interpreter.prefix_of(environment)
 

@@ -12,7 +12,7 @@ import pytest
 from conftest import ROOT
 from today import JAX, MXNET, TENSORFLOW, TORCH
 
-from steptime.environments import interpreter
+from steptime import project
 
 ALL = os.environ.get("STEPTIME_ZOO") == "all"
 ENVIRONMENTS = [TORCH, TENSORFLOW, MXNET] + ([JAX] if ALL else [])
@@ -29,7 +29,7 @@ PLANTED = {
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_what_begins_above_the_narrow_size_is_refused_in_real_frameworks(environment, tmp_path):
-    if not (interpreter.folder(environment) / "bin/python").exists():
+    if not (project.environment(environment) / "bin/python").exists():
         pytest.skip(f"{environment} is not on this machine: `make environments ONLY={environment}`")
     kept = tmp_path / "rows.json"
     # None are all.

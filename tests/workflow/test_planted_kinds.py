@@ -17,7 +17,7 @@ from today import TORCH
 
 from shared import declarations
 from shared.narrow import BATCH
-from steptime import networks
+from steptime import networks, project
 from steptime.cells.measure import fill
 from steptime.environments import interpreter
 from steptime.prove import compare, golden, network
@@ -153,7 +153,7 @@ def jobs(mode, entry, folder):
 def test_a_defect_of_a_layer_kind_is_refused_in_a_real_framework(
     environment, mode, entry, tmp_path
 ):
-    if not (interpreter.folder(environment) / "bin/python").exists():
+    if not (project.environment(environment) / "bin/python").exists():
         pytest.skip(f"{environment} is not on this machine: `make environments ONLY={environment}`")
     prefix, asked = interpreter.prefix_of(environment), jobs(mode, entry, tmp_path)
     variables = fill(entry.get("variables", {}), 1, mode, prefix)

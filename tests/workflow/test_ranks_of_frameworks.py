@@ -23,7 +23,7 @@ from today import JAX, MXNET, TENSORFLOW, TODAY, TORCH
 
 from shared import declarations
 from shared.grouping import GROUPED
-from steptime import machine, networks
+from steptime import machine, networks, project
 from steptime.cells.measure import fill
 from steptime.environments import interpreter
 from steptime.plan import exchanges
@@ -110,7 +110,7 @@ def timed(job, prefix, log, sampling=None, watches=(), seconds=adapter.LIMIT_SEC
 
 def prefix_of(environment):
     """The folder of an environment; skips where it is not made here."""
-    if not (interpreter.folder(environment) / "bin/python").exists():
+    if not (project.environment(environment) / "bin/python").exists():
         pytest.skip(f"{environment} is not made here")
     return interpreter.prefix_of(environment)
 

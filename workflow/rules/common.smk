@@ -17,26 +17,24 @@ from snakemake.exceptions import WorkflowError
 SCRIPTS = ROOT / "workflow" / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from steptime import machine, tasks
+from steptime import clock, machine, run, tasks
 from steptime.cells import found
+from steptime.cells.expected import Expected
 from steptime.compare import names
 from steptime.environments import pins
 from steptime.machine import placement
 from steptime.plan import (
-    clock,
     configuration,
     digests,
     fitting,
     folders,
     grid,
     looks,
-    run,
     schemas,
     written,
 )
 from steptime.plan.artefacts import TRAINED
 from steptime.plan.cell import FOLDER, ROUNDED, TOGETHER, shard_path
-from steptime.plan.expected import Expected
 from steptime.plan.grid import COMPARED
 from steptime.say import say
 from steptime.supervisor import holding, progress
@@ -77,7 +75,9 @@ try:
     if is_main_process() and not only_tells():
         folders.check_space(holding.FOLDER)
     EMPTY = folders.check_files(Path("results")) if is_main_process() else []
-    CONFIGURATION = configuration.load(ROOT, config, lambda needs: elsewhere(needs) is None, capability_of)
+    CONFIGURATION = configuration.load(
+        ROOT, config, lambda needs: elsewhere(needs) is None, capability_of
+    )
     PLAN_FILE = written.path_of(CONFIGURATION.grid_name)
     # A job of a cluster has CPUs of its own: it goes by the plan of the run that it belongs to.
     PLAN = (

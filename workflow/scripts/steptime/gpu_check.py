@@ -153,7 +153,7 @@ def gpu_of_a_cell() -> str:
 
 def environment_stands(name: str, entry: dict[str, Any], standing: list[str]) -> str:
     """It stands, or can be made of packages that are here; what needs a network is left to `make environments`."""
-    there = (interpreter.folder(name) / build.STAMP).is_file()
+    there = (project.environment(name) / build.STAMP).is_file()
     if not there and entry.get("prepare") != "installed":
         return f"not made, which is no fault: `make environments ONLY={name}` makes it where there is a network"
     log = Path("logs/environments") / f"{name}.log"

@@ -36,3 +36,8 @@ def _character(each: str) -> str:
         # How Python stands for a byte that is no UTF-8 (PEP 383).
         return f"\\x{ord(each) & 0xFF:02x}"
     return "" if category.startswith("C") else each
+
+
+def plural(number: int, word: str) -> str:
+    """'1 thread', '2 threads'."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

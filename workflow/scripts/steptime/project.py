@@ -1,10 +1,17 @@
 """Where the project's own files lie, whatever folder is worked in."""
 
+import os
 from pathlib import Path
 
 ROOT = Path(__file__).absolute().parents[3]
+SCRIPTS = Path(__file__).resolve().parents[1]
 
 
 def path(name: str | Path) -> Path:
     """A file of the project, such as `config/networks.yaml`; an absolute path stays as it is."""
     return ROOT / name
+
+
+def environment(name: str) -> Path:
+    """The folder of an environment, below `.environments` or the folder that STEPTIME_ENVIRONMENTS names."""
+    return Path(os.environ.get("STEPTIME_ENVIRONMENTS", ".environments")) / name

@@ -13,8 +13,8 @@ import json
 import sys
 
 from steptime.artefacts.inputs import Inputs
+from steptime.cells.mixed import MixedRowsError
 from steptime.cells.shard import ShardError
-from steptime.merge import MixedRowsError
 from steptime.plan.schemas import ConfigurationError
 from steptime.reading import InputError
 

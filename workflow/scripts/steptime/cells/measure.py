@@ -21,13 +21,13 @@ from typing import Any
 import yaml
 
 from shared.precisions import PRECISIONS, USUAL, marked
-from steptime import machine, networks, project
+from steptime import clock, machine, networks, project, run
 from steptime.cells import software
 from steptime.cells.context import Context
 from steptime.datasets import DatasetError
 from steptime.environments import interpreter
 from steptime.machine import gpu, interference, placement
-from steptime.plan import clock, digests, looks, run
+from steptime.plan import digests, looks
 from steptime.plan.cell import key_of
 from steptime.records import Footer, Job, Manifest, Proof
 from steptime.say import say

@@ -21,17 +21,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from steptime import project
+from steptime import project, run
 from steptime.atomic import atomic_write
 from steptime.cells import found as lying
 from steptime.cells import shard, trusted
+from steptime.cells.expected import Expected
+from steptime.cells.mixed import MixedRowsError, refuse_several, under_another_name
 from steptime.environments.pins import PinsError
 from steptime.machine import placement
-from steptime.merge import MixedRowsError
-from steptime.merge.cells import refuse_several, under_another_name
-from steptime.plan import configuration, run
+from steptime.plan import configuration
 from steptime.plan.cell import FOLDER, axes_of, carried, proof_name
-from steptime.plan.expected import Expected
 
 RESULTS = Path("results")
 # Beside its shards, what stands for a machine that is not at hand; in the order in which one is made of the other.

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from steptime import project
 from steptime.environments import interpreter, libraries, pins
 from steptime.records import Manifest
 from steptime.supervisor.supervise import Outcome
@@ -20,7 +21,7 @@ def describe(cell: dict[str, Any], outcome: Outcome, manifest: Manifest) -> dict
         name: versions.get(name)
         for name in ("framework_version", "python", "blas", "cuda", "cudnn", "build")
     }
-    prefix = interpreter.folder(cell["environment"]).resolve()
+    prefix = project.environment(cell["environment"]).resolve()
     loaded = [libraries.name_of(Path(path), prefix) for path in outcome.libraries]
     used = libraries.used(manifest.get("libraries", {}), loaded)
     arithmetic = libraries.summarise(used)
@@ -37,7 +38,7 @@ def describe(cell: dict[str, Any], outcome: Outcome, manifest: Manifest) -> dict
 
 def changed(cell: dict[str, Any], manifest: Manifest) -> str:
     """Why what stands in the environment of a cell is not what was installed there, '' where it is."""
-    names = interpreter.strangers(interpreter.folder(cell["environment"]), manifest["packages"])
+    names = interpreter.strangers(project.environment(cell["environment"]), manifest["packages"])
     return (
         names
         and f"its environment was changed since it was made: {names}; the next run makes it anew"

@@ -17,15 +17,16 @@ from typing import Any
 
 import pandas as pd
 
-from steptime import project
+from steptime import project, run
 from steptime.cells import pack, shard
+from steptime.cells.mixed import MixedRowsError
 from steptime.compare import caveats, names, words
 from steptime.compare.sides import CompareError, Side, beside, opened
 from steptime.compare.verdicts import SLOWER, UNDECIDED, verdicts
-from steptime.merge import MixedRowsError, intervals, moderation, ratios
+from steptime.merge import intervals, moderation, ratios
 from steptime.merge.intervals import Ratio
 from steptime.merge.summary import KIND
-from steptime.plan import configuration, looks, run
+from steptime.plan import configuration, looks
 from steptime.render import tables
 
 NO_SLOWDOWN, SLOWDOWN, CANNOT_TELL = 0, 1, 2

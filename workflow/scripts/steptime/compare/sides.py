@@ -13,8 +13,8 @@ import pandas as pd
 
 from steptime import project
 from steptime.cells import pack, shard, trusted
+from steptime.cells.mixed import refuse_several
 from steptime.merge import judged
-from steptime.merge.cells import refuse_several
 from steptime.merge.summary import summarise
 from steptime.plan import configuration
 from steptime.plan.cell import FOLDER, IDENTITY, key_of, shard_path

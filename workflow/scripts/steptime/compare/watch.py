@@ -19,14 +19,15 @@ from typing import Any
 
 import pandas as pd
 
-from steptime import project
+from steptime import project, run
 from steptime.cells import pack, shard
+from steptime.cells.mixed import MixedRowsError
 from steptime.compare import caveats, looks, names, results, words
 from steptime.compare.candidate import Folder
 from steptime.compare.sides import CompareError, Side, beside, read
 from steptime.compare.verdicts import UNDECIDED
-from steptime.merge import MixedRowsError, intervals
-from steptime.plan import configuration, run
+from steptime.merge import intervals
+from steptime.plan import configuration
 from steptime.plan.cell import Cell, shard_path
 from steptime.render import tables
 

@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 import yaml
 
-from steptime import project
+from steptime import project, run
 from steptime.atomic import atomic_write
 from steptime.datasets import DatasetError, files, formats
-from steptime.plan import run
 
 SUMS = {32: "md5", 40: "sha1", 64: "sha256"}
 HELD_OUT = 0.2

@@ -21,13 +21,12 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
-from steptime import machine, project
+from steptime import machine, project, run
 from steptime.atomic import atomic_write
 from steptime.environments import installer, interpreter, libraries, pins, prepare
 from steptime.environments.interpreter import STAMP, SUPPLIED
 from steptime.environments.prepare import InstallError
 from steptime.plain import plain
-from steptime.plan import run
 from steptime.say import say
 
 PREPARED = ".steptime-prepared"
@@ -348,7 +347,7 @@ def write(path: Path, manifest: dict[str, Any]) -> None:
 def make(environment: str, spec: Path, step: str, log: TextIO) -> dict[str, Any]:
     """Makes an environment and returns its manifest. Raises PinsError, OSError."""
     wanted = pins.load(spec, step)
-    prefix = interpreter.folder(environment)
+    prefix = project.environment(environment)
     prefix.parent.mkdir(parents=True, exist_ok=True)
     builder = Builder(wanted, prefix, log, step)
     manifest = {"schema": 1, "environment": environment, "digest": builder.digest}

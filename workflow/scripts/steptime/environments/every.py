@@ -22,7 +22,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from steptime import project
-from steptime.environments import interpreter, pins
+from steptime.environments import pins
 from steptime.machine import placement
 from steptime.plan import configuration
 
@@ -151,7 +151,7 @@ def describe(name: str) -> dict[str, Any]:
         "state": content["status"],
         "python": content["python"],
         "seconds": int(took[1]) if took else None,
-        "bytes": size(interpreter.folder(name)),
+        "bytes": size(project.environment(name)),
         "reason": content["reason"] or added,
     }
 

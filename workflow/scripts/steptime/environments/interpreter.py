@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from steptime import project
 from steptime.environments.pins import normalise
 
 # Holds the digest of what an environment was made of; the last that is written of it.
@@ -20,17 +21,12 @@ MOST_NAMED = 3
 QUESTION = "import platform; print(platform.python_implementation(), platform.python_version())"
 
 
-def folder(environment: str) -> Path:
-    """The folder of an environment, below `.environments` or the folder that STEPTIME_ENVIRONMENTS names."""
-    return Path(os.environ.get("STEPTIME_ENVIRONMENTS", ".environments")) / environment
-
-
 def prefix_of(environment: str) -> Path:
     """The absolute folder of an environment that stands; its interpreter is bin/python there.
 
     Ends the program with one sentence when there is none, as in a checkout that was copied without them.
     """
-    prefix = folder(environment).absolute()
+    prefix = project.environment(environment).absolute()
     if not (prefix / "bin/python").exists():
         again = f"snakemake --force results/environments/{environment}.json"
         sys.exit(f"The environment {environment} is not on this machine: build it with `{again}`.")
@@ -39,7 +35,7 @@ def prefix_of(environment: str) -> Path:
 
 def stands_as(manifest: Mapping[str, Any]) -> bool:
     """Whether an environment stands on this machine as its manifest says: from these pins, with these packages."""
-    prefix = folder(manifest["environment"])
+    prefix = project.environment(manifest["environment"])
     try:
         made_of = (prefix / STAMP).read_text()
     except OSError:

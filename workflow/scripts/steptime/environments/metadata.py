@@ -12,7 +12,8 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import Any
 
-from steptime.environments import build, interpreter
+from steptime import project
+from steptime.environments import build
 
 LANGUAGE, LICENCE = "Programming Language :: ", "License :: "
 COMPILED = (".so", ".dll", ".dylib", ".a")
@@ -30,7 +31,7 @@ def main() -> None:
     parser.add_argument("--output", required=True, type=Path)
     options = parser.parse_args()
     environment = json.loads(options.manifest.read_text())["environment"]
-    found = find(interpreter.folder(environment), options.package)
+    found = find(project.environment(environment), options.package)
     build.write(options.output, {"environment": environment} | (describe(found) if found else {}))
 
 

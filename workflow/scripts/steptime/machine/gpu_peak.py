@@ -27,13 +27,12 @@ from typing import Any
 import numpy as np
 
 from shared.precisions import PRECISIONS
-from steptime import machine
+from steptime import machine, project
 from steptime.atomic import atomic_write
-from steptime.environments import interpreter
 from steptime.machine import gpu, placement
 from steptime.machine.alone import alone
-from steptime.plan.digests import SCRIPTS
-from steptime.supervisor.supervise import environment
+from steptime.machine.variables import isolated
+from steptime.project import SCRIPTS
 
 SIZES = (2048, 4096, 8192)
 SECONDS = 0.3  # for each product and each copy
@@ -100,11 +99,11 @@ def measure(platform: str, environments: list[str]) -> dict[str, Any]:
         places += filter(None, [gpu.driver_links(Path(scratch) / "driver")])
         told = {
             "LD_LIBRARY_PATH": ":".join(places),
-            "STEPTIME_ENVIRONMENTS": str(interpreter.folder("any").absolute().parent),
+            "STEPTIME_ENVIRONMENTS": str(project.environment("any").absolute().parent),
         }
         done = subprocess.run(
             command,
-            env=environment(shown | told, "gpu", str(SCRIPTS)),
+            env=isolated(shown | told, "gpu", str(SCRIPTS)),
             capture_output=True,
             text=True,
         )
@@ -118,7 +117,7 @@ def measure(platform: str, environments: list[str]) -> dict[str, Any]:
 def find_libraries(environments: list[str]) -> dict[str, Path]:
     """Paths of CUDA's run time and of cuBLAS, by their names, of the first environment that brings both."""
     for name in environments:
-        packages = interpreter.folder(name).absolute() / "lib"
+        packages = project.environment(name).absolute() / "lib"
         found = {
             library: next(
                 iter(sorted(packages.glob(f"python*/site-packages/nvidia/**/{library}.so.*"))), None

@@ -39,8 +39,8 @@ from steptime import machine
 from steptime.atomic import atomic_write
 from steptime.machine import interference
 from steptime.machine.alone import alone
-from steptime.plan.digests import SCRIPTS
-from steptime.supervisor.supervise import environment
+from steptime.machine.variables import isolated
+from steptime.project import SCRIPTS
 
 SIZES = (512, 1024, 2048)
 SECONDS = 0.6  # for each size of a product and each memory kernel
@@ -95,7 +95,7 @@ def measure_once(threads: int) -> dict[str, Any]:
     command = [sys.executable, "-m", "steptime.machine.peak", "--threads", str(threads)]
     done = subprocess.run(
         command,
-        env=environment(ONE_THREAD, "cpu", str(SCRIPTS)),
+        env=isolated(ONE_THREAD, "cpu", str(SCRIPTS)),
         stdout=subprocess.PIPE,
         text=True,
         check=False,

@@ -8,9 +8,8 @@ import subprocess
 import time
 from typing import Any
 
-from steptime import machine
+from steptime import machine, run
 from steptime.machine import gpu, interference
-from steptime.plan import run
 
 MOST_FOREIGN_CPUS = 0.5
 LOAD_SECONDS = 0.5

@@ -18,15 +18,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from steptime import machine
+from steptime import machine, run
 from steptime.atomic import atomic_write
 from steptime.cells import found, shard
+from steptime.cells.mixed import MixedRowsError, refuse_several, under_another_name
 from steptime.cells.schema import CONSTANT, constant_of, schema_of
-from steptime.machine import placement
-from steptime.merge import MixedRowsError, judged
+from steptime.merge import judged
 from steptime.plain import plain_values
-from steptime.plan import configuration, looks, run, written
-from steptime.plan.cell import FOLDER, axes_of, key_of, shard_path
+from steptime.plan import configuration, looks, written
+from steptime.plan.cell import FOLDER, axes_of, shard_path
 
 MOST_NAMED = 3
 # What tables say of a machine and of software, and what each must be where it is known.
@@ -72,7 +72,7 @@ def merge(
     by environment and mode, and `resources` by key where they were noted. `settings` of an environment's software is
     what its workers declare, for each platform and mode. `missing` are labels of data sets that cannot be had; they are
     told on, and so is after which trials was `looked` (`plan.looks`). `expected` says by key what a row must have been
-    measured with (`plan.expected`). Raises ShardError, which names every shard that cannot be read or is of another
+    measured with (`cells.expected`). Raises ShardError, which names every shard that cannot be read or is of another
     network, adapter and so on, and MixedRowsError.
     """
     task = axes_of(keys[0])["task"]
@@ -180,41 +180,6 @@ def read(
     if errors:
         raise shard.ShardError("\n".join(errors))
     refuse_several(machines)
-
-
-def under_another_name(path: Path, row: dict[str, Any]) -> str:
-    """The sentence about a shard whose row is of another cell than its path says, '' for one of just that.
-
-    A platform is the folder that it lies in.
-    """
-    results, platform = path.parents[3], path.parents[1].name
-    held = Path(shard_path(key_of(row | {"platform": platform}), str(results)))
-    if held == path:
-        return ""
-    advice = "remove it, for that cell has a shard" if held.exists() else "give it that name"
-    return f"The shard {path} holds the cell of {held}: {advice}."
-
-
-def refuse_several(machines: dict[str, dict[str, list[Path]]]) -> None:
-    """Raises MixedRowsError for a platform whose shards, by kind of machine, are of several that are not equal."""
-    for platform, paths_by_kind in machines.items():
-        if len(paths_by_kind) == 1 or placement.entry(platform).get("equal_machines"):
-            continue
-        (most, _), *others = sorted(paths_by_kind.items(), key=lambda entry: -len(entry[1]))
-        strangers = [path for _, paths in others for path in paths]
-        named = " ".join(map(str, strangers[:MOST_NAMED])) + (
-            " ..." if len(strangers) > MOST_NAMED else ""
-        )
-        folders = " and ".join(
-            dict.fromkeys(str(path.parent.parent.with_name("NAME")) for path in strangers)
-        )
-        raise MixedRowsError(
-            f"The platform '{platform}' has cells of {len(paths_by_kind)} machines, {most} and "
-            f"{', '.join(kind for kind, _ in others)}, which cannot stand in one column: move the {len(strangers)} of "
-            f"the others ({named}) to {folders} and add NAME to config/platforms.yaml and to "
-            "'platforms' of the grid, remove them to measure their cells on this machine, or write "
-            f"`equal_machines: true` into the entry of {platform} if the difference does not matter."
-        )
 
 
 if __name__ == "__main__":

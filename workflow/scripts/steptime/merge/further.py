@@ -20,13 +20,14 @@ import pandas as pd
 
 from steptime.atomic import atomic_write
 from steptime.cells import shard
-from steptime.merge import MixedRowsError, cells, ratios
+from steptime.cells.mixed import MixedRowsError
+from steptime.merge import cells, ratios
 from steptime.merge.intervals import Ratio
 from steptime.merge.summary import summarise
+from steptime.plain import plural
 from steptime.plan import configuration, looks, written
 from steptime.plan.cell import IDENTITY, PLACE, key_of, shard_path
 from steptime.plan.grid import COMPARED, Plan
-from steptime.render.words import plural
 from steptime.say import say
 from steptime.supervisor import progress
 from steptime.tasks import TASKS

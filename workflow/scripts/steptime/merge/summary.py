@@ -10,8 +10,9 @@ from typing import Any
 import pandas as pd
 
 from shared.statistics import ENOUGH, median
+from steptime.cells.mixed import MixedRowsError
 from steptime.machine import interference
-from steptime.merge import MixedRowsError, intervals, moderation
+from steptime.merge import intervals, moderation
 from steptime.plan import looks
 from steptime.plan.cell import IDENTITY
 

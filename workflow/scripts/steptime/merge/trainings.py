@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 
 from steptime.merge.measured import DESCRIPTION, Measured
 from steptime.merge.summary import summarise
+from steptime.plain import plural
 from steptime.plan.cell import IDENTITY, key_of
 from steptime.reading import InputError
-from steptime.render.words import plural
 
 # One training: what tells it from its other seeds is `repeat`.
 CELL = [*IDENTITY, "framework", "dataset_label"]

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from steptime import project
 from steptime.artefacts.findings import WEIGHTS
-from steptime.merge import MixedRowsError
+from steptime.cells.mixed import MixedRowsError
 from steptime.merge.measured import Measured, read_measured
 from steptime.page import answer, cells, embed, explorer
 from steptime.page.explorer import Column

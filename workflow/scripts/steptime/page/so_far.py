@@ -15,13 +15,14 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from steptime import run
 from steptime.artefacts.inputs import Inputs
 from steptime.atomic import atomic_write
+from steptime.cells.mixed import MixedRowsError
 from steptime.cells.shard import ShardError
-from steptime.merge import MixedRowsError
 from steptime.merge.cells import merge
 from steptime.page import answer, cells, embed
-from steptime.plan import looks, run
+from steptime.plan import looks
 from steptime.plan.cell import axes_of
 from steptime.reading import InputError
 from steptime.render import terminal

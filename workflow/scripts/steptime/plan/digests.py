@@ -12,7 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-SCRIPTS = Path(__file__).resolve().parents[2]
+from steptime.project import SCRIPTS
+
 # An adapter that declares no losses has this one.
 DEFAULT_LOSS = "softmax_cross_entropy"
 

@@ -31,7 +31,7 @@ class Plan:
                  are measured only where a comparison is undecided, are among them; no artefact names them.
     `artefacts`  the keys of the cells of every artefact
     `missing`    labels of the data sets that trainings need and this machine does not have
-    `expected`   by key, what the row of a cell must say (`plan.expected`)
+    `expected`   by key, what the row of a cell must say (`cells.expected`)
     `looks`      the trials after which the comparisons are checked (`plan.looks`)
     `proven`     the proofs that the grid asks for besides the proofs of its cells
     """

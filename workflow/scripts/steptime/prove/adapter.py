@@ -176,7 +176,7 @@ def _make(environment: str, step: str) -> None:
     asked = pins.digest(
         pins.load(project.ROOT / f"envs/{environment}.yaml", step), prepare.digest(step)
     )
-    stands = (interpreter.folder(environment) / "bin/python").exists()
+    stands = (project.environment(environment) / "bin/python").exists()
     # One that was made for another checkout has no manifest here.
     if stands and (not made.exists() or json.loads(made.read_text())["digest"] == asked):
         return

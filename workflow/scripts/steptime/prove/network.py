@@ -22,12 +22,12 @@ import yaml
 from shared.grouping import groups as groups_of
 from shared.narrow import BATCH
 from shared.precisions import USUAL
-from steptime import machine, networks, project
+from steptime import clock, machine, networks, project
 from steptime.atomic import atomic_write
 from steptime.cells.measure import MEMORY_SHARE, fill
 from steptime.environments import interpreter
 from steptime.machine import placement
-from steptime.plan import clock, digests
+from steptime.plan import digests
 from steptime.prove import compare, golden, training, turns
 from steptime.say import say
 from steptime.supervisor.supervise import Outcome, run_worker

@@ -10,7 +10,7 @@ import shutil
 import time
 from pathlib import Path
 
-from steptime.plan import run
+from steptime import run
 from steptime.supervisor import progress
 
 REPORT = Path("results/report/index.html")

@@ -10,6 +10,7 @@ import pandas as pd
 from shared.precisions import USUAL
 from steptime.merge.measured import Measured
 from steptime.merge.summary import shortened
+from steptime.plain import plural
 from steptime.plan import looks
 from steptime.render.frameworks import Frameworks
 
@@ -176,11 +177,6 @@ def cores_text(cpu: dict[str, Any]) -> str:
     if not physical or not logical or physical == logical:
         return plural(logical or physical or 0, "core")
     return f"{plural(physical, 'core')} ({logical} logical)"
-
-
-def plural(number: int, word: str) -> str:
-    """'1 thread', '2 threads'."""
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def facts(measured: Measured) -> list[str]:

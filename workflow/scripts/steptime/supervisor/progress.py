@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from steptime.plan import run
+from steptime import run
 from steptime.plan.cell import key_of, shard_path
 from steptime.say import say
 

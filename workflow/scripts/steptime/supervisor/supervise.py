@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from shared.grouping import UNMET
 from steptime.machine import cgroups, gpu, interference, processes
 from steptime.machine.alone import alone
+from steptime.machine.variables import isolated
 from steptime.supervisor import endings, ranks
 from steptime.supervisor.pace import Pace
 from steptime.supervisor.ranks import HERE, Launch, Rank
@@ -27,9 +28,6 @@ POLL_SECONDS = 0.5
 LEAST_FREE_BYTES = 2**20
 WORKER = Path(__file__).resolve().parents[2] / "worker"
 SHARED = WORKER.with_name("shared")
-# What a worker inherits. Thread knobs, Python's own variables and the like must come from the cell alone.
-# LD_LIBRARY_PATH of the user's shell would bring in another OpenMP or another CUDA.
-INHERITED = ("PATH", "USER", "LANG", "LC_ALL")
 # After its last word a worker ends by itself; what still holds its pipe then is not waited for.
 ENDING_SECONDS = 2.0
 MOST_PRINTED_BYTES = 2**30
@@ -155,7 +153,7 @@ def _run_worker(
     with tempfile.TemporaryDirectory(
         prefix="steptime-", dir=below, ignore_cleanup_errors=True
     ) as scratch:
-        given = environment(
+        given = isolated(
             variables
             | own_folders(prefix, scratch)
             | _asked_of_the_kernel()
@@ -235,20 +233,6 @@ def worker_path(scratch: str) -> str:
     for package in (WORKER, SHARED):
         (folder / package.name).symlink_to(package)
     return str(folder)
-
-
-def environment(variables: dict[str, str], device: str, path: str) -> dict[str, str]:
-    """Environment variables of a worker: a few inherited ones, Python's isolation, its `path`, the cell's own."""
-    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
-    own = {
-        "PYTHONPATH": path,
-        "PYTHONNOUSERSITE": "1",
-        "PYTHONSAFEPATH": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONUNBUFFERED": "1",
-    }
-    hidden = {"CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else {}
-    return inherited | own | hidden | variables
 
 
 def _watch(members: list[Rank], outcome: Outcome, limits: Limits, watches: Sequence[Watch]) -> None:

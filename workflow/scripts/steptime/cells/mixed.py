@@ -1,0 +1,48 @@
+"""What must not stand in one table: shards under other names, and of several machines."""
+
+from pathlib import Path
+from typing import Any
+
+from steptime.machine import placement
+from steptime.plan.cell import key_of, shard_path
+
+MOST_NAMED = 3
+
+
+class MixedRowsError(Exception):
+    """Rows that must not stand in one table; the text is the whole message for the user."""
+
+
+def under_another_name(path: Path, row: dict[str, Any]) -> str:
+    """The sentence about a shard whose row is of another cell than its path says, '' for one of just that.
+
+    A platform is the folder that it lies in.
+    """
+    results, platform = path.parents[3], path.parents[1].name
+    held = Path(shard_path(key_of(row | {"platform": platform}), str(results)))
+    if held == path:
+        return ""
+    advice = "remove it, for that cell has a shard" if held.exists() else "give it that name"
+    return f"The shard {path} holds the cell of {held}: {advice}."
+
+
+def refuse_several(machines: dict[str, dict[str, list[Path]]]) -> None:
+    """Raises MixedRowsError for a platform whose shards, by kind of machine, are of several that are not equal."""
+    for platform, paths_by_kind in machines.items():
+        if len(paths_by_kind) == 1 or placement.entry(platform).get("equal_machines"):
+            continue
+        (most, _), *others = sorted(paths_by_kind.items(), key=lambda entry: -len(entry[1]))
+        strangers = [path for _, paths in others for path in paths]
+        named = " ".join(map(str, strangers[:MOST_NAMED])) + (
+            " ..." if len(strangers) > MOST_NAMED else ""
+        )
+        folders = " and ".join(
+            dict.fromkeys(str(path.parent.parent.with_name("NAME")) for path in strangers)
+        )
+        raise MixedRowsError(
+            f"The platform '{platform}' has cells of {len(paths_by_kind)} machines, {most} and "
+            f"{', '.join(kind for kind, _ in others)}, which cannot stand in one column: move the {len(strangers)} of "
+            f"the others ({named}) to {folders} and add NAME to config/platforms.yaml and to "
+            "'platforms' of the grid, remove them to measure their cells on this machine, or write "
+            f"`equal_machines: true` into the entry of {platform} if the difference does not matter."
+        )

@@ -1,0 +1,21 @@
+"""The environment variables of a process that nothing of the user's shell may change."""
+
+import os
+
+# What a worker inherits. Thread knobs, Python's own variables and the like must come from the cell alone.
+# LD_LIBRARY_PATH of the user's shell would bring in another OpenMP or another CUDA.
+INHERITED = ("PATH", "USER", "LANG", "LC_ALL")
+
+
+def isolated(variables: dict[str, str], device: str, path: str) -> dict[str, str]:
+    """Environment variables of a worker: a few inherited ones, Python's isolation, its `path`, the cell's own."""
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    own = {
+        "PYTHONPATH": path,
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONSAFEPATH": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
+    }
+    hidden = {"CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else {}
+    return inherited | own | hidden | variables
