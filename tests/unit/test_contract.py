@@ -64,7 +64,12 @@ def test_every_adapter_declares_what_the_catalogue_and_the_layers_know(adapter):
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (job("mnist", "neon"), "the adapter neon has no optimiser 'adadelta'; it has sgd"),
+        (job("mnist", "neon"), "the optimiser 'adadelta' is not written here, since no grid asks"),
+        (
+            job("gan", "neon"),
+            "the loss 'adversarial' is not written here, since no grid asks for it",
+        ),
+        (job("rnn32", "neon"), "neon has the layers of Shi et al.'s networks alone"),
         (job("mnist", "singa"), "SINGA 3.0 has no optimiser but SGD"),
         (job(mode="xla"), "the adapter torch has no mode 'xla'; it has eager, compiled"),
         (job(precision="bfloat16"), "has no precision 'bfloat16'; it has float32"),
@@ -84,7 +89,8 @@ def test_a_job_that_asks_for_more_is_refused_before_the_framework_is_imported(as
 def test_a_layer_that_is_not_declared_is_refused():
     asked = job()
     asked["spec"]["nodes"][0]["op"] = "maxout"
-    with pytest.raises(contract.Unsupported, match="torch has no layer 'maxout'; it has dense"):
+    words = "the layer 'maxout' is not written here, since no grid asks for it"
+    with pytest.raises(contract.Unsupported, match=words):
         building.load(asked)
 
 

@@ -15,7 +15,7 @@ it lacks):
 `TASKS`       the tasks that its trainers are for; "training" needs `train` and `scores`
 `LAYOUT`      how it wants its arrays (`worker.layout`)
 `KERNELS`     the library that must be told which code to take before the framework loads it (`worker.kernels`)
-`REASONS`     {what is missing: why, in one sentence}; the sentence becomes the row's reason
+`REASONS`     {what is missing, or "layer" for every layer that is: why, in one sentence}; it becomes the row's reason
 
 `LAYOUT` and `KERNELS` may be dicts of one entry for each mode. A framework may take over what another one
 declares: `LAYERS = torch.LAYERS`. Another module of the folder has what `__init__` declares unless it says otherwise;
@@ -124,21 +124,22 @@ class Job(object):
 
 def require(adapter, has, job):
     """Raises Unsupported, with one sentence, where what an adapter declares lacks what a job asks for."""
-    spec = job["spec"]
-    axes = dict(job, task=task_of(job))
+    reasons, spec, axes = has["REASONS"], job["spec"], dict(job, task=task_of(job))
     asked = [(name, axis, axes[axis]) for name, axis in sorted(AXES.items())]
     asked.append(("LOSSES", "loss", spec.get("loss", DEFAULTS["LOSSES"][0])))
     asked.append(("OPTIMISERS", "optimiser", spec["optimiser"]["name"]))
     # What trains no steps needs no layers.
     if has["LAYERS"] is not None and "step" in has["TASKS"]:
         asked += [("LAYERS", "layer", node["op"]) for node in spec["nodes"]]
-    for name, axis, wanted in asked:
-        if wanted not in has[name]:
+    for name, kind, wanted in asked:
+        if wanted in has[name]:
+            continue
+        missing = "the {} '{}' is not written here, since no grid asks for it".format(kind, wanted)
+        if name in AXES:
             missing = "the adapter {} has no {} '{}'; it has {}"
             listed = ", ".join(has[name]) or "none"
-            raise Unsupported(
-                has["REASONS"].get(wanted) or missing.format(adapter, axis, wanted, listed)
-            )
+            missing = missing.format(adapter, kind, wanted, listed)
+        raise Unsupported(reasons.get(wanted) or reasons.get(kind) or missing)
 
 
 def task_of(job):

@@ -1,16 +1,11 @@
 """Which framework trains which network, as a table: whether each was proven to be the same, or why not."""
 
-import re
-
 import pandas as pd
 
 from steptime.artefacts import proofs
 from steptime.artefacts.inputs import Inputs
-from steptime.render.columns import Column, Row, columns
-from steptime.render.tables import Entry
+from steptime.render.columns import Column, columns
 
-# What an adapter has besides is no reason, and each column is of one framework.
-NOT_DECLARED = re.compile(r"the adapter \S+ has no (?P<missing>[^;]+); it has .*")
 COLUMNS = [*proofs.COLUMNS[:10], "proof_id"]
 
 
@@ -22,8 +17,4 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     return data, columns(data, SHOWN, {"Network": "network_label"})
 
 
-def _verdict(row: Row) -> Entry:
-    return proofs.verdict(row | {"reason": NOT_DECLARED.sub(r"no \g<missing>", row["reason"])})
-
-
-SHOWN = [Column(lambda row: row["framework_label"], _verdict)]
+SHOWN = [Column(lambda row: row["framework_label"], proofs.verdict)]

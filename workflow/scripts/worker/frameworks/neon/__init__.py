@@ -24,7 +24,8 @@ MODES = ("graph",)
 LAYOUT = {"dense": "units first", "lstm": "units first", "gates": "ifog"}
 KERNELS = "openblas:numpy"
 REASONS = {
-    "gpu": "neon's GPU backend needs Maxwell assembler kernels that are not part of this environment"
+    "gpu": "neon's GPU backend needs Maxwell assembler kernels that are not part of this environment",
+    "layer": "the adapter of neon has the layers of Shi et al.'s networks alone",
 }
 
 

@@ -32,7 +32,10 @@ LAYERS = (
 )
 LAYOUT = {"sequences": "steps first", "dense": "units first", "gates": "ifog"}
 KERNELS = "openblas:libopenblas.so.0"
-REASONS = {"gpu": "Torch7 is built without cutorch here, which needs a CUDA of its time"}
+REASONS = {
+    "gpu": "Torch7 is built without cutorch here, which needs a CUDA of its time",
+    "layer": "the adapter of Torch7 has the layers of the networks of Shi et al. and Shatnawi et al. alone",
+}
 _SAID = {}
 
 
