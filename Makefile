@@ -11,7 +11,7 @@ PYTHON ?=
 
 # Two runs would lock each other out of this folder: with -j they take turns.
 .NOTPARALLEL:
-.PHONY: run test test-zoo docs paper report environments again adapter-check gpu-check reference matrix inspect pack merge compare watch bisect clean help venv
+.PHONY: run test test-zoo docs paper report environments again adapter-check gpu-check reference inspect pack merge compare watch bisect clean help venv
 
 quoted = '$(subst ','\'',$(1))'
 CHOSEN = $(if $(GRID),--config $(call quoted,grid=$(GRID)) --)
@@ -66,10 +66,6 @@ gpu-check: venv  ## on a machine with a GPU: run in ten minutes all that needs o
 
 reference: venv  ## write docs/reference/configuration.md anew from config/schemas/
 	@workflow/scripts/launch plan.reference > docs/reference/configuration.md
-
-matrix: venv  ## prove every network in every environment for CPUs, above an hour, and write docs/reference/matrix.md
-	@.venv/bin/snakemake --cores $(CORES) --config grid=matrix -- steptime_matrix
-	@workflow/scripts/launch page.matrix > docs/reference/matrix.md
 
 inspect: venv  ## print all that a shard knows: make inspect SHARD=results/cells/...
 	@workflow/scripts/launch cells.inspect $(call quoted,$(SHARD))

@@ -16,7 +16,8 @@ from steptime.plan import configuration
 HEAD = """# Layers, losses and optimisers by adapter
 
 Read from what each adapter declares. A network that needs more is `unsupported` there, and its row
-names what is missing. What was proven stands in [the matrix](../reference/matrix.md).
+names what is missing. An adapter of an older framework has what a grid of `config/grids/` other than
+`matrix` asks of it. `make GRID=matrix TARGET=steptime_matrix` says which network was proven where.
 
 This page is printed by `workflow/scripts/launch prove.declared`.
 """
