@@ -83,15 +83,8 @@ PLANTED = {
     "momentum with dampening": ("fcn5-momentum", "dampened", "a call of 3 steps"),
     "weight decay in the gradient": ("fcn5-adamw", "decaying", "after one step"),
 }
-GROUPS = {
-    "unbiased variance of groups": ("resnet50-group-norm", "unbiased_groups", "the first loss is"),
-    "another epsilon of groups": ("resnet50-group-norm", "another_epsilon", "the first loss is"),
-}
 # {adapter: what is planted there alone, as above; without words, it is no defect}
 OWN = {
-    # They have no other normalisation that knows an epsilon and a variance.
-    "caffe": GROUPS,
-    "singa": GROUPS,
     "jax": {
         "grouped convolutions of GPUs": ("mobilenet", "as_on_a_gpu", ""),
         "transposed convolutions of GPUs": ("deconv", "as_on_a_gpu", ""),

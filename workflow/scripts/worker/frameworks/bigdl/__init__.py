@@ -15,26 +15,14 @@ import numpy as np
 
 from shared import specification
 
-from . import attention, layers, updates
+from . import layers
 from .layers import java_integers, java_list
 
 MODES = ("graph",)
-LOSSES = (
-    "softmax_cross_entropy",
-    "mean_squares",
-    "binary_cross_entropy",
-    "evidence_bound",
-    "adversarial",
-    "mean_output",
-)
-OPTIMISERS = ("sgd", "momentum", "adam", "adamw", "rmsprop", "adadelta")
-TASKS = ("step", "training")
 LAYOUT = {
     "dense": "units first",
-    "dense_within": "units first",
     "lstm": "units first",
     "rnn": "units first",
-    "gru": "units first",
     "gates": "igfo",
 }
 # Which the Java machine loads.
@@ -100,8 +88,7 @@ class _Trainer(object):
                 module, java_list(nodes[name] for name in node["inputs"])
             )
         end = nodes[node["name"]]
-        worded = job.spec.get("loss", LOSSES[0]) == LOSSES[0]
-        if worded and len(node["shape"]) > 1:
+        if len(node["shape"]) > 1:
             rows = self.api.createInferReshape(java_integers(-1, node["shape"][-1]), False)
             end = self.api.createNode(rows, java_list([end]))
         self.model = self.api.createModel(java_list([start]), java_list([end]))
@@ -109,20 +96,14 @@ class _Trainer(object):
         flat = self.model.getParameters()
         self.values, self.gradients = flat._1(), flat._2()
         self.homes = {name: _home(modules, name) for name in job.layout.names}
-        matrices = []
         for name, tensor in self.homes.items():
-            values = job.take(name)
-            _write(tensor, values)
-            matrices += [tensor] if values.ndim > 1 else []
-        self.criterion = updates.criterion(self.api, job.spec)
+            _write(tensor, job.take(name))
+        self.criterion = self.api.createCrossEntropyCriterion(None, True)
         # Words and classes are counted from one.
-        self.first_word = 1 if job.spec["input"]["kind"] == "tokens" else 0
-        self.worded = worded
-        fed = self._counted(job.inputs, job.labels)
-        self.inputs, self.labels = (attention.tensor(self.api, values) for values in fed)
-        self.optimiser = updates.optimiser(
-            self.api, job.spec["optimiser"], self.values, self.gradients, matrices
-        )
+        first_word = 1 if job.spec["input"]["kind"] == "tokens" else 0
+        fed = job.inputs + first_word, job.labels.reshape(-1) + 1
+        self.inputs, self.labels = (_tensor(self.api, values) for values in fed)
+        self.rate = jpype.JClass("java.lang.Float")(-job.learning_rate)
         self.mkl = jpype.JClass("com.intel.analytics.bigdl.mkl.MKL")
         self.mkl.setNumThreads(job.threads)
         self.parameters = int(self.values.nElement())
@@ -130,45 +111,22 @@ class _Trainer(object):
         self.settings = {
             "engine": "mklblas, one copy of the network",
             "java": "in the worker, through JPype",
-            "update": self.optimiser.said,
+            "update": "add(-rate, gradients)",
         }
 
     def run(self, steps):
         for _ in range(steps):
-            loss = self.step()
+            outputs = self.model.forward(self.inputs)
+            loss = self.criterion.forward(outputs, self.labels)
+            self.model.zeroGradParameters()
+            self.model.backward(self.inputs, self.criterion.backward(outputs, self.labels))
+            # One call of MKL for all parameters.
+            self.values.add(self.rate, self.gradients)
         return float(loss)
-
-    def step(self):
-        outputs = self.model.forward(self.inputs)
-        loss = self.criterion.forward(outputs, self.labels)
-        self.model.zeroGradParameters()
-        self.model.backward(self.inputs, self.criterion.backward(outputs, self.labels))
-        self.optimiser.update()
-        return loss
-
-    def train(self, batches):
-        total, steps = 0.0, 0
-        for inputs, labels, rate in batches:
-            fed = self._counted(self.layout.inputs(inputs), self.layout.labels(labels))
-            for tensor, values in zip((self.inputs, self.labels), fed):
-                _write(tensor, values)
-            self.optimiser.set_rate(rate)
-            total, steps = total + float(self.step()), steps + 1
-        return total / steps
-
-    def scores(self, inputs):
-        self.model.evaluate()
-        found = self.model.forward(attention.tensor(self.api, self.layout.inputs(inputs)))
-        scores = _read(found).reshape(len(inputs), -1)
-        self.model.training()
-        return scores
 
     def weights(self, names=None):
         names = self.homes if names is None else names
         return {name: self.layout.leave(name, _read(self.homes[name])) for name in names}
-
-    def _counted(self, inputs, labels):
-        return inputs + self.first_word, labels.reshape(-1) + 1 if self.worded else labels
 
 
 def _described(spec):
@@ -183,14 +141,18 @@ def _described(spec):
 
 
 def _home(modules, name):
-    """The tensor of a parameter: that of the module of its name, or one of its layer's."""
+    """The tensor of a parameter, one of its layer's."""
     layer, role = name.split("/")
-    named = modules[layer].apply(name)
-    if named.isDefined():
-        return named.get().parameters()._1()[0]
     order = {"recurrent": 2, "bias": 1, "beta": 1}
     own = modules[layer].parameters()._1()
     return own[min(order.get(role, 0), len(own) - 1)]
+
+
+def _tensor(api, values):
+    """BigDL's tensor of an array."""
+    java = jpype.JClass("com.intel.analytics.bigdl.python.api.JTensor")
+    floats = jpype.JArray(jpype.JFloat)(np.ascontiguousarray(values, np.float32).reshape(-1))
+    return api.toTensor(java(floats, jpype.JArray(jpype.JInt)(list(values.shape)), "float", None))
 
 
 def _place(tensor):
@@ -248,51 +210,20 @@ def _lstm(api, node):
 
 LAYERS = {
     "dense": _dense,
-    "dense_within": _dense,
     "conv": layers.conv,
     "grouped_conv": layers.conv,
-    "conv_transpose": layers.conv_transpose,
     "max_pool": _max_pool,
     "avg_pool": _avg_pool,
-    "adaptive_avg_pool": layers.adaptive_avg_pool,
     "global_average_pool": _global_average_pool,
     "flatten": lambda api, node: layers.reshaped(api, node["shape"][0]),
     "batch_norm": _batch_norm,
-    "group_norm": layers.group_norm,
-    "layer_norm": layers.layer_norm,
-    "rms_norm": layers.layer_norm,
     "local_response_norm": layers.local_response_norm,
     "relu": layers.relu,
     "sigmoid": layers.plain("Sigmoid"),
-    "tanh": layers.plain("Tanh"),
-    "silu": layers.silu,
-    "gelu_tanh": layers.gelu_tanh,
-    "dropout": layers.dropout,
-    "layer_scale": layers.layer_scale,
-    "bias": layers.bias,
     "add": layers.plain("CAddTable", False),
     "concat": layers.plain("JoinTable", 2, 0),
-    "upsample": layers.upsample,
     "channel_shuffle": layers.channel_shuffle,
     "embedding": _embedding,
     "lstm": _lstm,
     "rnn": layers.rnn,
-    "gru": layers.gru,
-    "transpose": layers.transpose,
-    "patches": layers.patches,
-    "first_step": layers.plain("Select", 2, 1),
-    "mean_steps": layers.plain("Mean", 2, -1, True),
-    "part": layers.part,
-    "stack": layers.plain("Pack", 2),
-    "unstack": layers.unstack,
-    "reversal": layers.plain("GradientReversal", 1.0),
-    "sampled_code": layers.sampled_code,
-    "rbm": layers.rbm,
-    "table": attention.table,
-    "lookup": attention.lookup,
-    "unembedding": attention.unembedding,
-    "positions": attention.positions,
-    "class_token": attention.class_token,
-    "attention": attention.attention,
-    "gelu": attention.gelu,
 }

@@ -9,8 +9,6 @@ import numpy as np
 from singa import autograd
 from singa import singa_wrap as core
 
-from shared import specification
-
 from . import repair as singa_repair
 from .layers import below, is_data, once, shares
 
@@ -94,39 +92,6 @@ def grouped_conv(trainer, node):
     return lambda x: _Grouped(handle(x), groups)(x, *arrays)[0]
 
 
-class _ConvTranspose(autograd.Operator):
-    """The way back of a convolution of the image that it makes."""
-
-    def __init__(self, handle, like):
-        super(_ConvTranspose, self).__init__()
-        self.handle, self.like = handle, like
-
-    def forward(self, x, w, b=None):
-        self.kept = x, w, b
-        y = core.CpuConvBackwardx(x, w, self.like, self.handle)
-        return y if b is None else _raised(y, b)
-
-    def backward(self, dy):
-        x, w, b = self.kept
-        none = singa_repair.filled(0.0, x.shape()[1])
-        dx = None if is_data(self) else core.CpuConvForward(dy, w, none, self.handle)
-        found = dx, core.CpuConvBackwardW(x, dy, w, self.handle)
-        return found if b is None else found + (_sums(dy),)
-
-
-def conv_transpose(trainer, node):
-    """Weights come as (in, out, height, width)."""
-    window = [[node[key]] * 2 for key in ("kernel", "stride", "padding")]
-    sizes = [node["channels"], node["in_shape"][0], False, 1]
-
-    def make(x):
-        like = singa_repair.empty(x.shape()[0], *node["shape"])
-        return core.ConvHandle(like, *(window + sizes)), like
-
-    both, arrays = once(make), trainer.own(node, "weight", "bias")
-    return lambda x: _ConvTranspose(*both(x))(x, *arrays)[0]
-
-
 def pool(trainer, node):
     """The largest of a window, or its mean, in which padding counts."""
     window = [[node[key]] * 2 for key in ("kernel", "stride", "padding")]
@@ -162,33 +127,6 @@ def _seen(batch, node):
     made = singa_repair.empty(batch, *node["shape"])
     singa_repair.view(made).reshape(-1, shares.size)[:] = shares.reshape(-1)
     return made
-
-
-class _Upsampled(autograd.Operator):
-    """Each pixel as a square of its own value: what a mean of squares does on its way back, times their pixels."""
-
-    def __init__(self, handle, like, pixels):
-        super(_Upsampled, self).__init__()
-        self.handle, self.like, self.pixels = handle, like, pixels
-
-    def forward(self, x):
-        spread = core.CpuPoolingBackward(self.handle, x, self.like, x)
-        return core.MultFloat(spread, self.pixels)
-
-    def backward(self, dy):
-        return core.MultFloat(core.CpuPoolingForward(self.handle, dy), self.pixels)
-
-
-def upsample(trainer, node):
-    """Each pixel as a square of its own value."""
-    side = [node["factor"]] * 2
-
-    def make(x):
-        like = singa_repair.filled(0.0, x.shape()[0], *node["shape"])
-        return core.PoolingHandle(like, side, side, [0, 0], False), like
-
-    both = once(make)
-    return lambda x: _Upsampled(*both(x) + (float(node["factor"] ** 2),))(x)[0]
 
 
 class _Shuffled(autograd.Operator):
@@ -253,75 +191,3 @@ class _LocalResponseNorm(autograd.Operator):
 def local_response_norm(trainer, node):
     """Of SINGA's primitives."""
     return lambda x: _LocalResponseNorm(node)(x)[0]
-
-
-class _Shared(autograd.Operator):
-    """A product of the pixels of each channel with a matrix that stays as it is."""
-
-    def __init__(self, weights, sides):
-        super(_Shared, self).__init__()
-        self.weights, self.sides = weights, sides
-
-    def forward(self, x):
-        self.shape = list(x.shape())
-        batch, channels, height, width = self.shape
-        means = core.Mult(core.Reshape(x, [batch * channels, height * width]), self.weights)
-        return core.Reshape(means, [batch, channels] + self.sides)
-
-    def backward(self, dy):
-        batch, channels, height, width = dy.shape()
-        rows = core.Reshape(dy, [batch * channels, height * width])
-        return core.Reshape(core.Mult(rows, core.DefaultTranspose(self.weights)), self.shape)
-
-
-def adaptive_avg_pool(trainer, node):
-    """The mean of each share of rows and columns, as one product."""
-    size, shares = node["size"], []
-    for extent in node["in_shape"][1:]:
-        shares.append(np.zeros((extent, size), np.float32))
-        for share in range(size):
-            first, end = share * extent // size, -(-(share + 1) * extent // size)
-            shares[-1][first:end, share] = 1.0 / (end - first)
-    means = np.kron(*shares)
-    weights = singa_repair.empty(*means.shape)
-    singa_repair.view(weights)[:] = means.reshape(-1)
-    return lambda x: _Shared(weights, [size, size])(x)[0]
-
-
-class _GroupNorm(autograd.Operator):
-    """By the mean and the biased variance of each group of channels of a sample."""
-
-    def __init__(self, groups):
-        super(_GroupNorm, self).__init__()
-        self.groups = groups
-
-    def mean(self, rows):
-        count, size = rows.shape()
-        return core.Reshape(core.MultFloat(core.Sum(rows, 1), 1.0 / size), [count, 1])
-
-    def forward(self, x, gamma, beta):
-        shape = list(x.shape())
-        rows = core.Reshape(x, [shape[0] * self.groups, x.Size() // (shape[0] * self.groups)])
-        centred = core.__sub__(rows, self.mean(rows))
-        variance = self.mean(core.Square(centred))
-        scale = core.PowFloat(core.AddFloat(variance, specification.BATCH_NORM_EPSILON), -0.5)
-        normal = core.__mul__(centred, scale)
-        self.kept = normal, scale, gamma
-        scaled = core.__mul__(core.Reshape(normal, shape), _wide(gamma))
-        return _raised(scaled, beta)
-
-    def backward(self, dy):
-        normal, scale, gamma = self.kept
-        shape = list(dy.shape())
-        flowing = core.Reshape(core.__mul__(dy, _wide(gamma)), list(normal.shape()))
-        centred = core.__sub__(flowing, self.mean(flowing))
-        along = core.__mul__(normal, self.mean(core.__mul__(flowing, normal)))
-        dx = core.__mul__(core.__sub__(centred, along), scale)
-        d_gamma = _sums(core.__mul__(dy, core.Reshape(normal, shape)))
-        return core.Reshape(dx, shape), d_gamma, _sums(dy)
-
-
-def group_norm(trainer, node):
-    """Of SINGA's primitives."""
-    arrays = trainer.own(node, "gamma", "beta")
-    return lambda x: _GroupNorm(node["groups"])(x, *arrays)[0]
