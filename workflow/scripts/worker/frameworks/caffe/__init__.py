@@ -1,4 +1,4 @@
-"""Caffe 1.0: a net of its layers, run forward and backward by pycaffe, on a CPU; its solvers where it is not SGD.
+"""Caffe 1.0: a net of its layers, run forward and backward by pycaffe, on a CPU.
 
 What was chosen here, and by which measured ratios: docs/adapters/caffe.md.
 """
@@ -13,29 +13,15 @@ from caffe.proto import caffe_pb2
 from shared import specification
 
 from ... import kernels
-from ...contract import Unsupported
-from . import layers, updates
+from . import layers
 from .layers import add_layer
 
 MODES = ("graph",)
-LOSSES = (
-    "softmax_cross_entropy",
-    "mean_squares",
-    "binary_cross_entropy",
-    "evidence_bound",
-    "adversarial",
-    "mean_output",
-)
-OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
-TASKS = ("step", "training")
 LAYOUT = {
     "sequences": "steps first",
     "dense": "units first",
-    "dense_within": "units first",
     "lstm": "units first",
     "rnn": "units first",
-    "gru": "units first",
-    "rbm": "units first",
     "gates": "ifog",
 }
 KERNELS = "openblas:libblas.so.3"
@@ -58,17 +44,12 @@ _NORMAL = {"gamma": ("/scale", 0), "beta": ("/scale", 1)}
 _UNROLLED = {"input": ("", 0), "bias": ("", 1), "recurrent": ("/step0/product", 0)}
 _HOMES = {
     "dense": _WEIGHTED,
-    "dense_within": _WEIGHTED,
     "conv": _WEIGHTED,
     "grouped_conv": _WEIGHTED,
-    "conv_transpose": _WEIGHTED,
     "batch_norm": _NORMAL,
-    "group_norm": _NORMAL,
     "embedding": {"weight": ("", 0)},
     "lstm": {"input": ("", 0), "bias": ("", 1), "recurrent": ("", 2)},
     "rnn": _UNROLLED,
-    "gru": _UNROLLED,
-    "rbm": {"weight": ("/scores", 0), "hidden": ("/scores", 1), "visible": ("/down", 1)},
 }
 
 
@@ -80,17 +61,13 @@ def versions():
 def build(job):
     """A trainer of the specification. The BLAS reads its thread number from the environment."""
     caffe.set_mode_cpu()
-    caffe.set_random_seed(job.seed)
     return _Trainer(job)
 
 
 class _Trainer(object):
     def __init__(self, job):
-        self.layout, self.spec = job.layout, job.spec
-        described, self.outputs = _describe(job.spec, job.inputs.shape, job.labels.shape)
-        self.solver = _solver(described, job.spec)
-        self.net = getattr(self.solver, "net", self.solver)
-        self.judge = None
+        self.layout = job.layout
+        self.net = load_network(_describe(job.spec, job.inputs.shape, job.labels.shape))
         self.net.blobs["input"].data[...] = job.inputs
         self.net.blobs["labels"].data[...] = job.labels
         if "continued" in self.net.blobs:
@@ -103,51 +80,24 @@ class _Trainer(object):
                 self.homes[name] = self.net.params[node["name"] + ending][place]
                 self.homes[name].data.flat = job.take(name)
         trained = _trained(self.net)
+        self.pairs = [(blob.data, blob.diff) for blob in trained]
         self.parameters = sum(blob.count for blob in trained)
         self.threads = kernels.count_threads()
-        name = job.spec["optimiser"]["name"]
-        make = updates.PLAIN.get(name, updates.OwnSolver)
-        self.optimiser = make(job.spec["optimiser"], self.net, trained, self.solver)
-        self.settings = {"update": self.optimiser.said}
+        self.settings = {"update": "w -= g, with the learning rate as the weight of the loss"}
 
     def run(self, steps):
+        last = len(self.net.layers) - 1
         for _ in range(steps):
-            self.step()
+            self.net.clear_param_diffs()
+            self.net._forward(0, last)
+            self.net._backward(last, 0)
+            for value, gradient in self.pairs:
+                np.subtract(value, gradient, out=value)
         return float(self.net.blobs["loss"].data)
-
-    def step(self):
-        self.net.clear_param_diffs()
-        self.net._forward(0, self.last)
-        self.net._backward(self.last, 0)
-        self.optimiser.update()
-
-    def train(self, batches):
-        total, steps = 0.0, 0
-        for inputs, labels, rate in batches:
-            self.net.blobs["input"].data[...] = self.layout.inputs(inputs)
-            self.net.blobs["labels"].data[...] = self.layout.labels(labels)
-            self.optimiser.set_rate(rate)
-            self.step()
-            total, steps = total + float(self.net.blobs["loss"].data), steps + 1
-        return total / steps
-
-    def scores(self, inputs):
-        if self.judge is None:
-            blobs = self.net.blobs
-            shapes = blobs["input"].data.shape, blobs["labels"].data.shape
-            self.judge = load_network(_describe(self.spec, *shapes)[0], caffe.TEST)
-            self.judge.share_with(self.net)
-        self.judge.blobs["input"].data[...] = self.layout.inputs(inputs)
-        self.judge._forward(0, self.last)
-        return np.array(self.judge.blobs[self.outputs].data)
 
     def weights(self, names=None):
         names = self.homes if names is None else names
         return {name: self.layout.leave(name, self.homes[name].data) for name in names}
-
-    @property
-    def last(self):
-        return len(self.net.layers) - 1
 
 
 def _trained(net):
@@ -158,13 +108,13 @@ def _trained(net):
 
 
 def _describe(spec, input_shape, label_shape):
-    """The network as Caffe's message NetParameter, with SGD's learning rate as the weight of the loss; its outputs."""
+    """The network as Caffe's message NetParameter, with SGD's learning rate as the weight of the loss."""
     net = caffe_pb2.NetParameter()
     shapes = {"input": input_shape, "labels": label_shape}
     for node in spec["nodes"]:
         if node["op"] == "lstm":
             shapes["continued"] = input_shape[:2]
-        elif node["op"] in ("rnn", "gru"):
+        elif node["op"] == "rnn":
             shapes[layers.zero(node)] = input_shape[1], node["units"]
     for name, shape in shapes.items():
         add_layer(net, "Input", [], name).input_param.shape.add().dim.extend(shape)
@@ -173,102 +123,22 @@ def _describe(spec, input_shape, label_shape):
     for node in spec["nodes"]:
         sources = [blobs[source] for source in node["inputs"]]
         alone = readers.count(node["inputs"][0]) == 1 and sources[0] != "input"
-        in_place = alone and node["op"] in ("relu", "sigmoid", "tanh")
+        in_place = alone and node["op"] in ("relu", "sigmoid")
         blobs[node["name"]] = sources[0] if in_place else node["name"]
         LAYERS[node["op"]](net, node, sources, blobs[node["name"]])
-    outputs = blobs[node["name"]]
-    loss = _DISTANCES[spec.get("loss", LOSSES[0])](net, outputs, node["shape"], label_shape)
-    plain = spec["optimiser"]["name"] == "sgd"
-    loss.loss_weight.append(spec["optimiser"]["learning_rate"] if plain else 1.0)
-    return net, outputs
-
-
-def _cross_entropy(net, outputs, shape, label_shape):
-    loss = add_layer(net, "SoftmaxWithLoss", [outputs, "labels"], "loss")
+    loss = add_layer(net, "SoftmaxWithLoss", [blobs[node["name"]], "labels"], "loss")
     loss.softmax_param.axis = len(label_shape)
-    return loss
+    loss.loss_weight.append(spec["optimiser"]["learning_rate"])
+    return net
 
 
-def _mean_squares(net, outputs, shape, label_shape):
-    """Caffe's own is half the sum of the squares of a sample."""
-    add_layer(net, "EuclideanLoss", [outputs, "labels"], "halves").loss_weight.append(0.0)
-    options = {"scale": 2.0 / np.prod(shape)}
-    return add_layer(net, "Power", ["halves"], "loss", power_param=options)
-
-
-def _binary_cross_entropy(net, outputs, shape, label_shape):
-    options = {"normalization": caffe_pb2.LossParameter.FULL}
-    sources = [outputs, "labels"]
-    return add_layer(net, "SigmoidCrossEntropyLoss", sources, "loss", loss_param=options)
-
-
-def _evidence_bound(net, outputs, shape, label_shape):
-    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
-    (batch, decoded), (width,) = label_shape, shape
-    code = (width - decoded) // 2
-    pieces, points = ["decoded", "means", "spreads"], [decoded, decoded + code]
-    add_layer(net, "Slice", [outputs], pieces, slice_param={"axis": 1, "slice_point": points})
-    options = {"normalization": caffe_pb2.LossParameter.NONE}
-    sources = ["decoded", "labels"]
-    missed = add_layer(net, "SigmoidCrossEntropyLoss", sources, "missed", loss_param=options)
-    missed.loss_weight.append(0.0)
-    add_layer(net, "Exp", ["spreads"], "variances")
-    sums, terms = caffe_pb2.ReductionParameter, ["missed"]
-    for name, operation in (("means", sums.SUMSQ), ("variances", sums.SUM), ("spreads", sums.SUM)):
-        terms.append("sum of " + name)
-        add_layer(net, "Reduction", [name], terms[-1], reduction_param={"operation": operation})
-    add_layer(net, "Eltwise", terms, "sum", eltwise_param={"coeff": [1.0, 0.5, 0.5, -0.5]})
-    share = 1.0 / (batch * width)
-    options = {"scale": share, "shift": -0.5 * batch * code * share}
-    return add_layer(net, "Power", ["sum"], "loss", power_param=options)
-
-
-def _mean_output(net, outputs, shape, label_shape):
-    options = {"operation": caffe_pb2.ReductionParameter.MEAN}
-    return add_layer(net, "Reduction", [outputs], "loss", reduction_param=options)
-
-
-_DISTANCES = {
-    "softmax_cross_entropy": _cross_entropy,
-    "mean_squares": _mean_squares,
-    "binary_cross_entropy": _binary_cross_entropy,
-    "evidence_bound": _evidence_bound,
-    "adversarial": _binary_cross_entropy,
-    "mean_output": _mean_output,
-}
-
-
-def _solver(net, spec):
-    """Caffe's own solver; the bare net for rules that are written in NumPy."""
-    wanted = spec["optimiser"]
-    if wanted["name"] in updates.PLAIN:
-        return load_network(net)
-    asked = caffe_pb2.SolverParameter(base_lr=wanted["learning_rate"], lr_policy="fixed")
-    asked.net_param.CopyFrom(net)
-    if wanted["name"] == "adadelta":
-        asked.type, asked.momentum, asked.delta = "AdaDelta", wanted["rho"], wanted["epsilon"]
-    elif wanted["name"] == "rmsprop":
-        asked.type, asked.rms_decay, asked.delta = "RMSProp", wanted["rho"], wanted["epsilon"]
-    else:
-        if "decay" in wanted or "after_epochs" in wanted:
-            raise Unsupported(
-                "Caffe's momentum keeps steps, in which the rate of each of them stays"
-            )
-        asked.type, asked.momentum = "SGD", wanted["momentum"]
-    return _read(asked, caffe.get_solver)
-
-
-def load_network(net, phase=caffe.TRAIN):
-    return _read(net, caffe.Net, phase)
-
-
-def _read(message, make, *arguments):
-    """What Caffe makes of a message, which it takes from a file alone."""
+def load_network(net):
+    """A net of a message, which Caffe takes from a file alone."""
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "message.prototxt")
+        path = os.path.join(folder, "net.prototxt")
         with open(path, "w") as file:
-            file.write(str(message))
-        return make(path, *arguments)
+            file.write(str(net))
+        return caffe.Net(path, caffe.TRAIN)
 
 
 def _dense(net, node, sources, top):
@@ -304,12 +174,6 @@ def _embedding(net, node, sources, top):
     add_layer(net, "Embed", sources, top, node["name"], embed_param=options)
 
 
-def _dropout(net, node, sources, top):
-    add_layer(
-        net, "Dropout", sources, top, node["name"], dropout_param={"dropout_ratio": node["rate"]}
-    )
-
-
 def _lstm(net, node, sources, top):
     options = {"num_output": node["units"]}
     add_layer(net, "LSTM", sources + ["continued"], top, node["name"], recurrent_param=options)
@@ -317,35 +181,20 @@ def _lstm(net, node, sources, top):
 
 LAYERS = {
     "dense": _dense,
-    "dense_within": _dense,
     "conv": layers.conv,
     "grouped_conv": layers.conv,
-    "conv_transpose": layers.conv,
     "max_pool": layers.pool,
     "avg_pool": layers.pool,
-    "adaptive_avg_pool": layers.adaptive_avg_pool,
     "global_average_pool": _global_average_pool,
     "flatten": layers.flatten,
     "batch_norm": _batch_norm,
-    "group_norm": layers.group_norm,
     "local_response_norm": layers.local_response_norm,
     "relu": layers.plain("ReLU"),
     "sigmoid": layers.plain("Sigmoid"),
-    "tanh": layers.plain("TanH"),
-    "silu": layers.plain("Swish"),
-    "dropout": _dropout,
     "add": layers.plain("Eltwise"),
     "concat": layers.plain("Concat"),
-    "upsample": layers.upsample,
     "channel_shuffle": layers.channel_shuffle,
     "embedding": _embedding,
     "lstm": _lstm,
     "rnn": layers.rnn,
-    "gru": layers.gru,
-    "part": layers.part,
-    "stack": layers.stack,
-    "unstack": layers.unstack,
-    "reversal": layers.reversal,
-    "sampled_code": layers.sampled_code,
-    "rbm": layers.rbm,
 }
