@@ -1,4 +1,4 @@
-"""DyNet 2.1: a new graph in every step, as DyNet is meant to be used, and its own trainers, on a CPU.
+"""DyNet 2.1: a new graph in every step, as DyNet is meant to be used, and its own trainer, on a CPU.
 
 Arrays are column-major in DyNet, with the batch last, so that every array of the specification is its own transpose
 there: images are (width, height, channels), kernels (width, height, in, out), dense matrices (units, in).
@@ -8,29 +8,15 @@ What was chosen here, and why: docs/adapters/dynet.md.
 import dynet
 import numpy as np
 
-from ...contract import Unsupported
 from . import layers
 
 MODES = ("eager",)
-LOSSES = (
-    "softmax_cross_entropy",
-    "mean_squares",
-    "binary_cross_entropy",
-    "evidence_bound",
-    "adversarial",
-    "mean_output",
-)
-OPTIMISERS = ("sgd", "adadelta", "momentum")
-TASKS = ("step", "training")
 LAYOUT = {
     "sequences": "steps first",
     "dense": "units first",
-    "dense_within": "units first",
-    "positions": "units first",
     "lstm": "units first",
     "gates": "ifog",
     "rnn": "units first",
-    "gru": "units first",
 }
 REASONS = {
     "gpu": "the packages of DyNet are built without CUDA",
@@ -49,7 +35,6 @@ def versions():
 
 def build(job):
     """A trainer of the specification. There is no thread number to set: DyNet computes on one thread."""
-    dynet.reset_random_seed(job.seed)
     return _Trainer(job)
 
 
@@ -60,29 +45,20 @@ class _Trainer(object):
         spec, self.layout = job.spec, job.layout
         self.collection = dynet.ParameterCollection()
         self.constants = dynet.ParameterCollection()
-        self.trained, self.plan, self.spread = {}, [], set()
+        self.trained, self.plan = {}, []
         readers = [node for node in spec["nodes"] if "input" in node["inputs"]]
         self.border = _border(readers)
         for node in spec["nodes"]:
             kind = "lookup_parameters" if node["op"] == "embedding" else "parameters"
             make, own = getattr(self.collection, kind + "_from_numpy"), {}
             for role, name in job.own(node).items():
-                if node["op"] == "conv_transpose":
-                    self.spread.add(name)
-                own[role] = self.trained[name] = make(self._entered(name, job.take(name)))
-            for role, value in layers.constants(node).items():
-                own[role] = self.constants.parameters_from_numpy(value)
+                own[role] = self.trained[name] = make(_turned(job.take(name)))
             # The border of the batch is there already.
             bare = dict(node, padding=0) if self.border and node is readers[0] else node
             self.plan.append((LAYERS[node["op"]], bare, own))
-        self.distance = layers.DISTANCES.get(spec.get("loss"))
-        if self.distance:
-            rows = job.labels.reshape(len(job.labels), -1)
-            self.aims = dynet.ParameterCollection()
-            self.targets = self.aims.add_lookup_parameters(rows.shape)
-        self._aim(job.labels)
+        self.labels = [int(label) for label in job.labels.reshape(-1)]
         self._place(spec["input"]["kind"], job.inputs)
-        self.trainer = _trainer(self.collection, spec["optimiser"])
+        self.trainer = dynet.SimpleSGDTrainer(self.collection, job.learning_rate)
         self.trainer.set_clip_threshold(0)
         self.parameters = self.collection.parameter_count()
         self.settings = {
@@ -92,73 +68,25 @@ class _Trainer(object):
 
     def run(self, steps):
         for _ in range(steps):
-            last = self._step()
+            dynet.renew_cg()
+            losses = dynet.pickneglogsoftmax_batch(self._logits(), self.labels)
+            loss = dynet.mean_batches(losses)
+            last = loss.scalar_value()
+            loss.backward()
+            self.trainer.update()
         return last
-
-    def train(self, batches):
-        total, steps = 0.0, 0
-        for inputs, labels, rate in batches:
-            self.table.init_from_array(self._rows(self.layout.inputs(inputs)))
-            self._aim(self.layout.labels(labels))
-            self.trainer.learning_rate = rate
-            total, steps = total + self._step(), steps + 1
-        return total / steps
-
-    def scores(self, inputs):
-        self.table.init_from_array(self._rows(self.layout.inputs(inputs)))
-        dynet.renew_cg()
-        return self._logits(judging=True).npvalue().T
 
     def weights(self, names=None):
         names = self.trained if names is None else names
         return {
-            name: self.layout.leave(name, self._left(name, self.trained[name].as_array()))
-            for name in names
+            name: self.layout.leave(name, _turned(self.trained[name].as_array())) for name in names
         }
 
-    def _entered(self, name, value):
-        """A kernel from the neutral layout to DyNet's; one that spreads pixels is that of a convolution, turned."""
-        if name in self.spread and value.ndim == 4:
-            value = value.swapaxes(0, 1)[:, :, ::-1, ::-1]
-        return value.T if value.ndim == 4 else value
-
-    def _left(self, name, value):
-        """The way back."""
-        value = value.T if value.ndim == 4 else value
-        if name in self.spread and value.ndim == 4:
-            value = value[:, :, ::-1, ::-1].swapaxes(0, 1)
-        return value
-
-    def _step(self):
-        """Takes a step, and returns its loss."""
-        dynet.renew_cg()
-        loss = dynet.mean_batches(self._losses(self._logits()))
-        last = loss.scalar_value()
-        loss.backward()
-        self.trainer.update()
-        return last
-
-    def _aim(self, labels):
-        """Takes the classes, or targets, of a mini-batch."""
-        if self.distance is None:
-            self.labels = [int(label) for label in labels.reshape(-1)]
-        else:
-            self.targets.init_from_array(labels.reshape(len(labels), -1))
-
-    def _losses(self, outputs):
-        """Of each label, or of each sample."""
-        if self.distance is None:
-            return dynet.pickneglogsoftmax_batch(outputs, self.labels)
-        targets = dynet.lookup_batch(self.targets, range(self.batch), update=False)
-        return self.distance(outputs, targets)
-
-    def _logits(self, judging=False):
-        """Scores of all labels as an expression; no dropout to judge by."""
+    def _logits(self):
+        """Scores of all labels as an expression."""
         values = {"input": self._read()}
         for layer, node, own in self.plan:
-            value, more = values[node["inputs"][0]], [values[name] for name in node["inputs"][1:]]
-            if not (judging and node["op"] == "dropout"):
-                value = layer(node, own, value, *more)
+            value = layer(node, own, *[values[name] for name in node["inputs"]])
             values[node["name"]] = value
         return value
 
@@ -193,19 +121,9 @@ class _Trainer(object):
         ]
 
 
-def _trainer(collection, wanted):
-    """DyNet's own trainer."""
-    rate, rho, epsilon = (wanted.get(name) for name in ("learning_rate", "rho", "epsilon"))
-    if wanted["name"] == "adadelta":
-        if rate != 1 or {"decay", "after_epochs"} & set(wanted):
-            raise Unsupported("DyNet's Adadelta has no learning rate: it is always 1")
-        return dynet.AdadeltaTrainer(collection, epsilon, rho)
-    if wanted["name"] == "momentum":
-        trainer = dynet.MomentumSGDTrainer(collection, rate, wanted["momentum"])
-        # Rows that no word of the mini-batch is in move on, too.
-        trainer.set_sparse_updates(False)
-        return trainer
-    return dynet.SimpleSGDTrainer(collection, rate)
+def _turned(value):
+    """A kernel from the neutral layout to DyNet's, or back; all else as it is."""
+    return value.T if value.ndim == 4 else value
 
 
 def _border(readers):
@@ -216,12 +134,7 @@ def _border(readers):
 
 
 def _dense(node, own, x):
-    x = layers.whole(x)
-    return (
-        dynet.affine_transform([own["bias"], own["weight"], x])
-        if node["bias"]
-        else own["weight"] * x
-    )
+    return dynet.affine_transform([own["bias"], own["weight"], layers.whole(x)])
 
 
 def _conv(node, own, x):
@@ -268,55 +181,8 @@ def _grouped_conv(node, own, x):
     for group in range(groups):
         start, first = group * inner, group * outer
         mine = {"weight": dynet.pick_range(own["weight"], first, first + outer, 3)}
-        if node["bias"]:
-            mine["bias"] = dynet.pick_range(own["bias"], first, first + outer)
         made.append(_conv(alone, mine, dynet.pick_range(x, start, start + inner, 2)))
     return dynet.concatenate(made, d=2)
-
-
-def _conv_transpose(node, own, x):
-    """One convolution makes the pixels of each place within a stride as channels, which are then put side by side.
-
-    It does no more products than there are, but for kernels that no number of strides fills.
-    """
-    stride, batch = node["stride"], x.dim()[1]
-    taps = -(-node["kernel"] // stride)
-    weight = _filled(own["weight"], node, taps * stride - node["kernel"])
-    places = [
-        [stride - 1 - across, stride - 1 - down]
-        for down in range(stride)
-        for across in range(stride)
-    ]
-    if stride > 1:
-        parts = [dynet.strided_select(weight, [stride] * 2, place, []) for place in places]
-        weight = dynet.concatenate(parts, d=3)
-    height, width = (extent + taps - 1 for extent in node["in_shape"][1:])
-    within = {"kernel": taps, "stride": 1, "padding": taps - 1, "bias": False}
-    x = _conv(dict(node, shape=[node["channels"], height, width], **within), {"weight": weight}, x)
-    x = _side_by_side(x, node, height, width, batch)
-    _, down, across = node["shape"]
-    start = node["padding"]
-    x = dynet.pick_range(dynet.pick_range(x, start, start + across, 0), start, start + down, 1)
-    return x + layers.wide(node, own["bias"]) if node["bias"] else x
-
-
-def _filled(weight, node, missing):
-    """A kernel with zeros in front, so that it is a whole number of strides."""
-    size, channels = node["kernel"], (node["in_shape"][0], node["channels"])
-    if missing:
-        weight = dynet.concatenate([dynet.zeros((missing, size) + channels), weight], d=0)
-        weight = dynet.concatenate([dynet.zeros((size + missing, missing) + channels), weight], d=1)
-    return weight
-
-
-def _side_by_side(x, node, height, width, batch):
-    """Channels, stride by stride, as the pixels of an image so many times as large."""
-    stride, channels = node["stride"], node["channels"]
-    x = dynet.reshape(x, (width, height * channels, stride, stride), batch_size=batch)
-    x = dynet.transpose(x, [2, 0, 1, 3])
-    x = dynet.reshape(x, (stride * width, height, channels, stride), batch_size=batch)
-    x = dynet.transpose(x, [0, 3, 1, 2])
-    return dynet.reshape(x, (stride * width, stride * height, channels), batch_size=batch)
 
 
 def _lstm(node, own, x):
@@ -341,45 +207,14 @@ LAYERS = {
     "flatten": lambda node, own, x: dynet.reshape(x, (node["shape"][0],), batch_size=x.dim()[1]),
     "batch_norm": layers.batch_norm,
     "relu": lambda node, own, x: dynet.rectify(x),
-    "dropout": lambda node, own, x: dynet.dropout(x, node["rate"]),
     "sigmoid": lambda node, own, x: dynet.logistic(x),
     "add": lambda node, own, x, y: x + y,
     "embedding": lambda node, own, x: [dynet.lookup_batch(own["weight"], words) for words in x],
     "lstm": _lstm,
     "grouped_conv": _grouped_conv,
     "avg_pool": lambda node, own, x: layers.avg_pool(node, _padded(node, x, 0.0)),
-    "upsample": layers.upsample,
     "local_response_norm": layers.local_response_norm,
     "channel_shuffle": layers.channel_shuffle,
     "concat": layers.concat,
     "rnn": layers.rnn,
-    "gru": layers.gru,
-    "tanh": layers.each(dynet.tanh),
-    "part": layers.part,
-    "stack": lambda node, own, *values: list(values),
-    "unstack": layers.unstack,
-    "reversal": layers.each(dynet.flip_gradient),
-    "sampled_code": layers.sampled_code,
-    "rbm": layers.rbm,
-    "dense_within": _dense,
-    "conv_transpose": _conv_transpose,
-    "adaptive_avg_pool": layers.adaptive_avg_pool,
-    "bias": layers.bias,
-    "gelu": layers.gelu,
-    "gelu_tanh": layers.gelu_tanh,
-    "silu": layers.silu,
-    "group_norm": layers.group_norm,
-    "layer_norm": layers.layer_norm,
-    "rms_norm": layers.rms_norm,
-    "layer_scale": layers.layer_scale,
-    "table": lambda node, own, x: own["weight"],
-    "lookup": layers.lookup,
-    "unembedding": layers.unembedding,
-    "positions": layers.positions,
-    "attention": layers.attention,
-    "patches": layers.patches,
-    "transpose": layers.transpose,
-    "class_token": layers.class_token,
-    "first_step": layers.first_step,
-    "mean_steps": layers.mean_steps,
 }

@@ -11,18 +11,9 @@ from plaidml import op, tile
 
 from shared import specification
 
-from . import images, layers, updates
+from . import images, layers
 
 MODES = ("graph",)
-LOSSES = (
-    "softmax_cross_entropy",
-    "mean_squares",
-    "binary_cross_entropy",
-    "evidence_bound",
-    "adversarial",
-    "mean_output",
-)
-OPTIMISERS = ("sgd", "momentum", "adam", "adamw")
 # So that each step of a recurrence is one block of memory.
 LAYOUT = {"sequences": "steps first"}
 REASONS = {
@@ -66,8 +57,12 @@ class _Trainer(object):
             values[node["name"]] = LAYERS[node["op"]](
                 node, own, *[values[name] for name in node["inputs"]]
             )
-        outputs, name = layers.rows(values[node["name"]]), spec.get("loss", LOSSES[0])
-        loss = _DISTANCES[name](outputs, self._hold(_targets(job, name, outputs.shape.dims)))
+        likelihoods = op.log_softmax(layers.rows(values[node["name"]]))
+        labels = job.labels.reshape(-1)
+        # Rows of one 1.
+        answers = np.zeros(likelihoods.shape.dims, np.float32)
+        answers[np.arange(len(labels)), labels] = 1.0
+        loss = -op.summation(likelihoods * self._hold(answers)) / float(len(labels))
         self.loss = plaidml.Tensor(self.device, plaidml.Shape(self.context, plaidml.DType.FLOAT32))
         names = list(trained)
         gradients = op.gradients(loss, list(trained.values()))
@@ -76,9 +71,9 @@ class _Trainer(object):
         into = dict({places[name]: held[name].var for name in names}, loss=self.loss)
         first = [("loss", loss)] + [(places[name], each) for name, each in zip(names, gradients)]
         # Programs of their own: in one, PlaidML overwrites weights that the gradients of earlier layers still need.
-        stages = updates.stages(spec["optimiser"], trained, held, self._hold)
-        self.invokers = [self._program(first, [], into)]
-        self.invokers += [self._program([], stage, {}) for stage in stages]
+        rate = job.learning_rate
+        update = [(value, value - rate * held[name]) for name, value in trained.items()]
+        self.invokers = [self._program(first, [], into), self._program([], update, {})]
         self.parameters = sum(int(np.prod(shape)) for shape in self.shapes.values())
         self.threads = len(os.sched_getaffinity(0))
         self.settings = {
@@ -130,49 +125,6 @@ def _value(tensor, shape):
     return tile.Value.from_var(tensor, tuple(shape), tensor.shape.dtype)
 
 
-def _targets(job, loss, dims):
-    """What outputs of these extents are compared with: labels as rows of one 1."""
-    if loss != LOSSES[0]:
-        return np.ascontiguousarray(job.labels, np.float32).reshape(len(job.labels), -1)
-    labels, answers = job.labels.reshape(-1), np.zeros(dims, np.float32)
-    answers[np.arange(len(labels)), labels] = 1.0
-    return answers
-
-
-def _cross_entropy(outputs, answers):
-    likelihoods = op.log_softmax(outputs)
-    return -op.summation(likelihoods * answers) / float(outputs.shape.dims[0])
-
-
-def _missed(outputs, targets):
-    """The binary cross entropy of each."""
-    return layers.softplus(outputs) - outputs * targets
-
-
-def _evidence_bound(outputs, targets):
-    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
-    batch, width = outputs.shape.dims
-    decoded = targets.shape.dims[1]
-    code = (width - decoded) // 2
-    mean, spread = (
-        layers.cut(outputs, 1, decoded, code),
-        layers.cut(outputs, 1, decoded + code, code),
-    )
-    apart = 0.5 * op.summation(mean * mean + op.exp(spread) - spread - 1.0)
-    missed = op.summation(_missed(layers.cut(outputs, 1, 0, decoded), targets))
-    return (missed + apart) / float(batch * width)
-
-
-_DISTANCES = {
-    "softmax_cross_entropy": _cross_entropy,
-    "mean_squares": lambda outputs, targets: op.mean((outputs - targets) * (outputs - targets)),
-    "binary_cross_entropy": lambda outputs, targets: op.mean(_missed(outputs, targets)),
-    "evidence_bound": _evidence_bound,
-    "adversarial": lambda outputs, targets: op.mean(_missed(outputs, targets)),
-    "mean_output": lambda outputs, targets: op.mean(outputs),
-}
-
-
 def _dense(node, own, x):
     y = layers.product(x, own["weight"])
     return y + own["bias"] if node["bias"] else y
@@ -193,7 +145,6 @@ def _batch_norm(node, own, x):
 
 LAYERS = {
     "dense": _dense,
-    "dense_within": _dense,
     "conv": _conv,
     "max_pool": images.max_pool,
     "global_average_pool": lambda node, own, x: op.mean(x, axes=[2, 3]),
@@ -205,38 +156,9 @@ LAYERS = {
     "embedding": lambda node, own, x: op.gather(own["weight"], x),
     "lstm": layers.lstm,
     "grouped_conv": images.grouped_conv,
-    "conv_transpose": images.conv_transpose,
     "avg_pool": images.avg_pool,
-    "adaptive_avg_pool": images.adaptive_avg_pool,
-    "upsample": images.upsample,
     "channel_shuffle": images.channel_shuffle,
     "local_response_norm": images.local_response_norm,
-    "group_norm": images.group_norm,
-    "concat": lambda node, own, *x: op.concatenate(list(x), axis=layers.features(x[0])),
+    "concat": lambda node, own, *x: op.concatenate(list(x), axis=1),
     "rnn": layers.rnn,
-    "gru": layers.gru,
-    "tanh": lambda node, own, x: op.tanh(x),
-    "gelu": layers.gelu,
-    "gelu_tanh": layers.gelu_tanh,
-    "silu": lambda node, own, x: x * op.sigmoid(x),
-    "layer_norm": layers.layer_norm,
-    "rms_norm": layers.rms_norm,
-    "layer_scale": layers.layer_scale,
-    "bias": lambda node, own, x: x + own["bias"],
-    "positions": layers.positions,
-    "table": lambda node, own, x: own["weight"],
-    "lookup": lambda node, own, words, table: op.gather(table, words),
-    "unembedding": layers.unembedding,
-    "attention": layers.attention,
-    "patches": images.patches,
-    "class_token": layers.class_token,
-    "first_step": layers.first_step,
-    "mean_steps": lambda node, own, x: op.mean(x, axes=[0]),
-    "transpose": lambda node, own, x: layers.turned(x, 2, 1, 0),
-    "part": layers.part,
-    "stack": lambda node, own, *x: layers.joined(x),
-    "unstack": layers.unstack,
-    "reversal": layers.reversal,
-    "sampled_code": layers.sampled_code,
-    "rbm": layers.rbm,
 }

@@ -7,10 +7,7 @@ which finds the gradient itself. What was chosen here: docs/adapters/plaidml.md.
 Plain Python that 3.6 can import: standard library, numpy and PlaidML.
 """
 
-import numpy as np
 from plaidml import op
-
-from shared import specification
 
 from . import layers
 
@@ -20,9 +17,8 @@ def repeating(nodes):
     found = set()
     for node in nodes:
         overlapping = node["op"] == "max_pool" and node["stride"] < node["kernel"]
-        begins = overlapping or node["op"] == "upsample"
         ends = "conv" in node["op"] and node["kernel"] > 1
-        if begins or not (ends or found.isdisjoint(node["inputs"])):
+        if overlapping or not (ends or found.isdisjoint(node["inputs"])):
             found.add(node["name"])
     return found
 
@@ -73,28 +69,6 @@ def avg_pool(node, own, value):
     return layers.written(code, (value.shape.dims[0], channels, height, width), I=value)
 
 
-def adaptive_avg_pool(node, own, value):
-    """The mean of each share of rows, then of columns."""
-    size = node["size"]
-    for axis, extent in zip((2, 3), node["in_shape"][1:]):
-        ends = [(at * extent // size, -(-(at + 1) * extent // size)) for at in range(size)]
-        shares = [layers.cut(value, axis, begin, end - begin) for begin, end in ends]
-        means = [op.mean(share, axes=[axis], keepdims=True) for share in shares]
-        value = op.concatenate(means, axis=axis)
-    return value
-
-
-def conv_transpose(node, own, value):
-    """What a convolution does on its way back; weights come as (in, out, height, width)."""
-    batch, (channels, height, width) = value.shape.dims[0], node["shape"]
-    code = """function (I[N, CI, H, W], K[CI, CO, KH, KW]) -> (O) {{
-        O[n, co, {2}*y + i - {3}, {2}*x + j - {3} : N, CO, {0}, {1}] = +(I[n, ci, y, x] * K[ci, co, i, j]);
-    }}"""
-    code = code.format(height, width, node["stride"], node["padding"])
-    made = layers.written(code, (batch, channels, height, width), I=value, K=own["weight"])
-    return made + layers.wide(own["bias"], made) if node["bias"] else made
-
-
 def grouped_conv(node, own, value):
     """Kernels come as (out, in / groups, height, width)."""
     groups, (channels, height, width) = node["groups"], node["shape"]
@@ -108,17 +82,7 @@ def grouped_conv(node, own, value):
     }}"""
     code = code.format(height, width, node["stride"], node["padding"])
     found = layers.written(code, (batch, groups, made, height, width), I=value, K=weight)
-    found = op.reshape(found, (batch, channels, height, width))
-    return found + layers.wide(own["bias"], found) if node["bias"] else found
-
-
-def upsample(node, own, value):
-    """Each pixel as a square of its own value."""
-    (channels, height, width), factor = node["shape"], node["factor"]
-    code = """function (I[N, C, H, W]) -> (O) {{
-        O[n, c, {2}*y + i, {2}*x + j : N, C, {0}, {1}] = +(I[n, c, y, x]), i < {2}, j < {2};
-    }}""".format(height, width, factor)
-    return layers.written(code, (value.shape.dims[0], channels, height, width), I=value)
+    return op.reshape(found, (batch, channels, height, width))
 
 
 def channel_shuffle(node, own, value):
@@ -139,17 +103,3 @@ def local_response_norm(node, own, value):
     near = layers.written(code, value.shape.dims, I=value)
     scale = 1.0 + near * (1.0 / (node["inverse_alpha"] * size))
     return value * op.exp(-0.75 * op.log(scale))
-
-
-def group_norm(node, own, value):
-    """Each group of channels of a sample by its own mean and variance."""
-    dims = value.shape.dims
-    parts = op.reshape(value, (dims[0], node["groups"], int(np.prod(dims[1:])) // node["groups"]))
-    value = op.reshape(layers.normal(parts, 2, specification.BATCH_NORM_EPSILON), dims)
-    return value * layers.wide(own["gamma"], value) + layers.wide(own["beta"], value)
-
-
-def patches(node, own, value):
-    """Each pixel as a step."""
-    batch, channels, height, width = value.shape.dims
-    return layers.turned(op.reshape(value, (batch, channels, height * width)), 2, 0, 1)
