@@ -3,33 +3,21 @@
 What was chosen here, and by which measured ratios: docs/adapters/keras2.md.
 """
 
-import contextlib
 import ctypes
 import sys
 
 import keras
 import numpy as np
-from keras import backend, models
+from keras import backend, models, optimizers
 from keras import layers as stock
 
 from shared import specification
 
 from ... import kernels
 from ...contract import Unsupported
-from . import images
-from . import layers as kinds
-from . import optimisers as keras2_optimisers
 
 MODES = ("tensorflow", "theano", "cntk")
-LOSSES = (
-    "softmax_cross_entropy",
-    "mean_squares",
-    "binary_cross_entropy",
-    "evidence_bound",
-    "adversarial",
-    "mean_output",
-)
-OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
+OPTIMISERS = ("sgd", "adadelta", "rmsprop")
 TASKS = ("step", "training")
 # Kernels are channels last with every backend, images with TensorFlow alone.
 LAYOUT = {
@@ -92,7 +80,7 @@ def build(job):
 
 class _Trainer(object):
     def __init__(self, job, threads):
-        mode, self._nodes = job.mode, kinds.described(job.spec)
+        mode, self._nodes = job.mode, job.spec["nodes"]
         self._variables, self._leave, self._layout, self._mode = {}, {}, job.layout, mode
         self.threads = threads
         self.settings = {"layout": backend.image_data_format().replace("_", " ")}
@@ -100,15 +88,12 @@ class _Trainer(object):
         self._first, given = _place(job.inputs, mode)
         scores = self._connect(self._first)
         model = models.Model(self._first, scores)
-        loss = job.spec.get("loss", LOSSES[0])
         # Keras has labels as targets of one number each.
-        self._answered = (lambda labels: labels[..., None]) if loss == LOSSES[0] else np.asarray
-        self._answers, given_answers = _place(self._answered(job.labels), mode)
-        self._loss = backend.mean(_DISTANCES[loss](self._answers, scores))
-        optimiser, self._rate = keras2_optimisers.made(mode, job.spec["optimiser"])
+        self._answers, given_answers = _place(job.labels[..., None], mode)
+        self._loss = backend.mean(_cross_entropy(self._answers, scores))
+        optimiser, self._rate = _optimiser(mode, job.spec["optimiser"])
         self._learning_rate = job.learning_rate
-        with _when_known(self._loss if loss == "mean_output" else None):
-            updates = optimiser.get_updates(model.trainable_weights, {}, self._loss)
+        updates = optimiser.get_updates(model.trainable_weights, {}, self._loss)
         self._updates = model.updates + updates
         handed = [self._first, self._answers] if given else []
         self._train = backend.function(handed, [self._loss], self._updates)
@@ -130,7 +115,7 @@ class _Trainer(object):
                 backend.set_value(self._rate, rate)
                 self._learning_rate = rate
             inputs = self._layout.inputs(inputs)
-            labels = self._answered(self._layout.labels(labels))
+            labels = self._layout.labels(labels)[..., None]
             total, steps = total + float(self._feed(inputs, labels)[0]), steps + 1
         return total / steps
 
@@ -176,41 +161,19 @@ class _Trainer(object):
         started = []
         for node in self._nodes:
             made = [weight for layer in self._layers[node["name"]] for weight in layer.weights]
-            enter, leave = _TURNS.get(node["op"], (np.asarray, np.asarray))
+            turn = _from_its_end if node["op"] == "conv" else np.asarray
             # What follows in a layer is not trained.
             for name, variable in zip(job.own(node).values(), made):
-                self._variables[name], self._leave[name] = variable, leave
-                started.append((variable, np.ascontiguousarray(enter(job.take(name)))))
+                self._variables[name], self._leave[name] = variable, turn
+                started.append((variable, np.ascontiguousarray(turn(job.take(name)))))
         # At once: TensorFlow reads its graph anew for each other set of values.
         backend.batch_set_value(started)
 
 
 def _from_its_end(value):
-    """A kernel with Keras on Theano, which convolves."""
+    """A kernel on its way into the layers of Keras, or back: on Theano, they convolve."""
     convolves = backend.backend() == "theano" and value.ndim == 4
     return value[::-1, ::-1] if convolves else value
-
-
-# How parameters go into the layers of Keras, and back; "conv_transpose" has kernels (in, out, height, width).
-_TURNS = {
-    "conv": (_from_its_end, _from_its_end),
-    "conv_transpose": (
-        lambda value: _from_its_end(value.transpose(2, 3, 1, 0)) if value.ndim == 4 else value,
-        lambda value: _from_its_end(value).transpose(3, 2, 0, 1) if value.ndim == 4 else value,
-    ),
-}
-
-
-@contextlib.contextmanager
-def _when_known(loss):
-    """Where gradients need no outputs (an RBM's energies), TensorFlow may update weights that the loss still reads."""
-    if loss is None or backend.backend() != "tensorflow":
-        yield
-        return
-    import tensorflow as tf
-
-    with tf.control_dependencies([loss]):
-        yield
 
 
 def _place(value, mode):
@@ -241,30 +204,38 @@ def _cross_entropy(labels, scores):
     return sums - backend.sum(scores * wanted, axis=-1, keepdims=True)
 
 
-def _missed(targets, scores):
-    """The binary cross entropy of each; Keras's own cuts what is near to 0 and 1."""
-    return backend.softplus(scores) - scores * targets
-
-
-def _evidence_bound(targets, outputs):
-    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
-    decoded, width = (backend.int_shape(value)[-1] for value in (targets, outputs))
-    middle = (decoded + width) // 2
-    mean, spread = outputs[:, decoded:middle], outputs[:, middle:]
-    apart = 0.5 * (backend.square(mean) + backend.exp(spread) - spread - 1.0)
-    missed = backend.sum(_missed(targets, outputs[:, :decoded]), axis=-1)
-    return (missed + backend.sum(apart, axis=-1)) / float(width)
-
-
-# Whose mean over the mini-batch is the loss.
-_DISTANCES = {
-    "softmax_cross_entropy": _cross_entropy,
-    "mean_squares": lambda targets, outputs: backend.square(outputs - targets),
-    "binary_cross_entropy": _missed,
-    "evidence_bound": _evidence_bound,
-    "adversarial": _missed,
-    "mean_output": lambda targets, outputs: outputs,
+# The maker of each, and what it takes.
+_OPTIMISERS = {
+    "sgd": (optimizers.SGD, ()),
+    "adadelta": (optimizers.Adadelta, ("rho", "epsilon")),
+    "rmsprop": (optimizers.RMSprop, ("rho", "epsilon")),
 }
+
+
+def _optimiser(mode, wanted):
+    """The optimiser and the variable of its rate: Keras's own, but for SGD on TensorFlow, which has one of its own.
+
+    On TensorFlow, Keras lets a weight be updated while the gradient of the layer's input still reads it, and the layers
+    below get the gradient of another step. TensorFlow's own optimiser waits; Keras's are made to.
+    """
+    rate, name = wanted["learning_rate"], wanted["name"]
+    if name == "sgd" and mode == "tensorflow":
+        import tensorflow as tf
+
+        rate = backend.variable(rate)
+        return optimizers.TFOptimizer(tf.train.GradientDescentOptimizer(rate)), rate
+    make, words = _OPTIMISERS[name]
+    optimiser = make(lr=rate, **{word: wanted[word] for word in words})
+    if mode == "tensorflow":
+        optimiser.get_gradients = _all_gradients
+    return optimiser, optimiser.lr
+
+
+def _all_gradients(loss, parameters):
+    """Gradients that are handed on when all of them are there."""
+    import tensorflow as tf
+
+    return tf.tuple(tf.gradients(loss, parameters))
 
 
 def _conv(node, mode):
@@ -289,24 +260,41 @@ def _batch_norm(node, mode):
     return [stock.BatchNormalization(axis=axis, epsilon=epsilon)]
 
 
+class _LSTM(stock.LSTM):
+    """Products of all steps with the inputs as one; Keras joins steps with samples, which CNTK does not take."""
+
+    def preprocess_input(self, inputs, training=None):
+        return backend.dot(inputs, self.kernel) + self.bias
+
+
 def _lstm(node, mode):
-    kind = kinds.LSTM if mode == "cntk" else stock.LSTM
-    # The default of Keras's LSTM is a hard sigmoid.
-    own = dict(kinds.RECURRENT, recurrent_activation="sigmoid", unit_forget_bias=False)
-    return [kind(node["units"], **own)]
+    kind = _LSTM if mode == "cntk" else stock.LSTM
+    made = kind(
+        node["units"],
+        kernel_initializer="zeros",
+        recurrent_initializer="zeros",
+        return_sequences=True,
+        # The default of Keras's LSTM is a hard sigmoid.
+        recurrent_activation="sigmoid",
+        unit_forget_bias=False,
+    )
+    return [made]
 
 
 def _dense(node, mode):
-    if len(node["in_shape"]) > 1 and kinds.channels_first():
-        # Keras would add its bias to steps, as to the channels of an image.
-        return [kinds.Written(node, kinds.dense)]
     return [stock.Dense(node["units"], use_bias=node["bias"], kernel_initializer="zeros")]
+
+
+def _max_pool(node, mode):
+    """Padded with zeros, as is right behind ReLUs."""
+    pool = stock.MaxPooling2D(node["kernel"], node["stride"])
+    return [stock.ZeroPadding2D(node["padding"]), pool] if node["padding"] else [pool]
 
 
 LAYERS = {
     "dense": _dense,
     "conv": _conv,
-    "max_pool": images.max_pool,
+    "max_pool": _max_pool,
     "global_average_pool": lambda node, mode: [stock.GlobalAveragePooling2D()],
     "flatten": lambda node, mode: [stock.Flatten()],
     "batch_norm": _batch_norm,
@@ -316,40 +304,4 @@ LAYERS = {
     "add": lambda node, mode: [stock.Add()],
     "embedding": lambda node, mode: [stock.Embedding(node["vocabulary"], node["units"])],
     "lstm": _lstm,
-    "dense_within": _dense,
-    "grouped_conv": images.grouped_conv,
-    "conv_transpose": images.conv_transpose,
-    "avg_pool": images.avg_pool,
-    "adaptive_avg_pool": kinds.written(images.adaptive_avg_pool),
-    "upsample": lambda node, mode: [stock.UpSampling2D(node["factor"])],
-    "channel_shuffle": images.channel_shuffle,
-    "local_response_norm": kinds.written(images.local_response_norm),
-    "group_norm": kinds.written(images.group_norm),
-    "concat": lambda node, mode: [stock.Concatenate(kinds.features(node))],
-    "rnn": kinds.rnn,
-    "gru": kinds.gru,
-    "tanh": lambda node, mode: [stock.Activation("tanh")],
-    "gelu": kinds.gelu,
-    "gelu_tanh": kinds.written(kinds.gelu_tanh),
-    "silu": kinds.written(lambda node, own, value: value * backend.sigmoid(value)),
-    "layer_norm": kinds.written(kinds.layer_norm),
-    "rms_norm": kinds.written(kinds.rms_norm),
-    "layer_scale": kinds.written(kinds.layer_scale),
-    "bias": kinds.written(lambda node, own, value: value + own["bias"]),
-    "positions": kinds.written(kinds.positions),
-    "table": kinds.written(lambda node, own, value: own["weight"]),
-    "lookup": kinds.written(lambda node, own, words, table: backend.gather(table, words)),
-    "unembedding": kinds.written(kinds.unembedding),
-    "attention": kinds.written(kinds.attention),
-    "patches": kinds.patches,
-    "class_token": kinds.written(kinds.class_token),
-    "first_step": kinds.written(lambda node, own, value: backend.batch_flatten(value[:, :1])),
-    "mean_steps": lambda node, mode: [stock.GlobalAveragePooling1D()],
-    "transpose": lambda node, mode: [stock.Permute((2, 1))],
-    "part": kinds.written(kinds.part),
-    "stack": kinds.written(kinds.stack),
-    "unstack": lambda node, mode: [stock.Flatten()],
-    "reversal": kinds.written(kinds.reversal),
-    "sampled_code": kinds.written(kinds.sampled_code),
-    "rbm": kinds.written(kinds.rbm),
 }

@@ -20,15 +20,7 @@ from ...contract import Unsupported
 from . import layers
 
 MODES = ("graph",)
-LOSSES = (
-    "softmax_cross_entropy",
-    "mean_squares",
-    "binary_cross_entropy",
-    "evidence_bound",
-    "adversarial",
-    "mean_output",
-)
-OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
+OPTIMISERS = ("sgd", "adadelta", "rmsprop")
 TASKS = ("step", "training")
 LAYOUT = {"sequences": "steps first"}
 KERNELS = "openblas:numpy"
@@ -49,7 +41,7 @@ def build(job):
     """A trainer of the specification. Theano reads its thread numbers from the environment."""
     if not theano.config.cxx:
         raise Unsupported("Theano finds no C++ compiler: it needs g++ when it runs")
-    # It walks a graph by recursion, which twelve blocks of a transformer are too deep for.
+    # It walks a graph by recursion, for which a deep network is too deep.
     sys.setrecursionlimit(max(10000, sys.getrecursionlimit()))
     return _Trainer(job)
 
@@ -67,8 +59,8 @@ class _Trainer(object):
         self._answers = _share("labels", job.labels.flatten())
         # A variable and not a constant: constants stand in the C code, which another rate would compile again.
         self._rate = theano.shared(np.float32(job.learning_rate), name="rate")
-        distance = _DISTANCES[job.spec.get("loss", LOSSES[0])]
-        loss = distance(self._connect(), self._answers)
+        shares = nnet.softmax(self._connect())
+        loss = nnet.categorical_crossentropy(shares, self._answers).mean()
         updates = self._updates(loss, job.spec["optimiser"])
         self._train, self._judge = theano.function([], loss, updates=updates), None
         self.parameters = sum(
@@ -114,7 +106,7 @@ class _Trainer(object):
                 for name, shared in self._shared.items()
                 if name.split("/")[0] == node["name"]
             }
-            value, more = values[node["inputs"][0]], [values[name] for name in node["inputs"][1:]]
+            value, *more = [values[name] for name in node["inputs"]]
             if node["op"] == "dropout":
                 own["masks"] = self._masks
             if not (judging and node["op"] == "dropout"):
@@ -140,40 +132,6 @@ class _Trainer(object):
             else:
                 updates.append((shared, shared - self._rate * gradient))
         return updates
-
-
-def _cross_entropy(outputs, answers):
-    return nnet.categorical_crossentropy(nnet.softmax(outputs), answers).mean()
-
-
-def _aimed(distance):
-    """Of outputs and targets; these come flat, as labels do."""
-    return lambda outputs, targets: distance(outputs, targets.reshape((outputs.shape[0], -1)))
-
-
-def _missed(outputs, targets):
-    """The binary cross entropy of each."""
-    return nnet.softplus(outputs) - outputs * targets
-
-
-def _evidence_bound(outputs, targets):
-    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
-    decoded = targets.shape[1]
-    end = decoded + (outputs.shape[1] - decoded) // 2
-    mean, spread = outputs[:, decoded:end], outputs[:, end:]
-    apart = np.float32(0.5) * (mean**2 + tensor.exp(spread) - spread - 1).sum()
-    missed = _missed(outputs[:, :decoded], targets).sum()
-    return (missed + apart) / tensor.cast(outputs.size, "float32")
-
-
-_DISTANCES = {
-    "softmax_cross_entropy": _cross_entropy,
-    "mean_squares": _aimed(lambda outputs, targets: ((outputs - targets) ** 2).mean()),
-    "binary_cross_entropy": _aimed(lambda outputs, targets: _missed(outputs, targets).mean()),
-    "evidence_bound": _aimed(_evidence_bound),
-    "adversarial": _aimed(lambda outputs, targets: _missed(outputs, targets).mean()),
-    "mean_output": lambda outputs, targets: outputs.mean(),
-}
 
 
 def _share(name, values):
@@ -204,41 +162,14 @@ def _rmsprop(optimiser, shared, gradient):
     return gradient / (tensor.sqrt(after) + np.float32(optimiser["epsilon"])), [(squares, after)]
 
 
-def _momentum(optimiser, shared, gradient):
-    kept = _average(shared)
-    after = np.float32(optimiser["momentum"]) * kept + gradient
-    return after, [(kept, after)]
-
-
-def _adam(optimiser, shared, gradient):
-    beta1, beta2 = np.float32(optimiser["beta1"]), np.float32(optimiser["beta2"])
-    rest1, rest2 = np.float32(1 - optimiser["beta1"]), np.float32(1 - optimiser["beta2"])
-    means, squares, taken = _average(shared), _average(shared), theano.shared(np.float32(0))
-    mean = beta1 * means + rest1 * gradient
-    square, now = beta2 * squares + rest2 * gradient**2, taken + 1
-    # The averages begin at zero.
-    root = tensor.sqrt(square / (1 - beta2**now)) + np.float32(optimiser["epsilon"])
-    return mean / (1 - beta1**now) / root, [(means, mean), (squares, square), (taken, now)]
-
-
-def _adamw(optimiser, shared, gradient):
-    step, averages = _adam(optimiser, shared, gradient)
-    decays = shared.ndim > 1
-    return step + np.float32(optimiser["weight_decay"]) * shared if decays else step, averages
-
-
 _AVERAGED = {
     "adadelta": _adadelta,
     "rmsprop": _rmsprop,
-    "momentum": _momentum,
-    "adam": _adam,
-    "adamw": _adamw,
 }
 
 
 def _dense(node, own, value):
-    rows = tensor.dot(layers.rows(value), own["weight"])
-    rows = rows + own["bias"] if node["bias"] else rows
+    rows = tensor.dot(layers.rows(value), own["weight"]) + own["bias"]
     if value.ndim == 2:
         return rows
     return rows.reshape((value.shape[0], value.shape[1], node["units"]))
@@ -296,7 +227,6 @@ def _lstm(node, own, value):
 
 LAYERS = {
     "dense": _dense,
-    "dense_within": _dense,
     "conv": _conv,
     "max_pool": layers.max_pool,
     "global_average_pool": lambda node, own, value: value.mean((2, 3)),
@@ -309,38 +239,9 @@ LAYERS = {
     "embedding": _embedding,
     "lstm": _lstm,
     "grouped_conv": layers.grouped_conv,
-    "conv_transpose": layers.conv_transpose,
     "avg_pool": layers.avg_pool,
-    "adaptive_avg_pool": layers.adaptive_avg_pool,
-    "upsample": layers.upsample,
     "channel_shuffle": layers.channel_shuffle,
     "local_response_norm": layers.local_response_norm,
-    "group_norm": layers.group_norm,
     "concat": layers.concat,
     "rnn": layers.rnn,
-    "gru": layers.gru,
-    "tanh": lambda node, own, value: tensor.tanh(value),
-    "gelu": layers.gelu,
-    "gelu_tanh": layers.gelu_tanh,
-    "silu": layers.silu,
-    "layer_norm": layers.layer_norm,
-    "rms_norm": layers.rms_norm,
-    "layer_scale": layers.layer_scale,
-    "bias": layers.bias,
-    "positions": layers.positions,
-    "table": lambda node, own, value: own["weight"],
-    "lookup": layers.lookup,
-    "unembedding": layers.unembedding,
-    "attention": layers.attention,
-    "patches": layers.patches,
-    "class_token": layers.class_token,
-    "first_step": lambda node, own, value: value[0],
-    "mean_steps": lambda node, own, value: value.mean(0),
-    "transpose": lambda node, own, value: value.dimshuffle(2, 1, 0),
-    "part": layers.part,
-    "stack": lambda node, own, *values: tensor.stack(list(values)),
-    "unstack": lambda node, own, value: value.dimshuffle(1, 0, 2).flatten(2),
-    "reversal": layers.reversal,
-    "sampled_code": layers.sampled_code,
-    "rbm": layers.rbm,
 }
