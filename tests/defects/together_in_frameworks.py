@@ -158,7 +158,7 @@ SYNCHRONOUS = {
         "FLOAT32_BITS = 1",
         "every update is 0[.].* times the specification's",
     ),
-    (TODAY["cntk"], "summed"): Defect("cntk", "count * job.ranks", "count", TWICE),
+    (TODAY["cntk"], "summed"): Defect("cntk", "labels.size * job.ranks", "labels.size", TWICE),
 }
 RATE = "        super(_Trainer, self).__init__(session, job)\n"
 APPLIED = "self._counted(self._fetched[1])"

@@ -42,9 +42,6 @@ IN_CI = [
 ]
 # Has g++ compile each operation once: on a machine that has not seen them, minutes for a network of many kinds.
 COMPILING = ["theano-1.0.5"]
-# Of the papers' time, with the other kinds of networks: those in which these two need a way of their own.
-OF_MANY_KINDS = ["chainer-7.8", "tensorflow-1.2"]
-KINDS = ["deconv", "rbm", "gru32"]
 # What a framework may be unable to do here: its row then says why.
 HONEST = ("ok", "unsupported")
 
@@ -64,7 +61,7 @@ def networks_of(environment: str) -> list[str]:
         return ["fcn5", "fcn8", "alexnet", "resnet50", "lstm32", "lstm64"]
     if environment in (*IN_CI, *COMPILING):
         return []
-    return ["resnet50", "lstm32", *(KINDS if environment in OF_MANY_KINDS else [])]
+    return ["resnet50", "lstm32"]
 
 
 # The grid runs on this machine's CPUs.

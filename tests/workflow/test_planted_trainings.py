@@ -47,15 +47,20 @@ def entry_of(environment):
 
 
 def trainable():
-    """Environment and mode of all that declare the task training."""
+    """Environment and mode of all that declare the task training, with each defect whose network they have."""
     for framework in CATALOGUE.values():
         for environment in framework["environments"]:
             entry = entry_of(environment)
-            if "training" in declarations.declared(entry["adapter"])["TASKS"]:
-                yield from ((environment, mode) for mode in entry["modes"])
+            has = declarations.declared(entry["adapter"])
+            for defect, (chosen, _) in PLANTED.items():
+                spec = networks.specify(chosen, NETWORKS, narrow=True)
+                kinds = {node["op"] for node in spec["nodes"]}
+                trains = "training" in has["TASKS"] and kinds <= set(has["LAYERS"])
+                if trains and spec["optimiser"]["name"] in has["OPTIMISERS"]:
+                    yield from ((environment, mode, defect) for mode in entry["modes"])
 
 
-EVERYWHERE = [(*runner, name) for runner in trainable() for name in PLANTED]
+EVERYWHERE = [*trainable()]
 
 
 @pytest.fixture(scope="module")

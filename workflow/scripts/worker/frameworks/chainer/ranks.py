@@ -36,8 +36,6 @@ def trainer(job):
     """This rank's own, on its share of the mini-batch."""
     communicator = meet(job)
     job.inputs, job.labels = ranks.share(job)
-    # No two ranks drop the same.
-    job.seed += job.rank
     return _Trainer(job, chainer.prepare(job), communicator)
 
 
