@@ -168,11 +168,11 @@ def test_every_artefact_of_a_paper_is_a_rule_and_every_rule_an_artefact_of_its_c
 
 # Lines of Python (and of rules), and words of documents. They only go down: whoever raises one says here why.
 BUDGETS = {
-    "workflow/scripts/**/*.py": 50_390,
-    "workflow/scripts/worker/**/*.py": 19_761,
+    "workflow/scripts/**/*.py": 44_913,
+    "workflow/scripts/worker/**/*.py": 14_348,
     "workflow/scripts/steptime/artefacts/*.py": 8_424,
     "workflow/**/[!.]*.smk": 1_791,
-    "tests/**/*.py": 23_060,
+    "tests/**/*.py": 21_400,
 }
 WORDS = 71_000
 
