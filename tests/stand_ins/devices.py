@@ -233,12 +233,11 @@ def fastai():
     torch()
 
 
-def main():
-    """Command line."""
-    globals()[sys.argv[1]]()
+def replace(adapter):
+    """Puts the stand-in in place of an adapter's GPU."""
+    globals()[adapter]()
+    from worker import rounding
     from shared.precisions import PRECISIONS
-    from worker import building, rounding
-    from worker.tasks import proof
 
     real = rounding.kept_bits
 
@@ -249,6 +248,15 @@ def main():
         return min(found, PRECISIONS["tf32"].bits) if rounded() else found
 
     rounding.kept_bits = kept_bits
+
+
+def main():
+    """Command line."""
+    replace(sys.argv[1])
+    from worker import building
+    from shared.precisions import PRECISIONS
+    from worker.tasks import proof
+
     if "-m" in sys.argv:
         sys.argv = sys.argv[-2:]
         runpy.run_module("worker", run_name="__main__")

@@ -16,7 +16,7 @@ from today import TORCH
 from steptime import machine, run
 from steptime.cells import adopt
 from steptime.environments import build, every, installer, interpreter, pins, prepare
-from steptime.machine import placement
+from steptime.machine import gpu_peak, placement
 from steptime.plan import digests as code
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -314,6 +314,9 @@ def test_packages_that_a_machine_has_already_are_taken_as_they_are(
     folder = next(theirs.glob("lib/python*/site-packages"))
     with zipfile.ZipFile(checkout / "wheels/tiny-1.0-py3-none-any.whl") as wheel:
         wheel.extractall(folder)
+    (folder / "nvidia/cu13/lib").mkdir(parents=True)
+    for name in ("cudart", "cublas", "cublasLt"):
+        (folder / f"nvidia/cu13/lib/lib{name}.so.13").touch()
     monkeypatch.setenv("PATH", str(theirs / "bin"), prepend=os.pathsep)
     (checkout / "envs/tiny-1.yaml").write_text(SPEC.format(python=HERE, package=f"tiny=={version}"))
     shutil.rmtree(checkout / "wheels")
@@ -323,6 +326,7 @@ def test_packages_that_a_machine_has_already_are_taken_as_they_are(
         assert manifest["packages"] == {"tiny": "1.0"} and "packages" in manifest["prepared"]
         python = checkout / ".environments/tiny-1/bin/python"
         assert subprocess.run([python, "-c", "import tiny"]).returncode == 0
+        assert gpu_peak.find_libraries(["tiny-1"])["libcublas"].is_relative_to(checkout)
     else:
         assert "lacks tiny 2.0" in manifest["reason"]
 
@@ -472,3 +476,58 @@ def test_a_venv_that_stands_is_found_at_the_top_of_the_checkout(tmp_path):
 def test_environments_to_make_are_named_by_themselves_or_by_their_framework(monkeypatch):
     monkeypatch.setattr(placement, "is_here", lambda needs: False)
     assert every.chosen(["torch", "theano-0.9", TORCH]) == [TORCH, "theano-0.9"]
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """What sets a checkout up, with a lock of its own and a folder with one wheel."""
+    scripts = Path("workflow/scripts/steptime")
+    for name in ("bootstrap.sh", "installer.py", "offline.py"):
+        (tmp_path / scripts / "environments").mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / scripts / "environments" / name, tmp_path / scripts / "environments")
+    shutil.copy(ROOT / scripts / "project.py", tmp_path / scripts)
+    (tmp_path / "wheels").mkdir()
+    with zipfile.ZipFile(tmp_path / "wheels/Made_here-1.0-py3-none-any.whl", "w") as wheel:
+        folder = "made_here-1.0.dist-info"
+        wheel.writestr("made_here.py", "import yaml\n")
+        wheel.writestr(
+            f"{folder}/METADATA", "Metadata-Version: 2.1\nName: made-here\nVersion: 1.0\n"
+        )
+        wheel.writestr(
+            f"{folder}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(f"{folder}/RECORD", "")
+    return tmp_path
+
+
+def set_up(root, lock):
+    """Makes .venv of a lock and the folder, where there is no index."""
+    (root / "requirements.lock").write_text(lock)
+    variables = {"PYTHON": sys.executable, "PIP_NO_INDEX": "1"}
+    return subprocess.run(
+        ["sh", "workflow/scripts/steptime/environments/bootstrap.sh"],
+        cwd=root,
+        env=os.environ | variables | {"PIP_FIND_LINKS": str(root / "wheels")},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_without_an_index_there_are_wheels_of_a_folder_and_the_packages_of_the_python(copied):
+    # Another version of PyYAML will do, and what only tests need may be lacking.
+    done = set_up(
+        copied, "made-here==1.0  # a reason\npyyaml==0\n# To install more.\nabsent==1.0\n"
+    )
+    assert done.returncode == 0, done.stderr
+    python = copied / ".venv/bin/python"
+    subprocess.run([python, "-c", "import made_here"], check=True)
+    assert not set_up(copied, (copied / "requirements.lock").read_text()).stdout
+
+
+def test_without_an_index_what_is_lacking_is_said(copied):
+    done = set_up(copied, "made-here==1.0\nabsent==1.0\n# To install more.\n")
+    assert done.returncode == 1
+    assert (
+        "lacks absent==1.0: put their wheels into a folder that PIP_FIND_LINKS names" in done.stderr
+    )
+    assert not (copied / ".venv/.steptime-lock").exists()

@@ -34,6 +34,19 @@ def environments(tmp_path_factory):
     return folder
 
 
+def test_a_machine_without_cuda_s_libraries_is_one_sentence(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "steptime", "machine.gpu_peak", "--platform", "local-gpu"]
+        + ["--threads", "2", "--environments", "none"],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "workflow/scripts")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("The peak of local-gpu is not known: none of none stands")
+
+
 def measured(environments, *names, **variables):
     """What the program prints of the first GPU, in a process of its own."""
     command = [sys.executable, "-m", "steptime", "machine.gpu_peak", "--platform", "local-gpu"]

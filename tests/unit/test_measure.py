@@ -184,7 +184,10 @@ def test_a_clock_that_slows_down_disturbs():
 def test_a_changed_checkout_says_what_differs_from_its_commit(tmp_path, monkeypatch):
     monkeypatch.setattr(context, "ROOT", tmp_path)
     assert context.workflow() == {"commit": None, "changed": None}
-    (tmp_path / ".gitignore").write_text("results/")
+    # Of a copy without git's folder.
+    (tmp_path / ".commit").write_text("0123456789ab-dirty\n")
+    assert context.workflow() == {"commit": "0123456789ab-dirty", "changed": None}
+    (tmp_path / ".gitignore").write_text("results/\n.commit")
     author = ["-c", "user.name=A", "-c", "user.email=a"]
     for command in (["init", "-q"], ["add", "."], [*author, "commit", "-qm", "first"]):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)

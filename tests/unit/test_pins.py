@@ -9,7 +9,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from steptime.environments import pins
+from steptime.environments import offline, pins
 
 ROOT = Path(__file__).resolve().parents[2]
 SPECS = sorted((ROOT / "envs").glob("*.yaml"))
@@ -55,9 +55,20 @@ def test_lock_and_conda_file_of_the_workflow_are_the_same():
     lines = (ROOT / "requirements.lock").read_text().splitlines()
     locked = [line.partition("#")[0].strip() for line in lines]
     assert sorted(filter(None, locked)) == list(pins.load(ROOT / "envs/workflow.yaml").requirements)
-    assert all(
-        re.search(r"==\S+  # \w", line) for line in lines[1 : lines.index("# What these need.")]
-    )
+    further = next(at for at, line in enumerate(lines) if line.startswith(offline.FURTHER))
+    reasons = lines[1 : lines.index("# What these need.")]
+    reasons += lines[further + 1 : lines.index("# What those need.")]
+    assert all(re.search(r"==\S+  # \w", line) for line in reasons)
+
+
+def test_what_is_measured_without_an_index_needs_no_other_pin():
+    needed = (ROOT / "requirements.lock").read_text().partition(offline.FURTHER)[0]
+    names = {pin.partition("==")[0] for pin in offline.pins(needed)}
+    for name in names:
+        for text in distribution(name).requires or []:
+            wanted = Requirement(text)
+            if wanted.marker is None or wanted.marker.evaluate({"extra": ""}):
+                assert pins.normalise(wanted.name) in names | {"pulp"}, f"{name} needs {text}"
 
 
 def test_digest_is_blind_to_comments_and_order_and_sees_a_pin():

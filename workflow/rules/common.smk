@@ -43,7 +43,7 @@ from steptime.supervisor import holding, progress
 gc.set_threshold(200_000, 50, 100)
 
 # What the programs must know and no parameter may hold: it differs between machines and checkouts, and changes no number.
-NEEDED = "pandas pyarrow scipy threadpoolctl matplotlib psutil pynvml jsonschema jinja2 itables rich yaml uv".split()
+NEEDED = "pandas pyarrow scipy threadpoolctl matplotlib psutil pynvml jsonschema jinja2 itables rich yaml".split()
 if all(map(find_spec, NEEDED)):
     os.environ.setdefault("STEPTIME_PYTHON", sys.executable)
 os.environ.update(STEPTIME_LAUNCH=str(SCRIPTS / "launch"), STEPTIME_PLANNER=sys.executable)

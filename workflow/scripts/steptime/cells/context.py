@@ -46,7 +46,8 @@ def stranger(path: Path, here: dict[str, Any]) -> str | None:
 def workflow() -> dict[str, Any]:
     """The workflow's commit, with "-dirty" when the checkout differs from it, and what differs.
 
-    None for both outside a git checkout. New files count, but for those that git is told to ignore.
+    New files count, but for those that git is told to ignore. Outside a git checkout, the commit is
+    what the file .commit says, which whoever copies the tree may write, or None.
     """
     # As a hook of git's sets them, they name another checkout.
     environment = {name: value for name, value in os.environ.items() if name[:4] != "GIT_"}
@@ -67,13 +68,22 @@ def workflow() -> dict[str, Any]:
             )
         )
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
-        return {"commit": None, "changed": None}
+        return _written()
     prefix, commit = described.splitlines()
     # A checkout without git's folder, in the work tree of something else.
     if prefix:
-        return {"commit": None, "changed": None}
+        return _written()
     files = [line[3:] for line in changed.splitlines()]
     return {"commit": commit + ("-dirty" if files else ""), "changed": files}
+
+
+def _written() -> dict[str, Any]:
+    """What the file .commit says of a tree that was copied without git's folder."""
+    try:
+        written = (ROOT / ".commit").read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        written = ""
+    return {"commit": written or None, "changed": None}
 
 
 class Context:

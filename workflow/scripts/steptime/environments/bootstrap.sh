@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes .venv from requirements.lock, with the first Python that is new enough; PYTHON=... names another. Does nothing when
-# it stands already. What an interrupt leaves half made lacks the stamp, and is made again.
+# Makes .venv from requirements.lock, with the first Python that is new enough; PYTHON=... names another. With PIP_NO_INDEX,
+# of wheels in the folders that PIP_FIND_LINKS names and of that Python's own packages. Does nothing when it stands already. What an interrupt leaves half made lacks the stamp, and is made again.
 CDPATH= cd "$(dirname "$0")/../../../.." || exit 1
 # Of the user's shell: another Python's packages and folders.
 unset PYTHONPATH PYTHONHOME PYTHONINSPECT PIP_TARGET PIP_PREFIX PIP_ROOT PIP_DRY_RUN
@@ -43,9 +43,12 @@ done
 echo "Making .venv from requirements.lock"
 rm -rf .venv
 {
-    "$python" -m venv .venv &&
+    "$python" -m venv .venv && if [ -n "$PIP_NO_INDEX" ]; then
+        PYTHONPATH=workflow/scripts "$python" -m steptime.environments.offline .venv/bin/python
+    else
         .venv/bin/python -m pip install -qq "$(grep -o '^uv==[^ ]*' requirements.lock)" &&
-        PYTHONPATH=workflow/scripts .venv/bin/python -m steptime.environments.installer pip install \
-            --quiet --compile-bytecode --python .venv/bin/python -r requirements.lock
+            PYTHONPATH=workflow/scripts .venv/bin/python -m steptime.environments.installer pip install \
+                --quiet --compile-bytecode --python .venv/bin/python -r requirements.lock
+    fi
 } || fail ".venv could not be made: see what was printed above, mend it, and run the same command again."
 echo "$made_of" >$stamp

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from steptime import project
+
 # pip's option, uv's variable for the same (but for `no-index`), and what stands between two values there.
 SETTINGS = {
     "find-links": ("UV_FIND_LINKS", ","),
@@ -33,14 +35,17 @@ def main() -> None:
 
 
 def find_uv() -> str:
-    """Path of uv: that of this Python's packages, or one on PATH."""
-    beside = Path(sys.executable).with_name("uv")
+    """Path of uv: that of this Python's packages, one on PATH, or that of .venv, which is made for it."""
+    beside, own = Path(sys.executable).with_name("uv"), project.path(".venv/bin/uv")
     found = str(beside) if beside.exists() else shutil.which("uv")
-    if found is None:
+    if found is None and not own.exists():
+        subprocess.run(["sh", Path(__file__).with_name("bootstrap.sh")], stdout=sys.stderr)
+    if found is None and not own.exists():
         sys.exit(
-            "uv is not installed: install it beside Snakemake with `python -m pip install uv`."
+            "uv, which makes environments, is not there: install it beside Snakemake with "
+            "`python -m pip install uv`."
         )
-    return found
+    return found or str(own)
 
 
 def environment_variables() -> dict[str, str]:

@@ -66,7 +66,10 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="without it, one GPU is measured and printed")
     options = parser.parse_args()
     if options.output is None:
-        print(json.dumps(measure_here(find_libraries(options.environments))))
+        try:
+            print(json.dumps(measure_here(find_libraries(options.environments))))
+        except CudaError as error:
+            sys.exit(f"The peak of {options.platform} is not known: {error}.")
         return
     described = machine.describe()
     found = measure(options.platform, options.environments)

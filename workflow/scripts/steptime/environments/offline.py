@@ -1,0 +1,81 @@
+"""Puts the workflow's packages into .venv where there is no index.
+
+    PIP_NO_INDEX=1 PIP_FIND_LINKS=/wheels python -m steptime.environments.offline .venv/bin/python
+
+What the folder has is installed as requirements.lock pins it. The rest must be among the packages of
+the Python that runs this, in whatever version, and .venv finds it there. Needs no package but pip.
+"""
+
+import re
+import site
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable
+from importlib.metadata import distributions
+from pathlib import Path
+
+from steptime import project
+from steptime.environments import installer
+
+# In requirements.lock, before what only installers, clusters, tests and documents need.
+FURTHER = "# To install"
+MOST_NAMED = 5
+
+
+def main() -> None:
+    """Command line; ends with a sentence where something is lacking."""
+    python = Path(sys.argv[1])
+    needed, _, further = project.path("requirements.lock").read_text().partition(FURTHER)
+    folders = (installer.pip_settings().get("find-links") or "").split()
+    names = [
+        file.name
+        for folder in folders
+        for file in sorted(Path(folder.removeprefix("file://")).glob("*"))
+    ]
+    here = {normalise(each.metadata["Name"] or "") for each in distributions()}
+    carried = [pin for pin in pins(needed + further) if is_among(pin, names)]
+    lacking = [
+        pin for pin in pins(needed) if pin not in carried and pin.partition("==")[0] not in here
+    ]
+    if lacking:
+        more = f" and {len(lacking) - MOST_NAMED} more" * (len(lacking) > MOST_NAMED)
+        sys.exit(
+            f"Without an index, the workflow lacks {', '.join(lacking[:MOST_NAMED])}{more}: put their wheels into a "
+            "folder that PIP_FIND_LINKS names (docs/guides/offline.md)."
+        )
+    # What is imported is compiled then; to compile all would take longer than to install it.
+    install = ["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-compile"]
+    if carried:
+        subprocess.run([python, *install, *carried], check=True)
+    (own,) = python.parents[1].glob("lib/python*/site-packages")
+    (own / "machine.pth").write_text(
+        "".join(map("import site; site.addsitedir({!r})\n".format, packages_of_this()))
+    )
+
+
+def pins(text: str) -> list[str]:
+    """The pins in lines of requirements.lock."""
+    return [line.split()[0] for line in text.splitlines() if "==" in line and line[0] != "#"]
+
+
+def is_among(pin: str, names: Iterable[str]) -> bool:
+    """Whether one of the files is the package in the pinned version."""
+    name, _, version = pin.partition("==")
+    file = f"{re.sub('-', '[-_.]+', name)}-{re.escape(version)}(-.*[.]whl|[.]tar[.]gz|[.]zip)"
+    return any(re.fullmatch(file, each, re.IGNORECASE) for each in names)
+
+
+def normalise(name: str) -> str:
+    """A package's name as requirements.lock has it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def packages_of_this() -> list[str]:
+    """The folders in which this Python's packages lie."""
+    folders = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    return list(dict.fromkeys([*folders, *site.getsitepackages()]))
+
+
+if __name__ == "__main__":
+    main()
