@@ -1,0 +1,180 @@
+"""The prepared measurement for a GPU (benchmarks/gpu_run), rehearsed without a network and without a GPU.
+
+Stand-ins take the GPU's place: NVML, CUDA's libraries, nvidia-smi, and in each worker another device under the GPU's
+name (tests/stand_ins). The machine's Python has a framework and the large packages of the workflow, and nothing can be
+fetched. One small network in PyTorch; with STEPTIME_ZOO=all (`make test-zoo`) JAX too, and every step as it is.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from importlib.metadata import distribution
+
+import pyarrow.parquet as pq
+import pytest
+from conftest import ROOT
+
+from steptime.environments import interpreter, offline, pins
+
+ALL = os.environ.get("STEPTIME_ZOO") == "all"
+STAND_INS = ROOT / "tests/stand_ins"
+COMMIT = "0123456789ab"
+# What benchmarks/gpu_run/prepare leaves out.
+THERE = (
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "scipy",
+    "matplotlib",
+    "pillow",
+    "fonttools",
+    "contourpy",
+    "kiwisolver",
+)
+NVIDIA_SMI = """\
+#!/bin/sh
+case $1 in --query-gpu=name) echo "NVIDIA H100 80GB HBM3" ;; *) echo "GPU 0: NVIDIA H100 80GB HBM3" ;; esac
+"""
+# In the worker, behind the line that reads the job.
+INSTEAD = """
+    sys.path.insert(0, {!r})
+    import devices
+
+    devices.replace(job["adapter"])
+"""
+READS = "    job = json.load(sys.stdin)\n"
+# The environment of the machine, the one that has its framework here, and what its file pins.
+FRAMEWORKS = {
+    "torch-2.11-cuda13": ("torch-2.13", ("torch",)),
+    "jax-0.11-cuda13": ("jax-0.12", ("jax", "jaxlib")),
+}
+CHOSEN = [*FRAMEWORKS] if ALL else ["torch-2.11-cuda13"]
+
+
+def site_packages(prefix):
+    return next(prefix.glob("lib/python*/site-packages"))
+
+
+def carry(name, folder):
+    """Makes a wheel of an installed package."""
+    package = distribution(name)
+    files = [file for file in package.files if file.parts[0] != ".." and file.suffix != ".pyc"]
+    (tag, *_) = [
+        line[5:] for line in package.read_text("WHEEL").splitlines() if line[:5] == "Tag: "
+    ]
+    path = folder / f"{name.replace('-', '_')}-{package.version}-{tag}.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        for file in files:
+            wheel.write(file.locate(), str(file))
+
+
+def python_with(prefix, environment, python=sys.executable):
+    """A Python of the machine, in which somebody has installed a framework."""
+    subprocess.run([python, "-m", "venv", "--without-pip", prefix], check=True)
+    theirs = site_packages(interpreter.prefix_of(environment))
+    (site_packages(prefix) / "theirs.pth").write_text(
+        f"import site; site.addsitedir({str(theirs)!r})\n"
+    )
+
+
+@pytest.fixture
+def machine(new_checkout, tmp_path):
+    """A checkout without git's folder on a machine with a GPU, with what was carried there; its variables."""
+    tree, home = new_checkout().root, tmp_path / "python"
+    for name in CHOSEN:
+        here, packages = FRAMEWORKS[name]
+        if not (interpreter.folder(here) / "bin/python").exists():
+            pytest.skip(f"{here} is not on this machine: `make environments ONLY={here}`")
+        wanted = pins.load(ROOT / f"envs/{here}.yaml")
+        path = tree / f"envs/{name}.yaml"
+        lines = [line for line in path.read_text().splitlines() if "==" not in line]
+        lines += [f"      - {each}=={wanted.packages[each]}" for each in (*packages, "numpy")]
+        path.write_text("\n".join(lines).replace("python=3.12", f"python={wanted.python}"))
+        if here == "torch-2.13":
+            python_with(home, here)
+        else:
+            python_with(tmp_path / "other", here, f"python{wanted.python}")
+    own = site_packages(home)
+    for name in THERE:
+        for top in {file.parts[0] for file in distribution(name).files if file.parts[0] != ".."}:
+            if not (own / top).exists():
+                (own / top).symlink_to(distribution(name).locate_file(top))
+    libraries = own / "nvidia/cu13/lib"
+    libraries.mkdir(parents=True)
+    driver = tmp_path / "driver"
+    driver.mkdir()
+    for source, target in (
+        ("cuda.c", libraries / "libcudart.so.13"),
+        ("nvml.c", driver / "libnvidia-ml.so.1"),
+    ):
+        command = ["cc", "-shared", "-fPIC", "-w", "-o", target, STAND_INS / source]
+        subprocess.run(command, check=True)
+    for name in ("cublas", "cublasLt"):
+        (libraries / f"lib{name}.so.13").symlink_to("libcudart.so.13")
+    (driver / "nvidia-smi").write_text(NVIDIA_SMI)
+    (driver / "nvidia-smi").chmod(0o755)
+    folder = tree / "benchmarks/gpu_run"
+    (folder / "carried/wheels").mkdir(parents=True)
+    (folder / "carried/commit").write_text(f"{COMMIT}\n")
+    needed = (ROOT / "requirements.lock").read_text().partition(offline.FURTHER)[0]
+    for pin in offline.pins(needed):
+        if pin.partition("==")[0] not in THERE:
+            carry(pin.partition("==")[0], folder / "carried/wheels")
+    # As many CPUs as there are here.
+    platforms = folder / "platforms.yaml"
+    platforms.write_text(platforms.read_text().replace("cores: 8", "cores: 2"))
+    worker = tree / "workflow/scripts/worker/__main__.py"
+    assert worker.read_text().count(READS) == 1
+    worker.write_text(worker.read_text().replace(READS, READS + INSTEAD.format(str(STAND_INS))))
+    path = [driver, home / "bin", tmp_path / "other/bin", "/usr/bin", "/bin"]
+    variables = {name: os.environ[name] for name in ("HOME", "STEPTIME_LOCKS")}
+    variables |= {"PATH": ":".join(map(str, path)), "LD_LIBRARY_PATH": str(driver)}
+    return tree, variables | {"STANDIN_GPUS": "NVIDIA H100 80GB HBM3", "OUT": str(tmp_path / "out")}
+
+
+def measure(tree, variables, *arguments):
+    """What the prepared measurement prints, without a network where this machine lets us take it away."""
+    alone = ["unshare", "-rn"]
+    if shutil.which(alone[0]) is None or subprocess.run([*alone, "true"]).returncode:
+        alone = []
+    done = subprocess.run(
+        [*alone, "bash", "benchmarks/gpu_run/measure", *arguments],
+        cwd=tree,
+        env=variables,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    assert done.returncode == 0, done.stdout
+    print(done.stdout)
+    return done.stdout
+
+
+def test_the_prepared_measurement_ends_in_a_pack(machine, tmp_path):
+    tree, variables = machine
+    if ALL:
+        steps = ["setup", "machine", "table4", "figure1", "today", "peak", "check"]
+        printed = measure(tree, variables, "20", *steps)
+    else:
+        steps = ["setup", "machine", "table4", "peak"]
+        grid = tree / "benchmarks/gpu_run/grids/table4.yaml"
+        text = grid.read_text().replace(", jax-0.11-cuda13", "").replace("1.5", "0.2")
+        text = text.replace("[fcn5, fcn8, alexnet, resnet50, lstm32, lstm64]", "[lstm32]")
+        grid.write_text(f"{text}table_batches: {{lstm32: 4}}\n")
+        printed = measure(tree, variables, "5", *steps)
+    for step in steps:
+        # A CPU has neither TF32 nor a GPU's memory: gpu-check says so.
+        assert f"{step}: done after" in printed or step == "check", printed
+    cells = [pq.read_table(path).to_pylist()[0] for path in tree.glob("results/cells/**/*.parquet")]
+    assert {(cell["platform"], cell["status"]) for cell in cells} == {("h100", "ok")}, printed
+    assert {cell["environment"] for cell in cells} == {*CHOSEN}
+    assert {cell["workflow_commit"] for cell in cells} == {COMMIT}
+    assert f"{len(cells)} cells: seconds of a step" in printed
+    assert "peak of h100: {'precisions': {'float32':" in printed
+    with tarfile.open(tmp_path / "out/results.tar.gz") as pack:
+        assert sum(name.endswith(".parquet") for name in pack.getnames()) >= len(cells)
+    # The set-up stands: the next call measures nothing again.
+    assert not measure(tree, variables, "2", "setup", "table4").count("Making .venv")
