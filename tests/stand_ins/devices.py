@@ -236,8 +236,8 @@ def fastai():
 def replace(adapter):
     """Puts the stand-in in place of an adapter's GPU."""
     globals()[adapter]()
-    from worker import rounding
     from shared.precisions import PRECISIONS
+    from worker import rounding
 
     real = rounding.kept_bits
 
@@ -253,8 +253,8 @@ def replace(adapter):
 def main():
     """Command line."""
     replace(sys.argv[1])
-    from worker import building
     from shared.precisions import PRECISIONS
+    from worker import building
     from worker.tasks import proof
 
     if "-m" in sys.argv:

@@ -183,7 +183,7 @@ def test_an_operation_of_tensorflow_1_on_the_host_is_refused():
 
 def test_the_documents_name_each_adapter_and_environment_for_gpus():
     page = (ROOT / "docs/gpu.md").read_text()
-    made, _, untried = page.partition("## Lines that no GPU has run")
+    made, _, untried = page.partition("## What a GPU has run")
     adapters, environments = set(), set()
     for framework in CATALOGUE.values():
         for name in framework["environments"]:

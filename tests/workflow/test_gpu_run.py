@@ -22,8 +22,9 @@ from steptime.environments import interpreter, offline, pins
 ALL = os.environ.get("STEPTIME_ZOO") == "all"
 STAND_INS = ROOT / "tests/stand_ins"
 COMMIT = "0123456789ab"
-# What benchmarks/gpu_run/prepare leaves out.
+# What benchmarks/gpu_run/prepare leaves out, and what installs the rest.
 THERE = (
+    "pip",
     "numpy",
     "pandas",
     "pyarrow",
@@ -62,7 +63,7 @@ def carry(name, folder):
     """Makes a wheel of an installed package."""
     package = distribution(name)
     files = [file for file in package.files if file.parts[0] != ".." and file.suffix != ".pyc"]
-    (tag, *_) = [
+    (*_, tag) = [
         line[5:] for line in package.read_text("WHEEL").splitlines() if line[:5] == "Tag: "
     ]
     path = folder / f"{name.replace('-', '_')}-{package.version}-{tag}.whl"
@@ -132,7 +133,7 @@ def machine(new_checkout, tmp_path):
     path = [driver, home / "bin", tmp_path / "other/bin", "/usr/bin", "/bin"]
     variables = {name: os.environ[name] for name in ("HOME", "STEPTIME_LOCKS")}
     variables |= {"PATH": ":".join(map(str, path)), "LD_LIBRARY_PATH": str(driver)}
-    return tree, variables | {"STANDIN_GPUS": "NVIDIA H100 80GB HBM3", "OUT": str(tmp_path / "out")}
+    return tree, variables | {"STANDIN_GPUS": "H100 80GB HBM3", "OUT": str(tmp_path / "out")}
 
 
 def measure(tree, variables, *arguments):
@@ -148,8 +149,10 @@ def measure(tree, variables, *arguments):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
-    assert done.returncode == 0, done.stdout
     print(done.stdout)
+    logs = sorted((tree / "benchmarks/gpu_run/made").glob("*.log"))
+    print(*(f"--- {log.name}\n{log.read_text(errors='replace')[-2000:]}" for log in logs), sep="\n")
+    assert done.returncode == 0, done.stdout
     return done.stdout
 
 

@@ -43,10 +43,10 @@ done
 echo "Making .venv from requirements.lock"
 rm -rf .venv
 {
-    "$python" -m venv .venv && if [ -n "$PIP_NO_INDEX" ]; then
-        PYTHONPATH=workflow/scripts "$python" -m steptime.environments.offline .venv/bin/python
+    if [ -n "$PIP_NO_INDEX" ]; then
+        PYTHONPATH=workflow/scripts "$python" -m steptime.environments.offline .venv
     else
-        .venv/bin/python -m pip install -qq "$(grep -o '^uv==[^ ]*' requirements.lock)" &&
+        "$python" -m venv .venv && .venv/bin/python -m pip install -qq "$(grep -o '^uv==[^ ]*' requirements.lock)" &&
             PYTHONPATH=workflow/scripts .venv/bin/python -m steptime.environments.installer pip install \
                 --quiet --compile-bytecode --python .venv/bin/python -r requirements.lock
     fi

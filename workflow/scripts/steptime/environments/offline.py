@@ -1,9 +1,9 @@
 """Puts the workflow's packages into .venv where there is no index.
 
-    PIP_NO_INDEX=1 PIP_FIND_LINKS=/wheels python -m steptime.environments.offline .venv/bin/python
+    PIP_NO_INDEX=1 PIP_FIND_LINKS=/wheels python -m steptime.environments.offline .venv
 
 What the folder has is installed as requirements.lock pins it. The rest must be among the packages of
-the Python that runs this, in whatever version, and .venv finds it there. Needs no package but pip.
+the Python that runs this, in whatever version, and .venv finds it there. Needs no package.
 """
 
 import re
@@ -13,6 +13,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable
 from importlib.metadata import distributions
+from importlib.util import find_spec
 from pathlib import Path
 
 from steptime import project
@@ -25,7 +26,7 @@ MOST_NAMED = 5
 
 def main() -> None:
     """Command line; ends with a sentence where something is lacking."""
-    python = Path(sys.argv[1])
+    prefix = Path(sys.argv[1])
     needed, _, further = project.path("requirements.lock").read_text().partition(FURTHER)
     folders = (installer.pip_settings().get("find-links") or "").split()
     names = [
@@ -44,14 +45,23 @@ def main() -> None:
             f"Without an index, the workflow lacks {', '.join(lacking[:MOST_NAMED])}{more}: put their wheels into a "
             "folder that PIP_FIND_LINKS names (docs/guides/offline.md)."
         )
-    # What is imported is compiled then; to compile all would take longer than to install it.
-    install = ["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-compile"]
+    # Without pip, the machine's own one installs; to put one there takes longer than all the rest.
+    has_pip = find_spec("pip") is not None
+    run(sys.executable, "-m", "venv", *["--without-pip"] * has_pip, prefix)
+    python = prefix / "bin/python"
+    pip = [sys.executable, "-m", "pip", "--python", python] if has_pip else [python, "-m", "pip"]
     if carried:
-        subprocess.run([python, *install, *carried], check=True)
-    (own,) = python.parents[1].glob("lib/python*/site-packages")
-    (own / "machine.pth").write_text(
-        "".join(map("import site; site.addsitedir({!r})\n".format, packages_of_this()))
-    )
+        # What is imported is compiled then.
+        run(*pip, "install", "--quiet", "--no-index", "--no-deps", "--no-compile", *carried)
+    (own,) = prefix.glob("lib/python*/site-packages")
+    lines = map("import site; site.addsitedir({!r})\n".format, packages_of_this())
+    (own / "machine.pth").write_text("".join(lines))
+
+
+def run(*command: str | Path) -> None:
+    """Runs a command and ends where it fails."""
+    if code := subprocess.run(command).returncode:
+        sys.exit(code)
 
 
 def pins(text: str) -> list[str]:
