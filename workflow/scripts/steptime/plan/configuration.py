@@ -171,6 +171,11 @@ def _settle_platforms(
             raise ConfigurationError(
                 unknown("platform", name, list(known), "config/platforms.yaml")
             )
+    firm = [name for name in grid["platforms"] if name in known]
+    for name in (*firm, *optional):
+        if known[name]["device"] == "gpu" and "capability" not in known[name]:
+            if found := capability_of(known[name]):
+                known[name] = known[name] | {"capability": found}
     takes_all = isinstance(grid["environments"], str)
     wanted = _all(grid["environments"], loaded) if takes_all else _named(loaded)
     devices = {name: loaded.entry_of(name)["device"] for name in wanted}
@@ -179,11 +184,6 @@ def _settle_platforms(
         for name in optional
         if known[name]["device"] in devices.values() and is_present(known[name])
     ]
-    firm = [name for name in grid["platforms"] if name in known]
-    for name in (*firm, *present):
-        if known[name]["device"] == "gpu" and "capability" not in known[name]:
-            if found := capability_of(known[name]):
-                known[name] = known[name] | {"capability": found}
 
     def has_place(environment: str, platforms: list[str]) -> bool:
         return any(fits(loaded.entry_of(environment), known[name]) for name in platforms)
@@ -206,12 +206,21 @@ def _settle_platforms(
 
 
 def _named(loaded: Configuration) -> list[str]:
-    """The environments that a grid names, by themselves or by their frameworks."""
+    """The environments that a grid names: by themselves, or by a framework, of which each platform gets the first that
+    runs there.
+    """
     grid, known = loaded.grid, loaded.platforms
-    asked = [*grid["platforms"], *grid["platforms_if_present"]]
-    devices = {known[name]["device"] for name in asked if name in known}
-    meant = (loaded.environments_of(name, devices) for name in grid["environments"])
-    return list(dict.fromkeys(environment for names in meant for environment in names))
+    asked = [
+        known[name] for name in (*grid["platforms"], *grid["platforms_if_present"]) if name in known
+    ]
+    found: list[str] = []
+    for name in grid["environments"]:
+        own = loaded.frameworks.get(name, {}).get("environments", [])
+        for needs in asked:
+            able = [each for each in own if fits(loaded.entry_of(each), needs)]
+            found += able[:1] or loaded.environments_of(name, (needs["device"],))
+        found += [] if asked else loaded.environments_of(name)
+    return list(dict.fromkeys(found))
 
 
 def _all(wanted: str, loaded: Configuration) -> list[str]:
