@@ -98,6 +98,9 @@ def machine(new_checkout, tmp_path):
             python_with(home, here)
         else:
             python_with(tmp_path / "other", here, f"python{wanted.python}")
+            about = site_packages(tmp_path / "other") / "nvidia_cuda_runtime-13.0.96.dist-info"
+            about.mkdir()
+            (about / "METADATA").write_text("Name: nvidia-cuda-runtime\nVersion: 13.0.96\n")
     own = site_packages(home)
     for name in THERE:
         for top in {file.parts[0] for file in distribution(name).files if file.parts[0] != ".."}:
@@ -175,6 +178,7 @@ def test_the_prepared_measurement_ends_in_a_pack(machine, tmp_path):
     assert {(cell["platform"], cell["status"]) for cell in cells} == {("h100", "ok")}, printed
     assert {cell["environment"] for cell in cells} == {*CHOSEN}
     assert {cell["workflow_commit"] for cell in cells} == {COMMIT}
+    assert {cell["cuda"] for cell in cells if "jax" in cell["environment"]} <= {"13.0.96"}
     assert f"{len(cells)} cells: seconds of a step" in printed
     assert "peak of h100: {'precisions': {'float32':" in printed
     with tarfile.open(tmp_path / "out/results.tar.gz") as pack:

@@ -272,7 +272,9 @@ def shards_of(wildcards):
 def added_to(wildcards):
     """The files of the looks that may have chosen further cells of an artefact."""
     first = PLAN.cells[PLAN.artefacts[wildcards.artefact][0]]
-    return chosen_until(PLAN.looks[-1]) if PLAN.looks and tasks.TASKS[first.task].is_compared else []
+    return (
+        chosen_until(PLAN.looks[-1]) if PLAN.looks and tasks.TASKS[first.task].is_compared else []
+    )
 
 
 def chosen_until(look):

@@ -49,7 +49,8 @@ def main() -> None:
     has_pip = find_spec("pip") is not None
     run(sys.executable, "-m", "venv", *["--without-pip"] * has_pip, prefix)
     python = prefix / "bin/python"
-    pip = [sys.executable, "-m", "pip", "--python", python] if has_pip else [python, "-m", "pip"]
+    machines: list[str | Path] = [sys.executable, "-m", "pip", "--python", python]
+    pip = machines if has_pip else [python, "-m", "pip"]
     if carried:
         # What is imported is compiled then.
         run(*pip, "install", "--quiet", "--no-index", "--no-deps", "--no-compile", *carried)

@@ -1,13 +1,30 @@
-"""Which GPU JAX computes on, and that its products have the precision that was asked for.
+"""Which GPU JAX computes on, that its products have the precision that was asked for, and with which libraries."""
 
-Plain Python that 3.6 can import: JAX.
-"""
+from importlib import metadata
 
 import jax
 from jax import numpy as jnp
 
 from .. import rounding
 from ..contract import Unsupported
+
+# NVIDIA's packages for CUDA 13, and for CUDA 12: JAX does not say what its plugin calls.
+PACKAGES = {
+    "cuda": ("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12"),
+    "cudnn": ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12"),
+}
+
+
+def cuda_versions():
+    """The versions of CUDA and cuDNN, by their packages; {} where there are none."""
+    found = {}
+    for library, names in PACKAGES.items():
+        for name in names:
+            try:
+                found.setdefault(library, metadata.version(name))
+            except metadata.PackageNotFoundError:
+                pass
+    return found
 
 
 def first_gpu(precision, asked):

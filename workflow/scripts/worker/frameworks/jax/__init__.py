@@ -35,8 +35,10 @@ LAYOUT = {"images": "channels last", "sequences": "steps first"}
 
 
 def versions():
-    """Versions of JAX and of the library with its compiler."""
-    return {"framework_version": jax.__version__, "build": "jaxlib {}".format(jaxlib.__version__)}
+    """Versions of JAX, of the library with its compiler, and of what its plugin for GPUs calls."""
+    found = {"framework_version": jax.__version__, "build": "jaxlib {}".format(jaxlib.__version__)}
+    found.update(jax_settings.cuda_versions())
+    return found
 
 
 def build(job):
