@@ -37,7 +37,10 @@ for python in "$@" ""; do
 done
 [ -n "$python" ] ||
     fail "${PYTHON:-python3} is not a Python 3.11, 3.12 or 3.13: install one, or name it with \`make PYTHON=/path/to/python3.11\`."
-"$python" -c 'import ensurepip, venv' 2>/dev/null ||
+# Without an index, that Python's own pip will do.
+needed=ensurepip
+[ -z "$PIP_NO_INDEX" ] || needed=venv
+"$python" -c "import venv, $needed" 2>/dev/null ||
     fail "$python cannot make virtual environments: install its module venv (on Debian and Ubuntu: apt install python3-venv)."
 
 echo "Making .venv from requirements.lock"
