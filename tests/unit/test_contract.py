@@ -13,7 +13,6 @@ from defects import stand_in
 from shared import data, declarations
 from shared.precisions import PRECISIONS
 from steptime import networks
-from steptime.prove import declared
 from worker import building, contract
 from worker.layout import Layout
 
@@ -32,11 +31,6 @@ def test_versions_are_texts_whatever_a_framework_calls_them():
     found = building.versions_of(SimpleNamespace(versions=lambda: said))
     assert found.pop("python") == sys.version.split()[0]
     assert found == {"framework_version": "('1', 0)", "build": "7", "blas": "nan"}
-
-
-def test_the_page_of_layers_is_what_adapters_declare():
-    """Printed again with `workflow/scripts/launch prove.declared > docs/adapters/layers.md`."""
-    assert (ROOT / "docs/adapters/layers.md").read_text() == declared.page()
 
 
 def job(network="lstm32", adapter="torch", **changes):

@@ -20,14 +20,6 @@ DOCUMENTS = [
     ROOT / "config/README.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
-# Written or deleted by work that is under way.
-LATER = (
-    "docs/gpu.md",
-    "docs/reference/matrix.md",
-    "docs/adapters/layers.md",
-    "docs/guides/add-framework.md",
-)
-SPOKEN = [path for path in DOCUMENTS if str(path.relative_to(ROOT)) not in LATER]
 MOST_WORDS = 30
 # Of what nobody says to a colleague, the worst.
 STIFF = re.compile(
@@ -55,12 +47,12 @@ def named_there(path: str) -> bool:
     return any(True for _ in ROOT.glob(pattern))
 
 
-@pytest.mark.parametrize("path", SPOKEN, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_sentences_are_short(path):
     assert [text for text in sentences(path.read_text()) if len(text.split()) > MOST_WORDS] == []
 
 
-@pytest.mark.parametrize("path", SPOKEN, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_sentences_are_spoken(path):
     assert [text for text in sentences(path.read_text()) if STIFF.search(text)] == []
 
