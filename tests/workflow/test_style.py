@@ -168,13 +168,13 @@ def test_every_artefact_of_a_paper_is_a_rule_and_every_rule_an_artefact_of_its_c
 
 # Lines of Python (and of rules), and words of documents. They only go down: whoever raises one says here why.
 BUDGETS = {
-    "workflow/scripts/**/*.py": 44_913,
+    "workflow/scripts/**/*.py": 44_850,
     "workflow/scripts/worker/**/*.py": 14_348,
     "workflow/scripts/steptime/artefacts/*.py": 8_424,
     "workflow/**/[!.]*.smk": 1_791,
     "tests/**/*.py": 21_400,
 }
-WORDS = 71_000
+WORDS = 40_000
 
 
 @pytest.mark.parametrize("pattern", BUDGETS)
