@@ -168,11 +168,13 @@ def test_every_artefact_of_a_paper_is_a_rule_and_every_rule_an_artefact_of_its_c
 
 # Lines of Python (and of rules), and words of documents. They only go down: whoever raises one says here why.
 BUDGETS = {
-    "workflow/scripts/**/*.py": 44_850,
+    # A set-up without an index, and which environments run on which GPUs.
+    "workflow/scripts/**/*.py": 44_950,
     "workflow/scripts/worker/**/*.py": 14_348,
     "workflow/scripts/steptime/artefacts/*.py": 8_424,
     "workflow/**/[!.]*.smk": 1_791,
-    "tests/**/*.py": 21_400,
+    # The rehearsal of benchmarks/gpu_run.
+    "tests/**/*.py": 21_620,
 }
 WORDS = 40_000
 
