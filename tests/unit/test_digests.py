@@ -136,6 +136,15 @@ def test_a_proof_and_a_training_are_no_part_of_what_times_a_step():
     assert not found & {"tasks/proof.py", "tasks/training.py"}
 
 
+def test_a_module_of_a_framework_is_part_of_nothing_but_itself():
+    """And what its folder declares is a part of it, which Python runs first."""
+    folder = digests.SCRIPTS / "worker/frameworks/torch"
+    apart = {folder / name for name in ("ranks.py", "asynchronous.py", "mixed.py", "parts.py")}
+    assert not apart & set(digests.closure(folder / "__init__.py"))
+    for path in apart:
+        assert folder / "__init__.py" in digests.closure(path)
+
+
 def test_what_a_worker_runs_is_no_part_of_a_reference():
     """A reference takes minutes: it shares with workers what the numbers are, and nothing of how they are had."""
     files = digests.closure(digests.module_path("steptime.prove.reference"))

@@ -17,6 +17,7 @@ DEFAULTS = {
     "TASKS": ("step",),
     "LAYOUT": {},
     "KERNELS": "",
+    "LOADS": "",
     "REASONS": {},
 }
 FOLDER = os.path.join(

@@ -29,10 +29,15 @@ def load(job):
     start = clock()
     library = contract.of_mode(has["KERNELS"], job["mode"])
     chosen = {"kernels": kernels.choose(library)} if library else {}
+    if has["LOADS"]:
+        importlib.import_module("worker." + has["LOADS"]).load()
     adapter = importlib.import_module("worker.frameworks." + job["adapter"])
-    contract.complete(adapter, "the adapter " + job["adapter"], contract.OFFERED)
-    # A module of a framework's folder may leave it to its framework.
+    # A module of a framework's folder may leave these to its framework.
+    framework = sys.modules["worker.frameworks." + job["adapter"].split(".")[0]]
+    if hasattr(framework, "versions"):
+        adapter.versions = getattr(adapter, "versions", framework.versions)
     adapter.LAYOUT = has["LAYOUT"]
+    contract.complete(adapter, "the adapter " + job["adapter"], contract.OFFERED)
     return Loaded(adapter, chosen, clock() - start)
 
 

@@ -15,11 +15,12 @@ it lacks):
 `TASKS`       the tasks that its trainers are for; "training" needs `train` and `scores`
 `LAYOUT`      how it wants its arrays (`worker.layout`)
 `KERNELS`     the library that must be told which code to take before the framework loads it (`worker.kernels`)
+`LOADS`       the module of the worker whose `load` comes before the framework's import, where there is one
 `REASONS`     {what is missing, or "layer" for every layer that is: why, in one sentence}; it becomes the row's reason
 
 `LAYOUT` and `KERNELS` may be dicts of one entry for each mode. A framework may take over what another one
 declares: `LAYERS = torch.LAYERS`. Another module of the folder has what `__init__` declares unless it says otherwise;
-its `TASKS` are its own. Besides, a module offers:
+its `TASKS` are its own. Besides, a module offers, where its framework's does not do for it:
 
 `versions()` -> dict
     What a reader must know of the software, as strings: "framework_version", and where they are known "blas", "cuda",

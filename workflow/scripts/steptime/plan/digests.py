@@ -98,7 +98,9 @@ def _read_by(path: Path, text: str, unused: Collection[str]) -> list[Path]:
     if path.suffix != ".py":
         return [file for name, file in beside.items() if f'"{name}"' in text or f"'{name}'" in text]
     imported, strings, lists_itself = _mentions(text)
-    files = []
+    # To import a module runs the packages that it lies in.
+    inside = path.with_suffix("").relative_to(SCRIPTS).parts if path.is_relative_to(SCRIPTS) else ()
+    files = [*_files_of(SCRIPTS, inside)]
     for level, module in imported:
         package = path.relative_to(SCRIPTS).parts[:-level] if level else ()
         files += _files_of(SCRIPTS, (*package, *module.split(".")))

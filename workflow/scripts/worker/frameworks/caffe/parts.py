@@ -8,7 +8,6 @@ from ... import kernels
 from ...contract import Unsupported
 from ...parts import Operation
 from . import LAYERS, add_layer, load_network
-from . import versions as versions
 
 TASKS = ("products", "convolutions")
 

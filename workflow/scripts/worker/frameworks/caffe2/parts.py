@@ -8,7 +8,6 @@ from caffe2.python import core, workspace
 
 from ...contract import Unsupported
 from ...parts import Operation
-from . import versions as versions
 
 TASKS = ("products", "convolutions")
 

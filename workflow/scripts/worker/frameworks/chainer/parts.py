@@ -7,7 +7,6 @@ from chainer import functions
 from ... import kernels
 from ...contract import Unsupported
 from ...parts import Operation
-from . import versions as versions
 
 MODES = ("ideep", "numpy")
 TASKS = ("products", "convolutions")

@@ -22,11 +22,6 @@ REASONS = {
 _JOINED = []
 
 
-def versions():
-    """What the adapter chainer says."""
-    return chainer.versions()
-
-
 def build(job):
     """A trainer of the specification in which all ranks take part."""
     return ranks.joined(job, trainer)

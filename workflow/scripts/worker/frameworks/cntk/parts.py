@@ -7,7 +7,6 @@ from cntk.internal.sanitize import sanitize_batch
 from ...contract import Unsupported
 from ...parts import Operation
 from . import LAYERS
-from . import versions as versions
 
 TASKS = ("products", "convolutions")
 

@@ -5,15 +5,13 @@ What was chosen here: docs/adapters/cntk.md.
 
 import os
 
+from cntk import distributed
+
 from ... import openmpi, ranks
+from .. import cntk
 
-# Names that CNTK asks of MPI are found here first, and not in the stand-in that lies beside it.
-openmpi.load()
-
-from cntk import distributed  # noqa: E402
-
-from .. import cntk  # noqa: E402
-
+# Names that CNTK asks of MPI are found there first, and not in the stand-in that lies beside it.
+LOADS = "openmpi"
 DEVICES = ("cpu",)
 # `follow` is what all ranks but the first one do.
 TASKS = ("step", "stragglers", "sums", "training", "follow")
@@ -22,11 +20,6 @@ REASONS = {
     "async": "CNTK 2's block momentum exchanges after blocks of many mini-batches, which is another way of training",
 }
 FLOAT32_BITS = 32
-
-
-def versions():
-    """What the adapter cntk says."""
-    return cntk.versions()
 
 
 def build(job):

@@ -10,7 +10,6 @@ from jax import numpy as jnp
 from ...contract import Unsupported
 from ...parts import Operation
 from . import LAYERS
-from . import versions as versions
 
 TASKS = ("products", "convolutions")
 

@@ -41,11 +41,6 @@ REASONS = {
 SHORT = 2**20
 
 
-def versions():
-    """Versions of JAX and of the library with its compiler."""
-    return jax.versions()
-
-
 def build(job):
     """A trainer of the specification in which all ranks take part."""
     return ranks.joined(job, _build)

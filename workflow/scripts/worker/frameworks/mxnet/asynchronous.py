@@ -17,11 +17,6 @@ REASONS = {"gpu": "weights are shared between CPUs only"}
 _STORE = []
 
 
-def versions():
-    """What the adapter mxnet says."""
-    return mxnet.versions()
-
-
 def build(job):
     """A trainer of the specification in which all ranks take part."""
     return ranks.joined(job, _build)

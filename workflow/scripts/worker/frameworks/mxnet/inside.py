@@ -15,11 +15,6 @@ from .. import mxnet
 TASKS = ("step",)
 
 
-def versions():
-    """What the adapter mxnet says."""
-    return mxnet.versions()
-
-
 def build(job):
     """A trainer of the specification in which all contexts take part."""
     return _Together(job, contexts_of(job))

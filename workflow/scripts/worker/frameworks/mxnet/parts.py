@@ -5,7 +5,6 @@ import mxnet as mx
 from ...contract import Unsupported
 from ...parts import Operation
 from . import array_of
-from . import versions as versions
 
 TASKS = ("products", "convolutions")
 

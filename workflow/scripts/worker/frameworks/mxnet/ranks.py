@@ -19,11 +19,6 @@ _MEETING = 2**30
 _STORE = []
 
 
-def versions():
-    """What the adapter mxnet says."""
-    return mxnet.versions()
-
-
 def build(job):
     """A trainer of the specification in which all ranks take part."""
     return ranks.joined(job, _build)

@@ -3,7 +3,6 @@
 from ...contract import Unsupported
 from ..mxnet import parts as mxnet_parts
 from ..mxnet.parts import start as start
-from . import versions as versions
 
 TASKS = ("products", "convolutions")
 

@@ -7,7 +7,6 @@ from paddle.nn import functional
 
 from ...contract import Unsupported
 from ...parts import Operation
-from . import versions as versions
 
 TASKS = ("products", "convolutions")
 

@@ -21,11 +21,6 @@ REASONS = {
 _BACKENDS = {"cpu": "gloo", "gpu": "nccl"}
 
 
-def versions():
-    """Versions of Paddle and of its math libraries."""
-    return paddle.versions()
-
-
 def build(job):
     """A trainer of the specification in which all ranks take part."""
     return ranks.joined(job, _build)

@@ -33,11 +33,6 @@ asynchronous.serve(kind, 0, keeper, sys.argv[4:], int(threads)).join()
 _JOINED = []
 
 
-def versions():
-    """Versions of TensorFlow and of what it was built with."""
-    return tensorflow.versions()
-
-
 def build(job):
     """A trainer of the specification in which all ranks take part."""
     if not hasattr(tf.distribute, "ParameterServerStrategy"):

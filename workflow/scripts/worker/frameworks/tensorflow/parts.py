@@ -5,7 +5,6 @@ import tensorflow as tf
 from ...contract import Unsupported
 from ...parts import Operation
 from . import LAYERS
-from . import versions as versions
 
 TASKS = ("products", "convolutions")
 

@@ -24,11 +24,6 @@ _COLLECTIVES = {"cpu": "RING", "gpu": "NCCL"}
 _MET = []
 
 
-def versions():
-    """Versions of TensorFlow and of what it was built with."""
-    return tensorflow.versions()
-
-
 def build(job):
     """A trainer of the specification in which all ranks take part."""
     return ranks.joined(job, _build)

@@ -6,7 +6,6 @@ What was chosen here: docs/adapters/tensorflow1.md.
 import tensorflow as tf
 
 from ... import ranks
-from .. import tensorflow1
 from . import ranks as tensorflow1_ranks
 
 OPTIMISERS = ("sgd",)
@@ -15,11 +14,6 @@ DEVICES = ("cpu",)
 TASKS = ("step", "stragglers", "training", "follow", "turns")
 REASONS = {"gpu": "weights are shared between CPUs only"}
 SERVER = tensorflow1_ranks.SERVER
-
-
-def versions():
-    """Versions of TensorFlow and of its compiler, where it names that."""
-    return tensorflow1.versions()
 
 
 def build(job):

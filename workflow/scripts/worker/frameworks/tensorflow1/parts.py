@@ -6,7 +6,6 @@ from tensorflow.python.training import training_ops
 from ...contract import Unsupported
 from ...parts import Operation
 from . import LAYERS
-from . import versions as versions
 
 TASKS = ("products", "convolutions")
 

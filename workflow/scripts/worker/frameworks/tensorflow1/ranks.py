@@ -27,11 +27,6 @@ _Averaging = getattr(tf.train, "SyncReplicasOptimizerV2", tf.train.SyncReplicasO
 _JOINED = []
 
 
-def versions():
-    """Versions of TensorFlow and of its compiler, where it names that."""
-    return tensorflow1.versions()
-
-
 def build(job):
     """A trainer of the specification in which all ranks take part."""
     return ranks.joined(job, lambda job: connect(job, _Trainer))

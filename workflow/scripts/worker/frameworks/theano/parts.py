@@ -10,7 +10,6 @@ from theano.tensor.nnet import conv
 
 from ...contract import Unsupported
 from ...parts import Operation
-from . import versions as versions
 
 TASKS = ("products", "convolutions")
 

@@ -22,11 +22,6 @@ REASONS = {
 }
 
 
-def versions():
-    """Versions of PyTorch and of the libraries that it was built with."""
-    return torch.versions()
-
-
 def build(job):
     """A trainer of the specification in which all ranks take part."""
     return ranks.joined(job, _Trainer)

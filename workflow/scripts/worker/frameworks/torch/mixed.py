@@ -10,7 +10,6 @@ from shared import grouping
 
 from ... import ranks
 from ...common_memory import Shared
-from .. import torch
 from . import ranks as torch_ranks
 
 MODES = ("eager",)
@@ -26,11 +25,6 @@ REASONS = {
 }
 # Of PyTorch, one for each group of ranks: a process makes them once.
 _GROUPS = []
-
-
-def versions():
-    """Versions of PyTorch and of the libraries that it was built with."""
-    return torch.versions()
 
 
 def build(job):

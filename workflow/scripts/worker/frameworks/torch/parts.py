@@ -6,7 +6,6 @@ from torch.nn import functional
 from ...contract import Unsupported
 from ...parts import Operation
 from ...settings import torch as torch_settings
-from . import versions as versions
 
 TASKS = ("products", "convolutions")
 

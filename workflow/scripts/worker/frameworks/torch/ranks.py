@@ -23,11 +23,6 @@ _BACKENDS = {"cpu": "gloo", "gpu": "nccl"}
 _OPTIONS = {} if torch_settings.OLD else {"gradient_as_bucket_view": True, "static_graph": True}
 
 
-def versions():
-    """Versions of PyTorch and of the libraries that it was built with."""
-    return torch.versions()
-
-
 def build(job):
     """A trainer of the specification in which all ranks take part."""
     return ranks.joined(job, averaging)
