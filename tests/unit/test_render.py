@@ -3,6 +3,7 @@
 from xml.etree import ElementTree
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from markdown_it import MarkdownIt
 
@@ -38,6 +39,35 @@ def test_a_markdown_table_keeps_its_columns_and_holds_no_html():
     assert not any("<script" in line.replace("\\<", "") for line in lines)
     cells = [line.replace("\\\\", "").replace("\\|", "") for line in lines if line.startswith("|")]
     assert [line.count("|") for line in cells] == [4, 4, 4]
+
+
+def test_a_table_is_the_same_from_the_entries_that_lie_with_its_rows(tmp_path):
+    index = pd.MultiIndex.from_tuples(
+        [("a", "x"), ("a", "y"), (WORDS, "x")], names=["row", "other"]
+    )
+    across = pd.MultiIndex.from_tuples([("one", "1"), ("one", "2"), ("two", "1")])
+    entry = tables.Entry(WORDS, (WORDS,), True, "ours words")
+    layout = pd.DataFrame([[entry, tables.Entry(), "plain"]] * 3, index, across, object)
+    page = tables.Page("a", WORDS, WORDS, WORDS, [WORDS], [WORDS])
+    tables.write(tmp_path / "t", pd.DataFrame({"x": [1]}), layout, page)
+    path = tmp_path / "t.parquet"
+    again = tables.web_page(tables.read_layout(path), tables.read_page(path))
+    assert (tmp_path / "t.html").read_text() == again and "<script>alert" not in again
+    assert [again.count(f'="{name}"') for name in ("rowgroup", "colgroup", "row")] == [1, 1, 4]
+    assert again.count('rowspan="2"') == again.count('colspan="2"') == 1
+    assert again.count('class="ours words best"') == 3
+
+
+def test_tables_of_one_kind_are_read_together_whether_or_not_a_column_is_empty(tmp_path):
+    """After polars#22322, #15747 and NVTabular#429."""
+    full = {"verdict": ["holds"], "weight": [3], "ours_least": [0.5], "best": [True], "batch": [8]}
+    nothing = dict.fromkeys(full, [None])
+    page, layout = tables.Page("a", "", "", ""), pd.DataFrame({"x": [tables.Entry()]})
+    for name, values in (("full", full), ("nothing", nothing), ("none", dict.fromkeys(full, []))):
+        tables.write(tmp_path / name, pd.DataFrame(values), layout, page)
+    schemas = [pq.read_schema(path).remove_metadata() for path in tmp_path.glob("*.parquet")]
+    assert schemas[0] == schemas[1] == schemas[2]
+    assert len(pd.read_parquet(sorted(tmp_path.glob("*.parquet")))) == 2
 
 
 def test_words_of_a_framework_are_no_link_in_markdown():

@@ -1,7 +1,6 @@
 """What the report opens with: who is fastest where, what has changed since the papers, which findings are decided."""
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -11,7 +10,7 @@ from steptime.plan.cell import PLACE
 from steptime.render.words import MARK_WORDS, plural, significant, status_reason
 
 
-def matrices(ratios: Path | None) -> list[dict[str, Any]]:
+def matrices(ratios: pd.DataFrame | None) -> list[dict[str, Any]]:
     """For each platform and number of threads, frameworks by networks, from the rows of `artefacts.ratios`.
 
     Each has `title`, `says` (who is fastest, in words), `networks`, and `rows` with `name` and `entries`: `text`,
@@ -20,9 +19,8 @@ def matrices(ratios: Path | None) -> list[dict[str, Any]]:
     """
     if ratios is None:
         return []
-    data = pd.read_parquet(ratios)
     found = []
-    for (platform, devices, threads), rows in data.groupby(
+    for (platform, devices, threads), rows in ratios.groupby(
         ["platform", "devices", "threads"], sort=True
     ):
         title = f"{platform}, {plural(threads, 'thread')}" + (
@@ -95,7 +93,7 @@ def _fastest(rows: pd.DataFrame) -> str:
     return " ".join(says)
 
 
-def changes(cells: pd.DataFrame | None, agreement: Path | None) -> list[str]:
+def changes(cells: pd.DataFrame | None, agreement: pd.DataFrame | None) -> list[str]:
     """Says what differs from the papers, in up to three sentences. `cells` are rows of `page.cells.gather`."""
     sentences = []
     both = cells[cells["theirs"].notna() & cells["ratio"].notna()] if cells is not None else None
@@ -116,7 +114,7 @@ def changes(cells: pd.DataFrame | None, agreement: Path | None) -> list[str]:
         # Only where it is needed: with what draws it takes half a second to load.
         from steptime.artefacts.agreement import EVERY
 
-        rows = pd.read_parquet(agreement)
+        rows = agreement
         rows = rows[(rows["network"] != EVERY) & (rows["decided_pairs"] > 0)]
         if len(rows):
             same, pairs = int(rows["same_pairs"].sum()), int(rows["decided_pairs"].sum())
@@ -139,7 +137,7 @@ def _place(row: pd.Series) -> str:
     )
 
 
-def decided(findings: Path | None, papers: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def decided(findings: pd.DataFrame | None, papers: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Finds the claims that our numbers decide: one sentence on all, and the claims where our numbers contradict the
     paper's own.
     """
@@ -147,7 +145,7 @@ def decided(findings: Path | None, papers: dict[str, dict[str, Any]]) -> dict[st
         return {"says": "", "changed": []}
     from steptime.artefacts.findings import FAILS, HOLDS
 
-    rows = pd.read_parquet(findings)
+    rows = findings
     ours = rows[rows["ours_verdict"].isin([HOLDS, FAILS])]
     hold = int((ours["ours_verdict"] == HOLDS).sum())
     says = (

@@ -1,7 +1,6 @@
 """Every cell of a run as one row of the report's table: its time beside the paper's, its share of the peak."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -38,14 +37,15 @@ COLUMNS = (
 
 def gather(
     measured: Iterable[Measured],
-    compared: Iterable[Path],
-    shares: Iterable[Path],
+    compared: Iterable[tuple[str, pd.DataFrame]],
+    shares: Iterable[pd.DataFrame],
     frameworks: Frameworks,
     catalogue: dict[str, Any],
 ) -> pd.DataFrame:
     """One row per cell, with the names of COLUMNS; a cell that several artefacts share comes once.
 
-    `compared` are tables of times as Parquet, which give `theirs` and `ratio`; `shares` hold ours against a peak.
+    `compared` are rows of tables of times, each with its paper, which give `theirs` and `ratio`; `shares` those of
+    tables that compare ours with a peak.
     """
     cells = pd.concat([part.cells for part in measured], ignore_index=True).drop_duplicates(
         IDENTITY
@@ -79,14 +79,15 @@ def marks_of(cells: pd.DataFrame) -> dict[str, str]:
     }
 
 
-def _with_printed(cells: pd.DataFrame, paths: Iterable[Path]) -> pd.DataFrame:
+def _with_printed(
+    cells: pd.DataFrame, tables_of_times: Iterable[tuple[str, pd.DataFrame]]
+) -> pd.DataFrame:
     """Adds `theirs`, `ratio` and `printed_in`: of the first table that compares the cell with a printed number."""
-    frames = [(pd.read_parquet(path), tables.read_page(path).paper) for path in paths]
     compared = [
         frame[(frame["source"] == tables.OURS) & frame["theirs"].notna()].assign(
             printed_in=paper, variant=lambda rows: rows["variant"].fillna("")
         )
-        for frame, paper in frames
+        for paper, frame in tables_of_times
         if frame["theirs"].notna().any()
     ]
     if not compared:
@@ -97,10 +98,10 @@ def _with_printed(cells: pd.DataFrame, paths: Iterable[Path]) -> pd.DataFrame:
     return cells.merge(beside[kept], on=IDENTITY, how="left")
 
 
-def _with_peaks(cells: pd.DataFrame, paths: Iterable[Path]) -> pd.DataFrame:
+def _with_peaks(cells: pd.DataFrame, shares: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Adds `share_of_peak`: operations of the cell's step per second of its median, by the peak of its threads."""
     needed = ["platform", "threads", "peak_flops_per_second"]
-    known = [pd.read_parquet(path)[needed].dropna() for path in paths]
+    known = [rows[needed].dropna() for rows in shares]
     if not known:
         return cells.assign(share_of_peak=None)
     peaks = pd.concat(known).drop_duplicates(["platform", "threads"])

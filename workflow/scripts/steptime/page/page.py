@@ -73,20 +73,28 @@ def build(
     """
     artefacts = [embed.artefact(entry, output.parent) for entry in job["artefacts"]]
     own = {entry["kind"]: entry for entry in artefacts if not entry["paper"]}
-    findings = own.get("findings")
-    made = [entry for entry in artefacts if entry["table"]]
-    compared, shares = (
-        [embed.rows_of(entry) for entry in made if entry["kind"] == kind]
-        for kind in ("times", "efficiency")
+    rows_of = {
+        kind: [
+            (entry, pd.read_parquet(entry["rows"]))
+            for entry in artefacts
+            if entry["rows"] and entry["kind"] == kind
+        ]
+        for kind in ("times", "efficiency", "ratios", "agreement", "findings", "catalogue")
+    }
+    compared = [(entry["short"], rows) for entry, rows in rows_of["times"]]
+    shares = [rows for _, rows in rows_of["efficiency"]]
+    ratios, agreement, claims, catalogued = (
+        next((rows for entry, rows in rows_of[kind] if not entry["paper"]), None)
+        for kind in ("ratios", "agreement", "findings", "catalogue")
     )
     rows = cells.gather(measured, compared, shares, frameworks, catalogue) if measured else None
     return embed.render(
         "report.html.jinja",
         grid=job["grid"],
         answer={
-            "matrices": answer.matrices(_made(own, "ratios")),
-            "changes": answer.changes(rows, _made(own, "agreement")),
-            "findings": answer.decided(_made(own, "findings"), papers),
+            "matrices": answer.matrices(ratios),
+            "changes": answer.changes(rows, agreement),
+            "findings": answer.decided(claims, papers),
         },
         sampling=job["sampling"],
         limits=job["limits"],
@@ -94,10 +102,8 @@ def build(
         own=own,
         papers=_sections(artefacts, papers),
         cells=_explored_cells(rows) if rows is not None else None,
-        claims=_explored_claims(embed.rows_of(findings), papers)
-        if findings and not findings["missing"]
-        else None,
-        catalogue=_catalogued(own.get("catalogue"), papers),
+        claims=_explored_claims(claims, papers) if claims is not None else None,
+        catalogue=_catalogued(catalogued, papers),
         machines=_machines(measured),
         software=_software(measured),
         regions=list(dict.fromkeys(part.timed_region for part in measured if part.timed_region)),
@@ -127,27 +133,20 @@ def _explored_cells(rows: pd.DataFrame) -> dict[str, Any]:
     return explorer.build(rows, cells.columns_of(rows), "cells", "All cells of the run") | told
 
 
-def _made(own: dict[str, dict[str, Any]], kind: str) -> Path | None:
-    """The rows of the project's own artefact of a kind, where it is made as a table."""
-    entry = own.get(kind)
-    return embed.rows_of(entry) if entry and not entry["missing"] and entry["table"] else None
-
-
-def _explored_claims(table: Path, papers: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _explored_claims(claims: pd.DataFrame, papers: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The claims of the findings to choose from."""
-    rows = pd.read_parquet(table)
-    rows["paper"] = [papers.get(name, {}).get("short", name) for name in rows["paper"]]
-    rows["matters"] = rows["weight"].map(WEIGHTS)
+    shorts = [papers.get(name, {}).get("short", name) for name in claims["paper"]]
+    rows = claims.assign(paper=shorts, matters=claims["weight"].map(WEIGHTS))
     return explorer.build(rows, CLAIMS, "claims", "Claims of the papers")
 
 
-def _catalogued(entry: dict[str, Any] | None, papers: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _catalogued(rows: pd.DataFrame | None, papers: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """From the table `catalogue`, where it is made: the state of each artefact, and what of the papers is not made."""
-    if entry is None or entry["missing"]:
+    if rows is None:
         return {"states": {}, "not_made": []}
-    rows = pd.read_parquet(embed.rows_of(entry))
     shorts = {name: paper["short"] for name, paper in papers.items()}
-    rows["place"] = rows["paper"].map(lambda name: shorts.get(name, name)) + ", " + rows["sources"]
+    short = rows["paper"].map(lambda name: shorts.get(name, name))
+    rows = rows.assign(place=short + ", " + rows["sources"])
     not_made = rows.loc[rows["why"].fillna("") != "", ["place", "title", "why"]]
     return {
         "states": dict(zip(rows["target"], rows["state"], strict=True)),

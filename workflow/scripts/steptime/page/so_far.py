@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow.parquet as pq
 
 from steptime import run
@@ -83,14 +84,15 @@ def build(grid: str, made: Sequence[Inputs], measured: int, planned: int) -> str
     artefacts = [embed.artefact(_entry(inputs), FOLDER) for inputs in made]
     own = {entry["kind"]: entry for entry in artefacts}
     times, *_ = made
-    compared = [embed.rows_of(own["times"])]
+    known = {kind: pd.read_parquet(entry["rows"]) for kind, entry in own.items()}
+    compared = [(own["times"]["short"], known["times"])]
     rows = cells.gather([times.measured], compared, [], times.frameworks, times.networks)
     alone = int((times.measured.cells["repeats"] == 1).sum())
     return embed.render(
         "so_far.html.jinja",
         grid=grid,
         answer={
-            "matrices": answer.matrices(embed.rows_of(own["ratios"])),
+            "matrices": answer.matrices(known["ratios"]),
             "changes": answer.changes(rows, None),
             "findings": answer.decided(None, {}),
         },

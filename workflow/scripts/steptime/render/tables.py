@@ -5,19 +5,18 @@ HTML, LaTeX), whose values are `Entry` objects or plain text and whose row and c
 levels.
 """
 
-import html
 import json
 import re
 import string
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from jinja2 import Environment, FileSystemLoader
-from markupsafe import Markup
 
 DESCRIPTION = b"steptime"
 
@@ -29,6 +28,24 @@ LINES_OF_A_PAGE = 40
 LETTERS_OF_A_LINE = 90
 # In letters: from where on a column of a longtable is not made wider, what its narrowest gets, and what each for notes.
 WIDE, NARROW, SPARE = 24, 12, 2
+# Of which type columns are, by their names; all others are numbers.
+TYPES = {
+    pa.large_string(): set(
+        "above_label above_runner asks basis below_label below_runner blas column column_group dataset dataset_label "
+        "device environment environment_label environments exchange fastest figure footnote formula framework "
+        "framework_label framework_version further here joules_by key label lacking lineage marks mode name network "
+        "network_label networks no_loss no_peak no_tau not_done note our_order paper part platform precision principle "
+        "printed proof_id property quantity reason released role scaling series set short shown_by source sources "
+        "state status target task their_order theirs_framework theirs_platform theirs_property title unit variant "
+        "vector verdict version way why why_not worst_cosine_of worst_update_of".split()
+    ),
+    pa.int64(): set(
+        "batch bytes_per_step cells count decided_pairs devices epoch flops_per_step frameworks frozen_parameters "
+        "full_parameters gradient_bytes items_per_step pairs parameters points reached repeats same_pairs samples seed "
+        "seeds threads timed warmup_steps weight".split()
+    ),
+    pa.bool_(): {"at_run_time", "best", "peak_disturbed", "same", "steady"},
+}
 # With more columns than these its letters are smaller.
 MANY_COLUMNS = 9
 
@@ -73,15 +90,6 @@ class Entry:
     best: bool = False
     kind: str = ""
 
-    def html(self, letters: Mapping[str, str], artefact: str) -> str:
-        """The entry as HTML; a footnote's letter is a link to the footnote of the artefact's table."""
-        text = html.escape(self.text)
-        marks = ",".join(
-            f'<a href="#note-{artefact}-{letters[note]}" title="{html.escape(note)}">{letters[note]}</a>'
-            for note in self.footnotes
-        )
-        return f"{text}<sup>{marks}</sup>" if marks else text
-
     def markdown(self, letters: Mapping[str, str]) -> str:
         """The entry as Markdown."""
         text = in_markdown(self.text)
@@ -125,7 +133,7 @@ def write(prefix: Path, data: pd.DataFrame, layout: pd.DataFrame, page: Page) ->
     prefix.parent.mkdir(parents=True, exist_ok=True)
     layout = layout.map(lambda value: value if isinstance(value, Entry) else Entry(str(value)))
     # Not `with_suffix`: a prefix may end in a version, as torch-1.4.
-    write_parquet(data, Path(f"{prefix}.parquet"), page)
+    write_parquet(data, layout, page, Path(f"{prefix}.parquet"))
     write_csv(data, Path(f"{prefix}.csv"))
     Path(f"{prefix}.md").write_text(markdown(layout, page), encoding="utf-8")
     Path(f"{prefix}.html").write_text(web_page(layout, page), encoding="utf-8")
@@ -145,18 +153,60 @@ def read_csv(path: Path) -> pd.DataFrame:
     return rows.map(lambda text: text[1:] if text[:1] == "'" and FORMULA.match(text[1:]) else text)
 
 
-def write_parquet(data: pd.DataFrame, path: Path, page: Page) -> None:
-    """Writes the tidy rows, with the page's words as JSON in the metadata."""
-    table = pa.Table.from_pandas(data, preserve_index=False)
-    words = json.dumps(asdict(page)).encode()
-    pq.write_table(
-        table.replace_schema_metadata({**(table.schema.metadata or {}), DESCRIPTION: words}), path
-    )
+def write_parquet(data: pd.DataFrame, layout: pd.DataFrame, page: Page, path: Path) -> None:
+    """Writes the tidy rows, with the page's words and the layout as JSON in the metadata."""
+    table = pa.table({name: _column(name, data[name]) for name in data})
+    stored = {
+        "page": asdict(page),
+        "names": list(layout.index.names),
+        "index": list(map(_levels, layout.index)),
+        "columns": list(map(_levels, layout.columns)),
+        "entries": [[astuple(entry) for entry in row] for row in layout.itertuples(index=False)],
+    }
+    words = {DESCRIPTION: json.dumps(stored, default=str).encode()}
+    pq.write_table(table.replace_schema_metadata(words), path)
+
+
+def _column(name: str, values: pd.Series) -> pa.Array:
+    """A column in the type that its name has, so that an empty one is like a full one; else in its own."""
+    kept = pa.Array.from_pandas(values)
+    kept = kept.combine_chunks() if isinstance(kept, pa.ChunkedArray) else kept
+    wanted = next((kind for kind, names in TYPES.items() if name in names), pa.float64())
+    if wanted == pa.float64() and not (
+        pa.types.is_null(kept.type) or pa.types.is_integer(kept.type)
+    ):
+        return kept
+    try:
+        return kept.cast(wanted)
+    except pa.ArrowInvalid:
+        return kept
 
 
 def read_page(path: Path) -> Page:
     """The page's words as `write_parquet` stored them."""
-    return Page(**json.loads(pq.read_schema(path).metadata[DESCRIPTION]))
+    return Page(**_stored(path)["page"])
+
+
+def read_layout(path: Path) -> pd.DataFrame:
+    """The layout as `write_parquet` stored it, each heading a tuple."""
+    stored = _stored(path)
+    body = [
+        [Entry(text, tuple(footnotes), *more) for text, footnotes, *more in row]
+        for row in stored["entries"]
+    ]
+    index = pd.MultiIndex.from_tuples(map(tuple, stored["index"]), names=stored["names"])
+    across = pd.MultiIndex.from_tuples(map(tuple, stored["columns"]))
+    return pd.DataFrame(body, index=index, columns=across, dtype=object)
+
+
+def _stored(path: Path) -> dict[str, Any]:
+    stored: dict[str, Any] = json.loads(pq.read_schema(path).metadata[DESCRIPTION])
+    return stored
+
+
+def _levels(key: Any) -> tuple[str, ...]:
+    """A heading of a line or column by its levels."""
+    return tuple(map(str, key)) if isinstance(key, tuple) else (str(key),)
 
 
 def letters_of(texts: Iterable[str]) -> dict[str, str]:
@@ -203,39 +253,50 @@ def markdown(layout: pd.DataFrame, page: Page) -> str:
 
 def web_page(layout: pd.DataFrame, page: Page) -> str:
     """A layout of entries as one self-contained HTML page."""
-    letters = _letters(layout)
-    # pandas names cells by a random id where none is given, and the page would differ from run to run. By the
-    # artefact's name, so that several tables can stand on one page.
-    styler = (
-        layout.style.set_uuid(page.artefact)
-        .set_table_attributes('class="table"')
-        .set_caption(page.title)
-    )
-    styler = styler.format(lambda entry: entry.html(letters, page.artefact))
-    styler = styler.format_index(html.escape, axis="columns").format_index(
-        html.escape, axis="index"
-    )
-    styler = styler.set_td_classes(layout.map(lambda entry: entry.classes))
-    table = _with_scopes(styler.to_html(sparse_index=True, sparse_columns=True, doctype_html=False))
+    return in_html("page.html.jinja", layout, page, "h1")
+
+
+def in_html(template: str, layout: pd.DataFrame, page: Page, heading: str) -> str:
+    """A layout of entries by a template of this folder, below a heading of this level. Footnotes have the artefact in
+    their names, so that several tables can stand on one page.
+    """
+    named = any(layout.index.names)
+    down = _spans(list(map(_levels, layout.index))) if named else [()] * len(layout)
+    across = _spans(list(map(_levels, layout.columns)))
+    above = [
+        [(text, span) for *_, text, span in filter(None, level)]
+        for level in zip(*across, strict=True)
+    ]
     templates = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True
     )
-    template = templates.get_template("page.html.jinja")
-    footnotes = {letter: text for text, letter in letters.items()}
-    return template.render(page=page, table=Markup(table), footnotes=footnotes)
-
-
-def _with_scopes(table: str) -> str:
-    """A table of pandas in which each heading says what it heads, as screen readers need; empty ones become cells."""
-    table = re.sub(r'<th class="(blank[^"]*)" >&nbsp;</th>', r'<td class="\1"></td>', table)
-    return re.sub(
-        r"<th ([^>]*)>", lambda match: f'<th scope="{_scope(match[1])}" {match[1]}>', table
+    return templates.get_template(template).render(
+        page=page,
+        heading=heading,
+        names=layout.index.names if named else [],
+        above=above,
+        lines=[
+            (list(filter(None, headings)), entries)
+            for headings, entries in zip(down, layout.itertuples(index=False), strict=True)
+        ],
+        letters=_letters(layout),
     )
 
 
-def _scope(attributes: str) -> str:
-    row, group = "row_heading" in attributes, re.search("(row|col)span", attributes)
-    return ("row" if row else "col") + ("group" if group else "")
+def _spans(keys: list[tuple[str, ...]]) -> list[list[tuple[int, str, int] | None]]:
+    """By key and level: the level, the heading, over how many keys it goes; None where one before goes on."""
+    found: list[list[tuple[int, str, int] | None]] = []
+    for at, key in enumerate(keys):
+        line: list[tuple[int, str, int] | None] = []
+        for level, text in enumerate(key):
+            goes_on = (
+                level < len(key) - 1 and at > 0 and key[: level + 1] == keys[at - 1][: level + 1]
+            )
+            alike = [other[: level + 1] == key[: level + 1] for other in keys[at:]]
+            span = [*alike, False].index(False) if level < len(key) - 1 else 1
+            line.append(None if goes_on else (level, text, span))
+        found.append(line)
+    return found
 
 
 def latex(layout: pd.DataFrame, page: Page) -> str:
