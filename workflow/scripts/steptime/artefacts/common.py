@@ -1,17 +1,15 @@
 """How rows are named, placed and ordered in the tables and figures of all networks."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
+from steptime.artefacts.inputs import Inputs
 from steptime.plan.cell import IDENTITY
 from steptime.render.columns import Column, Row, laid_out
 from steptime.render.frameworks import Frameworks
 from steptime.render.words import environment_labels, plural, version_order
-
-if TYPE_CHECKING:
-    from steptime.artefacts.inputs import Inputs
 
 # What tidy rows begin with that have one row for each cell.
 NAMED = [*IDENTITY, "network_label", "framework", "framework_label", "status", "reason"]
@@ -44,7 +42,7 @@ def labelled(rows: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, An
     return named.loc[place.sort_values(list(place), kind="stable").index].reset_index(drop=True)
 
 
-def cells_of(inputs: "Inputs") -> pd.DataFrame:
+def cells_of(inputs: Inputs) -> pd.DataFrame:
     """What was measured of an artefact's cells, named and in order; variants by their own names."""
     cells = whole(inputs.measured.cells)
     return labelled(cells, inputs.frameworks, inputs.networks)

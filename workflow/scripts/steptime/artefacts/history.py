@@ -167,14 +167,9 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             figures.key(label, color=colour, marker=marker)
             for label, (colour, marker) in looks.items()
         ]
+        grey: dict[str, Any] = {"color": "#444444", "marker": "o", "linestyle": ""}
         handles += [
-            figures.key(
-                words,
-                color="#444444",
-                marker="o",
-                markerfacecolor=_filled("#444444", FILLED[vector]),
-                linestyle="",
-            )
+            figures.key(words, **grey, markerfacecolor=_filled("#444444", FILLED[vector]))
             for vector, words in REGISTERS.items()
         ]
         figures.notes_below(drawing, _notes(data), handles, 5)
@@ -224,15 +219,9 @@ def _panel(ax: Axes, rows: pd.DataFrame, looks: dict[str, tuple[str, str]]) -> N
         timed = rows[(rows["network_label"] == label) & rows["ratio"].notna()]
         ax.plot(timed["at"], timed["drawn"], color=colour, linewidth=1.1, zorder=2)
         for row in timed.to_dict("records"):
-            ax.plot(
-                row["at"],
-                row["drawn"],
-                marker=marker,
-                color=colour,
-                markerfacecolor=_filled(colour, FILLED.get(row["vector"], 1.0)),
-                markersize=4,
-                zorder=3,
-            )
+            face = _filled(colour, FILLED.get(row["vector"], 1.0))
+            look: dict[str, Any] = {"color": colour, "markerfacecolor": face, "marker": marker}
+            ax.plot(row["at"], row["drawn"], **look, markersize=4, zorder=3)
 
 
 def _notes(data: pd.DataFrame) -> list[str]:

@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import LogLocator
 
 from steptime.artefacts import curves
 from steptime.merge.measured import Measured
@@ -59,9 +59,7 @@ def _axis(axes: Axes, data: pd.DataFrame) -> None:
     axes.set_xscale("log")
     axes.set_xlim(lowest, highest * (highest / lowest) ** TEXT_SHARE)
     subs = (1.0, 2.0, 5.0) if highest / lowest > 4 else (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 8.0)
-    axes.xaxis.set_major_locator(LogLocator(subs=subs, numticks=30))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    figures.plain_logarithms(axes.xaxis, LogLocator(subs=subs, numticks=30))
     axes.set_xlabel("time per mini-batch divided by that of the fastest")
 
 

@@ -48,28 +48,18 @@ def build(inputs: Inputs, measured: Measured) -> tuple[pd.DataFrame, pd.DataFram
     like for like: same network, mini-batch and thread count, a framework of the same lineage, on the platform
     `compared_with`; of a GPU, on the first of `compared_gpu`. The layout has a ratio for each of them.
     """
-    printed, paper, page = inputs.printed, inputs.catalogue, inputs.page
-    frameworks, networks = inputs.frameworks, inputs.networks
-    rows = _our_rows(measured, printed, paper, frameworks, networks)
-    rows += _their_rows(printed, paper, frameworks, networks)
-    data = pd.DataFrame(rows, columns=[*COLUMNS, "ratios"])
-    data = _in_order(data, paper, frameworks, networks)
+    paper, page = inputs.catalogue, inputs.page
+    rows = [*_our_rows(measured, inputs), *_their_rows(inputs)]
+    data = _in_order(pd.DataFrame(rows, columns=[*COLUMNS, "ratios"]), inputs)
     data["best"] = _best(data)
     data["footnote"] = [_footnote(row) for row in data.to_dict("records")]
     page.facts = facts(measured)
     page.notes = _notes(measured, paper, inputs.entry) + page.notes
-    layout = _layout(data, paper, frameworks)
-    return data[[*COLUMNS]], layout
+    return data[[*COLUMNS]], _layout(data, paper, inputs.frameworks)
 
 
-def _our_rows(
-    measured: Measured,
-    printed: pd.DataFrame,
-    paper: dict[str, Any],
-    frameworks: Frameworks,
-    networks: dict[str, Any],
-) -> list[dict[str, Any]]:
-    reference = _reference(printed, paper, frameworks)
+def _our_rows(measured: Measured, inputs: Inputs) -> list[dict[str, Any]]:
+    frameworks, reference = inputs.frameworks, _reference(inputs)
     cells = measured.cells.assign(framework_label=environment_labels(frameworks, measured.cells))
     rows = []
     for cell in cells.to_dict("records"):
@@ -80,7 +70,7 @@ def _our_rows(
         printed_by = {
             platform: times.get((*place, cell["batch"]), times.get((*place, None)))
             for platform, times in reference.items()
-            if comparable and platform in _compared(cell["device"], paper)
+            if comparable and platform in _compared(cell["device"], inputs.catalogue)
         }
         beside = {platform: seconds for platform, seconds in printed_by.items() if seconds}
         first, theirs = next(iter(beside.items()), (None, None))
@@ -90,7 +80,7 @@ def _our_rows(
             {column: cell[column] for column in COLUMNS if column in cell}
             | {
                 "source": OURS,
-                "network_label": cell["variant"] or _label(cell["network"], networks, paper),
+                "network_label": cell["variant"] or _label(cell["network"], inputs),
                 "lineage": lineage,
                 "column_group": f"Here: {cell['platform']}" + (", threads" if on_cpu else ""),
                 "column": str(cell["threads"]) if on_cpu else plural(cell["devices"], "device"),
@@ -110,15 +100,14 @@ def _our_rows(
     return rows
 
 
-def _their_rows(
-    printed: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks, networks: dict[str, Any]
-) -> list[dict[str, Any]]:
+def _their_rows(inputs: Inputs) -> list[dict[str, Any]]:
+    paper, frameworks = inputs.catalogue, inputs.frameworks
     return [
         {
             "source": PAPER,
             "network": row["network"],
             "variant": "",
-            "network_label": _label(row["network"], networks, paper),
+            "network_label": _label(row["network"], inputs),
             "batch": int(row["batch"]) if row["batch"] else None,
             "lineage": frameworks[row["framework"]].lineage,
             "framework": row["framework"],
@@ -138,7 +127,7 @@ def _their_rows(
             "further": "",
             "printed": row["value"],
         }
-        for row in printed.to_dict("records")
+        for row in inputs.printed.to_dict("records")
     ]
 
 
@@ -149,12 +138,13 @@ def _compared(device: str, paper: dict[str, Any]) -> list[str]:
 
 
 def _reference(
-    printed: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks
+    inputs: Inputs,
 ) -> dict[str, dict[tuple[str, str, int | None, int | None], float]]:
     """{platform: {(network, lineage, threads or None on a GPU, batch): printed seconds}} of what ours is compared
     with.
     """
-    platforms = [name for device in COMPARED for name in _compared(device, paper)]
+    printed, frameworks = inputs.printed, inputs.frameworks
+    platforms = [name for kind in COMPARED for name in _compared(kind, inputs.catalogue)]
     rows = printed[printed["platform"].isin(platforms) & printed["number"].notna()]
     reference: dict[str, dict[tuple[str, str, int | None, int | None], float]] = {
         name: {} for name in platforms
@@ -172,16 +162,15 @@ def _their_label(name: str, paper: dict[str, Any], frameworks: Frameworks) -> st
     return f"{frameworks[name].label} {paper['versions'].get(name, '')}".strip()
 
 
-def _label(network: str, networks: dict[str, Any], paper: dict[str, Any]) -> str:
+def _label(network: str, inputs: Inputs) -> str:
     """The network's label in the catalogue, or in the paper's where no network here is it."""
-    return networks[network]["label"] if network in networks else paper["labels"][network]
+    known = inputs.networks.get(network)
+    return known["label"] if known else inputs.catalogue["labels"][network]
 
 
-def _in_order(
-    data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks, networks: dict[str, Any]
-) -> pd.DataFrame:
-    theirs = paper.get("networks", [])
-    order = [*theirs, *[name for name in networks if name not in theirs]]
+def _in_order(data: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
+    frameworks, theirs = inputs.frameworks, inputs.catalogue.get("networks", [])
+    order = [*theirs, *[name for name in inputs.networks if name not in theirs]]
     keys = pd.DataFrame(
         {
             "network": data["network"].map(order.index),

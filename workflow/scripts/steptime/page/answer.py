@@ -7,41 +7,26 @@ import pandas as pd
 
 from steptime.artefacts.ratios import FASTEST, SAME, SLOWER, UNKNOWN
 from steptime.plan.cell import PLACE
-from steptime.render.words import MARK_WORDS, plural, significant, status_reason
+from steptime.render.columns import Column, Row, columns, dash
+from steptime.render.tables import Entry
+from steptime.render.words import marked, plural, significant, why
 
 
 def matrices(ratios: pd.DataFrame | None) -> list[dict[str, Any]]:
     """For each platform and number of threads, frameworks by networks, from the rows of `artefacts.ratios`.
 
-    Each has `title`, `says` (who is fastest, in words), `networks`, and `rows` with `name` and `entries`: `text`,
-    `kind` (a class of the page) and `told` (what else a reader should know, '' for nothing). [] where
-    that artefact is not made.
+    Each has `title`, `says` (who is fastest, in words) and its `layout`. [] where that artefact is not made.
     """
-    if ratios is None:
-        return []
     found = []
-    for (platform, devices, threads), rows in ratios.groupby(
-        ["platform", "devices", "threads"], sort=True
-    ):
-        title = f"{platform}, {plural(threads, 'thread')}" + (
-            f", {plural(devices, 'device')}" if devices > 1 else ""
-        )
-        networks = dict.fromkeys(zip(rows["network_label"], rows["batch"], strict=True))
-        entries: dict[str, dict[Any, dict[str, str]]] = {}
-        for place, alike in rows.groupby(["network_label", "batch"], sort=False):
-            shown = _shown(alike)
-            for row in alike.to_dict("records"):
-                entries.setdefault(row["framework_label"], {})[place] = _entry(row, shown)
-        lines = [
-            {"name": name, "entries": [known.get(place, _NOTHING) for place in networks]}
-            for name, known in entries.items()
-        ]
-        names = [f"{label}, {batch}" for label, batch in networks]
-        found.append({"title": title, "says": _fastest(rows), "networks": names, "rows": lines})
+    places = ["platform", "devices", "threads"]
+    for (platform, devices, threads), rows in ratios.groupby(places) if ratios is not None else ():
+        title = f"{platform}, {plural(threads, 'thread')}"
+        title += f", {plural(devices, 'device')}" if devices > 1 else ""
+        alike = rows.groupby(["network_label", "batch"], sort=False)
+        compared = pd.concat(part.assign(shown=_shown(part)) for _, part in alike)
+        layout = columns(compared, [MATRIX], {"": "framework_label"})
+        found.append({"title": title, "says": _fastest(rows), "layout": layout})
     return found
-
-
-_NOTHING = {"text": "", "kind": "", "told": ""}
 
 
 def _shown(place: pd.DataFrame) -> bool:
@@ -50,25 +35,20 @@ def _shown(place: pd.DataFrame) -> bool:
     return bool((others["verdict"] == SLOWER).all())
 
 
-def _entry(row: dict[str, Any], shown: bool) -> dict[str, str]:
-    told = [MARK_WORDS.get(mark, mark) for mark in (row["marks"] or "").split(", ") if mark]
+def _entry(row: Row) -> Entry:
     if pd.isna(row["ratio"]):
-        return {
-            "text": "–",
-            "kind": "dash",
-            "told": status_reason(row["status"], row["reason"] or ""),
-        }
-    marked = "*" if told else ""
-    if row["verdict"] == FASTEST:
-        text, kind = ("fastest", "best") if shown else ("≈ fastest", "undecided")
-        return {"text": f"{text}{marked}", "kind": kind, "told": "; ".join(told)}
-    open_question = row["verdict"] in (SAME, UNKNOWN)
-    told = [f"{SAME} from the fastest" if row["verdict"] == SAME else "", *told]
-    return {
-        "text": f"{'≈ ' if open_question else ''}{significant(row['ratio'])} ×{marked}",
-        "kind": "undecided" if open_question else "",
-        "told": "; ".join(filter(None, told)),
-    }
+        return dash(why(row), "")
+    told = marked(row)
+    star = "*" if told else ""
+    undecided = row["verdict"] in (SAME, UNKNOWN) or not (row["verdict"] != FASTEST or row["shown"])
+    text = FASTEST if row["verdict"] == FASTEST else f"{significant(row['ratio'])} ×"
+    told = [*([f"{SAME} from the fastest"] if row["verdict"] == SAME else []), *told]
+    best = row["verdict"] == FASTEST and not undecided
+    sign, kind = ("≈ ", "undecided") if undecided else ("", "")
+    return Entry(f"{sign}{text}{star}", tuple(told), best, kind)
+
+
+MATRIX = Column(lambda row: f"{row['network_label']}, {row['batch']}", _entry)
 
 
 def _fastest(rows: pd.DataFrame) -> str:

@@ -73,27 +73,19 @@ def build(
     """
     artefacts = [embed.artefact(entry, output.parent) for entry in job["artefacts"]]
     own = {entry["kind"]: entry for entry in artefacts if not entry["paper"]}
-    rows_of = {
-        kind: [
-            (entry, pd.read_parquet(entry["rows"]))
-            for entry in artefacts
-            if entry["rows"] and entry["kind"] == kind
-        ]
-        for kind in ("times", "efficiency", "ratios", "agreement", "findings", "catalogue")
-    }
-    compared = [(entry["short"], rows) for entry, rows in rows_of["times"]]
-    shares = [rows for _, rows in rows_of["efficiency"]]
-    ratios, agreement, claims, catalogued = (
-        next((rows for entry, rows in rows_of[kind] if not entry["paper"]), None)
-        for kind in ("ratios", "agreement", "findings", "catalogue")
-    )
+    found = {entry["name"]: pd.read_parquet(entry["rows"]) for entry in artefacts if entry["rows"]}
+    made = [(entry, found[entry["name"]]) for entry in artefacts if entry["rows"]]
+    compared = [(entry["short"], rows) for entry, rows in made if entry["kind"] == "times"]
+    shares = [rows for entry, rows in made if entry["kind"] == "efficiency"]
+    tables = {kind: found.get(entry["name"]) for kind, entry in own.items()}
+    claims = tables.get("findings")
     rows = cells.gather(measured, compared, shares, frameworks, catalogue) if measured else None
     return embed.render(
         "report.html.jinja",
         grid=job["grid"],
         answer={
-            "matrices": answer.matrices(ratios),
-            "changes": answer.changes(rows, agreement),
+            "matrices": answer.matrices(tables.get("ratios")),
+            "changes": answer.changes(rows, tables.get("agreement")),
             "findings": answer.decided(claims, papers),
         },
         sampling=job["sampling"],
@@ -103,7 +95,7 @@ def build(
         papers=_sections(artefacts, papers),
         cells=_explored_cells(rows) if rows is not None else None,
         claims=_explored_claims(claims, papers) if claims is not None else None,
-        catalogue=_catalogued(catalogued, papers),
+        catalogue=_catalogued(tables.get("catalogue"), papers),
         machines=_machines(measured),
         software=_software(measured),
         regions=list(dict.fromkeys(part.timed_region for part in measured if part.timed_region)),

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, LogLocator, NullLocator
 
 from steptime.render import tables
 
@@ -102,9 +102,7 @@ def headings(axes: Axes, title: str, lines: list[str]) -> None:
 def batch_axis(axes: Axes, batches: list[int]) -> None:
     """A base-2 axis whose ticks are exactly these mini-batch sizes."""
     axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_locator(FixedLocator(batches))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    plain_logarithms(axes.xaxis, FixedLocator(batches))
     # A step of 2 to each side, so that a single mini-batch size stands in the middle and nothing touches the
     # edge.
     margin = 2 if len(batches) == 1 else 2**0.5
@@ -122,15 +120,13 @@ def time_axis(axes: Axes, lowest: float, highest: float) -> None:
         return
     axes.set_yscale("log")
     wide = highest / lowest > 300
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0), numticks=30))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    plain_logarithms(axes.yaxis, LogLocator(subs=(1.0,), numticks=30) if wide else None)
     axes.set_ylim(lowest / 1.4, highest * 1.4)
 
 
-def plain_logarithms(axis: Axis) -> None:
-    """Plain numbers (0.02, 0.05, 0.1) on a logarithmic axis."""
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=30))
+def plain_logarithms(axis: Axis, ticks: Locator | None = None) -> None:
+    """Plain numbers on a logarithmic axis, at 0.02, 0.05, 0.1 and so on, or at `ticks`."""
+    axis.set_major_locator(ticks or LogLocator(subs=(1.0, 2.0, 5.0), numticks=30))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 

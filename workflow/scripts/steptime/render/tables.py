@@ -285,17 +285,12 @@ def in_html(template: str, layout: pd.DataFrame, page: Page, heading: str) -> st
 
 def _spans(keys: list[tuple[str, ...]]) -> list[list[tuple[int, str, int] | None]]:
     """By key and level: the level, the heading, over how many keys it goes; None where one before goes on."""
-    found: list[list[tuple[int, str, int] | None]] = []
-    for at, key in enumerate(keys):
-        line: list[tuple[int, str, int] | None] = []
-        for level, text in enumerate(key):
-            goes_on = (
-                level < len(key) - 1 and at > 0 and key[: level + 1] == keys[at - 1][: level + 1]
-            )
-            alike = [other[: level + 1] == key[: level + 1] for other in keys[at:]]
-            span = [*alike, False].index(False) if level < len(key) - 1 else 1
-            line.append(None if goes_on else (level, text, span))
-        found.append(line)
+    found: list[Any] = [[(level, text, 1) for level, text in enumerate(key)] for key in keys]
+    for at in range(len(keys) - 1, 0, -1):
+        for level in range(len(keys[at]) - 1):
+            if keys[at][: level + 1] == keys[at - 1][: level + 1]:
+                _, text, span = found[at][level]
+                found[at - 1][level], found[at][level] = (level, text, span + 1), None
     return found
 
 
