@@ -54,13 +54,6 @@ INDEX = {"Network": "network_label", "Framework": "framework_label"}
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS; errors are relative) and the layout."""
     data, page = rows_of(inputs), inputs.page
-    counts = data["status"].value_counts()
-    others = "; ".join(
-        f"{number} {STATUS_WORDS[status]}" for status, number in counts.items() if status != "ok"
-    )
-    page.facts = [
-        f"{counts.get('ok', 0)} of {len(data)} proofs passed{f' ({others})' if others else ''}."
-    ]
     page.notes = [
         "An error is relative, the worst over all parameter tensors, or steps; the limit stands in the heading. "
         "First loss and losses: of the loss. Update: the length of the difference between the gradients, of the length "
@@ -74,7 +67,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def rows_of(inputs: Inputs) -> pd.DataFrame:
-    """One row (COLUMNS) for each proof."""
+    """One row (COLUMNS) for each proof; says on the page how many have passed."""
     owners, catalogue = inputs.facts["owners"], inputs.networks
     rows = pd.DataFrame([_row(proof, owners, catalogue) for proof in inputs.proofs])
     data = common.labelled(rows, inputs.frameworks, catalogue).reindex(columns=COLUMNS)
@@ -82,10 +75,14 @@ def rows_of(inputs: Inputs) -> pd.DataFrame:
     data.loc[several, "framework_label"] += (
         ", " + data["devices"].astype(str) + " devices, " + data["exchange"]
     )
-    data = data.astype(
-        dict.fromkeys(["full_parameters", "parameters", "frozen_parameters"], "Int64")
+    counts = data["status"].value_counts()
+    others = "; ".join(
+        f"{number} {STATUS_WORDS[status]}" for status, number in counts.items() if status != "ok"
     )
-    return data
+    passed = f"{counts.get('ok', 0)} of {len(data)} proofs passed"
+    inputs.page.facts = [f"{passed}{f' ({others})' if others else ''}."]
+    whole = ["full_parameters", "parameters", "frozen_parameters"]
+    return data.astype(dict.fromkeys(whole, "Int64"))
 
 
 def _row(
