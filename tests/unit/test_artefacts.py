@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-from examples import inputs
+from examples import CATALOGUE, FRAMEWORKS, inputs, words
 
 from steptime.artefacts import (
     abilities,
@@ -33,17 +33,10 @@ from steptime.merge.measured import Measured
 from steptime.merge.trainings import CELL, Trained
 from steptime.reading import InputError, read_yaml
 from steptime.render import tables
-from steptime.render.frameworks import Frameworks
 
 ROOT = Path(__file__).parents[2]
 PAPERS = ROOT / "resources" / "papers"
-FRAMEWORKS = Frameworks(PAPERS / "frameworks.yaml")
-NETWORKS = read_yaml(ROOT / "config/networks.yaml")
 PEAK = {"threads": {"1": {"streams": {"copy": 4e10}}, "2": {"streams": {"copy": 6.3e10}}}}
-
-
-def page():
-    return tables.Page("a_b", "Title", "Caption.", "A paper")
 
 
 def test_the_transfer_model_gives_the_papers_numbers_and_those_of_a_machine():
@@ -355,7 +348,7 @@ def test_latex_is_escaped_and_has_booktabs_rules(tmp_path):
     columns = pd.MultiIndex.from_tuples([("A & B", "1"), ("A & B", "2")])
     row = [tables.Entry("5 %", ("a_b is 100 % sure",)), tables.Entry("0.1 ±2 %", best=True)]
     layout = pd.DataFrame([row], pd.Index(["x_y"], name="Row"), columns, object)
-    text = tables.latex(layout, page())
+    text = tables.latex(layout, words())
     for part in (
         r"\toprule",
         r"\multicolumn{2}{c}{A \& B}",
@@ -363,7 +356,7 @@ def test_latex_is_escaped_and_has_booktabs_rules(tmp_path):
     ):
         assert part in text
     assert r"\textsuperscript{a} a\_\allowbreak{}b is 100 \% sure." in text
-    tables.write(tmp_path / "t", pd.DataFrame({"x": [1]}), layout, page())
+    tables.write(tmp_path / "t", pd.DataFrame({"x": [1]}), layout, words())
     assert (tmp_path / "t.tex").read_text() == text
     assert json.loads((tmp_path / "t.csv").read_text().splitlines()[1]) == 1
 
@@ -376,27 +369,10 @@ def test_every_artefact_is_made_whatever_failed(tmp_path, timed):
         for name in ("fcn5", "alexnet")
     ]
     found = measured(cells=cells)
-    columns = [
-        "platform",
-        "environment",
-        "mode",
-        "network",
-        "variant",
-        "devices",
-        "threads",
-        "batch",
-        "repeat",
-    ]
-    columns += [
-        "framework",
-        "device",
-        "energy_joules",
-        "host_energy_joules",
-        "steps",
-        "flops_per_step",
-        "import_seconds",
-        "build_seconds",
-    ]
+    columns = "platform environment mode network variant devices threads batch repeat framework device".split()
+    columns += (
+        "energy_joules host_energy_joules steps flops_per_step import_seconds build_seconds".split()
+    )
     rows = [dict.fromkeys(columns) | cell for cell in found.cells.to_dict("records")]
     rows = pd.DataFrame(rows).assign(wall_seconds=1.0, started_at=None)
     found = Measured(rows, found.cells, {}, {}, "merged")
@@ -409,13 +385,13 @@ def test_every_artefact_is_made_whatever_failed(tmp_path, timed):
         told.entry = paper["artefacts"][name]
         made.append(kind.table(told))
     papers = evidence.read_papers(files)
-    assert len(findings.build(papers, [found], Trained.nothing(), FRAMEWORKS, NETWORKS)) > 175
+    assert len(findings.build(papers, [found], Trained.nothing(), FRAMEWORKS, CATALOGUE)) > 175
     for number, (data, layout) in enumerate(made):
-        tables.write(tmp_path / str(number), data, layout, page())
+        tables.write(tmp_path / str(number), data, layout, words())
         assert len(data) and (tmp_path / f"{number}.tex").stat().st_size
-    both = agreement.points(*[evidence.their_times(papers[0], FRAMEWORKS, NETWORKS)] * 2)
+    both = agreement.points(*[evidence.their_times(papers[0], FRAMEWORKS, CATALOGUE)] * 2)
     for drawn_points in (both, both.iloc[:0]):
-        agreement.draw(drawn_points.assign(paper="a", short="A"), FRAMEWORKS, NETWORKS, found)
+        agreement.draw(drawn_points.assign(paper="a", short="A"), FRAMEWORKS, CATALOGUE, found)
 
 
 def of_machine(found, **machine):
