@@ -6,12 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from examples import inputs
 
 from steptime import machine, run
 from steptime.artefacts import reached, varied
@@ -19,9 +19,6 @@ from steptime.cells import adopt, inspect, schema, shard
 from steptime.cells.mixed import MixedRowsError
 from steptime.merge import cells, trainings
 from steptime.plan.cell import Cell, shard_path
-from steptime.reading import read_yaml
-from steptime.render import tables
-from steptime.render.frameworks import Frameworks
 
 ROOT = Path(__file__).parents[2]
 TRAINING = Cell(
@@ -325,24 +322,16 @@ def test_trainings_are_set_against_what_is_varied_after_as_many_epochs(folder):
     write(**told)
     path = folder / "trainings.parquet"
     pq.write_table(cells.merge([*keys, TRAINING.key]), path)
-    inputs = SimpleNamespace(
-        trained=trainings.read(path),
-        entry={
-            "title": "Hidden nodes",
-            "quantity": "Nodes",
-            "varied": {f"mnist-hidden-{nodes}": nodes for nodes in (784, 25, 100)},
-        },
-        frameworks=Frameworks(ROOT / "resources/papers/frameworks.yaml"),
-        networks=read_yaml(ROOT / "config/networks.yaml"),
-        page=tables.Page("wuensche2018_hidden", "Title", "Caption.", "A paper"),
-    )
-    data, layout = inputs.table = varied.table(inputs)
+    nodes = {f"mnist-hidden-{number}": number for number in (784, 25, 100)}
+    entry = {"title": "Hidden nodes", "quantity": "Nodes", "varied": nodes}
+    made = inputs(trained=trainings.read(path), entry=entry)
+    data, layout = made.table = varied.table(made)
     assert data["varied"].tolist() == [25, 100, 784] and data["epochs"].unique() == 1
     assert data["accuracy"].tolist()[:2] == [0.45, 0.45] and pd.isna(data["accuracy"][2])
     assert data["parameters"][0] == 25 * 785 + 10 * 26
     assert "the loss is nan" in layout.iloc[2]["Loss on test images"].footnotes[0]
     assert "another program" in layout.iloc[0]["Seconds of an epoch"].footnotes[0]
-    drawn, drawing = varied.figure(inputs)
+    drawn, drawing = varied.figure(made)
     assert any("Marked" in text.get_text() for text in drawing.texts)
     assert len(drawn) == 3 and len(drawing.axes) == 3
 
@@ -365,13 +354,9 @@ def test_seconds_until_a_loss_are_of_each_number_of_devices_and_way_of_sharing(f
     path = folder / "trainings.parquet"
     pq.write_table(cells.merge(keys), path)
     entry = {"title": "Title", "caption": "Caption", "loss": 0.26}
-    inputs = SimpleNamespace(
-        paths=lambda name: [path],
-        entry=entry | {"lacking": {"mixed": "it is not here", "other": "no framework has it"}},
-        frameworks=Frameworks(ROOT / "resources/papers/frameworks.yaml"),
-        page=tables.Page("wuensche2018_fig3", "Title", "Caption.", "A paper"),
-    )
-    data, layout = inputs.table = reached.table(inputs)
+    entry |= {"lacking": {"mixed": "it is not here", "other": "no framework has it"}}
+    made = inputs(paths=lambda name: [path], entry=entry)
+    data, layout = made.table = reached.table(made)
     found = data.set_index(["devices", "exchange"])
     assert found["seconds"].tolist()[:4] == [6.0, 6.0, 2.0, 2.0]
     assert found["share"][2, "async"] == found["share"][4, "mixed"] == 1 / 3
@@ -379,8 +364,8 @@ def test_seconds_until_a_loss_are_of_each_number_of_devices_and_way_of_sharing(f
     assert found["reached"].tolist() == [1, 1, 1, 1, 0]
     assert "0.4" in layout.iloc[4]["Seconds to the loss"].footnotes[0]
     # A way that is there is not told to lack.
-    notes = " ".join(inputs.page.notes)
+    notes = " ".join(made.page.notes)
     assert "other: no framework has it." in notes and "it is not here" not in notes
-    drawn, drawing = reached.figure(inputs)
+    drawn, drawing = reached.figure(made)
     lines = {line.get_linestyle() for line in drawing.axes[0].lines}
     assert len(drawn) == 4 and {"-", "--", "-."} <= lines
