@@ -71,7 +71,10 @@ def test_every_adapter_declares_what_the_catalogue_and_the_layers_know(adapter):
         (job(adapter="neon", task="training"), "the adapter neon has no task 'training'"),
         (job("fcn5", "singa", device="gpu"), "the wheel of SINGA is built without CUDA"),
         (job("fcn5", "torch") | {"adapter": "nowhere"}, "there is no adapter 'nowhere'"),
-        (job("fcn5", "torch") | {"adapter": "dynet.parts"}, "the adapter dynet times whole steps"),
+        (
+            job("fcn5", "torch") | {"adapter": "dynet.parts"},
+            "the adapter dynet times training steps alone",
+        ),
     ],
 )
 def test_a_job_that_asks_for_more_is_refused_before_the_framework_is_imported(asked, words):

@@ -67,7 +67,9 @@ def _written(adapter):
             tree = ast.parse(text.read())
     except OSError:
         if module:
-            missing = "the adapter {} times whole steps: single operations need frameworks/{}/{}.py"
+            missing = (
+                "the adapter {} times training steps alone: this task needs frameworks/{}/{}.py"
+            )
             raise Unsupported(missing.format(framework, framework, module))
         raise Unsupported("there is no adapter '{}'".format(adapter))
     found, beside = {}, _imported(tree, framework)
