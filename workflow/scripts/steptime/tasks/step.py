@@ -15,7 +15,7 @@ def _policy(grid: dict[str, Any]) -> Policy:
     return Policy(grid["networks"], grid.get("threads", {}), least_repeats(grid))
 
 
-def _read(job: "Job", spec: dict[str, Any], outcome: "Outcome") -> dict[str, Any]:
+def read(job: "Job", spec: dict[str, Any], outcome: "Outcome") -> dict[str, Any]:
     warmup, done = (outcome.events.get(name, {}) for name in ("warmup", "done"))
     others = sum(rank.get("cpu_seconds", 0.0) for rank in used_by_ranks(outcome)[1:])
     return {
@@ -47,7 +47,7 @@ TASK = Task(
         "first_loss",
         "last_loss",
     ),
-    read=_read,
+    read=read,
     owes=("ready", "warmup", "sample", "sampled"),
     begins=("warmup", "resumed"),
     ends=("sampled", "ended"),
