@@ -129,8 +129,8 @@ def require(adapter, has, job):
     asked = [(name, axis, axes[axis]) for name, axis in sorted(AXES.items())]
     asked.append(("LOSSES", "loss", spec.get("loss", DEFAULTS["LOSSES"][0])))
     asked.append(("OPTIMISERS", "optimiser", spec["optimiser"]["name"]))
-    # What trains no steps needs no layers.
-    if has["LAYERS"] is not None and "step" in has["TASKS"]:
+    # Single operations are of no layer.
+    if has["LAYERS"] is not None and not adapter.endswith(".parts"):
         asked += [("LAYERS", "layer", node["op"]) for node in spec["nodes"]]
     for name, kind, wanted in asked:
         if wanted in has[name]:
