@@ -55,7 +55,7 @@ def without_divergence(adapter):
     """A variational autoencoder whose code is held against nothing."""
 
     def missed(operators, layers, spec, variable):
-        outputs = adapter._logits(operators, layers, spec, variable)
+        outputs = adapter.logits(operators, layers, spec, variable)
         (given,) = spec["nodes"][-1]["shape"]
         decoded = 2 * spec["input"]["shape"][0] - given
         decoded = operators.slice_axis(outputs, axis=1, begin=0, end=decoded)

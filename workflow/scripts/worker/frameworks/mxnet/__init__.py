@@ -72,7 +72,7 @@ def _product(left, right):
     return mx.nd.dot(mx.nd.array(left), mx.nd.array(right)).asnumpy()
 
 
-class _Trainer(object):
+class Trainer(object):
     """What both modes share: the arrays, the update and the way back to the neutral layout."""
 
     def __init__(self, job, context):
@@ -141,7 +141,7 @@ class _Trainer(object):
         with self.context:
             inputs = array_of(self.layout.inputs(inputs))
             arrays = dict(self.trained, input=inputs, **self.states)
-            return _logits(mx.nd, self.layers, self.spec, arrays.__getitem__).asnumpy()
+            return logits(mx.nd, self.layers, self.spec, arrays.__getitem__).asnumpy()
 
     def weights(self, names=None):
         neutral = {}
@@ -184,7 +184,7 @@ class _Trainer(object):
             self.states.update(_fixed(node))
 
 
-class Graph(_Trainer):
+class Graph(Trainer):
     """The whole network as one symbol, whose executor plans its memory once."""
 
     def __init__(self, *arguments):
@@ -207,7 +207,7 @@ class Graph(_Trainer):
         return loss
 
 
-class Eager(_Trainer):
+class Eager(Trainer):
     """Gluon's way without `hybridize`: operators run as they are called, and autograd records them."""
 
     def __init__(self, *arguments):
@@ -225,11 +225,11 @@ class Eager(_Trainer):
 def _loss(operators, layers, spec, variable):
     """Loss of the batch, (1,), built by `operators` (`mx.sym` or `mx.nd`) from the variables of the given names."""
     if spec.get("loss") in ("mean_squares", "binary_cross_entropy", "adversarial", "mean_output"):
-        outputs = _logits(operators, layers, spec, variable)
+        outputs = logits(operators, layers, spec, variable)
         return operators.mean(DISTANCES[spec["loss"]](operators, outputs, variable("labels")))
     if spec.get("loss") in ("evidence_bound",):
         return _evidence_bound(operators, layers, spec, variable)
-    likelihoods = operators.log_softmax(_logits(operators, layers, spec, variable), axis=-1)
+    likelihoods = operators.log_softmax(logits(operators, layers, spec, variable), axis=-1)
     return -operators.mean(operators.pick(likelihoods, variable("labels"), axis=-1))
 
 
@@ -240,7 +240,7 @@ def entropy(operators, outputs, targets):
 
 def _evidence_bound(operators, layers, spec, variable):
     """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
-    outputs = _logits(operators, layers, spec, variable)
+    outputs = logits(operators, layers, spec, variable)
     (given,) = spec["nodes"][-1]["shape"]
     decoded = 2 * spec["input"]["shape"][0] - given
     middle = (decoded + given) // 2
@@ -262,7 +262,7 @@ DISTANCES = {
 }
 
 
-def _logits(operators, layers, spec, variable):
+def logits(operators, layers, spec, variable):
     """What the last node gives. MXNet's dropout works only where a backward pass is to follow."""
     values = {"input": variable("input")}
     for node in spec["nodes"]:

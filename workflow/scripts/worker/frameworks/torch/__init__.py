@@ -101,7 +101,7 @@ def versions():
 
 def build(job):
     """A trainer of the specification, with the batch and the start values in the memory of the device."""
-    _check(job.mode, job.device)
+    check(job.mode, job.device)
     torch.set_num_threads(job.threads)
     # PyTorch refuses to be told a second time in one process.
     if hasattr(torch, "set_num_interop_threads") and torch.get_num_interop_threads() != 1:
@@ -608,7 +608,8 @@ LAYERS = {
 }
 
 
-def _check(mode, device):
+def check(mode, device):
+    """Raises Unsupported for a mode or device that this PyTorch has not."""
     if device == "gpu" and not torch.cuda.is_available():
         raise Unsupported("this PyTorch ({}) sees no CUDA device".format(torch.__version__))
     if mode == "compiled" and torch_settings.OLD:
