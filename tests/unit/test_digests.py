@@ -150,7 +150,15 @@ def test_what_a_worker_runs_is_no_part_of_a_reference():
     files = digests.closure(digests.module_path("steptime.prove.reference"))
     assert not [path for path in files if path.is_relative_to(digests.SCRIPTS / "worker")]
     shared = {path.stem for path in files if path.is_relative_to(digests.SCRIPTS / "shared")}
-    numbers = {"data", "narrow", "precisions", "sketch", "specification", "transposed"}
+    numbers = {
+        "data",
+        "evaluation",
+        "narrow",
+        "precisions",
+        "sketch",
+        "specification",
+        "transposed",
+    }
     assert shared == {"__init__"} | numbers
 
 

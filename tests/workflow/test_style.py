@@ -168,13 +168,13 @@ def test_every_artefact_of_a_paper_is_a_rule_and_every_rule_an_artefact_of_its_c
 
 # Lines of Python (and of rules), and words of documents. They only go down: whoever raises one says here why.
 BUDGETS = {
-    # A set-up without an index, and which environments run on which GPUs.
-    "workflow/scripts/**/*.py": 44_871,
-    "workflow/scripts/worker/**/*.py": 14_247,
-    "workflow/scripts/steptime/artefacts/*.py": 8_386,
+    # A set-up without an index, and which environments run on which GPUs; the task `forward` in six frameworks.
+    "workflow/scripts/**/*.py": 45_740,
+    "workflow/scripts/worker/**/*.py": 14_832,
+    "workflow/scripts/steptime/artefacts/*.py": 8_505,
     "workflow/**/[!.]*.smk": 1_790,
     # The rehearsal of benchmarks/gpu_run.
-    "tests/**/*.py": 21_620,
+    "tests/**/*.py": 21_822,
 }
 WORDS = 40_000
 

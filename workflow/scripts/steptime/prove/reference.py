@@ -33,7 +33,7 @@ from steptime import networks, project
 from steptime.atomic import atomic_write
 from steptime.networks import optimisers
 from steptime.networks.losses import LOSSES
-from steptime.prove import golden, steady
+from steptime.prove import golden, outputs, steady
 from steptime.prove.golden import coarse
 from steptime.say import say
 
@@ -170,7 +170,7 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
     take from a change at a rate of 1. `later_blurs` (parameters): that part of the second ones. `middle`: how far off
     the median of those may be that are `counted` (parameters). `dropout`: 1 where the network has some, which is off in
     all of this. `steady`: 1 where noise hides too much of these gradients, and those of `_steadied` are shown in their
-    place. Numbers are those of float64, and limits those of `precision`.
+    place. `prove.outputs` says what `outputs` are. Numbers are those of float64, and limits those of `precision`.
     """
     asked = PRECISIONS[precision]
     still = without_dropout(spec)
@@ -211,7 +211,7 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
     # After two steps it has mostly doubled.
     spreads += [step * own for step in range(1, STEPS)]
     shown = shown.result()
-    return _narrowed(
+    return outputs.reference(spec, batch, precision) | _narrowed(
         reason=np.array(""),
         losses=np.array(losses),
         labels=np.array(labels.size),

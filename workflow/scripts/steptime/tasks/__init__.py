@@ -5,7 +5,7 @@ Nothing else tells tasks apart by their names.
 
 from typing import TYPE_CHECKING, Any
 
-from steptime.tasks import convolutions, products, step, stragglers, sums, training
+from steptime.tasks import convolutions, forward, products, step, stragglers, sums, training
 from steptime.tasks.record import Task
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from steptime.plan.configuration import Configuration
 
 # In the order in which one machine measures them; the first is meant where nothing is said.
-MODULES = (step, training, products, convolutions, sums, stragglers)
+MODULES = (step, training, products, convolutions, sums, stragglers, forward)
 TASKS: dict[str, Task] = {each.TASK.name: each.TASK for each in MODULES}
 USUAL = next(iter(TASKS))
 

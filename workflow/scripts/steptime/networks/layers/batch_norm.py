@@ -28,7 +28,10 @@ def parameters(node):
 
 
 def forward(node, own, x):
-    """Biased variance (Ioffe and Szegedy 2015, algorithm 1)."""
+    """Biased variance (Ioffe and Szegedy 2015, algorithm 1); in use, of a mean and variance that it is given."""
+    if "mean" in own:
+        scale = own["gamma"] / np.sqrt(own["variance"] + BATCH_NORM_EPSILON)
+        return _images((_rows(x) - own["mean"]) * scale + own["beta"], x.shape), None
     normal, extents = _rows(x), x.shape
     normal = normal - normal.mean(0)
     scale = 1.0 / np.sqrt(_sums(normal, normal) / len(normal) + BATCH_NORM_EPSILON)

@@ -1,0 +1,119 @@
+"""A network in use beside its training: seconds of a pass and of a step, samples a second, and how long one waits."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from steptime.artefacts import common
+from steptime.artefacts.inputs import Inputs
+from steptime.plan.cell import IDENTITY, without
+from steptime.render.columns import Column, Row, columns
+from steptime.render.words import facts, processes, raw_data, significant, why
+
+# What a pass has in common with the step that it is shown beside, and with the pass of a single sample.
+RUNNER = without("task", "dataset", "batch")
+COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", "status", "reason"]
+COLUMNS += ["seconds", "step_seconds", "share", "samples_per_second", "latency", "latency_99"]
+# Fewer samples do not tell where the slowest hundredth begins.
+ENOUGH = 100
+FEW = f"fewer than {ENOUGH} samples were taken"
+NO_STEP = "no training step of this network and mini-batch was timed"
+NO_SAMPLE = "no mini-batch of 1 was timed"
+
+
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tidy rows (COLUMNS; seconds) and the layout."""
+    measured = inputs.measured
+    steps = _steps(inputs)
+    waits = _waits(measured.rows)
+    cells = measured.cells
+    found = [_row(cell, steps, waits) for cell in cells.to_dict("records")]
+    # A mini-batch of 1 has a line of its own where the grid has no other.
+    sizes = cells.groupby(RUNNER, dropna=False)["batch"].transform("max")
+    rows = pd.DataFrame(found, columns=[*COLUMNS, "framework_version"])[
+        sizes.eq(cells["batch"]) | (cells["batch"] > 1)
+    ]
+    data = common.labelled(rows, inputs.frameworks, inputs.networks)[COLUMNS]
+    inputs.page.facts = facts(measured)
+    inputs.page.notes = [
+        "In use: nothing is dropped, batch normalisation takes statistics that a training has left, and there is no "
+        "gradient. Outputs are compared with those of float64 before and after the samples.",
+        "One sample: a mini-batch of 1, and each sample is one pass until its outputs are there: the median of all, "
+        "and the time within which 99 of 100 are done.",
+        processes(cells),
+        *inputs.page.notes,
+        raw_data(measured),
+    ]
+    return data, columns(data, SHOWN, INDEX)
+
+
+def _steps(inputs: Inputs) -> dict[tuple[Any, ...], float]:
+    """Seconds of training steps, by the RUNNER and the mini-batch."""
+    every = inputs.every_measured if inputs.has("every_cell") else []
+    return {
+        _key(cell): cell["seconds"]
+        for each in every
+        for cell in each.cells.to_dict("records")
+        if pd.notna(cell["seconds"])
+    }
+
+
+def _waits(rows: pd.DataFrame) -> dict[tuple[Any, ...], tuple[float, float | None]]:
+    """Median and 99th percentile of the passes of single samples, by the RUNNER and a mini-batch of 1."""
+    alone = rows[(rows["batch"] == 1) & rows["seconds"].notna() & (rows["status"] == "ok")]
+    alone = alone.assign(variant=alone["variant"].fillna(""))
+    found = {}
+    for _, group in alone.groupby(RUNNER, dropna=False):
+        seconds = group["seconds"].astype(float)
+        slowest = float(np.quantile(seconds, 0.99)) if len(seconds) >= ENOUGH else None
+        found[_key(group.iloc[0].to_dict())] = float(seconds.median()), slowest
+    return found
+
+
+def _key(row: dict[str, Any], batch: int = 0) -> tuple[Any, ...]:
+    return (*(row[name] for name in RUNNER), batch or row["batch"])
+
+
+def _row(
+    cell: dict[str, Any],
+    steps: dict[tuple[Any, ...], float],
+    waits: dict[tuple[Any, ...], tuple[float, float | None]],
+) -> dict[str, Any]:
+    row = cell | {"network": cell["variant"] or cell["network"]}
+    step, seconds = steps.get(_key(cell)), cell["seconds"]
+    row["latency"], row["latency_99"] = waits.get(_key(cell, 1), (None, None))
+    row["step_seconds"] = step
+    if pd.notna(seconds):
+        row["samples_per_second"] = cell["batch"] / seconds
+        row["share"] = seconds / step if step else None
+    return row
+
+
+def _why_no_step(row: Row) -> str:
+    return NO_STEP if pd.isna(row["step_seconds"]) else why(row)
+
+
+def _why_no_latency(row: Row) -> str:
+    if row["status"] != "ok":
+        return why(row)
+    return NO_SAMPLE if pd.isna(row["latency"]) else FEW
+
+
+def _milliseconds(seconds: float) -> str:
+    return significant(1e3 * seconds)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+SHOWN = [
+    Column(("A mini-batch", "training step, s"), "step_seconds", significant, NO_STEP, "ours"),
+    Column(("A mini-batch", "in use, s"), "seconds", significant, why, "ours"),
+    Column(("A mini-batch", "share of the step"), "share", _percent, _why_no_step),
+    Column(("A mini-batch", "samples/s"), "samples_per_second", significant, why, "ours"),
+    Column(("One sample", "median, ms"), "latency", _milliseconds, _why_no_latency, "ours"),
+    Column(("One sample", "99 % within, ms"), "latency_99", _milliseconds, _why_no_latency, "ours"),
+]
+INDEX = {"Network": common.of_network, "Framework": "framework_label", "Place": common.place_of}

@@ -1,0 +1,85 @@
+"""Judges whether a framework's network, in use, gives the outputs of the golden run in float64."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from shared import evaluation
+from shared.data import initial_weights
+from shared.precisions import PRECISIONS, USUAL
+from steptime import networks
+from steptime.networks.layers import Arrays
+from steptime.prove import golden
+from steptime.prove.compare import Proof
+
+# Of the spread of outputs, by which samples differ. Right frameworks are below 1e-6 on most narrow networks; one layer
+# in TF32 is above 2e-4.
+LIMIT = 1e-4
+# Limits are twice those of gradients, as a share of what rounding does: on a full ResNet-50, six frameworks are off by
+# a fifth of what these would allow.
+SHARE = 2.0
+
+
+def outputs(
+    spec: dict[str, Any],
+    weights: Arrays,
+    inputs: np.ndarray,
+    rounded: Callable[[np.ndarray], np.ndarray] = golden.exact,
+) -> np.ndarray:
+    """The outputs of a network in use: nothing is dropped, and statistics are those of `shared.evaluation`."""
+    known = weights | evaluation.of_network(spec)
+    exact = {name: np.asarray(values, np.float64) for name, values in known.items()}
+    return golden.forward(spec, exact, inputs, rounded, taped=False)[0]
+
+
+def known(
+    spec: dict[str, Any], batch: int, precision: str = USUAL
+) -> tuple[np.ndarray, float, float]:
+    """The outputs of one sample more than a mini-batch has, their spread, and how far off they may be as a share of it:
+    no less than some times what rounding takes from them.
+    """
+    asked, weights = PRECISIONS[precision], initial_weights(spec)
+    first, other = evaluation.mini_batches(spec, batch)
+    wanted = outputs(spec, weights, np.concatenate([first, other[-1:]]))
+    # In use, a sample's outputs depend on no other sample.
+    rough = outputs(spec, weights, first[:1], lambda v: golden.coarse(v, asked.significand))
+    scale = evaluation.spread(wanted)
+    noise = evaluation.distance(rough, wanted[:1], scale)
+    return wanted, scale, max(LIMIT, asked.change, SHARE * asked.share * noise)
+
+
+def reference(spec: dict[str, Any], batch: int, precision: str) -> dict[str, np.ndarray]:
+    """What `worker.tasks.forward` reads of a reference: `outputs`, projected, of one sample more than the mini-batch
+    has, `outputs_spread`, and `outputs_limit`, how far off they may be as a share of it.
+    """
+    wanted, _, limit = known(spec, batch, precision)
+    projected = evaluation.projected(wanted)
+    return {
+        "outputs": projected,
+        "outputs_spread": np.array(evaluation.spread(projected)),
+        "outputs_limit": np.array(limit),
+    }
+
+
+def judge(asked: dict[str, Any], measured: dict[str, np.ndarray]) -> Proof:
+    """The verdict on what `worker.tasks.outputs.collect` gave."""
+    spec = asked["spec"]
+    count, found = networks.count_parameters(spec), int(measured["parameters"])
+    if count != found:
+        reason = f"the network has {count:,} parameters in the specification and {found:,} in the framework"
+        return Proof(False, "parameters", reason, {"parameters": found})
+    wanted, scale, limit = known(spec, asked["batch"])
+    details: dict[str, Any] = {"parameters": found}
+    for name, right in (("first", wanted[:-1]), ("other", wanted[1:]), ("again", wanted[:-1])):
+        seen = measured[f"outputs/{name}"]
+        details[f"outputs_{name}"] = off = evaluation.distance(seen, right, scale)
+        if not off <= limit:
+            kept = name == "other" and evaluation.distance(seen, wanted[:-1], scale) <= limit
+            reason = (
+                "other inputs have the outputs of those before: a result is kept"
+                if kept
+                else f"the outputs are off by {off:.2g} of what samples differ by (limit {limit:.2g})"
+            )
+            return Proof(False, "outputs", reason, details)
+    return Proof(True, "", "", details)

@@ -1,0 +1,89 @@
+"""TensorFlow 2 in use: a `tf.function` whose variables are constants (`graph`), one compiled by XLA, or operations."""
+
+import tensorflow as tf
+from tensorflow.python.framework import convert_to_constants
+
+from shared import evaluation, specification
+
+from ...settings import tensorflow as tensorflow_settings
+from .. import tensorflow as training
+
+TASKS = ("forward",)
+
+versions = training.versions
+
+
+def build(job):
+    """The network of the adapter tensorflow, which nobody trains."""
+    tf.config.threading.set_intra_op_parallelism_threads(job.threads)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    compiler = {"xla": "XLA", "graph": "Grappler"}.get(job.mode, "none")
+    settings = {"layout": "channels last, time first", "compiler": compiler}
+    if job.device == "gpu":
+        settings.update(
+            tensorflow_settings.configure_gpu(job.precision, training.PRECISIONS[job.precision])
+        )
+    place = "/GPU:0" if job.device == "gpu" else "/CPU:0"
+    with tf.device(place):
+        return _Predictor(_Network(job), job, place, settings)
+
+
+class _Network(training.Network):
+    """Batch normalisation takes the statistics that a training has left."""
+
+    def __init__(self, job):
+        super().__init__(job)
+        self._plan = [
+            (_batch_norm, node, dict(own, **evaluation.statistics(node)))
+            if node["op"] == "batch_norm"
+            else (operation, node, own)
+            for operation, node, own in self._plan
+        ]
+
+
+def _batch_norm(node, own, value):
+    fixed = {"mean": own["mean"], "variance": own["variance"]}
+    return tf.raw_ops.FusedBatchNormV3(
+        x=value,
+        scale=own["gamma"],
+        offset=own["beta"],
+        epsilon=specification.BATCH_NORM_EPSILON,
+        is_training=False,
+        **fixed,
+    ).y
+
+
+class _Predictor(object):
+    def __init__(self, network, job, place, settings):
+        self._layout, self._place, self._waits = job.layout, place, job.device == "gpu"
+        self._inputs, self.settings = tf.constant(job.inputs), settings
+        self._pass = self._compiled(lambda values: network.logits(values, True), job.mode)
+        self.threads = tf.config.threading.get_intra_op_parallelism_threads()
+        self.parameters = sum(each.shape.num_elements() for each in network.variables.values())
+
+    def _compiled(self, function, mode):
+        if mode == "eager":
+            return function
+        traced = tf.function(function, jit_compile=mode == "xla" or None)
+        traced = traced.get_concrete_function(self._inputs)
+        if mode == "xla":
+            return traced
+        # Grappler folds what is constant, as TensorFlow's own servers have it.
+        frozen = convert_to_constants.convert_variables_to_constants_v2(traced)
+        self.settings["variables"] = "constants"
+        return lambda values: frozen(values)[0]
+
+    def infer(self, passes):
+        with tf.device(self._place):
+            for _ in range(passes):
+                self._found = self._pass(self._inputs)
+        # On a CPU a pass returns when it is done; on a GPU, when it is queued.
+        if self._waits:
+            tf.test.experimental.sync_devices()
+
+    def give(self, inputs):
+        with tf.device(self._place):
+            self._inputs = tf.constant(self._layout.inputs(inputs))
+
+    def outputs(self):
+        return self._found.numpy()
