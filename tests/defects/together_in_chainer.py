@@ -11,7 +11,6 @@ from . import ranks as chainer_ranks
 MODES = ("right", "summed", "apart", "silent", "other_start", "shared_batch")
 TASKS = ("step", "follow")
 KERNELS = "openblas:numpy"
-versions = chainer_ranks.versions
 
 
 def build(job):

@@ -71,7 +71,7 @@ SYNCHRONOUS = {
     ),
     (TENSORFLOW, "shared_batch"): shared_batch("tensorflow/ranks"),
     (TENSORFLOW, "whole_norm"): Defect(
-        "tensorflow",
+        "tensorflow/__init__",
         NORM,
         f"{NORM}    ranks = tf.distribute.get_replica_context()\n"
         "    mean, square = [\n"
@@ -111,7 +111,7 @@ SYNCHRONOUS = {
     ),
     (JAX, "shared_batch"): shared_batch("jax/ranks"),
     (JAX, "whole_norm"): Defect(
-        "jax",
+        "jax/__init__",
         NORM,
         f"{NORM}    axes = (0, 1, 2)\n"
         "    mean, square = [\n"
@@ -158,7 +158,9 @@ SYNCHRONOUS = {
         "FLOAT32_BITS = 1",
         "every update is 0[.].* times the specification's",
     ),
-    (TODAY["cntk"], "summed"): Defect("cntk", "labels.size * job.ranks", "labels.size", TWICE),
+    (TODAY["cntk"], "summed"): Defect(
+        "cntk/__init__", "labels.size * job.ranks", "labels.size", TWICE
+    ),
 }
 RATE = "        super(_Trainer, self).__init__(session, job)\n"
 APPLIED = "self._counted(self._fetched[1])"
