@@ -16,7 +16,7 @@ from worker import building
 job = json.loads(sys.stdin.readline())
 # The framework first, then numpy's work: the worker's own order.
 adapter = building.load(job).adapter
-from worker import data  # noqa: E402
+from shared import data  # noqa: E402
 from worker.tasks import training  # noqa: E402
 
 weights, batch = data.initial_weights(job["spec"]), data.synthetic_batch(job["spec"], job["batch"])

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import ROOT
 
+from steptime import project
 from steptime.environments import interpreter, offline, pins
 
 ALL = os.environ.get("STEPTIME_ZOO") == "all"
@@ -88,7 +89,7 @@ def machine(new_checkout, tmp_path):
     tree, home = new_checkout().root, tmp_path / "python"
     for name in CHOSEN:
         here, packages = FRAMEWORKS[name]
-        if not (interpreter.folder(here) / "bin/python").exists():
+        if not (project.environment(here) / "bin/python").exists():
             pytest.skip(f"{here} is not on this machine: `make environments ONLY={here}`")
         wanted = pins.load(ROOT / f"envs/{here}.yaml")
         path = tree / f"envs/{name}.yaml"
