@@ -78,10 +78,13 @@ def not_drawn(
         places = found.setdefault(reason(row).rstrip("."), {}).setdefault(name(row), {})
         places |= {str(row[at]): None} if at else {}
     return [
-        f"Not drawn{' (at threads)' * (at == 'threads')}: {'; '.join(_named(names))} ({said})."
+        f"Not drawn{' (at threads)' * (at == 'threads')}: {'; '.join(_named(names, at))} ({said})."
         for said, names in found.items()
     ]
 
 
-def _named(names: Mapping[str, Mapping[str, None]]) -> list[str]:
-    return [f"{name} at {', '.join(at)}" if at else name for name, at in names.items()]
+def _named(names: Mapping[str, Mapping[str, None]], at: str) -> list[str]:
+    word = "with" if at == "network_label" else "at"
+    return [
+        f"{name} {word} {', '.join(places)}" if places else name for name, places in names.items()
+    ]

@@ -232,5 +232,5 @@ def _notes(data: pd.DataFrame) -> list[str]:
     ]
     untimed = data[data["seconds"].isna()]
     return notes + curves.not_drawn(
-        untimed, lambda row: f"{row['series']} {row['version']}, {row['network_label']}"
+        untimed, lambda row: f"{row['series']} {row['version']}", at="network_label"
     )

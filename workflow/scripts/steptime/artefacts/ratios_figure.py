@@ -123,9 +123,7 @@ def _notes(data: pd.DataFrame, measured: Measured) -> list[str]:
         "Ratio with its 95 % interval; each interval stands for itself. Where it holds 1 (the upright line), no "
         f"difference is shown. {processes(measured.cells)}"
     ]
-    missing = curves.not_drawn(data[data["ratio"].isna()], _named)
+    missing = curves.not_drawn(
+        data[data["ratio"].isna()], lambda row: row["framework_label"], at="network_label"
+    )
     return [*notes, *missing, *mark_notes(data), *facts(measured), raw_data(measured)]
-
-
-def _named(row: dict[str, Any]) -> str:
-    return f"{row['framework_label']}, {row['network_label']}"

@@ -194,7 +194,5 @@ def _notes(drawn: pd.DataFrame) -> list[str]:
         "a second or two steps. Medians where a cell was measured more than once."
     ]
     untimed = drawn[drawn["total_seconds"].isna()]
-    missing = curves.not_drawn(
-        untimed, lambda row: f"{row['framework_label']}, {row['network_label']}"
-    )
+    missing = curves.not_drawn(untimed, lambda row: row["framework_label"], at="network_label")
     return [*notes, *missing, *mark_notes(drawn)]

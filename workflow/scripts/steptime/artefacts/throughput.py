@@ -109,14 +109,14 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             axes.set_title(title, fontsize=9.5)
         figures.title(drawing, inputs.entry["title"])
         missing = data[data["items_per_second"].isna()]
-        notes = [*_notes()[:2], *curves.not_drawn(missing, _named), *mark_notes(drawn)]
+        notes = [
+            *_notes()[:2],
+            *curves.not_drawn(missing, lambda row: row["framework_label"], at="network_label"),
+            *mark_notes(drawn),
+        ]
         notes += [*facts(inputs.measured), raw_data(inputs.measured)]
         figures.notes_below(drawing, notes)
     return drawn, drawing
-
-
-def _named(row: Row) -> str:
-    return f"{row['framework_label']}, {row['network_label']}"
 
 
 def rates(inputs: Inputs) -> pd.DataFrame:

@@ -201,6 +201,7 @@ def _notes(data: pd.DataFrame) -> list[str]:
     ]
     missing = curves.not_drawn(
         data[data["seconds"].isna()],
-        lambda row: f"{row['framework_label']}, {row['network_label']}",
+        lambda row: row["framework_label"],
+        at="network_label",
     )
     return [*notes, "An asterisk stands at what is marked.", *mark_notes(data), *missing]

@@ -77,7 +77,7 @@ def say(
 def name_lines(
     axes: Axes, places: Sequence[float], names: Sequence[str], size: float | None = None
 ) -> None:
-    """What stands at the left of a line of marks or bars, without ticks and rules, the first on top."""
+    """Names lines of marks or bars at the left, without ticks and rules."""
     axes.set_yticks(places, names, fontsize=size)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
