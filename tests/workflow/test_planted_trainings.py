@@ -60,9 +60,6 @@ def trainable():
                     yield from ((environment, mode, defect) for mode in entry["modes"])
 
 
-EVERYWHERE = [*trainable()]
-
-
 @pytest.fixture(scope="module")
 def worker(tmp_path_factory):
     """A copy of the worker in which adapters with planted defects have a place."""
@@ -93,7 +90,7 @@ def plant(worker, adapter):
     (worker / "frameworks/planted/__init__.py").write_text("\n".join(lines) + "\n")
 
 
-@pytest.mark.parametrize(("environment", "mode", "defect"), EVERYWHERE if ALL else QUICK)
+@pytest.mark.parametrize(("environment", "mode", "defect"), [*trainable()] if ALL else QUICK)
 def test_a_defect_of_training_is_refused_in_a_real_framework(
     environment, mode, defect, worker, checkout, tmp_path, monkeypatch
 ):
