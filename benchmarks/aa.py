@@ -23,12 +23,12 @@ import watching
 from cells import configuration, grid
 from scipy.stats import binomtest, norm
 
-from shared.statistics import median
+from shared.statistics import median, median_interval
 from steptime.cells import shard
 from steptime.compare import looks
-from steptime.compare.verdicts import EQUAL, FASTER, SLOWER
 from steptime.machine import interference
-from steptime.merge import intervals, moderation
+from steptime.statistics import intervals, spreads
+from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER
 
 NAMES = ("local-cpu", "local-cpu-again")
 REPEATS = 3
@@ -119,15 +119,17 @@ def report(couples: pd.DataFrame) -> None:
             for (*kind, _), rows in couples.groupby([*TYPE, (couples["repeat"] - 1) // repeats])
             if len(rows) == repeats
         ]
-        own = [moderation.spread_of(logs) for _, logs in sets]
+        own = [spreads.spread_of(logs) for _, logs in sets]
         line(f"{repeats} processes each, own variance", intervals_of(sets, own))
-        known = own[:]
-        for threads in {threads for threads, _ in sets}:
-            places = [at for at, each in enumerate(sets) if each[0] == threads]
-            spreads = moderation.moderated([own[at] for at in places])
-            for at, spread in zip(places, spreads, strict=True):
-                known[at] = spread
-        line(f"{repeats} processes each, moderated variance", intervals_of(sets, known))
+        kinds: dict[int, list[spreads.Spread]] = {}
+        for (threads, _), spread in zip(sets, own, strict=True):
+            kinds.setdefault(threads, []).append(spread)
+        priors = spreads.priors(kinds)
+        known = [
+            spreads.known(spread, priors.get(threads))
+            for (threads, _), spread in zip(sets, own, strict=True)
+        ]
+        line(f"{repeats} processes each, by all variances", intervals_of(sets, known))
     report_parts(couples)
 
 
@@ -157,7 +159,7 @@ def report_parts(couples: pd.DataFrame) -> None:
 
 def _open(samples: list[float]) -> float:
     """The standard error of the logarithm of a median, from the interval of the samples."""
-    _, low, high = intervals.of_process(samples)
+    low, high = median_interval(samples)
     return math.log(high / low) / 2 / norm.ppf(0.975)
 
 
@@ -187,12 +189,12 @@ def watches_of(logs: np.ndarray) -> Iterator[tuple[str, int]]:
 
 
 def intervals_of(
-    sets: list[tuple[int, list[float]]], spreads: list[moderation.Spread]
+    sets: list[tuple[int, list[float]]], known: list[spreads.Spread]
 ) -> list[intervals.Interval]:
     """The interval of the ratio of each set."""
     return [
         intervals.ratio_of(logs, spread).interval
-        for (_, logs), spread in zip(sets, spreads, strict=True)
+        for (_, logs), spread in zip(sets, known, strict=True)
     ]
 
 
@@ -206,7 +208,7 @@ def within(row: dict) -> tuple[float, float, float]:
     here of logarithms, from the limits of its terms).
     """
     (a, a_low, a_high), (b, b_low, b_high) = (
-        [math.log(x) for x in intervals.of_process(row[name])] for name in "ab"
+        [math.log(x) for x in (median(row[name]), *median_interval(row[name]))] for name in "ab"
     )
     down, up = math.hypot(a - a_low, b_high - b), math.hypot(a_high - a, b - b_low)
     return math.exp(a - b), math.exp(a - b - down), math.exp(a - b + up)

@@ -19,8 +19,8 @@ from cells import ROOT  # noqa: F401  (puts the project's packages on the path)
 
 from steptime import run
 from steptime.compare import looks, sides
-from steptime.compare.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED
 from steptime.plan import configuration
+from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED
 
 MARGIN = 0.03
 SLOWDOWNS = (0, 0.03, 0.1)

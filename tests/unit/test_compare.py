@@ -18,8 +18,8 @@ from today import TORCH
 import steptime.run
 from steptime.cells import shard
 from steptime.compare import results
-from steptime.compare.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED, holm, mean_of, verdicts
-from steptime.merge.intervals import Ratio
+from steptime.statistics.intervals import Ratio
+from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED, holm, mean_of, verdicts
 
 OTHER = MACHINE | {"cpu": {"model": "Another CPU", "logical_cores": 8}}
 
@@ -266,22 +266,3 @@ def test_equal_sides_are_seldom_called_different_in_any_cell():
         )
         different += FASTER in found or SLOWER in found
     assert different / 400 < 0.08
-
-
-@pytest.mark.parametrize("others", [(), ("there",)], ids=["one run", "two"])
-def test_processes_that_a_look_asked_for_make_the_comparison_pay(monkeypatch, capsys, others):
-    """In one run, trial by trial, and between two."""
-    for root in ("results", *others):
-        results_of(Path(root), {"torch-1.4": 1.0, "torch-9.9": 1.02})
-    sides = ("results:torch-1.4", "there:torch-9.9") if others else ("torch-1.4", "torch-9.9")
-    run(monkeypatch, capsys, *sides, "--output", "plain")
-    for root in ("results", *others):
-        # Only what a look has asked for says so: here the third of each.
-        for path in Path(root).glob("cells/*/step/*-r3.parquet"):
-            row, rows, footer = shard.read_parts(path)
-            shard.write(path, row, rows.to_pylist(), footer | {"looks": [2, 3, 6]})
-    run(monkeypatch, capsys, *sides, "--output", "paid")
-    plain, paid = (pd.read_parquet(f"{name}.parquet") for name in ("plain", "paid"))
-    assert paid["ratio"].tolist() == plain["ratio"].tolist()
-    assert (paid["ratio_high"] > plain["ratio_high"]).all()
-    assert (paid["one_high"] > plain["one_high"]).all()

@@ -14,9 +14,9 @@ from today import TENSORFLOW, TORCH
 from steptime.compare import bisect, candidate, looks
 from steptime.compare.candidate import Folder
 from steptime.compare.sides import CompareError
-from steptime.compare.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED
 from steptime.environments import pins
-from steptime.merge.intervals import Ratio
+from steptime.statistics.intervals import Ratio
+from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 

@@ -69,6 +69,11 @@ def outputs_of_jobs():
     return [file for job in workflow.dag.jobs for file in job.output]
 
 
+def asked_targets():
+    """The names of the rules and files that the user asks for; none where it is the default target."""
+    return workflow.dag_settings.targets
+
+
 def make_again(file):
     """Has a file made again where this run asks for it, for a reason that Snakemake cannot know.
 

@@ -2,7 +2,25 @@
 
 
 localrules:
+    compare_results,
     merge_cells,
+
+
+rule compare_results:
+    """Estimate from all results how much processes differ, and say which result is fastest, slower or tied."""
+    input:
+        shards=compared_shards,
+    output:
+        f"results/statistics/{CONFIGURATION.grid_name}.json",
+    log:
+        f"logs/statistics/{CONFIGURATION.grid_name}.log",
+    conda:
+        OWN_SOFTWARE
+    params:
+        plan=str(PLAN_FILE),
+        code=digests.program_digest("steptime.merge.statistics"),
+    shell:
+        '"$STEPTIME_LAUNCH" merge.statistics --plan {params.plan} --output {output} 2>&1 | tee {log} >&2'
 
 
 rule merge_cells:
@@ -13,6 +31,7 @@ rule merge_cells:
         made_with=made_with,
         references=references_of,
         shown=shown_beside,
+        statistics=statistics_of,
     output:
         "results/merged/{artefact}.parquet",
     log:
@@ -25,7 +44,7 @@ rule merge_cells:
         missing=PLAN.missing,
     shell:
         '"$STEPTIME_LAUNCH" merge.cells --artefact {wildcards.artefact} --plan {params.plan}'
-        " --added {input.added} --output {output} 2>&1 | tee {log} >&2"
+        " --added {input.added} --statistics {input.statistics} --output {output} 2>&1 | tee {log} >&2"
 
 
 # Only where the grid asks for more processes where they matter.

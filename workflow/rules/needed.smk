@@ -269,6 +269,31 @@ def shards_of(wildcards):
     return shards_at_hand(keys + looks.of_artefact(keys, looks.added(added_to(wildcards))))
 
 
+def compared_artefacts():
+    """The artefacts whose results this run compares: those that it is asked for, or all that have timed steps."""
+    every = [name for name, keys in PLAN.artefacts.items() if keys[0] in STEPS]
+    targets = {Path(target).stem for target in asked_targets()}
+    asked = [each for each in CATALOGUE.values() if {each.name, f"make_{each.owner}"} & targets]
+    if not targets <= {name for each in asked for name in (each.name, f"make_{each.owner}")}:
+        return every
+    words = {word for each in asked for word in inputs_of(each)}
+    return every if not asked or "every_cell" in words else [each.made_of for each in asked]
+
+
+def compared_shards(wildcards):
+    """The shards of the results that this run compares, and of those that lie here already as the grid asks for them."""
+    asked = {key for name in compared_artefacts() for key in PLAN.artefacts.get(name, [])}
+    added = looks.added(chosen_until(PLAN.looks[-1])) if PLAN.looks else []
+    at_hand = [key for key in STEPS if Path(shard_path(key)).exists() and not differing(key)]
+    return shards_at_hand(list(dict.fromkeys([*asked.intersection(STEPS), *added, *at_hand])))
+
+
+def statistics_of(wildcards):
+    """What the results of the run say together, where an artefact is made of timed steps."""
+    is_of_steps = PLAN.artefacts[wildcards.artefact][0] in STEPS
+    return f"results/statistics/{CONFIGURATION.grid_name}.json" if is_of_steps else []
+
+
 def added_to(wildcards):
     """The files of the looks that may have chosen further cells of an artefact."""
     first = PLAN.cells[PLAN.artefacts[wildcards.artefact][0]]

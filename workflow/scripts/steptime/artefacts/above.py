@@ -9,10 +9,10 @@ from shared.statistics import median
 from steptime.artefacts.common import place_of
 from steptime.artefacts.inputs import Inputs
 from steptime.artefacts.seeds import by_cell, cpus_at_work, gibibytes
-from steptime.merge import intervals
 from steptime.plan.cell import PLACE
 from steptime.render.columns import Column, Row, columns
 from steptime.render.words import facts, raw_data, significant, why
+from steptime.statistics import intervals
 
 # Of what stands above, and of what is below it.
 MEASURED = ["runner", "label", "seconds", "cpus", "peak_memory_bytes"]

@@ -1,6 +1,5 @@
 """Compares our results with what the papers printed: the order of the frameworks, and how slow each network is."""
 
-import math
 from collections.abc import Callable
 from itertools import combinations
 from typing import Any
@@ -11,29 +10,28 @@ from matplotlib.figure import Figure
 
 from steptime.artefacts.agreement_figure import draw
 from steptime.artefacts.evidence import (
-    NORMAL,
     measured_times,
     our_times,
     read_papers,
     their_times,
 )
 from steptime.artefacts.inputs import Inputs
-from steptime.merge.intervals import Ratio
 from steptime.merge.measured import Measured
-from steptime.merge.ratios import Pair, of_pairs
 from steptime.render import tables
 from steptime.render.columns import Column, Row, columns
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Entry
 from steptime.render.words import facts, plural, raw_data
+from steptime.statistics import intervals
+from steptime.statistics.intervals import Ratio
+from steptime.statistics.ratios import Pair, of_pairs
+from steptime.statistics.spreads import KIND, known, spread_of
+from steptime.statistics.verdicts import ERROR, chance_of_none, holm
 
 COLUMNS = ["paper", "network", "device", "frameworks", "their_order", "our_order", "same_pairs"]
-COLUMNS += ["decided_pairs", "pairs", "tau", "low", "high", "points", "no_tau"]
+COLUMNS += ["decided_pairs", "pairs", "tau", "points", "no_tau"]
 FEWEST = 3  # frameworks of an order for which a correlation of ranks says anything
-DRAWS = 2000
-SEED = 20160901
 EVERY = "every network"
-NO_INTERVAL = "fewer than two repeats of one of them: nothing is known of how much processes differ"
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
@@ -53,15 +51,16 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
     There is a row for each paper, kind of device and common network.
 
-    A framework's place in an order is its shortest time over platforms and thread counts. A pair is decided where the
-    95 % interval of our ratio, of processes, leaves out 1, and the paper's two times differ; `same_pairs` are of these.
-    Kendall's tau is that of the two orders; its 95 % interval comes of draws of our times from their intervals. The row
-    of every network correlates all times of the same network, framework, kind of device and thread count; its interval
-    is a bootstrap of these points.
+    A framework's place in an order is its shortest time over platforms and thread counts. A pair is decided where our
+    two times are shown to differ, with a chance of 5 % at most that any pair here is wrongly so, and the paper's
+    differ; `same_pairs` are of these. Kendall's tau is that of the two orders; it has no interval: with three or four
+    frameworks it takes too few values. The row of every network correlates all times of the same network, framework,
+    kind of device and thread count.
     """
     papers, measured = read_papers(inputs.paths("papers")), inputs.measured
     frameworks, catalogue, page = inputs.frameworks, inputs.networks, inputs.page
-    rows, cells, ratios = [], measured_times([measured]), of_pairs(measured.cells)
+    rows, cells = [], measured_times([measured])
+    ratios = of_pairs(measured.cells, measured.statistics.ratios)
     for paper in papers:
         theirs = their_times(paper, frameworks, catalogue)
         ours = our_times(paper, cells, frameworks, catalogue)
@@ -88,14 +87,15 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
                     {"paper": paper.name, "network": EVERY, "device": device}
                     | _of_all(found, points(*both))
                 )
+    _decide(rows)
     data = pd.DataFrame(rows, columns=COLUMNS)
     page.facts = facts(measured)
     page.notes = [
         "A framework's place is its shortest time over platforms and thread counts. The environment nearest to the "
         "paper's version stands for it, or the fastest where that was not measured: PyTorch for Torch. τ is "
-        "Kendall's rank correlation (1: the same order, −1: the opposite one), with an interval of 95 % "
-        f"({DRAWS:,} draws): of our times within their own intervals for one network, of the points for every network.",
-        "A pair counts where ours is decided: the 95 % interval of the two times' ratio, of processes, leaves out 1.",
+        "Kendall's rank correlation (1: the same order, −1: the opposite one). It has no interval: an order of "
+        "three or four frameworks is met by chance too often.",
+        "A pair counts where our two times are shown to differ, with a chance of 5 % at most that any pair is wrong.",
         "Every network: τ of all times for the same network, framework and thread count. Below "
         f"{FEWEST} common frameworks, a correlation of ranks says nothing, and only the pairs are counted.",
         "Machines and versions are others, and mini-batches where the grid says so: agreement is asked, not expected.",
@@ -133,14 +133,6 @@ def correlation(theirs: np.ndarray, ours: np.ndarray) -> float:
     return float(kendalltau(theirs, ours).statistic)
 
 
-def interval(draw: Callable[[np.random.Generator], float]) -> tuple[float, float]:
-    """The middle 95 % of DRAWS draws, NaN ones left out."""
-    generator = np.random.default_rng(SEED)
-    drawn = np.array([draw(generator) for _ in range(DRAWS)])
-    drawn = drawn[~np.isnan(drawn)]
-    return tuple(np.quantile(drawn, [0.025, 0.975])) if len(drawn) else (np.nan, np.nan)
-
-
 def _of_network(
     theirs: pd.DataFrame, ours: pd.DataFrame, measured: Measured, ratios: dict[Pair, Ratio]
 ) -> dict[str, Any]:
@@ -153,39 +145,28 @@ def _of_network(
     )
     names = [name for name in printed.index if name in timed.index]
     cells = {name: _cell(measured, timed.loc[name]) for name in names}
-    decided = [
-        (one, other)
+    compared = [
+        {
+            "chance": _chance(cells[one], cells[other], measured, ratios),
+            "same": (printed[one] < printed[other])
+            == (timed.loc[one, "seconds"] < timed.loc[other, "seconds"]),
+        }
         for one, other in combinations(names, 2)
-        if printed[one] != printed[other] and _told_apart(cells[one], cells[other], ratios)
+        if printed[one] != printed[other]
     ]
     row = {
         "frameworks": len(names),
         "their_order": " ".join(sorted(names, key=lambda name: printed[name])),
         "our_order": " ".join(sorted(names, key=lambda name: timed.loc[name, "seconds"])),
         "pairs": len(names) * (len(names) - 1) // 2,
-        "decided_pairs": len(decided),
-        "same_pairs": sum(
-            (printed[one] < printed[other])
-            == (timed.loc[one, "seconds"] < timed.loc[other, "seconds"])
-            for one, other in decided
-        ),
+        "compared": compared,
         "points": len(names),
         "no_tau": "",
     }
     if len(names) < FEWEST:
         return row | {"no_tau": f"too few: {plural(len(names), 'framework')} in common"}
     them, us = printed[names].to_numpy(), timed.loc[names, "seconds"].to_numpy(float)
-    row |= {"tau": correlation(them, us), "low": np.nan, "high": np.nan}
-    halves = np.array([_half(cells[name]) for name in names])
-    if np.isnan(halves).any():
-        return row
-
-    def draw(generator: np.random.Generator) -> float:
-        errors = generator.standard_normal(len(names)) * halves / NORMAL
-        return correlation(them, np.log(us) + errors)
-
-    low, high = interval(draw)
-    return row | {"low": low, "high": high}
+    return row | {"tau": correlation(them, us)}
 
 
 def _cell(measured: Measured, time: pd.Series) -> pd.Series:
@@ -198,29 +179,41 @@ def _cell(measured: Measured, time: pd.Series) -> pd.Series:
     return cells[same].iloc[0]
 
 
-def _half(cell: pd.Series) -> float:
-    """Half of the 95 % interval of a cell's logarithm; NaN where too few processes tell how much they differ."""
-    return math.log(cell["high"] / cell["low"]) / 2 if cell["repeats"] > 1 else math.nan
+def _chance(
+    one: pd.Series, other: pd.Series, measured: Measured, ratios: dict[Pair, Ratio]
+) -> float:
+    """How probable so large a difference of two results would be if there were none; 1 where nothing is known."""
+    known_ratio = ratios.get((one.name, other.name))
+    if known_ratio is None:
+        if min(one["repeats"], other["repeats"]) < 2:
+            return 1.0
+        # Not measured in one place, so not trial by trial.
+        known_ratio = intervals.difference(_time(one, measured), _time(other, measured))
+    return chance_of_none(known_ratio)
 
 
-def _told_apart(one: pd.Series, other: pd.Series, ratios: dict[Pair, Ratio]) -> bool:
-    """Whether two cells differ by more than their processes; where they were not measured in one place, by both's
-    intervals together.
-    """
-    known = ratios.get((one.name, other.name))
-    if known is not None:
-        _, low, high = known.interval
-        return low > 1 or high < 1
-    return abs(math.log(one["seconds"] / other["seconds"])) > math.hypot(_half(one), _half(other))
+def _time(cell: pd.Series, measured: Measured) -> Ratio:
+    logs = intervals.logs_of(list(cell["medians"].values()))
+    prior = measured.statistics.times.get(tuple(cell[name] for name in KIND))
+    return intervals.ratio_of(logs, known(spread_of(logs), prior))
+
+
+def _decide(rows: list[dict[str, Any]]) -> None:
+    """Counts in place which pairs of each row are decided; all pairs of the table are paid for together."""
+    pairs = {id(pair): pair for row in rows for pair in row["compared"]}
+    shown = holm([pair["chance"] for pair in pairs.values()], ERROR)
+    decided = {at for at, is_shown in zip(pairs, shown, strict=True) if is_shown}
+    for row in rows:
+        own = [pair for pair in row.pop("compared") if id(pair) in decided]
+        row |= {"decided_pairs": len(own), "same_pairs": sum(bool(pair["same"]) for pair in own)}
 
 
 def _of_all(found: list[dict[str, Any]], both: pd.DataFrame) -> dict[str, Any]:
     them, us = both["theirs"].to_numpy(), both["ours"].to_numpy()
     row = {
-        name: sum(entry[name] for entry in found)
-        for name in ("pairs", "decided_pairs", "same_pairs")
-    } | {"points": len(both)}
-    row |= {
+        "pairs": sum(entry["pairs"] for entry in found),
+        "compared": [pair for entry in found for pair in entry["compared"]],
+        "points": len(both),
         "frameworks": both["framework"].nunique(),
         "their_order": "",
         "our_order": "",
@@ -228,13 +221,7 @@ def _of_all(found: list[dict[str, Any]], both: pd.DataFrame) -> dict[str, Any]:
     }
     if len(both) < FEWEST:
         return row | {"no_tau": f"too few: {plural(len(both), 'time')} for the same threads"}
-
-    def draw(generator: np.random.Generator) -> float:
-        chosen = generator.integers(0, len(both), len(both))
-        return correlation(them[chosen], us[chosen])
-
-    low, high = interval(draw)
-    return row | {"tau": correlation(them, us), "low": low, "high": high}
+    return row | {"tau": correlation(them, us)}
 
 
 def _layout(data: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any]) -> pd.DataFrame:
@@ -247,16 +234,11 @@ def _layout(data: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any
         same = f"{row['same_pairs']} of {row['decided_pairs']}"
         return Entry(same if row["decided_pairs"] else tables.DASH, _why(row))
 
-    def interval(row: Row) -> str | None:
-        known = pd.notna(row["low"])
-        return f"{_number(row['low'])} to {_number(row['high'])}" if known else None
-
     shown = [
         Column("Their order", order("their"), kind="words"),
         Column("Our order", order("our"), kind="ours words"),
         Column("Pairs in the same order", pairs),
         Column("Kendall's τ", "tau", _number, lambda row: row["no_tau"]),
-        Column("95 % interval", interval, why_not=lambda row: row["no_tau"] or NO_INTERVAL),
         Column("Points", "points"),
     ]
     index: dict[str, Any] = {

@@ -62,8 +62,12 @@ def names_in(expression: str, argument: str) -> set[str]:
 
 def asks_of_cells(expression: str) -> bool:
     """Whether any call of an expression is of times, so that it can be asked of other times too."""
-    names = {node.id for node in ast.walk(parse(expression)) if isinstance(node, ast.Name)}
-    return bool(names & OF_CELLS)
+    return bool(calls(expression) & OF_CELLS)
+
+
+def calls(expression: str) -> set[str]:
+    """The names of the functions that an expression calls."""
+    return {node.id for node in ast.walk(parse(expression)) if isinstance(node, ast.Name)}
 
 
 def tells_seconds(expression: str) -> bool:

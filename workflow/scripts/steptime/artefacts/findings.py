@@ -1,12 +1,13 @@
 """The table of findings: what the papers claim in words, checked against their own numbers and against ours."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtr
 
 from steptime.artefacts.evidence import (
     NORMAL,
@@ -18,8 +19,15 @@ from steptime.artefacts.evidence import (
     times_alone,
     varied_trainings,
 )
-from steptime.artefacts.expressions import asks_of_cells, evaluate, names_in, tells_seconds
-from steptime.artefacts.functions import ExpressionError, NothingThereError, Scope
+from steptime.artefacts.expressions import asks_of_cells, calls, evaluate, names_in, tells_seconds
+from steptime.artefacts.functions import (
+    NO_INTERVAL,
+    OF_THREADS,
+    PLACE,
+    ExpressionError,
+    NothingThereError,
+    Scope,
+)
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
 from steptime.merge.trainings import Trained
@@ -31,12 +39,20 @@ from steptime.render.tables import Entry
 from steptime.render.words import facts, plural, significant
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
+# What all that was measured says, where the claim speaks of more: another framework may be the exception.
+SO_FAR = {HOLDS: "holds so far", FAILS: "does not hold so far"}
 UNKNOWN, NOT_ASKED = "cannot be checked", "not asked"
 PRINTED_ONLY = "it is about what is printed"
 THEIR_MACHINE = "it is about seconds on their machine"
 THEIR_MACHINES = "it compares machines of the paper's"
-# A verdict stands where it comes out alike for so many of these draws of the times from their intervals.
-DRAWS, ALIKE = 100, 0.95
+# How much a number is off follows from so many draws of the times from their intervals.
+DRAWS = 30
+# The chance that a verdict is wrong.
+ERROR = 0.05
+# What has no interval (CPUs in use, memory, what a training reached) decides nothing by less than this share.
+MARGIN = 0.02
+# Standard deviation of a time of one process alone, about as much as the widest of real runs.
+ALONE = 0.1
 # How much a claim matters: what the paper says first and last, its results, its details.
 WEIGHTS = {3: "main claim", 2: "result", 1: "detail"}
 BOUNDS = {
@@ -45,21 +61,27 @@ BOUNDS = {
     "below": ("<", lambda numbers, bound: numbers < bound),
     "at_most": ("≤", lambda numbers, bound: numbers <= bound),
 }
-HOW_MANY = {
-    "every": lambda within: bool(within.all()),
-    "some": lambda within: bool(within.any()),
-    "most": lambda within: bool(within.mean() > 0.5),
+# How many of `count` numbers must lie within the bounds.
+HOW_MANY: dict[str, Callable[[int], int]] = {
+    "every": lambda count: count,
+    "some": lambda count: 1,
+    "most": lambda count: count // 2 + 1,
 }
 KEYS = {"id", "section", "claim", "reading", "weight", "value", "ours", "of", "why_not", "paper"}
 KEYS |= {*BOUNDS}
 SIDES = ("theirs", "ours", "today")
+# A framework, a network, and whether with more threads than cores.
+Place = tuple[str, str, bool]
 HOW_ASKED = (
     "Ours: the paper's kind of device stands for its machine. Only its own networks, mini-batches and frameworks are "
     "asked, and of trainings only trainings. Of each framework the environment nearest to the paper's version stands "
     "for it (`nearest` in its paper.yaml), or the fastest where that was not measured: PyTorch for Torch. Today's: the "
     "fastest of the others. A footnote names who was asked.",
-    "Undecided: 100 times each time was drawn from its 95 % interval, and the claim was asked again. More than "
-    "5 answers were the other verdict. More processes of each cell (`repeats` in the grid) decide it.",
+    "So far: what was measured says so, but a framework, network or thread count that the claim names is missing, and "
+    "could change it. One counter-example refutes a claim of all, whoever is missing.",
+    "Undecided: the intervals of the times allow either verdict. A verdict has a chance of 5 % at most to be wrong. "
+    "More processes of each result (`repeats` in the grid) decide it. CPU use, memory and accuracies have no interval: "
+    "less than 2 % decides nothing.",
     "Cannot be checked: a number is missing. Not asked: the claim is about what is printed, or about seconds on the "
     "paper's machine.",
 )
@@ -73,12 +95,15 @@ COLUMNS += [
 
 @dataclass
 class Check:
-    """What came of one calculation: the verdict, its numbers in words, the numbers, and who was asked."""
+    """What came of one calculation: the verdict, its numbers in words, the numbers, who was asked, and which framework
+    had a time on which network, and whether with more threads than cores.
+    """
 
     verdict: str
     numbers: str
     values: pd.Series = field(default_factory=lambda: pd.Series(dtype=float))
     asked: tuple[str, ...] = ()
+    places: frozenset[Place] = frozenset()
 
     def facts(self, side: str) -> dict[str, Any]:
         """The check as columns of the table."""
@@ -91,6 +116,14 @@ class Check:
             f"{side}_count": len(self.values),
             f"{side}_asked": ", ".join(self.asked),
         }
+
+
+@dataclass(frozen=True)
+class Names:
+    """What frameworks and networks are called."""
+
+    frameworks: Frameworks
+    catalogue: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -142,22 +175,22 @@ def build(
     for paper in papers:
         for finding in paper.findings if only in ("", paper.name) else []:
             _check_keys(paper, finding, list(every))
-            rows.append(_row(paper, finding, scopes(finding.get("paper", paper.name))))
+            found = scopes(finding.get("paper", paper.name))
+            rows.append(_row(paper, finding, found, Names(frameworks, catalogue)))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def check(finding: dict[str, Any], scope: Scope) -> Check:
     """The verdict of a finding over a scope's numbers. Raises ExpressionError."""
-    scope = replace(scope, asked=set())
+    scope = replace(scope, asked=set(), places=set())
     try:
         values = evaluate(finding["value"], scope)
     except NothingThereError as error:
         return Check(UNKNOWN, str(error))
     within = _within(finding, values)
-    verdict = _verdict(finding, within)
-    if not _is_shown(finding, scope, verdict):
-        verdict = UNDECIDED
-    return Check(verdict, _words(values, within), values, tuple(sorted(scope.asked)))
+    verdict = _verdict(finding, _chances_outside(finding, scope, values))
+    asked = tuple(sorted(scope.asked))
+    return Check(verdict, _words(values, within), values, asked, frozenset(scope.places))
 
 
 def _within(finding: dict[str, Any], values: pd.Series) -> pd.Series:
@@ -169,31 +202,58 @@ def _within(finding: dict[str, Any], values: pd.Series) -> pd.Series:
     return within
 
 
-def _verdict(finding: dict[str, Any], within: pd.Series) -> str:
-    return HOLDS if HOW_MANY[finding.get("of", "every")](within) else FAILS
+def _verdict(finding: dict[str, Any], outside: np.ndarray) -> str:
+    """The verdict, from the chance of each number that it lies outside the bounds; a wrong one has a chance of ERROR.
 
-
-def _is_shown(finding: dict[str, Any], scope: Scope, verdict: str) -> bool:
-    """Whether times that are off as their intervals allow come to the same verdict in ALIKE of DRAWS draws.
-
-    Logarithms of times are drawn from normal distributions of these intervals, each by itself (a parametric bootstrap:
-    Efron and Tibshirani 1993, An Introduction to the Bootstrap, 6.5). Printed times have none, and are as they stand.
+    That `least` of n numbers lie within is shown where the least-th smallest chance, times n - least + 1, is small
+    enough: so many other choices of them there are for a lucky one (Rueger 1978; `every` needs no correction, `some`
+    Bonferroni's).
     """
-    times = scope.times
-    if "low" not in times or not asks_of_cells(finding["value"]):
-        return True
+    count = len(outside)
+    least = HOW_MANY[finding.get("of", "every")](count)
+    for verdict, chances, needed in (
+        (HOLDS, outside, least),
+        (FAILS, 1 - outside, count - least + 1),
+    ):
+        if np.sort(chances)[needed - 1] * (count - needed + 1) <= ERROR:
+            return verdict
+    return UNDECIDED
+
+
+def _chances_outside(finding: dict[str, Any], scope: Scope, values: pd.Series) -> np.ndarray:
+    """The chance of each number that it lies outside the bounds."""
+    numbers = values.to_numpy(float)
+    errors = _errors(finding["value"], scope, numbers)
+    chances = np.zeros(len(numbers))
+    for name in BOUNDS.keys() & finding.keys():
+        is_lower = name in ("above", "at_least")
+        distance = numbers - finding[name] if is_lower else finding[name] - numbers
+        outside = ~BOUNDS[name][1](numbers, finding[name])
+        known = ndtr(-distance / np.where(errors > 0, errors, 1))
+        chances += np.where(errors > 0, known, outside)
+    return np.minimum(chances, 1)
+
+
+def _errors(value: str, scope: Scope, numbers: np.ndarray) -> np.ndarray:
+    """The standard deviation of each number of an expression, 0 where all that it is made of was printed.
+
+    Logarithms of times are drawn from normal distributions of their intervals (a parametric bootstrap: Efron and
+    Tibshirani 1993, An Introduction to the Bootstrap, 6.5).
+    """
+    errors, times = np.zeros(len(numbers)), scope.times
+    if "low" not in times or not asks_of_cells(value):
+        return errors
     deviations = np.log((times["high"] / times["low"]).to_numpy(float)) / 2 / NORMAL
-    deviations = np.nan_to_num(deviations)
-    if not deviations.any():
-        return True
-    random, others = np.random.default_rng(1), 0
-    for _ in range(DRAWS):
-        drawn = times["seconds"] * np.exp(deviations * random.standard_normal(len(times)))
-        values = evaluate(finding["value"], replace(scope, times=times.assign(seconds=drawn)))
-        others += _verdict(finding, _within(finding, values)) != verdict
-        if others > (1 - ALIKE) * DRAWS:
-            return False
-    return True
+    deviations = np.where(np.isnan(deviations), ALONE, deviations)
+    if deviations.any():
+        random, drawn = np.random.default_rng(1), []
+        for _ in range(DRAWS):
+            factors = np.exp(deviations * random.standard_normal(len(times)))
+            seconds = times.assign(seconds=times["seconds"] * factors)
+            drawn.append(evaluate(value, replace(scope, times=seconds)).to_numpy(float))
+        errors = np.std(drawn, axis=0, ddof=1)
+    without = calls(value) & NO_INTERVAL
+    return np.maximum(errors, MARGIN * np.abs(numbers)) if without else errors
 
 
 def _check_keys(paper: Paper, finding: dict[str, Any], known: list[str]) -> None:
@@ -247,7 +307,7 @@ def _scopes(
     )
 
 
-def _row(paper: Paper, finding: dict[str, Any], scopes: Scopes) -> dict[str, Any]:
+def _row(paper: Paper, finding: dict[str, Any], scopes: Scopes, names: Names) -> dict[str, Any]:
     row = {"paper": paper.name, "reading": "", "value": "", "weight": 2, "bounds": ""} | {
         name: finding[name]
         for name in ("id", "section", "weight", "claim", "reading", "value")
@@ -257,12 +317,17 @@ def _row(paper: Paper, finding: dict[str, Any], scopes: Scopes) -> dict[str, Any
         nothing = Check(UNKNOWN, finding["why_not"])
         return row | {name: fact for side in SIDES for name, fact in nothing.facts(side).items()}
     try:
-        found = (
+        theirs = (
             Check(UNKNOWN, finding["why_not"])
             if "why_not" in finding
             else check(finding, scopes.theirs)
         )
-        own = [_ours(finding, scopes.about, scope) for scope in (scopes.ours, scopes.today)]
+        own = [
+            _so_far(
+                finding, _ours(finding, scopes.about, scope), scopes.about, scope, theirs, names
+            )
+            for scope in (scopes.ours, scopes.today)
+        ]
     except ExpressionError as error:
         raise InputError(
             f"resources/papers/{paper.name}/findings.yaml, {finding['id']}: {error}."
@@ -271,7 +336,7 @@ def _row(paper: Paper, finding: dict[str, Any], scopes: Scopes) -> dict[str, Any
         f"{BOUNDS[name][0]} {finding[name]:g}" for name in BOUNDS if name in finding
     )
     row["bounds"] = f"{finding.get('of', 'every')} {bounds}"
-    for side, each in zip(SIDES, (found, *own), strict=True):
+    for side, each in zip(SIDES, (theirs, *own), strict=True):
         row |= each.facts(side)
     return row
 
@@ -287,6 +352,77 @@ def _ours(finding: dict[str, Any], about: Paper, ours: Scope) -> Check:
     if len(devices) > len(set(devices)):
         return Check(UNKNOWN, THEIR_MACHINES)
     return check(finding | {"value": asked}, ours)
+
+
+def _so_far(
+    finding: dict[str, Any], found: Check, about: Paper, ours: Scope, theirs: Check, names: Names
+) -> Check:
+    """The verdict of ours as one `so far` where a framework, network or thread count of the claim is missing, and could
+    change it.
+
+    What a claim speaks of is what the paper's own numbers have; where these lack it, the frameworks that the paper
+    timed, on the networks that were measured. One counter-example refutes, whoever is missing.
+    """
+    if found.verdict not in SO_FAR:
+        return found
+    asked = finding.get("ours", finding["value"])
+    wanted = theirs.places
+    if not wanted:
+        frameworks = names_in(asked, "framework") or about.frameworks
+        networks = {network for _, network, _ in found.places}
+        lineages = (ours.lineages.get(name, name) for name in frameworks)
+        wanted = frozenset((name, network, False) for name in lineages for network in networks)
+    is_of_threads = bool(calls(asked) & OF_THREADS or names_in(asked, "threads"))
+    wanted, there = (
+        frozenset((name, network, above and is_of_threads) for name, network, above in places)
+        for places in (wanted, found.places)
+    )
+    missing = wanted - there
+    is_refuted = found.verdict == _refuted(finding)
+    if not missing or (is_refuted and not _could_change(finding, found, ours, missing)):
+        return found
+    numbers = f"{found.numbers}; without {_named(missing, wanted, names)}"
+    return replace(found, verdict=SO_FAR[found.verdict], numbers=numbers)
+
+
+def _refuted(finding: dict[str, Any]) -> str:
+    """The verdict for which one number is enough: `every` fails by one, `some` holds by one, '' for `most`."""
+    return {"every": FAILS, "some": HOLDS}.get(finding.get("of", "every"), "")
+
+
+def _could_change(
+    finding: dict[str, Any], found: Check, ours: Scope, missing: Collection[Place]
+) -> bool:
+    """Whether the missing frameworks could change the verdict, if they were as fast or as slow as can be."""
+    asked = finding | {"value": finding.get("ours", finding["value"])}
+    times = ours.times
+    rows = [
+        times[times["network"] == network].assign(framework=framework, runner=framework)
+        for framework, network in {(framework, network) for framework, network, _ in missing}
+    ]
+    added = pd.concat(rows) if rows else times.iloc[:0]
+    added = added.drop_duplicates([*PLACE, "devices"])
+    for seconds in (1e-9, 1e9):
+        extreme = added.assign(seconds=seconds, low=seconds, high=seconds)
+        scope = replace(ours, times=pd.concat([times, extreme], ignore_index=True))
+        if check(asked, scope).verdict != found.verdict:
+            return True
+    return False
+
+
+def _named(missing: Collection[Place], wanted: Collection[Place], names: Names) -> str:
+    """Who is missing, in words: frameworks, and the networks where a framework lacks some of them only."""
+    said = []
+    for framework in sorted({framework for framework, *_ in missing}):
+        lacking = {place[1:] for place in missing if place[0] == framework}
+        label = names.frameworks.lineage(framework).label
+        if lacking != {place[1:] for place in wanted if place[0] == framework}:
+            is_above = all(above for _, above in lacking)
+            networks = sorted({network for network, above in lacking if above == is_above})
+            labels = (names.catalogue.get(name, {}).get("label", name) for name in networks)
+            label += f" on {', '.join(labels)}" + " with more threads than cores" * is_above
+        said.append(label)
+    return ", ".join(said)
 
 
 def _words(values: pd.Series, within: pd.Series) -> str:
@@ -333,7 +469,9 @@ def verdict_of(row: dict[str, Any], side: str) -> list[Entry]:
     if side == "today" and same(row):
         verdict, numbers = "the same", ""
     asked = (
-        row[f"{side}_asked"] if side != "theirs" and verdict in (HOLDS, FAILS, UNDECIDED) else ""
+        row[f"{side}_asked"]
+        if side != "theirs" and verdict in (HOLDS, FAILS, *SO_FAR.values(), UNDECIDED)
+        else ""
     )
     return [
         Entry(verdict, (f"of {asked}",) if asked else (), verdict == FAILS, f"{kind} words"),
@@ -372,6 +510,12 @@ def counted(data: pd.DataFrame) -> list[str]:
     for side, name in zip(SIDES, names, strict=True):
         counts = data[f"{side}_verdict"].value_counts()
         words = [f"{counts.get(verdict, 0)} {_of(verdict)}" for verdict in (HOLDS, FAILS, UNKNOWN)]
+        so_far = sum(counts.get(verdict, 0) for verdict in SO_FAR.values())
+        words += (
+            [f"{so_far} hold or do not hold so far, since some that they name are missing"]
+            if so_far
+            else []
+        )
         words += [f"{counts[UNDECIDED]} undecided"] if UNDECIDED in counts else []
         words += [f"{counts[NOT_ASKED]} not asked"] if NOT_ASKED in counts else []
         said.append(f"Of {plural(len(data), 'claim')}, by {name}: {', '.join(words)}.")

@@ -30,6 +30,10 @@ USED = {"cpus": "effective_threads", "memory": "peak_memory_bytes"}
 REACHED = {"accuracy": "accuracy", "epochs": "epochs"}
 # Calls that give seconds, and those that give what their numbers are.
 SECONDS, SAME = ("time", "others", "alone"), ("least", "most", "mean", "per_thread")
+# Calls that give numbers without an interval.
+NO_INTERVAL = {"used", "reached", "varied"}
+# Calls that compare thread counts.
+OF_THREADS = {"speedup", "doubling", "per_thread"}
 RELATIVE = re.compile(r"(?P<how><=|>=|<|>)?(?:(?P<times>\d+)\*)?cores")
 COMPARED: dict[str | None, Callable[[Any, Any], Any]] = {
     None: operator.eq,
@@ -59,7 +63,8 @@ class Scope:
     all papers (`paper`, `file`, `row`, `column`, `value`, `number`).
     Where times are not the paper's own, `stands_for` says which kind of device stands for each of its platforms.
     `batches` is the mini-batch size of each network where a claim names none, `networks` are the paper's. `alone` has
-    the times of single operations, `varied` what variants of a network reached. `asked` collects who was asked.
+    the times of single operations, `varied` what variants of a network reached. `asked` collects who was asked,
+    `places` which framework on which network had a time, and whether with more threads than cores.
     """
 
     paper: str
@@ -73,6 +78,7 @@ class Scope:
     alone: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=ALONE))
     varied: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=VARIED))
     asked: set[str] = field(default_factory=set)
+    places: set[tuple[str, str, bool]] = field(default_factory=set)
 
 
 def meet(left: Number, right: Number, operation: Callable[[Any, Any], Any]) -> Number:
@@ -114,6 +120,9 @@ def _select(scope: Scope, where: dict[str, Any]) -> pd.DataFrame:
     if rows.empty:
         raise NothingThereError(f"there is no time of {', '.join(said) or 'its networks'}")
     scope.asked.update(rows["runner"])
+    timed = rows[rows["seconds"].notna()]
+    above = timed["threads"] > timed["cores"].fillna(np.inf).astype(float)
+    scope.places.update(zip(timed["framework"], timed["network"], above, strict=True))
     return rows
 
 

@@ -11,13 +11,13 @@ from shared.statistics import median
 from steptime.artefacts import common, curves
 from steptime.artefacts.inputs import Inputs
 from steptime.machine import interference
-from steptime.merge import intervals
 from steptime.merge.summary import IDLE, OVERSUBSCRIBED, shortened
 from steptime.plan.cell import IDENTITY
 from steptime.render import figures
 from steptime.render.columns import dash
 from steptime.render.tables import Entry
 from steptime.render.words import mark_notes, marked, plural, significant, spread, why
+from steptime.statistics import intervals
 
 OPERATION = ["part", "role", "way"]
 COLUMNS = [*common.NAMED[:-2], *OPERATION, "flops"]
@@ -57,11 +57,11 @@ def _operation(samples: pd.DataFrame) -> dict[str, Any]:
         row["lacking"] = shortened(row["lacking"])
     if timed.empty:
         return row
-    row["seconds"], row["low"], row["high"] = (
-        intervals.of_repeats(list(row["medians"].values()))
-        if row["repeats"] > 1
-        else intervals.of_process(list(timed["seconds"]))
-    )
+    if row["repeats"] > 1:
+        times = intervals.of_repeats(list(row["medians"].values()))
+        row["seconds"], row["low"], row["high"] = times
+    else:
+        row["seconds"] = next(iter(row["medians"].values()))
     row["gflops"] = row["flops"] / row["seconds"] / 1e9
     row["error"], row["cpus"] = timed["error"].max(), timed["cpus"].median()
     marks = {

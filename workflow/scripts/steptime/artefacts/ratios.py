@@ -6,22 +6,25 @@ import pandas as pd
 
 from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
-from steptime.merge.intervals import Ratio
-from steptime.merge.ratios import Pair, of_pairs
-from steptime.plan.cell import PLACE
 from steptime.render.columns import Column, Row, columns
-from steptime.render.words import facts, further, processes, raw_data, remarks, significant, why
+from steptime.render.words import (
+    ERROR_RATE,
+    facts,
+    further,
+    limits,
+    processes,
+    raw_data,
+    remarks,
+    significant,
+    why,
+)
+from steptime.statistics.intervals import Ratio
+from steptime.statistics.ratios import Pair, of_pairs
+from steptime.statistics.words import FASTEST, SLOWER, TIED, UNKNOWN, places
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FASTEST, SLOWER, FASTER, SAME, UNKNOWN = (
-    "fastest",
-    "slower",
-    "faster",
-    "no difference shown",
-    "not known",
-)
 COLUMNS = [*common.NAMED, "marks", "seconds", "repeats", "further", "fastest", "ratio"]
 COLUMNS += ["low", "high", "verdict"]
 NO_INTERVAL = (
@@ -33,23 +36,19 @@ NO_INTERVAL = (
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS) and the layout.
 
-    `fastest` names the environment and mode that a row is divided by.
-
-    The verdict is 'no difference shown' where the 95 % interval of the ratio holds 1, and 'not known' where there is no
-    interval.
+    `fastest` names the environment and mode that a row is divided by, `verdict` is a word of `statistics.words`.
     """
     rows, page = common.cells_of(inputs), inputs.page
-    pairs = of_pairs(rows)
-    places = rows.groupby(PLACE, sort=False, dropna=False)
-    found = [row for _, place in places for row in _ratios(place, pairs)]
+    pairs = of_pairs(rows, inputs.measured.statistics.ratios)
+    fastest = {at: rows.loc[place.index[0]] for place in places(rows) for at in place.index}
+    found = [_row(row, fastest.get(at), pairs) for at, row in rows.iterrows()]
     data = pd.DataFrame(found, columns=COLUMNS)
     page.facts = facts(inputs.measured)
     page.notes = [
         "A ratio is the geometric mean of the ratios of the repeats, each of two processes that ran in the same trial; "
-        "its interval is Student's, of their logarithms, with a variance that is moderated by those of all pairs at as "
-        "many threads. It may differ a little from the ratio of two medians.",
-        "The fastest is the one with the shortest median. Each interval is one of 95 % by itself: of twenty ratios of "
-        "equal cells, one is called different.",
+        "its interval is Student's, of their logarithms, with a variance that all pairs of the run at as many threads "
+        "help to estimate.",
+        ERROR_RATE,
         processes(inputs.measured.cells),
         raw_data(inputs.measured),
     ]
@@ -66,39 +65,20 @@ def figure(inputs: Inputs) -> "tuple[pd.DataFrame, Figure]":
     return draw(inputs.table[0], inputs.frameworks, inputs.measured)
 
 
-def _ratios(place: pd.DataFrame, pairs: dict[Pair, Ratio]) -> list[dict[str, Any]]:
-    """The rows of one place, each divided by the fastest of them."""
-    timed = place[(place["status"] == "ok") & place["seconds"].notna()]
-    fastest = timed.loc[timed["seconds"].astype(float).idxmin()] if len(timed) else None
-    rows = []
-    for at, row in place.iterrows():
-        found = {name: row[name] for name in COLUMNS if name in row} | {
-            "marks": ", ".join(row["marks"]),
-            "further": further(row),
-        }
-        found |= dict.fromkeys(["fastest", "ratio", "low", "high", "verdict"])
-        if fastest is not None and at in timed.index:
-            found["fastest"] = f"{fastest['environment']}.{fastest['mode']}"
-            found |= (
-                _ratio(row, fastest, pairs.get((at, fastest.name)))
-                if at != fastest.name
-                else {"ratio": 1.0, "verdict": FASTEST}
-            )
-        rows.append(found)
-    return rows
-
-
-def _ratio(row: pd.Series, fastest: pd.Series, known: Ratio | None) -> dict[str, Any]:
-    if known is None:
-        return {
-            "ratio": row["seconds"] / fastest["seconds"],
-            "low": None,
-            "high": None,
-            "verdict": UNKNOWN,
-        }
-    ratio, low, high = known.interval
-    verdict = SLOWER if low > 1 else FASTER if high < 1 else SAME
-    return {"ratio": ratio, "low": low, "high": high, "verdict": verdict}
+def _row(row: pd.Series, fastest: pd.Series | None, pairs: dict[Pair, Ratio]) -> dict[str, Any]:
+    """The row of a result, divided by the fastest of its place."""
+    found = {name: row[name] for name in COLUMNS if name in row} | {
+        "marks": ", ".join(row["marks"]),
+        "further": further(row),
+        "verdict": row["word"],
+    }
+    found |= dict.fromkeys(["fastest", "ratio", "low", "high"])
+    if fastest is not None:
+        found["fastest"] = f"{fastest['environment']}.{fastest['mode']}"
+        found["ratio"] = row["seconds"] / fastest["seconds"]
+        if known := pairs.get((row.name, fastest.name)):
+            found["ratio"], found["low"], found["high"] = known.interval
+    return found
 
 
 def _heading(row: Row) -> tuple[str, str]:
@@ -107,13 +87,16 @@ def _heading(row: Row) -> tuple[str, str]:
 
 
 def _shown(row: Row) -> str | None:
-    if pd.isna(row["ratio"]) or row["verdict"] == FASTEST:
-        return None if pd.isna(row["ratio"]) else FASTEST
+    if pd.isna(row["ratio"]):
+        return None
+    if row["ratio"] == 1 and pd.isna(row["low"]):
+        words = {FASTEST: FASTEST, TIED: "tied for the fastest", UNKNOWN: "shortest time"}
+        return words.get(row["verdict"], "alone")
     ratio = significant(row["ratio"])
     if row["verdict"] == UNKNOWN:
         return ratio
-    said = f" {SAME}" if row["verdict"] == SAME else ""
-    return f"{ratio} ({significant(row['low'])} to {significant(row['high'])}){said}"
+    said = "" if row["verdict"] == SLOWER else f" {TIED}"
+    return f"{ratio} ({limits(row['low'], row['high'])}){said}"
 
 
 def _remarks(row: Row) -> list[str]:

@@ -13,7 +13,16 @@ from steptime.merge.measured import Measured
 from steptime.plan.cell import PLACE
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
-from steptime.render.words import facts, mark_notes, plural, processes, raw_data, significant
+from steptime.render.words import (
+    ERROR_RATE,
+    facts,
+    mark_notes,
+    plural,
+    processes,
+    raw_data,
+    significant,
+)
+from steptime.statistics.words import FASTEST, SLOWER, TIED
 
 LINE_INCHES = 0.175
 GAP = 0.9  # lines between two places
@@ -68,7 +77,7 @@ def _line(axes: Axes, height: float, row: dict[str, Any], frameworks: Frameworks
     words, right = _words(row), 1.0
     if pd.notna(row["ratio"]):
         known = pd.notna(row["low"])
-        shown = row["verdict"] in ("fastest", "slower", "faster")
+        shown = row["verdict"] in (FASTEST, SLOWER)
         right = row["high"] if known else row["ratio"]
         axes.errorbar(
             row["ratio"],
@@ -87,13 +96,9 @@ def _words(row: dict[str, Any]) -> str:
     if pd.isna(row["ratio"]):
         return row["status"]
     if pd.isna(row["low"]):
-        return (
-            "fastest"
-            if row["verdict"] == "fastest"
-            else f"{significant(row['ratio'])}, interval not known"
-        )
-    said = f", {row['verdict']}" if row["verdict"] == "no difference shown" else ""
-    return f"{significant(row['ratio'])}{said}"
+        alone = "" if row["ratio"] == 1 else ", interval not known"
+        return FASTEST if row["verdict"] == FASTEST else f"{significant(row['ratio'])}{alone}"
+    return f"{significant(row['ratio'])}{', tied' if row['verdict'] == TIED else ''}"
 
 
 def _label(row: dict[str, Any], several: bool, first: bool) -> str:
@@ -114,15 +119,12 @@ def _handles(data: pd.DataFrame, frameworks: Frameworks) -> list[Line2D]:
     hollow = {"linestyle": "", "marker": "o", "color": "#444444", "markerfacecolor": "white"}
     return [
         *handles,
-        figures.key("hollow: no difference from the fastest is shown", **hollow),
+        figures.key("hollow: tied with the fastest, or not known", **hollow),
     ]
 
 
 def _notes(data: pd.DataFrame, measured: Measured) -> list[str]:
-    notes = [
-        "Ratio with its 95 % interval; each interval stands for itself. Where it holds 1 (the upright line), no "
-        f"difference is shown. {processes(measured.cells)}"
-    ]
+    notes = [f"Ratio with its 95 % interval. {ERROR_RATE} {processes(measured.cells)}"]
     missing = curves.not_drawn(
         data[data["ratio"].isna()], lambda row: row["framework_label"], at="network_label"
     )

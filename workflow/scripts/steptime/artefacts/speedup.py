@@ -8,11 +8,12 @@ import pandas as pd
 from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.artefacts.seeds import percent
-from steptime.merge import ratios
 from steptime.plan.cell import without
 from steptime.reading import InputError
 from steptime.render.columns import Column, Row, columns
 from steptime.render.words import facts, processes, raw_data, remarks, significant, size, why
+from steptime.statistics import ratios
+from steptime.statistics.words import Spreads
 
 # A number of times, with its interval.
 Factor = tuple[float | None, float | None, float | None]
@@ -45,12 +46,13 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         raise InputError(
             "The grid has no cell on several devices: write `devices: [1, 2]` into it."
         )
-    data = pd.DataFrame(_compared(several), columns=COLUMNS)
+    compared = _compared(several, measured.statistics.ratios)
+    data = pd.DataFrame(compared, columns=COLUMNS)
     page.facts = facts(measured)
     page.notes = [
         "Speed-up: samples per second, divided by those of one device with as many threads; in brackets its 95 % "
-        "interval, Student's, of the repeats' logarithms, with a variance that is moderated by those of all such cells "
-        "on as many devices and threads. Efficiency: speed-up divided by the number of devices.",
+        "interval, Student's, of the repeats' logarithms, with a variance that all ratios of the run on as many "
+        "devices and threads help to estimate. Efficiency: speed-up divided by the number of devices.",
         "Against one device with the threads of all: the same machine without any exchange. Above 1, several "
         "processes are faster than several threads.",
         "Strong: the devices share the mini-batch of the one. Weak: each has one as large. Its seconds are those of "
@@ -66,7 +68,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     return data, columns(data, SHOWN, INDEX)
 
 
-def _compared(several: list[tuple[Row, pd.DataFrame]]) -> list[Row]:
+def _compared(several: list[tuple[Row, pd.DataFrame]], spreads: Spreads) -> list[Row]:
     """A row of each cell on several devices beside the cells like it on one."""
     found, bases, wholes = [], [], []
     for row, alone in several:
@@ -83,7 +85,7 @@ def _compared(several: list[tuple[Row, pd.DataFrame]]) -> list[Row]:
         wholes.append(one_device(alone, devices * threads, batch) if timed else None)
     cells = [row for row, _ in several]
     for own, speedup, whole in zip(
-        found, _faster(cells, bases), _faster(cells, wholes), strict=True
+        found, _faster(cells, bases, spreads), _faster(cells, wholes, spreads), strict=True
     ):
         own["speedup"], own["low"], own["high"] = speedup
         own["whole"], own["whole_low"], own["whole_high"] = whole
@@ -99,9 +101,9 @@ def one_device(alone: pd.DataFrame, threads: int, batch: int) -> Row | None:
     return found[0] if found else None
 
 
-def _faster(cells: list[Row], bases: list[Row | None]) -> Iterator[Factor]:
+def _faster(cells: list[Row], bases: list[Row | None], spreads: Spreads) -> Iterator[Factor]:
     """How many times as many samples per second each cell has as its base, with the interval; None where not known."""
-    known = ratios.to_bases(cells, bases)
+    known = ratios.to_bases(cells, bases, spreads)
     for cell, base, ratio in zip(cells, bases, known, strict=True):
         if base is None:
             yield None, None, None

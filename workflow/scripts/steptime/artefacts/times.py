@@ -27,6 +27,7 @@ from steptime.render.words import (
     version_order,
     why,
 )
+from steptime.statistics.words import FASTEST
 
 COLUMNS = ["source", *IDENTITY, "network_label", "lineage", "framework", "framework_label"]
 COLUMNS += ["column_group", "column", "ours", "low", "high", "theirs", "theirs_platform", "ratio"]
@@ -50,7 +51,7 @@ def build(inputs: Inputs, measured: Measured) -> tuple[pd.DataFrame, pd.DataFram
     """
     paper, page = inputs.catalogue, inputs.page
     rows = [*_our_rows(measured, inputs), *_their_rows(inputs)]
-    data = _in_order(pd.DataFrame(rows, columns=[*COLUMNS, "ratios"]), inputs)
+    data = _in_order(pd.DataFrame(rows, columns=[*COLUMNS, "ratios", "word"]), inputs)
     data["best"] = _best(data)
     data["footnote"] = [_footnote(row) for row in data.to_dict("records")]
     page.facts = facts(measured)
@@ -77,7 +78,7 @@ def _our_rows(measured: Measured, inputs: Inputs) -> list[dict[str, Any]]:
         timed = cell["status"] == "ok" and pd.notna(cell["seconds"])
         ratios = {name: cell["seconds"] / seconds for name, seconds in beside.items() if timed}
         rows.append(
-            {column: cell[column] for column in COLUMNS if column in cell}
+            {column: cell[column] for column in [*COLUMNS, "word"] if column in cell}
             | {
                 "source": OURS,
                 "network_label": cell["variant"] or _label(cell["network"], inputs),
@@ -189,13 +190,14 @@ def _in_order(data: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
 
 
 def _best(data: pd.DataFrame) -> pd.Series:
-    """Whether a time is the shortest of its network, column and precision, where there is more than one."""
-    time = data["ours"].where(data["source"] == OURS, data["theirs"]).astype(float)
+    """Whether ours is shown to be the fastest, and whether theirs is the shortest that was printed, of several."""
+    time = data["theirs"].where(data["source"] == PAPER).astype(float)
     place = [data[name] for name in ("source", "network", "variant", "platform")]
     place += [data["precision"].astype(object).fillna("")]
     place += [data[name].fillna(0) for name in ("batch", "devices", "threads")]
     grouped = time.groupby(place)
-    return (time == grouped.transform("min")) & (grouped.transform("count") > 1)
+    shortest = (time == grouped.transform("min")) & (grouped.transform("count") > 1)
+    return shortest | (data["word"] == FASTEST)
 
 
 def _footnote(row: dict[str, Any]) -> str:
@@ -274,12 +276,7 @@ def _entry(row: dict[str, Any]) -> Entry:
         return Entry(DASH, footnotes, kind=row["source"])
     if row["source"] == PAPER:
         return Entry(row["printed"], footnotes, bool(row["best"]), PAPER)
-    alone = row["samples"] == 1
-    text = (
-        significant(time)
-        if alone
-        else f"{significant(time)} {spread(time, row['low'], row['high'])}"
-    )
+    text = f"{significant(time)} {spread(time, row['low'], row['high'])}".strip()
     return Entry(text, footnotes, bool(row["best"]), OURS)
 
 
@@ -290,9 +287,9 @@ def _notes(measured: Measured, paper: dict[str, Any], artefact: dict[str, Any]) 
     beside = " or does not stand in the paper" if theirs else ""
     return [
         (
-            f"{artefact['quantity']}, median ± 95 % interval (the wider side); the shortest of a network "
-            "in each column is bold. A dash is a time that does not exist, for the reason in its footnote; an "
-            f"empty place was not measured here{beside}."
+            f"{artefact['quantity']}, ± 95 % interval (the wider side). Ours is bold where it is shown to be the "
+            "fastest; where none is bold, the shortest are tied. A dash is a time that does not exist, for the "
+            f"reason in its footnote; an empty place was not measured here{beside}."
         ),
         *theirs[:1],
         seeds(measured.cells) if "epoch" in measured.rows else processes(measured.cells),

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from steptime.artefacts import findings
-from steptime.artefacts.findings import FAILS, HOLDS, UNDECIDED, UNKNOWN
+from steptime.artefacts.findings import FAILS, HOLDS, SO_FAR, UNDECIDED, UNKNOWN
 from steptime.artefacts.inputs import Inputs
 from steptime.render.columns import Column, Row, columns
 from steptime.render.tables import Entry
@@ -40,7 +40,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     data = findings.rows_of(inputs, name)
     short = [in_short(row) for row in data.to_dict("records")]
     # What ours could answer comes before what is open here.
-    answered = data["ours_verdict"].isin([HOLDS, FAILS, UNDECIDED])
+    answered = data["ours_verdict"].isin([HOLDS, FAILS, *SO_FAR.values(), UNDECIDED])
     data = data.assign(short=short, answered=answered)
     data = data.sort_values(["weight", "answered"], ascending=False, kind="stable")
     data = data.drop(columns="answered").reset_index(drop=True)
@@ -59,10 +59,19 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 def in_short(row: dict[str, str]) -> str:
     """What came of a claim, in a few words."""
     theirs, ours, today = (row[f"{side}_verdict"] for side in findings.SIDES)
-    both, now = SHORT.get((theirs, ours)), SHORT.get((theirs, today))
+    both, now = _of_both(theirs, ours), _of_both(theirs, today)
     if both is None:
         return f"{now}, with today's versions" if now else ALONE[theirs]
-    return both + SINCE.get((ours, today), "")
+    firm = {so_far: verdict for verdict, so_far in SO_FAR.items()}
+    return both + SINCE.get((firm.get(ours, ours), firm.get(today, today)), "")
+
+
+def _of_both(theirs: str, ours: str) -> str | None:
+    """What two verdicts come to; None where ours is none."""
+    for verdict, so_far in SO_FAR.items():
+        if ours == so_far:
+            return f"{SHORT[theirs, verdict]} so far"
+    return SHORT.get((theirs, ours))
 
 
 def _summary(data: pd.DataFrame) -> list[str]:

@@ -16,9 +16,9 @@ from typing import Any
 from steptime.compare import looks, names, results, words
 from steptime.compare.candidate import Folder, order
 from steptime.compare.sides import CompareError
-from steptime.compare.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED
 from steptime.compare.watch import Watch, add_options, complaints
-from steptime.merge.intervals import Ratio
+from steptime.statistics.intervals import Ratio
+from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED
 
 
 def main() -> None:

@@ -7,10 +7,18 @@ of the whole chance (`plan.looks`). That is shared among the cells, which holds 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from steptime.compare.verdicts import EQUAL, ERROR, FASTER, SLOWER, chance_of_more, chance_of_none
-from steptime.merge import intervals, moderation
-from steptime.merge.intervals import Ratio
 from steptime.plan import looks
+from steptime.statistics import intervals
+from steptime.statistics.intervals import Ratio
+from steptime.statistics.spreads import Spread, known, priors, spread_of
+from steptime.statistics.verdicts import (
+    EQUAL,
+    ERROR,
+    FASTER,
+    SLOWER,
+    chance_of_more,
+    chance_of_none,
+)
 
 # After how many pairs, and the part of the chance that is spent then.
 LOOKS = looks.parts([6, 12, 24])
@@ -37,16 +45,18 @@ ONE = Against()
 
 
 def ratios_of(logs: Mapping[Any, Sequence[float]], kinds: Mapping[Any, Any]) -> dict[Any, Ratio]:
-    """The ratio of each cell from the logarithms of its pairs' ratios; the variance is moderated by that of the other
-    cells of its kind.
+    """The ratio of each cell from the logarithms of its pairs' ratios; the other cells of its kind help to estimate its
+    variance.
     """
-    found = {}
-    for kind in dict.fromkeys(kinds[cell] for cell in logs):
-        alike = [cell for cell in logs if kinds[cell] == kind and len(logs[cell]) > 1]
-        own = [moderation.spread_of(logs[cell]) for cell in alike]
-        for cell, spread in zip(alike, moderation.moderated(own), strict=True):
-            found[cell] = intervals.ratio_of(logs[cell], spread)
-    return found
+    own = {cell: spread_of(values) for cell, values in logs.items() if len(values) > 1}
+    by_kind: dict[Any, list[Spread]] = {}
+    for cell, spread in own.items():
+        by_kind.setdefault(kinds[cell], []).append(spread)
+    spreads = priors(by_kind)
+    return {
+        cell: intervals.ratio_of(logs[cell], known(spread, spreads.get(kinds[cell])))
+        for cell, spread in own.items()
+    }
 
 
 def decided(

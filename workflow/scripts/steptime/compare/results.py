@@ -22,12 +22,13 @@ from steptime.cells import pack, shard
 from steptime.cells.mixed import MixedRowsError
 from steptime.compare import caveats, names, words
 from steptime.compare.sides import CompareError, Side, beside, opened
-from steptime.compare.verdicts import SLOWER, UNDECIDED, verdicts
-from steptime.merge import intervals, moderation, ratios
-from steptime.merge.intervals import Ratio
-from steptime.merge.summary import KIND
-from steptime.plan import configuration, looks
+from steptime.plan import configuration
 from steptime.render import tables
+from steptime.statistics import intervals, ratios
+from steptime.statistics.intervals import Ratio
+from steptime.statistics.spreads import KIND, known, spread_of
+from steptime.statistics.verdicts import SLOWER, UNDECIDED, verdicts
+from steptime.statistics.words import Spreads, spreads_of_times
 
 NO_SLOWDOWN, SLOWDOWN, CANNOT_TELL = 0, 1, 2
 MARGIN = 0.02
@@ -92,7 +93,7 @@ def table(one: Side, other: Side, pairs: list[tuple[Any, Any]], margin: float) -
         _paired(one, other, pairs) if one.results is other.results else _apart(one, other, pairs)
     )
     rows = []
-    for (at, label), known in zip(pairs, found, strict=True):
+    for (at, label), ratio in zip(pairs, found, strict=True):
         base, new = one.results.cells.loc[at], other.results.cells.loc[label]
         row: dict[str, Any] = {column: base[column] for column in COLUMNS}
         for side, cell in (("one", base), ("other", new)):
@@ -100,9 +101,9 @@ def table(one: Side, other: Side, pairs: list[tuple[Any, Any]], margin: float) -
             row[f"{side}_marks"] = ", ".join(cell["marks"])
         timed = pd.notna(base["seconds"]) and pd.notna(new["seconds"])
         row["ratio"] = new["seconds"] / base["seconds"] if timed else None
-        row |= {"ratio_low": None, "ratio_high": None, "known": known}
-        if known:
-            row["ratio"], row["ratio_low"], row["ratio_high"] = known.interval
+        row |= {"ratio_low": None, "ratio_high": None, "known": ratio}
+        if ratio:
+            row["ratio"], row["ratio_low"], row["ratio_high"] = ratio.interval
         row["verdict"] = words.lost(row["one_status"], row["other_status"])
         rows.append(row)
     data = pd.DataFrame(rows)
@@ -123,39 +124,30 @@ def _paired(one: Side, other: Side, pairs: list[tuple[Any, Any]]) -> list[Ratio 
     """Ratios other / one of cells of one run: trial by trial where they stand in the same place."""
     if "platform" in {*one.chosen, *other.chosen}:
         return _apart(one, other, pairs)
-    known = ratios.of_pairs(one.results.cells)
+    cells = one.results.cells
+    known = ratios.of_pairs(cells, ratios.spreads_of(cells))
     return [known.get((label, at)) for at, label in pairs]
 
 
 def _apart(one: Side, other: Side, pairs: list[tuple[Any, Any]]) -> list[Ratio | None]:
     """Ratios other / one of cells of two runs or machines: the processes of each are draws of their own."""
-    spreads = [_spreads(side.results.cells) for side in (one, other)]
+    spreads = [spreads_of_times(side.results.cells) for side in (one, other)]
     found: list[Ratio | None] = []
     for labels in pairs:
-        parts = [
-            _mean_of(side.results.cells.loc[at], known[at])
-            for side, at, known in zip((one, other), labels, spreads, strict=True)
-            if at in known
-        ]
-        found.append(intervals.difference(parts[1], parts[0]) if len(parts) == 2 else None)
+        cells = [side.results.cells.loc[at] for side, at in zip((one, other), labels, strict=True)]
+        if all(cell["status"] == "ok" and cell["repeats"] > 1 for cell in cells):
+            base, new = map(_mean_of, cells, spreads)
+            found.append(intervals.difference(new, base))
+        else:
+            found.append(None)
     return found
 
 
-def _mean_of(cell: pd.Series, spread: moderation.Spread) -> Ratio:
-    """The mean of the logarithms of a cell's times, whose processes spread so."""
-    part = looks.part_after(cell["looks"], max(cell["medians"]))
-    return intervals.ratio_of(intervals.logs_of(list(cell["medians"].values())), spread, part)
-
-
-def _spreads(cells: pd.DataFrame) -> dict[Any, moderation.Spread]:
-    """How much processes of each cell differ that several have measured, moderated by all cells of its kind."""
-    found: dict[Any, moderation.Spread] = {}
-    several = cells[(cells["status"] == "ok") & (cells["repeats"] > 1)]
-    for _, alike in several.groupby(KIND, sort=False):
-        logs = [intervals.logs_of(list(medians.values())) for medians in alike["medians"]]
-        own = [moderation.spread_of(each) for each in logs]
-        found |= dict(zip(alike.index, moderation.moderated(own), strict=True))
-    return found
+def _mean_of(cell: pd.Series, spreads: Spreads) -> Ratio:
+    """The mean of the logarithms of a result's times."""
+    logs = intervals.logs_of(list(cell["medians"].values()))
+    prior = spreads.get(tuple(cell[name] for name in KIND))
+    return intervals.ratio_of(logs, known(spread_of(logs), prior))
 
 
 if __name__ == "__main__":

@@ -25,11 +25,11 @@ from steptime.cells.mixed import MixedRowsError
 from steptime.compare import caveats, looks, names, results, words
 from steptime.compare.candidate import Folder
 from steptime.compare.sides import CompareError, Side, beside, read
-from steptime.compare.verdicts import UNDECIDED
-from steptime.merge import intervals
 from steptime.plan import configuration
 from steptime.plan.cell import Cell, shard_path
 from steptime.render import tables
+from steptime.statistics import intervals
+from steptime.statistics.verdicts import UNDECIDED
 
 SAMPLING = {"budget_seconds": 1.5, "precision": 0.02, "least_samples": 3}
 MARGIN = 0.03

@@ -4,9 +4,9 @@ import math
 
 import pandas as pd
 
-from steptime.compare.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED, mean_of
 from steptime.render.tables import DASH, Entry, Page
 from steptime.render.words import MARK_WORDS, plural, significant, spread, status_reason
+from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED, mean_of
 
 # One side has a time, the other none.
 LOST, GAINED = "lost", "gained"

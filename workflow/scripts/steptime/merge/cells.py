@@ -44,6 +44,7 @@ def main() -> None:
         "--plan", required=True, type=Path, help="the plan that the run has written"
     )
     parser.add_argument("--added", nargs="*", default=[], type=Path, help="what looks have chosen")
+    parser.add_argument("--statistics", type=Path, nargs="*", default=[], help="of the whole run")
     parser.add_argument("--output", required=True, type=Path)
     options = parser.parse_args()
     # What is read stays until the end, and to look for garbage among it takes a fifth of the time.
@@ -52,7 +53,8 @@ def main() -> None:
         plan = written.read(options.plan)
         keys = plan.artefacts[options.artefact]
         keys = keys + looks.of_artefact(keys, looks.added(options.added))
-        merged = merge(keys, plan.missing, plan.expected, plan.looks)
+        statistics = next((json.loads(file.read_text()) for file in options.statistics), None)
+        merged = merge(keys, plan.missing, plan.expected, plan.looks, statistics)
     except (configuration.ConfigurationError, shard.ShardError, MixedRowsError) as error:
         print(error, file=sys.stderr)
         sys.exit(1)
@@ -65,15 +67,17 @@ def merge(
     missing: list[str] | None = None,
     expected: dict[str, dict[str, Any]] | None = None,
     looked: list[int] | None = None,
+    statistics: dict[str, Any] | None = None,
 ) -> pa.Table:
     """All rows of the shards of cells of one task.
 
-    What their footers say is in the metadata: machines by id, software by environment, the arithmetic of its libraries
-    by environment and mode, and `resources` by key where they were noted. `settings` of an environment's software is
-    what its workers declare, for each platform and mode. `missing` are labels of data sets that cannot be had; they are
-    told on, and so is after which trials was `looked` (`plan.looks`). `expected` says by key what a row must have been
-    measured with (`cells.expected`). Raises ShardError, which names every shard that cannot be read or is of another
-    network, adapter and so on, and MixedRowsError.
+    What their footers say is in the metadata: machines by id, software by environment, the arithmetic of its
+    libraries by environment and mode, and `resources` by key where they were noted. `settings` of an environment's
+    software is what its workers declare, for each platform and mode. `missing` are labels of data sets that cannot be
+    had; they are told on, and so is after which trials was `looked` (`plan.looks`). `expected` says by key what a row
+    must have been measured with (`cells.expected`), `statistics` what all results of the run say together
+    (`merge.statistics`). Raises ShardError, which names every shard that cannot be read or is of another network,
+    adapter and so on, and MixedRowsError.
     """
     task = axes_of(keys[0])["task"]
     constant, schema = constant_of(task), schema_of(task)
@@ -101,6 +105,7 @@ def merge(
     # A machine's words reach every table; those of the frameworks were made plain when they were said.
     known["machines"], known["software"] = map(plain_values, (known["machines"], known["software"]))
     known |= {"missing": missing or [], "looks": looked or []}
+    known |= {"statistics": statistics} if statistics else {}
     described = json.dumps(known).encode()
     return pa.table(merged, schema=schema.with_metadata({shard.FOOTER: described}))
 

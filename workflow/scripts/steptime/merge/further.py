@@ -1,4 +1,4 @@
-"""Chooses the cells that are measured further times: those of comparisons that are still undecided.
+"""Chooses the results that are measured further times: those whose comparison with the fastest has a wide interval.
 
     workflow/scripts/launch merge.further --plan results/plan/my-grid.json --look 6 \
     --asked '{"until": 0.03, "budget_seconds": 600}' --platforms local-cpu \
@@ -21,16 +21,21 @@ import pandas as pd
 from steptime.atomic import atomic_write
 from steptime.cells import shard
 from steptime.cells.mixed import MixedRowsError
-from steptime.merge import cells, ratios
-from steptime.merge.intervals import Ratio
+from steptime.merge import cells
 from steptime.merge.summary import summarise
 from steptime.plain import plural
 from steptime.plan import configuration, looks, written
-from steptime.plan.cell import IDENTITY, PLACE, key_of, shard_path
+from steptime.plan.cell import IDENTITY, key_of, shard_path
 from steptime.plan.grid import COMPARED, Plan
 from steptime.say import say
+from steptime.statistics import ratios
+from steptime.statistics.intervals import Ratio
+from steptime.statistics.words import places
 from steptime.supervisor import progress
 from steptime.tasks import TASKS
+
+# A result that takes at least so many times as long is no rival of the fastest.
+CLOSE = 1.1
 
 
 class Comparison(NamedTuple):
@@ -40,17 +45,16 @@ class Comparison(NamedTuple):
     fastest: Any
     ratio: Ratio
 
-    def is_undecided(self, until: float) -> bool:
-        """Whether the interval holds 1 and its half is more than `until`, such as 0.03."""
-        _, low, high = self.ratio.interval
-        return low <= 1 <= high and self._half > until
+    def is_wide(self, until: float) -> bool:
+        """Whether half of the interval is more than `until`, such as 0.03, and the result may be close to the fastest.
 
-    def needs(self, until: float) -> float:
-        """How many times as many trials it takes until it is decided, about: the interval narrows by their root."""
-        return (self._half / max(abs(self.ratio.log), until)) ** 2
+        Whether the interval holds 1 is not asked: who goes on by the answer errs more often.
+        """
+        return self.half > until and self.ratio.interval[1] < CLOSE
 
     @property
-    def _half(self) -> float:
+    def half(self) -> float:
+        """Half of the interval of the logarithm."""
         _, low, high = self.ratio.interval
         return math.log(high / low) / 2
 
@@ -82,8 +86,8 @@ def main() -> None:
         sys.exit(str(error))
     summary = summarise(rows, planned=plan.looks)
     found = list(comparisons(summary))
-    undecided = [each for each in found if each.is_undecided(options.asked["until"])]
-    here = [each for each in undecided if summary.at[each.cell, "platform"] in options.platforms]
+    wide = [each for each in found if each.is_wide(options.asked["until"])]
+    here = [each for each in wide if summary.at[each.cell, "platform"] in options.platforms]
     took = seconds(rows, summary)
     spent = sum(took[at] for at in _labels(summary, before))
     last = max(look for look in plan.looks if look < options.look)
@@ -94,42 +98,36 @@ def main() -> None:
     asked += _at_hand(plan, trials, options.platforms)
     _write(options.output, sorted(asked, key=list(plan.cells).index))
     lasting = sum(took[at] for at in chosen) * len(trials)
-    _tell(len(found), len(undecided), last, len(chosen), len(trials), lasting)
+    _tell(len(found), len(wide), last, len(chosen), len(trials), lasting)
     new = [plan.cells[key] for key in asked if not Path(shard_path(key)).exists()]
     progress.expect([cell.facts() for cell in new])
 
 
 def comparisons(summary: pd.DataFrame) -> Iterator[Comparison]:
     """Each cell beside the fastest of its place, as `steptime_ratios` compares them, where both have two trials."""
-    known = ratios.of_pairs(summary)
-    for _, place in summary.groupby(PLACE, sort=False, dropna=False):
-        timed = place[(place["status"] == "ok") & place["seconds"].notna()]
-        if timed.empty:
-            continue
-        fastest = timed["seconds"].astype(float).idxmin()
-        for at in timed.index:
+    known = ratios.of_pairs(summary, ratios.spreads_of(summary))
+    for place in places(summary):
+        fastest = place.index[0]
+        for at in place.index[1:]:
             if (at, fastest) in known:
                 yield Comparison(at, fastest, known[at, fastest])
 
 
 def choose(
-    undecided: Iterable[Comparison],
+    wide: Iterable[Comparison],
     took: dict[Any, float],
     trials: int,
     asked: dict[str, float],
     spent: float,
 ) -> list[Any]:
-    """The labels of cells of undecided comparisons that so many further trials of fit into the rest of the budget.
+    """The labels of results of wide comparisons that so many further trials of fit into the rest of the budget.
 
-    Those come first that are decided by the least time. `took` is the seconds of one process of each cell, `spent` what
+    The widest come first. `took` is the seconds of one process of each cell, `spent` what
     earlier looks have cost.
     """
     chosen: list[Any] = []
 
-    def cost(each: Comparison) -> float:
-        return (took[each.cell] + took[each.fastest]) * each.needs(asked["until"])
-
-    for each in sorted(undecided, key=cost):
+    for each in sorted(wide, key=lambda comparison: -comparison.half):
         new = [at for at in (each.cell, each.fastest) if at not in chosen]
         more = sum(took[at] for at in new) * trials
         if spent + more <= asked["budget_seconds"]:
@@ -178,13 +176,13 @@ def _write(path: Path, keys: list[str]) -> None:
         file.write(json.dumps({"cells": keys}, indent=0).encode())
 
 
-def _tell(found: int, undecided: int, last: int, count: int, trials: int, lasting: float) -> None:
-    said = f"after {last} trials, {undecided} of {plural(found, 'comparison')} are undecided"
+def _tell(found: int, wide: int, last: int, count: int, trials: int, lasting: float) -> None:
+    said = f"after {last} trials, {wide} of {plural(found, 'comparison')} have a wide interval"
     if count:
-        more = f"{plural(count, 'cell')} of them get {trials} further processes each"
+        more = f"{plural(count, 'result')} of them get {trials} further runs each"
         said += f": {more} (about {progress.duration(lasting)})"
-    elif undecided:
-        said += ", and no further process fits into the budget"
+    elif wide:
+        said += ", and no further run fits into the budget"
     if found:
         say(said)
 

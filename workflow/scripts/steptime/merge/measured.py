@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 from steptime.environments.libraries import REFERENCE
 from steptime.merge.summary import COLUMNS, region_text, shortened, summarise
 from steptime.reading import InputError
+from steptime.statistics import words
+from steptime.statistics.words import Statistics
 
 DESCRIPTION = b"steptime"
 # What is known of the compiled libraries of a cell, beside the columns of `merge.summary`.
@@ -24,7 +26,7 @@ class Measured:
 
     `rows` is one row per sample, `cells` one row per cell (see `merge.summary`, and for ARITHMETIC
     `environments.libraries.summarise`), `machines` and `software` describe each machine_id and each environment,
-    `source` is the path of the merged file.
+    `statistics` is what the whole run says of how much processes differ, `source` is the path of the merged file.
     """
 
     rows: pd.DataFrame
@@ -32,6 +34,7 @@ class Measured:
     machines: dict[str, dict[str, Any]]
     software: dict[str, dict[str, Any]]
     source: str
+    statistics: Statistics = Statistics({}, {}, {})
 
     @classmethod
     def nothing(cls) -> "Measured":
@@ -85,9 +88,16 @@ def read_measured(path: Path) -> Measured:
     logical = {
         name: machine.get("cpu", {}).get("logical_cores") for name, machine in machines.items()
     }
-    summary = summarise(rows, logical, description.get("looks", []))
+    looks, statistics = description.get("looks", []), description.get("statistics")
+    if statistics:
+        statistics = Statistics.from_json(statistics)
+        summary = summarise(rows, logical, looks, statistics)
+    else:
+        summary = summarise(rows, logical, looks)
+        statistics = words.estimate(summary)
     cells = _with_arithmetic(summary, description.get("arithmetic", {}))
-    return Measured(rows, cells, machines, description.get("software", {}), str(path))
+    software = description.get("software", {})
+    return Measured(rows, cells, machines, software, str(path), statistics)
 
 
 def _with_arithmetic(cells: pd.DataFrame, arithmetic: dict[str, dict[str, Any]]) -> pd.DataFrame:

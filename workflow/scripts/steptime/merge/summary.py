@@ -1,20 +1,21 @@
-"""From samples to one row per cell: the median of its times, the interval of that median, and what a reader
-must be told.
+"""From samples to one row per result: its time, the interval of that time, and what a reader must know.
 
 Samples that time different regions are never mixed.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from shared.statistics import ENOUGH, median
+from shared.statistics import median
 from steptime.cells.mixed import MixedRowsError
 from steptime.machine import interference
-from steptime.merge import intervals, moderation
-from steptime.plan import looks
 from steptime.plan.cell import IDENTITY
+from steptime.statistics import intervals, words
+from steptime.statistics.spreads import KIND, is_odd, known, spread_of
+from steptime.statistics.words import Statistics
 
 # Of a reason where it is shown: longer ones would fill a table. And what then says where it is whole.
 MOST_LETTERS = 500
@@ -61,9 +62,8 @@ COLUMNS = [
     "medians",
     *MEASURED,
     "marks",
+    "word",
 ]
-# What cells have in common whose processes differ about as much: the machine, and how much of it they use.
-KIND = ["platform", "task", "device", "devices", "threads"]
 OVERSUBSCRIBED = (
     1.1  # effective threads per thread asked for, above which a cell did not keep to its threads
 )
@@ -78,17 +78,19 @@ def summarise(
     frame: pd.DataFrame,
     logical_cores: Mapping[str, int] | None = None,
     planned: Sequence[int] = (),
+    statistics: Statistics | None = None,
 ) -> pd.DataFrame:
     """One row per cell, in the order in which the cells first appear; columns are COLUMNS.
 
-    `frame` has one row per sample (a row without samples for a cell that failed); `logical_cores` gives the
-    number of logical CPUs of each machine_id. Times are seconds per mini-batch. `status` is ok where any
-    repeat is ok and none is `not_equivalent`: repeats run the same code, of which the first shows most. `reason` names
-    the repeats that are not ok. `samples` counts the samples of the
-    repeats that are ok, `repeats` these repeats, `medians` has the median of each of them by its number. `low` and
-    `high` are the 95 % interval of `merge.intervals`: of several repeats that of processes, whose variance is moderated
-    by that of all cells of its KIND here, of one only that of its samples. `planned` says after which trials was looked
-    whether there shall be more (`plan.looks`); it is `looks` of each cell. Raises MixedRowsError.
+    `frame` has one row per sample (a row without samples for a cell that failed); `logical_cores` gives the number of
+    logical CPUs of each machine_id. Times are seconds per mini-batch. `status` is ok where any repeat is ok and none
+    is `not_equivalent`: repeats run the same code, of which the first shows most. `reason` names the repeats that are
+    not ok. `samples` counts the samples of the repeats that are ok, `repeats` these repeats, `medians` has the median
+    of each of them by its number. `seconds` is the geometric mean of these; `low` and `high` are its 95 % interval
+    (`statistics.intervals`), None of one repeat, which says nothing of a second one. `word` is what may be said of a
+    result (`statistics.words`), None where there is nothing to compare it with. `statistics` is what the whole run
+    says of these results, by default what these rows say. `planned` says after which trials the run decided which
+    results get more of them (`plan.looks`); it is `looks` of each row. Raises MixedRowsError.
     """
     _refuse_regions(frame)
     frame = frame.assign(variant=frame["variant"].fillna(""), mode=frame["mode"].fillna(""))
@@ -99,8 +101,13 @@ def summarise(
     found = [
         _summary(rows, logical_cores or {}) | {"looks": list(planned)} for rows in cells.values()
     ]
-    _set_intervals(found)
     _set_versions(found)
+    summary = pd.DataFrame(found, columns=COLUMNS)
+    # The index has the rows of `found`, in their order.
+    statistics = statistics or words.estimate(summary)
+    for cell in found:
+        _set_interval(cell, statistics)
+        cell["word"] = statistics.words.get(words.key(cell))
     return pd.DataFrame(found, columns=COLUMNS)
 
 
@@ -164,10 +171,6 @@ def _throttled(cell: Mapping[str, Any], logical: int | None) -> bool:
     return (cell.get("throttled_seconds") or 0) > 0
 
 
-def _few_samples(cell: Mapping[str, Any], logical: int | None) -> bool:
-    return cell["repeats"] == 1 and cell["samples"] < ENOUGH
-
-
 def _narrow_only(cell: Mapping[str, Any], logical: int | None) -> bool:
     return cell["proven_loss"] is None and cell["proven_change"] is None
 
@@ -185,7 +188,6 @@ MARKS: dict[str, Callable[[Mapping[str, Any], int | None], bool]] = {
     "idle threads": _idle,
     "disturbed": _disturbed,
     "throttled": _throttled,
-    "few samples": _few_samples,
     "proven narrow only": _narrow_only,
     "proven in part": _in_part,
 }
@@ -241,25 +243,25 @@ def _summary(rows: list[Row], logical_cores: Mapping[str, int]) -> Row:
         named = "; ".join(f"{each['status']}: {each['reason'] or ''}" for each in failed)
         count = len(_first_of_repeats(rows))
         row["reason"] = f"{len(failed)} of {count} repeats failed ({shortened(named)})"
-    if len(repeats) == 1:
-        row["seconds"], row["low"], row["high"] = intervals.of_process(*repeats.values())
+    logs = intervals.logs_of(list(row["medians"].values()))
+    row["seconds"] = math.exp(math.fsum(logs) / len(logs))
     logical = logical_cores.get(row.get("machine_id") or "")
     row["marks"] = [mark for mark, applies in MARKS.items() if applies(row, logical)]
     return row
 
 
-def _set_intervals(cells: list[Row]) -> None:
-    """Sets the time and the interval of each cell that several processes measured, in place."""
-    kinds: dict[tuple[Any, ...], list[Row]] = {}
-    for cell in cells:
-        if cell["repeats"] > 1:
-            kinds.setdefault(tuple(cell[name] for name in KIND), []).append(cell)
-    for alike in kinds.values():
-        medians = [list(cell["medians"].values()) for cell in alike]
-        own = [moderation.spread_of(intervals.logs_of(each)) for each in medians]
-        for cell, each, spread in zip(alike, medians, moderation.moderated(own), strict=True):
-            part = looks.part_after(cell["looks"], max(cell["medians"]))
-            cell["seconds"], cell["low"], cell["high"] = intervals.of_repeats(each, spread, part)
+def _set_interval(cell: Row, statistics: Statistics) -> None:
+    """Sets the interval of a result that several processes measured, in place, and marks one of two speeds."""
+    if cell["repeats"] < 2:
+        return
+    medians = list(cell["medians"].values())
+    own = spread_of(intervals.logs_of(medians))
+    prior = statistics.times.get(tuple(cell[name] for name in KIND))
+    cell["seconds"], cell["low"], cell["high"] = intervals.of_repeats(medians, known(own, prior))
+    if is_odd(own, prior):
+        cell["marks"].append("two speeds")
+        both = f"its processes took {min(medians):.4g} to {max(medians):.4g} s"
+        cell["reason"] = "; ".join(filter(None, [cell["reason"], both]))
 
 
 def _set_versions(cells: list[Row]) -> None:

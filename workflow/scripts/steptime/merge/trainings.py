@@ -86,8 +86,6 @@ def read(path: Path) -> Trained:
     cells = summarise(named, logical)
     # Of a training, the mini-batch belongs to the network.
     cells["batch"] = None
-    # A training is one number, and not a sample of many.
-    cells["marks"] = [[mark for mark in marks if mark != "few samples"] for marks in cells["marks"]]
     times = Measured(rows, cells, known["machines"], known["software"], str(path))
     return Trained(times, runs, rows[rows["epoch"].notna()], known["resources"], known["missing"])
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pandas as pd
 
-from steptime.artefacts.ratios import FASTEST, SAME, SLOWER, UNKNOWN
 from steptime.plan.cell import PLACE
 from steptime.render.columns import Column, Row, columns, dash
 from steptime.render.tables import Entry
 from steptime.render.words import marked, plural, significant, why
+from steptime.statistics.words import FASTEST, SLOWER, TIED
 
 
 def matrices(ratios: pd.DataFrame | None) -> list[dict[str, Any]]:
@@ -22,55 +22,56 @@ def matrices(ratios: pd.DataFrame | None) -> list[dict[str, Any]]:
     for (platform, devices, threads), rows in ratios.groupby(places) if ratios is not None else ():
         title = f"{platform}, {plural(threads, 'thread')}"
         title += f", {plural(devices, 'device')}" if devices > 1 else ""
-        alike = rows.groupby(["network_label", "batch"], sort=False)
-        compared = pd.concat(part.assign(shown=_shown(part)) for _, part in alike)
-        layout = columns(compared, [MATRIX], {"": "framework_label"})
+        layout = columns(rows, [MATRIX], {"": "framework_label"})
         found.append({"title": title, "says": _fastest(rows), "layout": layout})
     return found
-
-
-def _shown(place: pd.DataFrame) -> bool:
-    """Whether the fastest of a place is shown to be faster than each of the others."""
-    others = place[place["ratio"].notna() & (place["verdict"] != FASTEST)]
-    return bool((others["verdict"] == SLOWER).all())
 
 
 def _entry(row: Row) -> Entry:
     if pd.isna(row["ratio"]):
         return dash(why(row), "")
-    told = marked(row)
-    star = "*" if told else ""
-    undecided = row["verdict"] in (SAME, UNKNOWN) or not (row["verdict"] != FASTEST or row["shown"])
-    text = FASTEST if row["verdict"] == FASTEST else f"{significant(row['ratio'])} ×"
-    told = [*([f"{SAME} from the fastest"] if row["verdict"] == SAME else []), *told]
-    best = row["verdict"] == FASTEST and not undecided
-    sign, kind = ("≈ ", "undecided") if undecided else ("", "")
-    return Entry(f"{sign}{text}{star}", tuple(told), best, kind)
+    marks = marked(row)
+    star = "*" if marks else ""
+    if row["verdict"] == FASTEST:
+        return Entry(f"{FASTEST}{star}", tuple(marks), True)
+    if row["verdict"] is None:
+        return Entry(f"alone{star}", tuple(marks))
+    is_open = row["verdict"] != SLOWER
+    marks = [*(["tied with the fastest"] if row["verdict"] == TIED else []), *marks]
+    shown = (
+        FASTEST if row["ratio"] == 1 and pd.isna(row["low"]) else f"{significant(row['ratio'])} ×"
+    )
+    kind, sign = ("undecided", "≈ ") if is_open else ("", "")
+    return Entry(f"{sign}{shown}{star}", tuple(marks), kind=kind)
 
 
 MATRIX = Column(lambda row: f"{row['network_label']}, {row['batch']}", _entry)
 
 
 def _fastest(rows: pd.DataFrame) -> str:
-    """Which framework is shown to be the fastest in how many networks."""
-    winners: Counter[str] = Counter()
-    undecided = 0
-    for _, place in rows.groupby(PLACE, sort=False, dropna=False):
-        timed = place[place["ratio"].notna()]
-        if len(timed) < 2:
-            continue
-        if _shown(timed):
-            winners[timed.loc[timed["verdict"] == FASTEST, "framework_label"].iloc[0]] += 1
-        else:
-            undecided += 1
-    total = undecided + winners.total()
-    if not total:
+    """Say which framework is fastest on how many networks."""
+    words = [
+        set(place["verdict"].dropna())
+        for _, place in rows.groupby(PLACE, sort=False, dropna=False)
+        if place["verdict"].notna().any()
+    ]
+    if not words:
         return "There is nothing to compare."
-    of_all = plural(total, "network")
-    says = [f"{name} is fastest on {count} of {of_all}." for name, count in winners.most_common()]
-    if undecided:
-        says.append(f"The top two are tied on {undecided} of {of_all}.")
-    return " ".join(says)
+    winners = Counter(rows.loc[rows["verdict"] == FASTEST, "framework_label"])
+    first = f"fastest on {{}} of {plural(len(words), 'network')}"
+    parts = [
+        f"{name} is {first.format(count)}" if at == 0 else f"{name} on {count}"
+        for at, (name, count) in enumerate(winners.most_common())
+    ]
+    others = "On the other {}" if parts else "On {}"
+    tied = sum(TIED in place for place in words)
+    unknown = len(words) - winners.total() - tied
+    ends = {
+        tied: "the top frameworks are tied",
+        unknown: "one run of each cannot tell which is the fastest",
+    }
+    sentences = [", ".join(parts), *(f"{others.format(n)} {said}" for n, said in ends.items() if n)]
+    return " ".join(f"{sentence}." for sentence in sentences if sentence)
 
 
 def changes(cells: pd.DataFrame | None, agreement: pd.DataFrame | None) -> list[str]:

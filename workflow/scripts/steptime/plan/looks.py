@@ -53,11 +53,6 @@ def parts(looks: Sequence[int]) -> dict[int, float]:
     return {look: (look - last) / looks[-1] for look, last in zip(looks, before, strict=True)}
 
 
-def part_after(looks: Sequence[int], trial: int) -> float:
-    """The part of the look at what was measured until a trial; all of it where nobody looks more than once."""
-    return next((part for look, part in parts(looks).items() if look >= trial), 1.0)
-
-
 def is_further(looks: Sequence[int], trial: int) -> bool:
     """Whether a trial is one that a look asks for."""
     return bool(looks) and trial > looks[0]

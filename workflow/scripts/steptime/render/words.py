@@ -41,8 +41,14 @@ MARK_WORDS = {
     "reference BLAS": "matrix products by the reference BLAS, which is made for no processor in particular",
     "proven narrow only": "proven as a narrow network only, not at the size that was timed",
     "proven in part": "losses, first changes and updates were proven at the size that was timed, gradients were not",
-    "few samples": "fewer than 6 samples of one process, so the interval is not one of 95 %",
+    "two speeds": "its runs differ far more than those of other results, as if it had two speeds",
 }
+
+ERROR_RATE = (
+    "Slower: shown to take longer than the fastest. Tied: no difference from the fastest is shown. The chance that any "
+    "result of the run is wrongly called slower is at most 5 % (Holm), about 10 % where results have two speeds. Each "
+    "interval is one of 95 % by itself, so it may leave out 1 beside a tie."
+)
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -56,8 +62,21 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{rounded:.{max(decimals, 0)}f}"
 
 
-def spread(median: float, low: float, high: float) -> str:
-    """The larger half of an interval as a share of its median, '±0.6 %'; by what factor it may be off from 100 % on."""
+def limits(low: float, high: float) -> str:
+    """The ends of an interval of a ratio, '0.982 to 1.07'; an end is never rounded to the other side of 1, or to 1."""
+    texts = []
+    for value in (low, high):
+        digits = 3
+        while float(text := significant(value, digits)) == 1 and value != 1 and digits < 6:
+            digits += 1
+        texts.append(text)
+    return " to ".join(texts)
+
+
+def spread(median: float, low: float | None, high: float | None) -> str:
+    """The larger half of an interval as a share of its median, '±0.6 %', as a factor from 100 % on; '' without one."""
+    if low is None or high is None or math.isnan(low):
+        return ""
     share = 100 * max(high - median, median - low) / median
     if share >= 99.5:
         return f"within a factor of {significant(max(high / median, median / low))}"
@@ -143,7 +162,7 @@ def mark_notes(rows: pd.DataFrame) -> list[str]:
     ):
         marked = rows[rows["marks"].str.split(", ").apply(lambda marks, mark=mark: mark in marks)]
         if len(marked) == len(rows) > 1:
-            notes.append(f"All are marked: {MARK_WORDS[mark]}.")
+            notes.append(f"All are marked: {MARK_WORDS.get(mark, mark)}.")
             continue
         names = "; ".join(
             f"{framework}, {network} at {', '.join(map(str, sorted(cells['threads'].unique())))}"
@@ -151,7 +170,7 @@ def mark_notes(rows: pd.DataFrame) -> list[str]:
                 ["framework_label", "network_label"], sort=False
             )
         )
-        notes.append(f"Marked (at threads): {names} ({MARK_WORDS[mark]}).")
+        notes.append(f"Marked (at threads): {names} ({MARK_WORDS.get(mark, mark)}).")
     return notes
 
 
@@ -227,41 +246,34 @@ def prepared_text(prepared: dict[str, str]) -> str:
 
 
 def processes(cells: pd.DataFrame) -> str:
-    """What the intervals of these cells know, by the number of processes that measured them."""
+    """Say what the intervals of these results know, by the number of processes that measured them."""
     repeats = cells.loc[cells["status"] == "ok", "repeats"]
     alone = int((repeats == 1).sum())
     if not len(repeats) or alone == len(repeats):
         return (
-            "One process measured each result. Its interval comes from that process's samples, and does not include "
-            "how much a second process would differ (`repeats` in the grid)."
+            "One run measured each result, so there are no intervals: nothing is known of how much a second run would "
+            "differ (`repeats` in the grid)."
         )
     most = repeats.max()
     number = f"{'up to ' if repeats.min() < most else ''}{most}"
     text = (
-        f"Median of {number} runs per result, in interleaved trials. The 95 % interval includes "
-        "process-to-process variation, estimated from all results at this thread count."
+        f"Geometric mean of {number} runs per result, in interleaved trials. The 95 % interval includes "
+        "process-to-process variation, estimated from all results of the run at this thread count."
     )
     planned: list[int] = next(iter(cells["looks"]), []) if "looks" in cells else []
     if planned:
         added = sum(looks.is_further(planned, count) for count in repeats)
-        text += (
-            f" Comparisons were checked after {', '.join(map(str, planned[:-1]))} trials, and "
-            f"{plural(added, 'result')} got more runs where a comparison was undecided. Intervals are wider "
-            "to pay for these checks: together they miss the truth in at most 5 % of cases."
-        )
+        text += f" {plural(added, 'result')} got more runs, since their intervals were wide."
     if alone:
-        text += f" The interval of {plural(alone, 'result')} with one run does not include this variation."
+        text += f" {plural(alone, 'result')} with one run has no interval."
     return text
 
 
 def further(cell: Mapping[str, Any]) -> str:
-    """That a cell was measured further times, and why; '' where it was not."""
+    """Say that a result was measured further times, and why; '' where it was not."""
     if not looks.is_further(cell["looks"], cell["repeats"]):
         return ""
-    return (
-        f"measured by {cell['repeats']} processes, since the comparison was undecided after "
-        f"{cell['looks'][0]}"
-    )
+    return f"measured by {cell['repeats']} processes, since its interval was wide after {cell['looks'][0]}"
 
 
 def seeds(cells: pd.DataFrame) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import stdtr
 
-from steptime.merge.intervals import Ratio
+from steptime.statistics.intervals import Ratio
 
 FASTER, SLOWER, EQUAL, UNDECIDED = "faster", "slower", "equal", "undecided"
 # The chance that any of the differences is none, and that any of the equal ones is not.
@@ -31,13 +31,13 @@ def verdicts(ratios: Sequence[Ratio], margin: float, error: float = ERROR) -> li
 
 
 def chance_of_none(ratio: Ratio) -> float:
-    """How probable so large a difference would be if there were none (Student's t, both sides), at any look at it."""
-    return 2 * _beyond(abs(ratio.log), ratio) / ratio.part
+    """How probable so large a difference would be if there were none (Student's t, both sides)."""
+    return 2 * _beyond(abs(ratio.log), ratio)
 
 
 def chance_of_more(ratio: Ratio, margin: float) -> float:
     """How probable so small a difference would be if it were as large as the margin: 1.02 or 1 / 1.02, of 0.02."""
-    return _beyond(math.log1p(margin) - abs(ratio.log), ratio) / ratio.part
+    return _beyond(math.log1p(margin) - abs(ratio.log), ratio)
 
 
 def holm(chances: Sequence[float], error: float) -> list[bool]:
@@ -62,10 +62,7 @@ def mean_of(ratios: Sequence[Ratio]) -> Ratio:
     together = math.fsum(squares)
     degrees = [square**2 / ratio.degrees for square, ratio in zip(squares, ratios, strict=True)]
     free = together**2 / math.fsum(degrees) if together else min(each.degrees for each in ratios)
-    part = min(each.part for each in ratios)
-    return Ratio(
-        math.fsum(each.log for each in ratios) / count, math.sqrt(together) / count, free, part
-    )
+    return Ratio(math.fsum(each.log for each in ratios) / count, math.sqrt(together) / count, free)
 
 
 def _beyond(distance: float, ratio: Ratio) -> float:

@@ -1,0 +1,57 @@
+"""Estimates from all results of a run how much their processes differ, and says which are fastest, slower or tied.
+
+launch merge.statistics --plan results/plan/quick.json --output results/statistics/quick.json
+
+Every table and figure reads the same file, so that a result has one interval and one word wherever it is shown.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from steptime.atomic import atomic_write
+from steptime.cells import found, shard
+from steptime.cells.mixed import MixedRowsError
+from steptime.merge.cells import merge
+from steptime.merge.summary import summarise
+from steptime.plan import configuration, written
+from steptime.plan.cell import shard_path
+from steptime.plan.grid import Plan
+from steptime.statistics import words
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="merge.statistics", description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--plan", required=True, type=Path, help="the plan that the run has written"
+    )
+    parser.add_argument("--output", required=True, type=Path)
+    options = parser.parse_args()
+    try:
+        said = estimated(written.read(options.plan))
+    except (configuration.ConfigurationError, shard.ShardError, MixedRowsError) as error:
+        sys.exit(str(error))
+    with atomic_write(options.output) as file:
+        file.write(json.dumps(said.to_json()).encode())
+
+
+def estimated(plan: Plan) -> words.Statistics:
+    """What the timed steps of a plan say together, of which a shard lies here as the plan asks for it.
+
+    Raises ShardError and MixedRowsError.
+    """
+    keys = []
+    for key, cell in plan.cells.items():
+        if cell.task == "step" and Path(shard_path(key)).exists():
+            row = found.row(shard_path(key))
+            if row and not found.differing(row, plan.expected.get(key, {})):
+                keys.append(key)
+    if not keys:
+        return words.Statistics({}, {}, {})
+    return words.estimate(summarise(merge(keys).to_pandas(), planned=plan.looks))
+
+
+if __name__ == "__main__":
+    main()

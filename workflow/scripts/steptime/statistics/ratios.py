@@ -1,0 +1,78 @@
+"""Ratios of results that were measured in the same place, with intervals that know what the whole run shows."""
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import combinations
+from typing import Any
+
+import pandas as pd
+
+from steptime.plan.cell import PLACE
+from steptime.statistics import intervals
+from steptime.statistics.intervals import Ratio
+from steptime.statistics.spreads import KIND, Prior, known, priors, spread_of
+
+Pair = tuple[Hashable, Hashable]
+Row = dict[str, Any]
+
+
+def spreads_of(cells: pd.DataFrame) -> dict[tuple[Any, ...], Prior]:
+    """Estimate how much the ratios of two results of a place differ from trial to trial, by KIND.
+
+    `cells` are rows of `merge.summary`, those of one platform's other grids too, if there are any.
+    """
+    own, independent = {}, {}
+    for kind, alike in _timed(cells).groupby(KIND, sort=False):
+        found = [spread_of(logs) for _, logs in _pairs(alike) if len(logs) > 1]
+        if found:
+            places = alike.groupby(PLACE, sort=False, dropna=False)["medians"]
+            own[kind] = found
+            independent[kind] = sum(_independent(medians) for _, medians in places)
+    return priors(own, independent)
+
+
+def of_pairs(cells: pd.DataFrame, spreads: dict[tuple[Any, ...], Prior]) -> dict[Pair, Ratio]:
+    """The ratio of each two timed results of a place that have two repeats in common, by their labels in the index;
+    both ways.
+
+    `cells` are rows of `merge.summary`, `spreads` is what `spreads_of` says of the whole run.
+    """
+    found: dict[Pair, Ratio] = {}
+    for kind, alike in _timed(cells).groupby(KIND, sort=False):
+        for (one, other), logs in _pairs(alike):
+            if len(logs) > 1:
+                ratio = intervals.ratio_of(logs, known(spread_of(logs), spreads.get(kind)))
+                found |= {(one, other): ratio, (other, one): ratio.inverse}
+    return found
+
+
+def to_bases(
+    cells: Sequence[Row], bases: Sequence[Row | None], spreads: dict[tuple[Any, ...], Prior]
+) -> list[Ratio | None]:
+    """The ratio base / result of each result and the base beside it, rows of `merge.summary`; None without a base, or
+    where they have not two repeats in common. `spreads` is what `spreads_of` says of the whole run.
+    """
+    found: list[Ratio | None] = []
+    for cell, base in zip(cells, bases, strict=True):
+        logs = intervals.paired(base["medians"], cell["medians"]) if base is not None else []
+        prior = spreads.get(tuple(cell[name] for name in KIND))
+        found.append(
+            intervals.ratio_of(logs, known(spread_of(logs), prior)) if len(logs) > 1 else None
+        )
+    return found
+
+
+def _timed(cells: pd.DataFrame) -> pd.DataFrame:
+    return cells[(cells["status"] == "ok") & cells["seconds"].notna()]
+
+
+def _pairs(timed: pd.DataFrame) -> Iterator[tuple[Pair, list[float]]]:
+    """Each two results of a place, with the logarithm of their ratio in each trial that both have."""
+    for _, place in timed.groupby(PLACE, sort=False, dropna=False):
+        for (one, ours), (other, theirs) in combinations(place["medians"].items(), 2):
+            yield (one, other), intervals.paired(ours, theirs)
+
+
+def _independent(medians: Iterable[dict[int, float]]) -> float:
+    """Degrees of freedom of all ratios of a place together: two pairs that share a result share its processes."""
+    counts = [len(repeats) for repeats in medians if len(repeats) > 1]
+    return sum(count - 1 for count in counts) - max(counts, default=1) + 1

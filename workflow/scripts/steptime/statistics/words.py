@@ -1,0 +1,96 @@
+"""What may be said of the results of a run: fastest, slower, tied or not known, at one error rate over all of them."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from steptime.plan.cell import IDENTITY, PLACE, key_of
+from steptime.statistics import intervals, ratios
+from steptime.statistics.spreads import KIND, Prior, Spread, priors, spread_of
+from steptime.statistics.verdicts import ERROR, chance_of_none, holm
+
+FASTEST, TIED, SLOWER, UNKNOWN = "fastest", "tied", "slower", "not known"
+Spreads = dict[tuple[Any, ...], Prior]
+
+
+class Statistics(NamedTuple):
+    """What all results of a run say together.
+
+    `times` and `ratios` say by KIND how much processes, and ratios of one trial, differ. `words` gives the word of
+    each result by its key: FASTEST where every other of its place is SLOWER; TIED where it is not told apart from the
+    one with the shortest time; UNKNOWN where a process of either is missing. The chance of any wrong SLOWER among all
+    of them is 5 % at most.
+    """
+
+    times: Spreads
+    ratios: Spreads
+    words: dict[str, str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, which `from_json` reads."""
+        spreads = {
+            name: [[list(kind), list(prior)] for kind, prior in getattr(self, name).items()]
+            for name in ("times", "ratios")
+        }
+        return spreads | {"words": self.words}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "Statistics":
+        """What `to_json` gave."""
+        times, of_ratios = (
+            {tuple(kind): Prior(*prior) for kind, prior in content[name]}
+            for name in ("times", "ratios")
+        )
+        return cls(times, of_ratios, content["words"])
+
+
+def spreads_of_times(cells: pd.DataFrame) -> Spreads:
+    """Estimate how much the processes of a result differ, by KIND. `cells` have KIND, `status` and `medians`."""
+    own: dict[tuple[Any, ...], list[Spread]] = {}
+    for row in cells[cells["status"] == "ok"].to_dict("records"):
+        if len(row["medians"]) > 1:
+            logs = intervals.logs_of(list(row["medians"].values()))
+            own.setdefault(tuple(row[name] for name in KIND), []).append(spread_of(logs))
+    return priors(own)
+
+
+def estimate(cells: pd.DataFrame) -> Statistics:
+    """What these results, rows of `merge.summary`, say together."""
+    spreads = ratios.spreads_of(cells)
+    said = words(cells, ratios.of_pairs(cells, spreads))
+    return Statistics(
+        spreads_of_times(cells), spreads, {key(cells.loc[at]): word for at, word in said.items()}
+    )
+
+
+def words(cells: pd.DataFrame, pairs: Mapping[ratios.Pair, intervals.Ratio]) -> dict[Any, str]:
+    """The word of each timed result, by its label, where its place has two; all comparisons are paid for together."""
+    found: dict[Any, str] = {}
+    compared: list[tuple[Any, Any]] = []
+    of_places = [place.index for place in places(cells)]
+    for fastest, *others in of_places:
+        if others:
+            compared += [(at, fastest) for at in others if (at, fastest) in pairs]
+            found |= {at: UNKNOWN if (at, fastest) not in pairs else TIED for at in others}
+            found[fastest] = ""
+    chances = [chance_of_none(pairs[pair]) for pair in compared]
+    for (at, _), is_slower in zip(compared, holm(chances, ERROR), strict=True):
+        found[at] = SLOWER if is_slower else TIED
+    for fastest, *others in of_places:
+        said = {found[at] for at in others}
+        if said:
+            found[fastest] = UNKNOWN if UNKNOWN in said else TIED if TIED in said else FASTEST
+    return found
+
+
+def places(cells: pd.DataFrame) -> list[pd.DataFrame]:
+    """The timed results of each place, the one with the shortest time first."""
+    timed = cells[(cells["status"] == "ok") & cells["seconds"].notna()]
+    ordered = timed.sort_values("seconds", kind="stable")
+    return [place for _, place in ordered.groupby(PLACE, sort=False, dropna=False)]
+
+
+def key(cell: Mapping[str, Any] | pd.Series) -> str:
+    """The key of a result: that of its first repeat."""
+    return key_of({name: cell[name] for name in IDENTITY} | {"repeat": 1})
