@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tarfile
 import zipfile
 from importlib.metadata import distribution
@@ -74,10 +73,11 @@ def carry(name, folder):
             wheel.write(file.locate(), str(file))
 
 
-def python_with(prefix, environment, python=sys.executable):
+def python_with(prefix, environment):
     """A Python of the machine, in which somebody has installed a framework."""
-    subprocess.run([python, "-m", "venv", "--without-pip", prefix], check=True)
-    theirs = site_packages(interpreter.prefix_of(environment))
+    there = interpreter.prefix_of(environment)
+    subprocess.run([there / "bin/python", "-m", "venv", "--without-pip", prefix], check=True)
+    theirs = site_packages(there)
     (site_packages(prefix) / "theirs.pth").write_text(
         f"import site; site.addsitedir({str(theirs)!r})\n"
     )
@@ -99,7 +99,7 @@ def machine(new_checkout, tmp_path):
         if here == "torch-2.13":
             python_with(home, here)
         else:
-            python_with(tmp_path / "other", here, f"python{wanted.python}")
+            python_with(tmp_path / "other", here)
             about = site_packages(tmp_path / "other") / "nvidia_cuda_runtime-13.0.96.dist-info"
             about.mkdir()
             (about / "METADATA").write_text("Name: nvidia-cuda-runtime\nVersion: 13.0.96\n")
