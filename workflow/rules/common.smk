@@ -1,4 +1,4 @@
-# Reads the configuration and expands the grid, once, for all rules. Functions only.
+# Reads the configuration, expands the grid, and prepares this process, once, for all rules. No rules.
 import gc
 import json
 import os
@@ -43,8 +43,7 @@ from steptime.supervisor import holding, progress
 gc.set_threshold(200_000, 50, 100)
 
 # What the programs must know and no parameter may hold: it differs between machines and checkouts, and changes no number.
-NEEDED = "pandas pyarrow scipy threadpoolctl matplotlib psutil pynvml jsonschema jinja2 itables rich yaml".split()
-if all(map(find_spec, NEEDED)):
+if all(map(find_spec, (SCRIPTS / "packages.txt").read_text().split())):
     os.environ.setdefault("STEPTIME_PYTHON", sys.executable)
 os.environ.update(STEPTIME_LAUNCH=str(SCRIPTS / "launch"), STEPTIME_PLANNER=sys.executable)
 # Software of our rules. Programs are started by the launcher, which finds what they need or makes .venv. A conda in use
