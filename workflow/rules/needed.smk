@@ -284,8 +284,8 @@ def compared_shards(wildcards):
     """The shards of the results that this run compares, and of those that lie here already as the grid asks for them."""
     asked = {key for name in compared_artefacts() for key in PLAN.artefacts.get(name, [])}
     added = looks.added(chosen_until(PLAN.looks[-1])) if PLAN.looks else []
-    at_hand = [key for key in STEPS if Path(shard_path(key)).exists() and not differing(key)]
-    return shards_at_hand(list(dict.fromkeys([*asked.intersection(STEPS), *added, *at_hand])))
+    at_hand = {key for key in STEPS if Path(shard_path(key)).exists() and not differing(key)}
+    return shards_at_hand([key for key in STEPS if key in {*asked, *added, *at_hand}])
 
 
 def statistics_of(wildcards):
