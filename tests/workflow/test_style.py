@@ -168,13 +168,14 @@ def test_every_artefact_of_a_paper_is_a_rule_and_every_rule_an_artefact_of_its_c
 
 # Lines of Python (and of rules), and words of documents. They only go down: whoever raises one says here why.
 BUDGETS = {
-    # A set-up without an index, and which environments run on which GPUs; the task `forward` in six frameworks.
-    "workflow/scripts/**/*.py": 45_740,
+    # A set-up without an index, and which environments run on which GPUs; the task `forward` in six frameworks; one
+    # interval for a run, and claims that need all that they name.
+    "workflow/scripts/**/*.py": 46_000,
     "workflow/scripts/worker/**/*.py": 14_832,
-    "workflow/scripts/steptime/artefacts/*.py": 8_505,
-    "workflow/**/[!.]*.smk": 1_790,
+    "workflow/scripts/steptime/artefacts/*.py": 8_640,
+    "workflow/**/[!.]*.smk": 1_840,
     # The rehearsal of benchmarks/gpu_run.
-    "tests/**/*.py": 21_819,
+    "tests/**/*.py": 21_875,
 }
 WORDS = 40_000
 
