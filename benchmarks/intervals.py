@@ -67,7 +67,7 @@ def run(
     shapes = random.standard_t(5, shape) if noise.real else random.standard_normal(shape)
     logs = noise.deviation * wide * shapes
     two = random.random((*shape[:2], 1)) < noise.two_speeds
-    logs += two * (random.random(shape) < 0.5) * random.uniform(0.05, 0.15, (*shape[:2], 1))
+    logs += two * ((random.random(shape) < 0.5) - 0.5) * random.uniform(0.05, 0.15, (*shape[:2], 1))
     logs += noise.drift * random.standard_normal((PLACES, 1, trials))
     logs[:, 1] += math.log1p(slower)
     rows = []

@@ -323,7 +323,7 @@ def test_a_claim_on_trainings_is_never_answered_by_step_times_nor_the_other_way_
 
 
 def test_what_trainings_use_and_reach_is_asked_where_the_paper_has_no_number(tmp_path):
-    used = {"cntk": (1.9, 2e9), "tensorflow": (1.8, 1e9), "theano": (1.0, 1e9)}
+    used = {"cntk": (1.9, 2e9), "tensorflow": (1.89, 1e9), "theano": (1.0, 1e9)}
     rows = [
         (name, 1.0, {"effective_threads": cpus, "peak_memory_bytes": memory})
         for name, (cpus, memory) in used.items()
@@ -333,7 +333,8 @@ def test_what_trainings_use_and_reach_is_asked_where_the_paper_has_no_number(tmp
     assert found.loc["cpu-utilisation-theano-lowest", "ours_verdict"] == HOLDS
     assert found.loc["cntk-tensorflow-use-all-cpus", "ours_verdict"] == HOLDS
     assert found.loc["memory-close", ["ours_verdict", "ours_most"]].tolist() == [FAILS, 2.0]
-    assert found.loc["accuracies-close", "ours_verdict"] == HOLDS
+    # Each training stops at the accuracy that it is asked for, and 2 % are what nobody knows it better than.
+    assert found.loc["accuracies-close", "ours_verdict"] == findings.UNDECIDED
 
 
 def test_what_variants_of_a_network_reach_is_asked_after_as_many_epochs(tmp_path):
@@ -358,7 +359,7 @@ def test_a_deep_kind_is_held_against_a_shallow_one(tmp_path):
     found = checked(measured=[measured(tmp_path / "merged.parquet", *cells)], only="wuensche2018")
     claim = found.loc["deeper-takes-longer-by-kind"]
     assert claim["theirs_verdict"] == UNKNOWN and claim["today_verdict"] == SO_FAR
-    assert claim["today_least"] == 3.0
+    assert claim["today_least"] == pytest.approx(3.0)
     assert found.loc["deeper-takes-longer", "ours_verdict"] == UNKNOWN
 
 

@@ -74,6 +74,7 @@ def measure(network, trainer, path, gradients=True, precision="float32"):
 
     asked = job(spec) | {
         "task": "step",
+        "proves": "",
         "batch": BATCH,
         "parameters": networks.count_parameters(spec),
         "sampling": SAMPLING,

@@ -194,7 +194,7 @@ def test_what_is_the_clusters_fault_is_a_sentence_and_no_row(
 
 
 def test_weights_in_memory_in_common_are_of_one_node(stand_in, cluster, tmp_path):
-    outcome = timed(stand_in | {"adapter": "apart", "exchange": "async"}, tmp_path)
+    outcome = timed(stand_in | {"adapter": "stand_in.apart", "exchange": "async"}, tmp_path)
     assert outcome.status == "unsupported" and outcome.reason.endswith("are of one node"), outcome
 
 

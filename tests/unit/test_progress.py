@@ -129,7 +129,7 @@ def test_the_table_so_far_is_of_the_cells_that_are_there(under_way, monkeypatch,
     assert f"Whole table: {page}" in printed and not Path("results/tables").exists()
     assert "0.250" in Path(page).read_text()
     # Its interval is narrow, and knows nothing of another process.
-    assert "One process measured each result" in printed
+    assert "One run measured each result" in printed
 
 
 def test_the_page_so_far_opens_with_the_answer_of_the_cells_that_are_there(under_way):
@@ -140,7 +140,7 @@ def test_the_page_so_far_opens_with_the_answer_of_the_cells_that_are_there(under
     assert f"{datetime.now(UTC):%Y-%m-%d}" in opening
     # One process of each shows nothing, and the page says so beside the numbers.
     assert "≈ fastest" in opening and "≈ 2.00 ×" in opening
-    assert "The top two are tied on 1 of 1 network." in opening
+    assert "On 1 of 1 network, one run of each cannot tell which is the fastest." in opening
     assert "2 cells have one process so far" in opening and "FCN-8" not in text
     # Whatever it leads to lies in it or beside it.
     leads = re.findall(r'href="([^"]+)"', text)

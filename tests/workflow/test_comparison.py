@@ -34,7 +34,7 @@ def test_two_are_compared_and_nothing_is_measured(checkout):
     [
         (
             SIDES[:1],
-            "does not name 'other', of the two that are compared: write --config one=torch-1.4 other=torch-2.",
+            "does not name 'other', of the two that are compared: write --config one=torch-1.4 other=torch -- compare.",
         ),
         ((), "does not name 'one' nor 'other', of the two that are compared: write --config one="),
         (

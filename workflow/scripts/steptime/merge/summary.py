@@ -243,8 +243,9 @@ def _summary(rows: list[Row], logical_cores: Mapping[str, int]) -> Row:
         named = "; ".join(f"{each['status']}: {each['reason'] or ''}" for each in failed)
         count = len(_first_of_repeats(rows))
         row["reason"] = f"{len(failed)} of {count} repeats failed ({shortened(named)})"
-    logs = intervals.logs_of(list(row["medians"].values()))
-    row["seconds"] = math.exp(math.fsum(logs) / len(logs))
+    medians = list(row["medians"].values())
+    logs = intervals.logs_of(medians)
+    row["seconds"] = math.exp(math.fsum(logs) / len(logs)) if len(logs) > 1 else medians[0]
     logical = logical_cores.get(row.get("machine_id") or "")
     row["marks"] = [mark for mark, applies in MARKS.items() if applies(row, logical)]
     return row

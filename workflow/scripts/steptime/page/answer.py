@@ -63,14 +63,15 @@ def _fastest(rows: pd.DataFrame) -> str:
         f"{name} is {first.format(count)}" if at == 0 else f"{name} on {count}"
         for at, (name, count) in enumerate(winners.most_common())
     ]
-    others = "On the other {}" if parts else "On {}"
+    rest = "On the other {}" if parts else f"On {{}} of {plural(len(words), 'network')}"
     tied = sum(TIED in place for place in words)
     unknown = len(words) - winners.total() - tied
     ends = {
-        tied: "the top frameworks are tied",
-        unknown: "one run of each cannot tell which is the fastest",
+        "the top frameworks are tied": tied,
+        "one run of each cannot tell which is the fastest": unknown,
     }
-    sentences = [", ".join(parts), *(f"{others.format(n)} {said}" for n, said in ends.items() if n)]
+    sentences = [", ".join(parts)]
+    sentences += [f"{rest.format(count)}, {said}" for said, count in ends.items() if count]
     return " ".join(f"{sentence}." for sentence in sentences if sentence)
 
 

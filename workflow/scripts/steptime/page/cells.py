@@ -112,8 +112,8 @@ def _with_peaks(cells: pd.DataFrame, shares: Iterable[pd.DataFrame]) -> pd.DataF
 
 
 def _interval(seconds: float, low: float, high: float) -> list[float] | None:
-    """[low, high, larger half as a share of the median], seconds, or None where nothing was timed."""
-    if pd.isna(seconds):
+    """[low, high, larger half as a share of the time], seconds, or None where there is no interval."""
+    if pd.isna(low):
         return None
     return [plain(value) for value in (low, high, max(high - seconds, seconds - low) / seconds)]
 
