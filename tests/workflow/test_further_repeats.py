@@ -1,4 +1,4 @@
-"""A run that goes on where a comparison is undecided: its times are stand-ins, what Snakemake makes of them is real."""
+"""A run that goes on where an interval is wide: its times are stand-ins, what Snakemake makes of them is real."""
 
 from pathlib import Path
 
@@ -53,12 +53,12 @@ def ran(new_checkout):
     return checkout
 
 
-def test_undecided_cells_alone_are_measured_further_and_the_next_run_asks_for_nothing(ran):
+def test_close_results_with_wide_intervals_alone_are_measured_further_and_the_next_run_asks_for_nothing(ran):
     before = ran.times()
     asked = "{least: 2, most: 3, until: 0.000001, budget_seconds: 60}"
     with_repeats(ran, asked)
     printed = run(ran)
-    assert "after 2 trials, 1 of 2 comparisons are undecided: 2 cells of them get 1 " in printed
+    assert "after 2 trials, 1 of 2 comparisons have a wide interval: 2 results of them get 1 " in printed
     assert "cell 1 of 2" in printed and "cell 2 of 2" in printed
     after = ran.times()
     new = after.keys() - before.keys()
@@ -66,7 +66,7 @@ def test_undecided_cells_alone_are_measured_further_and_the_next_run_asks_for_no
     assert all(name.endswith("-r3") for name in new)
     assert {name: after[name] for name in before} == before
     table = (ran.root / "results/tables/steptime_ratios.md").read_text()
-    assert "measured by 3 processes, since the comparison was undecided after 2" in table
+    assert "measured by 3 processes, since its interval was wide after 2" in table
     assert ran.planned("--config", "grid=faults", "--", "steptime_ratios") == {}
     assert shard.read(ran.shards()[min(new)])[1]["looks"] == [2, 3]
     # What a look has chosen is found again where its file is lost.
