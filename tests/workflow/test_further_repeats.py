@@ -53,12 +53,15 @@ def ran(new_checkout):
     return checkout
 
 
-def test_close_results_with_wide_intervals_alone_are_measured_further_and_the_next_run_asks_for_nothing(ran):
+def test_wide_intervals_alone_are_measured_further_and_the_next_run_asks_for_nothing(ran):
     before = ran.times()
     asked = "{least: 2, most: 3, until: 0.000001, budget_seconds: 60}"
     with_repeats(ran, asked)
     printed = run(ran)
-    assert "after 2 trials, 1 of 2 comparisons have a wide interval: 2 results of them get 1 " in printed
+    assert (
+        "after 2 trials, 1 of 2 comparisons have a wide interval: 2 results of them get 1 "
+        in printed
+    )
     assert "cell 1 of 2" in printed and "cell 2 of 2" in printed
     after = ran.times()
     new = after.keys() - before.keys()
