@@ -22,6 +22,8 @@ GRID = {
     "limits": {"seconds": 60},
 }
 ADAPTER = "workflow/scripts/worker/frameworks/standin/__init__.py"
+# The jobs that read rows and measure nothing.
+MADE_OF_ROWS = {"compare_results", "merge_cells", "steptime_times", "total"}
 WHAT = ("--config", "grid=mine.yaml", "platforms=far.yaml", "--", "steptime_times")
 CARRIED = ("cells", "references", "proofs", "environments")
 # 100 x 240 + 240 and 240 x 80 + 80: the narrow network stays as it was.
@@ -144,7 +146,7 @@ def test_what_is_copied_over_older_results_of_the_same_names_is_taken_for_what_i
     for kind in CARRIED:
         old, new = (checkout.root / "results" / kind for checkout in (here, there))
         shutil.copytree(new, old, copy_function=shutil.copyfile, dirs_exist_ok=True)
-    assert here.planned(*WHAT).keys() == {"merge_cells", "steptime_times", "total"}
+    assert here.planned(*WHAT).keys() == MADE_OF_ROWS
 
 
 def test_a_shard_that_holds_nothing_is_measured_again_though_its_table_stands(there):
@@ -188,7 +190,7 @@ def test_an_environment_that_was_made_elsewhere_is_made_here_for_what_is_new(
     original = here.environment
     monkeypatch.setattr(here, "environment", lambda: original() | folder)
     here.copy_badly(there, *CARRIED)
-    assert here.planned(*WHAT).keys() == {"merge_cells", "steptime_times", "total"}
+    assert here.planned(*WHAT).keys() == MADE_OF_ROWS
     configured(here, threads={"table": [1, 2], "figure": [1]})
     jobs = here.planned(*WHAT)
     assert (jobs["build_environment"], jobs["measure_cell"]) == (1, 1)
@@ -257,7 +259,7 @@ def test_what_is_measured_beside_a_carried_reference_has_its_own(there, here, tm
     assert carry(here, "take", "--from", tmp_path / "all.tar.gz").returncode == 0
     (path,) = (here.root / "results/references/carried").iterdir()
     content = path.read_bytes()
-    assert here.planned(*WHAT).keys() == {"merge_cells", "steptime_times", "total"}
+    assert here.planned(*WHAT).keys() == MADE_OF_ROWS
     configured(here, threads={"table": [1, 2], "figure": [1]})
     jobs = here.planned(*WHAT)
     assert (jobs["compute_reference"], jobs["measure_cell"]) == (1, 1)

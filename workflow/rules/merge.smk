@@ -10,6 +10,7 @@ rule compare_results:
     """Estimate from all results how much processes differ, and say which result is fastest, slower or tied."""
     input:
         shards=compared_shards,
+        proofs=compared_proofs,
     output:
         f"results/statistics/{CONFIGURATION.grid_name}.json",
     log:

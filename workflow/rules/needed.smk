@@ -285,7 +285,16 @@ def compared_shards(wildcards):
     asked = {key for name in compared_artefacts() for key in PLAN.artefacts.get(name, [])}
     added = looks.added(chosen_until(PLAN.looks[-1])) if PLAN.looks else []
     at_hand = {key for key in STEPS if Path(shard_path(key)).exists() and not differing(key)}
-    return shards_at_hand([key for key in STEPS if key in {*asked, *added, *at_hand}])
+    chosen = {*asked, *added, *at_hand}
+    return shards_at_hand([key for key in STEPS if key in chosen])
+
+
+def compared_proofs(wildcards):
+    """The proofs behind the results that this run is asked for: a stricter one may refuse what was the fastest."""
+    keys = [key for name in compared_artefacts() for key in PLAN.artefacts.get(name, [])]
+    cells = (STEPS[key] for key in keys if key in STEPS)
+    files = (proof_path(cell) for cell in cells if ELSEWHERE.get(cell.platform) is None)
+    return list(dict.fromkeys(files))
 
 
 def statistics_of(wildcards):
