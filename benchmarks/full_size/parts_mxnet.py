@@ -46,7 +46,7 @@ def in_two(adapter, right):
 @contextmanager
 def changing(adapter, changes):
     """Operators of these names take changed parameters and inputs, and give a changed output."""
-    right, add = dict(adapter.LAYERS), adapter._Trainer._add_arrays
+    right, add = dict(adapter.LAYERS), adapter.Trainer._add_arrays
 
     def added(self, node, job):
         add(self, node, job)
@@ -69,9 +69,9 @@ def changing(adapter, changes):
         return called
 
     adapter.LAYERS.update({op: wrapped(operator) for op, operator in right.items()})
-    adapter._Trainer._add_arrays = added
+    adapter.Trainer._add_arrays = added
     try:
         yield
     finally:
         adapter.LAYERS.update(right)
-        adapter._Trainer._add_arrays = add
+        adapter.Trainer._add_arrays = add

@@ -82,7 +82,10 @@ def plant(worker, adapter):
         for node in ast.parse((WORKER / f"frameworks/{adapter}/__init__.py").read_text()).body
         if isinstance(node, ast.Assign)
         for target in node.targets
-        if isinstance(target, ast.Name) and target.id in declarations.DEFAULTS
+        if isinstance(target, ast.Name)
+        and target.id in declarations.DEFAULTS
+        # Of one device alone.
+        and target.id != "EXCHANGES"
     ]
     lines = [f"from .. import {adapter}, around", f"versions = {adapter}.versions"]
     lines += [f"{name} = {adapter}.{name}" for name in known]
