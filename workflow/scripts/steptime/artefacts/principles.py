@@ -53,8 +53,8 @@ def _networks(cells: pd.DataFrame) -> tuple[str, float]:
 
 
 def _cells(cells: pd.DataFrame) -> tuple[str, float]:
-    timed = int(cells["seconds"].notna().sum())
-    return f"{timed} of {len(cells)} cells have a median with an interval", timed
+    shown = int(cells["high"].notna().sum())
+    return f"{shown} of {len(cells)} results have an interval", shown
 
 
 def _proofs(proofs: list[dict[str, Any]]) -> tuple[str, float]:
@@ -63,9 +63,9 @@ def _proofs(proofs: list[dict[str, Any]]) -> tuple[str, float]:
 
 
 def _spread(cells: pd.DataFrame) -> tuple[str, float | None]:
-    timed = cells[cells["seconds"].notna()]
+    timed = cells[cells["high"].notna()]
     if timed.empty:
-        return "no cell was timed", None
+        return "no result has an interval", None
     half = 100 * ((timed["high"] - timed["low"]) / 2 / timed["seconds"]).astype(float)
     text = f"±{significant(half.median(), 2)} % is the median interval, ±{significant(half.max(), 2)} % the widest"
     return text, half.median()
