@@ -152,30 +152,15 @@ def _told_of(folder: Path, name: str) -> Iterator[None]:
 
 
 def _unpack(source: Path, folder: Path) -> None:
-    free, unpacked = shutil.disk_usage(folder).free, 0
     try:
         with tarfile.open(source) as archive:
-            for member in archive:
-                unpacked += member.size
-                if unpacked > free:
-                    raise PackError(
-                        f"{source} holds more than the {free / 2**30:.1f} GiB that are free in {folder.parent}: name "
-                        "a larger disk with TMPDIR, or fetch the file once more if it should not."
-                    )
-                archive.extract(member, folder, filter="data")
+            archive.extractall(folder, filter="data")
     except OSError as error:
         raise PackError(
             f"{source} cannot be unpacked in {folder.parent} ({error.strerror or trusted.short(error)}): name another "
             "place with TMPDIR, or fetch it once more."
         ) from error
-    except (
-        tarfile.TarError,
-        EOFError,
-        zlib.error,
-        lzma.LZMAError,
-        ValueError,
-        RecursionError,
-    ) as error:
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError) as error:
         raise PackError(
             f"{source} is no file of `make pack`, or was cut off ({trusted.short(error)}): fetch it once more."
         ) from error
