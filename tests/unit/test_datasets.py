@@ -9,6 +9,7 @@ import io
 import pickle
 import tarfile
 import threading
+import zipfile
 
 import numpy as np
 import pytest
@@ -140,9 +141,71 @@ def is_whole(found, images):
     )
 
 
-@pytest.mark.parametrize("packed", [True, False])
-def test_idx_files_with_and_without_gzip(tmp_path, read, packed):
-    is_whole(read(SMALL, folder(tmp_path / "x", IDX, packed)), DIGITS)
+def zipped(path, contents):
+    with zipfile.ZipFile(path, "w") as file:
+        for name, content in contents.items():
+            file.writestr(f"inner/{name}", content)
+    return path
+
+
+def renamed(place, name):
+    return folder(place / "x", {name(each): content for each, content in IDX.items()}, False)
+
+
+def two_roots(place):
+    """Two data sets whose files are called alike (pytorch/vision#599)."""
+    other = {name: content[:16] + content[16:][::-1] for name, content in IDX.items()}
+    folder(place / "x/MNIST/raw", IDX)
+    return folder(place / "x/fashion_mnist", other).parent
+
+
+def stale_raw(place):
+    """An unpacking that was broken off (pytorch/vision#541)."""
+    (folder(place / "x", IDX) / "train-images").touch()
+    return place / "x"
+
+
+def broken_gz(place):
+    (folder(place / "x", IDX, False) / "train-images.gz").write_bytes(b"<html>")
+    return place / "x"
+
+
+def npz(place):
+    """Keras's mnist.npz."""
+    arrays = {"x_train": DIGITS[:12, 0], "y_train": LABELS[:12]}
+    np.savez(place / "mnist.npz", x_test=DIGITS[12:, 0], y_test=LABELS[12:], **arrays)
+    return place / "mnist.npz"
+
+
+FORMS = {
+    "gz": lambda place: folder(place / "x", IDX),
+    "raw": lambda place: folder(place / "x", IDX, packed=False),
+    "two roots": two_roots,
+    "stale raw": stale_raw,
+    "broken gz": broken_gz,
+    "npz": npz,
+    "npz in a folder": lambda place: npz(place).parent,
+    "zip": lambda place: zipped(place / "x.ZIP", IDX),
+    "zip of gz": lambda place: zipped(
+        place / "x.zip", {f"{name}.gz": gzip.compress(content) for name, content in IDX.items()}
+    ),
+    "zip in a folder": lambda place: zipped(place / "x.zip", IDX).parent,
+    "tar": lambda place: archive(place / "x.tgz", IDX),
+    "dotted": lambda place: renamed(place, lambda name: name.replace("-", ".")),
+    "twice fetched": lambda place: renamed(place, lambda name: f"{name} (1)"),
+    "other names": lambda place: renamed(place, lambda name: f"{sorted(IDX).index(name)}.bin"),
+    "one file of each kind": lambda place: (
+        folder(place / "x", {"train-images": IDX["train-images"]})
+        and zipped(
+            place / "x/rest.zip", {k: v for k, v in IDX.items() if k != "train-images"}
+        ).parent
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_files_are_found_by_their_sums_in_the_forms_that_people_have(tmp_path, read, form):
+    is_whole(read(SMALL, FORMS[form](tmp_path)), DIGITS)
 
 
 def test_both_versions_of_cifar_are_the_same_images(tmp_path, read):
@@ -201,6 +264,12 @@ def test_what_is_not_the_published_file_is_one_sentence_and_nothing_is_written(t
         return folder(tmp_path / name, contents | {file: content}, packed=False)
 
     refused(SMALL, tmp_path / "nowhere", "There is no file or folder")
+    single = folder(tmp_path / "one", {"train-images": IDX["train-images"]}) / "train-images.gz"
+    refused(SMALL, single, "there is no file train-labels or train-labels.gz and 2 more in")
+    (tmp_path / "page.zip").write_text("<html>")
+    refused(SMALL, tmp_path / "page.zip", "page.zip is not a whole archive")
+    (tmp_path / "digits.rar").write_text("Rar!")
+    refused(SMALL, tmp_path / "digits.rar", "files are read as they are or in .tar.gz, ")
     missing = {name: content for name, content in IDX.items() if name != "t10k-labels"}
     refused(
         SMALL, folder(tmp_path / "a", missing), "there is no file t10k-labels or t10k-labels.gz in"

@@ -3,27 +3,49 @@
 import gzip
 import io
 import lzma
+import math
 import subprocess
 import sys
 import tarfile
 import tempfile
 import urllib.error
 import urllib.request
+import zipfile
 import zlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from steptime.datasets import DatasetError
+import numpy as np
+
+from steptime.datasets import DatasetError, formats
 from steptime.environments import build, installer
 
-ARCHIVES = (".tar.gz", ".tgz", ".tar", ".tar.bz2", ".tar.xz")
+# Longest first: a .tar.gz is no .gz.
+PACKED = (".tar.gz", ".tar.bz2", ".tar.xz", ".tgz", ".tar", ".zip", ".npz", ".gz")
+READ = f"files are read as they are or in {', '.join(PACKED)}, and known by their sums"
+BROKEN = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    EOFError,
+    OSError,
+    ValueError,
+    RuntimeError,
+    NotImplementedError,
+    zlib.error,
+    lzma.LZMAError,
+)
 TIMEOUT_SECONDS = 60
 PUBLISHED = "the published files"
+# Bytes that a file may have besides images.
+BESIDE = 2**22
+
+# A version, its files, and in what they came; a file, or why it cannot be read.
+Found = tuple[dict[str, Any], dict[str, bytes], str]
+Held = tuple[str, bytes | DatasetError, str]
 
 
-def fetch(
-    entry: dict[str, Any], location: str | None
-) -> tuple[dict[str, Any], dict[str, bytes], str]:
+def fetch(entry: dict[str, Any], location: str | None) -> Found:
     """The version that is there, its files by name without gzip, and in what they came.
 
     `location` is a path or URL of a folder or an archive; None where the entry's package is meant. Raises DatasetError.
@@ -42,7 +64,7 @@ def fetch(
         raise DatasetError(
             f"There is no file or folder {path}: write where {entry['label']} lies under 'data' in config/config.yaml."
         )
-    return _from_archive(entry, path.name, path.read_bytes(), str(path))
+    return _choose(entry, _of_file(path), str(path))
 
 
 def names_of(version: dict[str, Any]) -> list[str]:
@@ -50,67 +72,115 @@ def names_of(version: dict[str, Any]) -> list[str]:
     return [name for split in ("train", "test", "all") for name in version.get(split, [])]
 
 
-def _from_folder(
-    entry: dict[str, Any], folder: Path
-) -> tuple[dict[str, Any], dict[str, bytes], str]:
-    there = {path.name: path for path in sorted(folder.rglob("*")) if path.is_file()}
-    for version in entry["versions"]:
-        archive = there.get(version.get("archive", ""))
-        if archive:
-            return _from_archive(entry, archive.name, archive.read_bytes(), str(archive))
-        named = {name: there.get(name) or there.get(f"{name}.gz") for name in names_of(version)}
-        if all(named.values()):
-            found = {
-                name: _plain(path.name, path.read_bytes(), str(path))
-                for name, path in named.items()
-                if path
-            }
-            return version, found, PUBLISHED
-    raise DatasetError(f"{entry['label']}: {_lacking(entry, set(there))} in {folder}.")
+def _from_folder(entry: dict[str, Any], folder: Path) -> Found:
+    most = BESIDE + 2 * sum(entry["counts"].values()) * math.prod(entry["shape"])
+    known = {_bare(name) for version in entry["versions"] for name in names_of(version)}
+
+    def is_other(path: Path) -> bool:
+        return _bare(path.name) not in known and not path.name.lower().endswith(PACKED)
+
+    # What is called as it should be first: most often nothing else is read.
+    there = sorted((path for path in folder.rglob("*") if path.is_file()), key=is_other)
+    held = (each for path in there if path.stat().st_size <= most for each in _of_file(path))
+    return _choose(entry, held, str(folder))
 
 
-def _from_archive(
-    entry: dict[str, Any], name: str, content: bytes, where: str
-) -> tuple[dict[str, Any], dict[str, bytes], str]:
-    there = {}
+def _of_file(path: Path) -> Iterator[Held]:
     try:
+        content = path.read_bytes()
+    except OSError as error:
+        return iter([(path.name, DatasetError(f"{path} cannot be read ({error.strerror})."), "")])
+    return _held(path.name, content, str(path))
+
+
+def _held(name: str, content: bytes, where: str, came_in: str = PUBLISHED) -> Iterator[Held]:
+    """Every file that a file holds, by name and without gzip, and in what it came; a fault in its
+    place where it cannot be read.
+    """
+    ending = next((each for each in PACKED if name.lower().endswith(each)), "")
+    try:
+        if ending == ".gz":
+            yield name[: -len(ending)], gzip.decompress(content), came_in
+        elif ending:
+            for inner, held in _members(ending, content):
+                yield from _held(Path(inner).name, held, f"{inner} in {where}", name)
+        else:
+            yield name, content, came_in
+    except BROKEN as error:
+        kind = "gzip file" if ending == ".gz" else "archive"
+        said = " ".join(str(error).split())
+        fault = DatasetError(f"{where} is not a whole {kind} ({said}): fetch it again.")
+        yield name.removesuffix(".gz"), fault, came_in
+
+
+def _members(ending: str, content: bytes) -> Iterator[tuple[str, bytes]]:
+    """The files of an archive; arrays of NumPy as the IDX files that they were made of."""
+    if ending == ".npz":
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            for name in arrays:
+                yield name, formats.idx_of(arrays[name])
+    elif ending == ".zip":
+        with zipfile.ZipFile(io.BytesIO(content)) as zipped:
+            for each in zipped.infolist():
+                if not each.is_dir():
+                    yield each.filename, zipped.read(each)
+    else:
         with tarfile.open(fileobj=io.BytesIO(content)) as archive:
             for member in archive:
                 if held := archive.extractfile(member) if member.isfile() else None:
-                    there[Path(member.name).name] = held.read()
-    except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
-        raise DatasetError(f"{where} is not a whole archive ({error}): fetch it again.") from error
+                    yield member.name, held.read()
+
+
+def _choose(entry: dict[str, Any], held: Iterable[Held], where: str) -> Found:
+    """The first version whose files are all held, known by their sums; where there is none, by
+    their names, so that what is wrong with them can be said. Raises DatasetError.
+    """
+    wanted = {digest: name for name, digest in entry["sums"].items()}
+    right: dict[str, tuple[bytes, str]] = {}
+    named: dict[str, bytes | DatasetError] = {}
+    for name, content, came_in in held:
+        if not isinstance(content, DatasetError):
+            for digest in formats.digests_of(content, wanted):
+                right.setdefault(wanted[digest], (content, came_in))
+        named.setdefault(_bare(name), content)
+        for version in entry["versions"]:
+            if all(each in right for each in names_of(version)):
+                found = {each: right[each][0] for each in names_of(version)}
+                return version, found, right[names_of(version)[0]][1]
     for version in entry["versions"]:
-        named = {
-            wanted: next((n for n in (wanted, f"{wanted}.gz") if n in there), None)
-            for wanted in names_of(version)
-        }
-        if all(named.values()):
-            return (
-                version,
-                {
-                    wanted: _plain(n, there[n], f"{n} in {where}")
-                    for wanted, n in named.items()
-                    if n
-                },
-                name,
-            )
-    raise DatasetError(f"{entry['label']}: {_lacking(entry, set(there))} in {where}.")
+        by_name = {}
+        for each in names_of(version):
+            there = right[each][0] if each in right else named.get(_bare(each))
+            if isinstance(there, DatasetError):
+                raise there
+            if there is not None:
+                by_name[each] = there
+        if len(by_name) == len(names_of(version)):
+            return version, by_name, PUBLISHED
+    if faults := [each for each in named.values() if isinstance(each, DatasetError)]:
+        raise faults[0]
+    raise DatasetError(f"{entry['label']}: {_lacking(entry, {*named})} in {where}; {READ}.")
 
 
-def _from_url(entry: dict[str, Any], url: str) -> tuple[dict[str, Any], dict[str, bytes], str]:
-    if url.endswith(ARCHIVES):
-        return _from_archive(entry, url.rpartition("/")[2], _download(entry, url), url)
+def _bare(name: str) -> str:
+    """A name by its letters and digits: people write train-images.idx3-ubyte, too."""
+    return "".join(filter(str.isalnum, name.lower().removesuffix(".gz")))
+
+
+def _from_url(entry: dict[str, Any], url: str) -> Found:
+    if url.lower().endswith(PACKED):
+        return _choose(entry, _held(url.rpartition("/")[2], _download(entry, url), url), url)
     # A server does not list its folder, so the first version, in its usual form, is asked for.
     version = entry["versions"][0]
     if "archive" in version:
         return _from_url(entry, f"{url.rstrip('/')}/{version['archive']}")
-    places = {name: f"{url.rstrip('/')}/{name}.gz" for name in names_of(version)}
-    return (
-        version,
-        {name: _plain(place, _download(entry, place), place) for name, place in places.items()},
-        PUBLISHED,
-    )
+    places = [f"{url.rstrip('/')}/{name}.gz" for name in names_of(version)]
+    held = [
+        each
+        for place in places
+        for each in _held(place.rpartition("/")[2], _download(entry, place), place)
+    ]
+    return _choose(entry, held, url)
 
 
 def _download(entry: dict[str, Any], url: str) -> bytes:
@@ -128,21 +198,10 @@ def _download(entry: dict[str, Any], url: str) -> bytes:
     return content
 
 
-def _plain(name: str, content: bytes, where: str) -> bytes:
-    if not name.endswith(".gz"):
-        return content
-    try:
-        return gzip.decompress(content)
-    except (EOFError, OSError, zlib.error) as error:
-        raise DatasetError(
-            f"{where} is not a whole gzip file ({error}): fetch it again."
-        ) from error
-
-
 def _lacking(entry: dict[str, Any], there: set[str]) -> str:
     """What is missing of the version that is most nearly there."""
     missing = [
-        [name for name in names_of(version) if not {name, f"{name}.gz"} & there]
+        [name for name in names_of(version) if _bare(name) not in there]
         for version in entry["versions"]
     ]
     fewest = min(missing, key=len)

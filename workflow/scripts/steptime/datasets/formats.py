@@ -4,15 +4,17 @@
 Each function takes the files of one split, as bytes by name, and raises ValueError with what is wrong with which file.
 """
 
+import hashlib
 import io
 import math
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 
 Split = tuple[np.ndarray, np.ndarray]
 UNSIGNED_BYTES = 0x08
+SUMS = {32: "md5", 40: "sha1", 64: "sha256"}
 CIFAR_SHAPE = (3, 32, 32)
 
 
@@ -68,6 +70,18 @@ READERS: dict[str, Callable[[dict[str, bytes]], Split]] = {
     "cifar_python": cifar_python,
     "csv": csv,
 }
+
+
+def idx_of(array: np.ndarray) -> bytes:
+    """The IDX file of an array of bytes."""
+    shape = np.array(array.shape, ">u4").tobytes()
+    return bytes([0, 0, UNSIGNED_BYTES, array.ndim]) + shape + array.astype(np.uint8).tobytes()
+
+
+def digests_of(content: bytes, wanted: Collection[str]) -> list[str]:
+    """Those sums that a content has."""
+    kinds = {SUMS[len(each)] for each in wanted}
+    return [each for kind in kinds if (each := hashlib.new(kind, content).hexdigest()) in wanted]
 
 
 def _idx_array(name: str, content: bytes) -> np.ndarray:

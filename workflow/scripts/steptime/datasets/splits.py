@@ -22,7 +22,6 @@ from steptime import project, run
 from steptime.atomic import atomic_write
 from steptime.datasets import DatasetError, files, formats
 
-SUMS = {32: "md5", 40: "sha1", 64: "sha256"}
 HELD_OUT = 0.2
 SPLIT_SEED = 20181
 
@@ -112,7 +111,7 @@ def _splits(
 def _check_sums(entry: dict[str, Any], contents: dict[str, bytes]) -> None:
     for name, content in contents.items():
         wanted = entry["sums"][name]
-        algorithm = SUMS[len(wanted)]
+        algorithm = formats.SUMS[len(wanted)]
         digest = hashlib.new(algorithm, content).hexdigest()
         if digest != wanted:
             raise DatasetError(
