@@ -1,5 +1,6 @@
 """What compiled libraries are made of: of a compiler's own, and of NumPy's BLAS."""
 
+import ctypes
 import json
 import shutil
 import subprocess
@@ -44,6 +45,29 @@ def test_a_library_is_known_by_the_instructions_that_multiply(tmp_path, vector):
     expected = dict.fromkeys(MULTIPLIES, 0) | {"SSE": 2 * TIMES}
     expected[vector] = expected[vector] + 2 * TIMES
     assert found["framework/part.so"]["multiplies"] == expected
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no compiler")
+def test_no_library_is_left_with_a_stack_that_new_systems_refuse(tmp_path):
+    """MXNet 1.0 to 1.6 under glibc 2.41; in the installer's cache, which has the same file, nothing changes."""
+    (tmp_path / "source.c").write_text("int answer(void) { return 42; }\n")
+    cached, prefix = tmp_path / "cache.so", tmp_path / "prefix"
+    for flag, path in (("execstack", cached), ("noexecstack", prefix / "lib/other.so.1")):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        command = ["gcc", "-shared", "-z", flag, tmp_path / "source.c", "-o", path]
+        subprocess.run(command, check=True)
+    library, before = prefix / "lib/libmxnet.so", cached.read_bytes()
+    library.hardlink_to(cached)
+    (prefix / "text.so").write_bytes(b"\x7fELF\x02")
+    ((path, place),) = libraries.executable_stacks(prefix).items()
+    assert path == library
+    libraries.clear(path, place)
+    assert not libraries.executable_stacks(prefix) and cached.read_bytes() == before
+    assert ctypes.CDLL(str(library)).answer() == 42
+    changed = [
+        i for i, (a, b) in enumerate(zip(before, library.read_bytes(), strict=True)) if a != b
+    ]
+    assert changed == [place]
 
 
 def test_numpy_s_blas_is_found_where_it_is_loaded_from(tmp_path):

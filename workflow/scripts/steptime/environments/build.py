@@ -138,6 +138,16 @@ class Builder:
             seen.write_text(json.dumps(libraries.inspect(self.prefix.resolve())))
         return json.loads(seen.read_text())
 
+    def clear_stacks(self, environment: str) -> None:
+        """Says which libraries ask for an executable stack, and takes that off those that are ours."""
+        for path, place in libraries.executable_stacks(self.prefix.resolve()).items():
+            said = f"{environment}: {path.name} asks for an executable stack, which glibc 2.41 and newer refuse"
+            if self.supply:
+                say(f"{said}: where it does not load, set GLIBC_TUNABLES=glibc.rtld.execstack=2")
+            else:
+                libraries.clear(path, place)
+                say(f"{said}: taken off")
+
     def run(
         self, *command: str | Path, cwd: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
@@ -363,6 +373,7 @@ def make(environment: str, spec: Path, step: str, log: TextIO) -> dict[str, Any]
                 builder.build()
                 (prefix / TOOK).write_text(f"{time.monotonic() - start:.0f}")
                 say(f"{environment}: ready after {time.monotonic() - start:.0f} s")
+            builder.clear_stacks(environment)
     except InstallError as error:
         log.write(f"took {time.monotonic() - start:.0f} s\n")
         again = f"snakemake --force results/environments/{environment}.json"

@@ -7,6 +7,7 @@ linear algebra libraries are known by texts that only they hold. No library is l
 
 import mmap
 import re
+import shutil
 import struct
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
@@ -49,6 +50,8 @@ HOLDS = {
     "Eigen": (b"5Eigen8internal",),
     "LLVM": (b"LLVM ERROR",),
 }
+# Of program headers: kinds, a flag, and how many bytes of a file hold all of them.
+LOAD, STACK, EXECUTABLE, HEADERS = 1, 0x6474E551, 1, 4096
 # These make code for the processor at hand while they run.
 AT_RUN_TIME = ("oneDNN", "LLVM")
 REFERENCE = "reference BLAS"
@@ -169,10 +172,44 @@ def _is_packed(content: mmap.mmap, at: int) -> bool:
 
 
 def _code(content: mmap.mmap) -> Iterator[tuple[int, int]]:
-    """Begin and end of the executable segments of an ELF file of 64 bits (elf(5))."""
+    """Begin and end of the executable segments of an ELF file of 64 bits."""
+    for at, kind, flags in _segments(content):
+        if kind == LOAD and flags & EXECUTABLE:
+            begin, _, _, length = struct.unpack_from("<QQQQ", content, at + 8)
+            yield begin, begin + length
+
+
+def _segments(content: bytes | mmap.mmap) -> Iterator[tuple[int, int, int]]:
+    """Place, kind and flags of each program header that a content has (elf(5))."""
     (offset,) = struct.unpack_from("<Q", content, 32)
     size, number = struct.unpack_from("<HH", content, 54)
-    for at in range(offset, offset + number * size, size):
-        kind, flags, begin, _, _, length = struct.unpack_from("<IIQQQQ", content, at)
-        if kind == 1 and flags & 1:
-            yield begin, begin + length
+    for at in range(offset, min(offset + number * size, len(content) - size + 1), size):
+        yield at, *struct.unpack_from("<II", content, at)
+
+
+def executable_stacks(prefix: Path) -> dict[Path, int]:
+    """The libraries below `prefix` that ask for an executable stack, which glibc 2.41 and newer
+    refuse; and where in the file each says so.
+    """
+    found = {}
+    for path in sorted(prefix.rglob("*.so*")):
+        if path.is_file() and not path.is_symlink():
+            with path.open("rb") as file:
+                begin = file.read(HEADERS)
+            if begin[:5] == b"\x7fELF\x02" and len(begin) == HEADERS:
+                for at, kind, flags in _segments(begin):
+                    if kind == STACK and flags & EXECUTABLE:
+                        found[path] = at + 4
+    return found
+
+
+def clear(path: Path, place: int) -> None:
+    """Takes off the flag at a place. In a copy: the file may be one with that of an installer's cache."""
+    copy = path.with_name(f".{path.name}.cleared")
+    shutil.copy2(path, copy)
+    with copy.open("r+b") as file:
+        file.seek(place)
+        flags = file.read(1)[0]
+        file.seek(place)
+        file.write(bytes([flags & ~EXECUTABLE]))
+    copy.replace(path)
