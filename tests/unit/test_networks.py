@@ -1,5 +1,6 @@
 """The specifications against the numbers of the literature and of the papers' scripts."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -253,13 +254,17 @@ def test_the_batch_fits_the_network(name):
 
 def specified(*layers, **entry):
     """The specification of a network with these layers on images of 4 channels, 8 by 8."""
-    source = {"kind": "image", "shape": [4, 8, 8]}
-    entry = {"input": source, "sizes": {"hidden": 2}, "narrow": {}, "layers": layers} | entry
+    entry = {"input": IMAGES, "sizes": {"hidden": 2}, "narrow": {}, "layers": layers} | entry
     return networks.specify("n", {"n": entry})
 
 
 def wired(spec):
-    return [(node["name"], *node["inputs"]) for node in spec["nodes"]]
+    return [(node["name"], *node["inputs"]) for node in spec["nodes"][:-1]]
+
+
+IMAGES = {"kind": "image", "shape": [4, 8, 8]}
+ROW, STEPS = {"kind": "dense", "shape": [6]}, {"kind": "dense", "shape": [5, 6]}
+WORDS = {"kind": "tokens", "shape": [5], "vocabulary": 12}
 
 
 def test_a_residual_adds_its_input_or_what_a_shortcut_makes_of_it():
@@ -269,6 +274,7 @@ def test_a_residual_adds_its_input_or_what_a_shortcut_makes_of_it():
         {"residual": {"layers": [same, "batch_norm"]}},
         {"residual": {"layers": [wide, "relu"], "shortcut": [wide, "batch_norm"]}},
         "relu",
+        "flatten",
     )
     assert wired(spec) == [
         ("conv1", "input"),
@@ -294,10 +300,10 @@ def test_a_name_stands_for_the_last_layer_that_had_it():
         {"add": {"inputs": ["left", "right"], "name": "out"}},
     ]
     block[1]["conv"]["name"] = "right"
-    spec = specified({"repeat": [{"width": "hidden"}, {"width": 3}], "layers": block})
+    spec = specified({"repeat": [{"width": "hidden"}, {"width": 3}], "layers": block}, "flatten")
     assert wired(spec)[2::3] == [("add1", "conv1", "conv2"), ("add2", "conv3", "conv4")]
     assert wired(spec)[3] == ("conv3", "add1")
-    assert [node["shape"][0] for node in spec["nodes"]] == [2, 2, 2, 3, 3, 3]
+    assert [node["shape"][0] for node in spec["nodes"][:-1]] == [2, 2, 2, 3, 3, 3]
 
 
 ADD = {"add": {"inputs": ["left", "input"]}}
@@ -315,7 +321,11 @@ SGD = {"name": "sgd", "learning_rate": 0.1}
             {},
             "there is no layer 'maxout'; write one of ad.*, add, .*, residual, .*sigmoid",
         ),
-        ([{"dense": {"units": "hiden"}}], {}, "size 'hiden' is not defined; write one of hidden"),
+        (
+            [{"dense": {"units": "hiden"}}],
+            {},
+            "'dense1' has 'units: hiden', but the size 'hiden' is not defined; write hidden or a n",
+        ),
         ([{"dense": {"unit": 3}}], {}, "layer 'dense1' has no 'unit'; write 'units'"),
         ([{"conv": {"channels": 3}}], {}, "layer 'conv1' lacks 'kernel'; write kernel:"),
         ([{"conv": {"channels": 3, "kernel": 9}}], {}, "'conv1' does not fit .*window of 9 on 8"),
@@ -346,3 +356,132 @@ SGD = {"name": "sgd", "learning_rate": 0.1}
 def test_a_mistake_is_told_with_what_to_write(layers, entry, told):
     with pytest.raises(ValueError, match=f"^network n: .*{told}"):
         specified(*layers, **entry)
+
+
+DENSE, LSTM, CONV = (
+    {"dense": {"units": 3}},
+    {"lstm": {"units": 4}},
+    {"conv": {"channels": 2, "kernel": 3}},
+)
+EMBEDDING = {"embedding": {"vocabulary": 12, "units": 6}}
+
+
+@pytest.mark.parametrize(
+    "source, layers, entry, told",
+    [
+        (
+            ROW,
+            [DENSE, "batch_norm"],
+            {},
+            "'batch_norm1' takes an image .*'dense1' gives a row.*layer_norm",
+        ),
+        (ROW, [DENSE, {"group_norm": {"groups": 3}}], {}, "'group_norm1' takes an image .* a row"),
+        (WORDS, [EMBEDDING, LSTM, "flatten", DENSE], {}, "'flatten1' takes .*unstack, mean_steps"),
+        (
+            IMAGES,
+            [CONV, "relu", DENSE],
+            {},
+            "'dense1' takes .*'relu1' gives an image.*write flatten",
+        ),
+        (
+            IMAGES,
+            [CONV],
+            {},
+            r"loss .* last layer, 'conv1', which gives an image .*\[2, 6, 6\]; write",
+        ),
+        (
+            WORDS,
+            [{"embedding": {"vocabulary": 8, "units": 4}}, DENSE],
+            {},
+            "rows for 8 words, and 'i.* 12",
+        ),
+        (ROW, [EMBEDDING, "unstack"], {}, "'embedding1' takes word ids, .* a row .*kind: tokens"),
+        (
+            WORDS,
+            [DENSE],
+            {},
+            "'dense1' takes .*'input' gives word ids.*write an embedding before it",
+        ),
+        (IMAGES, [LSTM], {}, "'lstm1' takes a sequence.*gives an image.*write patches before it"),
+        (WORDS, [EMBEDDING, CONV], {}, "'conv1' takes an image .* gives a sequence"),
+        (ROW, ["mean_steps"], {}, "'mean_steps1' takes a sequence .* gives a row"),
+        (ROW, [{"dense": {"units": 1}}], {}, "the loss .*, 'dense1', .*write two classes or more"),
+        (STEPS, [DENSE], {"loss": "mean_squares"}, "the loss mean_squares .* a sequence"),
+        (ROW, [DENSE], {"loss": "evidence_bound"}, "the loss evidence_bound does not fit"),
+        (
+            ROW,
+            [{"dense": {"units": 1}}, {"layer_norm": {"epsilon": 1e-5}}],
+            {},
+            "one feature is the",
+        ),
+        (IMAGES, [{"max_pool": {"kernel": 2, "stride": 2, "padding": 2}}], {}, "padding alone"),
+        (WORDS, [EMBEDDING, {"dense": {"units": 8}}, {"attention": {"heads": 3}}], {}, "heads"),
+        (
+            WORDS,
+            [{"table": {"rows": 12, "units": 3, "name": "t"}}, DENSE],
+            {},
+            "'table1' gives a table",
+        ),
+        (
+            WORDS,
+            [EMBEDDING, {"lookup": {"inputs": ["input", "input"]}}],
+            {},
+            "'lookup1' takes a table",
+        ),
+        (
+            ROW | {"shape": [1, 2, 3]},
+            [DENSE],
+            {},
+            "input of kind dense .*write .features. or .steps",
+        ),
+        (WORDS | {"shape": [5, 6]}, [EMBEDDING], {}, "its input of kind tokens has the shape"),
+        ({"kind": "tokens", "shape": [5]}, [EMBEDDING], {}, "has no 'vocabulary'; write how many"),
+        (IMAGES | {"vocabulary": 3}, [CONV], {}, "has a 'vocabulary'; leave it out"),
+        (
+            IMAGES,
+            [{"conv": {"channels": 2, "kernel": 3, "padding": "same"}}],
+            {},
+            "stride of 1 and an",
+        ),
+        (ROW, [{"dense": {"units": 3, "activation": "relu"}}], {}, "as a layer behind it"),
+        (IMAGES, [{"local_response_norm": {"size": 4}}], {}, "an odd whole number"),
+    ],
+    ids=lambda value: value[:40] if isinstance(value, str) else "",
+)
+def test_what_does_not_fit_is_refused_with_the_layer_what_it_takes_and_what_it_is_given(
+    source, layers, entry, told
+):
+    with pytest.raises(ValueError, match=f"^network n: .*{told}"):
+        specified(*layers, input=source, **entry)
+
+
+def test_a_narrow_version_that_does_not_fit_is_called_so():
+    entry = {
+        "input": ROW,
+        "sizes": {"n": 3},
+        "narrow": {"n": 1},
+        "layers": [{"dense": {"units": "n"}}],
+    }
+    with pytest.raises(ValueError, match="^network n, narrow: the loss"):
+        networks.specify("n", {"n": entry}, narrow=True)
+
+
+def test_numbers_that_yaml_reads_as_whole_are_rates_all_the_same():
+    layers = [DENSE, {"dropout": {"rate": 0}}]
+    spec = specified(
+        *layers, input=ROW, optimiser=SGD | {"learning_rate": 1, "after_epochs": [[3, 2]]}
+    )
+    assert json.dumps(spec["optimiser"]) == (
+        '{"name": "sgd", "learning_rate": 1.0, "after_epochs": [[3, 2.0]]}'
+    )
+    assert str(spec["nodes"][1]["rate"]) == "0.0"
+    assert (
+        str(specified(*layers, input=ROW, learning_rate=1)["optimiser"]["learning_rate"]) == "1.0"
+    )
+
+
+def test_batch_normalisation_of_one_value_is_known():
+    layers = [{"conv": {"channels": 6, "kernel": 8, "bias": False}}, "batch_norm", "flatten"]
+    said = networks.single_values(specified(*layers), 1)
+    assert "'batch_norm1' takes statistics of the mini-batch" in said
+    assert not networks.single_values(specified(*layers), 2)

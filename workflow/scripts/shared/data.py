@@ -77,7 +77,7 @@ def _targets(spec, inputs, random):
     """What the outputs of the last layer are trained to be."""
     shape = [len(inputs)] + spec["nodes"][-1]["shape"]
     size = int(np.prod(shape))
-    if inputs.size != size:
+    if inputs.size != size or spec["input"]["kind"] == "tokens":
         inputs = _cut(random.uniform(-1.0, 1.0, TABLE_LENGTH).astype(np.float32), 0, size)
     return (np.float32(0.5) * inputs + np.float32(0.5)).reshape(shape)
 

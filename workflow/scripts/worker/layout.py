@@ -24,12 +24,9 @@ class Layout(object):
     def __init__(self, spec, wanted):
         self._kind = spec["input"]["kind"]
         self._steps_first = wanted.get("sequences") == "steps first"
+        # Targets have no steps.
+        self._labels_first = self._steps_first and spec["loss"] == "softmax_cross_entropy"
         self._channels_last = wanted.get("images") == "channels last"
-        if spec.get("loss") in ("mean_squares", "binary_cross_entropy"):
-            # Targets have no steps.
-            self._steps_first = False
-        if spec.get("loss") in ("evidence_bound", "adversarial", "mean_output"):
-            self._steps_first = False
         shapes = {parameter["name"]: parameter["shape"] for parameter in spec["parameters"]}
         flattened = _flattened_images(spec) if self._channels_last else {}
         nodes = {node["name"]: node for node in spec["nodes"]}
@@ -44,13 +41,13 @@ class Layout(object):
         """Inputs of a mini-batch, in one piece of memory."""
         if self._kind == "image" and self._channels_last:
             inputs = inputs.transpose(0, 2, 3, 1)
-        elif self._kind not in ("image", "dense") and self._steps_first:
+        elif self._steps_first and (self._kind == "tokens" or inputs.ndim > 2):
             inputs = inputs.swapaxes(0, 1)
         return np.ascontiguousarray(inputs)
 
     def labels(self, labels):
         """Labels of a mini-batch, in one piece of memory: (batch,), or one for each step of each sample."""
-        return np.ascontiguousarray(labels.T if self._steps_first else labels)
+        return np.ascontiguousarray(labels.T if self._labels_first else labels)
 
     def enter(self, name, value):
         """A parameter's neutral array in the adapter's layout: a view where it can be one."""

@@ -188,6 +188,8 @@ class CellRun:
         lacking = [made for made in (self.manifest, self.proof) if made["status"] != "ok"]
         if lacking:
             outcome = Outcome(lacking[0]["status"], lacking[0]["reason"])
+        elif single := self._single_values():
+            outcome = Outcome("unsupported", single)
         elif changed := self._changed():
             outcome = Outcome("install_failed", changed)
         else:
@@ -198,6 +200,12 @@ class CellRun:
         if self.devices and outcome.status == "crashed" and gpu.was_full(outcome.reason):
             outcome.status = "out_of_memory"
         return outcome
+
+    def _single_values(self) -> str:
+        """Why no framework can take this mini-batch's statistics on one device; '' where all can."""
+        if "backward" not in self.task.timed_region:
+            return ""
+        return networks.single_values(self.spec, self.cell["batch"] // self.cell["devices"])
 
     def _changed(self, outcome: Outcome | None = None) -> str:
         """Why the software is not what was installed, before or after the worker has run; '' where it is."""

@@ -9,6 +9,7 @@ from steptime.networks.counts import (
     count_spare_parameters,
     flops_per_step,
     normalises,
+    single_values,
 )
 from steptime.networks.specification import RECORDS, resolve, specify, used_records
 from steptime.networks.tiny import tiny
@@ -25,6 +26,7 @@ __all__ = [
     "flops_per_step",
     "normalises",
     "resolve",
+    "single_values",
     "specify",
     "tiny",
     "used_records",

@@ -33,6 +33,17 @@ def normalises(spec: Spec) -> bool:
     return any(LAYERS[node["op"]].normalises_by for node in spec["nodes"])
 
 
+def single_values(spec: Spec, batch: int) -> str:
+    """Why a mini-batch is too small for the network's statistics; '' where it is not."""
+    for node in spec["nodes"]:
+        if node["op"] == "batch_norm" and batch * math.prod(node["in_shape"][1:]) == 1:
+            return (
+                f"the layer '{node['name']}' takes statistics of the mini-batch, of which each "
+                "channel has one value"
+            )
+    return ""
+
+
 def bytes_of_reference(spec: Spec, batch: int) -> int:
     """Bytes that a step of `prove.reference` takes at most, about: four arrays for each parameter, what every layer
     gives, and what is at hand while the largest of that is made.

@@ -42,8 +42,33 @@ class Records(Mapping[str, Any]):
         return len(self.names)
 
 
+# What people miss, and what there is in its place.
+WISHES = {
+    "same": "write a number: for a stride of 1 and an odd kernel `same` is (kernel - 1) / 2",
+    "valid": "write padding: 0",
+    "activation": "write the function as a layer behind it, such as `- relu`",
+    "softmax": "leave it out: the loss softmax_cross_entropy has it",
+    "bidirectional": "write two layers, lstm and such, one behind the other: none reads backwards",
+    "label_smoothing": "leave it out: the loss is that of the plain labels",
+}
+for missing in ("leaky_relu", "elu", "selu", "prelu", "relu6", "mish", "hard_swish", "softplus"):
+    WISHES[missing] = "write relu, gelu, silu, tanh or sigmoid"
+for missing in ("clip_norm", "clipnorm", "clip_value", "clipvalue", "gradient_clipping"):
+    WISHES[missing] = "leave it out: gradients are not clipped"
+
+
+def as_number(text: str) -> str:
+    """How YAML wants the number that a text is; '' where it is none."""
+    try:
+        return f"{float(text):g}"
+    except ValueError:
+        return ""
+
+
 def write_instead(name: str, known: Iterable[str]) -> str:
     """What to write in place of an unknown name: the nearest known one, or one of all."""
+    if name in WISHES:
+        return WISHES[name]
     known = sorted(known)
     near = difflib.get_close_matches(name, known, 1)
     return f"write '{near[0]}'" if near else f"write one of {', '.join(known)}"

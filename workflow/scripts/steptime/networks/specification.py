@@ -25,9 +25,9 @@ from collections import ChainMap
 from typing import Any
 
 from steptime.networks import optimisers
-from steptime.networks.layers import LAYERS, LayerKind, Shape
+from steptime.networks.layers import FORMS, LAYERS, LayerKind, Shape
 from steptime.networks.losses import LOSSES
-from steptime.networks.records import write_instead
+from steptime.networks.records import WISHES, as_number, write_instead
 
 LEARNING_RATE = 0.01
 LOSS = "softmax_cross_entropy"
@@ -36,6 +36,30 @@ PROVEN_WITH = "sgd"
 # What may stand in a list of layers besides layers.
 BLOCKS = ("repeat", "residual")
 INPUT = "input"
+
+# The axes of each kind of input, and their words.
+INPUTS = {
+    "dense": ((1, 2), "[features] or [steps, features]"),
+    "image": ((3,), "[channels, height, width]"),
+    "tokens": ((1,), "[steps]"),
+    "one_hot": ((2,), "[steps, words]"),
+}
+# What to write where a layer is given another form than it takes.
+RATHER = {
+    ("batch_norm", "row"): "write layer_norm in its place",
+    ("batch_norm", "sequence"): "write layer_norm in its place",
+    ("group_norm", "row"): "write layer_norm in its place",
+    ("group_norm", "sequence"): "write layer_norm in its place",
+    ("flatten", "row"): "leave it out",
+    ("flatten", "sequence"): "write unstack, mean_steps or last_step in its place",
+    ("global_average_pool", "sequence"): "write mean_steps in its place",
+    ("mean_steps", "image"): "write global_average_pool in its place",
+    ("row", "sequence"): "write unstack, mean_steps or last_step before it",
+    ("row", "image"): "write flatten before it",
+    ("sequence", "image"): "write patches before it",
+    ("words", ""): "write `input: {kind: tokens, shape: [steps], vocabulary: n}`",
+    ("", "words"): "write an embedding before it",
+}
 
 # Every name by which code belongs to some networks and not to others.
 RECORDS = frozenset([*LAYERS, *LOSSES, *optimisers.OPTIMISERS])
@@ -60,11 +84,10 @@ def specify(name: str, catalogue: dict[str, Any], narrow: bool = False) -> dict[
         builder = _Builder(entry["input"], sizes)
         builder.add_all(entry["layers"])
         builder.check_ends()
-        if loss not in LOSSES:
-            raise ValueError(f"there is no loss '{loss}'; {write_instead(loss, LOSSES)}")
         optimisers.check(optimiser)
+        builder.check_loss(loss)
     except ValueError as error:
-        raise ValueError(f"network {name}: {error}") from error
+        raise ValueError(f"network {name}{', narrow' * narrow}: {error}") from error
     return {
         "network": name,
         "input": builder.source,
@@ -73,7 +96,7 @@ def specify(name: str, catalogue: dict[str, Any], narrow: bool = False) -> dict[
             parameter for node in builder.nodes for parameter in LAYERS[node["op"]].parameters(node)
         ],
         "loss": loss,
-        "optimiser": optimiser,
+        "optimiser": optimisers.in_floats(optimiser),
         **training,
     }
 
@@ -106,20 +129,41 @@ class _Builder:
         self.source = dict(source, shape=[self.number(value) for value in source["shape"]])
         if "vocabulary" in source:
             self.source["vocabulary"] = self.number(source["vocabulary"])
+        self.check_input()
         self.nodes: list[dict[str, Any]] = []
         self.shapes: dict[str, Shape] = {INPUT: list(self.source["shape"])}
+        is_words = self.source["kind"] == "tokens"
+        self.forms = {INPUT: "words" if is_words else _form(self.shapes[INPUT])}
         # Nodes by the names that layers are given.
         self.named = {INPUT: INPUT}
         self.last = INPUT
         self.counts: dict[str, int] = {}
+
+    def check_input(self) -> None:
+        """Raises ValueError for an input whose shape or vocabulary does not go with its kind."""
+        kind, shape, is_words = (
+            self.source["kind"],
+            self.source["shape"],
+            "vocabulary" in self.source,
+        )
+        axes, words = INPUTS[kind]
+        if len(shape) not in axes:
+            raise ValueError(f"its input of kind {kind} has the shape {shape}; write {words}")
+        if is_words != (kind == "tokens"):
+            has, rather = (
+                ("a", "leave it out") if is_words else ("no", "write how many words there are")
+            )
+            raise ValueError(f"its input of kind {kind} has {has} 'vocabulary'; {rather}")
 
     def number(self, value: Any) -> Any:
         """The number that a word stands for; anything else as it is."""
         if not isinstance(value, str):
             return value
         if value not in self.sizes:
-            known = ", ".join(sorted(self.sizes))
-            raise ValueError(f"the size '{value}' is not defined; write one of {known} or a number")
+            if number := as_number(value):
+                raise ValueError(f"'{value}' is a text to YAML; write {number}")
+            rather = WISHES.get(value) or f"write {' or '.join([*sorted(self.sizes), 'a number'])}"
+            raise ValueError(f"the size '{value}' is not defined; {rather}")
         return self.sizes[value]
 
     def add_all(self, layers: list[Any]) -> None:
@@ -154,7 +198,7 @@ class _Builder:
         entered = self.last
         self.add_all(block["layers"])
         main, before = self.last, len(self.nodes)
-        if "ends_branch" in LAYERS[self.nodes[-1]["op"]].flags:
+        if main != entered and "ends_branch" in LAYERS[self.nodes[-1]["op"]].flags:
             self.nodes[-1]["ends_branch"] = True
         self.last = entered
         self.add_all(block.get("shortcut", []))
@@ -171,7 +215,9 @@ class _Builder:
             )
         values = {key: options[key] for key in options if key not in ("inputs", "name")}
         inputs = [self.node_named(kind, name) for name in options.get("inputs", [])] or [self.last]
-        self.add_node(kind, inputs, {key: self.number(value) for key, value in values.items()})
+        self.add_node(kind, inputs, values)
+        if options.get("name") == INPUT:
+            raise ValueError(f"the name '{INPUT}' is that of the network's input; write another")
         if "name" in options:
             self.named[options["name"]] = self.last
 
@@ -182,6 +228,51 @@ class _Builder:
                 f"`name`; {write_instead(name, self.named)}"
             )
         return self.named[name]
+
+    def check_forms(self, node: dict[str, Any], kind: LayerKind) -> None:
+        """Raises ValueError for an input of a form that the kind does not take, and for word ids
+        beyond its rows.
+        """
+        for place, name in enumerate(node["inputs"]):
+            takes = (kind.beside,) if kind.beside and place else kind.takes
+            form = self.forms[name]
+            if form in takes:
+                continue
+            pairs = [
+                (node["op"], form),
+                *((each, form) for each in takes),
+                (takes[0], ""),
+                ("", form),
+            ]
+            rather = next((RATHER[pair] for pair in pairs if pair in RATHER), "")
+            raise ValueError(
+                f"layer '{node['name']}' takes {' or '.join(FORMS[each] for each in takes)}, and "
+                f"'{name}' gives {FORMS[form]} of shape {self.shapes[name]}; "
+                + (rather or "write another layer before it, or leave it out")
+            )
+        first, *_ = node["inputs"]
+        if kind.takes == ("words",):
+            rows, words = self.rows_of(node), self.source["vocabulary"]
+            if rows < words:
+                raise ValueError(
+                    f"layer '{node['name']}' has rows for {rows:,} words, and '{first}' has "
+                    f"{words:,} words; write at least as many rows as words"
+                )
+
+    def rows_of(self, node: dict[str, Any]) -> int:
+        """The rows that a layer looks words up in: its own, or those of its table."""
+        return node["vocabulary"] if "vocabulary" in node else self.shapes[node["inputs"][-1]][0]
+
+    def check_loss(self, loss: str) -> None:
+        """Raises ValueError for a loss that is not known, or does not fit the last layer."""
+        if loss not in LOSSES:
+            raise ValueError(f"there is no loss '{loss}'; {write_instead(loss, LOSSES)}")
+        form, shape = self.forms[self.last], self.shapes[self.last]
+        if rather := LOSSES[loss].misfit(form, shape, self.source["shape"]):
+            raise ValueError(
+                f"the loss {loss} does not fit the last layer, '{self.last}', which gives "
+                f"{FORMS[form]} of shape {shape}; {rather}"
+            )
 
     def check_ends(self) -> None:
         """Raises ValueError for a layer that does not lead to the last one."""
@@ -200,7 +291,7 @@ class _Builder:
         _check_keys(
             f"layer '{name}'", options, kind.needs, (*kind.defaults, *kind.flags, "inputs", "name")
         )
-        _check_values(f"layer '{name}'", options, kind)
+        options = self.values(f"layer '{name}'", kind, options)
         if len(inputs) != kind.inputs if kind.inputs else len(inputs) < 2:
             few = f"{kind.inputs} input{'s' * (kind.inputs > 1)}" if kind.inputs else ""
             many = few or "two inputs or more"
@@ -210,6 +301,7 @@ class _Builder:
             )
         sources = [self.shapes[each] for each in inputs]
         node = dict(kind.defaults, name=name, op=op, inputs=inputs, in_shape=sources[0], **options)
+        self.check_forms(node, kind)
         try:
             node["shape"] = kind.shape(node, *sources)
         except ValueError as error:
@@ -219,7 +311,33 @@ class _Builder:
             ) from error
         self.nodes.append(node)
         self.shapes[name] = node["shape"]
+        self.forms[name] = "table" if op == "table" else _form(node["shape"])
         self.last = name
+
+    def values(self, owner: str, kind: LayerKind, options: dict[str, Any]) -> dict[str, Any]:
+        """The values of a layer, with words looked up. Raises ValueError for one that its kind
+        cannot have.
+        """
+        found = {}
+        for key, value in options.items():
+            values = kind.values_of(key)
+            try:
+                found[key] = self.number(value)
+            except ValueError as error:
+                raise ValueError(f"{owner} has '{key}: {value}', but {error}") from error
+            if not values.hold(found[key]):
+                # As YAML has it.
+                told = str(value).lower() if isinstance(value, bool) else value
+                has = f"no value of '{key}'" if value is None else f"'{key}: {told}'"
+                raise ValueError(f"{owner} has {has}; write {values.words}")
+            if values.is_float:
+                found[key] = float(found[key])
+        return found
+
+
+def _form(shape: Shape) -> str:
+    """Which of `FORMS` numbers of a shape have."""
+    return ("row", "sequence", "image")[len(shape) - 1]
 
 
 def _check_keys(
@@ -232,14 +350,3 @@ def _check_keys(
     for key in needs:
         if key not in options:
             raise ValueError(f"{owner} lacks '{key}'; write {key}: with its value")
-
-
-def _check_values(owner: str, options: dict[str, Any], kind: LayerKind) -> None:
-    """Raises ValueError for a value of a layer that its kind cannot have."""
-    for key, value in options.items():
-        values = kind.values_of(key)
-        if not values.hold(value):
-            # As YAML has it.
-            told = str(value).lower() if isinstance(value, bool) else value
-            has = f"no value of '{key}'" if value is None else f"'{key}: {told}'"
-            raise ValueError(f"{owner} has {has}; write {values.words}")

@@ -73,5 +73,7 @@ def unpad(padded: Array, node: Node) -> Array:
 def _count(extent: int, node: Node) -> int:
     count = (extent + 2 * node["padding"] - node["kernel"]) // node["stride"] + 1
     if count < 1:
-        raise ValueError(f"a window of {node['kernel']} on {extent}")
+        raise ValueError(
+            f"a window of {node['kernel']} on {extent}: write a smaller kernel, or more padding"
+        )
     return count

@@ -15,9 +15,16 @@ from jsonschema.exceptions import ValidationError, best_match
 
 from shared.precisions import PRECISIONS
 from steptime import tasks
+from steptime.networks.records import WISHES
 
 # What a schema calls a type, in words.
-KINDS = {"integer": "a whole number", "array": "a list", "string": "a text", "object": "keys"}
+KINDS = {
+    "integer": "a whole number",
+    "number": "a number",
+    "array": "a list",
+    "string": "a text",
+    "object": "keys",
+}
 
 MERGE = "tag:yaml.org,2002:merge"
 # What YAML 1.1 takes for a number to the base of 8, or of 60.
@@ -42,7 +49,7 @@ def read(path: Path, schema: Path) -> Any:
 
 def _content(path: Path) -> dict[str, Any]:
     try:
-        content = yaml.load(path.read_text(), Loader=_Loader)
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
         _check_aliases(content, {})
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from error
@@ -66,7 +73,7 @@ def _content(path: Path) -> dict[str, Any]:
 
 def load(schema: Path) -> dict[str, Any]:
     """Reads a schema, with what it refers to of the records of tasks and precisions."""
-    accepted: dict[str, Any] = yaml.load(schema.read_text(), Loader=_Loader)
+    accepted: dict[str, Any] = yaml.load(schema.read_text(encoding="utf-8"), Loader=_Loader)
     of_records = tasks.schemas() | {"precision": {"enum": list(PRECISIONS)}}
     return accepted | {"$defs": of_records | accepted.get("$defs", {})}
 
@@ -185,6 +192,10 @@ class _Loader(_FASTEST):
                 raise yaml.constructor.ConstructorError(
                     None, None, f"the key '{key.value}' stands twice", key.start_mark
                 )
+            if key.tag.endswith((":bool", ":null")):
+                raise ConfigurationError(
+                    f"line {key.start_mark.line + 1}: the key '{key.value}' is no text to YAML: write it in quotes."
+                )
             seen.add(key.value if isinstance(key, yaml.ScalarNode) else None)
         return super().construct_mapping(node, deep)
 
@@ -202,6 +213,8 @@ class _Loader(_FASTEST):
 
 for tag in ("int", "float"):
     _Loader.add_constructor(f"tag:yaml.org,2002:{tag}", _Loader.construct_number)
+# Nobody means a day.
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_yaml_str)
 
 
 _VALIDATOR = validators.extend(
@@ -223,6 +236,7 @@ def _sentence(error: ValidationError) -> str:
         extra = [key for key in error.instance if key not in allowed]
         near = difflib.get_close_matches(str(extra[0]), allowed, 1)
         hint = f"did you mean '{near[0]}'?" if near else f"write one of {', '.join(allowed)}."
+        hint = f"{WISHES[extra[0]]}." if extra[0] in WISHES else hint
         return f"{at}there is no key '{extra[0]}': {hint}"
     if error.validator == "required":
         missing = [key for key in error.validator_value if key not in error.instance]
@@ -237,8 +251,15 @@ def _sentence(error: ValidationError) -> str:
         return f"{at}'{error.instance}' is not possible: write one of {', '.join(possible)}."
     if error.validator == "type" and (number := _number_meant(error)):
         return f"{at}'{error.instance}' is a text to YAML: write {number}."
-    if error.validator == "type" and isinstance(error.validator_value, list):
-        kinds = " or ".join(KINDS.get(str(kind), str(kind)) for kind in error.validator_value)
+    listed = isinstance(error.validator_value, list)
+    unsaid = error.instance is None or isinstance(error.instance, bool)
+    if error.validator == "type" and (listed or unsaid):
+        wanted = error.validator_value if listed else [error.validator_value]
+        kinds = " or ".join(KINDS.get(str(kind), str(kind)) for kind in wanted)
+        if unsaid:
+            read_as = "nothing" if error.instance is None else str(error.instance).lower()
+            kinds = kinds.replace("a text", "a text in quotes")
+            return f"{at}YAML reads {read_as}: write {kinds}."
         return f"{at}{error.instance!r} is not possible: write {kinds}."
     return f"{at}{error.message}."
 

@@ -15,6 +15,14 @@ Backward = Callable[[Array], tuple[list, Arrays]]
 
 # Biases start in +-0.02, not at 0, so that a proof sees one in the wrong place.
 BIAS_BOUND = 0.02
+# What layers are given: word ids, what a `table` holds, or numbers of one to three axes.
+FORMS = {
+    "words": "word ids",
+    "table": "a table",
+    "row": "a row of features",
+    "sequence": "a sequence (steps, features)",
+    "image": "an image (channels, height, width)",
+}
 
 
 def same_shape(node: Node, source: Shape) -> Shape:
@@ -51,14 +59,16 @@ class Values:
 
     words: str
     hold: Callable[[Any], bool]
+    is_float: bool = False
 
 
 def numbers(words: str, hold: Callable[[Any], bool], *types: type) -> Values:
     """Those numbers of some types for which something holds; `true` is none."""
-    return Values(words, lambda value: type(value) in types and hold(value))
+    return Values(words, lambda value: type(value) in types and hold(value), float in types)
 
 
 SIZE = numbers("a whole number of at least 1", lambda value: value >= 1, int)
+ODD = numbers("an odd whole number of at least 1", lambda value: value > 0 and value % 2, int)
 COUNT = numbers("a whole number of at least 0", lambda value: value >= 0, int)
 SHARE = numbers("a number of at least 0 that is below 1", lambda value: 0 <= value < 1, int, float)
 POSITIVE = numbers("a number above 0", lambda value: 0 < value < math.inf, int, float)
@@ -83,6 +93,9 @@ class LayerKind:
     values: dict[str, Values] = field(default_factory=dict)
     # How many inputs it takes; None for two or more.
     inputs: int | None = 1
+    # The forms (`FORMS`) that they may have, and that of the second where it has one of its own.
+    takes: tuple[str, ...] = ("row", "sequence", "image")
+    beside: str = ""
     # (node, shapes of the inputs) -> shape of the output; raises ValueError where they do not fit.
     shape: Callable[..., Shape] = same_shape
     # (node) -> its trainable parameters, each made by `parameter`.
@@ -142,6 +155,7 @@ def recurrent(name: str, gates: int, forward: Callable[..., tuple[Array, Backwar
 
     return LayerKind(
         forward,
+        takes=("sequence",),
         needs=("units",),
         shape=shape,
         parameters=parameters,

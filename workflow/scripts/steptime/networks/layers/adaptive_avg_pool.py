@@ -28,6 +28,7 @@ def forward(node, own, x):
 
 LAYER = LayerKind(
     forward,
+    takes=("image",),
     needs=("size",),
     shape=shape,
     example=(IMAGES, [CONV, {"adaptive_avg_pool": {"size": 3}}, "flatten"]),

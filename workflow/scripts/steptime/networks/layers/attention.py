@@ -66,6 +66,7 @@ def forward(node, own, x):
 
 LAYER = LayerKind(
     forward,
+    takes=("sequence",),
     needs=("heads",),
     flags=("causal",),
     shape=shape,

@@ -21,6 +21,7 @@ def forward(node, own, x):
 
 LAYER = LayerKind(
     forward,
+    takes=("image",),
     needs=("kernel", "stride"),
     defaults={"padding": 0},
     shape=shape,

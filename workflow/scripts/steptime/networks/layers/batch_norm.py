@@ -69,6 +69,7 @@ def _sums(first, second):
 
 LAYER = LayerKind(
     forward,
+    takes=("image",),
     flags=("ends_branch", "raised"),
     parameters=parameters,
     numbers_moved=moved_by_fused,

@@ -11,4 +11,6 @@ def forward(node, own, x):
     return x + own["bias"], lambda dy: ([dy], {"bias": dy.reshape(-1, dy.shape[-1]).sum(0)})
 
 
-LAYER = LayerKind(forward, parameters=parameters, numbers_moved=moved_by_fused)
+LAYER = LayerKind(
+    forward, takes=("row", "sequence"), parameters=parameters, numbers_moved=moved_by_fused
+)

@@ -27,6 +27,7 @@ def forward(node, own, x):
 
 LAYER = LayerKind(
     forward,
+    takes=("image",),
     needs=("groups",),
     shape=shape,
     example=(

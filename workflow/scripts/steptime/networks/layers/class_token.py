@@ -32,6 +32,7 @@ def forward(node, own, x):
 
 LAYER = LayerKind(
     forward,
+    takes=("sequence",),
     defaults={"deviation": 0.02},
     shape=shape,
     parameters=parameters,

@@ -30,6 +30,7 @@ NARROW = {"conv": {"channels": 3, "kernel": 1, "name": "narrow"}}
 
 LAYER = LayerKind(
     forward,
+    takes=("row", "image"),
     inputs=None,
     shape=shape,
     numbers_moved=numbers_moved,

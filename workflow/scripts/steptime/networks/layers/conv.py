@@ -78,6 +78,7 @@ def _filters(weight):
 
 LAYER = LayerKind(
     forward,
+    takes=("image",),
     needs=("channels", "kernel"),
     defaults={"stride": 1, "padding": 0, "bias": True},
     flags=("wide_start",),

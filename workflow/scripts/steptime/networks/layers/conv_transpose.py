@@ -61,6 +61,7 @@ def forward(node, own, x):
 
 LAYER = LayerKind(
     forward,
+    takes=("image",),
     needs=("channels", "kernel"),
     defaults={"stride": 1, "padding": 0, "bias": True},
     shape=shape,

@@ -39,6 +39,7 @@ def forward(node, own, x):
 
 LAYER = LayerKind(
     forward,
+    takes=("row", "sequence"),
     needs=("units",),
     defaults={"bias": True},
     shape=shape,

@@ -35,6 +35,7 @@ def forward(node, own, tokens):
 
 LAYER = LayerKind(
     forward,
+    takes=("words",),
     needs=("vocabulary", "units"),
     shape=shape,
     parameters=parameters,

@@ -19,6 +19,7 @@ def forward(node, own, x):
 
 LAYER = LayerKind(
     forward,
+    takes=("sequence",),
     shape=shape,
     numbers_moved=moved_by_fused,
     example=(

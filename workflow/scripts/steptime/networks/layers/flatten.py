@@ -15,6 +15,7 @@ def forward(node, own, x):
 
 LAYER = LayerKind(
     forward,
+    takes=("image",),
     shape=shape,
     numbers_moved=moved_by_fused,
     example=(IMAGES, ["flatten"]),

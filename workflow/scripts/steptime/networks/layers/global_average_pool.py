@@ -18,6 +18,7 @@ def forward(node, own, x):
 
 LAYER = LayerKind(
     forward,
+    takes=("image",),
     shape=shape,
     example=(IMAGES, [CONV, "global_average_pool"]),
 )

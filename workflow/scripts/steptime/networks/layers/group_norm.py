@@ -4,6 +4,8 @@ with gamma and beta (channels) and epsilon 1e-5 (Wu and He 2018).
 `ends_branch` is as in batch_norm.
 """
 
+import math
+
 from shared.specification import BATCH_NORM_EPSILON
 from steptime.networks.arrays import np
 from steptime.networks.layers import CONV, IMAGES, LayerKind, batch_norm, moved_by_fused
@@ -15,6 +17,8 @@ def shape(node, source):
             f"{source[0]} channels are not so many in each of {node['groups']} groups: write a "
             "number of groups that divides them"
         )
+    if math.prod(source) == node["groups"]:
+        raise ValueError("each group has one value, which is 0 when normalised: write fewer groups")
     return list(source)
 
 
@@ -39,6 +43,7 @@ def forward(node, own, x):
 
 LAYER = LayerKind(
     forward,
+    takes=("image",),
     needs=("groups",),
     flags=batch_norm.LAYER.flags,
     shape=shape,

@@ -59,6 +59,7 @@ def forward(node, own, x):
 
 LAYER = LayerKind(
     forward,
+    takes=("image",),
     needs=("channels", "kernel", "groups"),
     defaults=conv.LAYER.defaults,
     flags=conv.LAYER.flags,

@@ -15,6 +15,12 @@ def features_axis(node):
     return 1 if len(node["in_shape"]) == IMAGE_AXES else len(node["in_shape"])
 
 
+def shape(node, source):
+    if source[features_axis(node) - 1] == 1:
+        raise ValueError("one feature is the same whatever it was when normalised: leave it out")
+    return list(source)
+
+
 def parameters(node):
     """Weights start around 1, and no two alike, so that a proof sees one in the wrong place."""
     features = node["in_shape"][features_axis(node) - 1]
@@ -52,6 +58,7 @@ LAYER = LayerKind(
     needs=("epsilon",),
     values={"epsilon": POSITIVE},
     defaults={"bias": True},
+    shape=shape,
     parameters=parameters,
     numbers_moved=moved_by_fused,
     example=({"kind": "dense", "shape": [6]}, [{"layer_norm": {"epsilon": 1.0e-3}}]),

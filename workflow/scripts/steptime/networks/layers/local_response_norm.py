@@ -6,7 +6,7 @@ so that a narrow network can have one that a proof sees. Krizhevsky et al. 2012,
 """
 
 from steptime.networks.arrays import np
-from steptime.networks.layers import CONV, IMAGES, LayerKind
+from steptime.networks.layers import CONV, IMAGES, ODD, LayerKind
 
 BETA = 0.75
 
@@ -32,7 +32,9 @@ def forward(node, own, x):
 
 LAYER = LayerKind(
     forward,
+    takes=("image",),
     needs=("size",),
+    values={"size": ODD},
     defaults={"inverse_alpha": 10000},
     example=(
         IMAGES,

@@ -29,6 +29,8 @@ def forward(node, own, tokens, table):
 
 LAYER = LayerKind(
     forward,
+    takes=("words",),
+    beside="table",
     inputs=2,
     shape=shape,
     numbers_moved=numbers_moved,

@@ -6,6 +6,8 @@ from steptime.networks.windows import blank, pad, places, unpad, windowed_shape
 
 
 def shape(node, source):
+    if node["padding"] >= node["kernel"]:
+        raise ValueError("a window of padding alone has no largest value: write less padding")
     return windowed_shape(node, source[0], source)
 
 
@@ -30,6 +32,7 @@ def forward(node, own, x):
 
 LAYER = LayerKind(
     forward,
+    takes=("image",),
     needs=("kernel", "stride"),
     defaults={"padding": 0},
     shape=shape,

@@ -15,4 +15,6 @@ def forward(node, own, x):
     return x.mean(1), backward
 
 
-LAYER = LayerKind(forward, shape=shape, example=(WORDS, [EMBEDDING, "mean_steps"]))
+LAYER = LayerKind(
+    forward, takes=("sequence",), shape=shape, example=(WORDS, [EMBEDDING, "mean_steps"])
+)

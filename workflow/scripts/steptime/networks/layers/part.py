@@ -31,6 +31,7 @@ def forward(node, own, x):
 
 LAYER = LayerKind(
     forward,
+    takes=("row", "sequence"),
     needs=("start", "size"),
     values={"start": COUNT},
     shape=shape,

@@ -17,6 +17,7 @@ def forward(node, own, x):
 
 LAYER = LayerKind(
     forward,
+    takes=("image",),
     shape=shape,
     numbers_moved=moved_by_fused,
     example=(IMAGES, [CONV, "patches", {"dense": {"units": 4}}, "mean_steps"]),

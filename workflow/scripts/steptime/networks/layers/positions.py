@@ -41,6 +41,7 @@ def forward(node, own, x):
 
 LAYER = LayerKind(
     forward,
+    takes=("sequence",),
     needs=("rows",),
     defaults={"each": 1, "deviation": 0.02},
     shape=shape,

@@ -82,6 +82,7 @@ def numbers_moved(node, batch, weights):
 
 LAYER = LayerKind(
     forward,
+    takes=("row",),
     needs=("units",),
     inputs=2,
     shape=shape,

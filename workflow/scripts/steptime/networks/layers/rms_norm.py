@@ -4,6 +4,7 @@ weight (features) (Zhang and Sennrich 2019). The last axis holds the features.
 
 from steptime.networks.arrays import np
 from steptime.networks.layers import POSITIVE, LayerKind, moved_by_fused, parameter
+from steptime.networks.layers.layer_norm import shape
 
 
 def parameters(node):
@@ -25,8 +26,10 @@ def forward(node, own, x):
 
 LAYER = LayerKind(
     forward,
+    takes=("row", "sequence"),
     needs=("epsilon",),
     values={"epsilon": POSITIVE},
+    shape=shape,
     parameters=parameters,
     numbers_moved=moved_by_fused,
     example=({"kind": "dense", "shape": [6]}, [{"rms_norm": {"epsilon": 1.0e-2}}]),

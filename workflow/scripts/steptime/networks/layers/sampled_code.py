@@ -28,6 +28,7 @@ def forward(node, own, x, noise):
 
 LAYER = LayerKind(
     forward,
+    takes=("row",),
     inputs=2,
     shape=shape,
     numbers_moved=moved_by_fused,

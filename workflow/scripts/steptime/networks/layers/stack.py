@@ -29,6 +29,7 @@ OTHER = {"dense": {"units": 5, "inputs": ["input"], "name": "other"}}
 
 LAYER = LayerKind(
     forward,
+    takes=("row",),
     inputs=2,
     shape=shape,
     numbers_moved=numbers_moved,

@@ -28,6 +28,7 @@ def forward(node, own, x):
 
 LAYER = LayerKind(
     forward,
+    takes=("words", "row", "sequence", "image"),
     needs=("rows", "units"),
     defaults={"deviation": 0.02},
     shape=shape,

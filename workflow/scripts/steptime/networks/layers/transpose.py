@@ -14,6 +14,7 @@ def forward(node, own, x):
 
 LAYER = LayerKind(
     forward,
+    takes=("sequence",),
     shape=shape,
     example=(WORDS, [EMBEDDING, "transpose", {"dense": {"units": 3}}, "mean_steps"]),
 )

@@ -40,6 +40,8 @@ def forward(node, own, x, table):
 
 LAYER = LayerKind(
     forward,
+    takes=("row", "sequence"),
+    beside="table",
     inputs=2,
     shape=shape,
     counted=True,

@@ -21,5 +21,9 @@ def forward(node, own, x):
 
 
 LAYER = LayerKind(
-    forward, shape=shape, numbers_moved=numbers_moved, example=(WORDS, [EMBEDDING, "unstack"])
+    forward,
+    takes=("sequence",),
+    shape=shape,
+    numbers_moved=numbers_moved,
+    example=(WORDS, [EMBEDDING, "unstack"]),
 )

@@ -20,6 +20,7 @@ def forward(node, own, x):
 
 LAYER = LayerKind(
     forward,
+    takes=("image",),
     needs=("factor",),
     shape=shape,
     example=(IMAGES, [CONV, {"upsample": {"factor": 2}}, "flatten"]),

@@ -4,7 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from steptime.networks.arrays import Array
+from steptime.networks.layers import Shape
 from steptime.networks.records import Records
+
+
+def wants_row(form: str, shape: Shape, source: Shape) -> str:
+    """What to write where the outputs are no row; '' where they are."""
+    return "" if form == "row" else "write flatten or unstack behind it"
 
 
 @dataclass(frozen=True)
@@ -18,6 +24,9 @@ class Loss:
     each: Callable[[Array, Array], Array]
     # How often a step reads or writes a number for each logit.
     moves: int
+    # (form and shape of the last layer, shape of the network's input) -> what to write where the
+    # loss does not fit them, or ''.
+    misfit: Callable[[str, Shape, Shape], str] = wants_row
 
 
 LOSSES = Records(__name__, __path__, "LOSS")

@@ -27,5 +27,11 @@ def _softmax(logits, labels):
     return np.log(sums) - of_label, chances
 
 
+def misfit(form, shape, source):
+    if form not in ("row", "sequence"):
+        return "write global_average_pool or flatten behind it, and a dense layer of the classes"
+    return "" if shape[-1] > 1 else "write two classes or more, or another loss"
+
+
 # It reads the logits and writes their gradient.
-LOSS = Loss(value, each, moves=2)
+LOSS = Loss(value, each, moves=2, misfit=misfit)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from steptime.networks.arrays import Array, np
 from steptime.networks.records import Records, write_instead
@@ -48,6 +49,17 @@ def check(optimiser: dict) -> None:
     for key in needs:
         if key not in optimiser:
             raise ValueError(f"the optimiser {name} needs '{key}'; write it beside its name")
+
+
+def in_floats(optimiser: dict) -> dict:
+    """The same, with no rate that YAML read as a whole number: frameworks take those otherwise."""
+
+    def of(value: Any) -> Any:
+        if isinstance(value, list):
+            return [[epochs, of(rate)] for epochs, rate in value]
+        return float(value) if type(value) is int else value
+
+    return {key: of(value) for key, value in optimiser.items()}
 
 
 def update(optimiser: dict, weights: Arrays, gradients: Arrays, state: State) -> Arrays:
