@@ -2,6 +2,7 @@
 
 from xml.etree import ElementTree
 
+import matplotlib
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
@@ -23,6 +24,13 @@ def test_dollars_are_no_formula_in_a_figure_and_odd_words_leave_it_xml(tmp_path)
     # A comment has the words of each text, too: a browser shows what is no comment.
     drawn = "".join(ElementTree.parse(tmp_path / "figure.svg").getroot().itertext())
     assert drawn.count(WORDS.strip()) == 5, drawn
+
+
+def test_settings_that_a_user_has_for_matplotlib_change_no_figure():
+    with matplotlib.rc_context({"axes.facecolor": "red", "text.usetex": True}):
+        with figures.canvas() as (drawing, axes):
+            usetex = matplotlib.rcParams["text.usetex"]
+    assert axes.get_facecolor() == (1, 1, 1, 1) and not usetex
 
 
 def test_labels_that_would_lie_on_one_another_are_moved_apart_in_their_order():

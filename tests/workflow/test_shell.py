@@ -10,6 +10,7 @@ import pytest
 from steptime.plan import configuration, grid, written
 
 HOSTILE = {
+    "MPLBACKEND": "none of them",
     "PYTHONHOME": "nowhere",
     "PYTHONINSPECT": "1",
     "PYTHONOPTIMIZE": "2",

@@ -64,7 +64,7 @@ def workflow() -> dict[str, Any]:
             ).stdout
             for command in (
                 ["rev-parse", "--show-prefix", "--short=12", "HEAD"],
-                ["status", "--porcelain"],
+                ["status", "--porcelain", "--untracked-files=normal"],
             )
         )
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):

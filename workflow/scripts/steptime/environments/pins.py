@@ -43,7 +43,8 @@ def load(path: Path | str, step: str = "") -> Pins:
     """The pins in the conda file `path` of an environment that `step` prepares ('' for none). Raises PinsError."""
     try:
         content = yaml.load(
-            Path(path).read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+            Path(path).read_text(encoding="utf-8"),
+            Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader),
         )
     except (OSError, UnicodeDecodeError) as error:
         raise PinsError(

@@ -51,8 +51,8 @@ WISHES = {
     "bidirectional": "write two layers, lstm and such, one behind the other: none reads backwards",
     "label_smoothing": "leave it out: the loss is that of the plain labels",
 }
-for missing in ("leaky_relu", "elu", "selu", "prelu", "relu6", "mish", "hard_swish", "softplus"):
-    WISHES[missing] = "write relu, gelu, silu, tanh or sigmoid"
+for missing in ("elu", "selu", "prelu", "relu6", "mish", "hard_swish", "softplus"):
+    WISHES[missing] = "write leaky_relu, relu, gelu, silu, tanh or sigmoid"
 for missing in ("clip_norm", "clipnorm", "clip_value", "clipvalue", "gradient_clipping"):
     WISHES[missing] = "leave it out: gradients are not clipped"
 

@@ -82,7 +82,7 @@ def code_digest(
             f"{path.relative_to(SCRIPTS) if path.is_relative_to(SCRIPTS) else path.name}\n".encode()
         )
         if path.suffix == ".py":
-            summary.update(_python_facts(path.read_text(), records))
+            summary.update(_python_facts(path.read_text(encoding="utf-8"), records))
         else:
             summary.update(path.read_bytes())
     return _short(summary)

@@ -43,7 +43,7 @@ def canvas(
     """A figure in the house style with one axes, or an array of them that share theirs; drawing happens inside the
     `with`. `height` is in inches, the rest as of matplotlib's `subplots`.
     """
-    with style.context(STYLE):
+    with style.context(STYLE, after_reset=True):
         drawing = Figure(layout="constrained")
         if height is not None:
             drawing.set_figheight(height)
@@ -148,7 +148,7 @@ def notes_below(
     engine.set(rect=(0, share, 1, 1 - share))
     if handles:
         # Some call this when all is drawn.
-        with style.context(STYLE):
+        with style.context(STYLE, after_reset=True):
             keys = drawing.legend(
                 handles=handles,
                 ncols=columns,
@@ -207,6 +207,6 @@ def write(prefix: Path, data: pd.DataFrame, drawing: Figure) -> None:
     """
     prefix.parent.mkdir(parents=True, exist_ok=True)
     tables.write_csv(data, prefix.with_suffix(".csv"))
-    with style.context(STYLE):
+    with style.context(STYLE, after_reset=True):
         drawing.savefig(prefix.with_suffix(".svg"), metadata={"Date": None})
         drawing.savefig(prefix.with_suffix(".png"))

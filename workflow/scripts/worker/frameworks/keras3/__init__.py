@@ -125,13 +125,7 @@ class _Trainer(object):
             optimizer=_optimizer(job.spec["optimiser"]),
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         )
-        if job.spec.get("loss") in (
-            "mean_squares",
-            "binary_cross_entropy",
-            "evidence_bound",
-            "adversarial",
-            "mean_output",
-        ):
+        if job.spec.get("loss") in _DISTANCES:
             self._labels = keras.ops.convert_to_tensor(job.labels)
             distance = _DISTANCES[job.spec["loss"]]()
             model.compile(optimizer=_optimizer(job.spec["optimiser"]), loss=distance)
@@ -619,6 +613,9 @@ LAYERS = {
     "patches": _patches,
     "class_token": _class_token,
     "first_step": lambda node, own: lambda values: values[:, 0],
+    "last_step": lambda node, own: lambda values: values[:, -1],
+    "leaky_relu": lambda node, own: layers.LeakyReLU(negative_slope=node["slope"]),
+    "multiply": lambda node, own: lambda *values: layers.multiply(values),
     "mean_steps": lambda node, own: layers.GlobalAveragePooling1D(),
     "transpose": lambda node, own: layers.Permute((2, 1)),
     "part": _part,

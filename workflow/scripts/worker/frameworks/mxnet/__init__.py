@@ -528,8 +528,10 @@ def _patches(operators, node, own, x):
     return operators.transpose(operators.reshape(x, shape=(0, 0, -1)), axes=(2, 0, 1))
 
 
-def _first_step(operators, node, own, x):
-    return operators.reshape(operators.slice_axis(x, axis=0, begin=0, end=1), shape=(-3, 0))
+def _one_step(operators, node, own, x):
+    begin = 0 if node["op"] == "first_step" else node["in_shape"][0] - 1
+    chosen = operators.slice_axis(x, axis=0, begin=begin, end=begin + 1)
+    return operators.reshape(chosen, shape=(-3, 0))
 
 
 def _recurrent(mode):
@@ -629,7 +631,10 @@ LAYERS = {
     "attention": _attention_by_head if BY_HEAD else attention,
     "patches": _patches,
     "class_token": _class_token,
-    "first_step": _first_step,
+    "first_step": _one_step,
+    "last_step": _one_step,
+    "leaky_relu": lambda operators, node, own, x: operators.LeakyReLU(x, slope=node["slope"]),
+    "multiply": lambda operators, node, own, x, y: operators.elemwise_mul(x, y),
     "mean_steps": lambda operators, node, own, x: operators.mean(x, axis=0),
     "transpose": lambda operators, node, own, x: operators.transpose(x, axes=(2, 1, 0)),
     "part": _part,

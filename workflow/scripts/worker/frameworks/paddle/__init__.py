@@ -133,13 +133,7 @@ class _Trainer(object):
         # Statistics of batch normalisation are parameters too there, but have no gradient.
         self._learnt = [value for value in network.parameters() if not value.stop_gradient]
         self.frozen_parameters = sum(value.size for value in self._learnt) - self.parameters
-        if job.spec.get("loss") in (
-            "mean_squares",
-            "binary_cross_entropy",
-            "evidence_bound",
-            "adversarial",
-            "mean_output",
-        ):
+        if job.spec.get("loss") in _DISTANCES:
             _aim(self, job)
 
     def run(self, steps):
@@ -492,6 +486,9 @@ LAYERS = {
     "patches": lambda node: lambda values: values.flatten(2).transpose([2, 0, 1]),
     "class_token": _class_token,
     "first_step": lambda node: lambda values: values[0],
+    "last_step": lambda node: lambda values: values[-1],
+    "leaky_relu": lambda node: nn.LeakyReLU(node["slope"]),
+    "multiply": lambda node: paddle.multiply,
     "mean_steps": lambda node: lambda values: values.mean(0),
     "transpose": lambda node: lambda values: values.transpose([2, 1, 0]),
     "part": _part,

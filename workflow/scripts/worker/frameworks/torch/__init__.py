@@ -176,13 +176,7 @@ class _Trainer:
         self._trained = [value for value in network.parameters() if value.requires_grad]
         self._learning_rate = job.learning_rate
         self._optimiser = _optimiser(self._trained, job.spec["optimiser"])
-        if job.spec.get("loss") in (
-            "mean_squares",
-            "binary_cross_entropy",
-            "evidence_bound",
-            "adversarial",
-            "mean_output",
-        ):
+        if job.spec.get("loss") in _DISTANCES:
             _aim(self, _DISTANCES[job.spec["loss"]])
         self.inputs, self.labels = self._placed(job.inputs), self._placed_labels(job.labels)
         self._loss = self._forward
@@ -540,6 +534,12 @@ def _shuffled(groups, values):
     return parts.reshape(batch, height, width, channels).permute(0, 3, 1, 2)
 
 
+def _window(node):
+    if 2 * node["padding"] > node["kernel"]:
+        raise Unsupported("PyTorch pads a pooling by half of its kernel at most")
+    return node["kernel"], node["stride"], node["padding"]
+
+
 LAYERS = {
     "dense": lambda node, _: _Linear(node["in_shape"][-1], node["units"], bias=node["bias"]),
     "conv": lambda node, _: _Conv2d(
@@ -555,8 +555,8 @@ LAYERS = {
         groups=node["groups"],
         bias=node["bias"],
     ),
-    "max_pool": lambda node, _: nn.MaxPool2d(node["kernel"], node["stride"], node["padding"]),
-    "avg_pool": lambda node, _: nn.AvgPool2d(node["kernel"], node["stride"], node["padding"]),
+    "max_pool": lambda node, _: nn.MaxPool2d(*_window(node)),
+    "avg_pool": lambda node, _: nn.AvgPool2d(*_window(node)),
     "adaptive_avg_pool": lambda node, _: nn.AdaptiveAvgPool2d(node["size"]),
     "upsample": lambda node, _: nn.Upsample(scale_factor=node["factor"]),
     "channel_shuffle": lambda node, _: _Call(lambda values: _shuffled(node["groups"], values)),
@@ -570,6 +570,8 @@ LAYERS = {
     "relu": lambda node, in_place: nn.ReLU(inplace=in_place),
     "dropout": lambda node, _: nn.Dropout(node["rate"]),
     "sigmoid": lambda node, _: nn.Sigmoid(),
+    "leaky_relu": lambda node, in_place: nn.LeakyReLU(node["slope"], in_place),
+    "multiply": lambda node, _: _Call(torch.mul),
     "add": lambda node, in_place: _Call(torch.Tensor.add_ if in_place else torch.add),
     "concat": lambda node, _: _Call(lambda *values: torch.cat(values, 1)),
     "embedding": lambda node, _: _Embedding(node["vocabulary"], node["units"]),
@@ -596,6 +598,7 @@ LAYERS = {
     "patches": lambda node, _: _Call(lambda values: values.flatten(2).permute(2, 0, 1)),
     "class_token": lambda node, _: _class_token(node),
     "first_step": lambda node, _: _Call(lambda values: values[0]),
+    "last_step": lambda node, _: _Call(lambda values: values[-1]),
     "mean_steps": lambda node, _: _Call(lambda values: values.mean(0)),
     "transpose": lambda node, _: _Call(lambda values: values.transpose(0, 2)),
     "dense_within": lambda node, _: _Linear(node["in_shape"][-1], node["units"], bias=node["bias"]),
