@@ -39,8 +39,8 @@ class Layout(object):
 
     def inputs(self, inputs):
         """Inputs of a mini-batch, in one piece of memory."""
-        if self._kind == "image" and self._channels_last:
-            inputs = inputs.transpose(0, 2, 3, 1)
+        if self._kind == "image":
+            inputs = inputs.transpose(0, 2, 3, 1) if self._channels_last else inputs
         elif self._steps_first and (self._kind == "tokens" or inputs.ndim > 2):
             inputs = inputs.swapaxes(0, 1)
         return np.ascontiguousarray(inputs)

@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 
 from shared import data
+from shared.limits import LOGARITHM
 from shared.narrow import BATCH, CALLS, RECOVERY_RATE
 from shared.precisions import PRECISIONS, USUAL
 from shared.specification import at_rate
@@ -26,6 +27,7 @@ from steptime.networks.losses import LOSSES
 # (`shared.precisions`).
 # Bits that are right in outputs of a layer in float32: all of a value's, fewer of a sum's.
 RIGHT_BITS = (24, 22, 21, 21)
+RIGHT_WAYS = 16
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class Followed:
     before: Arrays
     step: Golden
     rounded: Callable[[Callable[[np.ndarray], np.ndarray]], Golden]
+    # How far off each weight may be after the call by noise alone (`reach`).
+    noise: Callable[[], dict[str, float]] = dict
 
 
 def expect(spec: dict, batch: int = BATCH, shares: int = 1) -> Expected:
@@ -92,8 +96,30 @@ def follow(
 
     for steps, reached in zip(CALLS, calls, strict=True):
         again = partial(_on_a_copy, last, steps, weights, copy.deepcopy(state))
-        yield Followed(weights, last(steps, weights, state), again)
+        noise = partial(_noise, spec, weights, batch, shares, steps)
+        yield Followed(weights, last(steps, weights, state), again, noise)
         weights = reached
+
+
+def _noise(spec, weights, batch, shares, steps):
+    """What plain SGD makes of `reach`; other optimisers do not step by the length of a gradient."""
+    rate = spec["optimiser"]["learning_rate"] if spec["optimiser"]["name"] == "sgd" else 0.0
+    return {name: steps * rate * size for name, size in reach(spec, weights, batch, shares).items()}
+
+
+def reach(spec: dict, weights: Arrays, batch: int, shares: int = 1) -> dict[str, float]:
+    """How far each gradient moves where a right framework's chances of classes are off by what its logarithm is."""
+    random, found = np.random.default_rng(0), dict.fromkeys(weights, 0.0)
+    inputs, labels = data.synthetic_batch(spec, batch // shares)
+    weights = {name: np.asarray(values, np.float64) for name, values in weights.items()}
+    for _ in range(RIGHT_WAYS):
+        logits, tape = forward(spec, weights, inputs)
+        flowing = loss_of(spec)(logits, labels)[1]
+        # The way back is linear: what goes in as noise comes out as noise.
+        noise = flowing * random.uniform(-LOGARITHM, LOGARITHM, flowing.shape)
+        for name, gradient in backward(spec, tape, noise).items():
+            found[name] = max(found[name], 2.0 * float(np.linalg.norm(gradient)))
+    return found
 
 
 def _on_a_copy(last, steps, weights, state, rounded):

@@ -720,7 +720,10 @@ def array_of(values, target=None):
     `mx.nd.array` copies in the calling thread, where a large array starts OpenMP threads that stay. With the engine's
     they are more than there are CPUs, and then libgomp no longer spins at its barriers, in any step to come.
     """
-    own = mx.nd.from_numpy(np.array(values, dtype="float32", order="C"))
+    # Word ids beyond these are not all in a float32.
+    kind = "int32" if values.dtype == np.int32 and values.max() > 2**24 else "float32"
+    kind = kind if target is None else target.dtype
+    own = mx.nd.from_numpy(np.array(values, dtype=kind, order="C"))
     return own.copyto(mx.context.current_context() if target is None else target)
 
 
