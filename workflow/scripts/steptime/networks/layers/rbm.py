@@ -16,7 +16,7 @@ from steptime.networks.layers.sigmoid import logistic
 
 
 def shape(node, source, noise):
-    if len(source) != 1 or noise != [node["units"]]:
+    if noise != [node["units"]]:
         raise ValueError(
             f"its noise, '{node['inputs'][1]}', has shape {noise}: write {node['units']} features, "
             "as many as it has hidden units"

@@ -7,7 +7,7 @@ from steptime.networks.layers import LayerKind
 
 
 def shape(node, first, second):
-    if len(first) != 1 or first != second:
+    if first != second:
         raise ValueError(
             f"its other input, '{node['inputs'][1]}', has shape {second}: write two inputs of as "
             "many features, without steps"
