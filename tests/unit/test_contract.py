@@ -13,12 +13,20 @@ from defects import stand_in
 from shared import data, declarations
 from shared.precisions import PRECISIONS
 from steptime import networks
+from steptime.plan.cell import PLAIN
 from worker import building, contract
 from worker.layout import Layout
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 FRAMEWORKS = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
+# The layer kinds of the networks that grids time in the mode PLAIN.
+TIMED = {
+    node["op"]
+    for path in (ROOT / "config/grids").glob("*.yaml")
+    for name in yaml.safe_load(path.read_text()).get("plain", [])
+    for node in networks.specify(name, CATALOGUE)["nodes"]
+}
 ADAPTERS = sorted(
     ".".join([path.parent.name, *module])
     for path in Path(declarations.FOLDER).glob("[a-z]*/__init__.py")
@@ -53,7 +61,13 @@ def test_every_adapter_declares_what_the_catalogue_and_the_layers_know(adapter):
     for entry in FRAMEWORKS.values():
         for environment in entry["environments"]:
             used = entry | entry.get("differing", {}).get(environment, {})
-            assert used["adapter"] != adapter or set(used["modes"]) <= set(has["MODES"])
+            modes = set(used["modes"])
+            if used["adapter"] == adapter and PLAIN in modes:
+                plain = declarations.declared(f"{adapter}.{PLAIN}")
+                assert plain["MODES"] == (PLAIN,) and used["plain"]
+                assert used.get("device") != "gpu" and not plain["KERNELS"]
+                assert set(plain["LAYERS"]) >= TIMED
+            assert used["adapter"] != adapter or modes - {PLAIN} <= set(has["MODES"])
     assert not set(has["REASONS"]) & {*has["DEVICES"], *has["TASKS"], *has["OPTIMISERS"]}
 
 

@@ -14,7 +14,7 @@ from steptime.plan.cell import axes_of, reference_path
 from steptime.tasks import TASKS
 
 ROOT = Path(__file__).parents[2]
-FIGURES = {"figure_batches": {"fcn5": [32, 64, 128]}}
+FIGURES = {"figure_batches": {"fcn5": [32, 64, 128]}, "plain": []}
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +37,7 @@ def test_shipped_grids_expand(name):
 
     def has_cells(chosen):
         networks = asked[chosen.get("task", "step")]
+        networks = networks & {*loaded.grid["plain"]} if chosen.get("plain") else networks
         # What shows several devices has no cells of a grid with one, nor has what shows other networks.
         several = not chosen.get("devices") or max(loaded.grid["devices"]) > 1
         found = networks if chosen["networks"] == "all" else networks & set(chosen["networks"])
@@ -198,6 +199,21 @@ def test_repeats_and_modes_are_axes(quick):
     plan = grid.expand(changed(quick, repeats=3, modes={"torch": ["eager", "compiled"]}), 1)
     assert f"local-cpu/step/{TORCH}.compiled.float32-fcn5-b64-t1-d1-r3" in plan.cells
     assert len(plan.artefacts["shi2016_table4"]) == 5 * 6 * 3
+
+
+def test_plain_is_in_the_table_of_tuning_alone(quick):
+    plan = grid.expand(quick, 2)
+    plain = {key for key, cell in plan.cells.items() if cell.mode == "plain"}
+    assert {plan.cells[key].network for key in plain} == {*quick.grid["plain"]}
+    assert {plan.cells[key].threads for key in plain} == {2} and len(plain) == 4 * 3 * 2
+    assert {name for name, keys in plan.artefacts.items() if plain & {*keys}} == {"steptime_tuning"}
+    beside = {*plan.artefacts["steptime_tuning"]} - plain
+    assert len(beside) == len(plain) and beside < {*plan.artefacts["steptime_times"]}
+    asked = [Expected(quick).job_of(plan.cells[key]) for key in sorted(plain)]
+    assert {job["adapter"].split(".")[1] for job in asked} == {"plain"}
+    assert not any("MALLOC_MMAP_THRESHOLD_" in job["variables"] for job in asked)
+    with pytest.raises(configuration.ConfigurationError, match="There is no network 'fnc5'"):
+        grid.expand(changed(quick, plain=["fnc5"]), 2)
 
 
 @pytest.fixture(scope="module")

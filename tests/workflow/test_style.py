@@ -169,11 +169,12 @@ def test_every_artefact_of_a_paper_is_a_rule_and_every_rule_an_artefact_of_its_c
 # Lines of Python (and of rules), and words of documents. They only go down: whoever raises one says here why.
 BUDGETS = {
     # A set-up without an index, and which environments run on which GPUs; the task `forward` in six frameworks; one
-    # interval for a run, and claims that need all that they name; what layers and losses take and files by their sums.
-    "workflow/scripts/**/*.py": 46_350,
+    # interval for a run, and claims that need all that they name; what layers and losses take and files by their sums;
+    # the mode `plain` in seven frameworks, and its table.
+    "workflow/scripts/**/*.py": 47_080,
     # The last step, a product of two branches and leaky ReLU in six frameworks.
-    "workflow/scripts/worker/**/*.py": 14_840,
-    "workflow/scripts/steptime/artefacts/*.py": 8_640,
+    "workflow/scripts/worker/**/*.py": 15_365,
+    "workflow/scripts/steptime/artefacts/*.py": 8_785,
     "workflow/**/[!.]*.smk": 1_850,
     # The rehearsal of benchmarks/gpu_run; inputs that people really write.
     "tests/**/*.py": 22_000,

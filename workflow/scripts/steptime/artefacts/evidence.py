@@ -14,7 +14,7 @@ from steptime.artefacts.functions import ALONE, PLACE, REACHED, USED, VARIED
 from steptime.artefacts.inputs import read_printed
 from steptime.merge.measured import Measured
 from steptime.merge.trainings import Trained, in_step
-from steptime.plan.cell import IDENTITY, without
+from steptime.plan.cell import IDENTITY, PLAIN, without
 from steptime.reading import read_yaml
 from steptime.render.frameworks import Frameworks
 
@@ -144,7 +144,7 @@ def measured_times(measured: list[Measured], trained: Trained | None = None) -> 
     columns = [*IDENTITY, "framework", "cores", "status", *VALUES]
     cells = pd.concat([pd.DataFrame(columns=columns), *[part[columns] for part in parts]])
     cells = cells[(cells["variant"] == "") & ~cells["status"].isin(NO_EVIDENCE)]
-    cells = cells[cells["precision"] == USUAL]
+    cells = cells[(cells["precision"] == USUAL) & (cells["mode"] != PLAIN)]
     cells = cells.drop_duplicates(IDENTITY).reset_index(drop=True)
     first = cells.groupby("device")["platform"].transform("first")
     cells = cells[cells["platform"] == first]

@@ -14,7 +14,7 @@ from shared.grouping import GROUPED
 from steptime import networks, project, tasks
 from steptime.environments import pins, prepare
 from steptime.plan import digests, exchanges
-from steptime.plan.cell import Cell, axes_of
+from steptime.plan.cell import PLAIN, Cell, axes_of
 from steptime.plan.configuration import Configuration
 
 
@@ -67,7 +67,7 @@ class Expected:
         """All that decides the number of a cell: the cell, its framework's settings and what is asked of it."""
         facts = tasks.job_of(self.configuration, cell)
         facts |= self.framework_facts(
-            cell.environment, cell.network, cell.task, cell.devices, cell.exchange
+            cell.environment, cell.mode, cell.network, cell.task, cell.devices, cell.exchange
         )
         return facts | {"network_digest": self.network_digest(cell.network)}
 
@@ -78,7 +78,7 @@ class Expected:
         several, and of which task, if training steps do not prove it.
         """
         several = dict(together or {})
-        return self.framework_facts(environment, network, **several) | {
+        return self.framework_facts(environment, mode, network, **several) | {
             **several,
             # Only where it is one: a word more would prove every network on CPUs again.
             **({"device": "gpu"} if self.on_gpu(environment) else {}),
@@ -98,7 +98,7 @@ class Expected:
             asked = tasks.TASKS[cell.task].asked(self.configuration, cell)
             self._sampled[key] = digests.digest(asked)
         known = self._of_kind(
-            cell.environment, cell.network, cell.task, cell.devices, cell.exchange
+            cell.environment, cell.mode, cell.network, cell.task, cell.devices, cell.exchange
         )
         return known | {"sampling_digest": self._sampled[key]}
 
@@ -110,7 +110,7 @@ class Expected:
             return {}
         if axes["task"] not in tasks.TASKS:
             return {}
-        named = ("environment", "network", "task", "devices", "exchange")
+        named = ("environment", "mode", "network", "task", "devices", "exchange")
         return self._of_kind(*(axes[name] for name in named))
 
     def _network_digest(self, network: str) -> str:
@@ -137,6 +137,7 @@ class Expected:
     def _framework_facts(
         self,
         environment: str,
+        mode: str,
         network: str,
         task: str = "",
         devices: int = 1,
@@ -145,19 +146,20 @@ class Expected:
         """The adapter of an environment, the variables that its worker gets, and the digest of its code for a task."""
         framework = self.configuration.entry_of(environment)
         adapter = exchanges.adapter_of(framework["adapter"], devices, exchange)
+        adapter += f".{PLAIN}" if mode == PLAIN else ""
         if task:
             adapter = tasks.TASKS[task].module.format(adapter)
         run = [*([task] if task else []), *(["follow"] if devices > 1 else [])]
         return {
             "adapter": adapter,
-            "variables": framework["variables"],
+            "variables": framework["plain" if mode == PLAIN else "variables"],
             "worker_digest": self.worker_digest(adapter, network, *run),
         }
 
     def _facts_of_kind(
-        self, environment: str, network: str, task: str, devices: int, exchange: str
+        self, environment: str, mode: str, network: str, task: str, devices: int, exchange: str
     ) -> dict[str, Any]:
-        facts = self.framework_facts(environment, network, task, devices, exchange)
+        facts = self.framework_facts(environment, mode, network, task, devices, exchange)
         spec = networks.specify(network, self.configuration.networks)
         return {
             "network_digest": self.network_digest(network),

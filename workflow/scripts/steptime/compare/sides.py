@@ -17,7 +17,7 @@ from steptime.cells.mixed import refuse_several
 from steptime.merge import judged
 from steptime.merge.summary import summarise
 from steptime.plan import configuration
-from steptime.plan.cell import FOLDER, IDENTITY, key_of, shard_path
+from steptime.plan.cell import FOLDER, IDENTITY, PLAIN, key_of, shard_path
 from steptime.reading import read_yaml
 
 # What is noted of each process, to tell what else differs than what is compared.
@@ -60,7 +60,9 @@ class Side:
         """The rows that belong to this side."""
         for column, value in self.chosen.items():
             rows = rows[rows[column] == value]
-        return rows
+        # An environment is what its settings make of it.
+        is_tuned = "environment" in self.chosen and "mode" not in self.chosen
+        return rows[rows["mode"] != PLAIN] if is_tuned else rows
 
 
 @contextmanager

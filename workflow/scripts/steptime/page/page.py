@@ -85,6 +85,7 @@ def build(
         grid=job["grid"],
         answer={
             "matrices": answer.matrices(tables.get("ratios")),
+            "tuning": answer.tuning(tables.get("tuning")),
             "changes": answer.changes(rows, tables.get("agreement")),
             "findings": answer.decided(claims, papers),
         },

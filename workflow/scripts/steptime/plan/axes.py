@@ -7,6 +7,7 @@ from shared.precisions import PRECISIONS
 from steptime import networks as specifications
 from steptime.machine import placement
 from steptime.plan import exchanges
+from steptime.plan.cell import PLAIN
 from steptime.plan.configuration import Configuration
 from steptime.plan.schemas import ConfigurationError, unknown
 from steptime.tasks import TASKS, Task
@@ -17,8 +18,12 @@ GIVES_BACK = ("binary_cross_entropy", "evidence_bound")
 ABOVE = "*all"
 
 
-def ways(configuration: Configuration) -> dict[str, list[tuple[str, str, str]]]:
-    """Every (environment, framework, mode) of the grid, by the kind of device that it is for."""
+def ways(
+    configuration: Configuration, plain: bool = False
+) -> dict[str, list[tuple[str, str, str]]]:
+    """Every (environment, framework, mode) of the grid, by the kind of device that it is for; with `plain`, also those
+    that the mode PLAIN of an environment adds.
+    """
     found: dict[str, list[tuple[str, str, str]]] = {}
     for environment in configuration.grid["environments"]:
         framework = configuration.framework_of(environment)
@@ -40,8 +45,9 @@ def ways(configuration: Configuration) -> dict[str, list[tuple[str, str, str]]]:
                 f"{environment} has none of the modes that the grid wants of {framework} ({', '.join(wanted)}): add "
                 f"one of {', '.join(able)}, or take {environment} out of the grid."
             )
+        modes = dict.fromkeys([*wanted, *([PLAIN] if plain else [])])
         found.setdefault(entry["device"], []).extend(
-            (environment, framework, mode) for mode in wanted if mode in able
+            (environment, framework, mode) for mode in modes if mode in able
         )
     return found
 

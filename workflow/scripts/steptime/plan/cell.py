@@ -39,6 +39,8 @@ def without(*names: str) -> list[str]:
 
 # What cells have in common that are compared: all but who does the work.
 PLACE = without("environment", "mode")
+# The mode of a user who leaves every switch of a framework alone.
+PLAIN = "plain"
 # What cells have in common that lie on one line over the size of the mini-batch.
 LINE = without("batch")
 

@@ -33,7 +33,7 @@ def _asked_networks(configuration: Configuration) -> list[str]:
 def _check_names(configuration: Configuration) -> None:
     grid, networks = configuration.grid, list(configuration.networks)
     where = "config/networks.yaml"
-    for key in ("table_batches", "figure_batches"):
+    for key in ("table_batches", "figure_batches", "plain"):
         for network in grid[key]:
             if network not in configuration.networks:
                 raise ConfigurationError(unknown("network", network, networks, where))

@@ -295,7 +295,8 @@ def platforms(root: Path, config: dict[str, Any]) -> dict[str, Any]:
 def _check_variables(framework: str, entry: dict[str, Any]) -> None:
     """Raises ConfigurationError for a variable of a framework that cannot be filled in."""
     for part in (entry, *entry["differing"].values()):
-        for variable, value in part.get("variables", {}).items():
+        own = (part.get("variables", {}), part.get("plain", {}))
+        for variable, value in (each for variables in own for each in variables.items()):
             where = f"config/frameworks.yaml, {variable} of {framework}"
             try:
                 wanted = [

@@ -143,11 +143,13 @@ def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) 
     """The cells that a selection asks for: a point of every axis, whatever the task."""
     task = TASKS[selection.get("task", USUAL_TASK)]
     policy = task.policy(configuration.grid)
-    runners = axes.ways(configuration)
+    plain = bool(selection.get("plain"))
+    runners, chosen = axes.ways(configuration, plain), selection["networks"]
+    chosen = configuration.grid["plain"] if plain else chosen
     wanted = [
         (network, dataset, batch)
         for network in policy.networks
-        if selection["networks"] == "all" or network in selection["networks"]
+        if chosen == "all" or network in chosen
         for dataset in axes.datasets_of(configuration, task, network)
         for batch in axes.batches_of(configuration, task, network, selection["batches"])
     ]
@@ -214,7 +216,8 @@ def _running_order(
     def place(entry: tuple[str, Cell]) -> tuple[int | str, ...]:
         key, cell = entry
         runners = known[cell.device]
-        runner = runners.index((cell.environment, cell.framework, cell.mode))
+        own = [at for at, way in enumerate(runners) if way[0] == cell.environment]
+        runner = next((at for at in own if runners[at][2] == cell.mode), own[0])
         return (
             tasks.index(cell.task),
             cell.repeat,

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from steptime.plan.cell import IDENTITY, PLACE, key_of
+from steptime.plan.cell import IDENTITY, PLACE, PLAIN, key_of
 from steptime.statistics import intervals, ratios
 from steptime.statistics.spreads import KIND, Prior, Spread, priors, spread_of
 from steptime.statistics.verdicts import ERROR, chance_of_none, holm
@@ -56,9 +56,9 @@ def spreads_of_times(cells: pd.DataFrame) -> Spreads:
 
 
 def estimate(cells: pd.DataFrame) -> Statistics:
-    """What these results, rows of `merge.summary`, say together."""
-    spreads = ratios.spreads_of(cells)
-    said = words(cells, ratios.of_pairs(cells, spreads))
+    """What these results, rows of `merge.summary`, say together; those of the mode PLAIN get no word."""
+    spreads, tuned = ratios.spreads_of(cells), cells[cells["mode"] != PLAIN]
+    said = words(tuned, ratios.of_pairs(tuned, spreads))
     return Statistics(
         spreads_of_times(cells), spreads, {key(cells.loc[at]): word for at, word in said.items()}
     )

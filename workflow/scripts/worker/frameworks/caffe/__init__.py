@@ -58,16 +58,21 @@ def versions():
     return {"framework_version": caffe.__version__, "blas": kernels.describe_openblas()}
 
 
-def build(job):
-    """A trainer of the specification. The BLAS reads its thread number from the environment."""
+def build(job, make=None):
+    """A trainer of the specification, by `make` or the one of this module. The BLAS reads its thread number from the
+    environment.
+    """
     caffe.set_mode_cpu()
-    return _Trainer(job)
+    return (make or Trainer)(job)
 
 
-class _Trainer(object):
+class Trainer(object):
+    settings = {"update": "w -= g, with the learning rate as the weight of the loss"}
+
     def __init__(self, job):
         self.layout = job.layout
-        self.net = load_network(_describe(job.spec, job.inputs.shape, job.labels.shape))
+        net = _describe(job.spec, job.inputs.shape, job.labels.shape)
+        self.net = self.load(net, job.learning_rate)
         self.net.blobs["input"].data[...] = job.inputs
         self.net.blobs["labels"].data[...] = job.labels
         if "continued" in self.net.blobs:
@@ -83,7 +88,11 @@ class _Trainer(object):
         self.pairs = [(blob.data, blob.diff) for blob in trained]
         self.parameters = sum(blob.count for blob in trained)
         self.threads = kernels.count_threads()
-        self.settings = {"update": "w -= g, with the learning rate as the weight of the loss"}
+
+    def load(self, net, rate):
+        """A net of a message, with SGD's learning rate as the weight of its loss."""
+        net.layer[-1].loss_weight.append(rate)
+        return load_network(net)
 
     def run(self, steps):
         last = len(self.net.layers) - 1
@@ -108,7 +117,7 @@ def _trained(net):
 
 
 def _describe(spec, input_shape, label_shape):
-    """The network as Caffe's message NetParameter, with SGD's learning rate as the weight of the loss."""
+    """The network as Caffe's message NetParameter."""
     net = caffe_pb2.NetParameter()
     shapes = {"input": input_shape, "labels": label_shape}
     for node in spec["nodes"]:
@@ -128,7 +137,6 @@ def _describe(spec, input_shape, label_shape):
         LAYERS[node["op"]](net, node, sources, blobs[node["name"]])
     loss = add_layer(net, "SoftmaxWithLoss", [blobs[node["name"]], "labels"], "loss")
     loss.softmax_param.axis = len(label_shape)
-    loss.loss_weight.append(spec["optimiser"]["learning_rate"])
     return net
 
 

@@ -124,10 +124,14 @@ class Trainer(object):
             if node["op"] == "dropout":
                 # Layers of one seed would drop the same values.
                 own["seed"] = job.seed + len(values)
-            values[node["name"]] = LAYERS[node["op"]](
+            values[node["name"]] = self.layer(node["op"])(
                 node, own, *[values[name] for name in node["inputs"]]
             )
         return values[node["name"]]
+
+    def layer(self, kind):
+        """What makes a layer of a kind."""
+        return LAYERS[kind]
 
 
 def _sgd(wanted, parameters, labels):

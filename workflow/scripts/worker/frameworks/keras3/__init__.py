@@ -66,13 +66,16 @@ def versions():
     }
 
 
-def build(job):
-    """A trainer of the specification. Keras reads its backend from the environment, when it is imported."""
+def build(job, limit=None):
+    """A trainer of the specification. Keras reads its backend from the environment, when it is imported.
+
+    `limit`, by default that of this module, tells a backend its number of threads.
+    """
     if job.mode != keras.backend.backend():
         raise Unsupported(
             "Keras was started on {} and not on {}".format(keras.backend.backend(), job.mode)
         )
-    threads = _limit_threads(job.mode, job.threads)
+    threads = (limit or _limit_threads)(job.mode, job.threads)
     settings = {}
     if job.device == "gpu":
         settings = _ON_GPU[job.mode](job.precision, PRECISIONS[job.precision])

@@ -1,0 +1,148 @@
+"""What the known settings of each framework are worth, beside the framework as its own tutorial has it."""
+
+from typing import Any
+
+import pandas as pd
+
+from steptime.artefacts import common
+from steptime.artefacts.inputs import Inputs
+from steptime.plan.cell import PLACE, PLAIN
+from steptime.render.columns import Column, Row, columns, dash
+from steptime.render.tables import Entry
+from steptime.render.words import (
+    ERROR_RATE,
+    facts,
+    limits,
+    marked,
+    processes,
+    raw_data,
+    significant,
+    why,
+)
+from steptime.statistics.ratios import of_pairs, to_bases
+from steptime.statistics.words import FASTEST, TIED, words
+
+COLUMNS = [*common.NAMED, "plain_seconds", "plain_marks", "seconds", "marks"]
+COLUMNS += ["ratio", "low", "high", "verdict", "plain_verdict", "lacking"]
+
+
+def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tidy rows (COLUMNS) and the layout: a row for each result in the mode `plain`.
+
+    `seconds` is the shortest time of the same environment in another mode. `verdict` and `plain_verdict` are words of
+    `statistics.words`, the second among the plain results alone.
+    """
+    cells, statistics = common.whole(inputs.measured.cells), inputs.measured.statistics
+    is_plain = cells["mode"] == PLAIN
+    # The heading names the mode.
+    named = cells[is_plain].assign(mode="")
+    plain = common.labelled(named, inputs.frameworks, inputs.networks).assign(mode=PLAIN)
+    said = words(plain, of_pairs(plain, statistics.ratios))
+    place = [*PLACE, "environment"]
+    best = cells[~is_plain].sort_values("seconds").drop_duplicates(place)
+    tuned = {_place(row): row for row in best.to_dict("records")}
+    rows = plain.to_dict("records")
+    bases = [tuned.get(_place(row)) for row in rows]
+    ratios = to_bases(rows, bases, statistics.ratios)
+    found = [
+        _row(row, base, said.get(at)) | _interval(row, base, ratio and ratio.inverse.interval)
+        for at, (row, base, ratio) in enumerate(zip(rows, bases, ratios, strict=True))
+    ]
+    data = pd.DataFrame(found, columns=COLUMNS)
+    inputs.page.facts = facts(inputs.measured)
+    inputs.page.notes = [
+        *([winners(data)] if len(data) else []),
+        *_settings(inputs, data),
+        ERROR_RATE,
+        processes(inputs.measured.cells),
+        raw_data(inputs.measured),
+    ]
+    shown = data.assign(
+        is_fastest=data["verdict"] == FASTEST, plain_fastest=data["plain_verdict"] == FASTEST
+    )
+    return data, columns(shown, SHOWN, INDEX)
+
+
+def winners(rows: pd.DataFrame) -> str:
+    """Say whether the fastest framework of each network would be another one without the settings."""
+    other, same, open_ = [], [], []
+    for _, place in rows.groupby(PLACE, sort=False, dropna=False):
+        network = place["network_label"].iloc[0]
+        with_them, without = (_leaders(place, name) for name in ("verdict", "plain_verdict"))
+        if not with_them or not without or (with_them & without and with_them != without):
+            open_.append(network)
+        elif with_them == without:
+            same.append(network)
+        else:
+            other.append(f"{' or '.join(sorted(without))} on {network}")
+    said = [
+        f"Without them the fastest would be {', '.join(other)}." if other else "",
+        f"Without them the fastest is the same on {', '.join(same)}." if same else "",
+        f"Whether it is another on {', '.join(open_)} cannot be told." if open_ else "",
+    ]
+    return " ".join(filter(None, said))
+
+
+def _leaders(place: pd.DataFrame, column: str) -> set[str]:
+    return set(place.loc[place[column].isin([FASTEST, TIED]), "framework_label"])
+
+
+def _place(row: Row) -> tuple[Any, ...]:
+    return tuple(row[name] for name in (*PLACE, "environment"))
+
+
+def _row(row: Row, base: Row | None, word: str | None) -> dict[str, Any]:
+    found = {name: row[name] for name in common.NAMED}
+    found |= {"plain_seconds": row["seconds"], "plain_marks": ", ".join(row["marks"])}
+    known = base or {"seconds": None, "marks": [], "word": None}
+    found |= {"seconds": known["seconds"], "marks": ", ".join(known["marks"])}
+    return found | {"verdict": known["word"], "plain_verdict": word}
+
+
+def _interval(
+    row: Row, base: Row | None, interval: tuple[float, float, float] | None
+) -> dict[str, Any]:
+    found: dict[str, Any] = dict.fromkeys(["ratio", "low", "high"])
+    found["lacking"] = why(base) if base else "not timed in another mode"
+    if base and pd.notna(row["seconds"]) and pd.notna(base["seconds"]):
+        found |= {"ratio": row["seconds"] / base["seconds"]}
+    if interval:
+        found["ratio"], found["low"], found["high"] = interval
+    return found
+
+
+def _settings(inputs: Inputs, data: pd.DataFrame) -> list[str]:
+    """A line for each setting of the frameworks that are shown."""
+    known, shown = inputs.entry["settings"], list(dict.fromkeys(data["framework"]))
+    lines = [f"{inputs.frameworks[name].label}: {line}." for name in shown for line in known[name]]
+    return [*lines, *(f"All: {line}." for line in known["all"])]
+
+
+def _tuned(row: Row) -> Entry:
+    if pd.isna(row["seconds"]):
+        return dash(row["lacking"])
+    remarks = tuple(marked(row))
+    return Entry(significant(row["seconds"]), remarks, bool(row["is_fastest"]), "ours")
+
+
+def _ratio(row: Row) -> Entry:
+    if pd.isna(row["ratio"]):
+        return dash(why(row) if row["status"] != "ok" else row["lacking"])
+    interval = "" if pd.isna(row["low"]) else f" ({limits(row['low'], row['high'])})"
+    return Entry(f"{significant(row['ratio'])}{interval}", kind="ours")
+
+
+SHOWN = [
+    Column("Best known settings, s", _tuned),
+    Column(
+        "Plain, s",
+        "plain_seconds",
+        significant,
+        why,
+        "ours",
+        lambda row: marked({"marks": row["plain_marks"]}),
+        "plain_fastest",
+    ),
+    Column("Plain / best known", _ratio),
+]
+INDEX = {"Network": common.of_network, "Framework": "framework_label", "Place": common.place_of}
