@@ -17,6 +17,7 @@ DEFAULTS = {
     "TASKS": ("step",),
     "LAYOUT": {},
     "KERNELS": "",
+    "KERNELS_OF": (),
     "LOADS": "",
     "REASONS": {},
 }

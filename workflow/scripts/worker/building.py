@@ -28,6 +28,8 @@ def load(job):
     contract.require(job["adapter"], has, job)
     start = clock()
     library = contract.of_mode(has["KERNELS"], job["mode"])
+    kinds = {node["op"] for node in job["spec"]["nodes"]}
+    library = library if not has["KERNELS_OF"] or kinds & {*has["KERNELS_OF"]} else ""
     chosen = {"kernels": kernels.choose(library)} if library else {}
     if has["LOADS"]:
         importlib.import_module("worker." + has["LOADS"]).load()

@@ -6,6 +6,7 @@ imports the adapter. Plain Python that 3.6 can import: standard library.
 
 import ctypes
 import importlib
+import importlib.util
 import os
 
 # OpenBLAS's kernels that use AVX2, under the names that `openblas_get_corename` gives them.
@@ -15,7 +16,8 @@ WITH_AVX2 = ("Haswell", "Zen", "SkylakeX", "Cooperlake", "SapphireRapids", "Exca
 def choose(library):
     """Has a library take code for AVX2 on a processor that has it; returns what was done.
 
-    "mkl" is an MKL up to 2020.0, "openblas:X" an OpenBLAS that comes with X, a module or a shared library.
+    "mkl" is an MKL up to 2020.0, "openblas:X" an OpenBLAS that comes with X: a module, a shared library, or one that is
+    beside a module, as "mxnet/libopenblas.so.0".
     """
     name, _, loaded_by = library.partition(":")
     return {"mkl": _choose_mkl, "openblas": _choose_openblas}[name](*filter(None, [loaded_by]))
@@ -42,6 +44,10 @@ def _choose_openblas(loaded_by):
     """
     with open("/proc/cpuinfo") as lines:
         able = any(line.startswith("flags") and " avx2" in line for line in lines)
+    package, _, name = loaded_by.rpartition("/")
+    if package:
+        loaded_by = os.path.join(os.path.dirname(importlib.util.find_spec(package).origin), name)
+        able = able and os.path.exists(loaded_by)
     if not able or "OPENBLAS_CORETYPE" in os.environ:
         return "OpenBLAS's own choice"
     child = os.fork()

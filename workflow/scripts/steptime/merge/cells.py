@@ -24,6 +24,7 @@ from steptime.cells import found, shard
 from steptime.cells.mixed import MixedRowsError, refuse_several, under_another_name
 from steptime.cells.schema import CONSTANT, constant_of, schema_of
 from steptime.merge import judged
+from steptime.merge.measured import was_told
 from steptime.plain import plain_values
 from steptime.plan import configuration, looks, written
 from steptime.plan.cell import FOLDER, axes_of, shard_path
@@ -72,7 +73,8 @@ def merge(
     """All rows of the shards of cells of one task.
 
     What their footers say is in the metadata: machines by id, software by environment, the arithmetic of its
-    libraries by environment and mode, and `resources` by key where they were noted. `settings` of an environment's
+    libraries by environment and mode, `resources` by key where they were noted, and as `told` the keys of those whose
+    library of products was told to take newer code. `settings` of an environment's
     software is what its workers declare, for each platform and mode. `missing` are labels of data sets that cannot be
     had; they are told on, and so is after which trials was `looked` (`plan.looks`). `expected` says by key what a row
     must have been measured with (`cells.expected`), `statistics` what all results of the run say together
@@ -82,6 +84,7 @@ def merge(
     task = axes_of(keys[0])["task"]
     constant, schema = constant_of(task), schema_of(task)
     known: dict[str, Any] = {"machines": {}, "software": {}, "arithmetic": {}, "resources": {}}
+    known["told"] = []
     rows, tables = [], []
     values_of = itemgetter(*constant)
     for key, row, table, footer in read(keys, expected or {}):
@@ -141,6 +144,8 @@ def _gather(known: dict[str, Any], key: str, row: dict[str, Any], footer: dict[s
         known["arithmetic"].setdefault(runner, dict(footer["software"]["arithmetic"]))
     declared = footer["worker"].get("ready", {}).get("settings", {})
     software["settings"].setdefault(f"{row['platform']}, {row['mode']}", {}).update(declared)
+    if was_told(declared):
+        known["told"].append(key)
     if "resources" in footer:
         known["resources"][key] = footer["resources"]
 

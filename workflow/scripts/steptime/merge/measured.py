@@ -1,6 +1,7 @@
 """What was measured here, as tables and figures read it: merged rows, their cells, machines and software."""
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 
 from steptime.environments.libraries import REFERENCE
 from steptime.merge.summary import COLUMNS, region_text, shortened, summarise
+from steptime.plan import looks
 from steptime.reading import InputError
 from steptime.statistics import words
 from steptime.statistics.words import Statistics
@@ -88,26 +90,39 @@ def read_measured(path: Path) -> Measured:
     logical = {
         name: machine.get("cpu", {}).get("logical_cores") for name, machine in machines.items()
     }
-    looks, statistics = description.get("looks", []), description.get("statistics")
+    planned, statistics = description.get("looks", []), description.get("statistics")
     if statistics:
         statistics = Statistics.from_json(statistics)
-        summary = summarise(rows, logical, looks, statistics)
+        summary = summarise(rows, logical, planned, statistics)
     else:
-        summary = summarise(rows, logical, looks)
+        summary = summarise(rows, logical, planned)
         statistics = words.estimate(summary)
-    cells = _with_arithmetic(summary, description.get("arithmetic", {}))
+    told = set(description.get("told", []))
+    cells = _with_arithmetic(summary, description.get("arithmetic", {}), told)
     software = description.get("software", {})
     return Measured(rows, cells, machines, software, str(path), statistics)
 
 
-def _with_arithmetic(cells: pd.DataFrame, arithmetic: dict[str, dict[str, Any]]) -> pd.DataFrame:
-    """Adds ARITHMETIC, empty where nothing is known, and marks what makes the old slower than the new by itself."""
+def was_told(settings: dict[str, Any]) -> bool:
+    """Whether `worker.kernels` told a library of products to take newer code, by the settings of a worker."""
+    return str(settings.get("kernels", "")).startswith(("AVX2", "Haswell"))
+
+
+def _with_arithmetic(
+    cells: pd.DataFrame, arithmetic: dict[str, dict[str, Any]], told: Collection[str] = ()
+) -> pd.DataFrame:
+    """Adds ARITHMETIC, empty where nothing is known, and marks what makes the old slower than the new by itself, and
+    the results whose library was told to take newer code: those of a process whose key is in `told`.
+    """
+    first = {looks.first_of(key) for key in told}
     found = [arithmetic.get(f"{cell.environment}.{cell.mode}", {}) for cell in cells.itertuples()]
     for cell, known in zip(cells.itertuples(), found, strict=True):
         if cell.status == "ok" and known.get("vector") == "SSE" and not known["at_run_time"]:
             cell.marks.append("without AVX")
         if cell.status == "ok" and REFERENCE in known.get("blas", []):
             cell.marks.append(REFERENCE)
+        if first and cell.status == "ok" and words.key(cell._asdict()) in first:
+            cell.marks.append("told of AVX2")
     return cells.assign(
         vector=[known.get("vector", "") for known in found],
         blas=[", ".join(known.get("blas", [])) for known in found],

@@ -8,10 +8,11 @@ from typing import Any
 import pandas as pd
 
 from shared.precisions import USUAL
-from steptime.merge.measured import Measured
+from steptime.merge.measured import Measured, was_told
 from steptime.merge.summary import shortened
 from steptime.plain import plural
 from steptime.plan import looks
+from steptime.plan.cell import PLAIN
 from steptime.render.frameworks import Frameworks
 
 STATUS_WORDS = {
@@ -38,6 +39,7 @@ MARK_WORDS = {
     "throttled": "a CPU quota of a container or a batch system, or its GPU's power or heat, held it back while it was "
     "timed",
     "without AVX": "the framework's own compiled code multiplies in 128-bit registers: it was built without AVX",
+    "told of AVX2": "a library of products takes older code on this processor by itself, and was told to use AVX2",
     "reference BLAS": "matrix products by the reference BLAS, which is made for no processor in particular",
     "proven narrow only": "proven as a narrow network only, not at the size that was timed",
     "proven in part": "losses, first changes and updates were proven at the size that was timed, gradients were not",
@@ -140,11 +142,13 @@ def environment_labels(frameworks: Frameworks, rows: pd.DataFrame) -> list[str]:
     """What `environment_label` says of each row, told apart where two environments for one kind of device have it in
     common: the second has its name behind it, 'JAX 0.12.0 (jax-0.12-cuda12)'.
     """
-    modes = rows.groupby("framework")["mode"].nunique().gt(1).to_dict()
+    tuned = rows[rows["mode"] != PLAIN]
+    modes = tuned.groupby("framework")["mode"].nunique().gt(1).to_dict()
     seen: dict[tuple[str, str], list[str]] = {}
     plain = []
     for row in rows.to_dict("records"):
-        label = environment_label(frameworks, row, modes[row["framework"]])
+        several = row["mode"] == PLAIN or modes[row["framework"]]
+        label = environment_label(frameworks, row, several)
         plain.append((label, row.get("device", ""), row["environment"]))
     for *place, environment in sorted(set(plain), key=lambda each: version_order(each[2])):
         seen.setdefault((place[0], place[1]), []).append(environment)
@@ -228,6 +232,12 @@ def facts(measured: Measured) -> list[str]:
         f"{', '.join(own)} {'has' if len(own) == 1 else 'have'} parts that no package supplies: {text}."
         for text, own in prepared.items()
     ]
+    told = [
+        environment
+        for environment, known in measured.software.items()
+        if any(map(was_told, known.get("settings", {}).values()))
+    ]
+    lines += [f"{', '.join(told)}: {MARK_WORDS['told of AVX2']}."] if told else []
     if measured.timed_region:
         lines.append(f"Timed: {measured.timed_region}.")
     if measured.dates:

@@ -29,6 +29,9 @@ DEVICES = ("cpu", "gpu")
 PRECISIONS = ("float32", "tf32")
 TASKS = ("step", "training")
 EXCHANGES = {"sync": "ranks", "async": "asynchronous", "inside": "inside"}
+# oneDNN has no product of `dot`, `batch_dot` and attention: OpenBLAS multiplies there, and nowhere else.
+KERNELS = "openblas:mxnet/libopenblas.so.0"
+KERNELS_OF = ("attention", "conv_transpose", "dense_within", "layer_norm", "layer_scale", "rbm")
 # As RNN takes sequences, or each layer would turn them around and back.
 LAYOUT = {"sequences": "steps first", "dense": "units first", "lstm": "units first"}
 
@@ -46,7 +49,9 @@ def versions():
     if features.is_enabled("BLAS_OPEN"):
         config, core = _library().openblas_get_config, _library().openblas_get_corename
         config.restype = core.restype = ctypes.c_char_p
-        found["blas"] = "{} runs {}".format(config().decode(), core().decode())
+        found["blas"] = "oneDNN; for `dot` and attention {} runs {}".format(
+            config().decode(), core().decode()
+        )
     return found
 
 

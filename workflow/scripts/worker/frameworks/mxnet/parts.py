@@ -7,6 +7,7 @@ from ...parts import Operation
 from . import array_of
 
 TASKS = ("products", "convolutions")
+KERNELS_OF = ()
 
 
 def start(job):
