@@ -9,7 +9,7 @@ import pytest
 from defects.full_size import LATE, PLANTED, OneOfBlock, in_bits, rounded, with_operations
 from defects.generative import detached, untied_machine, without_divergence
 from defects.optimisers import Dampened, Decaying, Uncorrected
-from defects.planting import CATALOGUE, losing, replacing
+from defects.planting import CATALOGUE, ONE_CLASS, losing, replacing
 from defects.stand_in import RIGHT, Trainer, adapter, computing, job
 from defects.transformers import seeing
 
@@ -382,6 +382,25 @@ def test_a_reference_that_cannot_be_had_says_why():
     spec = networks.specify("fcn5", CATALOGUE, narrow=True)
     found = reference.attempt(spec, BATCH, 1e-6, 10000)
     assert "took more than 1e-06 s" in str(found["reason"])
+
+
+def test_what_raises_in_a_reference_is_its_reason(monkeypatch):
+    spec = networks.specify("one-class", CATALOGUE | {"one-class": ONE_CLASS})
+    found = reference.attempt(spec, BATCH, 600, 10000)
+    assert str(found["reason"]) == "the network's loss depends on no weight"
+    monkeypatch.setattr(reference, "compute", lambda *_: [][0])
+    found = reference.attempt(spec, BATCH, 600, 10000)
+    assert str(found["reason"]) == "its reference ended with IndexError: list index out of range"
+
+
+def test_a_network_whose_rate_is_too_large_diverges_and_is_no_fault_of_the_framework(
+    tmp_path, monkeypatch
+):
+    spec = at_rate(networks.specify("fcn5", CATALOGUE, narrow=True), 1000.0)
+    monkeypatch.setattr(networks, "specify", lambda *_, **__: spec)
+    np.savez(tmp_path / "reference.npz", **reference.compute(spec, BATCH))
+    with pytest.raises(timing.Diverged, match="at a learning rate of 1000 the network's loss goes"):
+        measure("fcn5", in_bits(8), tmp_path / "reference.npz")
 
 
 @pytest.mark.parametrize("lacking", [False, True], ids=["", "memory for one alone"])

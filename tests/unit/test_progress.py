@@ -1,13 +1,16 @@
 """What a run says of its progress: when a trial of the grid has ended, its table and its page so far."""
 
+import ast
 import json
 import os
 import re
+import subprocess
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 from examples import CELL
 
 from steptime import run
@@ -205,3 +208,31 @@ def test_what_a_run_has_made_takes_the_place_of_its_page(under_way, monkeypatch,
     if leads:
         assert f'content="0; url={leads}"' in so_far.PAGE.read_text()
         assert (so_far.FOLDER / leads).exists()
+
+
+def test_a_page_that_raises_is_one_sentence(under_way, monkeypatch):
+    monkeypatch.setattr(so_far, "merge", lambda *_, **__: [][0])
+    with pytest.raises(SystemExit, match="not made .IndexError: list index out of range.; the run"):
+        so_far.main()
+
+
+def test_a_page_of_a_shard_that_is_gone_is_none(under_way):
+    for path in Path("results/cells").rglob("*.parquet"):
+        path.unlink()
+    so_far.main()
+    assert not so_far.PAGE.exists()
+
+
+def test_a_killed_page_costs_no_shard():
+    rule = (ROOT / "workflow/rules/measure.smk").read_text().split("rule find_largest")[0]
+    shell = "true" + "".join(map(ast.literal_eval, rule[rule.index('" && if') :].split("\n")[:2]))
+    Path("killed").write_text("#!/bin/sh\necho $2 > after\nkill -9 $$\n")
+    Path("killed").chmod(0o755)
+    progress.DUE.parent.mkdir(parents=True)
+    progress.DUE.write_text("trial 1")
+    strict = ["bash", "-euo", "pipefail", "-c", shell.replace("        ", "")]
+    for _ in range(2):
+        assert (
+            subprocess.run(strict, env=os.environ | {"STEPTIME_LAUNCH": "./killed"}).returncode == 0
+        )
+    assert Path("after").read_text() == "trial 1\n" and not progress.DUE.exists()

@@ -10,14 +10,17 @@ import numpy as np
 import pytest
 
 from shared import grouping, narrow
+from shared.specification import at_rate
 from steptime import networks
 from steptime.networks.layers import LAYERS
-from steptime.prove import compare, golden, turns
+from steptime.prove import compare, golden, network, turns
+from steptime.supervisor import supervise
 from worker.tasks import proof as prove
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 PLANTED = importlib.import_module("defects.planted").PLANTED
-CATALOGUE = importlib.import_module("defects.planting").CATALOGUE
+planting = importlib.import_module("defects.planting")
+CATALOGUE, ONE_CLASS = planting.CATALOGUE, planting.ONE_CLASS
 stand_in = importlib.import_module("defects.stand_in")
 Trainer, adapter = stand_in.Trainer, stand_in.adapter
 
@@ -140,6 +143,40 @@ def test_a_turn_that_rounding_turned_is_right_and_no_room_for_a_defect(monkeypat
     step = right[name] - right["turn0.1/dense1/weight"]
     shares.measured = right | {name: right[name] + np.float32(0.02) * step}
     assert "in turn 2 of rank 0, dense1/weight is wrong" in turns._check_turns(shares, {})
+
+
+@pytest.mark.parametrize(
+    ("network", "rate", "words"),
+    [
+        ("one-class", 0.01, "depends on no weight"),
+        ("fcn5", 1000.0, "at a learning rate of 1000 the network's loss goes from 3.474"),
+        ("fcn5", 1e-12, "at a learning rate of 1e-12 no weight of the network changes"),
+        ("fcn5", 0.01, ""),
+    ],
+)
+def test_what_no_framework_could_train_is_no_fault_of_one(network, rate, words):
+    catalogue = CATALOGUE | {"one-class": ONE_CLASS}
+    found = golden.untrainable(at_rate(networks.specify(network, catalogue, narrow=True), rate))
+    assert words in found and bool(words) == bool(found)
+
+
+def test_a_proof_that_raises_is_a_row_with_a_reason(tmp_path, monkeypatch):
+    (tmp_path / "manifest.json").write_text(json.dumps({"status": "ok", "digest": "d"}))
+    (tmp_path / "networks.yaml").write_text(json.dumps(CATALOGUE | {"one-class": ONE_CLASS}))
+    names = ("environment", "mode", "network_digest", "worker_digest", "proof_digest")
+    job = dict.fromkeys(names, "x") | {"network": "one-class", "variables": {}, "adapter": "x"}
+    collected = dict.fromkeys(("parameters", "frozen_parameters"), 0)
+    # Of a worker that has ended well and has written half of it.
+    monkeypatch.setattr(network, "_collected", lambda *_: (supervise.Outcome(), collected))
+    files = {name: tmp_path / f"{name}.json" for name in ("proof", "details", "log", "manifest")}
+    arguments = [f"--{name}={path}" for name, path in files.items()]
+    arguments += [f"--networks={tmp_path / 'networks.yaml'}", f"--job={json.dumps(job)}"]
+    monkeypatch.setattr("sys.argv", ["prove.network", *arguments])
+    network.main()
+    proof = json.loads(files["proof"].read_text())
+    assert proof["status"] == "crashed"
+    assert proof["reason"] == "its proof ended with KeyError: 'first_losses'"
+    assert "Traceback" in files["log"].read_text()
 
 
 def test_gradient_is_recovered_from_the_timed_step():

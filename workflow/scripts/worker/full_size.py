@@ -18,7 +18,7 @@ from shared.precisions import PRECISIONS
 from shared.specification import at_rate, without_dropout
 from shared.transposed import in_one_piece
 
-from . import building
+from . import building, timing
 from .contract import NotEquivalent
 from .reference import BLURS, Reference
 
@@ -107,9 +107,18 @@ class Proof(object):
         if not self.alike:
             return
         true, labels = self.reference.losses, self.reference.labels
-        for step, (loss, wanted, spread) in enumerate(zip(losses, true, self.reference.spreads), 1):
-            limit = self._of_loss(wanted, true[0], labels) + spread
-            self._hold_loss("loss", "the loss of step {}".format(step), loss, wanted, limit)
+        try:
+            for step, (loss, wanted, spread) in enumerate(
+                zip(losses, true, self.reference.spreads), 1
+            ):
+                limit = self._of_loss(wanted, true[0], labels) + spread
+                self._hold_loss("loss", "the loss of step {}".format(step), loss, wanted, limit)
+        except NotEquivalent:
+            if true[-1] < true[0]:
+                raise
+            rate = self.spec["optimiser"]["learning_rate"]
+            words = "at a learning rate of {:g} the network's loss goes from {:.4g} to {:.4g}"
+            raise timing.Diverged(words.format(rate, true[0], true[-1]))
 
     @_counted
     def hold_steps(self, trainer, losses, per_block):

@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from datetime import UTC, datetime, timedelta
@@ -217,7 +216,7 @@ class CellRun:
 
     def write(self, outcome: Outcome) -> None:
         """Writes the shard and reports what came out."""
-        from steptime.cells import beside, shard
+        from steptime.cells import shard
 
         facts = (
             self._columns(outcome)
@@ -240,6 +239,16 @@ class CellRun:
             sys.exit(
                 f"The shard {self.options.shard} cannot be written ({error.strerror}): free some space and run again."
             )
+        try:
+            self._tell(outcome, facts)
+        except Exception as error:
+            # Its shard is whole.
+            say(f"    {self.title}: {type(error).__name__}: {error}")
+
+    def _tell(self, outcome: Outcome, facts: dict[str, Any]) -> None:
+        """Says what came out, and for the rule whether a page is to be made behind this program."""
+        from steptime.cells import beside
+
         shown = run.facts().get("shown", {}).get("cells", [])
         marked = " (disturbed: something else was at work)" if interference.disturbed(facts) else ""
         progress.report(
@@ -253,8 +262,7 @@ class CellRun:
             say(f"    {answer}")
         ended = progress.ended()
         if ended or (answer and progress.goes_on()):
-            # Here, where the host is still this cell's: nothing may compute while the next one is timed.
-            subprocess.run([sys.executable, "-m", "steptime", "page.so_far", ended], check=False)
+            progress.DUE.write_text(ended)
 
     def _footer(self, outcome: Outcome) -> Footer:
         """What its shard tells besides the columns."""

@@ -42,11 +42,15 @@ def main() -> None:
     told, part = run.facts(), " ".join(sys.argv[1:])
     if not told["shown"]:
         return
+    if not progress.measured(told["shown"]["cells"]):
+        return
     is_first = not PAGE.exists() or PAGE.stat().st_mtime < progress.began_at()
     try:
         times, *_ = show(told["shown"], told["looks"])
     except (InputError, MixedRowsError, ShardError) as error:
         sys.exit(str(error))
+    except Exception as error:
+        sys.exit(f"The page so far is not made ({type(error).__name__}: {error}); the run goes on.")
     if part:
         print(f"\nSo far, after {part}:", flush=True)
         terminal.show(FOLDER / "tables" / f"{times.name}.parquet")

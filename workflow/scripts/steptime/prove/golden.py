@@ -126,6 +126,30 @@ def _on_a_copy(last, steps, weights, state, rounded):
     return last(steps, weights, copy.deepcopy(state), rounded)
 
 
+def untrainable(spec: dict, batch: int = BATCH, shares: int = 1) -> str:
+    """Why the golden run itself does not learn at the specification's rate in as many steps as a proof takes; '' where
+    it does.
+    """
+    start = weights = data.initial_weights(spec)
+    inputs, labels = data.synthetic_batch(spec, batch)
+    losses: list[float] = []
+    state: optimisers.State = {}
+    with np.errstate(all="ignore"):
+        for _ in range(sum(CALLS)):
+            taken = train_step(spec, weights, inputs, labels, state, shares)
+            losses.append(taken.loss)
+            if len(losses) == 1:
+                if not any(gradient.any() for gradient in taken.gradients.values()):
+                    return "the network's loss depends on no weight, so there is nothing to train"
+                after = {name: np.float32(values) for name, values in taken.updated.items()}
+                still = all(np.array_equal(after[name], start[name]) for name in start)
+            weights = taken.updated
+    first, last, rate = losses[0], losses[-1], spec["optimiser"]["learning_rate"]
+    if still or last < first:
+        return f"at a learning rate of {rate:g} no weight of the network changes" if still else ""
+    return f"at a learning rate of {rate:g} the network's loss goes from {first:.4g} to {last:.4g}"
+
+
 def train_step(
     spec: dict,
     weights: Arrays,

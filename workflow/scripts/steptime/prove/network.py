@@ -13,6 +13,7 @@ import json
 import signal
 import sys
 import tempfile
+import traceback
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,8 +51,12 @@ def main() -> None:
     job, manifest = options.job, json.loads(options.manifest.read_text())
     if manifest["status"] == "ok":
         catalogue = yaml.load(options.networks.read_text(), Loader=yaml.CSafeLoader)
-        spec = networks.specify(job["network"], catalogue, narrow=True)
-        verdict, details = prove(job, spec, manifest["digest"], options.log)
+        try:
+            spec = networks.specify(job["network"], catalogue, narrow=True)
+            verdict, details = prove(job, spec, manifest["digest"], options.log)
+        except Exception as error:
+            # A row as any other: what raises here costs no other cell its time.
+            verdict, details = _raised(error, options.log), {}
     else:
         verdict, details = {"status": manifest["status"], "reason": manifest["reason"]}, {}
     facts = {name: job[name] for name in ("environment", "mode", "network")}
@@ -72,6 +77,19 @@ def main() -> None:
         say(f"    {title}: proven")
     else:
         say(f"    {title} is not timed: {verdict['status']}: {verdict['reason']}")
+
+
+def _raised(error: Exception, log: Path) -> dict[str, str]:
+    """Says that a proof has ended with this error, and adds where to its log."""
+    if isinstance(error, OSError):
+        raise error
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("a") as file:
+        traceback.print_exception(error, file=file)
+    return {
+        "status": "crashed",
+        "reason": f"its proof ended with {type(error).__name__}: {' '.join(str(error).split())}",
+    }
 
 
 def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> tuple[dict, dict]:
@@ -99,7 +117,9 @@ def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> 
         apart = turns.judge(spec, asked["batch"], groups, measured)
         proof = replace(apart, details=proof.details | apart.details)
     place = f"{ranks} x {device}, {asked['exchange']}" if ranks > 1 else device
-    return _verdict(job, spec, place, digest, proof)
+    # What no framework could train is no fault of this one.
+    diverges = "" if proof.passed else golden.untrainable(spec, first["batch"], first["ranks"])
+    return _verdict(job, spec, place, digest, proof, diverges)
 
 
 def _prove_apart(
@@ -115,11 +135,16 @@ def _prove_apart(
 
 
 def _verdict(
-    job: dict[str, Any], spec: dict[str, Any], place: str, digest: str, proof: compare.Proof
+    job: dict[str, Any],
+    spec: dict[str, Any],
+    place: str,
+    digest: str,
+    proof: compare.Proof,
+    diverges: str = "",
 ) -> tuple[dict, dict]:
     known = compare.proof_id(spec, job["mode"], place, digest, job["worker_digest"], proof)
-    status = "ok" if proof.passed else "not_equivalent"
-    return {"status": status, "reason": proof.reason, "proof_id": known}, proof.details
+    status = "ok" if proof.passed else "diverged" if diverges else "not_equivalent"
+    return {"status": status, "reason": diverges or proof.reason, "proof_id": known}, proof.details
 
 
 def _collected(job: dict[str, Any], asked: dict[str, Any], log: Path) -> tuple[Outcome, dict]:

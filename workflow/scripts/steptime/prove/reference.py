@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -152,6 +153,10 @@ def attempt(
         return {"reason": np.array(f"its reference needs more than {megabytes / 1024:.3g} GiB")}
     except OutOfTime as error:
         return {"reason": np.array(str(error))}
+    except Exception as error:
+        # Cells are proven narrow then, and no run ends for it.
+        traceback.print_exc()
+        return {"reason": np.array(f"its reference ended with {type(error).__name__}: {error}")}
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         resource.setrlimit(resource.RLIMIT_AS, before)
@@ -182,6 +187,8 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
     sketches = _sketches(gradients)
     norms = np.array([found.norm for found in sketches])
     driven = norms > FAINT * norms.max()
+    if not driven.any():
+        return {"reason": np.array("the network's loss depends on no weight")}
     sizes = np.array([np.linalg.norm(start[name]) for name in gradients])
     blurs = ROUNDING * sizes / np.where(driven, norms, np.inf)
     rate = min(MOST_RATE, 2.0 ** np.ceil(np.log2(blurs.max() / sketch.READING)))

@@ -16,6 +16,8 @@ from steptime.say import say
 FINISHED = run.FOLDER / "finished"
 # A line for each process that was measured again, since something else had disturbed the one before: its seconds.
 AGAIN = run.FOLDER / "again"
+# There while a page is to be made of the cells so far: the part of the grid that has ended, if one has.
+DUE = run.FOLDER / "due"
 # Of the time that all cells of a run take, what may be spent on such processes.
 MOST_AGAIN = 0.1
 
