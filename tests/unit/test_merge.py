@@ -186,6 +186,16 @@ def test_gradients_may_be_shown_by_a_cell_with_other_threads(monkeypatch, shown,
     assert row["proven_gradients"] is found
 
 
+def test_a_place_that_is_refused_has_no_time_at_other_threads(monkeypatch):
+    monkeypatch.setattr(run, "facts", lambda: {"elsewhere": {CELL.key: OTHER_KEY}})
+    write(proven_gradients=False)
+    write(OTHER_KEY, threads=2, status="not_equivalent", reason="the loss of step 2 is 3")
+    for keys in ([CELL.key], [CELL.key, OTHER_KEY]):
+        row, *_ = cells.merge(keys).to_pylist()
+        assert row["status"] == "not_equivalent"
+        assert row["reason"] == "with 2 threads in repeat 1: the loss of step 2 is 3"
+
+
 def statuses(losses, precision="float32", **several):
     """What the merge makes of cells of these frameworks, given with their first losses."""
     keys = {}

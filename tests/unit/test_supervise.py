@@ -75,14 +75,14 @@ def test_what_a_worker_leaves_behind_is_removed_and_its_settings_stay_with_its_e
     assert (prefix / "home/settings").exists() and not (tmp_path / "settings").exists()
 
 
-def run(tmp_path, text, *, seconds=600.0, cpus=(0,), task="proof"):
+def run(tmp_path, text, *, seconds=600.0, cpus=(0,), task="proof", limit=2**40):
     """The outcome of a worker that runs `text`, in which `tell(event, ...)` speaks to the supervisor.
 
     Nothing but `done` is asked of a proof.
     """
     prefix = stand_in(tmp_path, SPEAKS + text)
     job, log = {"task": task, "device": "cpu"}, tmp_path / "logs/cell.log"
-    return supervise.run_worker(prefix, job, list(cpus), {}, seconds, 2**40, log)
+    return supervise.run_worker(prefix, job, list(cpus), {}, seconds, limit, log)
 
 
 SPEAKS = """
@@ -226,6 +226,27 @@ tell("done", last_loss=1.0)
 def test_nothing_is_done_that_was_not_measured(tmp_path, task, lacking):
     outcome = run(tmp_path, "tell('ready'); tell('done')", task=task)
     assert outcome.status == "crashed" and outcome.reason.endswith(f"under {lacking}"), outcome
+
+
+@pytest.mark.parametrize(
+    ("told", "ends", "limits", "status"),
+    [
+        ("tell('timed', wall_seconds=2.0)", "time.sleep(60)", {"seconds": 1.0}, "ok"),
+        ("tell('timed', wall_seconds=2.0)", "held = bytearray(2**28); time.sleep(60)", {}, "ok"),
+        ("pass", "time.sleep(60)", {"seconds": 1.0}, "timeout"),
+    ],
+    ids=["time", "memory", "before the samples are done"],
+)
+def test_a_limit_behind_the_samples_ends_the_proof_and_not_the_row(
+    tmp_path, told, ends, limits, status
+):
+    measured = "tell('sample', steps=1, seconds=0.5); tell('proven', loss=1e-9, gradients=False)"
+    outcome = run(tmp_path, f"{measured}; {told}; {ends}", limit=2**27, **limits)
+    assert (outcome.status, outcome.samples) == (status, [(1, 0.5)]), outcome
+    if status == "ok":
+        assert outcome.events["done"]["wall_seconds"] == 2.0
+        assert outcome.events["proven"]["loss"] == 1e-9
+        assert "limit" in outcome.events["proven"]["lacking"] and not outcome.reason
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,9 @@ def merge(
             raise shard.without_columns(Path(shard_path(key))) from error
     of_row = pa.array(np.repeat(np.arange(len(rows)), [len(table) for table in tables]))
     elsewhere = run.facts().get("elsewhere", {})
-    rows = judged.by_gradients(judged.by_losses(rows), _beside(keys, elsewhere), elsewhere)
+    siblings = _beside(keys, elsewhere)
+    rows = judged.by_place(judged.by_losses(rows), siblings)
+    rows = judged.by_gradients(rows, siblings, elsewhere)
     values = map(values_of, rows)
     columns = dict(zip(constant, zip(*values, strict=True), strict=True))
     merged = {

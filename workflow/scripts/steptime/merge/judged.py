@@ -20,6 +20,7 @@ from shared import limits
 from shared.grouping import GROUPED
 from shared.precisions import marked
 from steptime.cells import trusted
+from steptime.plain import plural
 from steptime.plan.cell import axes_of, carried, key_of, proof_name, reference_path, shard_path
 
 Row = dict[str, Any]
@@ -69,6 +70,23 @@ def by_losses(rows: list[Row]) -> list[Row]:
             if not abs(loss - wanted) <= limit:
                 reason = f"its first loss is {loss:.9g}, and {wanted:.9g} in {whose}"
                 judged[number] = rows[number] | {"status": "not_equivalent", "reason": reason}
+    return judged
+
+
+def by_place(rows: list[Row], siblings: Iterable[Row] = ()) -> list[Row]:
+    """Rows of cells; where one of a place is refused, none of it has a time, at whatever threads and repeat.
+
+    `siblings` are rows of other cells.
+    """
+    refused = {_place(row): row for row in [*siblings, *rows] if row["status"] == "not_equivalent"}
+    judged = []
+    for row in rows:
+        other = refused.get(_place(row))
+        if other and row["status"] == "ok":
+            threads = plural(other["threads"], "thread")
+            reason = f"with {threads} in repeat {other['repeat']}: {other['reason']}"
+            row = row | {"status": "not_equivalent", "reason": reason}
+        judged.append(row)
     return judged
 
 

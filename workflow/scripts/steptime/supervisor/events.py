@@ -136,6 +136,13 @@ NEEDED: dict[str, dict[str, Check]] = {
     # A signal's number or an exit code.
     ENDED: {"code": _or_none(_count(-64, 255)), "killed": _one_of(bool)},
 }
+_DONE: dict[str, Check] = {
+    "last_loss": _NUMBER,
+    "peak_memory_bytes": _BYTES,
+    "involuntary_switches": _BYTES,
+    **dict.fromkeys(("cpu_seconds", "wall_seconds"), _is_time),
+    "waited_seconds": _TIME,
+}
 _LIBRARIES = {"libraries": _each(_is_text)}
 OPTIONAL: dict[str, dict[str, Check]] = {
     "ready": {
@@ -160,16 +167,11 @@ OPTIONAL: dict[str, dict[str, Check]] = {
     | {"loss": _NUMBER},
     "part": dict.fromkeys(("error", "cpus"), _NUMBER),
     "proven": dict.fromkeys(("loss", "change"), _NUMBER) | {"gradients": _one_of(bool, type(None))},
+    "timed": _DONE,
     "followed": {
         "blocks": _each(_row(_count(0, INT32), _is_time, _is_time)),
         **dict.fromkeys(("exchange_seconds", "staleness"), _NUMBER),
         "cpu_seconds": _is_time,
     },
-    "done": {
-        "last_loss": _NUMBER,
-        "peak_memory_bytes": _BYTES,
-        "involuntary_switches": _BYTES,
-        **dict.fromkeys(("cpu_seconds", "wall_seconds"), _is_time),
-        "waited_seconds": _TIME,
-    },
+    "done": _DONE,
 }

@@ -169,6 +169,8 @@ def _run_worker(
                     outcome.status, outcome.reason = endings.cause(
                         members, lambda: processes.kernel_kills() > kills_before
                     )
+                    if outcome.status == "out_of_memory":
+                        _end_proof(members[0], outcome)
                 wrong = pace.refusal(outcome.samples, outcome.epochs)
                 if outcome.status == "ok" and wrong:
                     outcome.status, outcome.reason = "not_equivalent", wrong
@@ -256,6 +258,7 @@ def _watch(members: list[Rank], outcome: Outcome, limits: Limits, watches: Seque
                 outcome.status = "timeout"
                 outcome.reason = f"not done after {limits.seconds:g} s, the limit of the grid ({_last_stage(outcome)})"
             if outcome.status != "ok":
+                _end_proof(members[0], outcome)
                 return
         # What one rank has to say about the end of another is heard too.
         deadline = time.monotonic() + ENDING_SECONDS
@@ -264,6 +267,15 @@ def _watch(members: list[Rank], outcome: Outcome, limits: Limits, watches: Seque
     for rank in members:
         with suppress(subprocess.TimeoutExpired):
             rank.process.wait(max(0.0, deadline - time.monotonic()))
+
+
+def _end_proof(first: Rank, outcome: Outcome) -> None:
+    """Takes a limit that was reached behind all samples, in the proof, for the end of the proof and not of the row."""
+    if "timed" in outcome.events:
+        first.events["done"] = outcome.events["done"] = outcome.events["timed"]
+        proven = outcome.events.get("proven", {})
+        outcome.events["proven"] = proven | {"lacking": outcome.reason}
+        outcome.status, outcome.reason = "ok", ""
 
 
 def _listen(
