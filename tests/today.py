@@ -6,5 +6,6 @@ import yaml
 
 CATALOGUE = yaml.safe_load((Path(__file__).parents[1] / "config/frameworks.yaml").read_text())
 TODAY = {framework: entry["environments"][0] for framework, entry in CATALOGUE.items()}
-TORCH, TENSORFLOW, JAX, MXNET = map(TODAY.get, ("torch", "tensorflow", "jax", "mxnet"))
+NAMES = ("torch", "tensorflow", "jax", "mxnet", "keras")
+TORCH, TENSORFLOW, JAX, MXNET, KERAS = map(TODAY.get, NAMES)
 TORCH_ON_GPU = f"{TORCH}-cuda"

@@ -96,78 +96,7 @@ class DroppingScores(Right):
         return self.anew(self.job, weights).scores(inputs)
 
 
-class KeepingRate(Right):
-    """Keeps as many as should be dropped."""
-
-    def __init__(self, adapter, job):
-        job = copy.copy(job)
-        nodes = [
-            dict(node, rate=1 - node["rate"]) if node.get("rate") else node
-            for node in job.spec["nodes"]
-        ]
-        job.spec = dict(job.spec, nodes=nodes)
-        super().__init__(adapter, job)
-
-
-class Masked(Right):
-    """Where the first layer drops: drops with other masks than the framework's own."""
-
-    def __init__(self, adapter, job):
-        first = job.spec["nodes"][0]
-        self.rate = first.get("rate") if first["op"] == "dropout" else None
-        self.random = np.random.RandomState(1)
-        if self.rate:
-            job = copy.copy(job)
-            nodes = [dict(first, rate=0.0)] + job.spec["nodes"][1:]
-            job.spec = dict(job.spec, nodes=nodes)
-        super().__init__(adapter, job)
-
-    def run(self, steps):
-        if not self.rate:
-            return self.trainer.run(steps)
-        shape = [len(self.job.inputs)] + list(self.job.spec["input"]["shape"])
-        # The labels of a network without sequences are the same in each layout.
-        labels, rate = self.job.labels, self.job.learning_rate
-        fed = ((np.float32(self.mask(shape)), labels, rate) for _ in range(steps))
-        return self.trainer.train(fed)
-
-    def mask(self, shape):
-        """What is made of ones; overridden by what is wrong with it. As many are kept as the rate says, to one."""
-        places = self.random.permutation(int(np.prod(shape))).reshape(shape)
-        return (places >= self.rate * places.size) / (1 - self.rate)
-
-
-class Unscaled(Masked):
-    """Drops without scaling what is kept."""
-
-    def mask(self, shape):
-        return super().mask(shape) * (1 - self.rate)
-
-
-class OneMask(Masked):
-    """Draws its mask once."""
-
-    def mask(self, shape):
-        self.random = np.random.RandomState(7)
-        return super().mask(shape)
-
-
-class SampleMask(Masked):
-    """Drops the same values in every sample."""
-
-    def mask(self, shape):
-        return np.ones(shape) * super().mask([1] + shape[1:])
-
-
-class MapMask(Masked):
-    """Drops whole feature maps."""
-
-    def mask(self, shape):
-        return np.ones(shape) * super().mask(shape[:2] + [1] * (len(shape) - 2))
-
-
 DEFECTS = {
     kind.__name__: kind
     for kind in (Right, Unfed, Rateless, LastLoss, Forgetful, Descending, DroppingScores)
-    + (KeepingRate, Masked, Unscaled, OneMask, SampleMask, MapMask)
 }

@@ -12,9 +12,11 @@ import json
 import sys
 from types import SimpleNamespace
 
+import planted_dropout
+
 from shared import data
 from worker import building, contract
-from worker.tasks import proof
+from worker.tasks import proof, step
 
 # Adapters that take over what another one has, which is broken there.
 BELOW = {"jax04": "jax", "mxnet15": "mxnet", "tensorflow20": "tensorflow"}
@@ -28,7 +30,10 @@ def main():
         if "mutated" in job:
             adapter = mutated(adapter, job, job["mutated"])
         try:
-            proof.write(job["output"], proof.collect(adapter, job))
+            if job["task"] == "step":
+                _write_refusal(adapter, job)
+            else:
+                proof.write(job["output"], proof.collect(adapter, job))
         except contract.Unsupported:
             # What a single mode lacks, no declaration says: there is no output.
             pass
@@ -36,11 +41,29 @@ def main():
             put(*place)
 
 
+def _write_refusal(adapter, job):
+    """Times a cell, and writes why its proof at full size refuses it, or what it lacks."""
+    said = {}
+    try:
+        step.run(
+            building.Loaded(adapter, {}, 0.0),
+            job,
+            lambda event, **facts: said.update({event: facts}),
+        )
+        refusal = said["proven"]["lacking"]
+    except contract.NotEquivalent as error:
+        refusal = str(error)
+    with open(job["output"], "w") as file:
+        json.dump(refusal, file)
+
+
 def plant(job):
     """Breaks the framework; returns what puts it right again."""
     name = BELOW.get(job["adapter"], job["adapter"])
-    defects = importlib.import_module("planted_in_" + name)
     below = importlib.import_module("worker.frameworks." + name)
+    if job["planted"] in planted_dropout.WAYS:
+        return [put(*planted_dropout.plant(name, below, job["planted"]))]
+    defects = importlib.import_module("planted_in_" + name)
     return [put(*getattr(defects, job["planted"])(below))]
 
 

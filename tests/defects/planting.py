@@ -11,7 +11,11 @@ from defects.stand_in import RIGHT, Trainer
 from steptime import networks
 from steptime.prove import golden
 
-CATALOGUE = yaml.safe_load((Path(__file__).parents[2] / "config/networks.yaml").read_text())
+ROOT = Path(__file__).parents[2]
+CATALOGUE = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
+# Networks with dropout and no data set, as people write them.
+DROPPING = yaml.safe_load((ROOT / "tests/cases/dropout.yaml").read_text())
+CATALOGUE |= DROPPING
 # So that a defect can be planted in each framework that has its layer: some have no exact GELU, or no attention.
 CATALOGUE["bert-base-tanh"] = json.loads(
     json.dumps(CATALOGUE["bert-base"]).replace('"gelu"', '"gelu_tanh"')

@@ -6,6 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from shared import data, narrow
+from shared.specification import without_dropout
+from steptime import networks
 from steptime.networks.layers import LAYERS
 from steptime.prove import golden
 from steptime.tasks import that_proves
@@ -32,7 +34,10 @@ class Trainer:
     settings: dict[str, str] = {}
 
     def __init__(self, spec, weights, inputs, labels):
-        self.spec, self.inputs, self.labels = spec, inputs, labels
+        # Its masks are drawn anew in each step.
+        random = np.random.RandomState(spec.get("seed", 0))
+        self.spec = without_dropout(spec, random=random)
+        self.inputs, self.labels = inputs, labels
         self.values, self.state = weights, {}
         self.parameters = sum(values.size for values in weights.values())
 
@@ -54,13 +59,13 @@ class Trainer:
         return self.values
 
 
-def job(spec, masks=None):
+def job(spec):
     """The job of a worker that collects what a proof of the specification needs."""
     return {
         "task": "proof",
         "proves": that_proves(spec),
         "spec": spec,
-        "masks": masks or {},
+        "masks": networks.masks.of_network(spec, narrow.BATCH),
         "mode": "eager",
         "precision": "float32",
         "batch": narrow.BATCH,

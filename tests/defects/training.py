@@ -13,9 +13,7 @@ class Trainer(stand_in.Trainer):
 
     def __init__(self, spec, weights, inputs, labels):
         super().__init__(spec, weights, inputs, labels)
-        self.random = np.random.RandomState(spec.get("seed", 0))
-        self.state = {}
-        self.operations = stand_in.RIGHT | {"dropout": self.dropout}
+        self.judged = spec
 
     def step(self):
         return self.learn(self.inputs, self.labels, self.spec["optimiser"]["learning_rate"])
@@ -32,14 +30,7 @@ class Trainer(stand_in.Trainer):
         return float(np.float32(taken.loss))
 
     def scores(self, inputs):
-        return golden.forward(self.spec, self.values, inputs)[0]
-
-    def dropout(self, node, own, x):
-        factors = self.mask(x.shape, node["rate"])
-        return x * factors, lambda dy: ([dy * factors], {})
-
-    def mask(self, shape, rate):
-        return (self.random.random_sample(shape) >= rate) / (1 - rate)
+        return golden.forward(self.judged, self.values, inputs)[0]
 
 
 def adapter(trainer=Trainer):
@@ -91,40 +82,4 @@ class DroppingScores(Trainer):
     """Judges with dropout."""
 
     def scores(self, inputs):
-        with stand_in.computing(self.operations):
-            return super().scores(inputs)
-
-
-class Unscaled(Trainer):
-    """Drops without scaling what is kept."""
-
-    def mask(self, shape, rate):
-        return super().mask(shape, rate) * (1 - rate)
-
-
-class KeepingRate(Trainer):
-    """Keeps as many as should be dropped."""
-
-    def mask(self, shape, rate):
-        return (self.random.random_sample(shape) < rate) / (1 - rate) if rate else np.ones(shape)
-
-
-class OneMask(Trainer):
-    """Draws its mask once."""
-
-    def mask(self, shape, rate):
-        return (np.random.RandomState(7).random_sample(shape) >= rate) / (1 - rate)
-
-
-class SampleMask(Trainer):
-    """Drops the same values in every sample."""
-
-    def mask(self, shape, rate):
-        return np.broadcast_to(super().mask((1, *shape[1:]), rate), shape)
-
-
-class MapMask(Trainer):
-    """Drops whole feature maps."""
-
-    def mask(self, shape, rate):
-        return np.broadcast_to(super().mask(shape[:2] + (1,) * (len(shape) - 2), rate), shape)
+        return golden.forward(self.spec, self.values, inputs)[0]

@@ -6,10 +6,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from defects import dropping
 from defects.full_size import LATE, PLANTED, OneOfBlock, in_bits, rounded, with_operations
 from defects.generative import detached, untied_machine, without_divergence
 from defects.optimisers import Dampened, Decaying, Uncorrected
-from defects.planting import CATALOGUE, ONE_CLASS, losing, replacing
+from defects.planting import CATALOGUE, DROPPING, ONE_CLASS, losing, replacing
 from defects.stand_in import RIGHT, Trainer, adapter, computing, job
 from defects.transformers import seeing
 
@@ -80,6 +81,7 @@ def measure(network, trainer, path, gradients=True, precision="float32"):
         "sampling": SAMPLING,
         "reference": str(path),
         "gradients": gradients,
+        "masks": networks.masks.of_network(spec, BATCH),
         "precision": precision,
     }
     planted = adapter(trainer)
@@ -92,7 +94,7 @@ def measure(network, trainer, path, gradients=True, precision="float32"):
 @pytest.mark.parametrize(
     "network",
     ["fcn5", "alexnet", "resnet50", "lstm32", "gpt-small", "fcn5-momentum", "gpt-small-adamw"]
-    + ["vae", "gan", "dbn"],
+    + ["vae", "gan", "dbn", *DROPPING],
 )
 def test_the_right_network_is_proven_with_room(network, references):
     said = measure(network, Trainer, references(network))["proven"]
@@ -156,9 +158,14 @@ def test_where_a_sign_may_turn_behind_few_parameters_gradients_are_shown_where_n
     assert made["middle"] == FLOAT32.change < made["limits"].min() and made["steady"]
 
 
-def test_the_last_samples_are_those_that_another_trainer_repeats(references):
+def test_the_last_samples_are_those_that_another_trainer_repeats(references, short):
+    last = ["resumed", "sample", "ended", "proven", "timed", "proven", "done"]
     order = measure("fcn5", Trainer, references("fcn5"))["order"]
-    assert order[order.index("resumed") :] == ["resumed", "sample", "ended", "proven", "done"]
+    assert order[order.index("resumed") :] == last
+    # Of blocks of several steps in each process, which shows that a block takes them all.
+    order = measure("fcn5", Trainer, references("fcn5"), gradients=False)["order"]
+    assert order[order.index("resumed") :] == last
+    short[0] = 2 * timing.BLOCK_SECONDS
     assert "resumed" not in measure("fcn5", Trainer, references("fcn5"), gradients=False)["order"]
 
 
@@ -244,6 +251,48 @@ def test_one_turned_window_of_a_pooling_is_no_wrong_gradient(references):
         hold(below=1e-6, above=2e-4)
 
 
+@pytest.mark.parametrize("network", ["drop-mlp", "drop-image", "drop-seq", "drop-transformer"])
+@pytest.mark.parametrize("defect", ["left out", "not scaled", "the same for all samples"])
+def test_dropout_that_is_wrong_above_the_narrow_size_is_refused(defect, network, references):
+    mask, words, _ = dropping.MASKS[defect]
+    wrong = dropping.masking(mask, above=dropping.NARROW)
+    with pytest.raises(NotEquivalent, match=f"its dropout takes the first changes|{words}"):
+        measure(network, wrong, references(network))
+
+
+@pytest.mark.parametrize(
+    ("network", "optimiser", "trainer", "words"),
+    [
+        ("drop-mlp", None, dropping.AnEighth, "the first loss|its dropout takes|the gradient of"),
+        (
+            "drop-mlp",
+            None,
+            dropping.LeftOut,
+            "its dropout takes the first changes",
+        ),
+        (
+            "drop-mlp",
+            {"name": "adam"},
+            dropping.LeftOut,
+            "the first losses are those without dropout",
+        ),
+        ("drop-seq", {"name": "adam"}, dropping.AnEighth, "the first loss"),
+    ],
+)
+def test_the_trainer_that_is_timed_is_looked_at_where_it_drops(
+    network, optimiser, trainer, words, tmp_path, monkeypatch
+):
+    own = CATALOGUE["gpt-small-adam"]["optimiser"] if optimiser else None
+    entry = CATALOGUE[network] | ({"optimiser": own} if own else {})
+    monkeypatch.setitem(CATALOGUE, network, entry)
+    spec = networks.specify(network, CATALOGUE, narrow=True)
+    np.savez(tmp_path / "reference.npz", **reference.compute(spec, BATCH))
+    said = measure(network, Trainer, tmp_path / "reference.npz")["proven"]
+    assert said["lacking"] == "" and 0 < said["change"] < FLOAT32.change / 3
+    with pytest.raises(NotEquivalent, match=words):
+        measure(network, trainer, tmp_path / "reference.npz")
+
+
 @pytest.mark.parametrize("defect", PLANTED)
 def test_what_begins_above_the_narrow_size_is_refused(defect, references):
     network, trainer, words = PLANTED[defect]
@@ -286,6 +335,7 @@ def test_where_each_step_is_a_block_what_every_second_one_leaves_out_is_refused(
     [
         "every twentieth update skipped",
         "no update after a while",
+        "one step of a block",
         "the last layer alone in every second step after a while",
     ],
 )
@@ -399,8 +449,8 @@ def test_a_network_whose_rate_is_too_large_diverges_and_is_no_fault_of_the_frame
     spec = at_rate(networks.specify("fcn5", CATALOGUE, narrow=True), 1000.0)
     monkeypatch.setattr(networks, "specify", lambda *_, **__: spec)
     np.savez(tmp_path / "reference.npz", **reference.compute(spec, BATCH))
-    with pytest.raises(timing.Diverged, match="at a learning rate of 1000 the network's loss goes"):
-        measure("fcn5", in_bits(8), tmp_path / "reference.npz")
+    with pytest.raises(timing.Diverged, match="the loss did not fall"):
+        measure("fcn5", Trainer, tmp_path / "reference.npz")
 
 
 @pytest.mark.parametrize("lacking", [False, True], ids=["", "memory for one alone"])

@@ -20,6 +20,7 @@ from worker.tasks import proof as prove
 sys.path.insert(0, str(Path(__file__).parents[1]))
 PLANTED = importlib.import_module("defects.planted").PLANTED
 planting = importlib.import_module("defects.planting")
+dropping = importlib.import_module("defects.dropping")
 CATALOGUE, ONE_CLASS = planting.CATALOGUE, planting.ONE_CLASS
 stand_in = importlib.import_module("defects.stand_in")
 Trainer, adapter = stand_in.Trainer, stand_in.adapter
@@ -59,6 +60,20 @@ def test_defect_is_refused(defect, tmp_path):
     proof = proof_of(network, tried, tmp_path / "collected")
     print(f"{defect}: {proof.reason}")
     assert not proof.passed
+    assert words in proof.reason
+
+
+@pytest.mark.parametrize("network", planting.DROPPING)
+@pytest.mark.parametrize("defect", dropping.MASKS)
+def test_dropout_without_a_data_set_is_proven_wherever_it_is(defect, network, tmp_path):
+    """After c6-dropout-left-out and c7-dropout-on-sequences."""
+    spec, _ = expected(network)
+    ranks = {len(node["in_shape"]) for node in spec["nodes"] if node.get("rate")}
+    mask, words, possible = dropping.MASKS[defect]
+    if not ranks & {*possible}:
+        pytest.skip("this network has no place for it")
+    proof = proof_of(network, adapter(dropping.masking(mask)), tmp_path / "collected")
+    assert (proof.passed, proof.check) == (False, "dropout"), proof.reason
     assert words in proof.reason
 
 
@@ -162,12 +177,11 @@ def test_what_no_framework_could_train_is_no_fault_of_one(network, rate, words):
 
 def test_a_proof_that_raises_is_a_row_with_a_reason(tmp_path, monkeypatch):
     (tmp_path / "manifest.json").write_text(json.dumps({"status": "ok", "digest": "d"}))
-    (tmp_path / "networks.yaml").write_text(json.dumps(CATALOGUE | {"one-class": ONE_CLASS}))
+    (tmp_path / "networks.yaml").write_text(json.dumps(CATALOGUE))
     names = ("environment", "mode", "network_digest", "worker_digest", "proof_digest")
-    job = dict.fromkeys(names, "x") | {"network": "one-class", "variables": {}, "adapter": "x"}
-    collected = dict.fromkeys(("parameters", "frozen_parameters"), 0)
-    # Of a worker that has ended well and has written half of it.
-    monkeypatch.setattr(network, "_collected", lambda *_: (supervise.Outcome(), collected))
+    job = dict.fromkeys(names, "x") | {"network": "fcn5", "variables": {}, "adapter": "x"}
+    # Of a worker that has ended well and has written nothing.
+    monkeypatch.setattr(network, "_collected", lambda *_: (supervise.Outcome(), {}))
     files = {name: tmp_path / f"{name}.json" for name in ("proof", "details", "log", "manifest")}
     arguments = [f"--{name}={path}" for name, path in files.items()]
     arguments += [f"--networks={tmp_path / 'networks.yaml'}", f"--job={json.dumps(job)}"]
@@ -175,7 +189,7 @@ def test_a_proof_that_raises_is_a_row_with_a_reason(tmp_path, monkeypatch):
     network.main()
     proof = json.loads(files["proof"].read_text())
     assert proof["status"] == "crashed"
-    assert proof["reason"] == "its proof ended with KeyError: 'first_losses'"
+    assert proof["reason"] == "its proof ended with KeyError: 'parameters'"
     assert "Traceback" in files["log"].read_text()
 
 

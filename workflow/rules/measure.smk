@@ -2,7 +2,7 @@
 
 
 rule measure_cell:
-    """Measure one cell, alone on its host, and write its shard."""
+    """Measure one cell, alone on its host, and write its shard, which no page behind it can cost."""
     input:
         unpack(needed_by_cell),
     output:
@@ -24,7 +24,6 @@ rule measure_cell:
         '"$STEPTIME_LAUNCH" cells.measure --job {params.job:q} --networks config/networks.yaml'
         " --manifest {input.manifest} --proof {input.proof} --images {input.images}"
         " --reference {input.reference} --shard {output.shard} --log {log}"
-        # The host is still this cell's, whose shard stays whatever becomes of the page.
         " && if part=$(cat .snakemake/steptime/due 2>/dev/null); then rm .snakemake/steptime/due;"
         ' "$STEPTIME_LAUNCH" page.so_far "$part" || true; fi'
 

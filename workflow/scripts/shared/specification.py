@@ -21,11 +21,12 @@ def at_rate(spec, rate):
     return dict(spec, optimiser={"name": "sgd", "learning_rate": rate})
 
 
-def without_dropout(spec):
-    """The specification with every dropout at a rate of 0."""
+def without_dropout(spec, **instead):
+    """The specification with every dropout at a rate of 0, or with this instead."""
+    changed = instead or {"rate": 0.0}
     return dict(
         spec,
-        nodes=[dict(node, rate=0.0) if node["op"] == "dropout" else node for node in spec["nodes"]],
+        nodes=[dict(node, **changed) if node.get("rate") else node for node in spec["nodes"]],
     )
 
 

@@ -18,7 +18,7 @@ class Reference(object):
 
     `parameters` is of the gradients at the usual start values. `shown` is of those where each gradient is shown, with
     `rate`, `loss`, `spread`, and `middle`, the limit of the median of those that are `counted`; `shifts` is what its
-    start values have more than the usual ones.
+    start values have more than the usual ones. `masked` and `masked_loss`: how far masks take what is said.
     """
 
     def __init__(self, path, spec):
@@ -36,6 +36,9 @@ class Reference(object):
             names = [parameter["name"] for parameter in spec["parameters"]]
             self.later = dict(zip(names, content["later_blurs"]))
             self.shifts = {}
+            if self.dropout:
+                self.masked = dict(zip(names, content["masked"]))
+                self.masked_loss = float(content["masked_loss"])
             self.counted = {name for name, one in zip(names, content["counted"]) if one}
             if content["steady"]:
                 self._show_steady(content, spec)

@@ -323,6 +323,9 @@ class CellRun:
                 # The same code runs on the same numbers: what costs two more trainers is shown once.
                 "gradients": cell["repeat"] == 1
                 and key_of(cell) not in run.facts().get("elsewhere", {}),
+                "masks": networks.masks.of_network(self.spec, cell["batch"])
+                if cell["devices"] == 1
+                else {},
                 **self.job["asked"],
                 **self.images.get("asked", {}),
             },

@@ -1,6 +1,7 @@
 """Networks: the neutral specification that adapters build and proofs are compared with."""
 
 from shared.specification import count_classes, count_labels
+from steptime.networks import masks
 from steptime.networks.counts import (
     bytes_of_reference,
     bytes_per_step,
@@ -24,6 +25,7 @@ __all__ = [
     "count_parameters",
     "count_spare_parameters",
     "flops_per_step",
+    "masks",
     "normalises",
     "resolve",
     "single_values",

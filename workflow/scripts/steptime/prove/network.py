@@ -29,7 +29,7 @@ from steptime.cells.measure import MEMORY_SHARE, fill
 from steptime.environments import interpreter
 from steptime.machine import placement
 from steptime.plan import digests
-from steptime.prove import compare, golden, training, turns
+from steptime.prove import compare, golden, turns
 from steptime.say import say
 from steptime.supervisor.supervise import Outcome, run_worker
 from steptime.tasks import TASKS, that_proves
@@ -158,7 +158,7 @@ def _collected(job: dict[str, Any], asked: dict[str, Any], log: Path) -> tuple[O
             prefix,
             asked
             | {
-                "masks": training.mask_networks(asked["spec"], asked["batch"]),
+                "masks": networks.masks.of_network(asked["spec"], asked["batch"]),
                 "output": str(collected),
             },
             # Proofs run side by side: one CPU for each would be the same one for all.

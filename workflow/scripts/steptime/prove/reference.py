@@ -48,6 +48,8 @@ MOST_LOSS = 50.0
 # Of so many windows of poolings, one has two largest values that float32 may not tell apart. Their gradients add up as
 # random ones do, so that one of n moves those below by 1 / sqrt(n) of their length: seen are 0.5 to 4.2 times that.
 MANY_WINDOWS, WINDOW = 2**17, 8.0
+# Of fewer values that are dropped, masks take a step as far as chance has it.
+MANY_DROPPED = 64
 # Sums of frameworks err by up to ten times what numpy's do: these are summed in pairs.
 SUMS = 16.0
 
@@ -174,8 +176,9 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
     the first gradients, how far off they may be as a share of their norm, and the part of its norm that float32 weights
     take from a change at a rate of 1. `later_blurs` (parameters): that part of the second ones. `middle`: how far off
     the median of those may be that are `counted` (parameters). `dropout`: 1 where the network has some, which is off in
-    all of this. `steady`: 1 where noise hides too much of these gradients, and those of `_steadied` are shown in their
-    place. `prove.outputs` says what `outputs` are. Numbers are those of float64, and limits those of `precision`.
+    all of this but `masked` (parameters) and `masked_loss`: how far masks take the first gradients and the loss.
+    `steady`: 1 where noise hides too much of these gradients, and those of `_steadied` are shown in their place.
+    `prove.outputs` says what `outputs` are. Numbers are those of float64, and limits those of `precision`.
     """
     asked = PRECISIONS[precision]
     still = without_dropout(spec)
@@ -235,10 +238,32 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
         ),
         projections=np.array([found.projections for found in sketches]),
         entries=np.concatenate([found.entries for found in sketches]),
-        dropout=np.array(int(any(node["op"] == "dropout" for node in spec["nodes"]))),
+        **_masked(spec, inputs, labels, loss, sketches),
         steady=np.array(int(bool(shown))),
         **shown,
     )
+
+
+def _masked(spec, inputs, labels, loss, sketches):
+    """What `dropout`, `masked` and `masked_loss` of `compute` are."""
+    dropping = without_dropout(spec, random=np.random.RandomState(data.SEED))
+    if all("random" not in node for node in dropping["nodes"]):
+        return {"dropout": np.array(0)}
+    rated = [node for node in spec["nodes"] if node.get("rate")]
+    if len(labels) * sum(node["rate"] * math.prod(node["shape"]) for node in rated) < MANY_DROPPED:
+        return {
+            "dropout": np.array(1),
+            "masked": np.zeros(len(sketches)),
+            "masked_loss": np.array(0.0),
+        }
+    other, gradients = _step(dropping, data.initial_weights(spec), inputs, labels)
+    shares = [sketch.count_entries(values.shape)[1] for values in gradients.values()]
+    masked = list(map(sketch.distance, _sketches(gradients), sketches, shares))
+    return {
+        "dropout": np.array(1),
+        "masked": np.array(masked),
+        "masked_loss": np.array(abs(other - loss)),
+    }
 
 
 def _steadied(spec, inputs, labels, turned, precision):

@@ -1,10 +1,10 @@
-"""What a proof asks besides of a network that is trained on real images: that a framework trains on what it is fed, at
-the rates that it is given, judges without dropout, and drops what dropout must drop.
+"""What a proof asks besides of a network with dropout, that it drops what it must; and of one that is trained on real
+images, that a framework trains on what it is fed, at the rates that it is given, and judges without dropout.
 """
 
 import numpy as np
 
-from shared import data
+from shared import data, masks
 from steptime import networks
 from steptime.prove import golden
 
@@ -12,43 +12,6 @@ from steptime.prove import golden
 FED_LOSS = 1e-5
 FED_UPDATE = 1e-2
 SCORES = 1e-3
-# A kept value is 1 / (1 - rate) exactly but for what reading it off a float32 weight costs.
-MASK = 1e-2
-# So far from its mean does the number of kept values stray by chance once in 10**9 draws.
-SIGMAS = 6
-TELLTALE = 0.9
-
-# Masks of dropout are read off the first weights of a network without hidden layers: one more class than labels tells
-# what of a gradient is the mask's. At this rate, a power of two, a step leaves the scores as good as equal.
-MASK_RATE = 2.0**-20
-MASK_SHAPES = {1: [512], 3: [4, 12, 12]}
-
-
-def mask_networks(spec, batch):
-    """By name, the networks off which the masks of every kind of dropout layer of a network are read, for a batch."""
-    return {f"{rate}-{rank}": _mask_network(rate, rank, batch) for rate, rank in _dropouts(spec)}
-
-
-def _mask_network(rate, rank, batch):
-    layers = (
-        [{"dropout": {"rate": rate}}] + ["flatten"] * (rank > 1) + [{"dense": {"units": batch + 1}}]
-    )
-    source = {"kind": "image" if rank > 1 else "dense", "shape": MASK_SHAPES[rank]}
-    entry = {
-        "input": source,
-        "sizes": {},
-        "narrow": {},
-        "layers": layers,
-        "learning_rate": MASK_RATE,
-    }
-    return dict(networks.specify("masks", {"masks": entry}), seed=data.SEED)
-
-
-def _dropouts(spec):
-    """Every (rate, number of axes of a sample) of a dropout layer."""
-    return sorted(
-        {(node["rate"], len(node["in_shape"])) for node in spec["nodes"] if node["op"] == "dropout"}
-    )
 
 
 def check_scores(spec, expected, measured, details):
@@ -105,28 +68,12 @@ def farthest(errors):
 
 
 def check_dropout(spec, expected, measured, details):
-    """Values are dropped one by one, at the rate, others in each step and sample, and the rest is scaled."""
-    for rate, rank in _dropouts(spec) if "dataset" in spec else []:
-        masks = measured[f"masks/{rate}-{rank}"]
-        kept, scaled = np.abs(masks) > MASK, np.abs(masks * (1 - rate) - 1) < MASK
-        share = float(kept.mean())
-        details[f"dropout_{rate}_{rank}_kept"] = share
-        layer = f"dropout of {rate:g} on {'feature maps' if rank > 1 else 'vectors'}"
-        if not (scaled | ~kept).all():
-            return f"{layer} makes other values of 1 than 0 and {1 / (1 - rate):.4g}, which keeps the mean"
-        allowed = SIGMAS * np.sqrt(rate * (1 - rate) / kept.size)
-        if abs(share - (1 - rate)) > allowed:
-            return f"{layer} keeps {share:.4f} of {kept.size:,} values, more than {allowed:.4f} from {1 - rate:g}"
-        # Two masks that have nothing to do with each other agree by chance in this share of places.
-        chance = (1 - rate) ** 2 + rate**2
-        telling = chance + TELLTALE * (1 - chance)
-        if (kept[0] == kept[1]).mean() > telling:
-            return f"{layer} drops the same values in each step"
-        if (kept[:, :1] == kept[:, 1:]).mean() > telling:
-            return f"{layer} drops the same values in each sample"
-        neighbours = kept.reshape(*kept.shape[:2], -1, 2)
-        if (neighbours[..., 0] == neighbours[..., 1]).mean() > telling:
-            return f"{layer} drops neighbours together, such as whole maps"
+    """What each kind of dropout layer drops, whatever stands before it."""
+    for name in networks.masks.of_network(spec, expected.batch):
+        found, rate = measured[f"masks/{name}"], float(name.rpartition("-")[0])
+        details[f"dropout_{name.replace('-', '_')}_kept"] = masks.share_kept(found)
+        if reason := masks.fault(found, rate):
+            return reason
     return None
 
 

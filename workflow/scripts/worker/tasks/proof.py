@@ -12,7 +12,7 @@ from shared import data
 from shared.narrow import CALLS, RECOVERY_RATE
 from shared.specification import at_rate, without_dropout
 
-from .. import building
+from .. import building, masks
 from . import training
 
 
@@ -28,8 +28,8 @@ def collect(adapter, job):
     `parameters`, `frozen_parameters`: the framework's own counts. `first_losses` (2): loss of the first step of each
     trainer. `losses` (calls): loss of the last step of each call. `recovery/<name>`: weights after one step at
     `RECOVERY_RATE`. `after1/<name>`, `after4/<name>` ...: weights after so many steps at the specification's rate, at
-    the end of each call. Dropout is off. Of a network that is trained on real images also what `_collect_training`
-    says, and `masks/<name>` of each specification of the job's `masks`, by name: what its dropout drops.
+    the end of each call. Dropout is off. `masks/<name>` of each specification of the job's `masks`, by name: what
+    its dropout drops. Of a network that is trained on real images also what `_collect_training` says.
     """
     spec, batch = job["spec"], job["batch"]
 
@@ -58,8 +58,8 @@ def collect(adapter, job):
     del trainer
     if "dataset" in spec:
         _collect_training(collected, build, job)
-        for name, small in job["masks"].items():
-            collected["masks/" + name] = _masks(adapter, job, small)
+    for name, small in job["masks"].items():
+        collected["masks/" + name] = masks.read(adapter, job, small)
     return collected
 
 
@@ -85,29 +85,6 @@ def _collect_training(collected, build, job):
     trainer = build(without_dropout(spec))
     collected["fed_loss"] = np.float64(trainer.train(fed(job)))
     _keep(collected, "fed", trainer)
-
-
-def _masks(adapter, job, spec):
-    """What the dropout of a network without hidden layers makes of ones in two steps: (2, batch, values).
-
-    Of a softmax over equal scores, the gradient for a label's own class is less than that for a class without labels
-    by 1 / batch; so the columns of the first weight's update, less that of the class without labels, are the samples'
-    values.
-    """
-    batch = job["batch"]
-    start = {entry["name"]: np.zeros(entry["shape"], np.float32) for entry in spec["parameters"]}
-    labels = np.arange(batch, dtype=np.int32)
-    ones = np.ones([batch] + spec["input"]["shape"], np.float32)
-    trainer = building.make(adapter, job, spec, start, ones, labels)
-    name, seen, masks = spec["parameters"][0]["name"], 0.0, []
-    for _ in range(2):
-        trainer.run(1)
-        weight = np.array(trainer.weights([name])[name], np.float64)
-        update, seen = weight - seen, weight
-        masks.append(
-            (update[:, :batch] - update[:, batch:]).T * batch / spec["optimiser"]["learning_rate"]
-        )
-    return np.array(masks)
 
 
 def write(path, collected):

@@ -8,6 +8,7 @@ Besides `ready`, events are
     resumed, ended  kernel: between them the last samples are taken, from weights that are known
     proven   loss, change: how far its own steps are from the reference (`worker.full_size`); gradients: whether each
              was shown; seconds that this took, and lacking: why there was no second and third trainer
+    timed    what `done` says, before other trainers are built: a limit that is reached there ends the proof alone
     done     last_loss, late_seconds, peak_memory_bytes; of the samples: cpu_seconds, wall_seconds, waited_seconds
              (of all threads, for a CPU), involuntary_switches
 
@@ -40,20 +41,29 @@ def run(loaded, job, emit):
     proof = full_size.Proof(job)
     try:
         done = _time(job, steps, proof, emit)
-        if job.get("gradients"):
+        if _asks_others(job, proof):
+            emit("proven", **proof.facts())
+            emit("timed", **done)
             # What follows builds other trainers, which may need the memory of this one.
             steps.trainer = None
-            _hold_others(proof, loaded.adapter)
+            _hold_others(proof, loaded.adapter, job.get("gradients"))
     finally:
         emit("proven", **proof.facts())
     emit("done", **done)
 
 
-def _hold_others(proof, adapter):
+def _asks_others(job, proof):
+    """Whether other trainers are compared with this one: each process shows that a block takes all of its steps."""
+    return job.get("gradients") or (proof.reference and proof.per_block > 1)
+
+
+def _hold_others(proof, adapter, gradients):
     """Some frameworks cannot build a second time in one process: what the first trainer showed is enough then."""
     try:
         proof.hold_end(adapter)
-        proof.hold_gradients(adapter)
+        if gradients:
+            proof.hold_gradients(adapter)
+            proof.hold_masks(adapter)
     except NotEquivalent:
         raise
     except Exception as error:
@@ -97,14 +107,16 @@ def _time(job, steps, proof, emit):
     )
     usage.pause()
     emit("sampled", kernel=kernel_counters())
-    if not last_loss < warm["first_loss"]:
+    # What is dropped at random moves a loss up and down.
+    drops = any(node.get("rate") for node in spec["nodes"])
+    if not (drops or last_loss < warm["first_loss"]):
         raise timing.Diverged(
             "the loss did not fall: {:.6g}, then {:.6g}".format(warm["first_loss"], last_loss)
         )
     late = late_seconds(steps.trainer, steps, spec, clock, warm["per_block"], median(blocks))
     done = dict(last_loss=last_loss, late_seconds=late, peak_memory_bytes=peak_memory())
     proof.hold_steps(steps.trainer, steps.losses, warm["per_block"])
-    if job.get("gradients") and proof.plain:
+    if _asks_others(job, proof) and proof.plain:
         proof.keep_start(steps.trainer)
         emit("resumed", kernel=kernel_counters())
         usage.resume()

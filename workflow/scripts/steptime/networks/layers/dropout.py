@@ -7,8 +7,11 @@ from steptime.networks.layers import SHARE, LayerKind
 
 
 def forward(node, own, x):
-    """Nothing: masks are random, so dropout is off wherever numbers are compared."""
-    return x, lambda dy: ([dy], {})
+    """Nothing where the node has no `random` to draw its mask from: dropout is off wherever numbers are compared."""
+    if "random" not in node:
+        return x, lambda dy: ([dy], {})
+    factors = (node["random"].random_sample(x.shape) >= node["rate"]) / (1 - node["rate"])
+    return x * factors, lambda dy: ([dy * factors], {})
 
 
 LAYER = LayerKind(

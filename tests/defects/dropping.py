@@ -1,0 +1,85 @@
+"""Ways of getting dropout wrong, each planted in an adapter: at each size, or above that of the narrow proof alone."""
+
+import numpy as np
+from defects.full_size import NARROW, with_operations
+from defects.stand_in import RIGHT, Trainer
+
+from shared.specification import without_dropout
+
+
+def drawn(random, shape, rate):
+    """A right mask."""
+    return (random.random_sample(shape) >= rate) / (1 - rate)
+
+
+def masking(mask, above=0):
+    """A trainer that drops by `mask(random, shape, rate)`, of more than so many samples."""
+
+    def dropout(node, own, x):
+        if len(x) <= above or "random" not in node:
+            return RIGHT["dropout"](node, own, x)
+        factors = mask(node["random"], x.shape, node["rate"])
+        return x * factors, lambda dy: ([dy * factors], {})
+
+    return with_operations(dropout=dropout)
+
+
+# {defect: (mask, words of the refusal, numbers of axes of a sample where it can be)}
+MASKS = {
+    "left out": (
+        lambda random, shape, rate: np.ones(shape),
+        "makes other values of 1 than 0",
+        (1, 2, 3),
+    ),
+    "not scaled": (
+        lambda random, shape, rate: drawn(random, shape, rate) * (1 - rate),
+        "makes other values of 1 than 0",
+        (1, 2, 3),
+    ),
+    # At 0.5 as many are dropped as kept.
+    "rate for keep": (
+        lambda random, shape, rate: (random.random_sample(shape) < rate) / (1 - rate),
+        "keeps 0",
+        (2, 3),
+    ),
+    "drawn once": (
+        lambda random, shape, rate: drawn(np.random.RandomState(7), shape, rate),
+        "drops the same values in each step",
+        (1, 2, 3),
+    ),
+    "the same for all samples": (
+        lambda random, shape, rate: drawn(random, (1, *shape[1:]), rate) + np.zeros(shape),
+        "drops the same values in each sample",
+        (1, 2, 3),
+    ),
+    "the same at each place": (
+        lambda random, shape, rate: (
+            drawn(random, (shape[0], 1, *shape[2:]), rate) + np.zeros(shape)
+        ),
+        "drops the same values at each place of a sequence",
+        (2,),
+    ),
+    "whole maps": (
+        lambda random, shape, rate: drawn(random, (*shape[:2], 1, 1), rate) + np.zeros(shape),
+        "drops neighbours together, such as whole maps",
+        (3,),
+    ),
+}
+
+
+class AnEighth(Trainer):
+    """Trains on an eighth of the samples where something is dropped."""
+
+    def __init__(self, spec, weights, inputs, labels):
+        drops = any(node.get("rate") for node in spec["nodes"])
+        count = max(1, len(labels) // 8) if drops and len(labels) > NARROW else len(labels)
+        super().__init__(spec, weights, inputs[:count], labels[:count])
+
+
+class LeftOut(Trainer):
+    """Drops in the small networks that show masks, and in no other at its own rate."""
+
+    def __init__(self, spec, weights, inputs, labels):
+        if len(spec["nodes"]) > 3 and len(labels) > NARROW:
+            spec = without_dropout(spec)
+        super().__init__(spec, weights, inputs, labels)

@@ -1,0 +1,47 @@
+"""What layers of dropout may make of ones, on both sides of a proof: in a narrow network and at full size.
+
+Plain Python that 3.6 can import: standard library and numpy.
+"""
+
+import numpy as np
+
+# A kept value is 1 / (1 - rate) exactly but for what reading it off a float32 weight costs.
+MASK = 1e-2
+# So far from its mean does the number of kept values stray by chance once in 10**9 draws.
+SIGMAS = 6
+TELLTALE = 0.9
+# How a layer is called, by the number of axes of a sample.
+PLACES = {1: "vectors", 2: "sequences", 3: "feature maps"}
+
+
+def share_kept(masks):
+    """Which part of all values is kept."""
+    return float((np.abs(masks) > MASK).mean())
+
+
+def fault(masks, rate):
+    """What is wrong with the masks of two steps, (2, batch, ...sample), in a sentence; "" where nothing is.
+
+    Values are dropped one by one, at the rate, others in each step and sample, and the rest is scaled.
+    """
+    kept, scaled = np.abs(masks) > MASK, np.abs(masks * (1 - rate) - 1) < MASK
+    layer = "dropout of {:g} on {}".format(rate, PLACES[masks.ndim - 2])
+    if not (scaled | ~kept).all():
+        makes = "{} makes other values of 1 than 0 and {:.4g}, which keeps the mean"
+        return makes.format(layer, 1 / (1 - rate))
+    # Two masks that have nothing to do with each other agree by chance in this share of places.
+    chance = (1 - rate) ** 2 + rate**2
+    telling = chance + TELLTALE * (1 - chance)
+    pairs = [("in each step", kept[0], kept[1]), ("in each sample", kept[:, :1], kept[:, 1:])]
+    if masks.ndim == 4:
+        pairs.append(("at each place of a sequence", kept[:, :, :1], kept[:, :, 1:]))
+    for where, one, other in pairs:
+        if (one == other).mean() > telling:
+            return "{} drops the same values {}".format(layer, where)
+    if (kept[..., ::2] == kept[..., 1::2]).mean() > telling:
+        return "{} drops neighbours together, such as whole maps".format(layer)
+    allowed = SIGMAS * np.sqrt(rate * (1 - rate) / kept.size)
+    if abs(kept.mean() - (1 - rate)) > allowed:
+        keeps = "{} keeps {:.4f} of {:,} values, more than {:.4f} from {:g}"
+        return keeps.format(layer, kept.mean(), kept.size, allowed, 1 - rate)
+    return ""

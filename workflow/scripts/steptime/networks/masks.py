@@ -1,0 +1,36 @@
+"""The networks off which a proof reads the masks of each kind of dropout layer of a network.
+
+Without hidden layers: one more class than labels tells what of a gradient is the mask's (`worker.masks`).
+"""
+
+from typing import Any
+
+from shared import data
+from steptime.networks.specification import specify
+
+# At this rate, a power of two, a step leaves the scores as good as equal.
+RATE = 2.0**-20
+# By the number of axes of a sample.
+SOURCES: dict[int, dict[str, Any]] = {
+    1: {"kind": "dense", "shape": [512]},
+    2: {"kind": "one_hot", "shape": [16, 32]},
+    3: {"kind": "image", "shape": [4, 12, 12]},
+}
+
+
+def of_network(spec: dict[str, Any], batch: int) -> dict[str, dict[str, Any]]:
+    """Specifications for a mini-batch by name, one for each rate and shape of what is dropped."""
+    dropouts = {(node["rate"], len(node["in_shape"])) for node in spec["nodes"] if node.get("rate")}
+    return {f"{rate}-{rank}": _network(rate, rank, batch) for rate, rank in sorted(dropouts)}
+
+
+def _network(rate: float, rank: int, batch: int) -> dict[str, Any]:
+    labels = batch * (SOURCES[rank]["shape"][0] if rank == 2 else 1)
+    layers = [
+        {"dropout": {"rate": rate}},
+        *(["flatten"] if rank == 3 else []),
+        {"dense": {"units": labels + 1}},
+    ]
+    entry = {"input": SOURCES[rank], "sizes": {}, "narrow": {}, "layers": layers}
+    spec = specify("masks", {"masks": entry | {"learning_rate": RATE}})
+    return dict(spec, seed=data.SEED)

@@ -1,0 +1,29 @@
+"""Reads off weights what a framework's dropout drops. Plain Python that 3.6 can import: standard library and numpy."""
+
+import numpy as np
+
+from . import building
+
+
+def read(adapter, job, spec):
+    """What the dropout of a network without hidden layers makes of ones in two steps: (2, batch, ...sample).
+
+    Of a softmax over equal scores, the gradient for a label's own class is less than that for a class without labels
+    by 1 / labels; so the columns of the first weight's update, less that of the class without labels, are what each
+    label was given.
+    """
+    batch, shape = job["batch"], spec["input"]["shape"]
+    start = {entry["name"]: np.zeros(entry["shape"], np.float32) for entry in spec["parameters"]}
+    labels = np.arange(spec["nodes"][-1]["units"] - 1, dtype=np.int32)
+    labels = labels.reshape([batch] + spec["nodes"][-1]["shape"][:-1])
+    ones = np.ones([batch] + shape, np.float32)
+    trainer = building.make(adapter, job, spec, start, ones, labels)
+    name, seen, masks = spec["parameters"][0]["name"], 0.0, []
+    scale = labels.size / spec["optimiser"]["learning_rate"]
+    for _ in range(2):
+        trainer.run(1)
+        weight = np.array(trainer.weights([name])[name], np.float64)
+        update, seen = weight - seen, weight
+        columns = (update[:, : labels.size] - update[:, labels.size :]).T * scale
+        masks.append(columns.reshape([batch] + shape))
+    return np.array(masks)
