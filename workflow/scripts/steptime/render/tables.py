@@ -31,13 +31,17 @@ WIDE, NARROW, SPARE = 24, 12, 2
 # Of which type columns are, by their names; all others are numbers.
 TYPES = {
     pa.large_string(): set(
-        "above_label above_runner asks basis below_label below_runner blas column column_group dataset dataset_label "
-        "device environment environment_label environments exchange fastest figure footnote formula framework "
-        "framework_label framework_version further here joules_by key label lacking lineage marks mode name network "
-        "network_label networks no_loss no_peak no_tau not_done note our_order paper part platform precision principle "
-        "printed proof_id property quantity reason released role scaling series set short shown_by source sources "
-        "state status target task their_order theirs_framework theirs_platform theirs_property title unit variant "
-        "vector verdict version way why why_not worst_cosine_of worst_update_of".split()
+        "above_label above_runner asks basis below_label below_runner blas bounds claim column "
+        "column_group dataset dataset_label device environment environment_label environments "
+        "exchange fastest figure footnote formula framework framework_label framework_version "
+        "further here id item joules_by key label lacking lineage marks memory_of mode name "
+        "network network_label networks no_line no_loss no_peak no_tau not_done note optimiser "
+        "our_order ours_asked ours_numbers ours_verdict paper part place platform precision "
+        "principle printed proof_id property quantity reading reason released role scaling "
+        "section series set short shown_by source sources state status target task their_order "
+        "theirs_asked theirs_framework theirs_numbers theirs_platform theirs_property "
+        "theirs_verdict title today_asked today_numbers today_verdict unit variant vector verdict "
+        "version way why why_not worst_cosine_of worst_update_of".split()
     ),
     pa.int64(): set(
         "batch bytes_per_step cells count decided_pairs devices epoch flops_per_step frameworks frozen_parameters "
