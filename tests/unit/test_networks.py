@@ -439,7 +439,7 @@ EMBEDDING = {"embedding": {"vocabulary": 12, "units": 6}}
         (IMAGES | {"vocabulary": 3}, [CONV], {}, "has a 'vocabulary'; leave it out"),
         (
             IMAGES,
-            [{"conv": {"channels": 2, "kernel": 3, "padding": "same"}}],
+            [{"conv": {"channels": 2, "kernel": 4, "padding": "same"}}],
             {},
             "stride of 1 and an",
         ),
@@ -478,6 +478,11 @@ def test_numbers_that_yaml_reads_as_whole_are_rates_all_the_same():
     assert (
         str(specified(*layers, input=ROW, learning_rate=1)["optimiser"]["learning_rate"]) == "1.0"
     )
+
+
+def test_same_is_a_padding_where_it_is_even():
+    spec = specified({"conv": {"channels": 2, "kernel": 5, "padding": "same"}}, "flatten")
+    assert spec["nodes"][0]["padding"] == 2 and spec["nodes"][0]["shape"] == [2, 8, 8]
 
 
 def test_batch_normalisation_of_one_value_is_known():

@@ -44,11 +44,12 @@ class Records(Mapping[str, Any]):
 
 # What people miss, and what there is in its place.
 WISHES = {
-    "same": "write a number: for a stride of 1 and an odd kernel `same` is (kernel - 1) / 2",
+    "same": "write a number: `same` is for a stride of 1 and an odd kernel",
     "valid": "write padding: 0",
     "activation": "write the function as a layer behind it, such as `- relu`",
     "softmax": "leave it out: the loss softmax_cross_entropy has it",
     "bidirectional": "write two layers, lstm and such, one behind the other: none reads backwards",
+    "return_sequences": "write last_step behind the layer where one step is wanted",
     "label_smoothing": "leave it out: the loss is that of the plain labels",
 }
 for missing in ("elu", "selu", "prelu", "relu6", "mish", "hard_swish", "softplus"):

@@ -322,6 +322,11 @@ class _Builder:
         for key, value in options.items():
             values = kind.values_of(key)
             try:
+                if (key, value) == ("padding", "same") and self.number(
+                    options.get("stride", 1)
+                ) == 1:
+                    kernel = self.number(options["kernel"])
+                    value = kernel // 2 if type(kernel) is int and kernel % 2 else value
                 found[key] = self.number(value)
             except ValueError as error:
                 raise ValueError(f"{owner} has '{key}: {value}', but {error}") from error
