@@ -1,4 +1,4 @@
-"""What the rows of a run tell of its course: what a start costs, and that no two cells overlapped."""
+"""What the rows of a run tell of its course: what a start costs, and that no two runs overlapped."""
 
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -84,13 +84,13 @@ def test_cells_of_one_machine_that_overlap_are_named():
     elsewhere = span(5, 15, 1, machine_id="m2", platform="another")
     spans = spans_of(*apart, elsewhere)
     assert (
-        timeline.sentence(spans) == "No two of 4 cells overlapped of the same machine (2 machines)."
+        timeline.sentence(spans) == "No two of 4 runs overlapped of the same machine (2 machines)."
     )
     # A short cell within a long one, and one after both that still lies within the long one.
     within = [span(12, 40, 4), span(13, 14, 5), span(30, 35, 6)]
     spans = spans_of(*apart, *within)
     assert timeline.overlaps(spans) == [named(2, 4), named(4, 5), named(4, 6)]
-    said = f"3 of 6 cells began before another had ended: {' and '.join(named(2, 4))};"
+    said = f"3 of 6 runs began before another had ended: {' and '.join(named(2, 4))};"
     assert said in timeline.sentence(spans)
     data, drawing = timeline.draw(spans, FRAMEWORKS)
     assert data["overlaps_with"].notna().sum() == 3

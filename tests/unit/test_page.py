@@ -149,7 +149,7 @@ def test_a_long_list_of_numbers_is_cut_and_says_by_how_much(tmp_path):
 
 def test_the_report_opens_with_who_is_fastest_and_says_where_that_is_not_shown(tmp_path):
     def cell(framework, seconds, repeat, **more):
-        names = {"environment": f"{framework}-1", "framework": framework, "repeat": repeat}
+        names = {"environment": f"{framework}-1", "framework": framework, "repeat": repeat} | COMMIT
         return names | {"seconds": seconds, "effective_threads": 1.0} | more
 
     random = np.random.default_rng(1)
@@ -167,11 +167,17 @@ def test_the_report_opens_with_who_is_fastest_and_says_where_that_is_not_shown(t
     tables.write(table, *ratios.table(inputs(measured=read)), words())
     files = [str(table.with_suffix(ending)) for ending in (".parquet", ".html")]
     entry = {"name": "steptime_ratios", "kind": "ratios", "about": "Ratios.", "paper": ""}
-    text = build(tmp_path, None, entry | {"missing": "", "files": files})
-    opening = text[text.index('id="answer"') : text.index('id="contents"')]
+    text = build(tmp_path, read, entry | {"missing": "", "files": files})
+    opening = text[text.index('id="answer"') : text.index('id="further"')]
     assert "PyTorch 9.9.0 is fastest on 1 of 2 networks." in opening
     assert "On the other 1, the top frameworks are tied." in opening
-    kinds = re.findall(r'<td class="(\w*)"[^>]*>([^<]*)</td>', opening)
-    assert [kind for kind, shown in kinds if "fastest" in shown] == ["best", "undecided"]
-    assert ("dash", "–") in kinds and "crashed: ended by SIGSEGV" in opening
-    assert answer.changes(None, None) == [] and answer.decided(None, {})["says"] == ""
+    entries = re.findall(r'<td class="(\w*)" title="([^"]*)">(.*?)</td>', opening)
+    assert [kind for kind, _, shown in entries if ">fastest<" in shown] == ["best"]
+    assert [kind for kind, _, shown in entries if "≈" in shown] == ["undecided"] * 2
+    assert ("dash", "crashed: ended by SIGSEGV", "–") in entries
+    # The overall fastest comes first, what has no time last, and each time leads to its samples.
+    headings = re.findall(r'<th scope="col">([^<]*)</th>', opening)
+    assert headings == ["Network", "PyTorch 9.9.0", "MXNet 9.9.0", "Chainer 9.9.0"]
+    links = re.findall(r'href="#(samples-[^"]*)"', opening)
+    assert len(links) == 4 and all(f'id="{link}"' in text for link in links)
+    assert answer.changes(None, None) == [] and answer.decided(None)["says"] == ""

@@ -69,7 +69,7 @@ def test_wide_intervals_alone_are_measured_further_and_the_next_run_asks_for_not
     assert all(name.endswith("-r3") for name in new)
     assert {name: after[name] for name in before} == before
     table = (ran.root / "results/tables/steptime_ratios.md").read_text()
-    assert "measured by 3 processes, since its interval was wide after 2" in table
+    assert "measured by 3 runs, since its interval was wide after 2" in table
     assert ran.planned("--config", "grid=faults", "--", "steptime_ratios") == {}
     assert shard.read(ran.shards()[min(new)])[1]["looks"] == [2, 3]
     # What a look has chosen is found again where its file is lost.

@@ -97,7 +97,7 @@ def test_threads_are_real(cells):
 def test_no_two_cells_overlap(whole_run):
     frames = [shard.read(path)[0].to_pandas() for path in whole_run[0].shards().values()]
     spans = timeline.spans_of(pd.concat(frames))
-    assert timeline.sentence(spans) == "No two of 21 cells overlapped."
+    assert timeline.sentence(spans) == "No two of 21 runs overlapped."
     assert len(pd.read_csv(whole_run[0].root / "results/figures/steptime_timeline.csv")) == 21
     # The parts of a cell that the worker itself timed lie within its span.
     parts = [frame.iloc[0] for frame in frames]

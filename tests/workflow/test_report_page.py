@@ -29,8 +29,14 @@ def page(opened, report):
     opened.complaints.clear()
     opened.open(report)
     opened.wait(f"{ROWS}.length > 1")
+    unfold(opened)
     yield opened
     assert opened.complaints == []
+
+
+def unfold(page):
+    """Opens all that is folded."""
+    page.run("document.querySelectorAll('details').forEach((part) => (part.open = true))")
 
 
 def column(page, title, table="cells"):
@@ -125,9 +131,19 @@ def test_links_lead_to_the_artefact_and_to_a_footnote(page):
 
 @needs_browser
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
-def test_the_page_is_accessible_and_fits(page, report, width, dark):
+def test_the_page_is_short_accessible_and_fits(page, report, width, dark):
     page.open(report, width, dark)
     page.wait(f"{ROWS}.length > 1")
+    assert page.run("document.documentElement.scrollHeight") < 15_000
+    # The answer is whole within two screens of a telephone.
+    assert page.run("document.getElementById('answer').getBoundingClientRect().bottom") < 2 * 844
+    matrix = "document.querySelector('.place:not([hidden]) .scroll')"
+    assert page.run(f"{matrix}.scrollWidth <= {matrix}.clientWidth")
+    page.press("#answer .place:not([hidden]) td a")
+    page.wait("document.querySelector('tr:target a').getBoundingClientRect().height > 0")
+    unfold(page)
+    cut = "e.scrollWidth > e.clientWidth + 1 && !e.hasAttribute('data-cut')"
+    page.wait(f"![...document.querySelectorAll('.scroll')].some((e) => {cut})")
     axe = Path(importlib.util.find_spec("axe_core_python").origin).with_name("axe.min.js")
     page.run(f"{axe.read_text()}; true")
     found = page.run("axe.run(document, {resultTypes: ['violations']})")

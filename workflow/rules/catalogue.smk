@@ -108,7 +108,7 @@ FACTS = {
 # Words behind which something is that was measured here.
 RESULTS = {"cells", "every_cell", "trainings"}
 NO_CELLS, NO_MACHINE, NO_DATA, NO_FILE, ONE_VERSION = (
-    "no cells in this grid",
+    "no results in this grid",
     "no machine within reach",
     "data set not configured",
     "file not named",

@@ -13,7 +13,7 @@ from steptime.render.tables import DASH, OURS, PAPER, Entry
 from steptime.render.words import plural, significant, why
 
 BUSY = 1.2  # effective threads from which a cell used more than one
-NO_DEVICES = "no cell with more than one device was timed"
+NO_DEVICES = "no result with more than one device was timed"
 DEVICES = "as proven, each with CPUs of its own; several GPUs were not tried"
 NO_SERVERS = "no proof of several processes was asked for: `devices` of a grid asks for such"
 SERVERS = "they share gradients as proven, on one machine; several machines were not tried"
@@ -106,7 +106,7 @@ def _of_package(package: dict[str, Any]) -> dict[str, Ability]:
         if package["licence"]
         else _none(f"the {source} names none"),
         "core": core,
-        "interface": Ability("Python", "the interface that the cells use; others are not tried"),
+        "interface": Ability("Python", "the interface that the results use; others are not tried"),
     }
 
 
@@ -115,10 +115,10 @@ def _of_cells(timed: pd.DataFrame, why_none: str) -> dict[str, Ability]:
     on_cpu = timed[timed["device"] == "cpu"]
     found = {
         "devices": Ability(", ".join(kind.upper() for kind in kinds)) if kinds else _none(why_none),
-        "cpu": Ability("yes", f"{plural(len(on_cpu), 'cell')} timed")
+        "cpu": Ability("yes", f"{plural(len(on_cpu), 'result')} timed")
         if len(on_cpu)
         else _none(why_none),
-        "threads": _none("no cell with more than one thread was timed"),
+        "threads": _none("no result with more than one thread was timed"),
     }
     several = on_cpu[(on_cpu["threads"] > 1) & on_cpu["effective_threads"].notna()]
     if len(several):
@@ -126,7 +126,7 @@ def _of_cells(timed: pd.DataFrame, why_none: str) -> dict[str, Ability]:
         busy = most["effective_threads"].median()
         text = f"{significant(busy)} of {most['threads'].iloc[0]} busy"
         found["threads"] = Ability(
-            text if busy > BUSY else f"no: {text}", "CPU seconds for each second, median of cells"
+            text if busy > BUSY else f"no: {text}", "CPU seconds for each second, median of results"
         )
     return found
 
@@ -145,9 +145,9 @@ def _together(timed: pd.DataFrame, proofs: list[dict[str, Any]]) -> Ability:
 def _of_build(timed: pd.DataFrame, software: dict[str, Any]) -> dict[str, Ability]:
     on_gpu = timed[timed["device"] == "gpu"]
     if len(on_gpu):
-        gpu = Ability("yes", f"{plural(len(on_gpu), 'cell')} timed")
+        gpu = Ability("yes", f"{plural(len(on_gpu), 'result')} timed")
     elif software.get("cuda"):
-        gpu = Ability(f"CUDA {software['cuda']}", "of the build; no cell on a GPU was timed")
+        gpu = Ability(f"CUDA {software['cuda']}", "of the build; no result on a GPU was timed")
     else:
         gpu = Ability("no", "this build is without CUDA; others of the framework may have it")
     cudnn = (

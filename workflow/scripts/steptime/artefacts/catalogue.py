@@ -13,7 +13,7 @@ COLUMNS = ["paper", "name", "title", "sources", "target", "state", "cells", "why
 MADE, PRINTED, NO_CELLS, NOT_MADE = (
     "made",
     "printed numbers only",
-    "no cells in this grid",
+    "no results in this grid",
     "not made",
 )
 NO_MACHINE = "no machine within reach"
@@ -21,7 +21,7 @@ NO_DATA, NO_FILE = "data set not configured", "file not named"
 SHOWN = [
     Column("What it shows", "title", kind="words long"),
     Column("State", lambda row: Entry(row["state"], (), row["state"] == NOT_MADE, "words")),
-    Column("Cells", lambda row: None if pd.isna(row["cells"]) else row["cells"] or None),
+    Column("Results", lambda row: None if pd.isna(row["cells"]) else row["cells"] or None),
     Column("Why not", "why", kind="words long"),
 ]
 # Several are made of one table of a paper; their names tell them apart.
@@ -50,7 +50,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     page.facts = [f"{len(data)} tables and figures: {said}.", f"Grid: {grid}."]
     page.notes = [
         "snakemake <name> makes one; snakemake --list-target-rules lists them all.",
-        "Printed numbers only: nothing of it is measured here yet, and ours joins when the grid has cells for it.",
+        "Printed numbers only: nothing of it is measured here yet, and ours joins when the grid asks for it.",
         "No machine within reach: it shows how the machines are built, which only a run on them sees.",
         "Data set not configured, file not named: it shows what must be named in config/config.yaml: images under "
         "data, statistics of searches under popularity.",

@@ -102,7 +102,7 @@ def _peak_of(cell: dict[str, Any], peaks: dict[str, Any]) -> tuple[dict[str, Any
         return {}, f"no peak of {platform} is measured"
     if cell["machine_id"] != peaks[platform]["machine_id"]:
         return {}, (
-            f"the peak of {platform} is another machine's: on the one that measured the cells, run "
+            f"the peak of {platform} is another machine's: on the one that measured the results, run "
             f"`rm results/peaks/{platform}.json && snakemake steptime_efficiency`"
         )
     known = peaks[platform]["threads"].get(str(cell["threads"]))
@@ -192,7 +192,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     columns = min(PANELS_IN_A_ROW, max(1, len(places)))
     with figures.panels(len(places), PANEL_HEIGHT, 0.9, columns) as (drawing, panels):
         figures.title(drawing, "Speed of a training step below what the machine can do")
-        panels[0].set_ylabel("speed (GFLOP/s)")
+        panels[0].set_ylabel("speed (GFLOP/s), more is better")
         for panel, place in zip(panels, places.to_dict("records"), strict=False):
             here = drawn[(drawn[axes] == pd.Series(place)).all(axis=1)]
             known = peaks[place["platform"]]["threads"].items()

@@ -28,7 +28,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     data = data.reindex(columns=COLUMNS)
     inputs.page.facts = facts(inputs.measured)
     inputs.page.notes = [
-        "Energy over all samples of a cell, divided by the samples of their mini-batches. Of a GPU it is that of the "
+        "Energy over all samples of a result, divided by the samples of their mini-batches. Of a GPU it is that of the "
         "card alone, idle share included; of a CPU, that of all processors of the machine, whatever else they did. The "
         "two are not the same quantity: neither holds the rest of the machine.",
         *inputs.page.notes,

@@ -73,7 +73,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: size_text(value)))
         figures.plain_logarithms(axes.yaxis)
         axes.set_xlabel("size of the array")
-        axes.set_ylabel("algbw (GB/s)")
+        axes.set_ylabel("algbw (GB/s), more is better")
         handles = []
         named = ["framework_label", "platform", "threads", "devices"]
         for label, line in drawn.groupby(named, sort=False):

@@ -22,13 +22,13 @@ from steptime.render.words import (
 
 COLUMNS = ["source", "platform", "place", "quantity", "value", "number", "unit", "note"]
 NO_COUNTER = "no counter of energy was read on it"
-NOT_TIMED = "no cell was timed on it"
+NOT_TIMED = "nothing was timed on it"
 NOT_FOUND = "not found on the machine"
 GPU_CORES = "the driver does not say how many cores a GPU has"
 HERE = "Measured here"
 NUMBERS = (
     "What the paper says is the maker's or another's number; what is measured here is the best of this run's "
-    "library calls and cells. A dash here has its reason; an empty place is something that the paper does not say."
+    "library calls and results. A dash here has its reason; an empty place is something that the paper does not say."
 )
 
 
@@ -208,7 +208,7 @@ def _power(here: Machine) -> list[Row]:
     counted = counted.assign(spent=counted["seconds"] * counted["steps"])
     runs = counted.groupby(["environment", "mode", "network", "threads", "batch", "repeat"])
     watts = runs["energy_joules"].first() / runs["spent"].sum()
-    return _told(watts.max(), "W", "the most of any cell")
+    return _told(watts.max(), "W", "the most of any result")
 
 
 def _efficiency(here: Machine) -> list[Row]:
@@ -231,7 +231,7 @@ def _latency(here: Machine) -> list[Row]:
 
 
 def _energy(here: Machine) -> list[Row]:
-    """Operations per joule of the cell that has most of them; a cell's energy is that of all its sampled steps: of a
+    """Operations per joule of the result that has most of them; a cell's energy is that of all its sampled steps: of a
     GPU its own, of a CPU that of all processors of the machine.
     """
     both = [
@@ -250,7 +250,7 @@ def _energy(here: Machine) -> list[Row]:
         .agg(steps=("steps", "sum"), flops=("flops_per_step", "first"), joules=("joules", "first"))
     )
     most = (steps["flops"] * steps["steps"] / steps["joules"]).max()
-    return _told(most / 1e9, "GFLOP/J", "of the cell that has most")
+    return _told(most / 1e9, "GFLOP/J", "of the result that has most")
 
 
 def _compatibility(here: Machine) -> list[Row]:
@@ -258,7 +258,7 @@ def _compatibility(here: Machine) -> list[Row]:
     every = cells[cells["platform"] == here.platform]
     ran = every.loc[every["status"] == "ok", "environment"].nunique()
     value = f"{ran} of {every['environment'].nunique()}"
-    note = "environments of which a cell was timed on it"
+    note = "environments of which a result was timed on it"
     return [{"value": value, "number": ran, "unit": "environments", "note": note}]
 
 

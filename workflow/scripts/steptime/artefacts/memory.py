@@ -48,7 +48,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             _panel(axes, drawn[drawn["network_label"] == label], limits, looks)
             axes.set_title(label, fontsize=9.5)
         for axes in panels[::2]:
-            axes.set_ylabel("most memory (GiB)")
+            axes.set_ylabel("most memory (GiB), less is better")
         figures.title(drawing, inputs.entry["title"])
         notes = [*_notes()[:1], *facts(inputs.measured), raw_data(inputs.measured)]
         figures.notes_below(drawing, notes, curves.keys(looks), 3)

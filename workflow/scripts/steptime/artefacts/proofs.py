@@ -60,7 +60,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         "of the golden one. Parameters: the length of the difference after one step at the specification's learning "
         "rate, of their own length.",
         "Trained parameters are counted exactly in the narrow version here, and again in the full-size version before "
-        "each cell is timed. Frozen ones are a framework's second bias of each LSTM, which is not trained.",
+        "each result is timed. Frozen ones are a framework's second bias of each LSTM, which is not trained.",
         "The proof_id stands in every row that was timed under the proof. Whole proofs: results/proofs/.",
     ]
     return data, columns(data, SHOWN, INDEX)

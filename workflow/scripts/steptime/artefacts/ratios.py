@@ -19,14 +19,16 @@ from steptime.render.words import (
     why,
 )
 from steptime.statistics.intervals import Ratio
-from steptime.statistics.ratios import Pair, of_pairs
+from steptime.statistics.ratios import Pair, of_pairs, overall
 from steptime.statistics.words import FASTEST, SLOWER, TIED, UNKNOWN, places
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMNS = [*common.NAMED, "marks", "seconds", "repeats", "further", "fastest", "ratio"]
-COLUMNS += ["low", "high", "verdict"]
+OVERALL = ["overall", "overall_low", "overall_high"]
+COLUMNS += ["low", "high", "verdict", *OVERALL]
+OF_PLACE = [*common.PLACES, "environment", "mode"]
 NO_INTERVAL = (
     "fewer than two repeats of both were measured, so nothing is known of how much processes differ "
     "(`repeats` in the grid)"
@@ -37,11 +39,18 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS) and the layout.
 
     `fastest` names the environment and mode that a row is divided by, `verdict` is a word of `statistics.words`.
+    OVERALL is the mean of a framework's ratios in all networks, with its interval.
     """
     rows, page = common.cells_of(inputs), inputs.page
     pairs = of_pairs(rows, inputs.measured.statistics.ratios)
     fastest = {at: rows.loc[place.index[0]] for place in places(rows) for at in place.index}
-    found = [_row(row, fastest.get(at), pairs) for at, row in rows.iterrows()]
+    means = {}
+    for place, own in rows.groupby(common.PLACES):
+        means |= {(*place, *way): mean for way, mean in overall(places(own), pairs).items()}
+    found = [
+        _row(row, fastest.get(at), pairs, means.get(tuple(row[name] for name in OF_PLACE)))
+        for at, row in rows.iterrows()
+    ]
     data = pd.DataFrame(found, columns=COLUMNS)
     page.facts = facts(inputs.measured)
     page.notes = [
@@ -65,14 +74,18 @@ def figure(inputs: Inputs) -> "tuple[pd.DataFrame, Figure]":
     return draw(inputs.table[0], inputs.frameworks, inputs.measured)
 
 
-def _row(row: pd.Series, fastest: pd.Series | None, pairs: dict[Pair, Ratio]) -> dict[str, Any]:
+def _row(
+    row: pd.Series, fastest: pd.Series | None, pairs: dict[Pair, Ratio], mean: Ratio | None
+) -> dict[str, Any]:
     """The row of a result, divided by the fastest of its place."""
     found = {name: row[name] for name in COLUMNS if name in row} | {
         "marks": ", ".join(row["marks"]),
         "further": further(row),
         "verdict": row["word"],
     }
-    found |= dict.fromkeys(["fastest", "ratio", "low", "high"])
+    found |= dict.fromkeys(["fastest", "ratio", "low", "high", *OVERALL])
+    if mean is not None:
+        found |= dict(zip(OVERALL, mean.interval, strict=True))
     if fastest is not None:
         found["fastest"] = f"{fastest['environment']}.{fastest['mode']}"
         found["ratio"] = row["seconds"] / fastest["seconds"]

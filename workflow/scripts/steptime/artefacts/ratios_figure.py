@@ -69,7 +69,7 @@ def _axis(axes: Axes, data: pd.DataFrame) -> None:
     axes.set_xlim(lowest, highest * (highest / lowest) ** TEXT_SHARE)
     subs = (1.0, 2.0, 5.0) if highest / lowest > 4 else (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 8.0)
     figures.plain_logarithms(axes.xaxis, LogLocator(subs=subs, numticks=30))
-    axes.set_xlabel("time per mini-batch divided by that of the fastest")
+    axes.set_xlabel("time per mini-batch divided by that of the fastest (less is better)")
 
 
 def _line(axes: Axes, height: float, row: dict[str, Any], frameworks: Frameworks) -> None:

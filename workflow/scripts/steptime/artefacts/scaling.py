@@ -16,7 +16,7 @@ from steptime.render.words import environment_labels, facts, plural, raw_data, s
 
 COLUMNS = ["source", "framework", "label", "network", "platform", "devices", "relative_time"]
 ALIKE = without("devices", "exchange")
-NOT_HERE = "Here no cell on several devices is measured: `devices` of a grid asks for such."
+NOT_HERE = "Here no result on several devices is measured: `devices` of a grid asks for it."
 GREY = "#6A6A6A"
 LABEL_INCHES = 0.16
 LEAST_INCHES = 4.8
@@ -39,7 +39,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         figures.batch_axis(axes, sorted(set(data["devices"])))
         axes.set_xlim(0.9, most * 1.9)
         axes.set_xlabel("devices")
-        axes.set_ylabel("time per mini-batch (1 on one device)")
+        axes.set_ylabel("time per mini-batch (1 on one device), less is better")
         top = 1.12 * max(1.0, data["relative_time"].max())
         axes.set_ylim(0, top)
         axes.plot([1, most], [1, 1 / most], color=GREY, linestyle=":", zorder=2)

@@ -23,7 +23,7 @@ def _timed(row: Row) -> str | None:
 
 SHOWN = [
     Column("Runs here", _here, str, lambda row: row["why_not"], "ours words"),
-    Column("Cells timed", _timed, str, lambda row: row["why_not"], "ours"),
+    Column("Results timed", _timed, str, lambda row: row["why_not"], "ours"),
     Column("Networks timed", "networks", kind="ours words long"),
 ]
 
@@ -58,7 +58,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
                 axes.text(0.56, at, here, va="center", fontsize=7, color="#6A6A6A")
         figures.title(drawing, inputs.entry["title"])
         notes = [
-            "Filled: at least one cell of it was timed here, in the environments that are named. The table says why "
+            "Filled: at least one result of it was timed here, in the environments that are named. The table says why "
             f"the others are not. The paper's {inputs.entry['sources'][0]} is a picture of names.",
             *facts(inputs.measured)[:1],
         ]

@@ -23,7 +23,7 @@ ALIKE = without("devices", "exchange", "threads", "batch")
 COLUMNS = [*common.NAMED, "marks", "seconds", "repeats", "bytes_exchanged", "exchange_seconds"]
 COLUMNS += ["staleness", "scaling"]
 COLUMNS += ["speedup", "low", "high", "efficiency", "whole", "whole_low", "whole_high"]
-NONE_ALONE = "no cell on one device of this kind was timed"
+NONE_ALONE = "no result on one device of this kind was timed"
 NONE_AS_LARGE = "no mini-batch as large as that of all devices together was timed on one device"
 NO_INTERVAL = "fewer than two repeats of both were measured, so there is no interval"
 

@@ -41,7 +41,9 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     shown = [*SHOWN, STEPS]
     most = data["repeats"].max()
     page.facts = [
-        "Each cell was started once." if most == 1 else f"Medians of up to {most} starts of a cell."
+        "Each result was started once."
+        if most == 1
+        else f"Medians of up to {most} starts of a result."
     ]
     page.notes = [
         "The start of the interpreter and the making of the start values and of the mini-batch, which are ours and not "
@@ -49,7 +51,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         "The first step, and each of the warm-up, is a training step too: a slow network starts long for that alone.",
         "The warm-up runs for at least half a second or two steps, so a short rest of it is our floor and not the "
         "framework's need.",
-        "One file for each cell: results/cells/.",
+        "One file for each run: results/cells/.",
     ]
     if data["devices"].max() > 1:
         shown = [*SHOWN, ALL_READY, STEPS]
@@ -57,7 +59,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
             "On several devices, building lasts until the process of each has met the others and has built its "
             "network: the longest counts. Importing is that of the first.",
             "Until all are ready: from the start of the processes to the end of building, with the start of the "
-            "interpreter and the making of start values. Cells that were measured before this was noted have a dash.",
+            "interpreter and the making of start values. Results that were measured before this was noted have a dash.",
         ]
     return data, columns(data, shown, _index(data))
 
@@ -177,7 +179,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         figures.name_lines(axes, places, labels, 8)
         axes.set_ylim(at + 0.7, places[0] - 0.7)
         axes.set_xlim(0, max(left.max(), 1e-9) * 1.1)
-        axes.set_xlabel("seconds from the import to the end of the warm-up")
+        axes.set_xlabel("seconds from the import to the end of the warm-up (less is better)")
         figures.headings(axes, "What a start costs", [f"on {curves.threads_drawn(drawn)}"])
         figures.notes_below(drawing, _notes(drawn), axes.containers, len(PARTS))
     return drawn, drawing
@@ -191,7 +193,7 @@ def _label(row: dict, several: bool) -> str:
 def _notes(drawn: pd.DataFrame) -> list[str]:
     notes = [
         "The first step traces, compiles and allocates, and is a step too. The rest of the warm-up lasts at least half "
-        "a second or two steps. Medians where a cell was measured more than once."
+        "a second or two steps. Medians where a result was measured more than once."
     ]
     untimed = drawn[drawn["total_seconds"].isna()]
     missing = curves.not_drawn(untimed, lambda row: row["framework_label"], at="network_label")

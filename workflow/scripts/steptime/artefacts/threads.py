@@ -47,7 +47,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
                 own = data[(data["network"] == network) & (data["source"] == source)]
                 _draw(panel, own, looks)
                 panel.set_title(title, fontsize=9)
-            axes[0].set_ylabel("s")
+            axes[0].set_ylabel("time (s), less is better")
         _axis(grid[-1], data)
         figures.title(drawing, inputs.entry["title"])
         notes = _notes(paper, data, inputs.entry)

@@ -187,7 +187,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, frameworks: Frameworks) -> None:
     ]
     figures.name_lines(axes, range(len(rows)), names)
     axes.set_xlim(0, edge)
-    axes.set_xlabel(f"{rows.iloc[0]['item']} a second")
+    axes.set_xlabel(f"{rows.iloc[0]['item']} a second (more is better)")
 
 
 def _notes() -> list[str]:

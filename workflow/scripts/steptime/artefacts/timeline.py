@@ -32,7 +32,7 @@ def spans_of(rows: pd.DataFrame) -> pd.DataFrame:
     ):
         if pd.isna(ended):
             raise InputError(
-                f"The shard {shard_path(key)} does not say when its cell ended: remove it."
+                f"The shard {shard_path(key)} does not say when its run ended: remove it."
             )
     spans = processes[[*names, "started_at", "ended_at"]].assign(cell=cells)
     spans = spans.sort_values("started_at", kind="stable").reset_index(drop=True)
@@ -54,15 +54,15 @@ def overlaps(spans: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def sentence(spans: pd.DataFrame) -> str:
-    """Whether cells overlapped, in one sentence."""
+    """Whether runs overlapped, in one sentence."""
     found, machines = overlaps(spans), spans["machine_id"].nunique()
     where = "" if machines == 1 else f" of the same machine ({machines} machines)"
     if not found:
-        return f"No two of {len(spans)} cells overlapped{where}."
+        return f"No two of {len(spans)} runs overlapped{where}."
     named = "; ".join(f"{earlier} and {later}" for earlier, later in found[:NAMED])
     more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
     return (
-        f"{len(found)} of {len(spans)} cells began before another{where} had ended: {named}{more}."
+        f"{len(found)} of {len(spans)} runs began before another{where} had ended: {named}{more}."
     )
 
 
@@ -102,7 +102,7 @@ def draw(spans: pd.DataFrame, frameworks: Frameworks) -> tuple[pd.DataFrame, Fig
         _lanes(axes, order)
         verdict = sentence(spans)
         above, below = ([verdict], []) if len(verdict) <= LONGEST_HEADING else ([], [verdict])
-        figures.headings(axes, "When each cell was measured", above)
+        figures.headings(axes, "When each run was measured", above)
         figures.notes_below(
             drawing, [*below, *_notes(data, cuts)], _handles(data, frameworks, bool(involved)), 4
         )
@@ -127,7 +127,7 @@ def _drawn_times(data: pd.DataFrame) -> tuple[list[float], list[float]]:
 def _lanes(axes: Axes, order: list[str]) -> None:
     figures.name_lines(axes, range(len(order)), order)
     axes.set_ylim(len(order) - 0.5, -0.5)
-    axes.set_xlabel("minutes since the first cell began")
+    axes.set_xlabel("minutes since the first run began")
 
 
 def _handles(data: pd.DataFrame, frameworks: Frameworks, overlapped: bool) -> list[Patch]:
@@ -142,7 +142,7 @@ def _handles(data: pd.DataFrame, frameworks: Frameworks, overlapped: bool) -> li
 def _notes(data: pd.DataFrame, cuts: list[float]) -> list[str]:
     began, ended = data["started_at"].min(), data["ended_at"].max()
     notes = [
-        "A bar lasts from the start of a cell's job to the writing of its shard: import, build, warm-up and samples. "
+        "A bar lasts from the start of a run's job to the writing of its shard: import, build, warm-up and samples. "
         f"From {began:%Y-%m-%d %H:%M:%S} to {ended:%Y-%m-%d %H:%M:%S} UTC."
     ]
     if cuts:

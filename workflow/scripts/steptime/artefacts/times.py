@@ -240,6 +240,9 @@ def _layout(data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -
         ((network, frameworks.lineage(lineage).label, label), entries)
         for (network, lineage, label), entries in table.items()
     ]
+    if not (data["source"] == PAPER).any():
+        alone = [((network, label), entries) for (network, _, label), entries in named]
+        return laid_out(alone, ["Network", "Framework"], columns)
     return laid_out(named, ["Network", "Framework", "Measured here"], columns)
 
 

@@ -47,7 +47,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         _draw(axes, data, frameworks)
         by_threads = artefact["device"] == "cpu"
         axes.set_xlabel("threads" if by_threads else "data set")
-        axes.set_ylabel(f"{artefact['quantity'].lower()} (s)")
+        axes.set_ylabel(f"{artefact['quantity'].lower()} (s), less is better")
         axes.grid(visible=False, axis="x")
         figures.headings(axes, artefact["title"], [artefact["caption"]])
         handles, labels = axes.get_legend_handles_labels()

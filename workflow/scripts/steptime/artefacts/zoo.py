@@ -149,9 +149,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         axes.set(xlim=(0, right), ylim=(len(runners), 0))
         for spine in axes.spines.values():
             spine.set_visible(False)
-        title = (
-            f"Times slower than the fastest, and ms per mini-batch: {curves.threads_drawn(data)}"
-        )
+        title = f"Times slower than the fastest, and ms per mini-batch, less is better: {curves.threads_drawn(data)}"
         figures.title(drawing, title)
         figures.notes_below(drawing, _notes(data))
     return data, drawing

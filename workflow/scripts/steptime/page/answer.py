@@ -6,49 +6,63 @@ from typing import Any
 import pandas as pd
 
 from steptime.plan.cell import PLACE
-from steptime.render.columns import Column, Row, columns, dash
-from steptime.render.tables import Entry
-from steptime.render.words import marked, plural, significant, why
-from steptime.statistics.words import FASTEST, SLOWER, TIED
+from steptime.render.columns import Row
+from steptime.render.tables import DASH
+from steptime.render.words import limits, marked, plural, significant, why
+from steptime.statistics.words import FASTEST, SLOWER, TIED, key
 
 
 def matrices(ratios: pd.DataFrame | None) -> list[dict[str, Any]]:
-    """For each platform and number of threads, frameworks by networks, from the rows of `artefacts.ratios`.
+    """For each platform and number of threads, networks by frameworks, the fastest framework first, from the rows of
+    `artefacts.ratios`.
 
-    Each has `title`, `says` (who is fastest, in words) and its `layout`. [] where that artefact is not made.
+    Each has `title`, `says` (who is fastest, in words), `frameworks`, `lines` (an entry by framework, network by
+    network) and `overall`. [] where that artefact is not made.
     """
     found = []
     places = ["platform", "devices", "threads"]
     for (platform, devices, threads), rows in ratios.groupby(places) if ratios is not None else ():
         title = f"{platform}, {plural(threads, 'thread')}"
         title += f", {plural(devices, 'device')}" if devices > 1 else ""
-        layout = columns(rows, [MATRIX], {"": "framework_label"})
-        found.append({"title": title, "says": _fastest(rows), "layout": layout})
+        lines: dict[tuple[str, int], dict[str, Any]] = {}
+        for row in rows.to_dict("records"):
+            network = (row["network_label"], row["batch"])
+            lines.setdefault(network, {})[row["framework_label"]] = _entry(row)
+        ways = rows.drop_duplicates("framework_label").sort_values("overall", kind="stable")
+        overall = {row["framework_label"]: _overall(row) for row in ways.to_dict("records")}
+        known = {"title": title, "says": fastest(rows), "frameworks": list(overall)}
+        found.append(known | {"lines": lines, "overall": overall})
     return found
 
 
-def _entry(row: Row) -> Entry:
+def _entry(row: Row) -> dict[str, Any]:
+    """A result: its time, its ratio, what a reader sees when pointing at it, and the key of its samples."""
     if pd.isna(row["ratio"]):
-        return dash(why(row), "")
-    marks = marked(row)
-    star = "*" if marks else ""
-    if row["verdict"] == FASTEST:
-        return Entry(f"{FASTEST}{star}", tuple(marks), True)
-    if row["verdict"] is None:
-        return Entry(f"alone{star}", tuple(marks))
-    is_open = row["verdict"] != SLOWER
-    marks = [*(["tied with the fastest"] if row["verdict"] == TIED else []), *marks]
-    shown = (
-        FASTEST if row["ratio"] == 1 and pd.isna(row["low"]) else f"{significant(row['ratio'])} ×"
-    )
-    kind, sign = ("undecided", "≈ ") if is_open else ("", "")
-    return Entry(f"{sign}{shown}{star}", tuple(marks), kind=kind)
+        return {"time": DASH, "ratio": "", "kind": "dash", "says": why(row), "key": ""}
+    says, kind = marked(row), "best" if row["verdict"] == FASTEST else ""
+    star, shown = "*" if says else "", f"{significant(row['ratio'])} ×"
+    if pd.notna(row["low"]):
+        says = [f"{limits(row['low'], row['high'])} times the fastest (95 %)", *says]
+    if row["verdict"] in (FASTEST, None):
+        shown = row["verdict"] or "alone"
+    elif row["verdict"] != SLOWER:
+        says = [*(["tied with the fastest"] if row["verdict"] == TIED else []), *says]
+        shown, kind = f"≈ {shown}", "undecided"
+    seconds = row["seconds"]
+    time = f"{significant(1000 * seconds)} ms" if seconds < 10 else f"{significant(seconds)} s"
+    entry = {"time": f"{time}{star}", "ratio": shown, "kind": kind, "says": "; ".join(says)}
+    return entry | {"key": key(row)}
 
 
-MATRIX = Column(lambda row: f"{row['network_label']}, {row['batch']}", _entry)
+def _overall(row: Row) -> dict[str, str]:
+    if pd.isna(row["overall"]):
+        return {"mean": DASH, "interval": ""}
+    known = pd.notna(row["overall_low"]) and row["overall_low"] < row["overall_high"]
+    interval = limits(row["overall_low"], row["overall_high"]) if known else ""
+    return {"mean": f"{significant(row['overall'])} ×", "interval": interval}
 
 
-def _fastest(rows: pd.DataFrame) -> str:
+def fastest(rows: pd.DataFrame) -> str:
     """Say which framework is fastest on how many networks."""
     words = [
         set(place["verdict"].dropna())
@@ -128,34 +142,30 @@ def _place(row: pd.Series) -> str:
     )
 
 
-def decided(findings: pd.DataFrame | None, papers: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Finds the claims that our numbers decide: one sentence on all, and the claims where our numbers contradict the
-    paper's own.
+def decided(findings: pd.DataFrame | None) -> dict[str, Any]:
+    """Finds the claims that our numbers answer: one sentence on all, and by paper a sentence and its rows of
+    `artefacts.findings`, main claims first.
     """
     if findings is None:
-        return {"says": "", "changed": []}
-    from steptime.artefacts.findings import FAILS, HOLDS
+        return {"says": "", "papers": {}}
+    from steptime.artefacts.findings import FAILS, HOLDS, SO_FAR, UNDECIDED
 
-    rows = findings
-    ours = rows[rows["ours_verdict"].isin([HOLDS, FAILS])]
-    hold = int((ours["ours_verdict"] == HOLDS).sum())
-    says = (
-        f"Our numbers decide {len(ours)} of the papers' {len(rows)} claims: {hold} hold, {len(ours) - hold} do not."
-        if len(ours)
-        else f"Our numbers decide none of the papers' {len(rows)} claims."
-    )
-    other = ours[ours["theirs_verdict"].isin([HOLDS, FAILS])]
-    other = other[other["theirs_verdict"] != other["ours_verdict"]]
-    return {
-        "says": says,
-        "changed": [
-            {
-                "paper": papers.get(row["paper"], {}).get("short", row["paper"]),
-                "claim": row["claim"],
-                "theirs": row["theirs_verdict"],
-                "ours": row["ours_verdict"],
-                "numbers": row["ours_numbers"],
-            }
-            for row in other.to_dict("records")
-        ],
+    names = {HOLDS: "hold", SO_FAR[HOLDS]: "hold so far", SO_FAR[FAILS]: "do not hold so far"}
+    names |= {FAILS: "do not hold", UNDECIDED: "undecided"}
+
+    def said(rows: pd.DataFrame) -> str:
+        counts = rows["ours_verdict"].value_counts()
+        numbers = [
+            f"{counts[verdict]} {word}" for verdict, word in names.items() if verdict in counts
+        ]
+        known = sum(counts.get(verdict, 0) for verdict in names)
+        answers = f"This run answers {known} of {plural(len(rows), 'claim')}"
+        return f"{answers}: {', '.join(numbers)}." if numbers else f"{answers}."
+
+    ours = findings[findings["ours_verdict"].isin(names)]
+    ours = ours.sort_values("weight", ascending=False, kind="stable")
+    papers = {
+        paper: {"says": said(rows), "claims": ours[ours["paper"] == paper].to_dict("records")}
+        for paper, rows in findings.groupby("paper", sort=False)
     }
+    return {"says": said(findings), "papers": papers}

@@ -1,4 +1,4 @@
-"""Every cell of a run as one row of the report's table: its time beside the paper's, its share of the peak."""
+"""Every result of a run as one row of the report's table: its time beside the paper's, its share of the peak."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -30,7 +30,7 @@ COLUMNS = (
     Column("share_of_peak", "Share of peak", "share"),
     Column("peak_memory_bytes", "Memory (MiB)", "mebibytes"),
     Column("samples", "Samples", "count"),
-    Column("repeats", "Repeats", "count"),
+    Column("repeats", "Runs", "count"),
     Column("remarks", "Reason and remarks", "words"),
 )
 
@@ -42,7 +42,7 @@ def gather(
     frameworks: Frameworks,
     catalogue: dict[str, Any],
 ) -> pd.DataFrame:
-    """One row per cell, with the names of COLUMNS; a cell that several artefacts share comes once.
+    """One row per result, with the names of COLUMNS; a result that several artefacts share comes once.
 
     `compared` are rows of tables of times, each with its paper, which give `theirs` and `ratio`; `shares` those of
     tables that compare ours with a peak.
@@ -72,7 +72,7 @@ def columns_of(cells: pd.DataFrame) -> list[Column]:
 
 
 def marks_of(cells: pd.DataFrame) -> dict[str, str]:
-    """What each mark that some of the cells have means."""
+    """What each mark that some of the results have means."""
     return {
         mark: MARK_WORDS.get(mark, mark)
         for mark in dict.fromkeys(mark for marks in cells["marks"] for mark in marks)

@@ -2,6 +2,9 @@
 
 import base64
 import os
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +28,16 @@ def render(template: str, **facts: Any) -> str:
     return templates.get_template(template).render(**facts)
 
 
-def table(path: Path) -> Markup:
-    """A table, of the entries that lie with its rows, its heading two levels down."""
-    page, layout = layouts.read_page(path), layouts.read_layout(path)
-    return Markup(layouts.in_html("table.html.jinja", layout, page, "h3"))
+def table(path: Path, page: layouts.Page) -> Markup:
+    """A table, of the entries that lie with its rows, without a heading."""
+    return Markup(layouts.in_html("table.html.jinja", layouts.read_layout(path), page, ""))
+
+
+def has_none_of_ours(path: Path) -> bool:
+    """Whether a table has places for numbers of ours, and no number in any of them."""
+    entries = layouts.read_layout(path).to_numpy().ravel()
+    ours = [entry.text for entry in entries if "ours" in entry.kind]
+    return bool(ours) and not {*ours} - {"", layouts.DASH}
 
 
 def drawing(path: Path, title: str) -> Markup:
@@ -45,27 +54,35 @@ def data(path: Path) -> dict[str, Any]:
     return {"headings": list(rows), "rows": shown, "left_out": max(len(rows) - MOST_ROWS, 0)}
 
 
-def artefact(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The entry with its title, links to its files and, where it is made, what of it stands in the page."""
-    title = entry["about"].rstrip(".")
-    shown = {
-        "title": title,
-        "rows": None,
-        "table": None,
-        "drawing": None,
-        "data": None,
-        "facts": [],
-    }
+def artefact(entry: dict[str, Any], folder: Path, common: Collection[str]) -> dict[str, Any]:
+    """The entry with its title, links to its files and, where it is made, what of it stands in the page: all that is
+    not `common`. `empty` says that it has no number of ours.
+    """
+    shown: dict[str, Any] = {"title": entry["about"].rstrip("."), "facts": [], "empty": False}
+    shown |= dict.fromkeys(("rows", "table", "drawing", "data"))
     if not entry["missing"]:
         files = {(_kind(file), Path(file).suffix): Path(file) for file in entry["files"]}
         if rows := files.get(("tables", ".parquet")):
             words = layouts.read_page(rows)
-            shown |= {"rows": rows, "table": table(rows), "short": words.paper}
-            shown |= {"title": words.title, "facts": [words.caption, *words.facts]}
+            facts, notes = (
+                [line for line in lines if line not in common]
+                for lines in (words.facts, words.notes)
+            )
+            shown["table"] = table(rows, replace(words, facts=facts, notes=notes))
+            shown |= {"rows": rows, "short": words.paper, "empty": has_none_of_ours(rows)}
+            shown |= {"title": words.title, "facts": [words.caption, *facts]}
         if svg := files.get(("figures", ".svg")):
             shown["drawing"] = drawing(svg, entry["about"])
             shown["data"] = data(files["figures", ".csv"])
     return entry | shown | {"links": [link(file, folder) for file in entry["files"]]}
+
+
+def common_words(artefacts: Iterable[dict[str, Any]]) -> list[str]:
+    """The sentences that stand around three tables or more, which a page says once."""
+    files = (Path(file) for entry in artefacts if not entry["missing"] for file in entry["files"])
+    pages = [layouts.read_page(file) for file in files if file.suffix == ".parquet"]
+    counts = Counter(line for page in pages for line in {*page.facts, *page.notes})
+    return [line for line, count in counts.items() if count >= 3]
 
 
 def link(file: str, folder: Path) -> dict[str, str]:

@@ -1,6 +1,22 @@
+// One place of the answer at a time.
+const places = document.getElementById("places");
+if (places) {
+  const show = () => document.querySelectorAll(".place").forEach((place, at) => (place.hidden = String(at) !== places.elements.place.value));
+  places.hidden = false;
+  places.addEventListener("change", show);
+  show();
+}
+document.querySelector("nav details").open = matchMedia("(min-width: 60rem)").matches;
+
+// Tables that are cut off at the right are marked, whenever they change their size.
+const watcher = new ResizeObserver((seen) => {
+  for (const { target } of seen) target.toggleAttribute("data-cut", target.scrollWidth > target.clientWidth + 1);
+});
+document.querySelectorAll(".scroll").forEach((part) => watcher.observe(part));
+
 // Tables to explore: DataTables draws, sorts and pages their rows; the filters above them choose some.
-const library = JSON.parse(document.getElementById("library").textContent);
-const { default: DataTable } = await import(`data:text/javascript;base64,${library}`);
+const library = document.getElementById("library");
+const { default: DataTable } = library ? await import(`data:text/javascript;base64,${JSON.parse(library.textContent)}`) : {};
 const DASH = "–";
 
 // As `papers.wording.significant`: plain digits, never an exponent.
@@ -65,6 +81,7 @@ function explore(part) {
       zeroRecords: "No row has all of these values.",
     },
   });
+  watcher.observe(part.querySelector(".dt-layout-table"));
   for (const heading of part.querySelectorAll("thead th")) heading.scope = "col";
 
   const form = part.querySelector("form");

@@ -1,4 +1,4 @@
-"""The report: one page with all tables, figures and cells of a run, which needs no network to make or to open.
+"""The report: one page with all tables, figures and results of a run, which needs no network to make or to open.
 
     workflow/scripts/launch page.page --job '{"grid": "quick", ...}' \
         --merged results/merged/*.parquet --output results/report/index.html
@@ -19,7 +19,7 @@ from steptime import project
 from steptime.artefacts.findings import WEIGHTS
 from steptime.cells.mixed import MixedRowsError
 from steptime.merge.measured import Measured, read_measured
-from steptime.page import answer, cells, embed, explorer
+from steptime.page import answer, cells, embed, explorer, samples
 from steptime.page.explorer import Column
 from steptime.plan.artefacts import PAPERS
 from steptime.reading import InputError, read_yaml
@@ -39,6 +39,9 @@ CLAIMS = (
     Column("matters", "Main claim, result or detail", "text", True),
     Column("reading", "How it is read", "words"),
 )
+# The kinds of the project's own artefacts that come first, and what the catalogue says of what has no number of ours.
+FIRST = ("times", "zoo", "ratios", "throughput")
+PRINTED = "printed numbers only"
 # DataTables (MIT licence), with what it needs, as the wheel of itables carries it.
 LIBRARY = "html/dt_bundle.js"
 
@@ -71,7 +74,8 @@ def build(
     paper, files, and missing: why it is not made, '' where it is. `papers` holds the content
     of each paper.yaml. Links are relative to `output`.
     """
-    artefacts = [embed.artefact(entry, output.parent) for entry in job["artefacts"]]
+    common = embed.common_words(job["artefacts"])
+    artefacts = [embed.artefact(entry, output.parent, common) for entry in job["artefacts"]]
     own = {entry["kind"]: entry for entry in artefacts if not entry["paper"]}
     found = {entry["name"]: pd.read_parquet(entry["rows"]) for entry in artefacts if entry["rows"]}
     made = [(entry, found[entry["name"]]) for entry in artefacts if entry["rows"]]
@@ -80,6 +84,9 @@ def build(
     tables = {kind: found.get(entry["name"]) for kind, entry in own.items()}
     claims = tables.get("findings")
     rows = cells.gather(measured, compared, shares, frameworks, catalogue) if measured else None
+    catalogued = _catalogued(tables.get("catalogue"), papers)
+    for entry in artefacts:
+        entry["empty"] |= catalogued["states"].get(entry["name"]) == PRINTED
     return embed.render(
         "report.html.jinja",
         grid=job["grid"],
@@ -87,16 +94,19 @@ def build(
             "matrices": answer.matrices(tables.get("ratios")),
             "tuning": answer.tuning(tables.get("tuning")),
             "changes": answer.changes(rows, tables.get("agreement")),
-            "findings": answer.decided(claims, papers),
+            "findings": answer.decided(claims),
         },
+        samples=samples.gather(measured, output.parent),
+        first=FIRST,
+        common=common,
         sampling=job["sampling"],
         limits=job["limits"],
         artefacts=artefacts,
         own=own,
-        papers=_sections(artefacts, papers),
+        papers=_sections(artefacts, papers, claims),
         cells=_explored_cells(rows) if rows is not None else None,
         claims=_explored_claims(claims, papers) if claims is not None else None,
-        catalogue=_catalogued(tables.get("catalogue"), papers),
+        catalogue=catalogued,
         machines=_machines(measured),
         software=_software(measured),
         regions=list(dict.fromkeys(part.timed_region for part in measured if part.timed_region)),
@@ -120,10 +130,10 @@ def _make(options: argparse.Namespace) -> None:
 
 
 def _explored_cells(rows: pd.DataFrame) -> dict[str, Any]:
-    """The cells to choose from."""
+    """The results to choose from."""
     states = rows["status"].value_counts().to_dict()
     told = {"states": states, "marks": cells.marks_of(rows)}
-    return explorer.build(rows, cells.columns_of(rows), "cells", "All cells of the run") | told
+    return explorer.build(rows, cells.columns_of(rows), "cells", "All results of the run") | told
 
 
 def _explored_claims(claims: pd.DataFrame, papers: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -148,10 +158,14 @@ def _catalogued(rows: pd.DataFrame | None, papers: dict[str, dict[str, Any]]) ->
 
 
 def _sections(
-    artefacts: list[dict[str, Any]], papers: dict[str, dict[str, Any]]
+    artefacts: list[dict[str, Any]],
+    papers: dict[str, dict[str, Any]],
+    claims: pd.DataFrame | None,
 ) -> list[dict[str, Any]]:
-    """The papers in the order of their artefacts, each with its words and its artefacts."""
+    """The papers, those with the most claims first, each with its words and its artefacts, times first."""
+    counts = {} if claims is None else claims["paper"].value_counts().to_dict()
     names = dict.fromkeys(entry["paper"] for entry in artefacts if entry["paper"])
+    artefacts = sorted(artefacts, key=lambda entry: entry["kind"] != "times")
     return [
         {
             "name": name,
@@ -159,7 +173,7 @@ def _sections(
             "citation": papers.get(name, {}).get("citation", ""),
             "artefacts": [entry for entry in artefacts if entry["paper"] == name],
         }
-        for name in names
+        for name in sorted(names, key=lambda name: -counts.get(name, 0))
     ]
 
 

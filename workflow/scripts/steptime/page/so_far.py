@@ -22,7 +22,7 @@ from steptime.atomic import atomic_write
 from steptime.cells.mixed import MixedRowsError
 from steptime.cells.shard import ShardError
 from steptime.merge.cells import merge
-from steptime.page import answer, cells, embed
+from steptime.page import answer, cells, embed, samples
 from steptime.plan import looks
 from steptime.plan.cell import axes_of
 from steptime.reading import InputError
@@ -85,7 +85,7 @@ def build(grid: str, made: Sequence[Inputs], measured: int, planned: int) -> str
     """The page. `made` are artefacts of the same cells, times first, whose tables are written; `measured` and `planned`
     are numbers of cells.
     """
-    artefacts = [embed.artefact(_entry(inputs), FOLDER) for inputs in made]
+    artefacts = [embed.artefact(_entry(inputs), FOLDER, ()) for inputs in made]
     own = {entry["kind"]: entry for entry in artefacts}
     times, *_ = made
     known = {kind: pd.read_parquet(entry["rows"]) for kind, entry in own.items()}
@@ -98,13 +98,15 @@ def build(grid: str, made: Sequence[Inputs], measured: int, planned: int) -> str
         answer={
             "matrices": answer.matrices(known["ratios"]),
             "changes": answer.changes(rows, None),
-            "findings": answer.decided(None, {}),
+            "findings": answer.decided(None),
         },
+        papers=[],
+        samples=samples.gather([times.measured], FOLDER),
         own=own,
         artefacts=artefacts,
         measured=measured,
         planned=planned,
-        alone=plural(alone, "cell") if alone else "",
+        alone=plural(alone, "result") if alone else "",
         written=datetime.now(UTC),
         seconds=RELOADED,
     )

@@ -114,7 +114,7 @@ def time_axis(axes: Axes, lowest: float, highest: float) -> None:
     """An axis of seconds: from nought where the range is small, else logarithmic with plain numbers (0.02,
     0.05, 0.1).
     """
-    axes.set_ylabel("time per mini-batch (s)")
+    axes.set_ylabel("time per mini-batch (s), less is better")
     if highest / lowest < 4:
         axes.set_ylim(0, highest * 1.12)
         return

@@ -132,6 +132,7 @@ def environment_label(frameworks: Frameworks, cell: dict[str, Any], modes: bool)
     version = cell["framework_version"]
     if not isinstance(version, str):
         version = re.sub(r"-cuda\d*$", "", cell["environment"].partition("-")[2])
+    version = version.removesuffix("+cpu")
     label = f"{frameworks[cell['framework']].label} {version}".strip()
     label += f", {cell['mode']}" if modes and cell["mode"] else ""
     precision = cell.get("precision", USUAL)
@@ -283,7 +284,9 @@ def further(cell: Mapping[str, Any]) -> str:
     """Say that a result was measured further times, and why; '' where it was not."""
     if not looks.is_further(cell["looks"], cell["repeats"]):
         return ""
-    return f"measured by {cell['repeats']} processes, since its interval was wide after {cell['looks'][0]}"
+    return (
+        f"measured by {cell['repeats']} runs, since its interval was wide after {cell['looks'][0]}"
+    )
 
 
 def seeds(cells: pd.DataFrame) -> str:
@@ -301,4 +304,4 @@ def raw_data(measured: Measured) -> str:
     """Where the rows behind an artefact lie."""
     if "epoch" in measured.rows:
         return f"All epochs: {measured.source}; one file for each training: results/cells/."
-    return f"All samples: {measured.source}; one file for each cell: results/cells/."
+    return f"All samples: {measured.source}; one file for each run: results/cells/."

@@ -1,6 +1,7 @@
 """Ratios of results that were measured in the same place, with intervals that know what the whole run shows."""
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -10,6 +11,7 @@ from steptime.plan.cell import PLACE
 from steptime.statistics import intervals
 from steptime.statistics.intervals import Ratio
 from steptime.statistics.spreads import KIND, Prior, known, priors, spread_of
+from steptime.statistics.verdicts import mean_of
 
 Pair = tuple[Hashable, Hashable]
 Row = dict[str, Any]
@@ -43,6 +45,28 @@ def of_pairs(cells: pd.DataFrame, spreads: dict[tuple[Any, ...], Prior]) -> dict
                 ratio = intervals.ratio_of(logs, known(spread_of(logs), spreads.get(kind)))
                 found |= {(one, other): ratio, (other, one): ratio.inverse}
     return found
+
+
+def overall(
+    of_places: Sequence[pd.DataFrame], pairs: Mapping[Pair, Ratio]
+) -> dict[tuple[str, str], Ratio]:
+    """Average how many times the shortest time of a place each environment and mode takes: the geometric mean over the
+    places in which all of them have a time; {} where there is none.
+
+    `of_places` are those of `statistics.words.places`, `pairs` what `of_pairs` says. Without repeats the mean has no
+    interval: its error is not a number.
+    """
+    found: dict[tuple[str, str], list[Ratio]] = {}
+    ways = [set(zip(place["environment"], place["mode"], strict=True)) for place in of_places]
+    for place, own in zip(of_places, ways, strict=True):
+        if own == set().union(*ways):
+            shortest = place.iloc[0]
+            for at, cell in place.to_dict("index").items():
+                log = math.log(cell["seconds"] / shortest["seconds"])
+                itself = Ratio(0.0, 0.0, 1.0) if at == shortest.name else Ratio(log, math.nan, 1.0)
+                ratio = pairs.get((at, shortest.name), itself)
+                found.setdefault((cell["environment"], cell["mode"]), []).append(ratio)
+    return {way: mean_of(ratios) for way, ratios in found.items()}
 
 
 def to_bases(
