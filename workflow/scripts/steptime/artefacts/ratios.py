@@ -44,7 +44,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     rows, page = common.cells_of(inputs), inputs.page
     pairs = of_pairs(rows, inputs.measured.statistics.ratios)
     fastest = {at: rows.loc[place.index[0]] for place in places(rows) for at in place.index}
-    means = {}
+    means: dict[tuple[Any, ...], Any] = {}
     for place, own in rows.groupby(common.PLACES):
         means |= {(*place, *way): mean for way, mean in overall(places(own), pairs).items()}
     found = [

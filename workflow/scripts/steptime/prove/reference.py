@@ -218,8 +218,7 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
     losses, spreads = [loss, *losses], [asked.share * abs(rough - loss)]
     plain = spec["optimiser"]["name"] == "sgd"
     own = asked.share * abs(spec["optimiser"]["learning_rate"] * slope) if plain else 0.0
-    # After two steps it has mostly doubled.
-    spreads += [step * own for step in range(1, STEPS)]
+    spreads += [step * own for step in range(1, STEPS)]  # after two steps it has mostly doubled
     shown = shown.result()
     return outputs.reference(spec, batch, precision) | _narrowed(
         reason=np.array(""),
