@@ -77,6 +77,47 @@ def test_dropout_without_a_data_set_is_proven_wherever_it_is(defect, network, tm
     assert words in proof.reason
 
 
+def keeping(share, mean_by=1.0, variance_by=1.0):
+    """A trainer that adds this share of the mini-batch's means and variances, times these, to running averages."""
+
+    class Keeping(Trainer):
+        kept = None
+
+        def step(self):
+            now = golden.Expected(self.values, None, len(self.inputs), 1)
+            kept = dict(self.kept or {})
+            for name, mean, variance, _ in golden.statistics(self.spec, now):
+                for role, start, new in (
+                    ("mean", 0.0, mean * mean_by),
+                    ("variance", 1.0, variance * variance_by),
+                ):
+                    old = kept.get(f"{name}/{role}", np.full(mean.shape, start))
+                    kept[f"{name}/{role}"] = np.float32((1 - share) * old + share * new)
+            self.kept = kept
+            return super().step()
+
+        def statistics(self):
+            return self.kept
+
+    return Keeping
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"share": 0.1}, ""),
+        ({"share": 0.01, "variance_by": 512 / 511}, ""),
+        ({"share": 0.0}, "adds 0 times the mini-batch's means to its running averages"),
+        ({"share": 0.1, "mean_by": -1.0}, "adds -0.1 times the mini-batch's means"),
+        ({"share": 0.1, "variance_by": 1.1}, "the running averages of batch_norm1 are off by"),
+    ],
+)
+def test_running_averages_of_batch_normalisation_are_part_of_the_proof(how, words, tmp_path):
+    proof = proof_of("batch_norm", adapter(keeping(**how)), tmp_path / "collected")
+    assert (proof.passed, words in proof.reason) == (not words, True), proof
+    assert words or proof.details["statistics"] < compare.STATISTICS / 5
+
+
 def test_each_step_is_held_against_one_from_the_framework_s_own_weights(tmp_path):
     class Nudged(Trainer):
         """Off by 8e-5 of a weight after the sixth step, as one sign that rounding turns in front of a ReLU makes it."""

@@ -1,6 +1,8 @@
 """What a worker reads off a specification (see `steptime.networks`), which it gets ready made."""
 
 BATCH_NORM_EPSILON = 1e-5
+# What a mini-batch adds to the running averages of batch normalisation, where an adapter writes them itself.
+BATCH_NORM_SHARE = 0.1
 
 
 def count_labels(spec):

@@ -49,6 +49,10 @@ A trainer offers:
 `frozen_parameters` (0 where it is missing)
     Number of parameters that the framework carries and holds at zero (a redundant second LSTM bias), counted too.
 
+`statistics()` -> dict
+    The running averages of batch normalisation as float32 arrays, "<node>/mean" and "<node>/variance": they begin at 0
+    and 1, and each step of `run` adds a share of the mini-batch's. A trainer without it shows none.
+
 For the task "training" also:
 
 `train(batches)` -> float

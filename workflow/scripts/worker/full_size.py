@@ -101,6 +101,14 @@ class Proof(object):
     @_counted
     def look(self, trainer):
         """Call it after the first step of the trainer that is timed: holds the change of its small parameters."""
+        shown = self.job["ranks"] == 1 and hasattr(trainer, "statistics")
+        known = trainer.statistics() if shown else None
+        for node in self.spec["nodes"]:
+            if known is None or node["op"] != "batch_norm":
+                continue
+            if not np.any(known.get(node["name"] + "/mean", 0)):
+                words = "at full size, {} keeps no running averages"
+                self.refuse(words.format(node["name"]))
         if not self.begins_plain:
             return
         found = self.first = self._read(trainer, self.small)

@@ -30,6 +30,8 @@ TOLERANCES = {
     "later_loss": 1e-4,
     "later_update": 1e-2,
 }
+# How far off running averages may be: a hundredth of a variance of 1 is added in float32.
+STATISTICS = 1e-3
 # Half a unit in the last place of a float32, relative; and the gradient, beside the largest, that is only
 # such noise.
 ROUNDING = 2.0**-24
@@ -287,6 +289,33 @@ def _check_steps(spec, expected, measured, details):
     return None
 
 
+def _check_statistics(spec, expected, measured, details):
+    """Batch normalisation has added a share of the mini-batch's means and variances to its running averages.
+
+    How large a share that is differs between frameworks, and whether a variance is by n or n - 1.
+    """
+    if expected.shares > 1 or not any(name.startswith("statistics/") for name in measured):
+        return None
+    for name, mean, variance, count in golden.statistics(spec, expected):
+        kept, spread = (measured[f"statistics/{name}/{role}"] for role in ("mean", "variance"))
+        share = float(kept @ mean / (mean @ mean))
+        if not 0 < share <= 1 + STATISTICS:
+            return f"{name} adds {share:.3g} times the mini-batch's means to its running averages"
+        off = np.linalg.norm(kept - share * mean) / np.linalg.norm(share * mean)
+        changes = [share * (variance * by - 1) for by in (1, count / max(count - 1, 1))]
+        off = max(off, min(_distance(spread - 1, change) for change in changes))
+        details["statistics"] = max(float(off), details.get("statistics", 0.0))
+        if not off <= STATISTICS:
+            return (
+                f"the running averages of {name} are off by {off:.2g} of what a step adds to them"
+            )
+    return None
+
+
+def _distance(found, wanted):
+    return float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
+
+
 @dataclass(frozen=True)
 class Off:
     """How far a step is from the one that is wanted: (share, parameter) of the way it should have gone and of a
@@ -346,6 +375,7 @@ CHECKS = {
     "repeats": _check_repeats,
     "first_loss": _check_first_loss,
     "gradients": _check_gradients,
+    "statistics": _check_statistics,
     "steps": _check_steps,
 }
 

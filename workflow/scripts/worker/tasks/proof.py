@@ -28,7 +28,8 @@ def collect(adapter, job):
     `parameters`, `frozen_parameters`: the framework's own counts. `first_losses` (2): loss of the first step of each
     trainer. `losses` (calls): loss of the last step of each call. `recovery/<name>`: weights after one step at
     `RECOVERY_RATE`. `after1/<name>`, `after4/<name>` ...: weights after so many steps at the specification's rate, at
-    the end of each call. Dropout is off. `masks/<name>` of each specification of the job's `masks`, by name: what
+    the end of each call. `statistics/<name>`: running averages of batch normalisation after the one step, where the
+    trainer tells them. Dropout is off. `masks/<name>` of each specification of the job's `masks`, by name: what
     its dropout drops. Of a network that is trained on real images also what `_collect_training` says.
     """
     spec, batch = job["spec"], job["batch"]
@@ -45,6 +46,13 @@ def collect(adapter, job):
         "frozen_parameters": int(getattr(trainer, "frozen_parameters", 0)),
     }
     _keep(collected, "recovery", trainer)
+    if hasattr(trainer, "statistics"):
+        known = trainer.statistics()
+        for node in spec["nodes"]:
+            for role in ("mean", "variance") * (node["op"] == "batch_norm"):
+                name = "{}/{}".format(node["name"], role)
+                kept = known.get(name, np.zeros(node["in_shape"][:1]))
+                collected["statistics/" + name] = np.array(kept, np.float32)
     del trainer
 
     trainer = build(still)

@@ -129,6 +129,13 @@ class Trainer(object):
             found[name] = self.layout.leave(name, value)
         return found
 
+    def statistics(self):
+        return {
+            "{}/{}".format(name, role): cuda.to_cpu(values)
+            for name, both in self.averages.items()
+            for role, values in zip(("mean", "variance"), both)
+        }
+
     def _step(self, inputs, labels):
         """Takes a step, and returns its loss."""
         loss = functions.softmax_cross_entropy(self._logits(inputs), labels)

@@ -74,16 +74,30 @@ class Trainer(object):
             # The number of steps.
             averages.append(jnp.zeros(()))
         drops = any(node["op"] == "dropout" and node["rate"] for node in job.spec["nodes"])
-        # The parameters, their running averages, and what the masks of the next step are drawn from.
-        self._state = parameters, averages, jax.random.key(job.seed) if drops else None
+        kept = {
+            node["name"]: (jnp.zeros(node["in_shape"][:1]), jnp.ones(node["in_shape"][:1]))
+            for node in job.spec["nodes"]
+            if node["op"] == "batch_norm"
+        }
+        # The parameters, their running averages, what the masks of the next step are drawn from, and averages of means
+        # and variances.
+        self._state = parameters, averages, jax.random.key(job.seed) if drops else None, kept
 
         def train(state, batch, answers, rate):
-            values, averages, key = state
+            values, averages, key, kept = state
             key, drawn = (key, None) if key is None else jax.random.split(key)
-            aimed = functools.partial(compute_loss, job.spec, drawn)
-            loss, gradients = jax.value_and_grad(aimed)(values, batch, answers)
+
+            def aimed(values):
+                fresh = {}
+                return compute_loss(job.spec, drawn, values, batch, answers, fresh), fresh
+
+            (loss, fresh), gradients = jax.value_and_grad(aimed, has_aux=True)(values)
             values, averages = update(optimiser, values, averages, gradients, rate)
-            return (values, averages, key), loss
+            share = specification.BATCH_NORM_SHARE
+            kept = jax.tree_util.tree_map(
+                lambda old, new: (1 - share) * old + share * new, kept, fresh
+            )
+            return (values, averages, key, kept), loss
 
         self._fed_step = jax.jit(train, donate_argnums=0)
         # The rate is no constant: without its factor, an update at a rate of 1 takes longer.
@@ -121,6 +135,13 @@ class Trainer(object):
         return {
             name: np.array(self._layout.leave(name, np.asarray(values[name])))
             for name in (values if names is None else names)
+        }
+
+    def statistics(self):
+        return {
+            "{}/{}".format(name, role): np.array(values)
+            for name, both in self._state[3].items()
+            for role, values in zip(("mean", "variance"), both)
         }
 
     def _placed(self, array):
@@ -192,9 +213,9 @@ _UPDATES = {
 }
 
 
-def compute_loss(spec, key, parameters, inputs, answers):
-    """The mean loss of a specification; without a key nothing is dropped."""
-    outputs = logits(spec["nodes"], key, parameters, inputs)
+def compute_loss(spec, key, parameters, inputs, answers, fresh=None):
+    """The mean loss of a specification; without a key nothing is dropped. `fresh` is that of `logits`."""
+    outputs = logits(spec["nodes"], key, parameters, inputs, fresh)
     return jnp.mean(_LOSSES[spec.get("loss", LOSSES[0])](outputs, answers))
 
 
@@ -231,8 +252,11 @@ _LOSSES = {
 }
 
 
-def logits(nodes, key, parameters, inputs):
-    """Scores (labels, classes), of sequences in the order step, sample; without a key nothing is dropped."""
+def logits(nodes, key, parameters, inputs, fresh=None):
+    """Scores (labels, classes), of sequences in the order step, sample; without a key nothing is dropped.
+
+    `fresh` takes the means and variances by which a mini-batch is normalised.
+    """
     values = {"input": inputs}
     for node in nodes:
         own = {
@@ -242,6 +266,8 @@ def logits(nodes, key, parameters, inputs):
         }
         if node["op"] == "dropout":
             own["key"] = None if key is None else jax.random.fold_in(key, len(values))
+        if node["op"] == "batch_norm":
+            own["fresh"] = {} if fresh is None else fresh
         values[node["name"]] = LAYERS[node["op"]](
             node, own, *[values[name] for name in node["inputs"]]
         )
@@ -465,9 +491,12 @@ def _max_pool(node, own, value):
 
 
 def _batch_norm(node, own, value):
-    axes = (0, 1, 2)
-    scale = own["gamma"] * lax.rsqrt(jnp.var(value, axes) + specification.BATCH_NORM_EPSILON)
-    return (value - jnp.mean(value, axes)) * scale + own["beta"]
+    mean, variance = own["fresh"][node["name"]] = (
+        jnp.mean(value, (0, 1, 2)),
+        jnp.var(value, (0, 1, 2)),
+    )
+    scale = own["gamma"] * lax.rsqrt(variance + specification.BATCH_NORM_EPSILON)
+    return (value - mean) * scale + own["beta"]
 
 
 def _dropout(node, own, value):

@@ -181,6 +181,15 @@ class _Trainer(object):
             for variable, read in [self._variables[name]]
         }
 
+    def statistics(self):
+        gammas = {id(kept): name.split("/")[0] for name, (kept, _) in self._variables.items()}
+        return {
+            "{}/{}".format(gammas[id(layer.gamma)], role): keras.ops.convert_to_numpy(values)
+            for layer in self._model.layers
+            if isinstance(layer, layers.BatchNormalization)
+            for role, values in (("mean", layer.moving_mean), ("variance", layer.moving_variance))
+        }
+
 
 class _RMSprop(keras.optimizers.Optimizer):
     """Keras 2's rule: the epsilon of Keras 3's own stands inside of the root."""

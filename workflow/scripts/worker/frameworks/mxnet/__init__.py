@@ -167,6 +167,13 @@ class Trainer(object):
                 neutral[name] = self.layout.leave(name, values)
         return neutral if names is None else {name: neutral[name] for name in names}
 
+    def statistics(self):
+        return {
+            name: values.asnumpy()
+            for name, values in self.states.items()
+            if name.endswith(("/mean", "/variance"))
+        }
+
     def _add_arrays(self, node, job):
         """Arrays of one layer."""
         own = {name: in_one_piece(job.take(name)) for name in job.own(node).values()}

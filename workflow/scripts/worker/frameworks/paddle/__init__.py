@@ -185,6 +185,14 @@ class _Trainer(object):
             for name in (homes if names is None else names)
         }
 
+    def statistics(self):
+        return {
+            "{}/{}".format(name, role): values.numpy()
+            for name, layer, _ in self.network.plan
+            if isinstance(layer, nn.BatchNorm2D)
+            for role, values in (("mean", layer._mean), ("variance", layer._variance))
+        }
+
 
 def _aim(trainer, job):
     """Trains on targets in place of labels."""

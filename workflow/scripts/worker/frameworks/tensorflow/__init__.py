@@ -57,11 +57,14 @@ class Network(object):
     """The nodes of a specification as operations on variables."""
 
     def __init__(self, job):
-        self.variables, self._plan, self._layout = {}, [], job.layout
+        self.variables, self._plan, self._layout, self._kept = {}, [], job.layout, {}
         for node in job.spec["nodes"]:
             own = {}
             for role, name in job.own(node).items():
                 own[role] = self.variables[name] = tf.Variable(job.take(name))
+            for role, start in (("mean", 0.0), ("variance", 1.0)) * (node["op"] == "batch_norm"):
+                own[role] = tf.Variable(tf.fill(node["in_shape"][:1], start), trainable=False)
+                self._kept["{}/{}".format(node["name"], role)] = own[role]
             self._plan.append((LAYERS[node["op"]], node, own))
 
     def logits(self, inputs, judging=False):
@@ -77,6 +80,9 @@ class Network(object):
     def weights(self, names=None):
         wanted = self.variables if names is None else names
         return {name: self._layout.leave(name, self.variables[name].numpy()) for name in wanted}
+
+    def statistics(self):
+        return {name: variable.numpy() for name, variable in self._kept.items()}
 
 
 class Trainer(object):
@@ -96,7 +102,8 @@ class Trainer(object):
         self._loss = loss_of(job.spec)
         self._step = self._compiled(lambda: self._train(self._inputs, self._labels, rate))
         self._fed_step = self._judged = None
-        self.weights, self.settings = network.weights, settings
+        self.weights, self.statistics = network.weights, network.statistics
+        self.settings = settings
         self.threads = tf.config.threading.get_intra_op_parallelism_threads()
         self.parameters = sum(variable.shape.num_elements() for variable in self._variables)
 
@@ -416,8 +423,17 @@ def _pad(node, value, filling):
 
 def _batch_norm(node, own, value):
     # tf.nn's own function raises an epsilon of 1e-5 to 1.001e-5.
-    fixed = {"mean": [], "variance": [], "epsilon": specification.BATCH_NORM_EPSILON}
-    return tf.raw_ops.FusedBatchNormV3(x=value, scale=own["gamma"], offset=own["beta"], **fixed).y
+    fixed = {
+        "epsilon": specification.BATCH_NORM_EPSILON,
+        "exponential_avg_factor": specification.BATCH_NORM_SHARE,
+    }
+    kept = {"mean": own["mean"], "variance": own["variance"]}
+    found = tf.raw_ops.FusedBatchNormV3(
+        x=value, scale=own["gamma"], offset=own["beta"], **kept, **fixed
+    )
+    own["mean"].assign(found.batch_mean)
+    own["variance"].assign(found.batch_variance)
+    return found.y
 
 
 def _lstm(node, own, value):

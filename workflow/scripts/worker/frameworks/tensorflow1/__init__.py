@@ -93,7 +93,7 @@ class Trainer(object):
 
     def __init__(self, session, job):
         self._session, self._layout, self._nodes = session, job.layout, job.spec["nodes"]
-        self._variables, self._starts = {}, {}
+        self._variables, self._starts, self._kept, self._keeping = {}, {}, {}, []
         self._place = GPU if job.device == "gpu" else None
         # What is fed in place of these is read by the same graph.
         self._batch = self._variable(job.inputs, trainable=False).value()
@@ -105,7 +105,8 @@ class Trainer(object):
             logits=self._connect(), labels=self._answers
         )
         self._loss, self._scores = tf.reduce_mean(losses), None
-        self._fetched = [self._loss, _update(job.spec["optimiser"], self._loss, self._rate)]
+        update = _update(job.spec["optimiser"], self._loss, self._rate)
+        self._fetched = [self._loss, tf.group(update, *self._keeping)]
         session.run(tf.global_variables_initializer(), self._starts)
         del self._starts
         self.threads = job.threads
@@ -141,6 +142,17 @@ class Trainer(object):
         values = self._session.run([self._variables[name] for name in wanted])
         return {name: self._layout.leave(name, value) for name, value in zip(wanted, values)}
 
+    def statistics(self):
+        return {name: self._session.run(variable) for name, variable in self._kept.items()}
+
+    def _keep(self, name, mean, variance):
+        """Adds a mini-batch's to the running averages of a batch normalisation, in each step."""
+        for role, start, fresh in (("mean", 0.0, mean), ("variance", 1.0, variance)):
+            starts = np.full(fresh.get_shape().as_list(), start, np.float32)
+            kept = self._kept["{}/{}".format(name, role)] = self._variable(starts, trainable=False)
+            change = specification.BATCH_NORM_SHARE * (kept - fresh)
+            self._keeping.append(tf.assign_sub(kept, change))
+
     def _connect(self, judging=False):
         """Scores of all labels, (labels, classes); of sequences in the order step, sample; no dropout to judge by."""
         values = {"input": self._batch}
@@ -151,6 +163,7 @@ class Trainer(object):
                 for name, variable in self._variables.items()
                 if name.split("/")[0] == node["name"]
             }
+            own["keep"] = (lambda *_: None) if judging else self._keep
             if not (judging and op == "dropout"):
                 value = LAYERS[op](node, own, value, *more)
             values[node["name"]] = value
@@ -246,7 +259,9 @@ def _batch_norm(node, own, value):
     # tf.nn's own function raises an epsilon of 1e-5 to 1.001e-5.
     normalise = getattr(gen_nn_ops, "_fused_batch_norm", None) or gen_nn_ops.fused_batch_norm
     fixed = {"mean": [], "variance": [], "epsilon": specification.BATCH_NORM_EPSILON}
-    return normalise(value, own["gamma"], own["beta"], **fixed)[0]
+    normal, mean, variance = normalise(value, own["gamma"], own["beta"], **fixed)[:3]
+    own["keep"](node["name"], mean, variance)
+    return normal
 
 
 def _lstm(node, own, value):

@@ -234,6 +234,14 @@ class _Trainer:
             found[name] = value.T if transposed else value
         return found
 
+    def statistics(self):
+        return {
+            "{}/{}".format(name.split("/")[0], role): values.cpu().numpy()
+            for name, module, *_ in self.network.homes
+            if getattr(module, "running_mean", None) is not None
+            for role, values in (("mean", module.running_mean), ("variance", module.running_var))
+        }
+
     def _forward(self, inputs, labels):
         logits = self.network(inputs)
         return functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels)
