@@ -68,7 +68,7 @@ reference: venv  ## write docs/reference/configuration.md anew from config/schem
 	@workflow/scripts/launch plan.reference > docs/reference/configuration.md
 
 inspect: venv  ## print all that a shard knows: make inspect SHARD=results/cells/...
-	@workflow/scripts/launch cells.inspect $(call quoted,$(SHARD))
+	@workflow/scripts/launch cells.inspect $(call quoted,$(or $(SHARD),$(error Name a shard: make inspect SHARD=results/cells/local-cpu/step/...)))
 
 pack: venv  ## put all results into one file, to carry to another machine: make pack TO=results.tar.gz
 	@workflow/scripts/launch cells.pack pack --to $(call quoted,$(or $(TO),results.tar.gz)) $(OWN)
@@ -79,7 +79,7 @@ merge: venv  ## take the results of another machine: make merge FROM=results.tar
 compare: venv  ## say which of two is faster, cell by cell: make compare A=torch-1.4 B=torch (or packs, folders, platforms)
 	@workflow/scripts/launch compare.results $(call quoted,$(or $(A),$(error Name two things: make compare A=torch-1.4 B=torch))) \
 		$(call quoted,$(or $(B),$(error Name what $(A) is compared with: make compare A=$(A) B=torch))) \
-		$(if $(MARGIN),--margin $(call quoted,$(MARGIN))) $(OWN)
+		--answer $(if $(MARGIN),--margin $(call quoted,$(MARGIN))) $(OWN)
 
 WATCHED = $(if $(NETWORKS),--networks $(NETWORKS)) $(if $(THREADS),--threads $(THREADS)) \
 	$(if $(MINUTES),--minutes $(call quoted,$(MINUTES))) $(if $(MARGIN),--margin $(call quoted,$(MARGIN)))

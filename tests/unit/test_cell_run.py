@@ -112,7 +112,7 @@ def run(tmp_path):
 
 def test_a_step_is_timed_and_its_shard_has_its_samples(run):
     said, job, path = run("step")
-    assert "0.15 s per mini-batch, 2 samples within ±33.3 %" in said
+    assert " 150.0 ms 2 samples" in said
     assert (job["task"], job["precision"], job["ranks"]) == ("step", "float32", 1)
     assert job["sampling"]["budget_seconds"] == 1.5
     rows = shard.read(path)[0].to_pylist()
@@ -156,7 +156,7 @@ def test_a_disturbed_process_is_measured_again_and_both_are_kept(run, tmp_path):
         (folder / name).write_text("")
     (folder / "run.json").write_text(json.dumps({"cells": 100, "trials": {}}))
     text, _, path = run("step", said(busy, 0.9), said(quiet, 0.2))
-    assert "disturbed, so it is measured once more" in text and "0.2 s per mini-batch" in text
+    assert " 200.0 ms 1 sample\n" in text and "disturbed" not in text
     table, footer = shard.read(path)
     assert table["seconds"].to_pylist() == [0.2] and table["foreign_cpus"].to_pylist() == [0.0]
     assert [row["seconds"] for row in footer["left_out"]["rows"]] == [0.9]

@@ -1,5 +1,7 @@
-"""Defaults and descriptions of the configuration stand in its schemas, once."""
+"""Defaults and descriptions of the configuration are in its schemas, once, which say of a mistake what to write."""
 
+import copy
+import re
 from pathlib import Path
 
 import pytest
@@ -96,3 +98,70 @@ def test_names_that_become_files_and_words_of_a_shell_have_plain_letters(tmp_pat
     with pytest.raises(configuration.ConfigurationError):
         schemas.check({"x": entry | {"environments": [name]}}, schema, "frameworks.yaml")
     schemas.check({"x": entry}, schema, "frameworks.yaml")
+
+
+FILES = {
+    "config": "config/config.yaml",
+    "grid": "config/grids/ranks.yaml",
+    "platforms": "config/platforms.example.yaml",
+    "datasets": "config/datasets.yaml",
+    "frameworks": "config/frameworks.yaml",
+    "catalogue": "resources/papers/shi2016/paper.yaml",
+}
+WRONG = ("nonesuch", [[]], {"zzz": 1}, -1, None)
+
+
+def places(node, at=()):
+    """The first place of each shape in a file; of a list or of names the first alone."""
+    if isinstance(node, dict | list):
+        for key in list(node if isinstance(node, dict) else range(min(1, len(node)))):
+            yield (*at, key)
+            yield from places(node[key], (*at, key))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_mistake_is_one_sentence_with_advice_that_works(name):
+    """Each key with a wrong word and type, lost, misspelt, and one too many."""
+    schema, content = (
+        ROOT / f"config/schemas/{name}.yaml",
+        schemas.parse((ROOT / FILES[name]).read_text()),
+    )
+    if name in ("datasets", "frameworks"):
+        content = dict(list(content.items())[:1])
+    if name == "catalogue":
+        content["artefacts"] = {key: content["artefacts"][key] for key in ("table4", "fig1a")}
+    accepted = schemas.load(schema)
+    said = {}
+
+    def refusal(change):
+        changed = copy.deepcopy(content)
+        change(changed)
+        error = schemas.best_match(schemas._VALIDATOR(accepted).iter_errors(changed))
+        return schemas._sentence(error) if error else ""
+
+    def put(at, value):
+        def change(node):
+            for key in at[:-1]:
+                node = node[key]
+            if value is not ...:
+                node[at[-1]] = value
+            else:
+                del node[at[-1]]
+
+        return change
+
+    for at in places(content):
+        for value in (*WRONG, ...):
+            said[at, repr(value)] = refusal(put(at, value))
+            if near := re.search(
+                r"(?:did you mean '|write one of )([^',.]+)['.,]", said[at, repr(value)]
+            ):
+                assert said[at, repr(value)] != refusal(put(at, near[1])), near
+    for sentence in filter(None, said.values()):
+        assert re.fullmatch(
+            r"(at '[^']+', )?.*(is missing|is not possible|YAML reads|there is no key).*[.?]",
+            sentence,
+        ), sentence
+        assert not re.search(r"is not of type|not valid under|does not match|\^|\$", sentence), (
+            sentence
+        )

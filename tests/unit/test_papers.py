@@ -13,7 +13,7 @@ from steptime.artefacts import make as program
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import read_measured
 from steptime.reading import InputError, read_yaml
-from steptime.render import tables, terminal
+from steptime.render import tables
 from steptime.render.words import significant, spread
 
 ROOT = Path(__file__).parents[2]
@@ -122,13 +122,6 @@ def test_table4_sets_like_beside_like_only(inputs):
     assert pd.isna(ours.loc[("mxnet-1.9", "fcn5", 1, 64), "theirs"])
     assert (data["source"] == "paper").sum() == 286
     assert ("FCN-5, batch 64", "Torch", "PyTorch 9.9.0") in layout.index
-
-
-def test_the_table_is_printed_with_what_the_paper_has_for_as_many_threads(inputs, tmp_path, capsys):
-    inputs("table4").write(tmp_path)
-    terminal.show(tmp_path / "tables/shi2016_table4.parquet")
-    printed = capsys.readouterr().out
-    assert "PyTorch 9.9.0" in printed and "1.227 (0.41)" in printed and "Indented: what" in printed
 
 
 def test_every_dash_of_table4_has_a_footnote(inputs, tmp_path):

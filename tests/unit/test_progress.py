@@ -14,11 +14,11 @@ from conftest import ROOT
 from examples import CELL
 
 from steptime import run
-from steptime.cells import beside, shard
-from steptime.page import so_far
+from steptime.cells import shard
+from steptime.page import screen, so_far, summary
 from steptime.plan.cell import key_of, shard_path
-from steptime.render import summary
-from steptime.supervisor import progress
+from steptime.say import doing
+from steptime.supervisor import progress, work
 
 MACHINE = {"cpu": {"model": "A CPU", "logical_cores": 2}, "memory_bytes": 2**34, "gpus": []}
 WORDS = {"frameworks": ["resources/papers/frameworks.yaml"], "networks": ["config/networks.yaml"]}
@@ -31,28 +31,29 @@ def folder(tmp_path, monkeypatch):
 
 def test_a_trial_ends_with_its_last_cell_and_nothing_is_said_after_the_last():
     """A run that goes on after an interrupt has fewer cells of its first trial than the grid."""
-    run.begin(cells=5, parts={"trial 1 at 1 thread": 1, "trial 1": 2, "trial 2": 2})
+    run.begin(cells=5, parts={"trial 1 at 1 thread": 2, "trial 1": 3})
     progress.begin()
     ended = []
-    for parts in (["trial 1 at 1 thread", "trial 1"], ["trial 1"], ["trial 2"], [], ["trial 2"]):
-        progress.report("a cell", "took a second", 1.0, parts)
+    for parts in (*2 * [["trial 1 at 1 thread", "trial 1"]], ["trial 1"], [], []):
+        progress.report("a cell", "took a second", 1.0, parts, "")
         ended.append(progress.ended())
-    assert ended == ["trial 1 at 1 thread", "trial 1", "", "", ""]
+    assert ended == ["", "trial 1 at 1 thread", "trial 1", "", ""]
 
 
 def test_the_last_trial_ends_where_other_cells_follow_such_as_trainings():
-    run.begin(cells=2, parts={"trial 1": 1})
+    run.begin(cells=3, parts={"trial 1": 2})
     progress.begin()
-    progress.report("a cell", "took a second", 1.0, ["trial 1"])
+    progress.report("a cell", "took a second", 1.0, ["trial 1"], "")
+    progress.report("a cell", "took a second", 1.0, ["trial 1"], "")
     assert progress.ended() == "trial 1"
-    progress.report("a training", "took a minute", 60.0, [])
+    progress.report("a training", "took a minute", 60.0, [], "")
     assert progress.ended() == "" and not progress.goes_on()
 
 
 def test_a_run_without_trials_has_none_that_ends():
     run.begin(cells=1, parts=None)
     progress.begin()
-    progress.report("a cell", "took a second", 1.0, ["trial 1"])
+    progress.report("a cell", "took a second", 1.0, ["trial 1"], "")
     assert progress.ended() == ""
 
 
@@ -60,34 +61,16 @@ def test_a_cell_is_of_its_trial_and_in_the_first_of_its_column_too():
     first = CELL | {"network": "fcn5", "dataset": "", "repeat": 1, "threads": 2}
     second = first | {"repeat": 2}
     shown = [key_of(first), key_of(second)]
-    assert progress.parts_of(first, shown) == ["trial 1 at 2 threads of local-cpu", "trial 1"]
-    assert progress.parts_of(second, shown) == ["trial 2"]
+    assert progress.parts_of(first, shown)[1:] == ["trial 1 at 2 threads of local-cpu", "trial 1"]
+    assert progress.parts_of(second, shown) == []
     assert progress.parts_of(first | {"batch": 7}, shown) == []
 
 
 def test_cells_that_are_asked_for_on_the_way_are_counted():
     first = CELL | {"network": "fcn5", "dataset": "", "repeat": 4}
-    run.begin(cells=6, parts={"trial 3": 6}, shown={"cells": [key_of(first)]})
+    run.begin(cells=6, parts={"trial 1": 6}, shown={"cells": [key_of(first)]})
     progress.expect([first, first | {"batch": 7}])
-    assert run.facts()["cells"] == 8 and run.facts()["parts"] == {"trial 3": 6, "trial 4": 1}
-
-
-def test_the_first_answer_of_a_place_waits_for_its_last_cell():
-    cells = [
-        CELL | {"repeat": 1, "environment": name} for name in ("torch-9.9", "mxnet-1.9", "jax-0.12")
-    ]
-    keys = [key_of(cell) for cell in [*cells, cells[0] | {"threads": 2}]]
-    footer = {"machine": MACHINE, "software": {"framework_version": "1"}, "worker": {}}
-    for cell, seconds in zip(cells, (0.25, 0.125, None), strict=True):
-        assert beside.answer(cell, keys) == ""
-        status = {"status": "crashed", "reason": "it fell"} if seconds is None else {}
-        samples = [{"sample": 1, "steps": 1, "seconds": seconds}]
-        shard.write(Path(shard_path(key_of(cell))), cell | status, samples, footer)
-    assert beside.answer(cells[0], keys) == (
-        "So far, by one process of each: mxnet-1.9 eager takes 0.125 s; torch-9.9 eager takes 2.00 times as long, "
-        "jax-0.12 eager has no time"
-    )
-    assert beside.answer(cells[0], keys[:1]) == ""
+    assert run.facts()["cells"] == 8 and shard_path(key_of(first)) in run.facts()["work"]
 
 
 @pytest.mark.parametrize("content", [None, "", "{", "[]", '[["cells", 4]]', "[" * 200_000])
@@ -126,13 +109,11 @@ def under_way():
 def test_the_table_so_far_is_of_the_cells_that_are_there(under_way, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["page.so_far", "trial 1"])
     so_far.main()
-    printed = capsys.readouterr().out
-    assert "FCN-5, batch 64" in printed and "0.250" in printed and "PyTorch" in printed
+    printed = capsys.readouterr().err
+    assert "local-cpu, 1 thread" in printed and "250.0" in printed and "≈2.00×" in printed
     page = "results/so_far/tables/steptime_times.html"
-    assert f"Whole table: {page}" in printed and not Path("results/tables").exists()
-    assert "0.250" in Path(page).read_text()
-    # Its interval is narrow, and knows nothing of another process.
-    assert "One run measured each result" in printed
+    assert "0.250" in Path(page).read_text() and not Path("results/tables").exists()
+    assert "one run of each cannot tell which is the fastest" in printed
 
 
 def test_the_page_so_far_opens_with_the_answer_of_the_cells_that_are_there(under_way):
@@ -154,16 +135,12 @@ def test_the_page_so_far_opens_with_the_answer_of_the_cells_that_are_there(under
 
 
 def test_an_old_row_that_the_run_measures_anew_is_not_shown(under_way):
-    """Of a place with one, no line says who is fastest."""
     first, second, _ = under_way["cells"]
     run.begin(**run.facts() | {"waiting": [first, second]})
     os.utime(shard_path(first), (1, 1))
     os.utime(shard_path(second))
     so_far.show(under_way, [])
     assert "1 of 3 cells" in so_far.PAGE.read_text()
-    assert beside.answer(CELL, under_way["cells"]) == ""
-    os.utime(shard_path(first))
-    assert "torch-9.9 eager takes 0.25 s" in beside.answer(CELL, under_way["cells"])
 
 
 def test_further_cells_count_where_they_are_measured(under_way):
@@ -178,11 +155,11 @@ def test_a_run_names_the_page_once(under_way, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["page.so_far", ""])
     for _ in range(2):
         so_far.main()
-    assert capsys.readouterr().out.count("results/so_far/index.html") == 1
+    assert capsys.readouterr().err.count("results/so_far/index.html") == 1
     os.utime(so_far.PAGE, (1, 1))
     so_far.main()
-    printed = capsys.readouterr().out
-    assert "results/so_far/index.html" in printed and "FCN-5" not in printed
+    printed = capsys.readouterr().err
+    assert "results/so_far/index.html" in printed and "fcn5" not in printed
 
 
 @pytest.mark.parametrize(
@@ -199,7 +176,7 @@ def test_what_a_run_has_made_takes_the_place_of_its_page(under_way, monkeypatch,
     for file in files:
         Path(file).parent.mkdir(parents=True)
         Path(file).write_text("whole")
-    ended = ["render.summary", "--succeeded", "--shown=steptime_times", *files]
+    ended = ["page.summary", "--succeeded", f"--table={under_way['jobs'][0]}", *files]
     monkeypatch.setattr("sys.argv", ended)
     progress.begin()
     summary.main()
@@ -236,3 +213,90 @@ def test_a_killed_page_costs_no_shard():
             subprocess.run(strict, env=os.environ | {"STEPTIME_LAUNCH": "./killed"}).returncode == 0
         )
     assert Path("after").read_text() == "trial 1\n" and not progress.DUE.exists()
+
+
+def measured(repeats=3):
+    """Two networks at two thread counts: torch is the fastest on fcn5, mxnet is tied on fcn8, jax has no time there."""
+    times = {"torch-9.9": (0.1, 0.3), "mxnet-1.9": (0.2, 0.3), "jax-0.12": (0.5, None)}
+    keys, footer = [], {"machine": MACHINE, "software": {"framework_version": "9"}, "worker": {}}
+    for environment, seconds in times.items():
+        for network, own in zip(("fcn5", "fcn8"), seconds, strict=True):
+            for threads in (1, 2):
+                for repeat in range(1, repeats + 1):
+                    cell = CELL | {"environment": environment, "network": network}
+                    cell |= {"framework": environment.partition("-")[0], "repeat": repeat}
+                    cell |= {"threads": threads, "foreign_cpus": 0.9 if own == 0.2 else 0.0}
+                    cell |= {"status": "crashed", "reason": "it fell"} if own is None else {}
+                    off = own and own * (1 + 0.004 * (repeat + len(environment) % 2 * (repeat - 2)))
+                    rows = [{"sample": at, "steps": 1, "seconds": off} for at in range(1, 7)]
+                    keys.append(key_of(cell))
+                    shard.write(Path(shard_path(keys[-1])), cell, rows[: 6 if own else 1], footer)
+    return keys
+
+
+def test_the_last_screen_is_the_answer_in_24_lines(under_way, monkeypatch, capsys):
+    run.begin(began=time.monotonic(), cells=0, looks=[], grid="mine", shown=under_way)
+    so_far.show(under_way | {"cells": measured()}, [])
+    files = [Path("results/tables/steptime_times.html"), Path("results/report/index.html")]
+    for file in files:
+        file.parent.mkdir(parents=True)
+        file.write_text("whole")
+    merged = Path("merged.parquet")
+    merged.write_bytes((so_far.FOLDER / "merged.parquet").read_bytes())
+    command = ["page.summary", "--succeeded", f"--table={under_way['jobs'][0]}"]
+    monkeypatch.setattr("sys.argv", [*command, f"--cells={merged}", *map(str, files)])
+    summary.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 24 and max(map(len, lines)) <= screen.WIDEST, lines
+    heading, *ordered = [line.split() for line in lines[1:5]]
+    assert heading == ["local-cpu,", "2", "threads", "fcn5", "fcn8", "overall,", "of", "1"]
+    assert [line[0] for line in ordered] == ["PyTorch", "MXNet", "JAX"]
+    text = "\n".join(lines)
+    assert re.search(r"PyTorch 9\.9\.0 +100\.8 +302\.4 ", text)
+    assert re.search(r"JAX 9.* – ", text), text
+    assert "With 2 threads: PyTorch 9.9.0 is fastest on 1 of 2 networks." in text
+    assert "2 results disturbed by something else, as MXNet 9.9.0 on fcn5" in text
+    assert "`make again GRID=mine`" in text and "Report: results/report/index.html" in text
+
+
+def test_a_line_says_how_many_and_by_the_clock_when_all_is_done(capsys):
+    cell = CELL | {"network": "fcn5"}
+    keys = [key_of(cell | {"repeat": repeat, "threads": threads}) for repeat, threads in PLACES]
+    guessed = dict.fromkeys(map(shard_path, keys), 10.0) | {"results/tables/a.parquet": 1.0}
+    run.begin(cells=4, parts={}, work=guessed, began=time.monotonic())
+    progress.begin()
+    progress.report("torch-9.9  fcn5", "120.8 ms ±1.0 %", 20.0, [], keys[0])
+    assert re.match(
+        r"\[1/4  done about (\w+ )?\d\d:\d\d\]  torch-9.9  fcn5  120.8", capsys.readouterr().err
+    )
+
+
+PLACES = [(1, 1), (1, 2), (2, 1), (2, 2)]
+
+
+def test_what_is_left_is_guessed_from_what_was_shown():
+    """Another trial takes as long, another thread count as many times its guess, another environment what all do."""
+    cell = CELL | {"network": "fcn5"}
+    keys = [key_of(cell | {"repeat": repeat, "threads": threads}) for repeat, threads in PLACES]
+    guessed = {shard_path(key): seconds for key, seconds in zip(keys, (10, 5, 10, 5), strict=True)}
+    assert work.left(guessed, {}, 0.0) == 30.0
+    Path(shard_path(keys[0])).parent.mkdir(parents=True)
+    Path(shard_path(keys[0])).write_text("")
+    assert work.left(guessed, {keys[0]: 30.0}, 0.0) == 15.0 + 30.0 + 15.0
+    other = shard_path(key_of(cell | {"environment": "mxnet-1.9"}))
+    assert 10.0 < work.left({**guessed, other: 10.0}, {keys[0]: 30.0}, 0.0) - 60.0 < 30.0
+    # A file of a run before is made again.
+    os.utime(shard_path(keys[0]), (1, 1))
+    assert work.left(guessed, {keys[0]: 30.0}, 2.0) == 30.0 + 60.0
+
+
+def test_a_silent_run_says_what_its_programs_do(capsys):
+    progress.begin()
+    doing("making the environment torch-9.9")
+    with progress.DOING.open("a") as file:
+        file.write(json.dumps([2**22 + 1, time.time(), "what has ended"]) + "\n")
+    assert progress.under_way() == "making the environment torch-9.9 (0 s)"
+    os.utime(progress.DOING, (1, 1))
+    progress.keep_talking()
+    time.sleep(0.3)
+    assert "    ... making the environment torch-9.9" in capsys.readouterr().err

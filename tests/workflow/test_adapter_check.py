@@ -59,7 +59,7 @@ def test_what_is_missing_or_wrong_is_said(checkout, old, new, options, code, wor
 
 def test_an_adapter_that_nobody_has_is_one_sentence(checkout):
     for name, words in {
-        "nowhere": "there is no adapter 'nowhere'.",
+        "pytorch": "There is no adapter 'pytorch' in worker/frameworks: did you mean 'torch'?",
         "jax": "has the adapter",
     }.items():
         done = check(checkout, name)

@@ -62,7 +62,7 @@ def test_wide_intervals_alone_are_measured_further_and_the_next_run_asks_for_not
         "after 2 trials, 1 of 2 comparisons have a wide interval: 2 results of them get 1 "
         in printed
     )
-    assert "cell 1 of 2" in printed and "cell 2 of 2" in printed
+    assert "[1/2 " in printed and "[2/2 " in printed
     after = ran.times()
     new = after.keys() - before.keys()
     assert {name.split(".float32")[0].split(".")[-1] for name in new} == {"good", "twin"}

@@ -171,7 +171,7 @@ def test_a_stricter_proof_proves_again_times_nothing_and_refuses_what_stood(fini
         (
             "needs: [cells, printed]",
             "needs: [cell, printed]",
-            "'cell' is not possible: write one of cells,",
+            "'cell' is not possible: did you mean 'cells'?",
         ),
     ],
 )

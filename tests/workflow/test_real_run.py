@@ -117,9 +117,9 @@ def test_every_artefact_is_there_and_the_table_is_printed(whole_run):
         for ending in ("svg", "png", "csv"):
             assert (checkout.root / f"results/figures/shi2016_fig1{letter}.{ending}").stat().st_size
     # Three of them are trainings.
-    assert "cell 24 of 24" in done.stdout
-    frameworks = ("PyTorch 2.13.0", "TensorFlow 2.21.0", "MXNet 1.9.1")
-    for words in (*frameworks, "24 of 24 cells measured in", "results/report/index.html"):
+    assert "[24/24  done about " in done.stdout
+    frameworks = ("PyTorch 2.13.0 ", "TensorFlow 2.21.0 ", "MXNet 1.9.1 ", "overall")
+    for words in (*frameworks, "24 of 24 runs measured in", "results/report/index.html"):
         assert words in done.stdout
 
 

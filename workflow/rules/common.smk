@@ -37,7 +37,7 @@ from steptime.plan.artefacts import TRAINED
 from steptime.plan.cell import FOLDER, ROUNDED, TOGETHER, shard_path
 from steptime.plan.grid import COMPARED
 from steptime.say import say
-from steptime.supervisor import holding, progress
+from steptime.supervisor import holding, progress, work
 
 # Planning makes millions of objects that all stay; to look for garbage among them took a fifth of its time.
 gc.set_threshold(200_000, 50, 100)
@@ -89,11 +89,32 @@ except configuration.ConfigurationError as error:
     sys.exit(str(error))
 EXPECTED = Expected(CONFIGURATION, ROOT)
 
+
+def own_cores():
+    """How many CPUs the jobs of this run have together: `--cores 16` is no mistake where there are two."""
+    return min(cores_of_run(), machine.usable_cpus())
+
+
+def unknown_target(name):
+    """The sentence for a target that no rule makes."""
+    if "/" in name:
+        return f"No rule makes the file {name}: leave it out, or name a table or figure (--list-target-rules)."
+    return schemas.unknown("target", name, names_of_rules(), "this workflow (--list-target-rules)")
+
+
+def tell_plan():
+    """Prints what a run would do, and about how long it would take."""
+    guessed = work.guess(files_to_make(), CONFIGURATION, own_cores())
+    if guessed:
+        say(f"{work.words(guessed)}: about {progress.duration(sum(guessed.values()))}.")
+
+
 if is_main_process() and not only_tells():
     for sentence in CONFIGURATION.left_out:
         say(f"Left out: {sentence}")
 
-hide_chatter()
+speak_plainly(unknown_target)
+after_dry_run(tell_plan)
 open_streams_of_jobs()
 share_out_host()
 if lacks_cores():
@@ -121,7 +142,7 @@ STEPS, TRAININGS = (
     for word in ("every_cell", "trainings")
 )
 
-# The tables of times: the first of them that a run makes is printed at its end.
+# The tables of times: a run ends with the answer of the first that it makes.
 TIMES = [
     name for name, artefact in CONFIGURATION.catalogue.items() if artefact.entry["kind"] == "times"
 ]
@@ -203,8 +224,13 @@ def begin_run():
     shown = shown_so_far()
     told = set(shown.get("cells", []))
     parts = Counter(part for cell in waiting for part in progress.parts_of(cell.facts(), told))
+    guessed = work.guess(files_to_make(), CONFIGURATION, own_cores())
+    ways = {(cell.environment, cell.mode) for cell in waiting}
+    varied = ["mode"] if len(ways) > len({environment for environment, _ in ways}) else []
+    varied += ["platform"] if len({cell.platform for cell in waiting}) > 1 else []
     run.begin(
         began=time.monotonic(),
+        grid=config["grid"],
         deployment="conda" if "conda" in deployment_methods() else "venv",
         platforms=CONFIGURATION.platforms,
         data=CONFIGURATION.data,
@@ -215,8 +241,13 @@ def begin_run():
         shown=shown,
         looks=PLAN.looks,
         elsewhere=shown_elsewhere(),
+        work=guessed,
+        varied=varied,
     )
     progress.begin()
+    if guessed and not counts_jobs():
+        say(f"{work.words(guessed)}: done about {progress.clock(sum(guessed.values()))}.")
+        progress.keep_talking()
     start_jobs_at_once()
     keep_turns()
 
@@ -237,7 +268,7 @@ def shown_so_far():
 
 
 def end_run(succeeded):
-    """Prints what the run has made: the table, where the files are, how long it took."""
+    """Prints the answer of the run, where its files are, how long it took."""
     # What could not be made again is that of an earlier run, maybe of another grid.
     old = {*files_to_make()}
     files = [
@@ -246,7 +277,11 @@ def end_run(succeeded):
         if re.match(r"results/(tables|figures|report)/", file) and file not in old
     ]
     # Of the tables of times, the first of the catalogue that was made.
-    shown = next((name for name in TIMES if f"results/tables/{name}.parquet" in files), "")
+    shown = next((name for name in TIMES if f"results/tables/{name}.parquet" in files), None)
+    table = facts_of(CATALOGUE[shown]) if shown else ""
+    cells = merged([CATALOGUE[shown].made_of]) if shown else "."
     status = "--succeeded" if succeeded else "--failed"
     # What was made stands, whether or not anyone reads the last words.
-    shell('"$STEPTIME_LAUNCH" render.summary {status} --shown={shown:q} {files:q} || true')
+    shell(
+        '"$STEPTIME_LAUNCH" page.summary {status} --table={table:q} --cells={cells} {files:q} || true'
+    )

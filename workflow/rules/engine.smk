@@ -1,6 +1,8 @@
 # What Snakemake does not promise to keep: its private names stand here and nowhere else. tests/workflow/test_engine.py
 # asks each of these functions in a run of its own, so that a new version of Snakemake says which of them it broke.
 
+import atexit
+import re
 import sys
 from pathlib import Path
 
@@ -61,7 +63,7 @@ def jobs_to_run(*names):
 
 def files_to_make():
     """The files of all jobs that the run has to do, once that is known; later of those that it has not done yet."""
-    return [file for job in workflow.dag.needrun_jobs() for file in job.output]
+    return [str(file) for job in workflow.dag.needrun_jobs() for file in job.output]
 
 
 def outputs_of_jobs():
@@ -192,19 +194,48 @@ def keep_turns():
         scheduler._job_selector = select_in_turn
 
 
-# What a run says of itself that nobody reads: two lines for each of hundreds of cells, and the shell that is used.
+# What a run says of itself that nobody reads: two lines for each of hundreds of cells, the shell that is used, and which
+# rules have which reason.
 CHATTER = ("Select jobs to execute", "Execute ", "Using shell:", "Conda environments: ignored")
+CHATTER += ("Reasons:\n",)
+MISSING = re.compile(r"MissingRuleException.*\nNo rule to produce (.+?) \(if you use", re.DOTALL)
+IN_FUNCTION = re.compile(r"Error:\n *WorkflowError:\n(.*?)\nWildcards:", re.DOTALL)
 
 
-def hide_chatter():
-    """Leaves CHATTER out of what is printed where `--quiet progress` is set; Snakemake's log file keeps it."""
+def speak_plainly(says_unknown):
+    """Leaves CHATTER out of what is printed where `--quiet progress` is set; Snakemake's log file keeps it.
+
+    Of a target that no rule makes, `says_unknown` has the words, and of what a function of ours raises nothing else is shown.
+    """
     from snakemake.logging import logger
     from snakemake.settings.enums import Quietness
 
-    if Quietness.PROGRESS in (workflow.output_settings.quiet or ()):
-        for handler in logger.handlers:
-            if handler.name == "DefaultStreamHandler":
-                handler.addFilter(lambda record: not record.getMessage().startswith(CHATTER))
+    is_quiet = Quietness.PROGRESS in (workflow.output_settings.quiet or ())
+
+    def pass_on(record):
+        text = record.getMessage()
+        if is_quiet and text.startswith(CHATTER):
+            return False
+        if found := MISSING.match(text):
+            record.msg = says_unknown(found[1])
+        elif found := IN_FUNCTION.search(text):
+            record.msg = " ".join(found[1].split())
+        return True
+
+    for handler in logger.handlers:
+        if handler.name == "DefaultStreamHandler":
+            handler.addFilter(pass_on)
+
+
+def after_dry_run(tell):
+    """Has `tell` called when a dry run has told what it would do: Snakemake calls nothing of ours then."""
+    if workflow.output_settings.dryrun and is_main_process():
+        atexit.register(lambda: workflow.dag and tell())
+
+
+def names_of_rules():
+    """The names of all rules, which a user may ask for."""
+    return [entry.name for entry in workflow.rules]
 
 
 def open_streams_of_jobs():

@@ -260,13 +260,22 @@ def shards_of(wildcards):
     """The shards that an artefact is made of."""
     keys = PLAN.artefacts.get(wildcards.artefact)
     if keys is None:
-        selected = CONFIGURATION.artefacts[wildcards.artefact]
-        where = tasks.TASKS[selected.get("task", tasks.USUAL)].asked_under
-        raise WorkflowError(
-            f"{wildcards.artefact} has no cell in the grid '{CONFIGURATION.grid_name}': "
-            f"add one of {', '.join(selected['networks'])} to {where}."
-        )
+        raise WorkflowError(lacking(wildcards.artefact))
     return shards_at_hand(keys + looks.of_artefact(keys, looks.added(added_to(wildcards))))
+
+
+def lacking(name):
+    """Says what a grid must ask for that an artefact has cells."""
+    selected, asked = CONFIGURATION.artefacts[name], []
+    task = tasks.TASKS[selected.get("task", tasks.USUAL)]
+    if "devices" in selected and max(CONFIGURATION.grid["devices"]) == 1:
+        asked.append("`devices: [1, 2]`")
+    named = selected["networks"]
+    example = CONFIGURATION.grid["networks"] or ["fcn5"] if named == "all" else named
+    if not {*task.policy(CONFIGURATION.grid).networks} & {*example}:
+        asked.append(f"one of {', '.join(example)} under {task.asked_under}")
+    mend = " and ".join(asked) or "an 'exchange' between its devices that the figure shows"
+    return f"{name} has nothing to show in the grid '{CONFIGURATION.grid_name}': write {mend}."
 
 
 def compared_artefacts():

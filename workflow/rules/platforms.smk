@@ -58,7 +58,7 @@ def references_at_once(wildcards):
     """How many references like one may be computed side by side: much of NumPy's work is done on one CPU."""
     spec = networks.specify(wildcards.network, CONFIGURATION.networks)
     needed = STEPS_AT_ONCE * networks.bytes_of_reference(spec, int(wildcards.batch)) / 2**20
-    most = cores_of_run() // LEAST_CPUS
+    most = own_cores() // LEAST_CPUS
     return max(1, min(MOST_REFERENCES, most, int(reference_mb() / needed)))
 
 
@@ -81,7 +81,7 @@ def reference_threads(wildcards):
     """The CPUs that a reference takes: Snakemake tells NumPy's libraries."""
     if REFERENCE_PLATFORM:
         return CONFIGURATION.platforms[REFERENCE_PLATFORM]["cores"]
-    return max(1, cores_of_run() // references_at_once(wildcards))
+    return max(1, own_cores() // references_at_once(wildcards))
 
 
 def within_reach(folder, platforms):

@@ -1,13 +1,35 @@
 """Lines for the user, who may have stopped to read them."""
 
+import json
 import os
 import sys
+import time
+from contextlib import suppress
+
+from steptime import run
+
+# What the programs of a run are doing, a line each: process, when it began, words. Each line that is said touches it.
+DOING = run.FOLDER / "doing"
 
 
 def say(text: str) -> None:
     """Prints a line beside the output; where its reader is gone, this and later ones are lost and nothing else is."""
     try:
-        print(text, file=sys.stderr, flush=True)
+        # In one write: lines of jobs side by side do not tear.
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
     except OSError:
         # What is left in the buffer would raise again when the program ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    with suppress(OSError):
+        os.utime(DOING)
+
+
+def doing(what: str) -> None:
+    """Writes down what this program does from now on; the run says so where it is silent for long."""
+    with suppress(OSError), DOING.open("a") as file:
+        begun = os.stat(DOING).st_mtime
+        file.write(f"{json.dumps([os.getpid(), time.time(), what])}\n")
+        file.flush()
+        # Nothing was said.
+        os.utime(DOING, (begun, begun))

@@ -17,6 +17,7 @@ from steptime.cells.mixed import MixedRowsError
 from steptime.cells.shard import ShardError
 from steptime.plan.schemas import ConfigurationError
 from steptime.reading import InputError
+from steptime.say import doing
 
 
 def main() -> None:
@@ -27,6 +28,7 @@ def main() -> None:
     options = parser.parse_args()
     try:
         job = options.job
+        doing(f"making {job['artefact']}")
         Inputs(job["artefact"], job["data"] | options.files, job["facts"]).write()
     except (ConfigurationError, InputError, MixedRowsError, ShardError) as error:
         sys.exit(str(error))

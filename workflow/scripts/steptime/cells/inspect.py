@@ -4,6 +4,7 @@ workflow/scripts/launch cells.inspect results/cells/local-cpu/step/...
 """
 
 import argparse
+import difflib
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ from steptime import machine
 from steptime.cells import schema, shard, trusted
 from steptime.machine import interference
 from steptime.plain import plain
+from steptime.plan.cell import FOLDER
 from steptime.tasks import TASKS
 
 # Columns by the heading under which they stand, with what they are; the rest of a row stands in the title.
@@ -79,15 +81,15 @@ OTHERS = {
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description="Print what a shard knows.")
-    parser.add_argument("shard", type=Path, nargs="?")
+    parser.add_argument("shard", type=Path)
     path = parser.parse_args().shard
-    if path is None:
-        sys.exit(
-            "Name a shard: `make inspect SHARD=results/cells/...`; they lie in results/cells/<platform>/<task>/."
-        )
+    if not path.exists() or path.is_dir():
+        known = sorted(map(str, Path("results").glob(f"{FOLDER}/*/*/*.parquet")))
+        near = difflib.get_close_matches(str(path), known, 3, 0)
+        advice = f"the nearest are {', '.join(near)}." if near else "measure something first."
+        sys.exit(f"There is no shard {path}: {advice}")
     try:
-        if path.exists():
-            trusted.regular([path])
+        trusted.regular([path])
         table, footer = shard.read(path)
         shown = _plain(tree(path, table.to_pylist(), footer))
     except shard.ShardError as error:

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -26,16 +27,19 @@ from steptime.cells.context import Context
 from steptime.datasets import DatasetError
 from steptime.environments import interpreter
 from steptime.machine import gpu, interference, placement
+from steptime.plain import plural
 from steptime.plan import digests, looks
 from steptime.plan.cell import key_of
 from steptime.records import Footer, Job, Manifest, Proof
-from steptime.say import say
+from steptime.say import doing, say
 from steptime.supervisor import nodes, progress, resources
 from steptime.supervisor.ranks import HERE, Launch
 from steptime.supervisor.supervise import Outcome, run_worker
 from steptime.tasks import TASKS, outcomes
 
 MEMORY_SHARE = 0.9
+# Of the columns of a run's lines: environment, network, numbers.
+WIDTHS = (15, 8, 9)
 
 
 def main() -> None:
@@ -61,20 +65,21 @@ def fill(
     return filled | PRECISIONS[precision].variables
 
 
-def describe(job: Job) -> str:
-    """The cell of a job in words."""
+def describe(job: Job, varied: Collection[str]) -> str:
+    """The cell of a job in words, with its mode and platform where the run has several."""
     cell = job["cell"]
-    subject = TASKS[cell["task"]].title.format(cell["network"])
-    threads = "1 thread" if cell["threads"] == 1 else f"{cell['threads']} threads"
+    way = f" {cell['mode']}" if "mode" in varied else ""
+    words = [
+        f"{cell['environment']}{way}{marked(cell['precision'], ' ')}".ljust(WIDTHS[0]),
+        TASKS[cell["task"]].title.format(cell["network"]).ljust(WIDTHS[1]),
+        f"batch {cell['batch']}".ljust(WIDTHS[2]),
+        plural(cell["threads"], "thread").ljust(WIDTHS[2]),
+    ]
     if cell["devices"] > 1:
-        threads = f"{cell['devices']} devices of {threads}, {cell['exchange']}"
-    rounded = marked(cell["precision"], " ")
-    repeat = f", repeat {cell['repeat']}" if cell["repeat"] > 1 else ""
-    trained = f", trained on {job['dataset']}" if "dataset" in job else ""
-    return (
-        f"{cell['environment']} {cell['mode']}{rounded}, {subject}, batch {cell['batch']}, {threads}, "
-        f"{cell['platform']}{repeat}{trained}"
-    )
+        words[-1] = f"{cell['devices']} devices of {words[-1].rstrip()}, {cell['exchange']}"
+    words += [cell["platform"]] if "platform" in varied else []
+    words += [f"trained on {job['dataset']}"] if "dataset" in job else []
+    return "  ".join(words)
 
 
 def worker_job(job: Job, spec: dict[str, Any]) -> dict[str, Any]:
@@ -126,14 +131,15 @@ class CellRun:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         self.options = options
         self.job: Job = json.loads(options.job)
-        self.cell, self.title = self.job["cell"], describe(self.job)
+        self.cell, varied = self.job["cell"], run.facts().get("varied", [])
+        self.title = describe(self.job, varied)
         self.task = TASKS[self.cell["task"]]
         if refused := placement.refusal(self.cell["platform"]):
             # Not a row: the cell has not failed, it is in the wrong place.
             options.log.parent.mkdir(parents=True, exist_ok=True)
             options.log.write_text(f"{refused}\n")
             sys.exit(refused)
-        progress.announce(self.title)
+        doing(f"measuring {' '.join(self.title.split())}")
         self.began, self.clock = datetime.now(UTC), time.monotonic()
         self.manifest: Manifest = json.loads(options.manifest.read_text())
         self.proof: Proof = json.loads(options.proof.read_text())
@@ -163,7 +169,7 @@ class CellRun:
         took = time.monotonic() - self.clock
         if not (self._is_disturbed(first) and progress.allows_another(took)):
             return first
-        say("    disturbed, so it is measured once more")
+        doing(f"measuring {' '.join(self.title.split())} once more: it was disturbed")
         used, self.used = self.used, resources.Watch(self.devices, notes=self.task.is_watched)
         second = self.run()
         progress.count_another(time.monotonic() - self.clock - took)
@@ -247,21 +253,16 @@ class CellRun:
 
     def _tell(self, outcome: Outcome, facts: dict[str, Any]) -> None:
         """Says what came out, and for the rule whether a page is to be made behind this program."""
-        from steptime.cells import beside
-
         shown = run.facts().get("shown", {}).get("cells", [])
-        marked = " (disturbed: something else was at work)" if interference.disturbed(facts) else ""
+        marked = "  disturbed" if interference.disturbed(facts) else ""
         progress.report(
             self.title,
             self.task.result(outcome) + marked,
             time.monotonic() - self.clock,
             progress.parts_of(self.cell, shown),
+            key_of(self.cell),
         )
-        answer = beside.answer(self.cell, shown) if self.cell["repeat"] == 1 else ""
-        if answer:
-            say(f"    {answer}")
-        ended = progress.ended()
-        if ended or (answer and progress.goes_on()):
+        if ended := progress.ended():
             progress.DUE.write_text(ended)
 
     def _footer(self, outcome: Outcome) -> Footer:

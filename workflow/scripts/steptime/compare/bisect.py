@@ -14,9 +14,10 @@ import sys
 from typing import Any
 
 from steptime.compare import looks, names, results, words
-from steptime.compare.candidate import Folder, order
+from steptime.compare.candidate import Folder, environment_of, order
 from steptime.compare.sides import CompareError
 from steptime.compare.watch import Watch, add_options, complaints
+from steptime.plan.schemas import meant
 from steptime.statistics.intervals import Ratio
 from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED
 
@@ -36,8 +37,8 @@ def main() -> None:
                 "A search is of one cell: name one network and one number of threads."
             )
         name = f"{names.slug(options.framework)}_{options.first}_{options.last}"
+        base = environment_of(options.framework)
         folder = Folder(options.folder / name)
-        base = folder.environment_of(options.framework)
         known = options.releases or folder.releases(base)
         between = within(known, options.first, options.last)
         print(f"{len(between)} releases: {', '.join(between)}", flush=True)
@@ -56,7 +57,7 @@ def within(known: list[str], first: str, last: str) -> list[str]:
     ]
     for asked, found in zip((first, last), ends, strict=True):
         if not found:
-            raise CompareError(f"There is no release {asked}: write one of {', '.join(ordered)}.")
+            raise CompareError(f"There is no release {asked}: {meant(asked, ordered)}")
     start, end = ends[0][0], ends[1][-1]
     if start >= end:
         raise CompareError(f"{first} is not older than {last}: name the older release first.")

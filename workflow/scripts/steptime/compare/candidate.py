@@ -27,6 +27,14 @@ VERSION = re.compile(r"\d[\w.!+]*")
 FOUND = re.compile(r"Available versions: (.*)")
 
 
+def environment_of(name: str) -> str:
+    """The first environment of a framework; an environment is itself. Raises ConfigurationError."""
+    known = configuration.without_grid(project.ROOT)
+    (environment,) = known.environments_of(name)
+    known.framework_of(environment)
+    return environment
+
+
 class Folder:
     """The folder of a watch: a copy of the project that Snakemake is run in. Its results stay for the next time."""
 
@@ -80,12 +88,6 @@ class Folder:
             return like
         self._pin(content, framework, package, candidate, like)
         return self._write(like, f"{framework}-{candidate}", framework, frameworks, content)
-
-    def environment_of(self, name: str) -> str:
-        """The first environment of a framework; an environment is itself. Raises CompareError."""
-        (environment,) = configuration.without_grid(self.root).environments_of(name)
-        _framework_of(environment, self._frameworks())
-        return environment
 
     def releases(self, base: str) -> list[str]:
         """The releases of the base's framework that the index has wheels of for the Python of one of the framework's
@@ -263,11 +265,7 @@ def _content(folder: Folder, environment: str) -> Any:
 
 
 def _framework_of(environment: str, frameworks: dict[str, Any]) -> str:
-    for name, entry in frameworks.items():
-        if environment in entry["environments"]:
-            return name
-    known = [name for entry in frameworks.values() for name in entry["environments"]]
-    raise CompareError(f"There is no environment '{environment}': write one of {', '.join(known)}.")
+    return next(name for name, entry in frameworks.items() if environment in entry["environments"])
 
 
 def _package(content: Any, framework: str, base: str) -> str:

@@ -46,9 +46,11 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=Path("results"), help="where names are of")
     parser.add_argument("--platforms", help="your own file of platforms")
     parser.add_argument("--output", type=Path, help="path of the files to write, without ending")
+    parser.add_argument("--answer", action="store_true", help="end with 0 whatever the answer is")
     options = parser.parse_args()
     try:
-        sys.exit(compare(options))
+        found = compare(options)
+        sys.exit(NO_SLOWDOWN if options.answer else found)
     except (
         CompareError,
         MixedRowsError,

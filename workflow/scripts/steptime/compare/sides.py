@@ -18,6 +18,7 @@ from steptime.merge import judged
 from steptime.merge.summary import summarise
 from steptime.plan import configuration
 from steptime.plan.cell import FOLDER, IDENTITY, PLAIN, key_of, shard_path
+from steptime.plan.schemas import meant
 from steptime.reading import read_yaml
 
 # What is noted of each process, to tell what else differs than what is compared.
@@ -73,6 +74,10 @@ def opened(one: str, other: str, here: Path) -> Iterator[tuple[Side, Side]]:
     Raises CompareError, and what `cells.pack.opened` raises.
     """
     parts = [_parted(text) for text in (one, other)]
+    if not all(source for source, _ in parts) and not here.exists():
+        raise CompareError(
+            f"Nothing is measured in {here} yet: run `make`, or name packs or folders."
+        )
     sources = list(dict.fromkeys(source or str(here) for source, _ in parts))
     with _all_opened(sources) as folders:
         results = {source: read(folders[source], source) for source in sources}
@@ -106,8 +111,8 @@ def _choice(text: str, results: Results) -> dict[str, str]:
     if not text:
         return {}
     cells = results.cells
-    meant = configuration.without_grid(project.ROOT).environments_of(text, {*cells["device"]})
-    text = next((name for name in meant if name in {*cells["environment"]}), text)
+    named = configuration.without_grid(project.ROOT).environments_of(text, {*cells["device"]})
+    text = next((name for name in named if name in {*cells["environment"]}), text)
     for columns in (["environment"], ["environment", "mode"], ["platform"], ["mode"]):
         names = {
             ".".join(row): row for row in set(zip(*map(cells.__getitem__, columns), strict=True))
@@ -116,8 +121,8 @@ def _choice(text: str, results: Results) -> dict[str, str]:
             return dict(zip(columns, names[text], strict=True))
     known = [*cells["environment"].unique(), *cells["platform"].unique(), *cells["mode"].unique()]
     raise CompareError(
-        f"{results.name} has no environment, framework, mode or platform '{text}', and there is no such file: write "
-        f"one of {', '.join(dict.fromkeys(known))}, or the path of a pack or of a results folder."
+        f"{results.name} has no environment, framework, mode or platform '{text}', and there is no such file: "
+        f"{meant(text, list(dict.fromkeys(known)))}"
     )
 
 

@@ -23,7 +23,7 @@ from steptime import project, run
 from steptime.cells import pack, shard
 from steptime.cells.mixed import MixedRowsError
 from steptime.compare import caveats, looks, names, results, words
-from steptime.compare.candidate import Folder
+from steptime.compare.candidate import Folder, environment_of
 from steptime.compare.sides import CompareError, Side, beside, read
 from steptime.plan import configuration
 from steptime.plan.cell import Cell, shard_path
@@ -48,8 +48,8 @@ def main() -> None:
     add_options(parser, ["fcn5", "alexnet", "lstm32"])
     options = parser.parse_args()
     with complaints():
+        base = environment_of(options.base)
         folder = Folder(options.folder / names.pair(options.base, options.candidate))
-        base = folder.environment_of(options.base)
         watch = Watch(folder, base, folder.add(base, options.candidate), options)
         watch.measure()
         sys.exit(watch.tell())

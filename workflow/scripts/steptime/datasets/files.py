@@ -228,8 +228,8 @@ def _install(package: str, folder: Path) -> None:
         capture_output=True,
         text=True,
     )
-    print(done.stdout + done.stderr)
     if done.returncode != 0:
+        print(done.stdout + done.stderr)
         raise DatasetError(
             build.reason(done.stderr, f"The package {package} could not be fetched") + "."
         )

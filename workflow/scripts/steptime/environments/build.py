@@ -27,7 +27,7 @@ from steptime.environments import installer, interpreter, libraries, pins, prepa
 from steptime.environments.interpreter import STAMP, SUPPLIED
 from steptime.environments.prepare import InstallError
 from steptime.plain import plain
-from steptime.say import say
+from steptime.say import doing, say
 
 PREPARED = ".steptime-prepared"
 INSTALLED = ".steptime-packages"
@@ -369,6 +369,7 @@ def make(environment: str, spec: Path, step: str, log: TextIO) -> dict[str, Any]
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not builder.stands():
                 count = f"{len(wanted.packages)} package{'s'[: len(wanted.packages) != 1]}"
+                doing(f"making the environment {environment}")
                 say(f"{environment}: making the environment, Python {wanted.python} with {count}")
                 builder.build()
                 (prefix / TOOK).write_text(f"{time.monotonic() - start:.0f}")

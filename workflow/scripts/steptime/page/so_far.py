@@ -1,6 +1,6 @@
 """What the cells say that are there while others are measured: a page that opens with the answer, as the report does.
 
-In the terminal it prints the table of times where a part of the grid has ended.
+In the terminal it prints the answer so far where a part of the grid has ended.
 
     workflow/scripts/launch page.so_far            (the page alone)
     workflow/scripts/launch page.so_far "trial 1"
@@ -22,12 +22,12 @@ from steptime.atomic import atomic_write
 from steptime.cells.mixed import MixedRowsError
 from steptime.cells.shard import ShardError
 from steptime.merge.cells import merge
-from steptime.page import answer, cells, embed, samples
+from steptime.page import answer, cells, embed, samples, screen
 from steptime.plan import looks
 from steptime.plan.cell import axes_of
 from steptime.reading import InputError
-from steptime.render import terminal
-from steptime.render.words import plural, processes
+from steptime.render.words import plural
+from steptime.say import say
 from steptime.supervisor import progress
 
 # Until the run has made the whole tables and the report.
@@ -51,12 +51,10 @@ def main() -> None:
         sys.exit(str(error))
     except Exception as error:
         sys.exit(f"The page so far is not made ({type(error).__name__}: {error}); the run goes on.")
-    if part:
-        print(f"\nSo far, after {part}:", flush=True)
-        terminal.show(FOLDER / "tables" / f"{times.name}.parquet")
-        print(processes(times.measured.cells), flush=True)
+    if part.startswith("trial"):
+        say("\n".join([f"\nSo far, after {part}:", *screen.lines(times), ""]))
     if is_first:
-        print(f"    This and more on a page that loads itself again: {PAGE}", flush=True)
+        say(f"    This and more on a page that loads itself again: {PAGE}")
 
 
 def show(shown: dict[str, Any], looked: list[int]) -> list[Inputs]:

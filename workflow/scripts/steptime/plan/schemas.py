@@ -5,7 +5,7 @@ import difflib
 import math
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,29 @@ from steptime import tasks
 from steptime.networks.records import WISHES
 
 # What a schema calls a type, in words.
-KINDS = {
-    "integer": "a whole number",
-    "number": "a number",
-    "array": "a list",
-    "string": "a text",
-    "object": "keys",
+KINDS = {"integer": "a whole number", "array": "a list", "string": "a text", "object": "keys"}
+KINDS |= {"number": "a number", "boolean": "true or false"}
+# What to write where a value is beyond a bound of a schema.
+BOUNDS = {
+    "minimum": "{} or more",
+    "maximum": "{} or less",
+    "exclusiveMinimum": "more than {}",
+    "exclusiveMaximum": "less than {}",
+    "minItems": "a list of {} or more",
+    "maxItems": "a list of {} or fewer",
+    "minLength": "a text of {} letters or more",
+    "maxLength": "a text of {} letters or fewer",
+    "minProperties": "{} or more keys",
+    "maxProperties": "{} or fewer keys",
 }
+# What people call a framework.
+ALIASES = {
+    "pytorch": "torch",
+    "tf": "tensorflow",
+    "paddlepaddle": "paddle",
+    "apache-mxnet": "mxnet",
+}
+MOST_LETTERS = 60
 
 MERGE = "tag:yaml.org,2002:merge"
 # What YAML 1.1 takes for a number to the base of 8, or of 60.
@@ -60,6 +76,9 @@ def _content(path: Path) -> dict[str, Any]:
             f"{path} is no text in UTF-8 ({error}): save it as such."
         ) from error
     except (yaml.YAMLError, ValueError) as error:
+        lines = path.read_text().split("\n")
+        if tabs := [at for at, line in enumerate(lines, 1) if "\t" in line.partition("#")[0]]:
+            raise ConfigurationError(f"{path}, line {tabs[0]}: a tab: write spaces.") from error
         raise ConfigurationError(
             f"{path} is not valid YAML: {' '.join(str(error).split())}."
         ) from error
@@ -123,10 +142,17 @@ def resolved(schema: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
 
 def unknown(kind: str, name: str, known: list[str], where: str) -> str:
     """The sentence for a name that does not exist, with the nearest one that does."""
+    return f"There is no {kind} '{name}' in {where}: {meant(name, known, 'known are')}"
+
+
+def meant(name: Any, known: Sequence[str], otherwise: str = "write one of") -> str:
+    """The words that name the nearest of the known names, or all of them."""
     # A key may be a number.
-    near = difflib.get_close_matches(str(name), known, 1)
-    hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(known)}."
-    return f"There is no {kind} '{name}' in {where}: {hint}"
+    name = str(name)
+    begun, dash, version = name.lower().partition("-")
+    alias = ALIASES.get(begun, begun) + dash + version
+    near = [alias] if alias in known else difflib.get_close_matches(alias, known, 1)
+    return f"did you mean '{near[0]}'?" if near else f"{otherwise} {', '.join(known)}."
 
 
 def _check_aliases(content: Any, counted: dict[int, int]) -> int:
@@ -227,41 +253,68 @@ _VALIDATOR = validators.extend(
 
 
 def _sentence(error: ValidationError) -> str:
+    if error.validator == "oneOf" and not _possible(error):
+        # One of them was right but for its inside.
+        inside = [each for each in error.context or [] if each.validator not in ("type", "const")]
+        error = inside[0] if inside else error
     place = ".".join(str(part) for part in error.absolute_path)
     at = f"at '{place}', " if place else ""
+    asked = error.validator_value
     if error.validator == "additionalProperties" and isinstance(
         error.schema.get("properties"), dict
     ):
         allowed = list(error.schema["properties"])
         extra = [key for key in error.instance if key not in allowed]
-        near = difflib.get_close_matches(str(extra[0]), allowed, 1)
-        hint = f"did you mean '{near[0]}'?" if near else f"write one of {', '.join(allowed)}."
-        hint = f"{WISHES[extra[0]]}." if extra[0] in WISHES else hint
-        return f"{at}there is no key '{extra[0]}': {hint}"
+        if extra[0] in WISHES:
+            return f"{at}there is no key '{extra[0]}': {WISHES[extra[0]]}."
+        return f"{at}there is no key '{extra[0]}': {meant(extra[0], allowed)}"
     if error.validator == "required":
-        missing = [key for key in error.validator_value if key not in error.instance]
+        missing = [key for key in asked if key not in error.instance]
         return f"{at}the key '{missing[0]}' is missing: write it."
     if error.validator == "dependentRequired":
-        key, needed = next(iter(error.validator_value.items()))
+        key, needed = next(iter(asked.items()))
         missing = [name for name in needed if name not in error.instance]
         return f"{at}the key '{missing[0]}' is missing: '{key}' needs it."
-    if error.validator == "enum":
-        return f"{at}'{error.instance}' is not possible: write one of {', '.join(map(str, error.validator_value))}."
+    if error.validator == "uniqueItems":
+        twice = next(each for each in error.instance if error.instance.count(each) > 1)
+        return f"{at}{_short(twice)} stands twice: leave one of them out."
+    advice = _advice(error)
+    if error.validator == "type" and (error.instance is None or isinstance(error.instance, bool)):
+        return f"{at}YAML reads {_short(error.instance)}: {advice.replace('a text', 'a text in quotes')}"
+    return f"{at}{_short(error.instance)} is not possible: {advice}"
+
+
+def _short(value: Any) -> str:
+    text = {"None": "nothing", "True": "true", "False": "false"}.get(text := repr(value), text)
+    return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 4]} ..."
+
+
+def _advice(error: ValidationError) -> str:
+    """What to write in place of a value."""
+    asked = error.validator_value
+    if error.validator in ("enum", "const"):
+        return meant(
+            error.instance, list(map(str, asked if error.validator == "enum" else [asked]))
+        )
     if error.validator == "oneOf" and (possible := _possible(error)):
-        return f"{at}'{error.instance}' is not possible: write one of {', '.join(possible)}."
+        return meant(error.instance, [_alike(each, error.instance) for each in possible])
+    if error.validator in BOUNDS:
+        return f"write {BOUNDS[error.validator].format(asked)}."
+    if error.validator == "pattern" and "write" in error.schema:
+        return f"write {error.schema['write']}."
     if error.validator == "type" and (number := _number_meant(error)):
-        return f"{at}'{error.instance}' is a text to YAML: write {number}."
-    listed = isinstance(error.validator_value, list)
-    unsaid = error.instance is None or isinstance(error.instance, bool)
-    if error.validator == "type" and (listed or unsaid):
-        wanted = error.validator_value if listed else [error.validator_value]
-        kinds = " or ".join(KINDS.get(str(kind), str(kind)) for kind in wanted)
-        if unsaid:
-            read_as = "nothing" if error.instance is None else str(error.instance).lower()
-            kinds = kinds.replace("a text", "a text in quotes")
-            return f"{at}YAML reads {read_as}: write {kinds}."
-        return f"{at}{error.instance!r} is not possible: write {kinds}."
-    return f"{at}{error.message}."
+        return f"it is a text to YAML, so write {number}."
+    if error.validator == "type":
+        kinds = asked if isinstance(asked, list) else [asked]
+        words = (KINDS.get(str(kind), str(kind)) for kind in kinds)
+        return f"write {' or '.join(_alike(each, error.instance) for each in words)}."
+    return f"{error.message}."
+
+
+def _alike(kind: str, value: Any) -> str:
+    """A kind of value, with the value in a list where it should be one."""
+    alone = kind == KINDS["array"] and isinstance(value, str | int | float)
+    return f"{kind}, [{value}]" if alone else kind
 
 
 def _number_meant(error: ValidationError) -> str:

@@ -24,10 +24,11 @@ from steptime.machine import placement
 from steptime.networks.layers import LAYERS
 from steptime.networks.losses import LOSSES
 from steptime.networks.optimisers import OPTIMISERS
-from steptime.plan import configuration
+from steptime.plan import configuration, schemas
 from steptime.prove import network
 from steptime.supervisor.supervise import run_worker
 
+FRAMEWORKS = project.SCRIPTS / "worker/frameworks"
 SAMPLING = {"budget_seconds": 1.0, "precision": 0.1, "least_samples": 3}
 LIMIT_SECONDS = 300
 LIMIT_BYTES = 4 * 2**30
@@ -42,6 +43,9 @@ def main() -> None:
     options = parser.parse_args()
     try:
         loaded = configuration.load(Path(), {"grid": every.GRID})
+        known = sorted(path.parent.name for path in FRAMEWORKS.glob("[!_]*/__init__.py"))
+        if options.adapter.partition(".")[0] not in known:
+            sys.exit(schemas.unknown("adapter", options.adapter, known, "worker/frameworks"))
         has = declarations.declared(options.adapter)
         environment = options.environment or _environment_of(loaded, options.adapter)
         environment = loaded.environments_of(environment)[0]

@@ -30,7 +30,7 @@ from steptime.environments import interpreter
 from steptime.machine import placement
 from steptime.plan import digests
 from steptime.prove import compare, golden, turns
-from steptime.say import say
+from steptime.say import doing, say
 from steptime.supervisor.supervise import Outcome, run_worker
 from steptime.tasks import TASKS, that_proves
 
@@ -49,6 +49,7 @@ def main() -> None:
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     job, manifest = options.job, json.loads(options.manifest.read_text())
+    doing(f"proving {job['network']} in {job['environment']}")
     if manifest["status"] == "ok":
         catalogue = yaml.load(options.networks.read_text(), Loader=yaml.CSafeLoader)
         try:
@@ -73,9 +74,7 @@ def main() -> None:
     title = f"{job['environment']} {job['mode']}, {job['network']}"
     title += f", {job['devices']} devices, {job['exchange']}" if "devices" in job else ""
     title += f", {job['task']}" if "task" in job else ""
-    if verdict["status"] == "ok":
-        say(f"    {title}: proven")
-    else:
+    if verdict["status"] != "ok":
         say(f"    {title} is not timed: {verdict['status']}: {verdict['reason']}")
 
 

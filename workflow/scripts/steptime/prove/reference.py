@@ -36,7 +36,7 @@ from steptime.networks import optimisers
 from steptime.networks.losses import LOSSES
 from steptime.prove import golden, outputs, steady
 from steptime.prove.golden import coarse
-from steptime.say import say
+from steptime.say import doing
 
 STEPS = 3
 # A gradient that is fainter than this beside the longest is not looked at.
@@ -107,7 +107,7 @@ def main() -> None:
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     job, began = options.job, time.monotonic()
-    say(f"computing the float64 reference of {job['network']}, batch {job['batch']}")
+    doing(f"computing the float64 reference of {job['network']}, batch {job['batch']}")
     catalogue = yaml.load(options.networks.read_text(), Loader=yaml.CSafeLoader)
     spec = networks.specify(job["network"], catalogue)
     precision = job.get("precision", USUAL)

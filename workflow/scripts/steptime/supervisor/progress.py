@@ -1,6 +1,8 @@
-"""Tells on the terminal which cell of how many is being measured, and about how long the rest will take."""
+"""Tells on the terminal what came out of each run, as which of how many, and when all will be done."""
 
 import json
+import os
+import threading
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -9,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from steptime import run
-from steptime.plan.cell import key_of, shard_path
-from steptime.say import say
+from steptime.plan.cell import PLACE, key_of, shard_path
+from steptime.say import DOING, say
+from steptime.supervisor import work
 
-# A line for each cell that was measured: its seconds, and the parts of the grid that it is of, as JSON.
+# A line for each cell that was measured: its seconds, the parts of the grid that it is of, and its key, as JSON.
 FINISHED = run.FOLDER / "finished"
 # A line for each process that was measured again, since something else had disturbed the one before: its seconds.
 AGAIN = run.FOLDER / "again"
@@ -20,25 +23,52 @@ AGAIN = run.FOLDER / "again"
 DUE = run.FOLDER / "due"
 # Of the time that all cells of a run take, what may be spent on such processes.
 MOST_AGAIN = 0.1
+# Seconds after which a run says what it is doing where it has said nothing meanwhile.
+QUIET = 20
 
 
 def begin() -> None:
     """Forgets the cells of the run before."""
     FINISHED.parent.mkdir(parents=True, exist_ok=True)
-    FINISHED.write_text("")
-    AGAIN.write_text("")
+    for path in (FINISHED, AGAIN, DOING):
+        path.write_text("")
+
+
+def keep_talking() -> None:
+    """Has this process say every QUIET seconds what its jobs are doing, where nobody has said anything meanwhile."""
+
+    def talk() -> None:
+        while True:
+            with suppress(OSError):
+                quiet = time.time() - DOING.stat().st_mtime
+                if quiet >= QUIET and (doing := under_way()):
+                    say(f"    ... {doing}")
+            time.sleep(max(1.0, QUIET - quiet))
+
+    threading.Thread(target=talk, daemon=True).start()
+
+
+def under_way() -> str:
+    """What programs of this run are doing that have said so and have not ended, with the time that each has taken."""
+    found: dict[int, str] = {}
+    for number, began, what in map(json.loads, DOING.read_text().splitlines()):
+        found.pop(number, None)
+        with suppress(OSError):
+            os.kill(number, 0)
+            found[number] = f"{what} ({duration(time.time() - began)})"
+    return "; ".join(found.values())
 
 
 def parts_of(cell: Mapping[str, Any], shown: Collection[str]) -> list[str]:
-    """The parts of the grid, in words, that are told of when their last cell was measured: of a cell whose time is
-    `shown` in the table so far, its trial, and of the first trial each column.
+    """The parts of the grid that are told of when their last cell was measured: of a cell whose time is `shown` in the
+    answer so far, its place in the first trial, the thread count, and the whole trial.
     """
-    if key_of(cell) not in shown:
+    if key_of(cell) not in shown or cell["repeat"] > 1:
         return []
-    trial = f"trial {cell['repeat']}"
     threads = "1 thread" if cell["threads"] == 1 else f"{cell['threads']} threads"
     where = f"{threads} of {cell['platform']}" if cell["device"] == "cpu" else cell["platform"]
-    return [*([f"{trial} at {where}"] if cell["repeat"] == 1 else []), trial]
+    place = "/".join(str(cell[name]) for name in PLACE if name not in ("variant", "device"))
+    return [place, f"trial 1 at {where}", "trial 1"]
 
 
 def expect(cells: Sequence[Mapping[str, Any]]) -> None:
@@ -49,34 +79,31 @@ def expect(cells: Sequence[Mapping[str, Any]]) -> None:
         counted = Counter(counted) + Counter(
             part for cell in cells for part in parts_of(cell, shown)
         )
-    run.begin(**known | {"cells": known["cells"] + len(cells), "parts": counted})
+    further = {shard_path(key_of(cell)): work.FURTHER for cell in cells}
+    counts = {"cells": known["cells"] + len(cells), "parts": counted}
+    run.begin(**known | counts | {"work": known.get("work", {}) | further})
 
 
-def announce(title: str) -> None:
-    """Prints what is going to be measured, as which cell of how many, and the time left."""
-    say(f"{_position()}{title}{_left()}")
-
-
-def report(title: str, result: str, seconds: float, parts: Sequence[str]) -> None:
-    """Prints what came out, and counts the cell, which is of these parts of the grid."""
+def report(title: str, result: str, seconds: float, parts: Sequence[str], key: str) -> None:
+    """Prints what came out of a cell, and counts it, which is of these parts of the grid."""
     # A disk that is full by now has room for the shard and must not cost it.
     with suppress(OSError), FINISHED.open("a") as file:
-        file.write(f"{json.dumps([round(seconds, 1), parts])}\n")
-    say(f"    {title}: {result}")
+        file.write(f"{json.dumps([round(seconds, 1), parts, key])}\n")
+    say(f"{_position()}{title}  {result}")
 
 
-def finished() -> list[tuple[float, list[str]]]:
-    """Seconds and parts of the grid of each cell that this run has measured."""
+def finished() -> list[tuple[float, list[str], str]]:
+    """Seconds, parts of the grid and key of each cell that this run has measured."""
     try:
         lines = FINISHED.read_text().splitlines()
-        return [(float(seconds), parts) for seconds, parts in map(json.loads, lines)]
+        return [(float(seconds), parts, key) for seconds, parts, key in map(json.loads, lines)]
     except (OSError, ValueError):
         return []
 
 
 def allows_another(seconds: float) -> bool:
     """Whether this run has the time to measure a process again that took so long."""
-    cells, took = run.facts().get("cells", 0), [each for each, _ in finished()] or [seconds]
+    cells, took = run.facts().get("cells", 0), [each for each, *_ in finished()] or [seconds]
     try:
         spent = sum(map(float, AGAIN.read_text().split()))
     except (OSError, ValueError):
@@ -116,9 +143,9 @@ def ended() -> str:
     """The largest part of the grid that ended with the last cell, where others follow; '' elsewhere."""
     if not goes_on():
         return ""
-    parts, done = run.facts()["parts"], [parts for _, parts in finished()]
+    parts, done = run.facts()["parts"], [parts for _, parts, _ in finished()]
     counted = Counter(part for each in done for part in each)
-    whole = [part for part in (done or [[]])[-1] if counted[part] == parts.get(part)]
+    whole = [part for part in (done or [[]])[-1] if 1 < counted[part] == parts.get(part)]
     return whole[-1] if whole else ""
 
 
@@ -130,13 +157,20 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def clock(seconds: float) -> str:
+    """The time of day that it will be after so many seconds, with the day where it is another."""
+    then, today = time.localtime(time.time() + seconds), time.localtime()
+    return time.strftime("%H:%M" if then[:3] == today[:3] else "%a %H:%M", then)
+
+
 def _position() -> str:
-    cells = run.facts().get("cells", 0)
-    return f"cell {min(len(finished()) + 1, cells)} of {cells}: " if cells else ""
-
-
-def _left() -> str:
-    cells, took = run.facts().get("cells", 0), [seconds for seconds, _ in finished()]
-    if not took or cells <= len(took):
+    told, done = run.facts(), finished()
+    cells = told.get("cells", 0)
+    if not cells:
         return ""
-    return f" (about {duration(sum(took) / len(took) * (cells - len(took)))} left)"
+    ends = ""
+    # On a cluster nobody knows how many run side by side.
+    if told.get("parts") is not None and "work" in told:
+        took = {key: seconds for seconds, _, key in done}
+        ends = f"  done about {clock(work.left(told['work'], took, began_at()))}"
+    return f"[{len(done):>{len(str(cells))}}/{cells}{ends}]  "

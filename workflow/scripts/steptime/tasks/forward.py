@@ -20,7 +20,7 @@ TASK = Task(
     rows=STEPS,
     says=says_median,
     policy=policy_of_part("forward"),
-    asked_under="'forward' in 'parts' of the grid",
+    asked_under="'forward' of 'parts'",
     described="whose forward pass is timed as in use, at the grid's mini-batches and at 1",
     # One sample at a time: how long somebody waits for an answer.
     batches=(1,),

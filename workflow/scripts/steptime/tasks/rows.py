@@ -1,10 +1,12 @@
 """What a row of a shard may be: a sample of steps, an epoch, or a sample of a single operation."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shared.statistics import ENOUGH, median, median_interval
+from steptime.plain import plural
 
 if TYPE_CHECKING:
     # The inspection of a shard alone needs it.
@@ -41,17 +43,15 @@ def right(epoch: Row) -> str:
 
 
 def says_median(outcome: "Outcome") -> str:
-    """The median of the samples of an outcome, with its interval."""
+    """The median of the samples of an outcome, with its interval where they are enough for one."""
     values = [seconds for _, seconds in outcome.samples]
     low, high = median_interval(values)
     middle = median(values)
-    spread = f"{50 * (high - low) / middle:.1f} %"
-    width = (
-        f"±{spread}, {len(values)} samples"
-        if len(values) >= ENOUGH
-        else f"{len(values)} samples within ±{spread}"
-    )
-    return f"{middle:.4g} s per mini-batch, {width}"
+    known = len(values) >= ENOUGH
+    width = f"±{50 * (high - low) / middle:.1f} %" if known else plural(len(values), "sample")
+    milliseconds = 1000 * middle
+    decimals = max(0, 3 - math.floor(math.log10(milliseconds)))
+    return f"{milliseconds:7.{decimals}f} ms {width}"
 
 
 def says_accuracy(outcome: "Outcome") -> str:

@@ -37,7 +37,7 @@ TASK = Task(
     rows=STEPS,
     says=says_median,
     policy=_policy,
-    asked_under="the grid's networks",
+    asked_under="'networks'",
     columns=(
         "first_step_seconds",
         "warmup_steps",

@@ -1,0 +1,118 @@
+"""The last words of a run: its answer, what was disturbed, where the report is, how long it took.
+
+    workflow/scripts/launch page.summary --succeeded --table='{"artefact": "steptime_times", ...}' \
+    --cells results/merged/steptime_times.parquet -- results/tables/steptime_times.html ...
+"""
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+from steptime import run
+from steptime.plain import plural
+from steptime.supervisor import progress
+
+REPORT = Path("results/report/index.html")
+# So many tables and figures are named one by one.
+FEW = 6
+INTERRUPTED = (
+    " The run did not end well; what was measured is kept, and the same command goes on from here."
+)
+# What `page.so_far` wrote meanwhile, and what becomes of its page.
+SO_FAR = Path("results/so_far")
+ONWARD = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="refresh" content="0; url={to}">
+<title>steptime: the run has ended</title>
+</head>
+<body><p>The run has ended: <a href="{to}">{to}</a> has all of it.</p></body>
+</html>
+"""
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description="Print what a run has made.")
+    ended = parser.add_mutually_exclusive_group(required=True)
+    ended.add_argument("--succeeded", action="store_true")
+    ended.add_argument("--failed", dest="succeeded", action="store_false")
+    parser.add_argument("--table", default="", help="how the table of times is made, as JSON")
+    parser.add_argument("--cells", type=Path, default=Path(), help="the merged rows that it shows")
+    parser.add_argument("files", nargs="*", type=Path)
+    options = parser.parse_args()
+    made = [path for path in options.files if path.exists()]
+    job = json.loads(options.table) if options.table else {}
+    table = Path(f"results/tables/{job.get('artefact')}.html")
+    if options.succeeded:
+        _take_over([path for path in (REPORT, table) if path in made])
+    said = _answer(job, options.cells) if table in made and options.cells.is_file() else []
+    said += _places(made)
+    took = f"{_duration()}{'' if options.succeeded else INTERRUPTED}"
+    print("\n".join(["", *said, took]), flush=True)
+
+
+def _answer(job: dict[str, Any], cells: Path) -> list[str]:
+    """Who is how fast, and which results were disturbed."""
+    # Only where it is needed: it takes a second.
+    from steptime.artefacts.inputs import Inputs
+    from steptime.page import screen
+
+    inputs = Inputs(job["artefact"], job["data"] | {"cells": [str(cells)]}, job["facts"])
+    said, marked = screen.lines(inputs), screen.disturbed(inputs)
+    if marked:
+        grid = shlex.quote(run.facts().get("grid", ""))
+        what = f"{plural(len(marked), 'result')} disturbed by something else, as {marked[0]}"
+        said.append(f"{what}: `make again GRID={grid}` measures again.")
+    return [line for text in said for line in textwrap.wrap(text, screen.WIDEST) or [""]]
+
+
+def _places(made: list[Path]) -> list[str]:
+    """Where to read on: the report, or what was asked for by name."""
+    folders = sorted({str(path.parent) for path in made if path != REPORT})
+    others = sum(path != REPORT for path in made)
+    if REPORT in made:
+        return [f"Report: {REPORT} ({plural(others, 'file')} in {' and '.join(folders)})"]
+    named = [
+        f"{path}.{{{','.join(sorted(endings))}}}"
+        for path, endings in sorted(_grouped(made).items())
+    ]
+    return [f"{plural(others, 'file')} in {' and '.join(folders)}"] if len(named) > FEW else named
+
+
+def _take_over(whole: list[Path]) -> None:
+    """Removes what was shown meanwhile; its page, which somebody may look at, leads on to the first of `whole`."""
+    page = SO_FAR / "index.html"
+    was_there = page.exists()
+    shutil.rmtree(SO_FAR, ignore_errors=True)
+    if was_there and whole:
+        SO_FAR.mkdir(parents=True)
+        to = os.path.relpath(whole[0], SO_FAR)
+        page.write_text(ONWARD.format(to=to), encoding="utf-8")
+
+
+def _grouped(files: list[Path]) -> dict[Path, list[str]]:
+    """Endings by the path without ending."""
+    groups: dict[Path, list[str]] = {}
+    for path in files:
+        groups.setdefault(path.with_suffix(""), []).append(path.suffix[1:])
+    return groups
+
+
+def _duration() -> str:
+    told = run.facts()
+    took = progress.duration(time.monotonic() - told["began"])
+    if not told["cells"]:
+        return f"Done in {took}; nothing had to be measured."
+    return f"{len(progress.finished())} of {told['cells']} runs measured in {took}."
+
+
+if __name__ == "__main__":
+    main()

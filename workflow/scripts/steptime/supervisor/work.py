@@ -1,0 +1,145 @@
+"""About how long what a run has to do will take: a guess for each file, mended by what the run has shown."""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steptime import networks, project
+from steptime.plain import plural
+from steptime.plan.cell import FOLDER, axes_of
+from steptime.reading import read_yaml
+from steptime.tasks import TASKS
+
+if TYPE_CHECKING:
+    from steptime.plan.configuration import Configuration
+
+# Seconds of one job of a kind, by the file that stands for it, besides what it computes.
+KINDS = {
+    r"results/environments/(?P<environment>.*)\.json": 1.0,
+    r"results/proofs/(?P<proof>.*)(?<!\.details)\.json": 6.0,
+    r"results/references/(?P<reference>.*)-b(?P<batch>\d+)[^/]*\.npz": 3.0,
+    rf"results/{FOLDER}/(?P<key>.*)\.parquet": 7.0,
+    r"results/(peaks|largest)/.*\.json": 15.0,
+    r"results/(metadata|topology|statistics)/.*\.json": 1.5,
+    r"results/merged/.*\.parquet": 1.0,
+    r"results/tables/(?P<table>.*)\.parquet": 1.0,
+    r"results/figures/(?P<figure>.*)\.svg": 1.0,
+    r"results/report/.*\.html": 5.0,
+}
+# To fetch and install an environment, and its size where nobody has looked; a run that was asked for on the way.
+INSTALL, USUAL_MB, FURTHER = 60.0, 700, 15.0
+# Operations a second and thread, how many steps a run and a reference compute, which part of its time a training takes.
+SPEED, STEPS, STEPS_OF_REFERENCE, TRAINED = 60e9, 14, 6, 0.3
+# So many seconds of guesses are worth as much as what an environment has shown.
+WORTH = 20.0
+
+
+def guess(files: Iterable[str], configuration: "Configuration", cores: int) -> dict[str, float]:
+    """Seconds of each job, by the one of its files that stands for it."""
+    grid = configuration.grid
+
+    @cache
+    def operations(task: str, network: str, batch: int) -> int:
+        spec = networks.specify(network, configuration.networks)
+        return TASKS[task].operations(spec, batch)
+
+    found = {}
+    for file in files:
+        kind, named = _kind(file)
+        if kind is None:
+            continue
+        found[file] = kind
+        if "environment" in named and not _stands(named["environment"]):
+            found[file] += INSTALL
+        if "reference" in named:
+            count = operations("step", named["reference"], int(named["batch"]))
+            found[file] += STEPS_OF_REFERENCE * count / (SPEED * cores)
+        if "key" in named:
+            axes = axes_of(named["key"])
+            if TASKS[axes["task"]].needs_images:
+                found[file] += TRAINED * grid["training"].get("budget_seconds", 200)
+            else:
+                count = operations(axes["task"], axes["network"], axes["batch"])
+                found[file] += grid["sampling"]["budget_seconds"]
+                found[file] += STEPS * count / (SPEED * min(axes["threads"], cores))
+    return found
+
+
+def words(guessed: Mapping[str, float]) -> str:
+    """What is to be done: runs, environments with their sizes, tables and figures."""
+    named = [_kind(file)[1] for file in guessed]
+    keys = [each["key"] for each in named if "key" in each]
+    results = {_commons(key)[0] for key in keys}
+    lacking = [
+        each["environment"]
+        for each in named
+        if "environment" in each and not _stands(each["environment"])
+    ]
+    count = {name: sum(name in each for each in named) for name in ("proof", "reference")}
+    shown = {each.get("table", each.get("figure")) for each in named} - {None}
+    parts = [f"{plural(len(results), 'result')} in {plural(len(keys), 'run')}"] if keys else []
+    parts += [plural(number, name) for name, number in count.items() if number]
+    if lacking:
+        sizes = read_yaml(project.path("resources/steptime/sizes.yaml"))
+        gigabytes = sum(sizes.get(name, USUAL_MB) for name in lacking) / 1000
+        parts.append(
+            f"{plural(len(lacking), 'environment')} to make ({', '.join(lacking)}; about {gigabytes:.1f} GB)"
+        )
+    parts += [f"{len(shown)} tables and figures"] if shown else []
+    return ", ".join(parts)
+
+
+def left(guessed: Mapping[str, float], took: Mapping[str, float], began: float) -> float:
+    """Seconds of the jobs whose file is not there yet, or older than the run, which `began` then.
+
+    `took` are the seconds of runs by their keys. Another run of the same result takes as long; one with other threads
+    as many times the guess, and any other as many times the guess as other runs of the environment.
+    """
+    sums: dict[Any, tuple[float, float]] = {}
+    for file, thought in guessed.items():
+        key = _kind(file)[1].get("key", "")
+        if key in took:
+            for common in _commons(key):
+                before = sums.get(common, (0.0, 0.0))
+                sums[common] = before[0] + took[key], before[1] + thought
+    return sum(
+        _mended(file, each, sums) for file, each in guessed.items() if not _is_done(file, began)
+    )
+
+
+def _mended(file: str, thought: float, sums: Mapping[Any, tuple[float, float]]) -> float:
+    key = _kind(file)[1].get("key")
+    if not key:
+        return thought
+    *near, environment, every = (sums.get(common, (0.0, 0.0)) for common in _commons(key))
+    for real, guessed in near:
+        if guessed:
+            return thought * real / guessed
+    usual = (every[0] + WORTH) / (every[1] + WORTH)
+    return thought * (environment[0] + WORTH * usual) / (environment[1] + WORTH)
+
+
+def _kind(file: str) -> tuple[float | None, dict[str, str]]:
+    for pattern, seconds in KINDS.items():
+        if found := re.fullmatch(pattern, file):
+            return seconds, found.groupdict()
+    return None, {}
+
+
+def _stands(environment: str) -> bool:
+    return project.environment(environment).exists()
+
+
+def _commons(key: str) -> list[Any]:
+    """What a run has in common with others: all but the trial; all but that and threads; environment and task; task."""
+    axes = axes_of(key) | {"repeat": 0}
+    apart = axes | {"threads": 0}
+    way = axes["task"], axes["environment"], axes["mode"]
+    return [tuple(axes.values()), tuple(apart.values()), way, axes["task"]]
+
+
+def _is_done(file: str, began: float) -> bool:
+    path = Path(file)
+    return path.exists() and path.stat().st_mtime >= began
