@@ -238,7 +238,7 @@ def test_a_grid_without_keys(checkout, text):
         (
             "hidden: 2048",
             "hidden: many",
-            "at 'fcn5.sizes.hidden', 'many' is not possible: write a whole number or ",
+            "at 'fcn5.sizes.hidden', 'many' is not possible: write a whole number.",
         ),
         (
             "label: FCN-5",

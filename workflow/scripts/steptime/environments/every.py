@@ -12,13 +12,10 @@ import os
 import re
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 from typing import Any, Literal
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from steptime import project
@@ -29,9 +26,6 @@ from steptime.plan import configuration
 # The grid that has all environments.
 GRID = "zoo"
 MANIFESTS, LOGS = Path("results/environments"), Path("logs/environments")
-POLL_SECONDS = 0.5
-# What environments.build prints when it begins with one.
-BEGUN = re.compile(r"(\S+): making the environment")
 TOOK = re.compile(r"^took (\d+) s$", re.MULTILINE)
 NARROWEST = 100
 
@@ -48,8 +42,7 @@ def main() -> None:
         names = chosen(options.names)
     except (configuration.ConfigurationError, pins.PinsError) as error:
         sys.exit(str(error))
-    console = Console(stderr=True)
-    code, printed = make(names, options.cores, console)
+    code = make(names, options.cores)
     rows = [describe(name) for name in names]
     output = Console()
     output.width = max(output.width, NARROWEST)
@@ -57,11 +50,7 @@ def main() -> None:
     stand = sum(row["state"] == "ok" for row in rows)
     output.print(f"{stand} of {len(rows)} environments stand.", highlight=False)
     if code:
-        sys.exit(
-            "\n".join(
-                [*printed, f"Snakemake ended with {code}: the same command goes on from here."]
-            )
-        )
+        sys.exit(f"Snakemake ended with {code}: the same command goes on from here.")
 
 
 def chosen(names: list[str]) -> list[str]:
@@ -78,9 +67,8 @@ def chosen(names: list[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def make(names: list[str], cores: str, console: Console) -> tuple[int, list[str]]:
-    """Runs Snakemake, with a bar of the environments that are done; its exit code and what it printed."""
-    wanted = [str(manifest(name)) for name in names]
+def make(names: list[str], cores: str) -> int:
+    """Has Snakemake make the environments; its exit code."""
     command = [
         sys.executable,
         "-m",
@@ -90,47 +78,8 @@ def make(names: list[str], cores: str, console: Console) -> tuple[int, list[str]
         "--config",
         f"grid={GRID}",
         "--",
-        *wanted,
     ]
-    begun: list[str] = []
-    printed: list[str] = []
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    environment = os.environ | {"PYTHONUNBUFFERED": "1"}
-    with (
-        Progress(*columns, console=console) as progress,
-        subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
-        ) as running,
-    ):
-        bar = progress.add_task("Environments", total=len(names))
-
-        def read() -> None:
-            for line in running.stdout or ():
-                printed.append(line.rstrip())
-                if line.partition(":")[0] in names:
-                    progress.console.print(line.rstrip(), highlight=False, markup=False)
-                if match := BEGUN.match(line):
-                    begun.append(match[1])
-
-        reader = threading.Thread(target=read)
-        reader.start()
-        while running.poll() is None:
-            time.sleep(POLL_SECONDS)
-            under_way = [name for name in begun if not manifest(name).exists()]
-            done = sum(manifest(name).exists() for name in names)
-            progress.update(bar, completed=done, description=", ".join(under_way) or "Environments")
-        reader.join()
-        progress.update(
-            bar,
-            completed=sum(manifest(name).exists() for name in names),
-            description="Environments",
-        )
-    return running.returncode, printed
+    return subprocess.run([*command, *map(str, map(manifest, names))]).returncode
 
 
 def manifest(name: str) -> Path:

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from shared import declarations
 from steptime import machine, networks, project, tasks
 from steptime.cells.measure import fill
@@ -184,10 +182,10 @@ def _make(environment: str, step: str) -> None:
     # One that was made for another checkout has no manifest here.
     if stands and (not made.exists() or json.loads(made.read_text())["digest"] == asked):
         return
-    code, printed = every.make([environment], "1", Console(stderr=True))
+    code = every.make([environment], "1")
     state = every.describe(environment)
     if code or state["state"] != "ok":
-        sys.exit("\n".join([*printed[-5:], f"{environment}: {state['reason']}"]))
+        sys.exit(f"{environment}: {state['reason']}")
 
 
 if __name__ == "__main__":
