@@ -310,7 +310,9 @@ def test_an_artefact_without_cells_in_the_grid(checkout):
     (checkout.root / "mine.yaml").write_text("\n".join([*lines, "networks: [fcn5]"]))
     done = checkout.snakemake("--dry-run", "--config", "grid=mine.yaml", "--", "shi2016_fig1d")
     assert done.returncode != 0
-    assert done.stdout.endswith("in the grid 'mine': write one of resnet50 under 'networks'.\n")
+    assert done.stdout.endswith(
+        "in the grid 'mine': write one of resnet50, resnet50-group-norm under 'networks'.\n"
+    )
 
 
 def test_more_threads_than_cpus_are_planned_as_asked(checkout):
