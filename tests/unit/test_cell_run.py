@@ -183,7 +183,7 @@ def test_a_training_is_fed_with_images_and_its_shard_has_its_epochs(run):
 
 def test_single_operations_have_a_row_for_each_sample_and_one_for_what_is_lacking(run):
     said, job, path = run("products")
-    assert "products of fcn5, batch 64" in said and "1 of 2 operations timed" in said
+    assert "products of fcn5  batch 64" in said and "1 of 2 operations timed" in said
     assert job["task"] == "products" and job["sampling"]["budget_seconds"] == 1.5
     rows = shard.read(path)[0].to_pylist()
     assert [(row["way"], row["sample"], row["seconds"]) for row in rows] == [

@@ -104,7 +104,7 @@ def unknown_target(name):
 
 def tell_plan():
     """Prints what a run would do, and about how long it would take."""
-    guessed = work.guess(files_to_make(), CONFIGURATION, own_cores())
+    guessed = work.guess(files_to_make(and_made=True), CONFIGURATION, own_cores())
     if guessed:
         say(f"{work.words(guessed)}: about {progress.duration(sum(guessed.values()))}.")
 

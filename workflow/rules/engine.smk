@@ -61,9 +61,12 @@ def jobs_to_run(*names):
     return [job.wildcards for job in workflow.dag.needrun_jobs() if job.rule in wanted]
 
 
-def files_to_make():
-    """The files of all jobs that the run has to do, once that is known; later of those that it has not done yet."""
-    return [str(file) for job in workflow.dag.needrun_jobs() for file in job.output]
+def files_to_make(and_made=False):
+    """The files of all jobs that the run has to do, once that is known; later of those that it has not done yet, or of
+    all of them. A dry run has done all at its end.
+    """
+    jobs = workflow.dag.needrun_jobs(exclude_finished=not and_made)
+    return [str(file) for job in jobs for file in job.output]
 
 
 def outputs_of_jobs():

@@ -74,14 +74,9 @@ def parts_of(cell: Mapping[str, Any], shown: Collection[str]) -> list[str]:
 def expect(cells: Sequence[Mapping[str, Any]]) -> None:
     """Counts cells that this run measures besides those that it has begun with."""
     known = run.facts()
-    counted, shown = known["parts"], known["shown"].get("cells", [])
-    if counted is not None:
-        counted = Counter(counted) + Counter(
-            part for cell in cells for part in parts_of(cell, shown)
-        )
     further = {shard_path(key_of(cell)): work.FURTHER for cell in cells}
-    counts = {"cells": known["cells"] + len(cells), "parts": counted}
-    run.begin(**known | counts | {"work": known.get("work", {}) | further})
+    work_of_all = known.get("work", {}) | further
+    run.begin(**known | {"cells": known["cells"] + len(cells), "work": work_of_all})
 
 
 def report(title: str, result: str, seconds: float, parts: Sequence[str], key: str) -> None:
