@@ -90,12 +90,12 @@ def refusal(root, config):
         (
             "limits: {seconds: 900}",
             "limits: {seconds: 1e3}",
-            "at 'limits.seconds', '1e3' is not possible: it is a text to YAML, so write 1000.0.",
+            "at 'limits.seconds', '1e3' is a text to YAML: write 1000.0.",
         ),
         (
             "repeats: 2",
             "repeats: 08",
-            "'08' is not possible: it is a text to YAML, so write 8.",
+            "'08' is a text to YAML: write 8.",
         ),
         (
             "least_samples: 3",

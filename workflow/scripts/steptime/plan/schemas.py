@@ -278,6 +278,8 @@ def _sentence(error: ValidationError) -> str:
     if error.validator == "uniqueItems":
         twice = next(each for each in error.instance if error.instance.count(each) > 1)
         return f"{at}{_short(twice)} stands twice: leave one of them out."
+    if error.validator == "type" and (number := _number_meant(error)):
+        return f"{at}'{error.instance}' is a text to YAML: write {number}."
     advice = _advice(error)
     if error.validator == "type" and (error.instance is None or isinstance(error.instance, bool)):
         return f"{at}YAML reads {_short(error.instance)}: {advice.replace('a text', 'a text in quotes')}"
@@ -302,8 +304,6 @@ def _advice(error: ValidationError) -> str:
         return f"write {BOUNDS[error.validator].format(asked)}."
     if error.validator == "pattern" and "write" in error.schema:
         return f"write {error.schema['write']}."
-    if error.validator == "type" and (number := _number_meant(error)):
-        return f"it is a text to YAML, so write {number}."
     if error.validator == "type":
         kinds = asked if isinstance(asked, list) else [asked]
         words = (KINDS.get(str(kind), str(kind)) for kind in kinds)
