@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 # Seconds of one job of a kind, by the file that stands for it, besides what it computes.
 KINDS = {
     r"results/environments/(?P<environment>.*)\.json": 1.0,
-    r"results/proofs/(?P<proof>.*)(?<!\.details)\.json": 6.0,
+    r"results/proofs/(?P<proof>.*)(?<!\.details)\.json": 3.0,
     r"results/references/(?P<reference>.*)-b(?P<batch>\d+)[^/]*\.npz": 3.0,
-    rf"results/{FOLDER}/(?P<key>.*)\.parquet": 7.0,
+    rf"results/{FOLDER}/(?P<key>.*)\.parquet": 4.5,
     r"results/(peaks|largest)/.*\.json": 15.0,
     r"results/(metadata|topology|statistics)/.*\.json": 1.5,
     r"results/merged/.*\.parquet": 1.0,
@@ -31,7 +31,7 @@ KINDS = {
 # To fetch and install an environment, and its size where nobody has looked; a run that was asked for on the way.
 INSTALL, USUAL_MB, FURTHER = 60.0, 700, 15.0
 # Operations a second and thread, how many steps a run and a reference compute, which part of its time a training takes.
-SPEED, STEPS, STEPS_OF_REFERENCE, TRAINED = 60e9, 14, 6, 0.3
+SPEED, STEPS, STEPS_OF_REFERENCE, TRAINED = 150e9, 12, 20, 0.3
 # So many seconds of guesses are worth as much as what an environment has shown.
 WORTH = 20.0
 
@@ -87,7 +87,8 @@ def words(guessed: Mapping[str, float]) -> str:
         parts.append(
             f"{plural(len(lacking), 'environment')} to make ({', '.join(lacking)}; about {gigabytes:.1f} GB)"
         )
-    parts += [f"{len(shown)} tables and figures"] if shown else []
+    things = "table or figure" if len(shown) == 1 else "tables and figures"
+    parts += [f"{len(shown)} {things}"] if shown else []
     return ", ".join(parts)
 
 
