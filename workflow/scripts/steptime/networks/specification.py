@@ -50,7 +50,6 @@ RATHER = {
     ("batch_norm", "sequence"): "write layer_norm in its place",
     ("group_norm", "row"): "write layer_norm in its place",
     ("group_norm", "sequence"): "write layer_norm in its place",
-    ("flatten", "row"): "leave it out",
     ("flatten", "sequence"): "write unstack, mean_steps or last_step in its place",
     ("global_average_pool", "sequence"): "write mean_steps in its place",
     ("mean_steps", "image"): "write global_average_pool in its place",
@@ -252,16 +251,13 @@ class _Builder:
             )
         first, *_ = node["inputs"]
         if kind.takes == ("words",):
-            rows, words = self.rows_of(node), self.source["vocabulary"]
+            words = self.source["vocabulary"]
+            rows = node.get("vocabulary") or self.shapes[node["inputs"][-1]][0]
             if rows < words:
                 raise ValueError(
                     f"layer '{node['name']}' has rows for {rows:,} words, and '{first}' has "
                     f"{words:,} words; write at least as many rows as words"
                 )
-
-    def rows_of(self, node: dict[str, Any]) -> int:
-        """The rows that a layer looks words up in: its own, or those of its table."""
-        return node["vocabulary"] if "vocabulary" in node else self.shapes[node["inputs"][-1]][0]
 
     def check_loss(self, loss: str) -> None:
         """Raises ValueError for a loss that is not known, or does not fit the last layer."""

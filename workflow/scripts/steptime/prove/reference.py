@@ -50,7 +50,7 @@ MOST_LOSS = 50.0
 MANY_WINDOWS, WINDOW = 2**17, 8.0
 # Of fewer values that are dropped, masks take a step as far as chance has it.
 MANY_DROPPED = 64
-# Operations of a step; with fewer, single units may decide a gradient.
+# Operations of a step; with fewer, samples' parts of a gradient may cancel.
 SMALL = 1e8
 # Sums of frameworks err by up to ten times what numpy's do: these are summed in pairs.
 SUMS = 16.0
@@ -210,7 +210,6 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
     turned = limits.min()
     limits[pooled] = np.maximum(limits[pooled], tied)
     if networks.flops_per_step(still, batch) < SMALL:
-        # Of one feature or unit, samples' parts may cancel; many average the noise.
         noise = golden.reach(still, start, batch)
         limits = np.maximum(limits, [noise[name] for name in gradients] / np.maximum(norms, 1e-300))
     limits[~driven] = np.inf
