@@ -140,6 +140,16 @@ def test_every_dash_of_table4_has_a_footnote(inputs, tmp_path):
     assert not re.search(r'(src|href)="(?!#)', page)
 
 
+def test_ten_printed_times_need_more_than_the_peak_of_their_processor(inputs):
+    data, layout = inputs("table4").table
+    above = data[data["peak_share"] > 1]
+    assert len(above) == 10 and {*above["framework"]} == {"cntk"}
+    assert {*above["network"]} == {"lstm32", "lstm64"} and {*above["device"]} == {"cpu"}
+    # LSTM-64 with one thread: 177 GFLOP in 1.026 s, of a core of 57.6 GFLOP/s.
+    assert above["peak_share"].max() == pytest.approx(3.0, abs=0.01)
+    assert (layout["Shi et al. 2016", "most of the peak"].map(lambda entry: entry.best)).sum() == 2
+
+
 def test_table4_names_the_marked_and_calls_no_single_run_the_best(inputs):
     data, _ = inputs("table4").table
     ours = data[(data["source"] == "ours") & (data["variant"] == "")]

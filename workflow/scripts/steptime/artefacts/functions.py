@@ -370,6 +370,12 @@ def parameters(scope: Scope, network: str) -> float:
     return float(specifications.count_parameters(specifications.specify(network, scope.catalogue)))
 
 
+def operations(scope: Scope, network: str) -> float:
+    """Floating-point operations of one training step, counted from the specification, at the paper's mini-batch."""
+    spec = specifications.specify(network, scope.catalogue)
+    return float(specifications.flops_per_step(spec, scope.batches[network]))
+
+
 def _printed(scope: Scope, file: str, paper: str, **where: str) -> pd.DataFrame:
     found = scope.printed[
         (scope.printed["paper"] == (paper or scope.paper)) & (scope.printed["file"] == file)
@@ -408,7 +414,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         tally,
         rows,
     )
-    + (steps_down, parameters)
+    + (steps_down, parameters, operations)
 }
 # Those that select times.
 OF_CELLS = {"time", "used", "reached", "alone", "varied", "others", "speedup", "doubling", "empty"}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from steptime import networks as specifications
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
 from steptime.plan.cell import IDENTITY
@@ -32,7 +33,9 @@ from steptime.statistics.words import FASTEST
 COLUMNS = ["source", *IDENTITY, "network_label", "lineage", "framework", "framework_label"]
 COLUMNS += ["column_group", "column", "ours", "low", "high", "theirs", "theirs_platform", "ratio"]
 COLUMNS += ["unit", "samples", "repeats", "effective_threads", "peak_memory_bytes", "status"]
-COLUMNS += ["reason", "marks", "further", "printed", "best", "footnote"]
+COLUMNS += ["reason", "marks", "further", "printed", "peak_share", "best", "footnote"]
+MOST_OF_PEAK = "most of the peak"
+ABOVE = "no processor does more than its peak, so another network was timed than the paper states"
 # What names the printed platforms that ours is compared with, one or several, by the kind of device.
 COMPARED = {"cpu": "compared_with", "gpu": "compared_gpu"}
 
@@ -127,9 +130,22 @@ def _their_rows(inputs: Inputs) -> list[dict[str, Any]]:
             "marks": "",
             "further": "",
             "printed": row["value"],
+            "peak_share": _peak_share(row, inputs),
         }
         for row in inputs.printed.to_dict("records")
     ]
+
+
+def _peak_share(row: dict[str, Any], inputs: Inputs) -> float | None:
+    """The share of the processor's peak by its data sheet that a printed time needs for the network as it is stated."""
+    platform = inputs.catalogue["platforms"][row["platform"]]
+    if "peak_gflops" not in platform or pd.isna(row["number"]):
+        return None
+    # The data sheet's is of one core; more threads than cores reach no more.
+    cores = min(int(row["threads"]), platform["cores"]) if row["threads"] else 1
+    spec = specifications.specify(row["network"], inputs.networks)
+    operations = specifications.flops_per_step(spec, int(row["batch"]))
+    return operations / row["number"] / (1e9 * platform["peak_gflops"] * cores)
 
 
 def _compared(device: str, paper: dict[str, Any]) -> list[str]:
@@ -235,6 +251,8 @@ def _layout(data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -
                 row["framework_label"], (caveat,) if caveat else (), kind="words"
             )
             beside[row["column_group"], row["column"]] = _entry(row)
+        if theirs["peak_share"].notna().any():
+            beside[short, MOST_OF_PEAK] = _most_of_peak(theirs, paper)
     columns = _columns(data, paper)
     named = [
         ((network, frameworks.lineage(lineage).label, label), entries)
@@ -244,6 +262,19 @@ def _layout(data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -
         alone = [((network, label), entries) for (network, _, label), entries in named]
         return laid_out(alone, ["Network", "Framework"], columns)
     return laid_out(named, ["Network", "Framework", "Measured here"], columns)
+
+
+def _most_of_peak(theirs: pd.DataFrame, paper: dict[str, Any]) -> Entry:
+    """The largest share of a processor's peak that any of the printed times of a line needs, and which needs more than
+    there is.
+    """
+    shares = theirs["peak_share"].astype(float)
+    above = [
+        f"{paper['platforms'][row['platform']]['name']}, {row['column']}: {100 * row['peak_share']:.0f} %"
+        for row in theirs[shares > 1].to_dict("records")
+    ]
+    notes = (f"{ABOVE} ({'; '.join(above)})",) if above else ()
+    return Entry(f"{100 * shares.max():.0f} %", notes, bool(above), PAPER)
 
 
 def _ratio_group(platform: str, paper: dict[str, Any]) -> str:
@@ -267,6 +298,7 @@ def _columns(data: pd.DataFrame, paper: dict[str, Any]) -> list[tuple[str, str]]
         )
     ]
     columns += [(paper["short"], "framework")] if len(theirs) else []
+    columns += [(paper["short"], MOST_OF_PEAK)] if theirs["peak_share"].notna().any() else []
     printed = theirs[["column_group", "column", "threads"]].drop_duplicates().reset_index(drop=True)
     # Every row has the paper's columns in the paper's order, so the first appearance is that order.
     return columns + list(zip(printed["column_group"], printed["column"], strict=True))
@@ -312,8 +344,18 @@ def _notes_on_theirs(paper: dict[str, Any]) -> list[str]:
     gpus = _compared("gpu", paper)
     names = ", ".join(paper["platforms"][name]["name"] for name in gpus)
     beside = f", and those of a GPU by what it printed for the {names}" if len(gpus) > 1 else ""
+    peaks = [
+        f"{entry['name']} {entry['peak_gflops']}" + " a core" * (entry["device"] == "cpu")
+        for entry in paper["platforms"].values()
+        if "peak_gflops" in entry
+    ]
+    said = (
+        f"{MOST_OF_PEAK.capitalize()}: the operations of the network as stated, divided by the printed time and by the "
+        f"GFLOP/s that the data sheet gives; the largest share in each line ({', '.join(peaks)})."
+    )
     return [
         f"Ratios are ours divided by what {paper['short']} printed for the same thread count on their "
         f"{reference['name']} ({reference['machine']}){beside}: another machine, another version of the framework.",
         f"{paper['short']} measured on {machines}.",
+        *([said] if peaks else []),
     ]

@@ -40,7 +40,7 @@ CLAIMS = (
     Column("reading", "How it is read", "words"),
 )
 # The kinds of the project's own artefacts that come first, and what the catalogue says of what has no number of ours.
-FIRST = ("times", "zoo", "ratios", "throughput")
+FIRST = ("times", "zoo", "ratios", "tuning", "throughput")
 PRINTED = "printed numbers only"
 # DataTables (MIT licence), with what it needs, as the wheel of itables carries it.
 LIBRARY = "html/dt_bundle.js"
