@@ -15,6 +15,7 @@ import yaml
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
     ROOT / "README.md",
+    ROOT / "AGENTS.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "CHANGELOG.md",
     ROOT / "config/README.md",
@@ -183,6 +184,25 @@ def test_links_of_the_other_documents_are_not_dead():
         document = ROOT / name
         for target in re.findall(r"\]\(([^)#]+)", document.read_text()):
             assert target.startswith("https:") or (document.parent / target).exists(), target
+
+
+def test_the_action_writes_the_verdict_and_its_status(tmp_path):
+    """Its last step, with a launcher that finds something slower."""
+    step = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"][-1]
+    launcher = tmp_path / "workflow/scripts/launch"
+    launcher.parent.mkdir(parents=True)
+    launcher.write_text(
+        'mkdir -p watch/a/results/compare; echo "$@" > watch/a/results/compare/b.md; exit 1\n'
+    )
+    launcher.chmod(0o755)
+    files = {name: str(tmp_path / name) for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
+    inputs = {"BASE": "torch", "CANDIDATE": "2.12.0", "NETWORKS": "fcn5 lstm32", "MINUTES": "5"}
+    assert set(inputs) == set(step["env"])
+    environment = os.environ | files | inputs | {"GITHUB_ACTION_PATH": str(tmp_path)}
+    subprocess.run(["bash", "-ec", step["run"]], env=environment, check=True)
+    said = "compare.watch torch 2.12.0 --networks fcn5 lstm32 --minutes 5\n"
+    assert (tmp_path / "GITHUB_STEP_SUMMARY").read_text() == said
+    assert "status=1\n" in (tmp_path / "GITHUB_OUTPUT").read_text()
 
 
 def test_every_variable_of_the_project_is_documented():
