@@ -163,9 +163,8 @@ def _notes(
         notes.append(
             f"{table_place} of {paper['short']} is left out: its numbers would flatten our lines."
         )
-    lines = " ".join(
-        ["Median with its 95 % interval.", processes(measured.cells), *facts(measured)]
-    )
+    lines = " ".join([processes(measured.cells), *facts(measured)])
+    notes.append("Other sizes: `figure_batches` of a grid; GRID=paper has the most.")
     return [lines, *notes, raw_data(measured)]
 
 
@@ -184,9 +183,8 @@ def _platforms(measured: Measured, ours: pd.DataFrame, theirs_on_gpus: bool) -> 
                 f"{', '.join(map(str, counts))} {'thread' if counts == [1] else 'threads'}"
             )
         text = "on " + ", ".join(part for part in parts if part)
-        if theirs_on_gpus and not on_gpu and not gpus:
-            text += ": this machine has no GPU; the paper's figure shows GPUs"
-        elif theirs_on_gpus and not on_gpu:
-            text += "; the paper's figure shows GPUs"
         lines.append(text)
+        if theirs_on_gpus and not on_gpu:
+            has_none = "" if gpus else "this machine has no GPU; "
+            lines.append(f"{has_none}the paper's figure shows GPUs")
     return lines
