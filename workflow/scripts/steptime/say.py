@@ -16,8 +16,7 @@ def say(text: str) -> None:
     """Prints a line beside the output; where its reader is gone, this and later ones are lost and nothing else is."""
     try:
         # In one write: lines of jobs side by side do not tear.
-        sys.stderr.write(f"{text}\n")
-        sys.stderr.flush()
+        print(f"{text}\n", end="", file=sys.stderr, flush=True)
     except OSError:
         # What is left in the buffer would raise again when the program ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

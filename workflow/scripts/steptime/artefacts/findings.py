@@ -21,6 +21,7 @@ from steptime.artefacts.evidence import (
 )
 from steptime.artefacts.expressions import asks_of_cells, calls, evaluate, names_in, tells_seconds
 from steptime.artefacts.functions import (
+    DRAW,
     NO_INTERVAL,
     OF_THREADS,
     PLACE,
@@ -246,12 +247,17 @@ def _errors(value: str, scope: Scope, numbers: np.ndarray) -> np.ndarray:
     deviations = np.log((times["high"] / times["low"]).to_numpy(float)) / 2 / NORMAL
     deviations = np.where(np.isnan(deviations), ALONE, deviations)
     if deviations.any():
-        random, drawn = np.random.default_rng(1), []
-        for _ in range(DRAWS):
-            factors = np.exp(deviations * random.standard_normal(len(times)))
-            seconds = times.assign(seconds=times["seconds"] * factors)
-            drawn.append(evaluate(value, replace(scope, times=seconds)).to_numpy(float))
-        errors = np.std(drawn, axis=0, ddof=1)
+        normal = np.random.default_rng(1).standard_normal((DRAWS, len(times)))
+        seconds = times["seconds"].to_numpy(float) * np.exp(deviations * normal)
+        # All draws at once: to compute with each by itself takes thirty times as long.
+        of_draws = times.take(np.tile(np.arange(len(times)), DRAWS))
+        numbered = np.repeat(np.arange(DRAWS), len(times))
+        of_draws = of_draws.assign(**{"seconds": seconds.ravel(), DRAW: numbered})
+        found = evaluate(value, replace(scope, times=of_draws))
+        if DRAW in found.index.names:
+            order = np.argsort(found.index.get_level_values(DRAW), kind="stable")
+            drawn = found.to_numpy(float)[order].reshape(DRAWS, -1)
+            errors = np.std(drawn, axis=0, ddof=1)
     without = calls(value) & NO_INTERVAL
     return np.maximum(errors, MARGIN * np.abs(numbers)) if without else errors
 

@@ -19,6 +19,8 @@ from shared.grouping import GROUPED
 from steptime import networks as specifications
 
 PLACE = ["network", "framework", "platform", "threads", "batch"]
+# Which of many draws of all times a row is of, where they are computed with together.
+DRAW = "draw"
 # Of single operations: which, and in which way it was computed.
 ALONE = ["network", "framework", "threads", "part", "way", "seconds"]
 # Of variants of one network that are trained for as many epochs: which, who trained it, and what it then reached.
@@ -92,7 +94,7 @@ def meet(left: Number, right: Number, operation: Callable[[Any, Any], Any]) -> N
     both = (
         frames[0].merge(frames[1], on=shared) if shared else frames[0].merge(frames[1], how="cross")
     )
-    places = [name for name in PLACE if name in both]
+    places = [name for name in (*PLACE, DRAW) if name in both]
     result = operation(both["left"], both["right"])
     return result.set_axis(pd.MultiIndex.from_frame(both[places])) if places else result
 
@@ -169,7 +171,8 @@ def _by_place(rows: pd.DataFrame, where: dict[str, Any], column: str = "seconds"
         for name in PLACE
         if name not in fixed and not (name == "threads" and rows[name].eq(0).all())
     ]
-    index = pd.MultiIndex.from_frame(rows[levels or ["network"]])
+    levels = (levels or ["network"]) + ([DRAW] if DRAW in rows else [])
+    index = pd.MultiIndex.from_frame(rows[levels])
     return pd.Series(rows[column].to_numpy(float), index)
 
 
@@ -228,9 +231,8 @@ def others(scope: Scope, slowest: int = 0, *, framework: str, **where: Any) -> p
 
 def _over(numbers: pd.Series, over: str | list[str], how: str) -> Number:
     dropped = _list(over)
-    if not dropped:
-        return getattr(numbers, how)()
     levels = [name for name in numbers.index.names if name not in dropped]
+    levels = levels if dropped else [name for name in levels if name == DRAW]
     return (
         getattr(numbers.groupby(level=levels, sort=False), how)()
         if levels
