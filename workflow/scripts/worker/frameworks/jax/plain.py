@@ -7,8 +7,6 @@ import numpy as np
 from jax import lax
 from jax import numpy as jnp
 
-from shared import specification
-
 MODES = ("plain",)
 OPTIMISERS = ("sgd",)
 LOSSES = ("softmax_cross_entropy",)
@@ -85,12 +83,6 @@ def _max_pool(node, own, value):
     return lax.reduce_window(value, -jnp.inf, lax.max, window, strides, around)
 
 
-def _batch_norm(node, own, value):
-    mean, variance = jnp.mean(value, (0, 1, 2)), jnp.var(value, (0, 1, 2))
-    normal = (value - mean) / jnp.sqrt(variance + specification.BATCH_NORM_EPSILON)
-    return normal * own["gamma"] + own["beta"]
-
-
 def _lstm(node, own, value):
     def step(state, given):
         output, cell = state
@@ -110,7 +102,6 @@ LAYERS = {
     "max_pool": _max_pool,
     "global_average_pool": lambda node, own, value: jnp.mean(value, (1, 2)),
     "flatten": lambda node, own, value: value.reshape(len(value), -1),
-    "batch_norm": _batch_norm,
     "relu": lambda node, own, value: jax.nn.relu(value),
     "sigmoid": lambda node, own, value: jax.nn.sigmoid(value),
     "add": lambda node, own, left, right: left + right,
