@@ -105,8 +105,10 @@ def unknown_target(name):
 def tell_plan():
     """Prints what a run would do, and about how long it would take."""
     guessed = work.guess(files_to_make(and_made=True), CONFIGURATION, own_cores())
+    # On a cluster, nobody knows how many run side by side.
+    lasts = "" if counts_jobs() else f": about {progress.duration(sum(guessed.values()))}"
     if guessed:
-        say(f"{work.words(guessed)}: about {progress.duration(sum(guessed.values()))}.")
+        say(f"{work.words(guessed)}{lasts}.")
 
 
 if is_main_process() and not only_tells():
