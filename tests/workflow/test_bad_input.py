@@ -315,6 +315,14 @@ def test_an_artefact_without_cells_in_the_grid(checkout):
     )
 
 
+def test_a_misspelt_target_is_answered_and_a_dry_run_says_how_much_there_is(checkout):
+    done = checkout.snakemake("--dry-run", "shi2016_table5")
+    assert done.returncode and done.stdout.endswith("did you mean 'shi2016_table4'?\n"), done.stdout
+    done = checkout.snakemake("--dry-run", "--config", "grid=ci", "--", "shi2016_fig1d")
+    assert "3 results in 3 runs, 3 proofs, 1 reference, " in done.stdout, done.stdout
+    assert " 1 table or figure: about " in done.stdout and "Reasons:" not in done.stdout
+
+
 def test_more_threads_than_cpus_are_planned_as_asked(checkout):
     text = (checkout.root / "config/grids/ci.yaml").read_text()
     (checkout.root / "mine.yaml").write_text(text.replace("table: [all]", "table: [64]"))
