@@ -98,7 +98,7 @@ def test_cells_of_one_machine_that_overlap_are_named():
 
 
 def test_a_cell_that_does_not_say_when_it_ended_is_named():
-    with pytest.raises(InputError, match=f"{named(2)[0]}.parquet does not say when its cell ended"):
+    with pytest.raises(InputError, match=f"{named(2)[0]}.parquet does not say when its run ended"):
         spans_of(span(0, 1, 1), span(2, 3, 2) | {"ended_at": None})
 
 

@@ -63,7 +63,7 @@ def _proofs(proofs: list[dict[str, Any]]) -> tuple[str, float]:
 
 
 def _spread(cells: pd.DataFrame) -> tuple[str, float | None]:
-    timed = cells[cells["high"].notna()]
+    timed = cells.dropna(subset=["seconds", "low", "high"])
     if timed.empty:
         return "no result has an interval", None
     half = 100 * ((timed["high"] - timed["low"]) / 2 / timed["seconds"]).astype(float)
