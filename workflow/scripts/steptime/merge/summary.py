@@ -172,7 +172,9 @@ def _throttled(cell: Mapping[str, Any], logical: int | None) -> bool:
 
 
 def _narrow_only(cell: Mapping[str, Any], logical: int | None) -> bool:
-    return cell["proven_loss"] is None and cell["proven_change"] is None
+    # Where dropout moves a row's own losses, a cell of its place may have shown each gradient.
+    unproven = cell["proven_loss"] is None and cell["proven_change"] is None
+    return unproven and not cell["proven_gradients"]
 
 
 def _in_part(cell: Mapping[str, Any], logical: int | None) -> bool:
