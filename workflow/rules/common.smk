@@ -227,9 +227,9 @@ def begin_run():
     told = set(shown.get("cells", []))
     parts = Counter(part for cell in waiting for part in progress.parts_of(cell.facts(), told))
     guessed = work.guess(files_to_make(), CONFIGURATION, own_cores())
-    ways = {(cell.environment, cell.mode) for cell in waiting}
+    ways = {(cell.environment, cell.mode) for cell in PLAN.cells.values()}
     varied = ["mode"] if len(ways) > len({environment for environment, _ in ways}) else []
-    varied += ["platform"] if len({cell.platform for cell in waiting}) > 1 else []
+    varied += ["platform"] if len({cell.platform for cell in PLAN.cells.values()}) > 1 else []
     run.begin(
         began=time.monotonic(),
         grid=config["grid"],
