@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,13 @@ class Checkout:
             start_new_session=True,
             preexec_fn=hear_interrupts,
         )
+
+    def await_doing(self, words: str) -> None:
+        """Waits until a program of a run has written that it does this."""
+        path, end = self.root / ".snakemake/steptime/doing", time.monotonic() + 600
+        while not (path.exists() and words in path.read_text()):
+            assert time.monotonic() < end, words
+            time.sleep(0.1)
 
     def shards(self) -> dict[str, Path]:
         """Shards of timed steps by "environment.mode.precision-network-..."."""

@@ -31,7 +31,7 @@ def test_an_interrupted_cell_is_the_only_one_to_be_measured_again(new_checkout):
     assert subprocess.run(command, cwd=checkout.root, env=checkout.environment()).returncode == 0
     measured = checkout.times()
     running = checkout.start(*TABLE)
-    assert any("standin-1.0 hangs, tiny, batch" in line for line in running.stdout)
+    checkout.await_doing("measuring standin-1.0 hangs tiny")
     time.sleep(2)
     # A terminal's Ctrl-C reaches every process of the foreground group.
     subprocess.run(["kill", "-INT", "--", f"-{running.pid}"], check=True)
@@ -89,7 +89,7 @@ def test_an_interrupt_ends_both_ranks_of_a_cell_and_leaves_nothing_of_them(
     before = set(Path("/dev/shm").iterdir())
     cell = "results/cells/local-cpu/step/standin-1.0.slow.float32-tiny-b16-t1-d2sync-r1.parquet"
     running = checkout.start("--config", "grid=faults", "--", cell)
-    assert any("2 devices of 1 thread, sync" in line for line in running.stdout)
+    checkout.await_doing("2 devices of 1 thread, sync")
     while len(ranks_of(running)) < 2:
         assert running.poll() is None
         time.sleep(0.5)
@@ -115,7 +115,7 @@ def test_a_killed_run_takes_its_cell_with_it_and_the_same_command_goes_on(
     checkout = new_checkout("faults")
     chosen(checkout, "hangs", 60)
     running = checkout.start(*TABLE)
-    assert any("standin-1.0 hangs, tiny, batch" in line for line in running.stdout)
+    checkout.await_doing("measuring standin-1.0")
     time.sleep(1)
     below = psutil.Process(running.pid).children(recursive=True)
     (os.killpg if group else os.kill)(running.pid, number)
