@@ -17,8 +17,10 @@ from today import TORCH
 import steptime.run
 from steptime.cells import shard
 from steptime.compare import results
+from steptime.compare.sides import read
 from steptime.statistics.intervals import Ratio
 from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED, holm, mean_of, verdicts
+from steptime.statistics.words import estimate, key
 
 OTHER = MACHINE | {"cpu": {"model": "Another CPU", "logical_cores": 8}}
 
@@ -94,6 +96,22 @@ def test_one_environment_of_another_folder_is_chosen_after_a_colon(monkeypatch, 
     results_of(folder / "results", {"torch-9.9": 1.5}, start=9)
     code, out, _ = run(monkeypatch, capsys, "one:torch-1.4", "torch-9.9")
     assert code == 0 and "times faster than one:torch-1.4" in out and "4 faster" in out
+
+
+def test_within_one_run_the_verdict_is_the_word_of_its_table(monkeypatch, capsys):
+    """In the run a third framework was measured, and what is beside it was paid for there."""
+    results_of(Path("results"), {"torch-1.4": 1.0, "torch-9.9": 1.5})
+    cells = read(Path("results"), "here").cells
+    said = estimate(cells)
+    assert set(said.words.values()) == {"fastest", "slower"}
+    tied = cells[cells["network"] == NETWORKS[0]]
+    told = said.words | {key(cell): "tied" for cell in tied.to_dict("records")}
+    Path("results/statistics").mkdir()
+    Path("results/statistics/quick.json").write_text(
+        json.dumps(said._replace(words=told).to_json())
+    )
+    code, out, _ = run(monkeypatch, capsys, "torch-1.4", "torch-9.9")
+    assert code == 1 and "3 slower, 1 undecided" in out
 
 
 @pytest.mark.parametrize("prefix", ["torch-9.9.", ""], ids=["of an environment", "of all"])

@@ -15,6 +15,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from steptime import project, run
@@ -23,12 +24,14 @@ from steptime.cells.mixed import MixedRowsError
 from steptime.compare import caveats, names, words
 from steptime.compare.sides import CompareError, Side, beside, opened
 from steptime.plan import configuration
+from steptime.plan.cell import PLACE
 from steptime.render import tables
 from steptime.statistics import intervals, ratios
 from steptime.statistics.intervals import Ratio
 from steptime.statistics.spreads import KIND, known, spread_of
-from steptime.statistics.verdicts import SLOWER, UNDECIDED, verdicts
-from steptime.statistics.words import Spreads, spreads_of_times
+from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED, verdicts
+from steptime.statistics.words import SLOWER as FOUND_SLOWER
+from steptime.statistics.words import TIED, Spreads
 
 NO_SLOWDOWN, SLOWDOWN, CANNOT_TELL = 0, 1, 2
 MARGIN = 0.02
@@ -109,9 +112,35 @@ def table(one: Side, other: Side, pairs: list[tuple[Any, Any]], margin: float) -
         row["verdict"] = words.lost(row["one_status"], row["other_status"])
         rows.append(row)
     data = pd.DataFrame(rows)
-    decided = data["known"].notna()
-    data.loc[decided, "verdict"] = verdicts(list(data.loc[decided, "known"]), margin)
-    return data
+    said = [
+        _by_run(one, at, label) if one.results is other.results else None for at, label in pairs
+    ]
+    # What the table of times says is paid for there; the rest is paid for together.
+    is_said = np.array([word is not None for word in said])
+    for group in (is_said, ~is_said):
+        chosen = data["known"].notna() & group
+        data.loc[chosen, "verdict"] = verdicts(list(data.loc[chosen, "known"]), margin)
+    told = [
+        word if word is not None and found not in ("", EQUAL, *words.SAID) else found
+        for word, found in zip(said, data["verdict"], strict=True)
+    ]
+    return data.assign(verdict=told)
+
+
+def _by_run(side: Side, at: Any, label: Any) -> str | None:
+    """What the run's own table says of a result `label` beside that `at`: it compares with the fastest of a place."""
+    cells = side.results.cells
+    same = (cells[PLACE].fillna("") == cells.loc[at, PLACE].fillna("")).all(axis=1)
+    place = cells[same & cells["word"].notna()]
+    if not {at, label} <= {*place.index}:
+        return None
+    fastest = place["seconds"].astype(float).idxmin()
+    if fastest not in (at, label):
+        return None
+    word = place.loc[label if fastest == at else at, "word"]
+    if word not in (FOUND_SLOWER, TIED):
+        return None
+    return UNDECIDED if word == TIED else SLOWER if fastest == at else FASTER
 
 
 def status(data: pd.DataFrame) -> int:
@@ -126,14 +155,13 @@ def _paired(one: Side, other: Side, pairs: list[tuple[Any, Any]]) -> list[Ratio 
     """Ratios other / one of cells of one run: trial by trial where they stand in the same place."""
     if "platform" in {*one.chosen, *other.chosen}:
         return _apart(one, other, pairs)
-    cells = one.results.cells
-    known = ratios.of_pairs(cells, ratios.spreads_of(cells))
+    known = ratios.of_pairs(one.results.cells, one.results.statistics.ratios)
     return [known.get((label, at)) for at, label in pairs]
 
 
 def _apart(one: Side, other: Side, pairs: list[tuple[Any, Any]]) -> list[Ratio | None]:
     """Ratios other / one of cells of two runs or machines: the processes of each are draws of their own."""
-    spreads = [spreads_of_times(side.results.cells) for side in (one, other)]
+    spreads = [side.results.statistics.times for side in (one, other)]
     found: list[Ratio | None] = []
     for labels in pairs:
         cells = [side.results.cells.loc[at] for side, at in zip((one, other), labels, strict=True)]

@@ -20,6 +20,7 @@ from steptime.plan import configuration
 from steptime.plan.cell import FOLDER, IDENTITY, PLAIN, key_of, shard_path
 from steptime.plan.schemas import meant
 from steptime.reading import read_yaml
+from steptime.statistics.words import Statistics, estimate, key
 
 # What is noted of each process, to tell what else differs than what is compared.
 TOLD = [*IDENTITY, "repeat", "status", "framework_version", "environment_digest", "network_digest"]
@@ -36,12 +37,14 @@ class Results:
     """What a results folder holds of timed steps.
 
     `cells` has a row for each cell (`merge.summary`), `processes` a row for each process: the columns TOLD, `cell` (its
-    label in `cells`), `kind` (of its machine, in words) and `variables` (of its environment, as JSON).
+    label in `cells`), `kind` (of its machine, in words) and `variables` (of its environment, as JSON). `statistics` is
+    what the run says of most of them together (`merge.statistics`), or where it has not said it, what they say.
     """
 
     name: str
     cells: pd.DataFrame
     processes: pd.DataFrame
+    statistics: Statistics
 
 
 @dataclass
@@ -161,10 +164,20 @@ def read(folder: Path, name: str) -> Results:
     counts = [len(each) for each in samples]
     frame = pd.DataFrame(rows).loc[np.repeat(np.arange(len(rows)), counts)].reset_index(drop=True)
     frame["seconds"] = np.array([value for each in samples for value in each], dtype=float)
-    cells = summarise(frame, logical, planned)
+    statistics = _statistics(folder, summarise(frame, logical, planned))
+    cells = summarise(frame, logical, planned, statistics)
     places = {tuple(place): label for label, place in cells[IDENTITY].iterrows()}
     labels = [places[tuple(each[column] for column in IDENTITY)] for each in processes]
-    return Results(name, cells, pd.DataFrame(processes).assign(cell=labels))
+    return Results(name, cells, pd.DataFrame(processes).assign(cell=labels), statistics)
+
+
+def _statistics(folder: Path, cells: pd.DataFrame) -> Statistics:
+    keys = {key(cell) for cell in cells.to_dict("records")}
+    files = sorted(folder.glob("statistics/*.json"))
+    trusted.regular(files)
+    told = [Statistics.from_json(trusted.record(file)) for file in files]
+    said = [each for each in told if keys & each.words.keys()]
+    return max(said, key=lambda each: len(keys & each.words.keys()), default=estimate(cells))
 
 
 def _said(path: Path, footer: dict[str, Any]) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def page(answer: str, one: str, other: str, told: list[str], margin: float) -> P
         "itself, from how much processes differ, which is known from all cells at as many threads.",
         "The verdicts are paid for together (Holm): the chance that any of the differences is none is at most 5 %, and "
         f"so is the chance that any of the equal cells differs by {100 * margin:g} % or more. So an interval without 1 "
-        "may be undecided.",
+        "may be undecided. Within one run, a result beside the fastest has the word of the run's own table.",
     ]
     caption = f"Time of one training step of the same network in {one} and in {other}."
     return Page("compare", answer, caption, "steptime", facts=facts, notes=notes)
