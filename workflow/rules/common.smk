@@ -98,7 +98,7 @@ def own_cores():
 def unknown_target(name):
     """The sentence for a target that no rule makes."""
     if "/" in name:
-        return f"No rule makes the file {name}: leave it out, or name a table or figure (--list-target-rules)."
+        return f"Nothing here makes the file {name}: leave it out, or name a table or figure (--list-target-rules)."
     return schemas.unknown("target", name, names_of_rules(), "this workflow (--list-target-rules)")
 
 

@@ -235,13 +235,18 @@ def forward(
 def statistics(spec: dict, expected: Expected) -> Iterator[tuple[str, np.ndarray, np.ndarray, int]]:
     """Name, means and variances of each batch normalisation of the first step, and of how many values these are."""
     outputs: list[np.ndarray] = []
+
+    def kept(values: np.ndarray) -> np.ndarray:
+        outputs.append(values)
+        return values
+
     inputs, _ = data.synthetic_batch(spec, expected.batch)
-    start = {name: np.float64(values) for name, values in expected.start.items()}
-    forward(spec, start, inputs, lambda values: outputs.append(values) or values, taped=False)
+    start = {name: values.astype(np.float64) for name, values in expected.start.items()}
+    forward(spec, start, inputs, kept, taped=False)
     given = dict(zip((node["name"] for node in spec["nodes"]), outputs, strict=True))
     for node in spec["nodes"]:
         if node["op"] == "batch_norm":
-            x = np.float64((given | {"input": inputs})[node["inputs"][0]])
+            x = np.asarray((given | {"input": inputs})[node["inputs"][0]], np.float64)
             axes = (0, *range(2, x.ndim))
             yield node["name"], x.mean(axes), x.var(axes), x.size // x.shape[1]
 

@@ -209,9 +209,9 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
     # Another framework's noise may turn another sign, behind which are more parameters, or most.
     turned = limits.min()
     limits[pooled] = np.maximum(limits[pooled], tied)
-    if networks.flops_per_step(still, batch) < SMALL:
-        noise = golden.reach(still, start, batch)
-        limits = np.maximum(limits, [noise[name] for name in gradients] / np.maximum(norms, 1e-300))
+    limits = np.maximum(
+        limits, _cancelling(still, start, batch, gradients) / np.maximum(norms, 1e-300)
+    )
     limits[~driven] = np.inf
     elsewhere = turned > asked.change and bool(steady.movable(still))
     for name, gradient in gradients.items():
@@ -246,6 +246,14 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
         steady=np.array(int(bool(shown))),
         **shown,
     )
+
+
+def _cancelling(spec: dict[str, Any], start: Arrays, batch: int, gradients: Arrays) -> np.ndarray:
+    """How far noise of a framework's logarithm takes each gradient of a small network."""
+    if networks.flops_per_step(spec, batch) >= SMALL:
+        return np.zeros(len(gradients))
+    noise = golden.reach(spec, start, batch)
+    return np.array([noise[name] for name in gradients])
 
 
 def _masked(spec, inputs, labels, loss, sketches):
