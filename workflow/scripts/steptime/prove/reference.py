@@ -196,8 +196,8 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
         return {"reason": np.array("the network's loss depends on no weight")}
     sizes = np.array([np.linalg.norm(start[name]) for name in gradients])
     blurs = ROUNDING * sizes / np.where(driven, norms, np.inf)
-    rate = min(MOST_RATE, 2.0 ** np.ceil(np.log2(blurs.max() / sketch.READING)))
-    rate = max(rate, spec["optimiser"]["learning_rate"])
+    least = 2.0 ** np.ceil(np.log2(blurs.max() / sketch.READING))
+    rate = max(min(MOST_RATE, least), spec["optimiser"]["learning_rate"])
     rough, noisy = roughly.result()
     shares = [sketch.count_entries(values.shape)[1] for values in noisy.values()]
     off = np.array(list(map(sketch.distance, _sketches(noisy), sketches, shares)))
@@ -220,14 +220,11 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
     steadily: Callable[[], Arrays] = moved if elsewhere else dict
     with _Beside(steadily, threads if elsewhere else 1) as shown:
         losses, slope, later = _later(still, start, gradients, inputs, labels, noisy)
-    losses, spreads = [loss, *losses], [asked.share * abs(rough - loss)]
-    plain = spec["optimiser"]["name"] == "sgd"
-    own = asked.share * abs(spec["optimiser"]["learning_rate"] * slope) if plain else 0.0
-    spreads += [step * own for step in range(1, STEPS)]  # after two steps it has mostly doubled
+    spreads = asked.share * _spreads(spec["optimiser"], abs(rough - loss), slope)
     shown = shown.result()
     return outputs.reference(spec, batch, precision) | _narrowed(
         reason=np.array(""),
-        losses=np.array(losses),
+        losses=np.array([loss, *losses]),
         labels=np.array(labels.size),
         spreads=np.nan_to_num(spreads, nan=np.inf, posinf=np.inf),
         rate=np.array(rate),
@@ -236,16 +233,25 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
         counted=counted.astype(np.int8),
         middle=np.array(middle),
         blurs=blurs,
-        # Where a first step has taken most of the loss, a second one changes little.
-        later_blurs=np.divide(
-            ROUNDING * sizes, later, np.full(len(norms), np.inf), where=later > 0
-        ),
+        later_blurs=_later_blurs(ROUNDING * sizes, later),
         projections=np.array([found.projections for found in sketches]),
         entries=np.concatenate([found.entries for found in sketches]),
         **_masked(spec, inputs, labels, loss, sketches),
         steady=np.array(int(bool(shown))),
         **shown,
     )
+
+
+def _later_blurs(rounded: np.ndarray, later: np.ndarray) -> np.ndarray:
+    # Where a first step has taken most of the loss, a second one changes little.
+    return np.divide(rounded, later, np.full(len(later), np.inf), where=later > 0)
+
+
+def _spreads(optimiser: dict[str, Any], first: float, slope: float) -> np.ndarray:
+    """How far off the losses of the steps may be: the first by this, later ones by what the first update adds."""
+    own = abs(optimiser["learning_rate"] * slope) if optimiser["name"] == "sgd" else 0.0
+    # After two steps it has mostly doubled.
+    return np.array([first, *(step * own for step in range(1, STEPS))])
 
 
 def _cancelling(spec: dict[str, Any], start: Arrays, batch: int, gradients: Arrays) -> np.ndarray:
