@@ -30,6 +30,7 @@ from steptime.artefacts.inputs import read_printed
 from steptime.environments import metadata
 from steptime.machine import topology
 from steptime.merge.measured import Measured
+from steptime.merge.others import Grid
 from steptime.merge.trainings import CELL, Trained
 from steptime.reading import InputError, read_yaml
 from steptime.render import tables
@@ -385,7 +386,7 @@ def test_every_artefact_is_made_whatever_failed(tmp_path, timed):
         told.entry = paper["artefacts"][name]
         made.append(kind.table(told))
     papers = evidence.read_papers(files)
-    assert len(findings.build(papers, [found], Trained.nothing(), FRAMEWORKS, CATALOGUE)) > 175
+    assert len(findings.build(papers, [Grid(steps=[found])], FRAMEWORKS, CATALOGUE)) > 175
     for number, (data, layout) in enumerate(made):
         tables.write(tmp_path / str(number), data, layout, words())
         assert len(data) and (tmp_path / f"{number}.tex").stat().st_size

@@ -11,35 +11,31 @@ from steptime.artefacts import startup, timeline
 from steptime.reading import InputError
 
 
-def started(warmup, **changes):
-    """The merged rows of a process, of which `warmup` has the seconds of the first step and of the warm-up."""
-    first, whole = warmup or (None, None)
+def started(first, **changes):
+    """The merged rows of a process whose first step took `first` seconds."""
     row = CELL | {
         "import_seconds": 2.0,
         "build_seconds": 0.25,
         "ready_seconds": 3.0,
         "first_step_seconds": first,
-        "warmup_seconds": whole,
-        "warmup_steps": 9 if warmup else None,
-        "warmup_steady": True if warmup else None,
         "steal_share": None,
     }
-    return [row | changes | {"sample": sample} for sample in range(5 if warmup else 1)]
+    return [row | changes | {"sample": sample} for sample in range(5 if first else 1)]
 
 
-def test_startup_takes_the_first_step_apart_from_the_warm_up_and_keeps_what_failed():
+def test_startup_ends_at_the_first_step_and_keeps_what_failed():
     rows = [
         row
         for n, first in enumerate((3.0, 5.0, 4.0), 1)
-        for row in started((first, first + 1), repeat=n, steal_share=0.02 * (n == 2))
+        for row in started(first, repeat=n, steal_share=0.02 * (n == 2))
     ]
     rows += started(None, network="alexnet", status="timeout", reason="not done after 9 s")
     told = inputs(measured=SimpleNamespace(rows=pd.DataFrame(rows)))
     data, layout = told.table = startup.table(told)
     first = data.iloc[0]
-    assert [first[name] for name in startup.PARTS] == [2.0, 0.25, 4.0, 1.0]
-    assert (first["total_seconds"], first["repeats"]) == (7.25, 3)
-    assert all("`make again`" in entry.footnotes[0] for entry in layout.iloc[0][:5])
+    assert [first[name] for name in startup.PARTS] == [2.0, 0.25, 4.0]
+    assert (first["total_seconds"], first["repeats"]) == (6.25, 3)
+    assert all("`make again`" in entry.footnotes[0] for entry in layout.iloc[0])
     texts = [entry.text for entry in layout.iloc[1]]
     assert texts[:2] == ["2.00", "0.250"] and set(texts[2:]) == {"–"}
     _, drawing = startup.figure(told)
@@ -49,9 +45,9 @@ def test_startup_takes_the_first_step_apart_from_the_warm_up_and_keeps_what_fail
 def test_the_start_of_several_devices_stands_beside_that_of_one():
     two = {"devices": 2, "exchange": "sync", "build_seconds": 1.5, "ready_seconds": 4.0}
     rows = [
-        *started((1.0, 2.0), threads=2),
-        *started((3.0, 4.0), **two),
-        *started((3.0, 4.0), ready_seconds=None),
+        *started(1.0, threads=2),
+        *started(3.0, **two),
+        *started(3.0, ready_seconds=None),
     ]
     told = inputs(measured=SimpleNamespace(rows=pd.DataFrame(rows)))
     data, layout = told.table = startup.table(told)

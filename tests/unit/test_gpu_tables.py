@@ -38,7 +38,7 @@ def test_a_gpu_stands_beside_each_gpu_of_the_paper(tmp_path):
     data, layout = times.table(made)
     theirs = made.printed[(made.printed["network"] == "fcn5") & (made.printed["batch"] == "64")]
     theirs = theirs[theirs["framework"] == "torch7"].set_index("platform")["number"]
-    line = layout.xs("PyTorch 9.9.0", level="Measured here").iloc[0]
+    line = layout.xs("PyTorch 9.9.0 (stands for Torch)", level="Measured here").iloc[0]
     shown = {
         group: line[group, "1 device"].text
         for group, _ in layout
@@ -88,7 +88,7 @@ def test_memory_of_a_cell_on_a_gpu_is_the_gpus_own(tmp_path):
     data, layout = memory.table(inputs(tmp_path, "table3.csv", *cells))
     assert [entry.text for entry in layout.iloc[0]["Measured"]] == ["32, 64", "1.50, 2.00"]
     assert layout.index[0][2] == "local-gpu" and set(data["memory_of"]) == {"the GPU"}
-    assert layout.iloc[0]["Largest in", "4 GiB (GTX 980)"].text == "192"
+    assert layout.iloc[0]["Largest in as much as a GPU has", "4 GiB (GTX 980)"].text == "192"
 
 
 def test_energy_of_a_sample_is_of_the_gpu_or_of_the_processors_and_says_by_what(tmp_path):

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,10 @@ import pytest
 from steptime import run
 from steptime.cells import adopt, again, context, shard
 from steptime.cells.mixed import MixedRowsError
-from steptime.merge import cells, judged
+from steptime.merge import cells, judged, others
+from steptime.plan import written
 from steptime.plan.cell import Cell, shard_path
+from steptime.plan.grid import Plan
 
 CELL = Cell(
     platform="local-cpu",
@@ -64,6 +67,23 @@ def test_every_broken_shard_is_named():
     with pytest.raises(shard.ShardError) as raised:
         cells.merge([CELL.key, OTHER_KEY])
     assert all(str(path) in str(raised.value) for path in paths)
+
+
+def test_what_another_grid_measured_is_read_by_its_plan_and_a_broken_shard_is_told(folder):
+    plan = Plan({CELL.key: CELL}, {"steptime_times": [CELL.key]}, [])
+    written.write(plan, written.path_of("shi2016"))
+    assert others.read(written.path_of("shi2016")).steps == []
+    write(sampling_digest="s")
+    grid = others.read(written.path_of("shi2016"))
+    assert (grid.name, grid.refused) == ("shi2016", "")
+    assert grid.steps[0].cells["seconds"].tolist() == [0.5]
+    # What lies under its name was measured for a grid that samples otherwise.
+    written.write(
+        replace(plan, expected={CELL.key: {"sampling_digest": "t"}}), written.path_of("quick")
+    )
+    assert others.read(written.path_of("quick")).steps == []
+    written.path_of("shi2016").write_text("{}")
+    assert "broken" in others.read(written.path_of("shi2016")).refused
 
 
 def test_two_machines_in_one_folder_are_refused_unless_equal_and_two_folders_are_two_columns(

@@ -13,8 +13,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import intervals as simulation
 
-from steptime.merge.summary import COLUMNS
+from steptime.merge.summary import COLUMNS, FACTS, summarise
 from steptime.plan.cell import IDENTITY
+from steptime.render.words import spread
 from steptime.statistics import ratios, spreads, words
 from steptime.statistics.intervals import of_repeats
 from steptime.statistics.spreads import KIND, Spread, is_odd, known, priors
@@ -127,10 +128,25 @@ def test_ratios_of_the_same_trials_do_not_know_what_slowed_both():
     assert {said[words.key(cell)] for _, cell in slower.iterrows()} == {"slower"}
 
 
-def test_two_processes_of_one_result_know_no_more_than_themselves():
-    own = Spread(0.002835**2, 1)
-    found = known(own, priors({"here": [own]})["here"])
-    assert found.degrees == 1 and found.variance == pytest.approx(own.variance, rel=0.3)
+def test_what_can_have_no_interval_has_none():
+    """Of one process nothing is known of a second one; two alone in their run know no more than themselves."""
+    rows = pd.read_csv(RUNS / "no_interval.csv").rename(columns={"what": "network"})
+    facts = dict.fromkeys([*IDENTITY, *FACTS], "here") | {"batch": 1, "threads": 2, "devices": 1}
+    facts |= {"precision": "float32", "status": "ok", "reason": "", "timed_region": "forward"}
+    samples = rows.assign(**facts, repeat=rows["process"])
+    samples["network"] = rows["network"]
+    found = summarise(samples).set_index("network")
+    alone = found[found["repeats"] == 1]
+    assert len(alone) == 2 and alone[["low", "high"]].isna().all(axis=None)
+    assert alone["seconds"].tolist() == pytest.approx([0.262432, 0.2739])
+    assert spread(*alone[["seconds", "low", "high"]].iloc[0]) == ""
+    two = found.loc["two processes, three samples each"]
+    assert half(two["low"], two["high"]) == pytest.approx(0.0255, rel=0.15)
+    # Beside the 23 other results of a run, what they say of one another counts.
+    prior = words.spreads_of_times(run("two_tables")).popitem()[1]
+    own = spreads.spread_of([math.log(value) for value in two["medians"].values()])
+    _, low, high = of_repeats(list(two["medians"].values()), known(own, prior))
+    assert half(low, high) > 0.03
 
 
 def test_equal_variances_and_none_at_all_are_no_error():

@@ -83,6 +83,7 @@ FILES = {
     or refuse_topologies,
     "trainings": lambda artefact: merged([TRAINED]),
     "parts": lambda artefact: merged(PARTS),
+    "grids": lambda artefact: written.of_others(CONFIGURATION.grid_name),
     "largest": lambda artefact: [f"results/largest/{name}.json" for name in LARGEST],
     "popularity": lambda artefact: CONFIGURATION.popularity or refuse_popularity,
     # Of a data set that nobody has, the whole one: its rule says so.
@@ -103,17 +104,22 @@ WORDS = {"frameworks": ["resources/papers/frameworks.yaml"], "networks": ["confi
 # What a program is told where its entry needs it and no file holds it.
 FACTS = {
     "owners": lambda: {name: CONFIGURATION.framework_of(name) for name in grid_environments()},
+    "grids": lambda: CONFIGURATION.grid_name,
     "targets": lambda: targets_of_papers() | {"grid": CONFIGURATION.grid_name},
 }
 # Words behind which something is that was measured here.
 RESULTS = {"cells", "every_cell", "trainings"}
-NO_CELLS, NO_MACHINE, NO_DATA, NO_FILE, ONE_VERSION = (
+PRINTED_ONLY = "printed numbers only"
+NO_CELLS, NO_MACHINE, NO_DATA, NO_FILE, ONE_VERSION, NO_PAIR = (
     "no results in this grid",
     "no machine within reach",
     "data set not configured",
     "file not named",
     "no framework in two versions",
+    "nothing trained both with what is above it and without",
 )
+# Who trains, by environment and mode.
+TRAINERS = {f"{cell.environment}.{cell.mode}" for cell in TRAININGS.values()}
 LACKING = {
     "cells": lambda artefact: "" if artefact.made_of in PLAN.artefacts else NO_CELLS,
     # Of a grid that times nothing, no machine is looked at.
@@ -124,6 +130,15 @@ LACKING = {
         "" if CONFIGURATION.dataset_of(artefact.entry["images"]) else NO_DATA
     ),
     "parts": lambda artefact: "" if PARTS else NO_CELLS,
+    "pairs": lambda artefact: (
+        "" if any({*pair} <= TRAINERS for pair in artefact.entry["pairs"].items()) else NO_PAIR
+    ),
+    # A platform elsewhere may have what this machine lacks.
+    "counters": lambda artefact: (
+        energy.Counter().state
+        if STEPS and not energy.Counter().known and all(map(is_cpu_here, STEPS.values()))
+        else ""
+    ),
     "popularity": lambda artefact: "" if CONFIGURATION.popularity else NO_FILE,
     "versions": lambda artefact: (
         "" if len(grid_environments()) > len(set(FACTS["owners"]().values())) else ONE_VERSION
@@ -135,6 +150,16 @@ def lacks(artefact, words="needs"):
     """Why this grid has not all that an artefact needs, or joins; '' where it has."""
     known = (LACKING[word](artefact) for word in artefact.entry.get(words, []) if word in LACKING)
     return next(filter(None, known), "")
+
+
+def is_cpu_here(cell):
+    """Whether a cell is one of this machine's CPUs."""
+    return cell.device == "cpu" and ELSEWHERE[cell.platform] is None
+
+
+def is_printed_only(artefact):
+    """Whether an artefact would show what a paper printed, and nothing of ours."""
+    return bool(lacks(artefact, "joins")) and not RESULTS & {*artefact.entry["needs"]}
 
 
 def inputs_of(artefact):
@@ -220,8 +245,7 @@ def targets_of_papers():
             words = {*artefact.entry["needs"], *artefact.entry.get("joins", [])}
             cells = len(PLAN.artefacts.get(artefact.made_of, [])) if "cells" in words else 0
             cells += trained_for(artefact.entry) if "trainings" in words else 0
-            beside = lacks(artefact, "joins") and not RESULTS & {*artefact.entry["needs"]}
-            state = lacks(artefact) or ("printed numbers only" if beside else "made")
+            state = lacks(artefact) or (PRINTED_ONLY if is_printed_only(artefact) else "made")
             targets[name] = {"state": state, "cells": cells}
     return {"targets": targets}
 
@@ -235,7 +259,7 @@ def report_job(wildcards):
             "paper": artefact.owner if artefact.is_of_paper else "",
             "kind": artefact.entry["kind"],
             "files": plain_outputs([artefact]),
-            "missing": f"{lacks(artefact)}." if lacks(artefact) else "",
+            "missing": "" if artefact in MADE else f"{lacks(artefact) or PRINTED_ONLY}.",
         }
         for name, artefact in CATALOGUE.items()
     ]
@@ -243,5 +267,10 @@ def report_job(wildcards):
     return json.dumps({"grid": CONFIGURATION.grid_name, **policy, "artefacts": artefacts})
 
 
-# What `rule all` asks for.
-MADE = [artefact for artefact in CATALOGUE.values() if not lacks(artefact)]
+# What `rule all` asks for. A figure of printed numbers alone is drawn where it is asked for by its name.
+MADE = [
+    artefact
+    for artefact in CATALOGUE.values()
+    if not lacks(artefact)
+    if "table" in artefact.entry["makes"] or not is_printed_only(artefact)
+]

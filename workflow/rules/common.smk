@@ -22,7 +22,7 @@ from steptime.cells import found
 from steptime.cells.expected import Expected
 from steptime.compare import names
 from steptime.environments import pins
-from steptime.machine import placement
+from steptime.machine import energy, placement
 from steptime.plan import (
     configuration,
     digests,

@@ -17,6 +17,7 @@ from steptime.artefacts.evidence import (
 )
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
+from steptime.merge.others import Grid
 from steptime.render import tables
 from steptime.render.columns import Column, Row, columns
 from steptime.render.frameworks import Frameworks
@@ -28,15 +29,15 @@ from steptime.statistics.ratios import Pair, of_pairs
 from steptime.statistics.spreads import KIND, known, spread_of
 from steptime.statistics.verdicts import ERROR, chance_of_none, holm
 
-COLUMNS = ["paper", "network", "device", "frameworks", "their_order", "our_order", "same_pairs"]
-COLUMNS += ["decided_pairs", "pairs", "tau", "points", "no_tau"]
+COLUMNS = ["paper", "network", "device", "frameworks", "their_order", "our_order", "our_frameworks"]
+COLUMNS += ["same_pairs", "decided_pairs", "pairs", "tau", "points", "no_tau"]
 FEWEST = 3  # frameworks of an order for which a correlation of ranks says anything
 EVERY = "every network"
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The rows that are drawn and the drawing."""
-    drawn, cells = [], measured_times([inputs.measured])
+    drawn, cells = [], measured_times([Grid(steps=[inputs.measured])])
     for paper in read_papers(inputs.paths("papers")):
         theirs = their_times(paper, inputs.frameworks, inputs.networks)
         ours = our_times(paper, cells, inputs.frameworks, inputs.networks)
@@ -59,7 +60,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     papers, measured = read_papers(inputs.paths("papers")), inputs.measured
     frameworks, catalogue, page = inputs.frameworks, inputs.networks, inputs.page
-    rows, cells = [], measured_times([measured])
+    rows, cells = [], measured_times([Grid(steps=[measured])])
     ratios = of_pairs(measured.cells, measured.statistics.ratios)
     for paper in papers:
         theirs = their_times(paper, frameworks, catalogue)
@@ -154,10 +155,12 @@ def _of_network(
         for one, other in combinations(names, 2)
         if printed[one] != printed[other]
     ]
+    ordered = sorted(names, key=lambda name: timed.loc[name, "seconds"])
     row = {
         "frameworks": len(names),
         "their_order": " ".join(sorted(names, key=lambda name: printed[name])),
-        "our_order": " ".join(sorted(names, key=lambda name: timed.loc[name, "seconds"])),
+        "our_order": " ".join(ordered),
+        "our_frameworks": " ".join(timed.loc[ordered, "own"]),
         "pairs": len(names) * (len(names) - 1) // 2,
         "compared": compared,
         "points": len(names),
@@ -217,6 +220,7 @@ def _of_all(found: list[dict[str, Any]], both: pd.DataFrame) -> dict[str, Any]:
         "frameworks": both["framework"].nunique(),
         "their_order": "",
         "our_order": "",
+        "our_frameworks": "",
         "no_tau": "",
     }
     if len(both) < FEWEST:
@@ -225,18 +229,19 @@ def _of_all(found: list[dict[str, Any]], both: pd.DataFrame) -> dict[str, Any]:
 
 
 def _layout(data: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any]) -> pd.DataFrame:
-    def order(side: str) -> Callable[[Row], str]:
-        return lambda row: " < ".join(
-            frameworks.lineage(name).label for name in row[f"{side}_order"].split()
-        )
+    def order(column: str, label: Callable[[str], str]) -> Callable[[Row], str]:
+        return lambda row: " < ".join(map(label, row[column].split()))
+
+    def theirs(name: str) -> str:
+        return frameworks.lineage(name).label
 
     def pairs(row: Row) -> Entry:
         same = f"{row['same_pairs']} of {row['decided_pairs']}"
         return Entry(same if row["decided_pairs"] else tables.DASH, _why(row))
 
     shown = [
-        Column("Their order", order("their"), kind="words"),
-        Column("Our order", order("our"), kind="ours words"),
+        Column("Their order", order("their_order", theirs), kind="words"),
+        Column("Our order", order("our_frameworks", frameworks.standing), kind="ours words"),
         Column("Pairs in the same order", pairs),
         Column("Kendall's τ", "tau", _number, lambda row: row["no_tau"]),
         Column("Points", "points"),

@@ -10,14 +10,7 @@ from steptime.render.columns import Column, columns
 from steptime.render.tables import Entry
 
 COLUMNS = ["paper", "name", "title", "sources", "target", "state", "cells", "why"]
-MADE, PRINTED, NO_CELLS, NOT_MADE = (
-    "made",
-    "printed numbers only",
-    "no results in this grid",
-    "not made",
-)
-NO_MACHINE = "no machine within reach"
-NO_DATA, NO_FILE = "data set not configured", "file not named"
+NOT_MADE = "not made"
 SHOWN = [
     Column("What it shows", "title", kind="words long"),
     Column("State", lambda row: Entry(row["state"], (), row["state"] == NOT_MADE, "words")),
@@ -41,16 +34,13 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     targets, grid = (inputs.facts["targets"][name] for name in ("targets", "grid"))
     rows = [row for paper in papers for row in _of_paper(paper, targets)]
     data = pd.DataFrame(rows, columns=COLUMNS).astype({"cells": "Int64"})
-    counts = data["state"].value_counts()
-    said = ", ".join(
-        f"{counts[state]} {state}"
-        for state in (MADE, PRINTED, NO_CELLS, NO_MACHINE, NO_DATA, NO_FILE, NOT_MADE)
-        if state in counts
-    )
+    counts = data["state"].value_counts().items()
+    said = ", ".join(f"{count} {state}" for state, count in counts)
     page.facts = [f"{len(data)} tables and figures: {said}.", f"Grid: {grid}."]
     page.notes = [
         "snakemake <name> makes one; snakemake --list-target-rules lists them all.",
-        "Printed numbers only: nothing of it is measured here yet, and ours joins when the grid asks for it.",
+        "Printed numbers only: nothing of it is measured here yet, and ours joins when the grid asks for it. "
+        "Until then a figure is made only where it is asked for by its name.",
         "No machine within reach: it shows how the machines are built, which only a run on them sees.",
         "Data set not configured, file not named: it shows what must be named in config/config.yaml: images under "
         "data, statistics of searches under popularity.",

@@ -5,16 +5,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from shared.precisions import USUAL
 from steptime import tasks
-from steptime.artefacts.functions import ALONE, PLACE, REACHED, USED, VARIED
+from steptime.artefacts.functions import ALONE, PLACE, USED, VARIED
 from steptime.artefacts.inputs import read_printed
 from steptime.merge.measured import Measured
+from steptime.merge.others import Grid
 from steptime.merge.trainings import Trained, in_step
-from steptime.plan.cell import IDENTITY, PLAIN, without
+from steptime.plan.cell import IDENTITY, PLAIN
 from steptime.reading import read_yaml
 from steptime.render.frameworks import Frameworks
 
@@ -22,7 +22,7 @@ from steptime.render.frameworks import Frameworks
 PRINTED = ["row", "column", "network", "framework", "platform", "threads", "batch", "value"]
 PRINTED += ["number", "file"]
 # What is known of a time besides where it is of; and of what was not run, which is no dash.
-VALUES = ["seconds", "low", "high", *USED.values(), *REACHED.values()]
+VALUES = ["seconds", "low", "high", *USED.values()]
 NO_EVIDENCE = ["install_failed", "not_equivalent"]
 # Half of the width of a 95 % interval of a normal distribution, in standard deviations.
 NORMAL = 1.96
@@ -128,26 +128,27 @@ def their_times(paper: Paper, frameworks: Frameworks, catalogue: dict[str, Any])
     return _with_family(times, catalogue)
 
 
-def measured_times(measured: list[Measured], trained: Trained | None = None) -> pd.DataFrame:
-    """What was measured here: IDENTITY, framework, `runner`, `cores` of the machine, and VALUES (NaN for a dash).
+def measured_times(grids: Collection[Grid]) -> pd.DataFrame:
+    """What was measured here: IDENTITY, framework, `runner`, `cores` of the machine, the name of its `grid`, and VALUES
+    (NaN for a dash).
 
-    Each cell once, of the first platform of each kind of device, without variants, in the papers' precision. A training
-    on a subset of a data set stands for one on the whole. What did not install, or trains another network, is no time
-    and no dash.
+    Each result once, of the grid that measured it by most processes, of the first platform of each kind of device,
+    without variants, in the papers' precision. A training on a subset of a data set stands for one on the whole. What
+    did not install, or trains another network, is no time and no dash.
     """
-    parts = [
-        found.cells.assign(accuracy=np.nan, epochs=np.nan, cores=_cores(found))
-        for found in measured
-    ]
-    if trained is not None and len(trained.runs):
-        parts.append(_trainings(trained))
-    columns = [*IDENTITY, "framework", "cores", "status", *VALUES]
-    cells = pd.concat([pd.DataFrame(columns=columns), *[part[columns] for part in parts]])
+    columns = [*IDENTITY, "framework", "cores", "status", "repeats", "grid", *VALUES]
+    parts = [pd.DataFrame(columns=columns)]
+    for grid in grids:
+        own = [found.cells.assign(cores=_cores(found)) for found in grid.steps]
+        own += [_trainings(grid.trained)] if len(grid.trained.runs) else []
+        parts += [part.assign(grid=grid.name)[columns] for part in own]
+    cells = pd.concat(parts, ignore_index=True)
     cells = cells[(cells["variant"] == "") & ~cells["status"].isin(NO_EVIDENCE)]
     cells = cells[(cells["precision"] == USUAL) & (cells["mode"] != PLAIN)]
-    cells = cells.drop_duplicates(IDENTITY).reset_index(drop=True)
     first = cells.groupby("device")["platform"].transform("first")
     cells = cells[cells["platform"] == first]
+    cells = cells.sort_values("repeats", ascending=False, kind="stable").drop_duplicates(IDENTITY)
+    cells = cells.sort_index().reset_index(drop=True)
     numbers = {name: pd.to_numeric(cells[name]) for name in ("cores", *VALUES)}
     return cells.assign(
         **numbers,
@@ -188,7 +189,9 @@ def our_times(
     ]
     near = times["runner"].map(ranks)
     times = times.assign(
-        framework=named, rank=near.notna().astype(int) if today else near.fillna(len(ranks))
+        own=times["framework"],
+        framework=named,
+        rank=near.notna().astype(int) if today else near.fillna(len(ranks)),
     )
     known = {frameworks[name].lineage for name in paper.frameworks}
     times = times[times["framework"].isin(known)]
@@ -202,33 +205,37 @@ def our_times(
     return _with_family(times.sort_index(), catalogue)
 
 
-def times_alone(parts: list[Measured]) -> pd.DataFrame:
+def times_alone(grids: Collection[Grid]) -> pd.DataFrame:
     """The median time of each single operation in each way: ALONE; `framework` is an environment and its mode."""
     place = ["network", "environment", "mode", "threads", "part", "way"]
-    known = [found.rows[[*place, "variant", "status", "seconds"]] for found in parts]
-    rows = (
-        pd.concat(known)
-        if known
-        else pd.DataFrame(columns=[*place, "variant", "status", "seconds"])
-    )
+    columns = [*place, "variant", "status", "seconds", "grid"]
+    known = [pd.DataFrame(columns=columns)]
+    known += [part.rows.assign(grid=grid.name)[columns] for grid in grids for part in grid.parts]
+    rows = pd.concat(known)
     rows = rows[(rows["status"] == "ok") & rows["seconds"].notna() & (rows["variant"] == "")]
-    medians = rows.groupby(place, sort=False)["seconds"].median().reset_index()
+    # Of the first grid that has it.
+    rows = rows[rows["grid"] == rows.groupby(place)["grid"].transform("first")]
+    medians = rows.groupby([*place, "grid"], sort=False)["seconds"].median().reset_index()
     return medians.assign(framework=medians["environment"] + "." + medians["mode"])[ALONE]
 
 
-def varied_trainings(trained: Trained) -> pd.DataFrame:
+def varied_trainings(grids: Collection[Grid]) -> pd.DataFrame:
     """What variants of each network reached after the last epoch that all of them had: VARIED, medians over the seeds;
-    `framework` is an environment and its mode.
+    `framework` is an environment and its mode. Of the grid with most of them.
     """
-    found = [pd.DataFrame(columns=VARIED)]
-    runs = trained.runs
-    for _, own in runs[runs["variant"] != ""].groupby("network") if len(runs) else ():
-        epochs = trained.epochs[trained.epochs["key"].isin(own["key"])]
-        last = in_step(replace(trained, runs=own, epochs=epochs)).groupby("key").tail(1)
-        last = last.assign(network=last["variant"])
-        last["framework"] = last["environment"] + "." + last["mode"]
-        found.append(last.groupby(VARIED[:4])[VARIED[4:]].median().reset_index())
-    return pd.concat(found, ignore_index=True)
+    most = {"": pd.DataFrame(columns=VARIED)}
+    for grid in grids:
+        runs = grid.trained.runs
+        for network, own in runs[runs["variant"] != ""].groupby("network") if len(runs) else ():
+            epochs = grid.trained.epochs
+            epochs = epochs[epochs["key"].isin(own["key"])]
+            last = in_step(replace(grid.trained, runs=own, epochs=epochs)).groupby("key").tail(1)
+            last = last.assign(network=last["variant"], grid=grid.name)
+            last["framework"] = last["environment"] + "." + last["mode"]
+            found = last.groupby([*VARIED[:4], "grid"])[VARIED[5:]].median().reset_index()
+            if len(found) > len(most.get(network, ())):
+                most[network] = found
+    return pd.concat(most.values(), ignore_index=True)
 
 
 def _cores(measured: Measured) -> pd.Series:
@@ -241,14 +248,11 @@ def _cores(measured: Measured) -> pd.Series:
 
 
 def _trainings(trained: Trained) -> pd.DataFrame:
-    """The trainings in the shape of cells, each with the medians of its seeds."""
-    cells, runs = trained.times.cells, trained.runs
+    """The trainings in the shape of cells."""
+    cells = trained.times.cells
     # A subset of a data set stands where a variant does; its networks are the paper's own.
-    plain = cells["variant"].isin(["", *runs["dataset_label"]])
-    place = without("variant", "batch")
-    medians = runs[runs["variant"] == ""].groupby(place, dropna=False)[["accuracy", "epochs"]]
-    named = cells.assign(variant=cells["variant"].where(~plain, ""), cores=_cores(trained.times))
-    return named.merge(medians.median().reset_index(), on=place, how="left")
+    plain = cells["variant"].isin(["", *trained.runs["dataset_label"]])
+    return cells.assign(variant=cells["variant"].where(~plain, ""), cores=_cores(trained.times))
 
 
 def _with_family(times: pd.DataFrame, catalogue: dict[str, Any]) -> pd.DataFrame:

@@ -60,6 +60,17 @@ def names_in(expression: str, argument: str) -> set[str]:
     return {str(value) for value in constants}
 
 
+def asks_every_framework(expression: str) -> bool:
+    """Whether any call of times names no framework, or asks for all the others."""
+    asked = [
+        node
+        for node in ast.walk(parse(expression))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in OF_CELLS
+    ]
+    named = [{keyword.arg for keyword in call.keywords} for call in asked]
+    return "others" in calls(expression) or not all("framework" in names for names in named)
+
+
 def asks_of_cells(expression: str) -> bool:
     """Whether any call of an expression is of times, so that it can be asked of other times too."""
     return bool(calls(expression) & OF_CELLS)

@@ -19,7 +19,14 @@ from steptime.artefacts.evidence import (
     times_alone,
     varied_trainings,
 )
-from steptime.artefacts.expressions import asks_of_cells, calls, evaluate, names_in, tells_seconds
+from steptime.artefacts.expressions import (
+    asks_every_framework,
+    asks_of_cells,
+    calls,
+    evaluate,
+    names_in,
+    tells_seconds,
+)
 from steptime.artefacts.functions import (
     DRAW,
     NO_INTERVAL,
@@ -30,10 +37,8 @@ from steptime.artefacts.functions import (
     Scope,
 )
 from steptime.artefacts.inputs import Inputs
-from steptime.merge.measured import Measured
-from steptime.merge.trainings import Trained
+from steptime.merge.others import Grid
 from steptime.reading import InputError
-from steptime.render import tables
 from steptime.render.columns import Column, Row, columns
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Entry
@@ -54,6 +59,10 @@ ERROR = 0.05
 MARGIN = 0.02
 # Standard deviation of a time of one process alone, about as much as the widest of real runs.
 ALONE = 0.1
+# What verdicts are called where they are counted.
+COUNTED = {HOLDS: "hold", FAILS: "do not hold", UNKNOWN: "cannot be checked"}
+COUNTED |= {"so far": "hold or do not hold so far, since some that they name are missing"}
+COUNTED |= {UNDECIDED: UNDECIDED, NOT_ASKED: NOT_ASKED}
 # How much a claim matters: what the paper says first and last, its results, its details.
 WEIGHTS = {3: "main claim", 2: "result", 1: "detail"}
 BOUNDS = {
@@ -81,8 +90,8 @@ HOW_ASKED = (
     "So far: what was measured says so, but a framework, network or thread count that the claim names is missing, and "
     "could change it. One counter-example refutes a claim of all, whoever is missing.",
     "Undecided: the intervals of the times allow either verdict. A verdict has a chance of 5 % at most to be wrong. "
-    "More processes of each result (`repeats` in the grid) decide it. CPU use, memory and accuracies have no interval: "
-    "less than 2 % decides nothing.",
+    "More processes of each result (`repeats` in the grid) decide it; of one process alone, a time counts as known to "
+    "20 %. CPU use, memory and accuracies have no interval: less than 2 % decides nothing.",
     "Cannot be checked: a number is missing. Not asked: the claim is about what is printed, or about seconds on the "
     "paper's machine.",
 )
@@ -103,7 +112,7 @@ class Check:
     verdict: str
     numbers: str
     values: pd.Series = field(default_factory=lambda: pd.Series(dtype=float))
-    asked: tuple[str, ...] = ()
+    asked: frozenset[tuple[str, str]] = frozenset()
     places: frozenset[Place] = frozenset()
 
     def facts(self, side: str) -> dict[str, Any]:
@@ -115,16 +124,25 @@ class Check:
             f"{side}_least": self.values.min() if known else None,
             f"{side}_most": self.values.max() if known else None,
             f"{side}_count": len(self.values),
-            f"{side}_asked": ", ".join(self.asked),
+            f"{side}_asked": self._runners(),
         }
+
+    def _runners(self) -> str:
+        """Who was asked, and which grid measured it: 'torch-2.13.eager, tensorflow-2.21.graph (grid quick)'."""
+        grids: dict[str, list[str]] = {}
+        for grid, runner in sorted(each[::-1] for each in self.asked):
+            grids.setdefault(grid, []).append(runner)
+        said = {grid: f" (grid {grid})" if grid else "" for grid in grids}
+        return "; ".join(f"{', '.join(runners)}{said[grid]}" for grid, runners in grids.items())
 
 
 @dataclass(frozen=True)
 class Names:
-    """What frameworks and networks are called."""
+    """What frameworks, networks and papers are called."""
 
     frameworks: Frameworks
     catalogue: dict[str, Any]
+    papers: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -141,7 +159,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows and the layout."""
     data = rows_of(inputs)
     papers = {paper.name: paper for paper in read_papers(inputs.paths("papers"))}
-    _say(inputs.page, data, inputs.every_measured, papers)
+    _say(inputs, data, papers)
     shorts = {name: paper.catalogue["short"] for name, paper in papers.items()}
     return data, columns(data.assign(short=data["paper"].map(shorts)), SHOWN, INDEX)
 
@@ -149,24 +167,22 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 def rows_of(inputs: Inputs, only: str = "") -> pd.DataFrame:
     """The tidy rows (COLUMNS) of every claim, or of one paper's. Raises InputError for what is no calculation."""
     papers = read_papers(inputs.paths("papers"))
-    made = papers, inputs.every_measured, inputs.trained, inputs.frameworks, inputs.networks
-    return build(*made, only, inputs.parts)
+    return build(papers, inputs.grids, inputs.frameworks, inputs.networks, only)
 
 
 def build(
     papers: list[Paper],
-    measured: list[Measured],
-    trained: Trained,
+    grids: list[Grid],
     frameworks: Frameworks,
     catalogue: dict[str, Any],
     only: str = "",
-    parts: Collection[Measured] = (),
 ) -> pd.DataFrame:
     """What `rows_of` says, of papers and of what was measured."""
     printed = pd.concat([paper.printed for paper in papers], ignore_index=True)
-    cells = measured_times(measured, trained)
-    besides = {"alone": times_alone(list(parts)), "varied": varied_trainings(trained)}
+    cells = measured_times(grids)
+    besides = {"alone": times_alone(grids), "varied": varied_trainings(grids)}
     every = {known.name: known for paper in papers for known in (paper, *paper.quoted())}
+    names = Names(frameworks, catalogue, {paper.name: paper.catalogue["short"] for paper in papers})
 
     @cache
     def scopes(name: str) -> Scopes:
@@ -177,7 +193,7 @@ def build(
         for finding in paper.findings if only in ("", paper.name) else []:
             _check_keys(paper, finding, list(every))
             found = scopes(finding.get("paper", paper.name))
-            rows.append(_row(paper, finding, found, Names(frameworks, catalogue)))
+            rows.append(_row(paper, finding, found, names))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -190,8 +206,8 @@ def check(finding: dict[str, Any], scope: Scope) -> Check:
         return Check(UNKNOWN, str(error))
     within = _within(finding, values)
     verdict = _verdict(finding, _chances_outside(finding, scope, values))
-    asked = tuple(sorted(scope.asked))
-    return Check(verdict, _words(values, within), values, asked, frozenset(scope.places))
+    asked, places = frozenset(scope.asked), frozenset(scope.places)
+    return Check(verdict, _words(values, within), values, asked, places)
 
 
 def _within(finding: dict[str, Any], values: pd.Series) -> pd.Series:
@@ -326,7 +342,7 @@ def _row(paper: Paper, finding: dict[str, Any], scopes: Scopes, names: Names) ->
         theirs = (
             Check(UNKNOWN, finding["why_not"])
             if "why_not" in finding
-            else check(finding, scopes.theirs)
+            else _of_whom(paper, finding, check(finding, scopes.theirs), names)
         )
         own = [
             _so_far(
@@ -347,10 +363,19 @@ def _row(paper: Paper, finding: dict[str, Any], scopes: Scopes, names: Names) ->
     return row
 
 
+def _of_whom(paper: Paper, finding: dict[str, Any], found: Check, names: Names) -> Check:
+    """The verdict of what was printed, with whose numbers these are where another paper printed them."""
+    printed = {finding.get("paper", ""), *names_in(finding["value"], "paper")} - {paper.name}
+    shorts = [names.papers[name] for name in sorted(printed) if name in names.papers]
+    if not shorts or found.verdict == UNKNOWN:
+        return found
+    return replace(found, numbers=f"{found.numbers} (with numbers of {' and '.join(shorts)})")
+
+
 def _ours(finding: dict[str, Any], about: Paper, ours: Scope) -> Check:
     """What ours says: of `ours` of the finding where it asks something else than of theirs."""
     asked = finding.get("ours", finding["value"])
-    if not asks_of_cells(asked):
+    if not asks_of_cells(asked) and "parameters" not in calls(asked):
         return Check(NOT_ASKED, PRINTED_ONLY)
     if tells_seconds(asked):
         return Check(NOT_ASKED, THEIR_MACHINE)
@@ -369,12 +394,14 @@ def _so_far(
     What a claim speaks of is what the paper's own numbers have; where these lack it, the frameworks that the paper
     timed, on the networks that were measured. One counter-example refutes, whoever is missing.
     """
-    if found.verdict not in SO_FAR:
-        return found
     asked = finding.get("ours", finding["value"])
+    # What counts dashes is only asked where every place is there.
+    if found.verdict not in SO_FAR or "empty" in calls(asked):
+        return found
     wanted = theirs.places
     if not wanted:
-        frameworks = names_in(asked, "framework") or about.frameworks
+        every = asks_every_framework(asked)
+        frameworks = about.frameworks if every else names_in(asked, "framework")
         networks = {network for _, network, _ in found.places}
         lineages = (ours.lineages.get(name, name) for name in frameworks)
         wanted = frozenset((name, network, False) for name in lineages for network in networks)
@@ -492,11 +519,19 @@ def same(row: dict[str, Any]) -> bool:
     )
 
 
-def _say(
-    page: tables.Page, data: pd.DataFrame, measured: list[Measured], papers: dict[str, Paper]
-) -> None:
+def said_of_grids(inputs: Inputs) -> list[str]:
+    """The machine of this grid's results, and which other grids were asked."""
+    own, *others = inputs.grids
+    asked = [grid.name for grid in others if not grid.refused]
+    told = [f"Asked besides: what lies here of the grids {', '.join(asked)}."] if asked else []
+    told += [f"Not asked, grid {grid.name}: {grid.refused}" for grid in others if grid.refused]
+    return [*(facts(own.steps[0]) if own.steps else []), *told]
+
+
+def _say(inputs: Inputs, data: pd.DataFrame, papers: dict[str, Paper]) -> None:
     """Adds the counts of verdicts and how claims are read."""
-    page.facts = [*counted(data), *(facts(measured[0]) if measured else [])]
+    page = inputs.page
+    page.facts = [*counted(data), *said_of_grids(inputs)]
     page.notes = [
         "About, near and nearly N is within 10 %; slightly is less than 1.5 times; much, significantly, dramatically "
         "is at least 2 times; similar and close is within 25 %. What is read otherwise says so in a footnote.",
@@ -514,19 +549,8 @@ def counted(data: pd.DataFrame) -> list[str]:
     names = ("the papers' own numbers", "ours in the versions nearest to theirs", "ours of today")
     said = []
     for side, name in zip(SIDES, names, strict=True):
-        counts = data[f"{side}_verdict"].value_counts()
-        words = [f"{counts.get(verdict, 0)} {_of(verdict)}" for verdict in (HOLDS, FAILS, UNKNOWN)]
-        so_far = sum(counts.get(verdict, 0) for verdict in SO_FAR.values())
-        words += (
-            [f"{so_far} hold or do not hold so far, since some that they name are missing"]
-            if so_far
-            else []
-        )
-        words += [f"{counts[UNDECIDED]} undecided"] if UNDECIDED in counts else []
-        words += [f"{counts[NOT_ASKED]} not asked"] if NOT_ASKED in counts else []
+        verdicts = data[f"{side}_verdict"].replace(dict.fromkeys(SO_FAR.values(), "so far"))
+        counts = verdicts.value_counts()
+        words = [f"{counts[name]} {text}" for name, text in COUNTED.items() if name in counts]
         said.append(f"Of {plural(len(data), 'claim')}, by {name}: {', '.join(words)}.")
     return said
-
-
-def _of(verdict: str) -> str:
-    return {HOLDS: "hold", FAILS: "do not hold", UNKNOWN: "cannot be checked"}[verdict]

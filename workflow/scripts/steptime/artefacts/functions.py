@@ -22,18 +22,17 @@ PLACE = ["network", "framework", "platform", "threads", "batch"]
 # Which of many draws of all times a row is of, where they are computed with together.
 DRAW = "draw"
 # Of single operations: which, and in which way it was computed.
-ALONE = ["network", "framework", "threads", "part", "way", "seconds"]
+ALONE = ["network", "framework", "threads", "part", "way", "grid", "seconds"]
 # Of variants of one network that are trained for as many epochs: which, who trained it, and what it then reached.
-VARIED = ["network", "framework", "platform", "threads", "accuracy", "test_loss"]
+VARIED = ["network", "framework", "platform", "threads", "grid", "accuracy", "test_loss"]
 SELECTABLE = [*PLACE, "device", "devices", "exchange", "family"]
 LEVELS = {"Low": 1, "Moderate": 2, "High": 3}
 # What can be asked of times besides seconds: the column that has it.
 USED = {"cpus": "effective_threads", "memory": "peak_memory_bytes"}
-REACHED = {"accuracy": "accuracy", "epochs": "epochs"}
 # Calls that give seconds, and those that give what their numbers are.
 SECONDS, SAME = ("time", "others", "alone"), ("least", "most", "mean", "per_thread")
 # Calls that give numbers without an interval.
-NO_INTERVAL = {"used", "reached", "varied"}
+NO_INTERVAL = {"used", "varied"}
 # Calls that compare thread counts.
 OF_THREADS = {"speedup", "doubling", "per_thread"}
 RELATIVE = re.compile(r"(?P<how><=|>=|<|>)?(?:(?P<times>\d+)\*)?cores")
@@ -60,13 +59,13 @@ class Scope:
     """What an expression is about.
 
     `times` has one row for each time: PLACE, device, devices, family, cores, `runner` (who was timed), `seconds` (NaN
-    where there is a dash), the columns of USED and REACHED, and where it was measured here `low` and `high`, its 95 %
+    where there is a dash), the columns of USED, and where it was measured here `low` and `high`, its 95 %
     interval. Its frameworks are lineages, and `lineages` gives that of every name. `printed` has the printed numbers of
     all papers (`paper`, `file`, `row`, `column`, `value`, `number`).
     Where times are not the paper's own, `stands_for` says which kind of device stands for each of its platforms.
     `batches` is the mini-batch size of each network where a claim names none, `networks` are the paper's. `alone` has
-    the times of single operations, `varied` what variants of a network reached. `asked` collects who was asked,
-    `places` which framework on which network had a time, and whether with more threads than cores.
+    the times of single operations, `varied` what variants of a network reached. `asked` collects who was asked, and
+    of which grid, `places` which framework on which network had a time, and whether with more threads than cores.
     """
 
     paper: str
@@ -79,7 +78,7 @@ class Scope:
     networks: list[str] = field(default_factory=list)
     alone: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=ALONE))
     varied: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=VARIED))
-    asked: set[str] = field(default_factory=set)
+    asked: set[tuple[str, str]] = field(default_factory=set)
     places: set[tuple[str, str, bool]] = field(default_factory=set)
 
 
@@ -121,11 +120,17 @@ def _select(scope: Scope, where: dict[str, Any]) -> pd.DataFrame:
         rows = rows[usual.isna() | (rows["batch"] == usual)]
     if rows.empty:
         raise NothingThereError(f"there is no time of {', '.join(said) or 'its networks'}")
-    scope.asked.update(rows["runner"])
+    _ask(scope, rows, "runner")
     timed = rows[rows["seconds"].notna()]
     above = timed["threads"] > timed["cores"].fillna(np.inf).astype(float)
     scope.places.update(zip(timed["framework"], timed["network"], above, strict=True))
     return rows
+
+
+def _ask(scope: Scope, rows: pd.DataFrame, column: str) -> None:
+    """Notes who is asked; a paper's own numbers are of no grid."""
+    grids = rows["grid"] if "grid" in rows else [""] * len(rows)
+    scope.asked.update(zip(rows[column], grids, strict=True))
 
 
 def _names(scope: Scope, name: str, wanted: Any) -> tuple[list[Any], str]:
@@ -183,14 +188,9 @@ def time(scope: Scope, **where: Any) -> pd.Series:
 
 def used(scope: Scope, what: str, **where: Any) -> pd.Series:
     """What the places that are asked for used of the machine: `cpus` at work, or the most `memory` in bytes."""
-    column = _one_of(USED, what)
-    return _by_place(_select(scope, where), where, column)
-
-
-def reached(scope: Scope, what: str, **where: Any) -> pd.Series:
-    """What trainings reached: the `accuracy` after the last epoch, or the `epochs` that it took."""
-    column = _one_of(REACHED, what)
-    return _by_place(_select(scope, where), where, column)
+    if what not in USED:
+        raise ExpressionError(f"there is no '{what}': write one of {', '.join(USED)}")
+    return _by_place(_select(scope, where), where, USED[what])
 
 
 def alone(scope: Scope, way: str) -> pd.Series:
@@ -198,28 +198,22 @@ def alone(scope: Scope, way: str) -> pd.Series:
     rows = scope.alone[scope.alone["way"] == way]
     if rows.empty:
         raise NothingThereError(f"no single operation was timed in the way '{way}'")
-    scope.asked.update(rows["framework"])
+    _ask(scope, rows, "framework")
     return rows.set_index(ALONE[:4])["seconds"]
 
 
 def varied(scope: Scope, what: str, network: str | list[str]) -> pd.Series:
     """What variants of a network reached after as many epochs: their `accuracy` or `test_loss`."""
-    if what not in VARIED[4:]:
-        raise ExpressionError(f"there is no '{what}': write one of {', '.join(VARIED[4:])}")
+    if what not in VARIED[5:]:
+        raise ExpressionError(f"there is no '{what}': write one of {', '.join(VARIED[5:])}")
     wanted = _list(network)
     rows = scope.varied[scope.varied["network"].isin(wanted)]
     missing = [name for name in wanted if name not in set(rows["network"])]
     if missing:
         raise NothingThereError(f"{missing[0]} was not trained")
-    scope.asked.update(rows["framework"])
+    _ask(scope, rows, "framework")
     levels = VARIED[:4] if isinstance(network, list) else VARIED[1:4]
     return rows.set_index(levels)[what]
-
-
-def _one_of(known: dict[str, str], what: str) -> str:
-    if what not in known:
-        raise ExpressionError(f"there is no '{what}': write one of {', '.join(known)}")
-    return known[what]
 
 
 def others(scope: Scope, slowest: int = 0, *, framework: str, **where: Any) -> pd.Series:
@@ -400,7 +394,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     for function in (
         time,
         used,
-        reached,
         alone,
         varied,
         others,
@@ -419,4 +412,4 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     + (steps_down, parameters, operations)
 }
 # Those that select times.
-OF_CELLS = {"time", "used", "reached", "alone", "varied", "others", "speedup", "doubling", "empty"}
+OF_CELLS = {"time", "used", "alone", "varied", "others", "speedup", "doubling", "empty"}

@@ -96,8 +96,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     page.facts = facts(measured)
     page.notes = [
         "Released: the day on which the index of packages had the version's first file. Start: seconds from the import "
-        "to the end of the warm-up. Memory: the most that the process held at a time. Registers: the widest that the "
-        "framework's compiled libraries multiply in; at run time: some of them can make code while they run.",
+        "to the end of the first step. Memory: the most that the process held at a time. Registers: the widest that "
+        "the framework's compiled libraries multiply in; at run time: some of them can make code while they run.",
         processes(measured.cells),
         raw_data(measured),
     ]

@@ -9,9 +9,11 @@ import pandas as pd
 
 from steptime import project
 from steptime.cells import trusted
-from steptime.merge import trainings
+from steptime.merge import others, trainings
 from steptime.merge.measured import Measured, read_measured
+from steptime.merge.others import Grid
 from steptime.merge.trainings import Trained
+from steptime.plan import written
 from steptime.reading import InputError, read_json, read_yaml
 from steptime.render import tables
 from steptime.render.frameworks import Frameworks
@@ -83,6 +85,13 @@ class Inputs:
     def parts(self) -> list[Measured]:
         """What was measured here of single operations, file by file of merged rows; nothing where the grid has none."""
         return [read_measured(path) for path in self.paths("parts")] if self.has("parts") else []
+
+    @cached_property
+    def grids(self) -> list[Grid]:
+        """What was measured here for each grid: this one, then those of other runs whose plans lie here."""
+        own = Grid(self.facts["grids"], self.every_measured, self.parts, self.trained)
+        plans = [path for path in self.paths("grids") if path.parent.name == written.FOLDER]
+        return [own, *map(others.read, plans)]
 
     @cached_property
     def proofs(self) -> list[dict[str, Any]]:

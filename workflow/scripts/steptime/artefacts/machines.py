@@ -12,7 +12,6 @@ from steptime.render.columns import Column, Row, columns
 from steptime.render.tables import OURS, PAPER
 from steptime.render.words import (
     cores_text,
-    environment_label,
     facts,
     gibibytes,
     plural,
@@ -220,16 +219,6 @@ def _efficiency(here: Machine) -> list[Row]:
     return _told(images.max(), "images/J", "trained, the most")
 
 
-def _latency(here: Machine) -> list[Row]:
-    timed = here.cells()
-    if timed.empty:
-        return [{"note": NOT_TIMED}]
-    cell = timed.loc[timed["seconds"].idxmin()]
-    framework = environment_label(here.inputs.frameworks, cell.to_dict(), False)
-    place = f"{cell['variant'] or cell['network']}, mini-batch {cell['batch']}, {framework}"
-    return _told(cell["seconds"], "s", f"the shortest training step of any cell: {place}")
-
-
 def _energy(here: Machine) -> list[Row]:
     """Operations per joule of the result that has most of them; a cell's energy is that of all its sampled steps: of a
     GPU its own, of a CPU that of all processors of the machine.
@@ -251,15 +240,6 @@ def _energy(here: Machine) -> list[Row]:
     )
     most = (steps["flops"] * steps["steps"] / steps["joules"]).max()
     return _told(most / 1e9, "GFLOP/J", "of the result that has most")
-
-
-def _compatibility(here: Machine) -> list[Row]:
-    cells = here.inputs.measured.cells
-    every = cells[cells["platform"] == here.platform]
-    ran = every.loc[every["status"] == "ok", "environment"].nunique()
-    value = f"{ran} of {every['environment'].nunique()}"
-    note = "environments of which a result was timed on it"
-    return [{"value": value, "number": ran, "unit": "environments", "note": note}]
 
 
 def _of_units(
@@ -297,9 +277,7 @@ MEASURED: dict[str, Callable[[Machine], list[Row]]] = {
     "speed": _speed,
     "power": _power,
     "efficiency": _efficiency,
-    "latency": _latency,
     "energy": _energy,
-    "compatibility": _compatibility,
     "unit_cores": _of_units(
         lambda machine: cores_text(machine.get("cpu", {})), lambda gpu: "", GPU_CORES
     ),

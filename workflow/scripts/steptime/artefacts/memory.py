@@ -118,7 +118,9 @@ def _layout(
     sizes = sorted({found["memory_gib"] for found in searches})
     headings = [("Measured", "mini-batches"), ("Measured", "GiB"), ("Line", "none, GiB")]
     headings += [("Line", "each sample, MiB")]
-    headings += [("Largest in", f"{gib:g} GiB ({name})") for name, gib in limits.items()]
+    headings += [
+        ("Largest in as much as a GPU has", f"{gib:g} GiB ({name})") for name, gib in limits.items()
+    ]
     headings += [("Found by search", f"{gib} GiB") for gib in sizes]
     lines = []
     for _, rows in data.groupby(LINE, sort=False, dropna=False):
@@ -182,7 +184,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, limits: dict[str, float], looks: curv
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     for name, gib in limits.items():
         axes.axhline(gib, color=figures.GREY, linewidth=0.8, linestyle="--", zorder=1)
-        text, at = f"{name}, {gib:g} GiB", (axes.get_xlim()[0], gib)
+        text, at = f"memory of a GPU: {name}, {gib:g} GiB", (axes.get_xlim()[0], gib)
         figures.say(axes, text, at, (3, 2), fontsize=6.5, color=figures.GREY)
     known = rows.assign(gib=rows["peak_memory_bytes"] / 2**30)
     within = [name for name in LINE if name in ("platform", "threads", "devices", "exchange")]

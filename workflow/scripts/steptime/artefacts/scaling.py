@@ -51,11 +51,12 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         )
         for (end, words), place in zip(ends, places, strict=True):
             _name(axes, most, end, place, words)
-        figures.headings(axes, artefact["title"], [artefact["caption"]])
+        ours = data["source"] == "ours"
+        title = f"{artefact['title']}{'' if ours.any() else ', as printed'}"
+        figures.headings(axes, title, [artefact["caption"]])
         notes = [
             f"Filled, solid: GPUs, by the text of {paper['short']}; its {artefact['sources'][0]} has no numbers."
         ]
-        ours = data["source"] == "ours"
         notes += (
             [
                 "Outlined, dashed: measured here. On CPUs a device is a process with CPUs of its own, and the threads "

@@ -1,4 +1,4 @@
-"""What a user waits for before the first useful step: import, build, first step, warm-up; as a table and a figure."""
+"""What a user waits for until the first step is done: import, build, first step; as a table and a figure."""
 
 from typing import Any
 
@@ -18,14 +18,13 @@ PARTS = {
     "import_seconds": "import",
     "build_seconds": "build",
     "first_step_seconds": "first step",
-    "settling_seconds": "rest of the warm-up",
 }
 # Of the processes of several devices: from their start until each has built its network.
 READY = "ready_seconds"
 FACTS = ("framework", "framework_version", "status", "reason")
 NOT_NOTED = "measured before this was noted"
 COLUMNS = [*IDENTITY, "framework", "network_label", "framework_label", "status", "reason", "marks"]
-COLUMNS += ["repeats", *PARTS, READY, "warmup_seconds", "warmup_steps", "steady", "total_seconds"]
+COLUMNS += ["repeats", *PARTS, READY, "total_seconds"]
 
 
 def starts(rows: pd.DataFrame) -> pd.DataFrame:
@@ -38,7 +37,7 @@ def starts(rows: pd.DataFrame) -> pd.DataFrame:
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS; seconds, medians over repeats) and the layout."""
     data, page = medians(inputs), inputs.page
-    shown = [*SHOWN, STEPS]
+    shown = SHOWN
     most = data["repeats"].max()
     page.facts = [
         "Each result was started once."
@@ -48,13 +47,12 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     page.notes = [
         "The start of the interpreter and the making of the start values and of the mini-batch, which are ours and not "
         "the framework's, are left out. Files may have been in the page cache: a first import is slower.",
-        "The first step, and each of the warm-up, is a training step too: a slow network starts long for that alone.",
-        "The warm-up runs for at least half a second or two steps, so a short rest of it is our floor and not the "
-        "framework's need.",
+        "The first step is a training step too: a slow network starts long for that alone. Where a framework compiles "
+        "once more for a later step, that is not in it.",
         "One file for each run: results/cells/.",
     ]
     if data["devices"].max() > 1:
-        shown = [*SHOWN, ALL_READY, STEPS]
+        shown = [*SHOWN, ALL_READY]
         page.notes[:0] = [
             "On several devices, building lasts until the process of each has met the others and has built its "
             "network: the longest counts. Importing is that of the first.",
@@ -71,11 +69,10 @@ def medians(inputs: Inputs) -> pd.DataFrame:
         [_middle(rows) for _, rows in begun.groupby(IDENTITY, sort=False, dropna=False)]
     )
     data = common.labelled(cells, inputs.frameworks, inputs.networks)
-    return data.reindex(columns=COLUMNS).astype({"warmup_steps": "Int64"})
+    return data.reindex(columns=COLUMNS)
 
 
 def _start(row: dict[str, Any]) -> dict[str, Any]:
-    first, whole = row["first_step_seconds"], row["warmup_seconds"]
     marked = row["status"] == "ok" and interference.disturbed(row)
     return {name: row[name] for name in (*IDENTITY, *FACTS)} | {
         "marks": "disturbed" if marked else "",
@@ -83,23 +80,17 @@ def _start(row: dict[str, Any]) -> dict[str, Any]:
         "import_seconds": row["import_seconds"],
         "build_seconds": row["build_seconds"],
         READY: row[READY],
-        "first_step_seconds": first,
-        "settling_seconds": whole - first if whole and first else None,
-        "warmup_seconds": whole,
-        "warmup_steps": row["warmup_steps"],
-        "steady": row["warmup_steady"],
+        "first_step_seconds": row["first_step_seconds"],
     }
 
 
 def _middle(rows: pd.DataFrame) -> dict[str, Any]:
     """Repeats of a cell as one row: medians of those that started, or what stopped the first of them."""
-    warm = rows[rows["warmup_seconds"].notna()]
-    chosen = warm if len(warm) else rows
+    begun = rows[rows["first_step_seconds"].notna()]
+    chosen = begun if len(begun) else rows
     row = chosen.iloc[0].to_dict()
-    for name in (*PARTS, READY, "warmup_seconds", "warmup_steps"):
+    for name in (*PARTS, READY):
         row[name] = pd.to_numeric(chosen[name]).median()
-    row["warmup_steps"] = None if pd.isna(row["warmup_steps"]) else int(row["warmup_steps"])
-    row["steady"] = bool(warm["steady"].all()) if len(warm) else None
     row["marks"] = max(chosen["marks"])
     row["repeats"] = len(chosen)
     row["total_seconds"] = sum(row[name] for name in PARTS)
@@ -110,28 +101,15 @@ def _seconds(value: float) -> str:
     return significant(value, 2 if value < 0.1 else 3)
 
 
-def _settled(row: Row) -> list[str]:
-    ended = ["the warm-up ended at its time limit: steps still got faster"]
-    return [*(ended if row["steady"] is False else []), *marked(row)]
-
-
 def _not_ready(row: Row) -> str:
     return NOT_NOTED if row["status"] == "ok" else why(row)
 
 
 SHOWN = [
-    Column(
-        ("Seconds", words),
-        name,
-        _seconds,
-        why,
-        "ours",
-        _settled if name == "settling_seconds" else marked,
-    )
+    Column(("Seconds", words), name, _seconds, why, "ours", marked)
     for name, words in (PARTS | {"total_seconds": "all of it"}).items()
 ]
 ALL_READY = Column(("Seconds", "until all are ready"), READY, _seconds, _not_ready, "ours", marked)
-STEPS = Column(("Warm-up", "steps"), "warmup_steps", why_not=why)
 
 
 def _index(data: pd.DataFrame) -> dict[str, Any]:
@@ -147,7 +125,7 @@ def _index(data: pd.DataFrame) -> dict[str, Any]:
 
 
 # Of Okabe and Ito (Color Universal Design, 2008), told apart by lightness too; frameworks' colours mean frameworks.
-COLOURS = ("#4D4D4D", "#009E73", "#E69F00", "#D9D9D9")
+COLOURS = ("#4D4D4D", "#009E73", "#E69F00")
 BAR_INCHES = 0.175
 GAP = 0.9  # bars between two networks
 
@@ -179,7 +157,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         figures.name_lines(axes, places, labels, 8)
         axes.set_ylim(at + 0.7, places[0] - 0.7)
         axes.set_xlim(0, max(left.max(), 1e-9) * 1.1)
-        axes.set_xlabel("seconds from the import to the end of the warm-up (less is better)")
+        axes.set_xlabel("seconds from the import to the end of the first step (less is better)")
         figures.headings(axes, "What a start costs", [f"on {curves.threads_drawn(drawn)}"])
         figures.notes_below(drawing, _notes(drawn), axes.containers, len(PARTS))
     return drawn, drawing
@@ -192,8 +170,8 @@ def _label(row: dict, several: bool) -> str:
 
 def _notes(drawn: pd.DataFrame) -> list[str]:
     notes = [
-        "The first step traces, compiles and allocates, and is a step too. The rest of the warm-up lasts at least half "
-        "a second or two steps. Medians where a result was measured more than once."
+        "The first step traces, compiles and allocates, and is a step too. Medians where a result was measured more "
+        "than once."
     ]
     untimed = drawn[drawn["total_seconds"].isna()]
     missing = curves.not_drawn(untimed, lambda row: row["framework_label"], at="network_label")

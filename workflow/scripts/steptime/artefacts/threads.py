@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from steptime.artefacts import curves
 from steptime.artefacts.evidence import Paper, measured_times, read_papers, their_times
 from steptime.artefacts.inputs import Inputs
+from steptime.merge.others import Grid
 from steptime.merge.trainings import Trained
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
@@ -28,13 +29,15 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     paper = next(each for each in read_papers(inputs.paths("papers")) if each.name == name)
     trained, frameworks = inputs.trained, inputs.frameworks
     steps = inputs.every_measured if inputs.has("every_cell") else []
-    cells = measured_times(steps, trained)
+    cells = measured_times([Grid(steps=steps, trained=trained)])
     data = pd.concat(
         [_theirs(paper, frameworks, inputs.networks), _ours(paper, cells)], ignore_index=True
     )
     networks = [network for network in paper.networks if (data["network"] == network).any()]
     height = NOTHING_INCHES + PANEL_INCHES * len(networks)
-    look: dict[str, Any] = {"sharex": True, "sharey": "row", "squeeze": False}
+    # Seconds of other data are on no axis of the paper's.
+    sharey = "none" if any(_trained_on(trained, network) for network in networks) else "row"
+    look: dict[str, Any] = {"sharex": True, "sharey": sharey, "squeeze": False}
     with figures.canvas(len(networks), 2, height, **look) as (drawing, grid):
         looks = curves.looks_of(data, frameworks, "line", ["source"])
         for axes, network in zip(grid, networks, strict=True):
@@ -97,7 +100,9 @@ def _draw(axes: Axes, own: pd.DataFrame, looks: curves.Looks) -> None:
     axes.set(xscale="log", yscale="log")
     axes.axvline(1, color=figures.GREY, linewidth=1, linestyle=":", zorder=1)
     if own.empty:
-        axes.text(0.5, 0.5, "none", transform=axes.transAxes, ha="center", color=figures.GREY)
+        axes.text(
+            0.5, 0.5, "not measured here", transform=axes.transAxes, ha="center", color=figures.GREY
+        )
     look: dict[str, Any] = {"linewidth": 1.2, "markersize": 4.5}
     curves.draw(axes, own, "threads_per_core", "seconds", looks, "line", **look)
     figures.plain_logarithms(axes.yaxis)

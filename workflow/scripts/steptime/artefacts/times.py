@@ -33,7 +33,7 @@ from steptime.statistics.words import FASTEST
 COLUMNS = ["source", *IDENTITY, "network_label", "lineage", "framework", "framework_label"]
 COLUMNS += ["column_group", "column", "ours", "low", "high", "theirs", "theirs_platform", "ratio"]
 COLUMNS += ["unit", "samples", "repeats", "effective_threads", "peak_memory_bytes", "status"]
-COLUMNS += ["reason", "marks", "further", "printed", "peak_share", "best", "footnote"]
+COLUMNS += ["reason", "marks", "further", "printed", "peak_share", "best", "footnote", "caveat"]
 MOST_OF_PEAK = "most of the peak"
 ABOVE = "no processor does more than its peak, so another network was timed than the paper states"
 # What names the printed platforms that ours is compared with, one or several, by the kind of device.
@@ -63,7 +63,7 @@ def build(inputs: Inputs, measured: Measured) -> tuple[pd.DataFrame, pd.DataFram
 
 
 def _our_rows(measured: Measured, inputs: Inputs) -> list[dict[str, Any]]:
-    frameworks, reference = inputs.frameworks, _reference(inputs)
+    frameworks, reference, caveats = inputs.frameworks, _reference(inputs), _caveats(inputs)
     cells = measured.cells.assign(framework_label=environment_labels(frameworks, measured.cells))
     rows = []
     for cell in cells.to_dict("records"):
@@ -99,13 +99,22 @@ def _our_rows(measured: Measured, inputs: Inputs) -> list[dict[str, Any]]:
                 else "no samples were recorded",
                 "marks": ", ".join(cell["marks"]),
                 "further": further(cell),
+                "caveat": caveats.get((cell["network"], lineage), "") if theirs else "",
             }
         )
     return rows
 
 
+def _caveats(inputs: Inputs) -> dict[tuple[str, str], str]:
+    """By network and lineage, where the authors' scripts train another network or time something else."""
+    return {
+        (entry["network"], inputs.frameworks[entry["framework"]].lineage): entry["text"]
+        for entry in inputs.catalogue.get("caveats", [])
+    }
+
+
 def _their_rows(inputs: Inputs) -> list[dict[str, Any]]:
-    paper, frameworks = inputs.catalogue, inputs.frameworks
+    paper, frameworks, caveats = inputs.catalogue, inputs.frameworks, _caveats(inputs)
     return [
         {
             "source": PAPER,
@@ -131,6 +140,7 @@ def _their_rows(inputs: Inputs) -> list[dict[str, Any]]:
             "further": "",
             "printed": row["value"],
             "peak_share": _peak_share(row, inputs),
+            "caveat": caveats.get((row["network"], frameworks[row["framework"]].lineage), ""),
         }
         for row in inputs.printed.to_dict("records")
     ]
@@ -227,29 +237,31 @@ def _footnote(row: dict[str, Any]) -> str:
 
 
 def _layout(data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -> pd.DataFrame:
-    short = paper["short"]
-    caveats = {
-        (entry["network"], entry["framework"]): entry["text"] for entry in paper.get("caveats", [])
-    }
+    short, sizes = paper["short"], paper.get("sizes", {})
     table: dict[tuple[str, str, str], dict[Any, Entry]] = {}
     blocks = ["network_label", "batch", "lineage"]
     for (label, batch, lineage), rows in data.groupby(blocks, sort=False, dropna=False):
         network = label if pd.isna(batch) else f"{label}, batch {batch}"
         ours, theirs = rows[rows["source"] == OURS], rows[rows["source"] == PAPER]
-        labels = list(ours["framework_label"].unique()) or [""]
         for row in ours.to_dict("records"):
-            entries = table.setdefault((network, lineage, row["framework_label"]), {})
+            name = row["framework_label"]
+            if len(theirs):
+                # PyTorch is called so where it stands for Torch.
+                own = frameworks[row["framework"]]
+                name += frameworks.standing(own.name).removeprefix(own.label)
+            entries = table.setdefault((network, lineage, name), {})
             entries[row["column_group"], row["column"]] = _entry(row)
             for platform, ratio in row["ratios"].items():
                 entries[_ratio_group(platform, paper), row["column"]] = Entry(
                     significant(ratio, 2), kind="ratio"
                 )
-        beside = table.setdefault((network, lineage, labels[0]), {})
+        first = next(
+            (key for key in table if key[:2] == (network, lineage)), (network, lineage, "")
+        )
+        beside = table.setdefault(first, {})
         for row in theirs.to_dict("records"):
-            caveat = caveats.get((row["network"], row["framework"]))
-            beside[short, "framework"] = Entry(
-                row["framework_label"], (caveat,) if caveat else (), kind="words"
-            )
+            told = tuple(filter(None, (row["caveat"], sizes.get(row["network"]))))
+            beside[short, "framework"] = Entry(row["framework_label"], told, kind="words")
             beside[row["column_group"], row["column"]] = _entry(row)
         if theirs["peak_share"].notna().any():
             beside[short, MOST_OF_PEAK] = _most_of_peak(theirs, paper)

@@ -15,7 +15,8 @@ from steptime.render.frameworks import Frameworks
 from steptime.render.words import NOTHING_MEASURED, facts, raw_data, significant
 
 COLUMNS = ["source", "network", "device", "group", "framework", "label", "seconds", "low", "high"]
-COLUMNS += ["status", "reason"]
+COLUMNS += ["variant", "status", "reason"]
+PANEL_INCHES = 3.4
 HATCHES = ("", "//", "..", "xx", "\\\\", "oo")
 WIDTH = 0.82  # of a group, whose place is 1 wide
 HEADROOM = 1.18
@@ -33,6 +34,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The data behind the figure (COLUMNS; seconds) and the figure; printed bars are filled, ours are outlined.
 
     The artefact's entry says which `networks` and which kind of `device`; CPUs are grouped by threads, GPUs by network.
+    What is trained on other data, or is another network, is in a panel of its own with an axis of its own.
     """
     measured, printed, paper = inputs.trained.times, inputs.printed, inputs.catalogue
     frameworks, artefact = inputs.frameworks, inputs.entry
@@ -43,16 +45,22 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         ],
         columns=COLUMNS,
     )
-    with figures.canvas() as (drawing, axes):
-        _draw(axes, data, frameworks)
-        by_threads = artefact["device"] == "cpu"
-        axes.set_xlabel("threads" if by_threads else "data set")
-        axes.set_ylabel(f"{artefact['quantity'].lower()} (s), less is better")
-        axes.grid(visible=False, axis="x")
-        figures.headings(axes, artefact["title"], [artefact["caption"]])
-        handles, labels = axes.get_legend_handles_labels()
-        keys = [handle for handle, label in zip(handles, labels, strict=True) if label]
-        longest = max(len(label) for label in labels)
+    parts = list(dict.fromkeys(data["variant"].fillna("")))
+    own_axes = {"sharex": False, "sharey": False}
+    with figures.panels(len(parts), PANEL_INCHES, 1.2, **own_axes) as (drawing, panels):
+        for axes, part in zip(panels, parts, strict=True):
+            _draw(axes, data[data["variant"].fillna("") == part], frameworks)
+            axes.set_xlabel("threads" if artefact["device"] == "cpu" else "data set")
+            axes.set_ylabel(f"{artefact['quantity'].lower()} (s), less is better")
+            axes.grid(visible=False, axis="x")
+            axes.set_title(f"Here, {part}" if part else "")
+        is_ours = (data["source"] == "ours").any()
+        title = f"{artefact['title']}{'' if is_ours else ', as printed'}"
+        figures.headings(panels[0], title, [artefact["caption"]])
+        legends = [axes.get_legend_handles_labels() for axes in panels]
+        named = [each for legend in legends for each in zip(*legend, strict=True)]
+        keys = [handle for handle, label in named if label]
+        longest = max(len(label) for _, label in named)
         columns = min(4, len(keys), max(1, LEGEND_LETTERS // (longest + KEY_LETTERS)))
         figures.notes_below(drawing, _notes(measured, data, artefact, paper), keys, columns)
     return data, drawing
@@ -70,6 +78,7 @@ def _theirs(
             "framework": row["framework"],
             "label": f"{frameworks[row['framework']].label} {paper['versions'][row['framework']]}",
             "seconds": row["number"],
+            "variant": "",
             "status": row["status"],
             "reason": row["reason"],
         }
@@ -109,7 +118,8 @@ def _draw(axes: Axes, data: pd.DataFrame, frameworks: Frameworks) -> None:
         "records"
     )
     width = WIDTH / len(series)
-    highest = data["seconds"].max()
+    # Of what failed alone there is none.
+    highest = data["seconds"].fillna(0).max() or 1
     for at, line in enumerate(series):
         rows = data[
             (data["source"] == line["source"])

@@ -12,7 +12,6 @@ from steptime.artefacts.findings import FAILS, HOLDS, SO_FAR, UNDECIDED, UNKNOWN
 from steptime.artefacts.inputs import Inputs
 from steptime.render.columns import Column, Row, columns
 from steptime.render.tables import Entry
-from steptime.render.words import facts
 
 # What a claim comes to in short, by the verdict of its own numbers and of ours.
 SHORT = {
@@ -44,8 +43,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     data = data.assign(short=short, answered=answered)
     data = data.sort_values(["weight", "answered"], ascending=False, kind="stable")
     data = data.drop(columns="answered").reset_index(drop=True)
-    measured, page = inputs.every_measured, inputs.page
-    page.facts = [*_summary(data), *(facts(measured[0]) if measured else [])]
+    page = inputs.page
+    page.facts = [*_summary(data), *findings.said_of_grids(inputs)]
     page.notes = [
         "Main claims stand in the paper's abstract, its list of findings or its conclusions; details are what it says "
         "of its set-up and of others.",

@@ -50,8 +50,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         "Registers: the widest that the framework's compiled libraries multiply in, counted in those that the process "
         "had loaded (SSE: 128 bits, AVX and AVX2: 256, AVX-512: 512); `at run time`: some of them can make code for "
         "the processor at hand while they run. Linear algebra: the libraries that are in them.",
-        "Start: seconds from the import to the end of the warm-up. Memory: the most that the process and those below "
-        "it had at a time, with data and start values.",
+        "Start: seconds from the import to the end of the first step. Memory: the most that the process and those "
+        "below it had at a time, with data and start values.",
         processes(measured.cells),
         raw_data(measured),
     ]
@@ -194,8 +194,8 @@ def _beside(axes: Axes, left: float, top: int, rows: pd.DataFrame) -> None:
 def _notes(data: pd.DataFrame) -> list[str]:
     notes = [
         f"Colours go by the logarithm of the ratio and end at {DARKEST}. Start: seconds from import to the end of the "
-        "warm-up, median of the networks. Memory: the most of any network. Registers: the widest that the framework's "
-        "compiled libraries multiply in; at run time: some of them can make code for the processor while they run."
+        "first step, median of the networks. Memory: the most of any network. Registers: the widest that the "
+        "framework's libraries multiply in; at run time: some of them can make code for the processor while they run."
     ]
     missing = curves.not_drawn(
         data[data["seconds"].isna()],

@@ -72,18 +72,27 @@ def read_measured(path: Path) -> Measured:
     """The merged rows of one artefact with their description. Raises InputError and
     merge.summary.MixedRowsError.
     """
+    return of_table(read_table(path), str(path))
+
+
+def read_table(path: Path) -> pa.Table:
+    """Merged rows as `merge.cells` put them together. Raises InputError."""
     try:
         table = pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
         raise InputError(
             f"{path} cannot be read ({error}); remove it and run snakemake again."
         ) from error
-    metadata = table.schema.metadata or {}
-    if DESCRIPTION not in metadata:
+    if DESCRIPTION not in (table.schema.metadata or {}):
         raise InputError(
             f"{path} does not describe its machines and software; remove it and run snakemake again."
         )
-    description = json.loads(metadata[DESCRIPTION])
+    return table
+
+
+def of_table(table: pa.Table, source: str) -> Measured:
+    """What merged rows say, which lie in `source`. Raises merge.summary.MixedRowsError."""
+    description = json.loads(table.schema.metadata[DESCRIPTION])
     rows = table.to_pandas()
     rows["reason"] = rows["reason"].map(shortened, na_action="ignore")
     machines = description.get("machines", {})
@@ -100,7 +109,7 @@ def read_measured(path: Path) -> Measured:
     told = set(description.get("told", []))
     cells = _with_arithmetic(summary, description.get("arithmetic", {}), told)
     software = description.get("software", {})
-    return Measured(rows, cells, machines, software, str(path), statistics)
+    return Measured(rows, cells, machines, software, source, statistics)
 
 
 def was_told(settings: dict[str, Any]) -> bool:

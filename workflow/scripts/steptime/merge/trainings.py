@@ -7,13 +7,11 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from steptime.merge.measured import DESCRIPTION, Measured
+from steptime.merge.measured import DESCRIPTION, Measured, read_table
 from steptime.merge.summary import summarise
 from steptime.plain import plural
 from steptime.plan.cell import IDENTITY, key_of
-from steptime.reading import InputError
 
 # One training: what tells it from its other seeds is `repeat`.
 CELL = [*IDENTITY, "framework", "dataset_label"]
@@ -65,13 +63,12 @@ class Trained:
 
 def read(path: Path) -> Trained:
     """The trainings that `merge.cells` put together. Raises InputError."""
-    try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(
-            f"{path} cannot be read ({error}); remove it and run snakemake again."
-        ) from error
-    known = json.loads((table.schema.metadata or {}).get(DESCRIPTION, b"{}"))
+    return of_table(read_table(path), str(path))
+
+
+def of_table(table: pa.Table, source: str) -> Trained:
+    """What merged rows of trainings say, which lie in `source`."""
+    known = json.loads(table.schema.metadata[DESCRIPTION])
     rows = table.to_pandas()
     rows["key"] = [key_of(row) for row in rows.to_dict("records")]
     rows["label"] = [label_of(row) for row in rows.to_dict("records")]
@@ -86,7 +83,7 @@ def read(path: Path) -> Trained:
     cells = summarise(named, logical)
     # Of a training, the mini-batch belongs to the network.
     cells["batch"] = None
-    times = Measured(rows, cells, known["machines"], known["software"], str(path))
+    times = Measured(rows, cells, known["machines"], known["software"], source)
     return Trained(times, runs, rows[rows["epoch"].notna()], known["resources"], known["missing"])
 
 

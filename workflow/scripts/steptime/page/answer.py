@@ -99,9 +99,13 @@ def tuning(rows: pd.DataFrame | None) -> str:
 
 
 def changes(cells: pd.DataFrame | None, agreement: pd.DataFrame | None) -> list[str]:
-    """Says what differs from the papers, in up to three sentences. `cells` are rows of `page.cells.gather`."""
+    """Says what differs from the papers, in up to four sentences. `cells` are rows of `page.cells.gather`."""
     sentences = []
     both = cells[cells["theirs"].notna() & cells["ratio"].notna()] if cells is not None else None
+    apart = 0
+    if both is not None:
+        apart = int((both["caveat"] != "").sum())
+        both = both[both["caveat"] == ""]
     if both is not None and len(both):
         ratios = both["ratio"].astype(float)
         low, middle, high = (significant(ratios.quantile(share), 2) for share in (0, 0.5, 1))
@@ -114,6 +118,10 @@ def changes(cells: pd.DataFrame | None, agreement: pd.DataFrame | None) -> list[
         sentences.append(
             f"Biggest gain: {_place(most)}, {_change(most['ratio'])}. "
             f"{'Smallest' if least['ratio'] <= 1 else 'Biggest loss'}: {_place(least)}, {_change(least['ratio'])}."
+        )
+    if apart:
+        sentences.append(
+            f"Left out: {plural(apart, 'time')} whose authors' scripts trained another network or timed something else."
         )
     if agreement is not None:
         # Only where it is needed: with what draws it takes half a second to load.
@@ -159,7 +167,7 @@ def decided(findings: pd.DataFrame | None) -> dict[str, Any]:
             f"{counts[verdict]} {word}" for verdict, word in names.items() if verdict in counts
         ]
         known = sum(counts.get(verdict, 0) for verdict in names)
-        answers = f"This run answers {known} of {plural(len(rows), 'claim')}"
+        answers = f"What was measured here answers {known} of {plural(len(rows), 'claim')}"
         return f"{answers}: {', '.join(numbers)}." if numbers else f"{answers}."
 
     ours = findings[findings["ours_verdict"].isin(names)]

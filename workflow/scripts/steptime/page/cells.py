@@ -58,7 +58,7 @@ def gather(
         _interval(*times)
         for times in zip(cells["seconds"], cells["low"], cells["high"], strict=True)
     ]
-    told = cells[["reason", "marks", "theirs", "printed_in", "theirs_platform"]]
+    told = cells[["reason", "marks", "theirs", "printed_in", "theirs_platform", "caveat"]]
     cells["remarks"] = [_remarks(cell) for cell in told.to_dict("records")]
     cells["status"] = cells["status"].map(lambda status: STATUS_WORDS.get(status, status))
     return cells
@@ -91,9 +91,11 @@ def _with_printed(
         if frame["theirs"].notna().any()
     ]
     if not compared:
-        return cells.assign(theirs=None, ratio=None, printed_in=None, theirs_platform=None)
+        return cells.assign(
+            theirs=None, ratio=None, printed_in=None, theirs_platform=None, caveat=""
+        )
     beside = pd.concat(compared, ignore_index=True).drop_duplicates(IDENTITY)
-    kept = [*IDENTITY, "theirs", "ratio", "printed_in", "theirs_platform"]
+    kept = [*IDENTITY, "theirs", "ratio", "printed_in", "theirs_platform", "caveat"]
     # A cell's numbers of threads and devices may be of another integer type in a table, which a merge does not mind.
     return cells.merge(beside[kept], on=IDENTITY, how="left")
 
@@ -121,5 +123,5 @@ def _interval(seconds: float, low: float, high: float) -> list[float] | None:
 def _remarks(cell: dict[str, Any]) -> str:
     texts = [cell["reason"], *cell["marks"]]
     if pd.notna(cell["theirs"]):
-        texts.append(f"theirs: {cell['printed_in']}, {cell['theirs_platform']}")
+        texts += [f"theirs: {cell['printed_in']}, {cell['theirs_platform']}", cell["caveat"]]
     return "; ".join(text.rstrip(".") for text in texts if text)

@@ -1,6 +1,7 @@
 """The plan as a file: written once, when a run begins, and read by every program that must know the cells of a grid."""
 
 import json
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,19 @@ from steptime.plan.cell import Cell
 from steptime.plan.grid import Plan
 from steptime.plan.schemas import ConfigurationError
 
+# Where plans lie below the results.
+FOLDER = "plan"
+
 
 def path_of(grid_name: str, results: Path = Path("results")) -> Path:
     """Where the plan of a grid lies."""
-    return results / "plan" / f"{grid_name}.json"
+    return results / FOLDER / f"{grid_name}.json"
+
+
+def of_others(grid_name: str) -> list[str]:
+    """The plans of other grids that lie here, and what their results say together."""
+    files = Path("results").glob(f"{FOLDER}/*.json"), Path("results").glob("statistics/*.json")
+    return sorted(str(path) for path in chain(*files) if path.stem != grid_name)
 
 
 def write(plan: Plan, path: Path) -> None:

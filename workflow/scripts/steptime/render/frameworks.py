@@ -56,6 +56,12 @@ class Frameworks:
             self._known[name] = Framework(name, name, name, colour, "o", order)
         return self._known[name]
 
+    def standing(self, name: str) -> str:
+        """Its label, and for which older one it stands: 'PyTorch (stands for Torch)'."""
+        own = self[name]
+        first = self.lineage(own.lineage)
+        return own.label if first == own else f"{own.label} (stands for {first.label})"
+
     def lineage(self, lineage: str) -> Framework:
         """The first framework of a lineage, which gives it its label and its place."""
         return next(framework for framework in self._known.values() if framework.lineage == lineage)

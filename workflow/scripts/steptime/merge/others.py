@@ -1,0 +1,57 @@
+"""What each grid measured here: this run's, from its merged rows, and those of others, whose plans lie here."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from steptime import tasks
+from steptime.cells import found
+from steptime.cells.mixed import MixedRowsError
+from steptime.cells.shard import ShardError
+from steptime.merge import measured, trainings
+from steptime.merge.cells import merge
+from steptime.merge.measured import Measured
+from steptime.merge.trainings import Trained
+from steptime.plan import written
+from steptime.plan.cell import shard_path
+from steptime.plan.schemas import ConfigurationError
+
+
+@dataclass
+class Grid:
+    """What was measured for a grid: timed steps, single operations, trainings; `refused` says why nothing was read."""
+
+    name: str = ""
+    steps: list[Measured] = field(default_factory=list)
+    parts: list[Measured] = field(default_factory=list)
+    trained: Trained = field(default_factory=Trained.nothing)
+    refused: str = ""
+
+
+def read(plan_path: Path) -> Grid:
+    """What lies here as this plan asks for it."""
+    grid = Grid(plan_path.stem)
+    statistics = plan_path.parents[1] / "statistics" / plan_path.name
+    said = json.loads(statistics.read_text()) if statistics.exists() else None
+    try:
+        plan = written.read(plan_path)
+        for task in tasks.TASKS.values():
+            keys = [key for key, cell in plan.cells.items() if cell.task == task.name]
+            keys = [key for key in keys if _lies_here(key, plan.expected)]
+            if not keys or not task.feeds:
+                continue
+            is_of_steps = task.name == tasks.USUAL
+            table = merge(keys, plan.missing, None, plan.looks, said if is_of_steps else None)
+            if task.feeds == "trainings":
+                grid.trained = trainings.of_table(table, str(plan_path))
+            else:
+                own = grid.steps if is_of_steps else grid.parts
+                own.append(measured.of_table(table, str(plan_path)))
+    except (ConfigurationError, MixedRowsError, ShardError) as error:
+        return Grid(plan_path.stem, refused=str(error).splitlines()[0])
+    return grid
+
+
+def _lies_here(key: str, expected: dict[str, dict[str, object]]) -> bool:
+    row = found.row(shard_path(key))
+    return bool(row) and not found.differing(row, expected.get(key, {}))
