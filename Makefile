@@ -30,7 +30,8 @@ run: venv  ## set everything up, then: .venv/bin/snakemake --cores $(CORES) $(CH
 	@.venv/bin/snakemake --cores $(CORES) $(CHOSEN) $(TARGET)
 
 test: venv  ## run the tests
-	@.venv/bin/python -m pytest
+	@.venv/bin/python -m pytest -q -n 2 tests/unit
+	@.venv/bin/python -m pytest tests/workflow tests/slurm
 
 test-zoo: venv  ## prove every environment of the catalogue on six networks, time a tiny one, plant its defects: hours
 	@STEPTIME_ZOO=all .venv/bin/python -m pytest -q -rs tests/workflow/test_every_environment.py \
