@@ -23,12 +23,6 @@ CATALOGUE["bert-base-tanh"] = json.loads(
 CATALOGUE["fcn5-adamw"] = CATALOGUE["fcn5"] | {
     "optimiser": CATALOGUE["gpt-small-adamw"]["optimiser"]
 }
-ONE_CLASS = {
-    "input": {"kind": "dense", "shape": [6]},
-    "sizes": {},
-    "narrow": {},
-    "layers": [{"dense": {"units": 4}}, {"dense": {"units": 1}}],
-}
 
 
 def changed(network, narrow=None, **entry):

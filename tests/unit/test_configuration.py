@@ -73,7 +73,7 @@ def test_files_as_editors_write_them_are_read(tmp_path, change):
     ("change", "said"),
     [
         (lambda content: content + b"\nrepeats: 5\n", "the key 'repeats' stands twice"),
-        (lambda content: content.replace(b"repeats: 2", b"\trepeats: 2"), "line 16: a tab"),
+        (lambda content: content.replace(b"repeats: 2", b"\trepeats: 2"), ": a tab: write spaces."),
         (lambda content: content.decode().encode("utf-16"), "is no text in UTF-8"),
         (lambda content: b"[" * 5_000, "is not valid YAML"),
         (lambda content: content.replace(b"repeats: 2", b"repeats: 0"), "at 'repeats', 0 is not"),

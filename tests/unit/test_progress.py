@@ -120,12 +120,12 @@ def test_the_page_so_far_opens_with_the_answer_of_the_cells_that_are_there(under
     so_far.show(under_way, [])
     text = so_far.PAGE.read_text()
     opening = text[: text.index('id="cells"')]
-    assert "2 of 3 cells" in opening and '<meta http-equiv="refresh"' in opening
+    assert "2 of 3 runs" in opening and '<meta http-equiv="refresh"' in opening
     assert f"{datetime.now(UTC):%Y-%m-%d}" in opening
     # One process of each shows nothing, and the page says so beside the numbers.
-    assert "≈ fastest" in opening and "≈ 2.00 ×" in opening
+    assert "≈ 1.00 ×" in opening and "≈ 2.00 ×" in opening
     assert "On 1 of 1 network, one run of each cannot tell which is the fastest." in opening
-    assert "2 cells have one process so far" in opening and "FCN-8" not in text
+    assert "2 results have one run so far" in opening and "FCN-8" not in text
     # Whatever it leads to lies in it or beside it.
     leads = re.findall(r'href="([^"]+)"', text)
     assert leads and all(
@@ -140,14 +140,14 @@ def test_an_old_row_that_the_run_measures_anew_is_not_shown(under_way):
     os.utime(shard_path(first), (1, 1))
     os.utime(shard_path(second))
     so_far.show(under_way, [])
-    assert "1 of 3 cells" in so_far.PAGE.read_text()
+    assert "1 of 3 runs" in so_far.PAGE.read_text()
 
 
 def test_further_cells_count_where_they_are_measured(under_way):
     """A look may choose any cell for further trials, and chooses few."""
     further = [key.replace("-r1", f"-r{trial}") for key in under_way["cells"] for trial in (2, 3)]
     so_far.show(under_way | {"cells": under_way["cells"] + further}, [1, 3])
-    assert "2 of 3 cells" in so_far.PAGE.read_text()
+    assert "2 of 3 runs" in so_far.PAGE.read_text()
 
 
 def test_a_run_names_the_page_once(under_way, monkeypatch, capsys):

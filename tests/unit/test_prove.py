@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 PLANTED = importlib.import_module("defects.planted").PLANTED
 planting = importlib.import_module("defects.planting")
 dropping = importlib.import_module("defects.dropping")
-CATALOGUE, ONE_CLASS = planting.CATALOGUE, planting.ONE_CLASS
+CATALOGUE = planting.CATALOGUE
 stand_in = importlib.import_module("defects.stand_in")
 Trainer, adapter = stand_in.Trainer, stand_in.adapter
 
@@ -204,15 +204,13 @@ def test_a_turn_that_rounding_turned_is_right_and_no_room_for_a_defect(monkeypat
 @pytest.mark.parametrize(
     ("network", "rate", "words"),
     [
-        ("one-class", 0.01, "depends on no weight"),
         ("fcn5", 1000.0, "at a learning rate of 1000 the network's loss goes from 3.474"),
         ("fcn5", 1e-12, "at a learning rate of 1e-12 no weight of the network changes"),
         ("fcn5", 0.01, ""),
     ],
 )
 def test_what_no_framework_could_train_is_no_fault_of_one(network, rate, words):
-    catalogue = CATALOGUE | {"one-class": ONE_CLASS}
-    found = golden.untrainable(at_rate(networks.specify(network, catalogue, narrow=True), rate))
+    found = golden.untrainable(at_rate(networks.specify(network, CATALOGUE, narrow=True), rate))
     assert words in found and bool(words) == bool(found)
 
 

@@ -192,8 +192,6 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
     sketches = _sketches(gradients)
     norms = np.array([found.norm for found in sketches])
     driven = norms > FAINT * norms.max()
-    if not driven.any():
-        return {"reason": np.array("the network's loss depends on no weight")}
     sizes = np.array([np.linalg.norm(start[name]) for name in gradients])
     blurs = ROUNDING * sizes / np.where(driven, norms, np.inf)
     least = 2.0 ** np.ceil(np.log2(blurs.max() / sketch.READING))
