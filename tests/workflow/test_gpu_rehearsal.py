@@ -102,7 +102,8 @@ def run(program, asked, environment, mode, variables):
 
 def job_of(adapter, mode, name):
     asked = {"adapter": adapter, "mode": mode, "device": "gpu"}
-    return network.worker_job(asked, networks.specify(name, NETWORKS, narrow=True))
+    spec = networks.specify(name, NETWORKS, narrow=True)
+    return network.worker_job(asked, spec) | {"masks": networks.masks.of_network(spec, BATCH)}
 
 
 @pytest.mark.parametrize(("adapter", "mode", "environment", "variables"), [*rehearsed()])
