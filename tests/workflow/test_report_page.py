@@ -35,8 +35,9 @@ def page(opened, report):
 
 
 def unfold(page):
-    """Opens all that is folded."""
+    """Opens all that is folded, and waits until it is laid out."""
     page.run("document.querySelectorAll('details').forEach((part) => (part.open = true))")
+    page.run("new Promise((done) => setTimeout(() => requestAnimationFrame(() => done(1)), 500))")
 
 
 def column(page, title, table="cells"):
@@ -106,8 +107,9 @@ def test_claims_are_chosen_by_verdict(page):
 
 
 @needs_browser
-def test_every_cell_has_an_interval_a_share_of_the_peak_and_its_memory_or_a_reason(page):
-    forms = {"95 %": r"[\d.]+ – [\d.]+ ±[\d.]+ %", "Share": r"[\d.]+ %", "Memory": r"\d+"}
+def test_every_result_has_a_share_of_the_peak_and_its_memory_or_a_reason(page):
+    # One run of each has no interval.
+    forms = {"95 %": "–", "Share": r"[\d.]+ %", "Memory": r"\d+"}
     rows = list(zip(*(column(page, title) for title in ("Status", "Reason", *forms)), strict=True))
     assert len(rows) == 21
     for status, reason, *texts in rows:
