@@ -115,7 +115,7 @@ def test_a_limit_on_the_files_of_a_whole_run_cuts_no_table_off(finished):
     for folder in ("tables", "figures", "merged"):
         shutil.rmtree(finished.root / "results" / folder)
     done = subprocess.run(
-        ["bash", "-c", 'ulimit -f 16; exec "$@"', "-", *finished.command(*CONFIG, *TARGETS)],
+        ["bash", "-c", 'ulimit -f 32; exec "$@"', "-", *finished.command(*CONFIG, *TARGETS)],
         cwd=finished.root,
         env=finished.environment(),
         capture_output=True,
