@@ -8,9 +8,9 @@ copy and not half a minute of random numbers.
 import numpy as np
 
 from . import specification
+from .narrow import SEED
 
 TABLE_LENGTH = 1000003
-SEED = 20161
 BATCH_SEED = SEED + 1
 # Of a network that is trained on real images: the (epoch, steps before) at whose learning rates it is fed other data.
 FED = ((1, 0), (15, 500000), (25, 1000000))

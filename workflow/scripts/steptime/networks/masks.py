@@ -5,7 +5,7 @@ Without hidden layers: one more class than labels tells what of a gradient is th
 
 from typing import Any
 
-from shared import data
+from shared.narrow import SEED
 from steptime.networks.specification import specify
 
 # At this rate, a power of two, a step leaves the scores as good as equal.
@@ -33,4 +33,4 @@ def _network(rate: float, rank: int, batch: int) -> dict[str, Any]:
     ]
     entry = {"input": SOURCES[rank], "sizes": {}, "narrow": {}, "layers": layers}
     spec = specify("masks", {"masks": entry | {"learning_rate": RATE}})
-    return dict(spec, seed=data.SEED)
+    return dict(spec, seed=SEED)
