@@ -47,7 +47,7 @@ def lines(inputs: Inputs) -> list[str]:
     marks = ", * disturbed" if any("disturbed" in marks for marks in rows["marks"]) else ""
     mean = "overall: geometric mean of ×, 95 % interval"
     first = timed[0].rename(columns={"word": "verdict"})
-    where = f"With {plural(int(first['threads'].iloc[0]), 'thread')}: " if len(timed) > 1 else ""
+    where = f"{plural(int(first['threads'].iloc[0]), 'thread')}: " if len(timed) > 1 else ""
     return [*shown[:-1], f"({signs}{marks}; {mean})", "", f"{where}{fastest(first)}"]
 
 
