@@ -161,7 +161,7 @@ def verdicts_of(
         # A cell that is decided is measured no more: its pairs stay as they were.
         known = {at: logs[at, : verdicts.get(at, ("", pairs))[1]] for at in range(cells)}
         ratios = looks.ratios_of(known, dict.fromkeys(known, 1))
-        still = {at: ratio for at, ratio in ratios.items() if at not in verdicts}
+        still = {at: [ratio] for at, ratio in ratios.items() if at not in verdicts}
         new = looks.decided(still, margin, pairs, cells, against)
         verdicts |= {at: (word, pairs) for at, word in new.items()}
     return [verdicts.get(at, ("", last)) for at in range(cells)]

@@ -114,6 +114,18 @@ def test_within_one_run_the_verdict_is_the_word_of_its_table(monkeypatch, capsys
     assert code == 1 and "3 slower, 1 undecided" in out
 
 
+def test_steps_that_take_twice_as_long_are_in_the_verdict_though_in_no_median(monkeypatch, capsys):
+    results_of(Path("results"), {"torch-1.4": 1.0, "torch-9.9": 1.0})
+    for path in Path("results").rglob("torch-9.9*.parquet"):
+        row, samples, known = shard.read_parts(path)
+        rows = samples.to_pylist()
+        for each in rows[::3]:
+            each["seconds"] *= 2
+        shard.write(path, row, rows, known)
+    code, out, _ = run(monkeypatch, capsys, "torch-1.4", "torch-9.9", "--margin", 0.2)
+    assert code == 1 and "4 slower" in out and ", of means 1.3" in out and "[mean apart]" in out
+
+
 @pytest.mark.parametrize("prefix", ["torch-9.9.", ""], ids=["of an environment", "of all"])
 def test_two_modes_are_compared_trial_by_trial(monkeypatch, capsys, prefix):
     """What slowed a trial slowed both: here all that differs between their processes."""
@@ -251,9 +263,10 @@ def test_what_lies_in_a_folder_and_cannot_be_is_one_sentence(monkeypatch, capsys
 def test_a_verdict_pays_for_all_cells():
     # 2.6 standard errors: a difference for one cell alone (p = 0.012), and none among ten.
     ratio = Ratio(0.026, 0.01, 50)
-    assert verdicts([ratio], 0.001) == [SLOWER]
-    assert verdicts([ratio] + [Ratio(0.001, 0.01, 50)] * 9, 0.001) == [UNDECIDED] * 10
-    assert verdicts([Ratio(-0.2, 0.01, 50), Ratio(0.001, 0.001, 50)], 0.02) == [FASTER, EQUAL]
+    assert verdicts([[ratio]], 0.001) == [SLOWER]
+    assert verdicts([[ratio]] + [[Ratio(0.001, 0.01, 50)]] * 9, 0.001) == [UNDECIDED] * 10
+    two = [[Ratio(-0.2, 0.01, 50)], [Ratio(0.001, 0.001, 50)]]
+    assert verdicts(two, 0.02) == [FASTER, EQUAL]
     # The third smallest is held against 0.05 / 2 and ends it, though the last would pass by itself.
     assert holm([0.01, 0.04, 0.03, 0.005], 0.05) == [True, False, False, True]
 
@@ -272,7 +285,7 @@ def test_equal_sides_are_seldom_called_different_in_any_cell():
         logs = 0.02 * random.standard_normal((12, 3))
         errors = logs.std(axis=1, ddof=1) / np.sqrt(3)
         found = verdicts(
-            [Ratio(log.mean(), error, 2) for log, error in zip(logs, errors, strict=True)], 0.02
+            [[Ratio(log.mean(), error, 2)] for log, error in zip(logs, errors, strict=True)], 0.02
         )
         different += FASTER in found or SLOWER in found
     assert different / 400 < 0.08

@@ -49,6 +49,17 @@ def test_repeats_decide_the_interval_whatever_their_samples():
     assert (row["low"], row["high"]) == pytest.approx(tuple(np.exp(theirs)))
 
 
+def test_a_mean_outside_of_the_interval_of_the_median_is_marked():
+    """Each third step takes twice as long, which no median shows."""
+    slow = [1.0, 1.0, 2.0] * 4
+    row = summarise(pd.DataFrame(rows(slow, repeat=1) + rows([1.01, 1.0, 2.0] * 4, repeat=2))).iloc[
+        0
+    ]
+    assert row["seconds"] == pytest.approx(1.0, rel=0.01) and row["marks"] == ["mean apart"]
+    assert row["means"] == {1: pytest.approx(4 / 3), 2: pytest.approx(4.01 / 3)}
+    assert row["reason"] == "the mean is 1.335 s"
+
+
 def test_a_long_reason_is_shortened_where_it_is_shown_and_says_where_it_is_whole(tmp_path):
     failed = rows([], repeat=2, status="crashed", reason="word " * 1000)
     alone = summarise(pd.DataFrame(failed)).iloc[0]["reason"]

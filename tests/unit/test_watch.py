@@ -1,6 +1,7 @@
 """A watch: what its looks cost, and the folder in which a candidate becomes an environment."""
 
 import argparse
+import math
 import sys
 import zipfile
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 import yaml
 from today import TENSORFLOW, TORCH
 
-from steptime.compare import bisect, candidate, looks
+from steptime.compare import bisect, candidate, looks, results
 from steptime.compare.candidate import Folder
 from steptime.compare.sides import CompareError
 from steptime.environments import pins
@@ -33,6 +34,13 @@ def test_looks_do_not_add_up_to_false_words_and_a_slowdown_is_found(cells):
     assert np.mean([word == EQUAL for each in same for word, _ in each]) > 0.5
     slow = [watching.watched(random, noise, cells, 0.1) for _ in range(40)]
     assert np.mean([(word, pairs) == (SLOWER, 6) for each in slow for word, pairs in each]) > 0.8
+
+
+def test_a_candidate_whose_every_third_step_takes_twice_as_long_is_not_equal():
+    same, longer = Ratio(0.0, 0.002, 10), Ratio(math.log(4 / 3), 0.002, 10)
+    assert looks.decided({1: [same, same]}, 0.03, 6, 1) == {1: EQUAL}
+    assert looks.decided({1: [same, longer]}, 0.03, 6, 1) == {1: SLOWER}
+    assert looks.decided({1: [same, longer._replace(error=0.3)]}, 0.03, 6, 1) == {}
 
 
 def test_the_chance_is_spent_once_over_all_looks():
@@ -143,9 +151,11 @@ def test_what_is_no_candidate_is_refused(folder):
 
 
 class Held:
-    """Stands in for a watch: logarithms of the ratios of releases to the oldest, None where one cannot be made."""
+    """Takes the place of a watch: logarithms of the ratios of releases to the oldest, None where one cannot be made;
+    two where those of means are others.
+    """
 
-    times: dict[str, float | None] = {}
+    times: dict[str, float | tuple[float, float] | None] = {}
     last = ""
     # What the watch of two that are alike says of them.
     alike = ""
@@ -163,11 +173,14 @@ class Held:
         pass
 
     def table(self):
-        log = Held.times[self.release]
-        known = None if log is None else Ratio(log, 0.01, 10)
-        found = looks.decided({} if known is None else {1: known}, 0, 6, 1, self.against)
+        logs = Held.times[self.release]
+        logs = logs if isinstance(logs, tuple) else (logs, logs)
+        ratios = [None if log is None else Ratio(log, 0.01, 10) for log in logs]
+        held = dict(zip(("medians", "means"), ratios, strict=True))
+        own = [held[of] for of in self.against.of]
+        found = looks.decided({1: own} if None not in own else {}, 0, 6, 1, self.against)
         verdict = (self.release == Held.last and Held.alike) or found.get(1, UNDECIDED)
-        return pd.DataFrame({"known": [known], "verdict": [verdict]})
+        return pd.DataFrame([dict(zip(results.KNOWN, ratios, strict=True), verdict=verdict)])
 
 
 STEP = {"2.1.0": 0.01, "2.2.0": None, "2.3.0": 0.22, "2.4.0": 0.22, "2.5.0": 0.22}
@@ -176,6 +189,8 @@ STEPS = {"2.1.0": 0.1, "2.2.0": 0.2, "2.3.0": 0.3, "2.4.0": 0.4, "2.5.0": 0.5}
 # Where half of the way cannot be told from a release.
 MIDDLE = {"2.1.0": 0.0, "2.2.0": 0.115, "2.3.0": 0.22, "2.4.0": 0.22}
 FASTER_NOW = {"2.1.0": -0.01, "2.2.0": -0.22, "2.3.0": -0.22, "2.4.0": -0.22}
+# Where some steps take far longer, which no median shows.
+STALLS = {"2.1.0": (0.01, 0.0), "2.2.0": (0.0, 0.29), "2.3.0": (0.01, 0.29)}
 
 
 @pytest.mark.parametrize(
@@ -210,6 +225,13 @@ FASTER_NOW = {"2.1.0": -0.01, "2.2.0": -0.22, "2.3.0": -0.22, "2.4.0": -0.22}
             "slower between 2.1.0 and 2.2.0 (1.12 ± 0.03 times the time of 2.0",
         ),
         (MIDDLE, "2.4.0", "", 1, "in 2.4.0; undecided, by the estimate: 2.2.0)."),
+        (
+            STALLS,
+            "2.3.0",
+            "",
+            1,
+            "slower between 2.1.0 and 2.2.0 (1.34 ± 0.03 times the mean time of 2.",
+        ),
         (
             STEPS,
             "2.5.0",

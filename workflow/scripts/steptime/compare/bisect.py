@@ -4,8 +4,9 @@
 
 Each release has a Python for which the index has a wheel, and other packages that fit it, as the project's environments
 of the framework have them. Both ends are compared with each other first, as a watch does. Then each release in the
-middle is asked which of them it is nearer to, by its ratio to the older end. One that cannot be installed or proven is
-left out. Where the time ends before that is decided, the release goes where its ratio lies, and the answer names it.
+middle is asked which of them it is nearer to, by its ratio to the older end: of medians, or of means where the ends
+differ more clearly in means. One that cannot be installed or proven is left out. Where the time ends before that is
+decided, the release goes where its ratio lies, and the answer names it.
 """
 
 import argparse
@@ -16,10 +17,10 @@ from typing import Any
 from steptime.compare import looks, names, results, words
 from steptime.compare.candidate import Folder, environment_of, order
 from steptime.compare.sides import CompareError
-from steptime.compare.watch import Watch, add_options, complaints
+from steptime.compare.watch import Watch, add_options
 from steptime.plan.schemas import meant
 from steptime.statistics.intervals import Ratio
-from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED
+from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED, chance_of_none
 
 
 def main() -> None:
@@ -31,7 +32,7 @@ def main() -> None:
     parser.add_argument("--releases", nargs="+", help="those between, instead of the index's")
     add_options(parser, ["lstm32"])
     options = parser.parse_args()
-    with complaints():
+    with results.complaints():
         if len(options.networks) > 1 or len(options.threads) > 1:
             raise CompareError(
                 "A search is of one cell: name one network and one number of threads."
@@ -80,8 +81,8 @@ class Search:
 
     def run(self) -> int:
         """Halves the releases until one is left; says which, and returns the exit status of `compare.results`."""
-        whole, verdict = self._held(self.known[-1], self.options.margin)
-        if whole is None:
+        apart, verdict = self._held(self.known[-1], self.options.margin)
+        if apart is None:
             print(
                 f"{self.known[0]} or {self.known[-1]} has no time, as the table says: name another release."
             )
@@ -90,17 +91,20 @@ class Search:
             alike = "are equal within the margin" if verdict == EQUAL else "cannot be told apart"
             print(f"{self.known[0]} and {self.known[-1]} {alike}: there is nothing to look for.")
             return results.NO_SLOWDOWN if verdict == EQUAL else results.CANNOT_TELL
+        of = min(apart, key=lambda name: chance_of_none(apart[name]))
+        whole = apart[of]
         low, high, step = 0, len(self.known) - 1, whole
-        newer, against = self._halfway(whole)
+        newer, against = self._halfway(whole, of)
         lost: list[str] = []
         guessed: list[str] = []
         while high - low > 1:
             middle = (low + high) // 2
-            ratio, verdict = self._held(self.known[middle], 0, against)
-            if ratio is None:
+            held, verdict = self._held(self.known[middle], 0, against)
+            if held is None:
                 lost.append(self.known.pop(middle))
                 high -= 1
                 continue
+            ratio = held[of]
             if verdict == UNDECIDED:
                 guessed.append(self.known[middle])
                 verdict = against.above if ratio.log > against.ratio.log else against.below
@@ -109,7 +113,8 @@ class Search:
             else:
                 low = middle
         side = SLOWER if whole.log > 0 else FASTER
-        told = f"{words.times(*step.interval)} times the time of {self.known[0]}"
+        time = "time" if of == results.OF[0] else "mean time"
+        told = f"{words.times(*step.interval)} times the {time} of {self.known[0]}"
         if high < len(self.known) - 1:
             told += f", and {words.times(*whole.interval)} times in {self.known[-1]}"
         network, ends = self.options.networks[0], (self.known[low], self.known[high])
@@ -119,7 +124,7 @@ class Search:
         print(f"{network} became {side} between {' and '.join(ends)} ({told}).")
         return results.SLOWDOWN if side == SLOWER else results.NO_SLOWDOWN
 
-    def _halfway(self, whole: Ratio) -> tuple[str, looks.Against]:
+    def _halfway(self, whole: Ratio, of: str) -> tuple[str, looks.Against]:
         """The verdict on a release that is nearer to the newer end, and what those between the ends are compared with.
 
         Half of the way has an error of its own. The ratios share processes of the older end with it, so that their
@@ -133,19 +138,20 @@ class Search:
             f"What is asked is which of {self.known[0]} and {self.known[-1]} it is nearer to. The chance that any of "
             f"the search's up to {asked} answers is wrong is at most 5 % for all looks together."
         )
-        return newer, looks.Against(half, *sides, asked, meaning)
+        return newer, looks.Against(half, *sides, asked, meaning, (of,))
 
     def _held(
         self, release: str, margin: float, against: looks.Against = looks.ONE
-    ) -> tuple[Ratio | None, str]:
-        """The ratio of a release to the oldest, None where it has no time, and the verdict of its watch."""
+    ) -> tuple[dict[str, Ratio] | None, str]:
+        """The ratios of a release to the oldest, None where it has no time, and the verdict of its watch."""
         candidate = self.folder.add(self.environment, release)
         options = argparse.Namespace(**vars(self.options) | {"margin": margin})
         watch = Watch(self.folder, self.base, candidate, options, against)
         watch.measure()
         watch.tell()
         found: Any = watch.table().iloc[0]
-        return found["known"], found["verdict"]
+        held = dict(zip(results.OF, found[results.KNOWN], strict=True))
+        return (held if all(held.values()) else None), found["verdict"]
 
 
 if __name__ == "__main__":

@@ -11,14 +11,7 @@ from steptime.plan import looks
 from steptime.statistics import intervals
 from steptime.statistics.intervals import Ratio
 from steptime.statistics.spreads import Spread, known, priors, spread_of
-from steptime.statistics.verdicts import (
-    EQUAL,
-    ERROR,
-    FASTER,
-    SLOWER,
-    chance_of_more,
-    chance_of_none,
-)
+from steptime.statistics.verdicts import EQUAL, ERROR, FASTER, SLOWER, chance_of_more, clearest
 
 # After how many pairs, and the part of the chance that is spent then.
 LOOKS = looks.parts([6, 12, 24])
@@ -28,7 +21,8 @@ class Against(NamedTuple):
     """What ratios are compared with: a ratio that is itself known with an error, as that half way between two ends.
 
     `below` and `above` are the verdicts on a ratio that is shown to differ from it, and `meaning` says what they are
-    worth. So many `watches` ask it that one chance of an error is shared among them.
+    worth. So many `watches` ask it that one chance of an error is shared among them. `of` are the columns of values of
+    the processes that are compared.
     """
 
     ratio: Ratio = Ratio(0.0, 0.0, 1.0)
@@ -37,8 +31,9 @@ class Against(NamedTuple):
     watches: int = 1
     meaning: str = (
         "The chance that any of the differences is none is at most 5 % for all looks and cells together, and so is the "
-        "chance that any of the equal cells differs by the margin or more."
+        "chance that any of the equal cells differs by the margin or more, in its medians or its means."
     )
+    of: Sequence[str] = ("medians", "means")
 
 
 ONE = Against()
@@ -60,15 +55,22 @@ def ratios_of(logs: Mapping[Any, Sequence[float]], kinds: Mapping[Any, Any]) -> 
 
 
 def decided(
-    ratios: Mapping[Any, Ratio], margin: float, pairs: int, cells: int, against: Against = ONE
+    ratios: Mapping[Any, Sequence[Ratio]],
+    margin: float,
+    pairs: int,
+    cells: int,
+    against: Against = ONE,
 ) -> dict[Any, str]:
-    """The verdict on those cells that a look after `pairs` pairs decides, of a watch of so many `cells`."""
+    """The verdict on those cells that a look after `pairs` pairs decides, of a watch of so many `cells`: equal where
+    all ratios of a cell, of medians and of means, are, else by the one that differs most clearly.
+    """
     allowed = ERROR * LOOKS[pairs] / cells / against.watches
     found = {}
-    for cell, ratio in ratios.items():
-        apart = intervals.difference(ratio, against.ratio)
-        if chance_of_more(apart, margin) <= allowed:
+    for cell, own in ratios.items():
+        apart = [intervals.difference(ratio, against.ratio) for ratio in own]
+        ratio, chance = clearest(apart)
+        if max(chance_of_more(each, margin) for each in apart) <= allowed:
             found[cell] = EQUAL
-        elif chance_of_none(apart) <= allowed:
-            found[cell] = against.above if apart.log > 0 else against.below
+        elif chance <= allowed:
+            found[cell] = against.above if ratio.log > 0 else against.below
     return found

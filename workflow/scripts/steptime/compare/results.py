@@ -12,6 +12,8 @@ where that cannot be told.
 import argparse
 import sys
 import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +33,14 @@ from steptime.statistics.intervals import Ratio
 from steptime.statistics.spreads import KIND, known, spread_of
 from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED, verdicts
 from steptime.statistics.words import SLOWER as FOUND_SLOWER
-from steptime.statistics.words import TIED, Spreads
+from steptime.statistics.words import TIED, Spreads, spreads_of_times
 
 NO_SLOWDOWN, SLOWDOWN, CANNOT_TELL = 0, 1, 2
 MARGIN = 0.02
 COLUMNS = ["network", "variant", "batch", "threads", "device", "devices", "precision"]
+# Which values of the processes are compared, and the columns of their Ratios.
+OF = ["medians", "means"]
+KNOWN = ["known", "known_means"]
 # What a row has of either side.
 SIDES = ["platform", "environment", "mode", "status", "reason", "seconds", "low", "high"]
 
@@ -51,9 +56,18 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="path of the files to write, without ending")
     parser.add_argument("--answer", action="store_true", help="end with 0 whatever the answer is")
     options = parser.parse_args()
-    try:
+    with complaints(options.platforms):
         found = compare(options)
-        sys.exit(NO_SLOWDOWN if options.answer else found)
+    sys.exit(NO_SLOWDOWN if options.answer else found)
+
+
+@contextmanager
+def complaints(platforms: str | None = None) -> Iterator[None]:
+    """Ends the program with a sentence where it may not go on; `platforms` is a user's own file of them."""
+    try:
+        chosen = {"platforms": platforms} if platforms else {}
+        run.TOLD.update(platforms=configuration.platforms(project.ROOT, chosen))
+        yield
     except (
         CompareError,
         MixedRowsError,
@@ -71,8 +85,6 @@ def compare(options: argparse.Namespace) -> int:
     """Writes the comparison and prints its answer; the exit status. Raises CompareError and what reading raises."""
     if not 0 < options.margin < 1:
         raise CompareError(f"The margin {options.margin} is no share: write 0.02 for 2 %.")
-    chosen = {"platforms": options.platforms} if options.platforms else {}
-    run.TOLD.update(platforms=configuration.platforms(project.ROOT, chosen))
     prefix = options.output or Path("results/compare") / names.pair(options.one, options.other)
     with opened(options.one, options.other, options.results) as (one, other):
         pairs = beside(one, other)
@@ -81,9 +93,15 @@ def compare(options: argparse.Namespace) -> int:
         told, in_turn = caveats.told(one, other, pairs), caveats.in_turn(one, other, pairs)
     answer = words.answer(one.name, other.name, data, options.margin, in_turn)
     page = words.page(answer, one.name, other.name, told, options.margin)
-    layout = words.layout(data, one.name, other.name)
-    tables.write(prefix, data.drop(columns="known"), layout, page)
-    print(words.terminal(answer, told, data, one.name, other.name))
+    return shown(prefix, one.name, other.name, data, told, page)
+
+
+def shown(
+    prefix: Path, one: str, other: str, data: pd.DataFrame, told: list[str], page: tables.Page
+) -> int:
+    """Writes the page of a comparison, prints its answer and returns the exit status."""
+    tables.write(prefix, data.drop(columns=KNOWN), words.layout(data, one, other), page)
+    print(words.terminal(page.title, told, data, one, other))
     print(
         f"Whole table, for a pull request or a browser: {prefix}.md, {prefix}.html, {prefix}.parquet"
     )
@@ -92,13 +110,11 @@ def compare(options: argparse.Namespace) -> int:
 
 def table(one: Side, other: Side, pairs: list[tuple[Any, Any]], margin: float) -> pd.DataFrame:
     """A row for each cell that both have: times, intervals and marks of both sides, their ratio (other / one), its
-    interval and the verdict; `known` is the Ratio, None where it has no interval.
+    interval and the verdict; KNOWN are the Ratios of medians and of means, None where these have no interval.
     """
-    found = (
-        _paired(one, other, pairs) if one.results is other.results else _apart(one, other, pairs)
-    )
+    found = zip(*(_ratios(one, other, pairs, of) for of in OF), strict=True)
     rows = []
-    for (at, label), ratio in zip(pairs, found, strict=True):
+    for (at, label), known_ratios in zip(pairs, found, strict=True):
         base, new = one.results.cells.loc[at], other.results.cells.loc[label]
         row: dict[str, Any] = {column: base[column] for column in COLUMNS}
         for side, cell in (("one", base), ("other", new)):
@@ -106,9 +122,12 @@ def table(one: Side, other: Side, pairs: list[tuple[Any, Any]], margin: float) -
             row[f"{side}_marks"] = ", ".join(cell["marks"])
         timed = pd.notna(base["seconds"]) and pd.notna(new["seconds"])
         row["ratio"] = new["seconds"] / base["seconds"] if timed else None
-        row |= {"ratio_low": None, "ratio_high": None, "known": ratio}
-        if ratio:
+        row |= {"ratio_low": None, "ratio_high": None, "ratio_of_means": None}
+        row |= dict(zip(KNOWN, known_ratios, strict=True))
+        ratio, of_means = known_ratios
+        if ratio and of_means:
             row["ratio"], row["ratio_low"], row["ratio_high"] = ratio.interval
+            row["ratio_of_means"] = of_means.interval[0]
         row["verdict"] = words.lost(row["one_status"], row["other_status"])
         rows.append(row)
     data = pd.DataFrame(rows)
@@ -119,7 +138,7 @@ def table(one: Side, other: Side, pairs: list[tuple[Any, Any]], margin: float) -
     is_said = np.array([word is not None for word in said])
     for group in (is_said, ~is_said):
         chosen = data["known"].notna() & group
-        data.loc[chosen, "verdict"] = verdicts(list(data.loc[chosen, "known"]), margin)
+        data.loc[chosen, "verdict"] = verdicts(data.loc[chosen, KNOWN].values.tolist(), margin)
     told = [
         word if word is not None and found not in ("", EQUAL, *words.SAID) else found
         for word, found in zip(said, data["verdict"], strict=True)
@@ -132,6 +151,9 @@ def _by_run(side: Side, at: Any, label: Any) -> str | None:
     cells = side.results.cells
     same = (cells[PLACE].fillna("") == cells.loc[at, PLACE].fillna("")).all(axis=1)
     place = cells[same & cells["word"].notna()]
+    # The run's words are of medians.
+    if any("mean apart" in marks for marks in cells.loc[[at, label], "marks"]):
+        return None
     if not {at, label} <= {*place.index}:
         return None
     fastest = place["seconds"].astype(float).idxmin()
@@ -151,31 +173,35 @@ def status(data: pd.DataFrame) -> int:
     return CANNOT_TELL if (data["verdict"] == UNDECIDED).any() or not decided.any() else NO_SLOWDOWN
 
 
-def _paired(one: Side, other: Side, pairs: list[tuple[Any, Any]]) -> list[Ratio | None]:
-    """Ratios other / one of cells of one run: trial by trial where they stand in the same place."""
-    if "platform" in {*one.chosen, *other.chosen}:
-        return _apart(one, other, pairs)
-    known = ratios.of_pairs(one.results.cells, one.results.statistics.ratios)
-    return [known.get((label, at)) for at, label in pairs]
-
-
-def _apart(one: Side, other: Side, pairs: list[tuple[Any, Any]]) -> list[Ratio | None]:
-    """Ratios other / one of cells of two runs or machines: the processes of each are draws of their own."""
-    spreads = [side.results.statistics.times for side in (one, other)]
+def _ratios(one: Side, other: Side, pairs: list[tuple[Any, Any]], of: str) -> list[Ratio | None]:
+    """Ratios other / one of the cells' values `of` processes: trial by trial where both are of one run and place; the
+    processes of two runs or machines are draws of their own.
+    """
+    is_said = of == OF[0]
+    if one.results is other.results and "platform" not in {*one.chosen, *other.chosen}:
+        cells = one.results.cells
+        spreads = one.results.statistics.ratios if is_said else ratios.spreads_of(cells, of)
+        of_cells = ratios.of_pairs(cells, spreads, of)
+        return [of_cells.get((label, at)) for at, label in pairs]
+    of_sides = [
+        each.statistics.times if is_said else spreads_of_times(each.cells, of)
+        for each in (one.results, other.results)
+    ]
     found: list[Ratio | None] = []
     for labels in pairs:
-        cells = [side.results.cells.loc[at] for side, at in zip((one, other), labels, strict=True)]
-        if all(cell["status"] == "ok" and cell["repeats"] > 1 for cell in cells):
-            base, new = map(_mean_of, cells, spreads)
-            found.append(intervals.difference(new, base))
-        else:
-            found.append(None)
+        base, new = (
+            _mean_of(side.results.cells.loc[at], of_side, of)
+            for side, at, of_side in zip((one, other), labels, of_sides, strict=True)
+        )
+        found.append(intervals.difference(new, base) if base and new else None)
     return found
 
 
-def _mean_of(cell: pd.Series, spreads: Spreads) -> Ratio:
-    """The mean of the logarithms of a result's times."""
-    logs = intervals.logs_of(list(cell["medians"].values()))
+def _mean_of(cell: pd.Series, spreads: Spreads, of: str) -> Ratio | None:
+    """The mean of the logarithms of a result's times, None of fewer than two processes."""
+    if cell["status"] != "ok" or cell["repeats"] < 2:
+        return None
+    logs = intervals.logs_of(list(cell[of].values()))
     prior = spreads.get(tuple(cell[name] for name in KIND))
     return intervals.ratio_of(logs, known(spread_of(logs), prior))
 

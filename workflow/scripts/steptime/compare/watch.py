@@ -12,23 +12,17 @@ cannot be told.
 import argparse
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from steptime import project, run
-from steptime.cells import pack, shard
-from steptime.cells.mixed import MixedRowsError
 from steptime.compare import caveats, looks, names, results, words
 from steptime.compare.candidate import Folder, environment_of
 from steptime.compare.sides import CompareError, Side, beside, read
-from steptime.plan import configuration
 from steptime.plan.cell import Cell, shard_path
-from steptime.render import tables
 from steptime.statistics import intervals
+from steptime.statistics.intervals import Ratio
 from steptime.statistics.verdicts import UNDECIDED
 
 SAMPLING = {"budget_seconds": 1.5, "precision": 0.02, "least_samples": 3}
@@ -47,7 +41,7 @@ def main() -> None:
     parser.add_argument("candidate", help="a version, a wheel, a file of pins or an environment")
     add_options(parser, ["fcn5", "alexnet", "lstm32"])
     options = parser.parse_args()
-    with complaints():
+    with results.complaints():
         base = environment_of(options.base)
         folder = Folder(options.folder / names.pair(options.base, options.candidate))
         watch = Watch(folder, base, folder.add(base, options.candidate), options)
@@ -62,24 +56,6 @@ def add_options(parser: argparse.ArgumentParser, networks: list[str]) -> None:
     parser.add_argument("--minutes", type=float, default=45, help="after which no look is begun")
     parser.add_argument("--margin", type=float, default=MARGIN, help="what counts as equal, 0.03")
     parser.add_argument("--folder", type=Path, default=Path("watch"), help="where it is worked")
-
-
-@contextmanager
-def complaints() -> Iterator[None]:
-    """Ends the program with a sentence, as something that cannot be told, where it may not go on."""
-    try:
-        run.TOLD.update(platforms=configuration.platforms(project.ROOT, {}))
-        yield
-    except (
-        CompareError,
-        MixedRowsError,
-        OSError,
-        configuration.ConfigurationError,
-        pack.PackError,
-        shard.ShardError,
-    ) as error:
-        print(error, file=sys.stderr)
-        sys.exit(results.CANNOT_TELL)
 
 
 class Watch:
@@ -157,21 +133,31 @@ class Watch:
         """Decides what can be decided after so many pairs."""
         self._look_for_lost()
         base, other = self._sides()
-        cells, logs, kinds = base.results.cells, {}, {}
         found = beside(base, other)
+        ratios = [self._ratios(base.results.cells, found, pairs, of) for of in self.against.of]
+        undecided = {
+            place: [each[place] for each in ratios]
+            for place in ratios[0]
+            if place not in self.verdicts
+        }
+        margin, cells = self.options.margin, len(found)
+        self.verdicts |= looks.decided(undecided, margin, pairs, cells, self.against)
+
+    def _ratios(
+        self, cells: pd.DataFrame, found: list[tuple[Any, Any]], pairs: int, of: str
+    ) -> dict[Place, Ratio]:
+        """The ratio of each cell that has a time on both sides, of its processes' values `of` so many pairs."""
+        logs, kinds = {}, {}
         for at, label in found:
             place = _place(cells.loc[at])
             if set(cells.loc[[at, label], "status"]) == {"ok"}:
                 # What an earlier watch has measured beyond this look is not looked at yet.
                 ours, theirs = (
-                    {repeat: each for repeat, each in medians.items() if repeat <= pairs}
-                    for medians in cells.loc[[label, at], "medians"]
+                    {repeat: each for repeat, each in values.items() if repeat <= pairs}
+                    for values in cells.loc[[label, at], of]
                 )
                 logs[place], kinds[place] = intervals.paired(ours, theirs), place[-1]
-        ratios = looks.ratios_of(logs, kinds)
-        undecided = {place: each for place, each in ratios.items() if place not in self.verdicts}
-        margin, cells = self.options.margin, len(found)
-        self.verdicts |= looks.decided(undecided, margin, pairs, cells, self.against)
+        return looks.ratios_of(logs, kinds)
 
     def _so_far(self) -> str:
         """The verdicts that there are, in words."""
@@ -212,11 +198,7 @@ class Watch:
             f"last. {self.against.meaning}"
         )
         prefix = self.folder.root / "results/compare" / f"{self.base}_{self.candidate}"
-        layout = words.layout(data, base.name, other.name)
-        tables.write(prefix, data.drop(columns="known"), layout, page)
-        print(words.terminal(answer, told, data, base.name, other.name))
-        print(f"Whole table, for a pull request or a browser: {prefix}.md, {prefix}.html")
-        return results.status(data)
+        return results.shown(prefix, base.name, other.name, data, told, page)
 
 
 def _place(cell: Any) -> Place:

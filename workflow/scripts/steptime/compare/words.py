@@ -72,10 +72,12 @@ def page(answer: str, one: str, other: str, told: list[str], margin: float) -> P
     facts = ["Not the same on both sides:", *told] if told else []
     notes = [
         f"The ratio is the time of {other} divided by that of {one}: above 1 is slower. Its interval is one of 95 % by "
-        "itself, from how much processes differ, which is known from all cells at as many threads.",
+        "itself, from how much processes differ, which is known from all cells at as many threads. It is of medians; "
+        "the ratio of means is shown where it is outside of that interval.",
         "The verdicts are paid for together (Holm): the chance that any of the differences is none is at most 5 %, and "
         f"so is the chance that any of the equal cells differs by {100 * margin:g} % or more. So an interval without 1 "
-        "may be undecided. Within one run, a result beside the fastest has the word of the run's own table.",
+        "may be undecided. Medians and means are looked at: equal are cells that are equal in both. Within one run, a "
+        "result beside the fastest has the word of the run's own table.",
     ]
     caption = f"Time of one training step of the same network in {one} and in {other}."
     return Page("compare", answer, caption, "steptime", facts=facts, notes=notes)
@@ -121,7 +123,10 @@ def _ratio(row: dict) -> Entry:
     if row["known"] is None:
         return Entry(significant(row["ratio"]), (NO_INTERVAL,), kind="ratio")
     limits = f"{significant(row['ratio_low'])} to {significant(row['ratio_high'])}"
-    return Entry(f"{significant(row['ratio'])} ({limits})", kind="ratio")
+    text = f"{significant(row['ratio'])} ({limits})"
+    if not row["ratio_low"] <= row["ratio_of_means"] <= row["ratio_high"]:
+        text += f", of means {significant(row['ratio_of_means'])}"
+    return Entry(text, kind="ratio")
 
 
 def terminal(answer: str, told: list[str], data: pd.DataFrame, one: str, other: str) -> str:

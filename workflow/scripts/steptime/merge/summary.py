@@ -5,6 +5,7 @@ Samples that time different regions are never mixed.
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 import pandas as pd
@@ -60,6 +61,7 @@ COLUMNS = [
     "repeats",
     "looks",
     "medians",
+    "means",
     *MEASURED,
     "marks",
     "word",
@@ -85,12 +87,12 @@ def summarise(
     `frame` has one row per sample (a row without samples for a cell that failed); `logical_cores` gives the number of
     logical CPUs of each machine_id. Times are seconds per mini-batch. `status` is ok where any repeat is ok and none
     is `not_equivalent`: repeats run the same code, of which the first shows most. `reason` names the repeats that are
-    not ok. `samples` counts the samples of the repeats that are ok, `repeats` these repeats, `medians` has the median
-    of each of them by its number. `seconds` is the geometric mean of these; `low` and `high` are its 95 % interval
-    (`statistics.intervals`), None of one repeat, which says nothing of a second one. `word` is what may be said of a
-    result (`statistics.words`), None where there is nothing to compare it with. `statistics` is what the whole run
-    says of these results, by default what these rows say. `planned` says after which trials the run decided which
-    results get more of them (`plan.looks`); it is `looks` of each row. Raises MixedRowsError.
+    not ok. `samples` counts the samples of the repeats that are ok, `repeats` these repeats, `medians` and `means` have
+    those of each of them by its number. `seconds` is the geometric mean of the medians; `low` and `high` are its 95
+    % interval (`statistics.intervals`), None of one repeat, which says nothing of a second one. `word` is what may
+    be said of a result (`statistics.words`), None where there is nothing to compare it with. `statistics` is what
+    the whole run says of these results, by default what these rows say. `planned` says after which trials the run
+    decided which results get more of them (`plan.looks`); it is `looks` of each row. Raises MixedRowsError.
     """
     _refuse_regions(frame)
     frame = frame.assign(variant=frame["variant"].fillna(""), mode=frame["mode"].fillna(""))
@@ -117,7 +119,7 @@ def _refuse_regions(frame: pd.DataFrame) -> None:
     # On one device there is nothing to exchange.
     regions = {
         region_text(region).replace("exchange, ", ""): name
-        for region, name in _pairs(timed, "timed_region", "environment")
+        for region, name in zip(timed["timed_region"], timed["environment"], strict=True)
     }
     if len(regions) > 1:
         (one, first), (other, second) = sorted(regions.items())[:2]
@@ -233,6 +235,7 @@ def _summary(rows: list[Row], logical_cores: Mapping[str, int]) -> Row:
         seconds=None, low=None, high=None, samples=len(timed), repeats=len(repeats), marks=[]
     )
     row["medians"] = {number: median(repeats[number]) for number in sorted(repeats)}
+    row["means"] = {number: fmean(repeats[number]) for number in row["medians"]}
     for name, of_repeats in MEASURED.items():
         values = [first[name] for first in _first_of_repeats(timed) if first.get(name) is not None]
         row[name] = of_repeats(values) if values else None
@@ -261,6 +264,10 @@ def _set_interval(cell: Row, statistics: Statistics) -> None:
     own = spread_of(intervals.logs_of(medians))
     prior = statistics.times.get(tuple(cell[name] for name in KIND))
     cell["seconds"], cell["low"], cell["high"] = intervals.of_repeats(medians, known(own, prior))
+    mean = math.exp(fmean(intervals.logs_of([*cell["means"].values()])))
+    if not cell["low"] <= mean <= cell["high"]:
+        cell["marks"].append("mean apart")
+        cell["reason"] = "; ".join(filter(None, [cell["reason"], f"the mean is {mean:.4g} s"]))
     if is_odd(own, prior):
         cell["marks"].append("two speeds")
         both = f"its processes took {min(medians):.4g} to {max(medians):.4g} s"
@@ -284,7 +291,3 @@ def _first_of_repeats(rows: Iterable[Row]) -> list[Row]:
     for row in rows:
         firsts.setdefault(row["repeat"], row)
     return list(firsts.values())
-
-
-def _pairs(frame: pd.DataFrame, column: str, other: str) -> Iterable[tuple[Any, Any]]:
-    return zip(frame[column], frame[other], strict=True)

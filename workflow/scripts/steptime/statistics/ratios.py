@@ -17,14 +17,15 @@ Pair = tuple[Hashable, Hashable]
 Row = dict[str, Any]
 
 
-def spreads_of(cells: pd.DataFrame) -> dict[tuple[Any, ...], Prior]:
+def spreads_of(cells: pd.DataFrame, of: str = "medians") -> dict[tuple[Any, ...], Prior]:
     """Estimate how much the ratios of two results of a place differ from trial to trial, by KIND.
 
-    `cells` are rows of `merge.summary`, those of one platform's other grids too, if there are any.
+    `cells` are rows of `merge.summary`, those of one platform's other grids too, if there are any; `of` is the column
+    whose values are compared, medians or means.
     """
     own, independent = {}, {}
     for kind, alike in _timed(cells).groupby(KIND, sort=False):
-        found = [spread_of(logs) for _, logs in _pairs(alike) if len(logs) > 1]
+        found = [spread_of(logs) for _, logs in _pairs(alike, of) if len(logs) > 1]
         if found:
             places = alike.groupby(PLACE, sort=False, dropna=False)["medians"]
             own[kind] = found
@@ -32,7 +33,9 @@ def spreads_of(cells: pd.DataFrame) -> dict[tuple[Any, ...], Prior]:
     return priors(own, independent)
 
 
-def of_pairs(cells: pd.DataFrame, spreads: dict[tuple[Any, ...], Prior]) -> dict[Pair, Ratio]:
+def of_pairs(
+    cells: pd.DataFrame, spreads: dict[tuple[Any, ...], Prior], of: str = "medians"
+) -> dict[Pair, Ratio]:
     """The ratio of each two timed results of a place that have two repeats in common, by their labels in the index;
     both ways.
 
@@ -40,7 +43,7 @@ def of_pairs(cells: pd.DataFrame, spreads: dict[tuple[Any, ...], Prior]) -> dict
     """
     found: dict[Pair, Ratio] = {}
     for kind, alike in _timed(cells).groupby(KIND, sort=False):
-        for (one, other), logs in _pairs(alike):
+        for (one, other), logs in _pairs(alike, of):
             if len(logs) > 1:
                 ratio = intervals.ratio_of(logs, known(spread_of(logs), spreads.get(kind)))
                 found |= {(one, other): ratio, (other, one): ratio.inverse}
@@ -89,10 +92,10 @@ def _timed(cells: pd.DataFrame) -> pd.DataFrame:
     return cells[(cells["status"] == "ok") & cells["seconds"].notna()]
 
 
-def _pairs(timed: pd.DataFrame) -> Iterator[tuple[Pair, list[float]]]:
+def _pairs(timed: pd.DataFrame, of: str) -> Iterator[tuple[Pair, list[float]]]:
     """Each two results of a place, with the logarithm of their ratio in each trial that both have."""
     for _, place in timed.groupby(PLACE, sort=False, dropna=False):
-        for (one, ours), (other, theirs) in combinations(place["medians"].items(), 2):
+        for (one, ours), (other, theirs) in combinations(place[of].items(), 2):
             yield (one, other), intervals.paired(ours, theirs)
 
 

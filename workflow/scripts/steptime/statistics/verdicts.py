@@ -13,21 +13,28 @@ FASTER, SLOWER, EQUAL, UNDECIDED = "faster", "slower", "equal", "undecided"
 ERROR = 0.05
 
 
-def verdicts(ratios: Sequence[Ratio], margin: float, error: float = ERROR) -> list[str]:
-    """The verdict on each ratio: equal where it is shown to lie within `margin` of 1, else slower or faster where it is
-    shown not to be 1.
+def verdicts(cells: Sequence[Sequence[Ratio]], margin: float, error: float = ERROR) -> list[str]:
+    """The verdict on each cell by its ratios, of medians and of means: equal where all are shown to lie within `margin`
+    of 1, else slower or faster where any is shown not to be 1.
 
     Equality is shown by two one-sided tests: Schuirmann, "A comparison of the two one-sided tests procedure and the
     power approach", Journal of Pharmacokinetics and Biopharmaceutics 15, 1987. All cells are paid for together, for
     differences and for equalities each: Holm, "A simple sequentially rejective multiple test procedure", Scandinavian
     Journal of Statistics 6, 1979.
     """
-    different = holm([chance_of_none(ratio) for ratio in ratios], error)
-    equal = holm([chance_of_more(ratio, margin) for ratio in ratios], error)
+    clear = [clearest(ratios) for ratios in cells]
+    different = holm([chance for _, chance in clear], error)
+    equal = holm([max(chance_of_more(each, margin) for each in ratios) for ratios in cells], error)
     return [
         EQUAL if is_equal else _side(ratio) if is_different else UNDECIDED
-        for ratio, is_equal, is_different in zip(ratios, equal, different, strict=True)
+        for (ratio, _), is_equal, is_different in zip(clear, equal, different, strict=True)
     ]
+
+
+def clearest(ratios: Sequence[Ratio]) -> tuple[Ratio, float]:
+    """The ratio that differs from 1 most clearly, and how probable that would be if none of them did."""
+    ratio = min(ratios, key=chance_of_none)
+    return ratio, len(ratios) * chance_of_none(ratio)
 
 
 def chance_of_none(ratio: Ratio) -> float:

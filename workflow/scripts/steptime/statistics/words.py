@@ -45,12 +45,12 @@ class Statistics(NamedTuple):
         return cls(times, of_ratios, content["words"])
 
 
-def spreads_of_times(cells: pd.DataFrame) -> Spreads:
-    """Estimate how much the processes of a result differ, by KIND. `cells` have KIND, `status` and `medians`."""
+def spreads_of_times(cells: pd.DataFrame, of: str = "medians") -> Spreads:
+    """Estimate how much the processes of a result differ, by KIND. `cells` have KIND, `status` and the column `of`."""
     own: dict[tuple[Any, ...], list[Spread]] = {}
     for row in cells[cells["status"] == "ok"].to_dict("records"):
-        if len(row["medians"]) > 1:
-            logs = intervals.logs_of(list(row["medians"].values()))
+        if len(row[of]) > 1:
+            logs = intervals.logs_of(list(row[of].values()))
             own.setdefault(tuple(row[name] for name in KIND), []).append(spread_of(logs))
     return priors(own)
 
