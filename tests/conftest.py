@@ -35,6 +35,7 @@ class Checkout:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.variables: dict[str, str] = {}
 
     def command(self, *arguments: str) -> list[str]:
         """The command line of a Snakemake run."""
@@ -42,7 +43,8 @@ class Checkout:
 
     def environment(self) -> dict[str, str]:
         """Environment variables: the project's own framework environments are used, so that each is made once."""
-        return os.environ | {"STEPTIME_ENVIRONMENTS": str(ROOT / ".environments")}
+        own = {"STEPTIME_ENVIRONMENTS": str(ROOT / ".environments")}
+        return os.environ | own | self.variables
 
     def snakemake(self, *arguments: str, seconds: float = 2400) -> subprocess.CompletedProcess[str]:
         """Runs Snakemake; both output streams come as `stdout`."""
@@ -106,16 +108,21 @@ class Checkout:
             for path in (self.root / "results" / kind).rglob("*.*"):
                 os.utime(path, (age, age))
 
-    def inspect(self, shard: Path) -> str:
-        """What `make inspect` prints of a shard."""
+    def launch(self, *words: object, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Runs a program of the workflow, as rules and make do."""
         return subprocess.run(
-            ["workflow/scripts/launch", "cells.inspect", shard],
+            ["workflow/scripts/launch", *map(str, words)],
             cwd=self.root,
-            env=self.environment() | {"STEPTIME_PYTHON": sys.executable, "COLUMNS": "300"},
+            env=self.environment() | {"STEPTIME_PYTHON": sys.executable} | variables,
             capture_output=True,
             text=True,
-            check=True,
-        ).stdout
+        )
+
+    def inspect(self, shard: Path) -> str:
+        """What `make inspect` prints of a shard."""
+        done = self.launch("cells.inspect", shard, COLUMNS="300")
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def leftovers(self) -> list[Path]:
         """Files that were not written to their end."""

@@ -17,6 +17,8 @@ from today import JAX, MXNET, TORCH
 
 from steptime.cells import shard
 
+pytestmark = pytest.mark.alone
+
 HERE = Path(__file__).parent
 PLACES = {
     "desktop-cpu": "cpu1",
@@ -304,12 +306,7 @@ def test_ranks_are_tasks_of_one_step_on_two_nodes(runs):
         if row["status"] == "ok":
             assert [rank["node"] for rank in footer["ranks"]] == ["pair1", "pair2"]
             assert f"{path.stem}.log" in {log.name for log in runs["pair"].logs()}
-    ways = [
-        (TORCH, "sync"),
-        (JAX, "sync"),
-        (MXNET, "sync"),
-        (MXNET, "async"),
-    ]
+    ways = [(TORCH, "sync"), (JAX, "sync"), (MXNET, "sync"), (MXNET, "async")]
     assert {way: shown[way] for way in ways} == dict.fromkeys(ways, ("ok", ""))
     # Its weights are in memory that ranks have in common.
     assert shown[TORCH, "async"][0] == "unsupported"

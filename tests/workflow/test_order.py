@@ -39,11 +39,7 @@ def test_each_comes_first_once(order):
 def test_answers_so_far_follow_a_place_and_the_first_trial_and_the_whole_one_is_the_end(ran):
     """Before the next cell begins: nothing may compute beside it."""
     printed = ran[1]
-    marks = [
-        "[3/9  done about ",
-        "after trial 1:",
-        "results/so_far/index.html",
-    ]
+    marks = ["[3/9  done about ", "after trial 1:", "results/so_far/index.html"]
     marks += ["[4/9 ", "[9/9 ", "9 of 9 runs measured in"]
     places = [printed.index(mark) for mark in marks]
     assert places == sorted(places), printed

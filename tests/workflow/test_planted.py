@@ -10,6 +10,8 @@ import pytest
 from steptime import machine
 from steptime.cells import shard
 
+pytestmark = pytest.mark.alone
+
 
 @pytest.fixture(scope="module")
 def planted(new_checkout):
@@ -72,13 +74,7 @@ def test_a_busy_neighbour_is_marked_wherever_the_cell_is_shown(new_checkout):
 
 def selected(checkout):
     """What `make again` would measure once more."""
-    done = subprocess.run(
-        ["workflow/scripts/launch", "cells.again", "--grid", "faults"],
-        cwd=checkout.root,
-        env=checkout.environment() | {"STEPTIME_PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-    )
+    done = checkout.launch("cells.again", "--grid", "faults")
     assert done.returncode == 0, done.stderr
     assert bool(done.stdout) != ("there is nothing to measure again" in done.stderr)
     return done.stdout.split()

@@ -8,6 +8,8 @@ from urllib.parse import unquote
 import browser
 import pytest
 
+pytestmark = pytest.mark.alone
+
 COMMAND = browser.find()
 needs_browser = pytest.mark.skipif(COMMAND is None, reason="there is no Chromium on PATH")
 ROWS = "[...document.querySelectorAll('#cells-table tbody tr')]"
