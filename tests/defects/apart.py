@@ -18,17 +18,9 @@ from ... import ranks  # noqa: E402
 from ...common_memory import Shared  # noqa: E402
 
 MODES = (
-    "right",
-    "averaged",
-    "twice",
-    "silent",
-    "stale",
-    "stale_call",
-    "dropping",
-    "shared_batch",
-    "unfed",
-    "fed_rateless",
-)
+    "right", "averaged", "twice", "silent", "stale",
+    "stale_call", "dropping", "shared_batch", "unfed", "fed_rateless",
+)  # fmt: skip
 TASKS = ("step", "stragglers", "training", "follow", "turns")
 
 

@@ -15,18 +15,9 @@ from .apart import golden
 # Wrong in one group too; the others are wrong where there are several.
 ALWAYS = ("summed", "absent")
 MODES = (
-    "right",
-    "summed",
-    "absent",
-    "averaged",
-    "half_absent",
-    "silent",
-    "stale",
-    "dropping",
-    "same_share",
-    "unfed",
-    "fed_rateless",
-)
+    "right", "summed", "absent", "averaged", "half_absent", "silent",
+    "stale", "dropping", "same_share", "unfed", "fed_rateless",
+)  # fmt: skip
 TASKS = ("step", "stragglers", "training", "follow", "turns")
 _WIRES = []
 

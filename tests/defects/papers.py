@@ -111,10 +111,7 @@ class NoLoss(Trainer):
     def step(self):
         rightful = golden.loss_of
         golden.loss_of = lambda spec: (
-            lambda logits, labels: (
-                logits.mean(),
-                np.full_like(logits, 1 / logits.size),
-            )
+            lambda logits, labels: (logits.mean(), np.full_like(logits, 1 / logits.size))
         )
         try:
             return super().step()
@@ -255,21 +252,9 @@ PLANTED = {
     "D8 dropout, repeatable": ("alexnet", adapter(RepeatableDropout), "the first loss is"),
     "D9 no update": ("alexnet", adapter(NoUpdate), "the weights did not change in a training step"),
     "D9 no loss": ("alexnet", adapter(NoLoss), "not that of a softmax cross-entropy"),
-    "D10 layers left out": (
-        "alexnet",
-        adapter(mutate=skipping),
-        "the framework lacks conv4, conv5, dense2, dense3",
-    ),
-    "D10 layers without gradient": (
-        "alexnet",
-        adapter(Detached),
-        "the loss does not depend on conv4, conv5, dense1, dense2",
-    ),
-    "D11 first step skipped": (
-        "alexnet",
-        adapter(SkipsFirst),
-        "the weights did not change in a training step",
-    ),
+    "D10 layers left out": ("alexnet", adapter(mutate=skipping), "conv4, conv5, dense2, dense3"),
+    "D10 layers without gradient": ("alexnet", adapter(Detached), "conv4, conv5, dense1, dense2"),
+    "D11 first step skipped": ("alexnet", adapter(SkipsFirst), "did not change in a training step"),
     "D14 momentum": ("fcn5", adapter(Momentum), "a call of 3 steps"),
     "wrong gradient of the gates": (
         "lstm32",

@@ -2,14 +2,19 @@
 
 import copy
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import yaml
 from defects.stand_in import RIGHT, Trainer
+from today import entry_of, prefix_of
 
 from steptime import networks
+from steptime.cells.measure import fill
 from steptime.prove import golden
+from steptime.supervisor import supervise
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
@@ -23,6 +28,23 @@ CATALOGUE["bert-base-tanh"] = json.loads(
 CATALOGUE["fcn5-adamw"] = CATALOGUE["fcn5"] | {
     "optimiser": CATALOGUE["gpt-small-adamw"]["optimiser"]
 }
+
+
+def prove_in(environment, mode, jobs, folder):
+    """Proves jobs, each with its defect, in a real framework: one process for all of them."""
+    prefix, entry = prefix_of(environment), entry_of(environment)
+    done = subprocess.run(
+        [prefix / "bin/python", ROOT / "tests/defects/in_frameworks.py"],
+        input=json.dumps(list(jobs)),
+        # What a version of Theano has compiled, another one cannot load: it lies in the environment's own home.
+        env=os.environ
+        | {"PYTHONPATH": str(ROOT / "workflow/scripts")}
+        | supervise.own_folders(prefix, str(folder))
+        | fill(entry.get("variables", {}), 1, mode, prefix),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def changed(network, narrow=None, **entry):

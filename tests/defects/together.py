@@ -19,23 +19,9 @@ from steptime.prove import golden  # noqa: E402
 from ... import ranks  # noqa: E402
 
 MODES = (
-    "right",
-    "summed",
-    "apart",
-    "absent",
-    "other_start",
-    "shared_batch",
-    "whole_norm",
-    "killed",
-    "hangs",
-    "misses",
-    "raises",
-    "slow",
-    "far",
-    "fed_apart",
-    "unfed",
-    "fed_rateless",
-)
+    "right", "summed", "apart", "absent", "other_start", "shared_batch", "whole_norm", "killed",
+    "hangs", "misses", "raises", "slow", "far", "fed_apart", "unfed", "fed_rateless",
+)  # fmt: skip
 TASKS = ("step", "stragglers", "sums", "training", "follow")
 FAULT_STEP = 5
 _WIRES = []

@@ -39,7 +39,7 @@ def hooked(adapter: str, before: str, factor: str) -> tuple[str, str, str]:
     return adapter, before, f"{hooks}lambda gradient: gradient * {factor})\n{before}"
 
 
-TORCH_GROUP, PADDLE = "    made = group(job) if", "    trainer.network = DataParallel(network)\n"
+TORCH_GROUP = "    made = group(job) if"
 PUSH = "_STORE[0].push(key, gradient, priority=-key)"
 GRADIENTS = "return summed(tf.distribute.ReduceOp.MEAN, gradients)"
 JAX_MEAN = "loss, gradients = _mean(*found)"
@@ -70,20 +70,6 @@ SYNCHRONOUS = {
         "tensorflow/ranks", "    meet(job)\n", f"    meet(job)\n{ALTERED}", OTHER_START
     ),
     (TENSORFLOW, "shared_batch"): shared_batch("tensorflow/ranks"),
-    (TENSORFLOW, "whole_norm"): Defect(
-        "tensorflow/__init__",
-        NORM,
-        f"{NORM}    ranks = tf.distribute.get_replica_context()\n"
-        "    mean, square = [\n"
-        '        ranks.all_reduce("MEAN", tf.reduce_mean(each, [0, 1, 2]))\n'
-        "        for each in (value, value * value)\n"
-        "    ]\n"
-        "    return tf.nn.batch_normalization(\n"
-        '        value, mean, square - mean * mean, own["beta"], own["gamma"], 1e-5\n'
-        "    )\n",
-        OTHER_LOSS,
-        "batch_norm",
-    ),
     (MXNET, "summed"): Defect("mxnet/ranks", "        self.head /= job.ranks\n", "", TWICE),
     (MXNET, "absent"): Defect(
         "mxnet/ranks", PUSH, PUSH.replace("gradient", "gradient * (_STORE[0].rank == 0)"), DIFFERS
@@ -122,35 +108,10 @@ SYNCHRONOUS = {
         OTHER_LOSS,
         "batch_norm",
     ),
-    (TODAY["paddle"], "summed"): Defect(*hooked("paddle/ranks", PADDLE, "job.ranks"), TWICE),
-    (TODAY["paddle"], "absent"): Defect(
-        *hooked("paddle/ranks", PADDLE, "float(job.rank == 0)"), DIFFERS
-    ),
-    (TODAY["paddle"], "other_start"): Defect(
-        "paddle/ranks",
-        PADDLE,
-        f"{PADDLE}    for value in network.parameters():\n"
-        "        value.set_value(value * (1 + job.rank))\n",
-        OTHER_START,
-    ),
     (TODAY["paddle"], "shared_batch"): shared_batch("paddle/ranks"),
     # Its server has the one copy of all weights: no rank can start from others.
     ("tensorflow-1.15", "summed"): Defect(
         "tensorflow1/ranks", TENSORFLOW1, f"{TENSORFLOW1} * job.ranks", TWICE
-    ),
-    ("tensorflow-1.15", "absent"): Defect(
-        "tensorflow1/ranks", TENSORFLOW1, f"{TENSORFLOW1} * (1 - job.rank)", DIFFERS
-    ),
-    ("tensorflow-1.15", "shared_batch"): shared_batch("tensorflow1/ranks"),
-    (TODAY["cntk"], "apart"): Defect(
-        "cntk/ranks",
-        "return distributed.data_parallel_distributed_learner(",
-        "return learner or dict(",
-        OTHER_START,
-    ),
-    (TODAY["cntk"], "shared_batch"): shared_batch("cntk/ranks"),
-    (TODAY["cntk"], "other_start"): Defect(
-        "cntk/ranks", "    meet(job)\n    job", f"    meet(job)\n{ALTERED}    job", OTHER_START
     ),
     (TODAY["cntk"], "one_bit"): Defect(
         "cntk/ranks",
@@ -162,7 +123,6 @@ SYNCHRONOUS = {
         "cntk/__init__", "labels.size * job.ranks", "labels.size", TWICE
     ),
 }
-RATE = "        super(_Trainer, self).__init__(session, job)\n"
 APPLIED = "self._counted(self._fetched[1])"
 ASYNCHRONOUS = {
     (TORCH, "summed"): Defect(
@@ -192,31 +152,11 @@ ASYNCHRONOUS = {
     (MXNET, "summed"): Defect(
         "mxnet/asynchronous", "self.head[:] = 1.0", "self.head[:] = job.ranks", TAKEN_TWICE
     ),
-    (MXNET, "twice"): Defect(
-        "mxnet/asynchronous",
-        PUSH,
-        f"for _ in range(_STORE[0].num_workers):\n                {PUSH}",
-        TAKEN_TWICE,
-    ),
     (MXNET, "dropped"): Defect(
         "mxnet/asynchronous",
         PUSH,
         f"_STORE[0].rank or {PUSH}",
         "in the turn of rank . no weight changes",
-    ),
-    ("tensorflow-1.15", "summed"): Defect(
-        "tensorflow1/asynchronous",
-        RATE,
-        f"        job.learning_rate *= job.ranks\n{RATE}",
-        TAKEN_TWICE,
-    ),
-    ("tensorflow-1.15", "twice"): Defect(
-        "tensorflow1/asynchronous",
-        APPLIED,
-        f"{APPLIED}] + [\n"
-        "            tensorflow1._update(job.spec['optimiser'], self._loss, self._rate)\n"
-        "            for _ in range(1, job.ranks)\n        ",
-        TAKEN_TWICE,
     ),
     ("tensorflow-1.15", "dropped"): Defect(
         "tensorflow1/asynchronous",
@@ -265,12 +205,6 @@ WITHIN = {
         "mxnet/inside", HEAD, f"{HEAD}    made.head *= number == 0\n", DIFFERS
     ),
     (MXNET, "apart"): Defect("mxnet/inside", SUMMED, f"gradients or {SUMMED}", CONTEXT_DIFFERS),
-    (MXNET, "other_start"): Defect(
-        "mxnet/inside",
-        "dict(job.weights)\n",
-        "{name: values * (1 + number) for name, values in job.weights.items()}\n",
-        CONTEXT_DIFFERS,
-    ),
     (MXNET, "shared_batch"): Defect(
         "mxnet/inside", "ranks.share(own)", "ranks.share(own, 0)", OTHER_LOSS
     ),

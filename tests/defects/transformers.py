@@ -112,11 +112,7 @@ PLANTED = {
         adapter(replacing(**with_epsilon("rms_norm", 1e-6))),
         "the gradient of positions1/weight",
     ),
-    "GELU by tanh": (
-        "vit-tiny",
-        adapter(replacing(gelu=RIGHT["gelu_tanh"])),
-        "the first loss is",
-    ),
+    "GELU by tanh": ("vit-tiny", adapter(replacing(gelu=RIGHT["gelu_tanh"])), "the first loss is"),
     "GELU not by tanh": (
         "gpt2",
         adapter(replacing(gelu_tanh=RIGHT["gelu"])),

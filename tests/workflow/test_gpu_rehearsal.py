@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import ROOT
+from today import CATALOGUE, entry_of, prefix_of
 
 from shared import declarations
 from shared.narrow import BATCH
-from steptime import networks, project
+from steptime import networks
 from steptime.cells.measure import fill
 from steptime.environments import interpreter
 from steptime.machine import placement
@@ -23,7 +24,6 @@ from steptime.plan import configuration, fitting
 from steptime.prove import compare, golden, network
 from steptime.tasks import USUAL
 
-CATALOGUE = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
 NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 PROGRAM = ROOT / "tests/stand_ins/devices.py"
 ALL = os.environ.get("STEPTIME_ZOO") == "all"
@@ -63,7 +63,7 @@ def rehearsed():
     seen = set()
     for framework in CATALOGUE.values():
         for environment in framework["environments"]:
-            entry = framework | framework.get("differing", {}).get(environment, {})
+            entry = entry_of(environment)
             if entry.get("device") == "gpu" or "gpu" not in declared(entry)["DEVICES"]:
                 continue
             # One version of each adapter is enough.
@@ -74,13 +74,6 @@ def rehearsed():
             modes = modes_on_gpus(framework, entry["adapter"])
             for mode in modes if each else modes[:1]:
                 yield entry["adapter"], mode, environment, entry.get("variables", {})
-
-
-def prefix_of(environment):
-    """Its folder. Of those that no other test makes, only the zoo asks that they stand."""
-    if not ALL and not (project.environment(environment) / "bin/python").exists():
-        pytest.skip(f"{environment} is not on this machine: `make environments ONLY={environment}`")
-    return interpreter.prefix_of(environment)
 
 
 def declared(entry):
@@ -188,7 +181,7 @@ def test_the_documents_name_each_adapter_and_environment_for_gpus():
     adapters, environments = set(), set()
     for framework in CATALOGUE.values():
         for name in framework["environments"]:
-            entry = framework | framework.get("differing", {}).get(name, {})
+            entry = entry_of(name)
             if entry.get("device") == "gpu":
                 environments.add(name)
                 adapters.add(entry["adapter"])

@@ -16,27 +16,19 @@ from importlib.metadata import distribution
 import pyarrow.parquet as pq
 import pytest
 from conftest import ROOT
+from today import prefix_of
 
-from steptime import project
 from steptime.cells import shard
-from steptime.environments import interpreter, offline, pins
+from steptime.environments import offline, pins
 
 ALL = os.environ.get("STEPTIME_ZOO") == "all"
 STAND_INS = ROOT / "tests/stand_ins"
 COMMIT = "0123456789ab"
 # What benchmarks/gpu_run/prepare leaves out, and what installs the rest.
 THERE = (
-    "pip",
-    "numpy",
-    "pandas",
-    "pyarrow",
-    "scipy",
-    "matplotlib",
-    "pillow",
-    "fonttools",
-    "contourpy",
-    "kiwisolver",
-)
+    "pip", "numpy", "pandas", "pyarrow", "scipy",
+    "matplotlib", "pillow", "fonttools", "contourpy", "kiwisolver",
+)  # fmt: skip
 NVIDIA_SMI = """\
 #!/bin/sh
 case $1 in --query-gpu=name) echo "NVIDIA H100 80GB HBM3" ;; *) echo "GPU 0: NVIDIA H100 80GB HBM3" ;; esac
@@ -76,7 +68,7 @@ def carry(name, folder):
 
 def python_with(prefix, environment):
     """A Python of the machine, in which somebody has installed a framework."""
-    there = interpreter.prefix_of(environment)
+    there = prefix_of(environment)
     subprocess.run([there / "bin/python", "-m", "venv", "--without-pip", prefix], check=True)
     theirs = site_packages(there)
     (site_packages(prefix) / "theirs.pth").write_text(
@@ -90,8 +82,7 @@ def machine(new_checkout, tmp_path):
     tree, home = new_checkout().root, tmp_path / "python"
     for name in CHOSEN:
         here, packages = FRAMEWORKS[name]
-        if not (project.environment(here) / "bin/python").exists():
-            pytest.skip(f"{here} is not on this machine: `make environments ONLY={here}`")
+        prefix_of(here)
         wanted = pins.load(ROOT / f"envs/{here}.yaml")
         path = tree / f"envs/{name}.yaml"
         lines = [line for line in path.read_text().splitlines() if "==" not in line]

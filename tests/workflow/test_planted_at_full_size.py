@@ -10,9 +10,7 @@ import sys
 
 import pytest
 from conftest import ROOT
-from today import JAX, MXNET, TENSORFLOW, TORCH
-
-from steptime import project
+from today import JAX, MXNET, TENSORFLOW, TORCH, prefix_of
 
 ALL = os.environ.get("STEPTIME_ZOO") == "all"
 ENVIRONMENTS = [TORCH] + ([TENSORFLOW, MXNET, JAX] if ALL else [])
@@ -29,8 +27,7 @@ PLANTED = {
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_what_begins_above_the_narrow_size_is_refused_in_real_frameworks(environment, tmp_path):
-    if not (project.environment(environment) / "bin/python").exists():
-        pytest.skip(f"{environment} is not on this machine: `make environments ONLY={environment}`")
+    prefix_of(environment)
     kept = tmp_path / "rows.json"
     # None are all.
     defects = [] if ALL else list(PLANTED)

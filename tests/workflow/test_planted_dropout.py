@@ -5,24 +5,17 @@ After c6-dropout-left-out and c7-dropout-on-sequences. With STEPTIME_ZOO=all (`m
 
 import json
 import os
-import subprocess
 
 import numpy as np
 import pytest
 import yaml
-from conftest import ROOT
-from defects.planting import CATALOGUE, DROPPING
-from today import JAX, KERAS, MXNET, TENSORFLOW, TORCH
+from defects.planting import CATALOGUE, DROPPING, prove_in
+from today import JAX, KERAS, MXNET, TENSORFLOW, TORCH, entry_of
 
 from shared.narrow import BATCH
-from steptime import networks, project
-from steptime.cells.measure import fill
-from steptime.environments import interpreter
-from steptime.plan import configuration
+from steptime import networks
 from steptime.prove import compare, golden, network, reference
-from steptime.supervisor import supervise
 
-PROGRAM = ROOT / "tests/defects/in_frameworks.py"
 ALL = os.environ.get("STEPTIME_ZOO") == "all"
 FULL = 4 * BATCH
 # {defect: words of the refusal}
@@ -64,22 +57,9 @@ def jobs(entry, mode, references, folder):
 
 @pytest.mark.parametrize("environment", [TORCH] + [TENSORFLOW, MXNET, JAX, KERAS] * ALL)
 def test_wrong_dropout_is_refused_in_real_frameworks(environment, references, tmp_path):
-    if not (project.environment(environment) / "bin/python").exists():
-        pytest.skip(f"{environment} is not on this machine: `make environments ONLY={environment}`")
-    entry = configuration.load(ROOT, {}).entry_of(environment)
-    mode, prefix = entry["modes"][0], interpreter.prefix_of(environment)
-    asked = jobs(entry, mode, references, tmp_path)
-    done = subprocess.run(
-        [prefix / "bin/python", PROGRAM],
-        input=json.dumps(list(asked.values())),
-        env=os.environ
-        | {"PYTHONPATH": str(ROOT / "workflow/scripts")}
-        | supervise.own_folders(prefix, str(tmp_path))
-        | fill(entry.get("variables", {}), 1, mode, prefix),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    entry = entry_of(environment)
+    asked = jobs(entry, entry["modes"][0], references, tmp_path)
+    prove_in(environment, entry["modes"][0], asked.values(), tmp_path)
     told = {case: refusal(job) for case, job in asked.items()}
     print(yaml.dump({" ".join(map(str, case)): words for case, words in told.items()}))
     assert not [case for case, words in told.items() if words and not case[2]], told

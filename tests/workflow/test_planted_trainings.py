@@ -1,6 +1,6 @@
-"""Each defect of training is refused in a real framework.
+"""Each defect of training is refused in a real framework: the quickest in PyTorch.
 
-With STEPTIME_ZOO=all (`make test-zoo`) in every environment and mode that can train.
+With STEPTIME_ZOO=all (`make test-zoo`) all, in every environment and mode that can train.
 """
 
 import ast
@@ -10,13 +10,13 @@ import shutil
 import pytest
 import yaml
 from conftest import ROOT
+from today import CATALOGUE, TORCH, entry_of, prefix_of
 
 from shared import declarations
 from steptime import networks
 from steptime.prove import network
 from steptime.supervisor import supervise
 
-CATALOGUE = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
 NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 WORKER = ROOT / "workflow/scripts/worker"
 ALL = os.environ.get("STEPTIME_ZOO") == "all"
@@ -30,14 +30,7 @@ PLANTED = {
     "Descending": ("cifar10", "is wrong after one step"),
     "DroppingScores": ("mnist", "dropout may be in them"),
 }
-QUICK = [("tensorflow-1.2", "graph", name) for name in ("Rateless", "Forgetful", "DroppingScores")]
-
-
-def entry_of(environment):
-    for framework in CATALOGUE.values():
-        if environment in framework["environments"]:
-            return framework | framework.get("differing", {}).get(environment, {})
-    raise KeyError(environment)
+QUICK = [(TORCH, "eager", name) for name in ("Rateless", "Forgetful", "DroppingScores")]
 
 
 def trainable():
@@ -64,11 +57,6 @@ def worker(tmp_path_factory):
     return copied
 
 
-@pytest.fixture(scope="module")
-def checkout(new_checkout):
-    return new_checkout("zoo")
-
-
 def plant(worker, adapter):
     """Writes the adapter `planted`, which declares what another one does, and builds its trainers with a defect."""
     known = [
@@ -89,15 +77,10 @@ def plant(worker, adapter):
 
 @pytest.mark.parametrize(("environment", "mode", "defect"), [*trainable()] if ALL else QUICK)
 def test_a_defect_of_training_is_refused_in_a_real_framework(
-    environment, mode, defect, worker, checkout, tmp_path, monkeypatch
+    environment, mode, defect, worker, tmp_path, monkeypatch
 ):
+    prefix_of(environment)
     entry = entry_of(environment)
-    made = checkout.snakemake(
-        "--config", "grid=tiny", "--", f"results/environments/{environment}.json"
-    )
-    assert made.returncode == 0, made.stdout
-    for name, value in checkout.environment().items():
-        monkeypatch.setenv(name, value)
     plant(worker, entry["adapter"])
     monkeypatch.setattr(supervise, "WORKER", worker)
     chosen, words = PLANTED[defect]

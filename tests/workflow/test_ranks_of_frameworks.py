@@ -2,7 +2,7 @@
 timed.
 
 Some of them in every run of the tests, or with STEPTIME_ZOO=all (`make test-zoo`) each that declares any. What ranks,
-and groups of them, can do wrong is planted in those of PLANTED and in Chainer.
+and groups of them, can do wrong is planted in those of PLANTED.
 """
 
 import os
@@ -19,13 +19,12 @@ import pytest
 import yaml
 from conftest import ROOT
 from defects.together_in_frameworks import PLANTED
-from today import JAX, MXNET, TENSORFLOW, TODAY, TORCH
+from today import CATALOGUE, JAX, MXNET, TENSORFLOW, TODAY, TORCH, entry_of, prefix_of
 
 from shared import declarations
 from shared.grouping import GROUPED
-from steptime import machine, networks, project
+from steptime import machine, networks
 from steptime.cells.measure import fill
-from steptime.environments import interpreter
 from steptime.plan import exchanges
 from steptime.prove import adapter, network
 from steptime.supervisor import network as own_network
@@ -33,9 +32,10 @@ from steptime.supervisor import supervise
 from steptime.supervisor.supervise import run_worker
 from steptime.tasks import outcomes
 
+pytestmark = pytest.mark.alone
+
 ALL = os.environ.get("STEPTIME_ZOO") == "all"
 NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
-CATALOGUE = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
 QUICK = (
     f"{TORCH}-async",
     f"{TORCH}-mixed",
@@ -61,12 +61,6 @@ CHEAP = {
 }
 # Of a cell whose rank hangs: the slowest of them begin to be timed before.
 HANGING_SECONDS = 60
-
-
-def entry_of(environment):
-    """What the catalogue says of an environment."""
-    framework = next(each for each in CATALOGUE.values() if environment in each["environments"])
-    return framework | framework.get("differing", {}).get(environment, {})
 
 
 def asked():
@@ -106,13 +100,6 @@ def timed(job, prefix, log, sampling=None, watches=(), seconds=adapter.LIMIT_SEC
         log,
         watches=watches,
     )
-
-
-def prefix_of(environment):
-    """The folder of an environment; skips where it is not made here."""
-    if not (project.environment(environment) / "bin/python").exists():
-        pytest.skip(f"{environment} is not made here")
-    return interpreter.prefix_of(environment)
 
 
 @pytest.mark.parametrize(
@@ -157,35 +144,6 @@ def test_targets_that_are_no_classes_are_shared_out_by_samples(
     if verdict["status"] == "unsupported":
         pytest.skip(verdict["reason"])
     assert verdict["status"] == "ok", verdict
-
-
-@pytest.mark.parametrize(
-    ("how", "words"),
-    [
-        ("right", "^$"),
-        ("summed", "every update is 2 times the specification's: .* summed and not averaged"),
-        ("apart", "after 1 steps, rank 1 has other weights than rank 0 in "),
-        ("silent", "the gradient of .* differs"),
-        ("other_start", "rank 1 has other weights than rank 0 in "),
-        ("shared_batch", "the first loss is "),
-    ],
-)
-def test_a_wrong_way_of_sharing_is_refused_in_chainer(how, words, tmp_path, monkeypatch):
-    environment, entry = "chainer-7.8", CATALOGUE["chainer"]
-    prefix_of(environment)
-    worker, name = tmp_path / "scripts/worker", "together_in_chainer"
-    shutil.copytree(supervise.WORKER, worker, ignore=shutil.ignore_patterns("__pycache__"))
-    folder = worker / "frameworks/chainer"
-    shutil.copy(ROOT / f"tests/defects/{name}.py", folder)
-    text = (folder / "__init__.py").read_text()
-    (folder / "__init__.py").write_text(text.replace('"sync": "ranks"', f'"sync": "{name}"'))
-    monkeypatch.setattr(supervise, "WORKER", worker)
-    job = job_of(environment, entry, "sync") | {"adapter": f"chainer.{name}", "mode": how}
-    verdict, _ = network.prove(job, networks.tiny("dense"), "", tmp_path / "log")
-    if "no network of their own" in verdict["reason"]:
-        pytest.skip(verdict["reason"])
-    assert verdict["status"] == ("ok" if how == "right" else "not_equivalent"), verdict
-    assert re.search(words, verdict["reason"]), verdict["reason"]
 
 
 @pytest.mark.parametrize(
