@@ -1,6 +1,5 @@
 """A headless Chromium, driven over its DevTools protocol: opens a page, presses its parts, and says what went wrong."""
 
-import base64
 import itertools
 import json
 import shutil
@@ -105,17 +104,6 @@ class Page:
                 button="left",
                 clickCount=1,
             )
-
-    def picture(self, path: Path, whole: bool = False) -> None:
-        """Saves what is seen, or the whole page, as PNG."""
-        shot = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(shot["data"]))
-
-    def print(self, path: Path) -> None:
-        """Saves the page as it is printed, as PDF."""
-        path.write_bytes(
-            base64.b64decode(self.call("Page.printToPDF", printBackground=True)["data"])
-        )
 
     def _receive(self) -> dict[str, Any]:
         message = json.loads(self._connection.recv())

@@ -1,6 +1,7 @@
 """Cells made up for tests, and what a program reads of them."""
 
 import json
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ import yaml
 
 from steptime.cells import shard
 from steptime.merge.measured import read_measured
-from steptime.plan.cell import key_of, proof_name, shard_path
+from steptime.plan.cell import Cell, key_of, proof_name, shard_path
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Page
 
@@ -49,6 +50,8 @@ CELL = {
     "proven_loss": 1e-7,
     "proven_change": 1e-6,
 }
+# As a grid plans it.
+PLANNED = Cell(**{field.name: CELL[field.name] for field in fields(Cell)})
 MACHINE = {"cpu": {"model": "A CPU", "logical_cores": 2}, "memory_bytes": 24 * 2**30, "gpus": []}
 # What the row of a run that is ok says of what it was measured with.
 DIGESTS = {

@@ -4,33 +4,11 @@ import re
 from dataclasses import replace
 
 import pytest
+from examples import PLANNED
 
-from steptime.plan.cell import (
-    IDENTITY,
-    TOGETHER,
-    Cell,
-    axes_of,
-    key_of,
-    proof_name,
-    together_of,
-)
+from steptime.plan.cell import IDENTITY, TOGETHER, axes_of, key_of, proof_name, together_of
 
-CELL = Cell(
-    platform="local-cpu",
-    environment="torch-9.9",
-    framework="torch",
-    mode="eager",
-    precision="float32",
-    task="step",
-    network="fcn5-table2",
-    dataset="",
-    batch=64,
-    threads=2,
-    device="cpu",
-    devices=1,
-    exchange="",
-    repeat=3,
-)
+CELL = replace(PLANNED, network="fcn5-table2", threads=2, repeat=3)
 TRAINING = replace(CELL, task="training", network="mnist-cntk", dataset="digits")
 PARALLEL = replace(CELL, device="gpu", devices=4, exchange="async", precision="tf32")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from examples import MACHINE, PLANNED
 
 from steptime import tasks
 from steptime.cells import shard
@@ -74,7 +75,7 @@ def run(tmp_path):
         images, labels = np.zeros((count, 1, 28, 28), np.uint8), np.zeros(count, np.int64)
         np.savez(tmp_path / f"{split}.npz", images=images, labels=labels, sha256=SUMS[split])
 
-    def measure(task, *said, packages=(), installed=()):
+    def measure(task, *said, packages=(), installed=(), ends=0):
         made = {"status": "ok", "digest": "d", "proof_id": "p", "proof_digest": "pd"}
         made["packages"] = dict(packages)
         (tmp_path / "made.json").write_text(json.dumps(made))
@@ -103,7 +104,7 @@ def run(tmp_path):
         done = subprocess.run(
             command, cwd=tmp_path, env=os.environ | places, capture_output=True, text=True
         )
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == ends, done.stderr
         log = tmp_path / "log"
         return done.stderr, json.loads(log.read_text()) if log.exists() else {}, path
 
@@ -123,6 +124,16 @@ def test_a_step_is_timed_and_its_shard_has_its_samples(run):
     assert [rows[0][name] for name in digests] == ["d", "nd", "wd", "pd"]
     assert rows[0]["sampling_digest"] and rows[0]["timed_region"].startswith("forward,")
     assert rows[0]["seed"] is None and "resources" not in shard.read(path)[1]
+
+
+@pytest.mark.parametrize("task", ["step", "training"])
+def test_a_machine_does_not_measure_beside_cells_of_another(run, tmp_path, task):
+    facts = PLANNED.facts() | {"variant": "", "status": "ok"}
+    footer = {"machine": MACHINE, "software": {}, "worker": {}}
+    shard.write(tmp_path / shard_path(PLANNED.key), facts, [{"seconds": 0.5}], footer)
+    said, _, path = run(task, ends=1)
+    assert "results/cells/local-cpu holds cells of another machine, " in said, said
+    assert "Nothing was measured." in said and "Traceback" not in said and not path.exists()
 
 
 def test_what_another_cell_of_the_run_shows_is_not_asked_for_again(run, tmp_path):

@@ -77,10 +77,7 @@ def test_every_adapter_declares_what_the_catalogue_and_the_layers_know(adapter):
     ("asked", "words"),
     [
         (job("mnist", "neon"), "the optimiser 'adadelta' is not written here, since no grid asks"),
-        (
-            job("gan", "neon"),
-            "the loss 'adversarial' is not written here, since no grid asks for it",
-        ),
+        (job("gan", "neon"), "loss 'adversarial' is not written here, since no grid asks for it"),
         (job("rnn32", "neon"), "neon has the layers of Shi et al.'s networks alone"),
         (job("mnist", "singa"), "SINGA 3.0 has no optimiser but SGD"),
         (job(mode="xla"), "the adapter torch has no mode 'xla'; it has eager, compiled"),
@@ -89,10 +86,7 @@ def test_every_adapter_declares_what_the_catalogue_and_the_layers_know(adapter):
         (job(adapter="neon", task="training"), "the adapter neon has no task 'training'"),
         (job("fcn5", "singa", device="gpu"), "the wheel of SINGA is built without CUDA"),
         (job("fcn5", "torch") | {"adapter": "nowhere"}, "there is no adapter 'nowhere'"),
-        (
-            job("fcn5", "torch") | {"adapter": "dynet.parts"},
-            "the adapter dynet times training steps alone",
-        ),
+        (job("fcn5", "torch") | {"adapter": "dynet.parts"}, "dynet times training steps alone"),
     ],
 )
 def test_a_job_that_asks_for_more_is_refused_before_the_framework_is_imported(asked, words):

@@ -44,11 +44,7 @@ def test_startup_ends_at_the_first_step_and_keeps_what_failed():
 
 def test_the_start_of_several_devices_stands_beside_that_of_one():
     two = {"devices": 2, "exchange": "sync", "build_seconds": 1.5, "ready_seconds": 4.0}
-    rows = [
-        *started(1.0, threads=2),
-        *started(3.0, **two),
-        *started(3.0, ready_seconds=None),
-    ]
+    rows = [*started(1.0, threads=2), *started(3.0, **two), *started(3.0, ready_seconds=None)]
     told = inputs(measured=SimpleNamespace(rows=pd.DataFrame(rows)))
     data, layout = told.table = startup.table(told)
     assert [place for *_, place in layout.index] == ["1 thread", "2 x 1 thread, sync", "2 threads"]

@@ -114,10 +114,7 @@ def test_what_a_program_imports_and_names_belongs_to_its_code():
         "steptime/networks/layers/lstm.py",
         "shared/specification.py",
     }
-    assert found >= {
-        "worker/frameworks/torch7/torch7.lua",
-        "steptime/networks/specification.py",
-    }
+    assert found >= {"worker/frameworks/torch7/torch7.lua", "steptime/networks/specification.py"}
     tables = {path.name for path in digests.closure(digests.module_path("steptime.render.tables"))}
     assert tables >= {"page.html.jinja", "style.css"}
 

@@ -82,43 +82,39 @@ def make(root: Path, *arguments: str, expected: int = 0) -> tuple[dict, str]:
     return json.loads(manifest.read_text()) if manifest.exists() else {}, done.stderr
 
 
+GOOD = SPEC.format(python="3.11", package="a==1")
+TWICE = "nvidia-nccl-cu12==2\n      - nvidia-nccl-cu13==2"
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("channels: [a\nb", "is not valid YAML"),
         ("channels: [conda-forge]", "has no list 'dependencies'"),
-        (
-            SPEC.format(python="3.11", package="a>=1"),
-            "'a>=1' is not an exact pin: write it as name==version",
-        ),
-        (SPEC.format(python="3.11", package="a==1.*"), "'a==1.*' is not an exact pin"),
-        (SPEC.format(python="3.11", package="a==1\n      - A==2"), "a is pinned twice, as 1 and 2"),
-        (SPEC.replace("python={python}", "cudnn=9").format(package="a==1"), "does not pin python"),
-        (
-            SPEC.replace("pip=25.3", "cudnn>=9").format(python="3.11", package="a==1"),
-            "'cudnn>=9' cannot be used",
-        ),
-        (
-            SPEC.replace("pip=25.3", "pip=25.3\n  - openjdk=11").format(
-                python="3.11", package="a==1"
-            ),
-            "'openjdk=11' cannot be used in 'dependencies', since it does not install without conda",
-        ),
-        (SPEC.replace("  - python={python}\n", "").format(package="a==1"), "does not pin python"),
-        (SPEC.format(python="3.11", package="a==1") + "prefix: here\n", "there is no key 'prefix'"),
-        (
-            SPEC.format(python="3.11", package="nvidia-nccl-cu12==2\n      - nvidia-nccl-cu13==2"),
-            "nvidia-nccl-cu12 and nvidia-nccl-cu13 write the same files",
-        ),
+        (GOOD.replace("a==1", "a>=1"), "'a>=1' is not an exact pin: write it as name==version"),
+        (GOOD.replace("a==1", "a==1.*"), "'a==1.*' is not an exact pin"),
+        (GOOD.replace("a==1", "a==1\n      - A==2"), "a is pinned twice, as 1 and 2"),
+        (GOOD.replace("a==1", TWICE), "nvidia-nccl-cu12 and nvidia-nccl-cu13 write the same files"),
+        (GOOD.replace("python=3.11", "cudnn=9"), "does not pin python"),
+        (GOOD.replace("  - python=3.11\n", ""), "does not pin python"),
+        (GOOD.replace("pip=25.3", "cudnn>=9"), "'cudnn>=9' cannot be used"),
+        (GOOD.replace("pip=25.3", "pip=25.3\n  - openjdk=11"), "does not install without conda"),
+        (GOOD + "prefix: here\n", "there is no key 'prefix'"),
     ],
 )
-def test_a_mistake_in_a_file_is_one_sentence_and_no_result(checkout, text, said):
-    (checkout / "envs/tiny-1.yaml").write_text(text)
+def test_a_mistake_in_a_file_is_one_sentence(tmp_path, text, said):
+    (tmp_path / "tiny-1.yaml").write_text(text)
+    with pytest.raises(pins.PinsError) as refused:
+        pins.load(tmp_path / "tiny-1.yaml")
+    sentence = str(refused.value)
+    assert sentence.startswith(f"{tmp_path}/tiny-1.yaml") and said in sentence
+    assert "\n" not in sentence
+
+
+def test_a_mistake_in_a_file_is_no_result(checkout):
+    (checkout / "envs/tiny-1.yaml").write_text(GOOD + "prefix: here\n")
     manifest, seen = make(checkout, expected=1)
-    assert not manifest
-    assert (
-        seen.startswith(f"{checkout}/envs/tiny-1.yaml") and said in seen and seen.count("\n") == 1
-    )
+    assert not manifest and "there is no key 'prefix'" in seen and seen.count("\n") == 1
 
 
 def test_an_environment_is_made_once_and_its_manifest_tells_nothing_of_the_checkout(checkout):
@@ -126,12 +122,8 @@ def test_an_environment_is_made_once_and_its_manifest_tells_nothing_of_the_check
     assert (manifest["status"], manifest["packages"]) == ("ok", {"tiny": "1.0"})
     assert manifest["python"].startswith(HERE)
     assert str(checkout) not in json.dumps(manifest)
-    assert (
-        subprocess.run(
-            [checkout / ".environments/tiny-1/bin/python", "-c", "import tiny"]
-        ).returncode
-        == 0
-    )
+    python = checkout / ".environments/tiny-1/bin/python"
+    assert subprocess.run([python, "-c", "import tiny"]).returncode == 0
     assert "making" in seen
     again, seen = make(checkout)
     assert again == manifest and not seen
@@ -165,10 +157,8 @@ def test_a_changed_pin_does_not_keep_the_old_environment(checkout):
     (checkout / "envs/tiny-1.yaml").write_text(SPEC.format(python=HERE, package="tiny==2.0"))
     manifest, seen = make(checkout)
     assert manifest["status"] == "install_failed"
-    assert (
-        "tiny==2.0" in manifest["reason"]
-        and "snakemake --force results/environments/tiny-1.json" in manifest["reason"]
-    )
+    assert "tiny==2.0" in manifest["reason"]
+    assert "snakemake --force results/environments/tiny-1.json" in manifest["reason"]
     assert str(checkout) not in manifest["reason"]
     assert not (checkout / ".environments/tiny-1").exists()
     assert seen.count("\n") == 2
@@ -362,10 +352,8 @@ def test_conda_supplies_python_and_may_fail_too(checkout, monkeypatch, works):
     if works:
         assert manifest["packages"] == {"tiny": "1.0"}
     else:
-        assert (
-            manifest["status"] == "install_failed"
-            and "not available: python=9.9" in manifest["reason"]
-        )
+        assert manifest["status"] == "install_failed"
+        assert "not available: python=9.9" in manifest["reason"]
 
 
 @pytest.mark.parametrize(
@@ -390,6 +378,13 @@ def test_pip_is_followed_unless_uv_is_set_up():
     }
 
 
+def builder_of(checkout, *packages):
+    """What would make an environment of these packages."""
+    dependencies = ["python=3.11", "pip=25.3", {"pip": list(packages)}]
+    wanted = pins.parse({"channels": ["c"], "dependencies": dependencies}, "x")
+    return build.Builder(wanted, checkout / "prefix", sys.stdout)
+
+
 @pytest.mark.parametrize(
     ("packages", "variables", "expected"),
     [
@@ -406,11 +401,7 @@ def test_the_cpu_build_of_torch_is_asked_for_where_the_pins_mean_it(
     checkout, packages, variables, expected
 ):
     (checkout / "wheels/torch-9.9.0+cpu-cp311-cp311-linux_x86_64.whl").touch()
-    content = {
-        "channels": ["conda-forge"],
-        "dependencies": ["python=3.11", "pip=25.3", {"pip": packages}],
-    }
-    builder = build.Builder(pins.parse(content, "x"), checkout / "prefix", sys.stdout)
+    builder = builder_of(checkout, *packages)
     builder.variables = variables
     assert builder._needs_cpu_torch() is expected
 
@@ -436,11 +427,7 @@ def test_an_environment_for_gpus_is_what_its_pins_mean_or_none(checkout, wheel, 
 def test_a_build_for_cpus_under_pins_for_gpus_is_refused_whoever_installed_it(
     checkout, monkeypatch
 ):
-    content = {
-        "channels": ["c"],
-        "dependencies": ["python=3.11", "pip=25.3", {"pip": ["torch==1", "nvidia-a==1"]}],
-    }
-    builder = build.Builder(pins.parse(content, "x"), checkout / "prefix", sys.stdout)
+    builder = builder_of(checkout, "torch==1", "nvidia-a==1")
     monkeypatch.setattr(builder, "installed", lambda: {"torch": "1+cpu", "nvidia-a": "1"})
     with pytest.raises(prepare.InstallError, match=r"torch 1\+cpu is a build for CPUs"):
         builder._check_cuda()
@@ -487,16 +474,7 @@ def copied(tmp_path):
         shutil.copy(ROOT / scripts / "environments" / name, tmp_path / scripts / "environments")
     shutil.copy(ROOT / scripts / "project.py", tmp_path / scripts)
     (tmp_path / "wheels").mkdir()
-    with zipfile.ZipFile(tmp_path / "wheels/Made_here-1.0-py3-none-any.whl", "w") as wheel:
-        folder = "made_here-1.0.dist-info"
-        wheel.writestr("made_here.py", "import yaml\n")
-        wheel.writestr(
-            f"{folder}/METADATA", "Metadata-Version: 2.1\nName: made-here\nVersion: 1.0\n"
-        )
-        wheel.writestr(
-            f"{folder}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        wheel.writestr(f"{folder}/RECORD", "")
+    write_wheel(tmp_path / "wheels", "made_here", "1.0")
     return tmp_path
 
 
@@ -520,7 +498,7 @@ def test_without_an_index_there_are_wheels_of_a_folder_and_the_packages_of_the_p
     )
     assert done.returncode == 0, done.stderr
     python = copied / ".venv/bin/python"
-    subprocess.run([python, "-c", "import made_here"], check=True)
+    subprocess.run([python, "-c", "import made_here, yaml"], check=True)
     assert not set_up(copied, (copied / "requirements.lock").read_text()).stdout
 
 

@@ -13,16 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from examples import inputs
+from examples import CELL, inputs
 
-from steptime.artefacts import (
-    agreement,
-    catalogue,
-    evidence,
-    findings,
-    threads,
-    verdict,
-)
+from steptime.artefacts import agreement, catalogue, evidence, findings, threads, verdict
 from steptime.artefacts.expressions import evaluate, names_in, tells_seconds
 from steptime.artefacts.functions import PLACE, ExpressionError, Scope
 from steptime.artefacts.inputs import Inputs
@@ -81,9 +74,14 @@ def read():
     return evidence.read_papers(FILES)
 
 
-def checked(papers=None, measured=(), trained=None, only="", parts=(), others=()):
+def checked(*claims, papers=None, measured=(), trained=None, only="", parts=(), others=()):
+    """What is said of these claims, or of all, by their ids."""
+    papers = papers or read()
+    if claims:
+        chosen = [[each for each in paper.findings if each["id"] in claims] for paper in papers]
+        papers = [replace(paper, findings=own) for paper, own in zip(papers, chosen, strict=True)]
     own = Grid("", list(measured), list(parts), trained or Trained.nothing())
-    made = findings.build(papers or read(), [own, *others], FRAMEWORKS, CATALOGUE, only)
+    made = findings.build(papers, [own, *others], FRAMEWORKS, CATALOGUE, only)
     return made.set_index("id")
 
 
@@ -130,7 +128,7 @@ def test_the_contradictions_of_the_papers_come_out_by_themselves():
 )
 def test_a_planted_number_turns_the_verdict(row, column, value, finding, before, after):
     assert as_printed().loc[finding, "theirs_verdict"] == before
-    found = checked(planted("table4", row, column, value), only="shi2016")
+    found = checked(finding, papers=planted("table4", row, column, value))
     assert found.loc[finding, "theirs_verdict"] == after
 
 
@@ -138,39 +136,9 @@ def cell(framework, network, threads, seconds, **changes):
     environment = {"torch": "torch-9.9", "tensorflow": "tensorflow-2.21"}.get(
         framework, f"{framework}-1.0"
     )
-    status = "ok" if seconds else "crashed"
-    row = {
-        "platform": "local-cpu",
-        "environment": environment,
-        "framework": framework,
-        "framework_version": "1",
-    }
-    row |= {
-        "mode": "graph",
-        "precision": "float32",
-        "task": "step",
-        "dataset": "",
-        "exchange": "",
-        "network": network,
-        "variant": "",
-        "device": "cpu",
-        "devices": 1,
-        "batch": 128,
-    }
-    row |= {
-        "threads": threads,
-        "repeat": 1,
-        "sample": 0,
-        "status": status,
-        "reason": "",
-        "seconds": seconds,
-    }
-    row |= {
-        "timed_region": "forward,sync",
-        "machine_id": "m1",
-        "effective_threads": 1.0,
-        "peak_memory_bytes": 1,
-    }
+    row = CELL | {"environment": environment, "framework": framework, "framework_version": "1"}
+    row |= {"mode": "graph", "network": network, "threads": threads, "batch": 128, "sample": 0}
+    row |= {"status": "ok" if seconds else "crashed", "seconds": seconds}
     return row | {"started_at": "2026-01-02T03:04:05+00:00"} | changes
 
 
@@ -206,12 +174,10 @@ def trained(path, *rows):
 def test_ours_are_asked_the_same_of_the_same_frameworks(tmp_path):
     cells = [cell("torch", "lstm32", 1, 2.0), cell("tensorflow", "lstm32", 1, 1.0)]
     # A faster mode stands for its framework; a variant and another number of threads stand for nothing.
-    cells += [
-        cell("torch", "lstm32", 1, 0.5, mode="compiled"),
-        cell("torch", "lstm32", 4, 9.0),
-    ]
+    cells += [cell("torch", "lstm32", 1, 0.5, mode="compiled"), cell("torch", "lstm32", 4, 9.0)]
     cells += [cell("tensorflow", "lstm32", 1, 0.1, variant="lstm32-table2")]
-    found = checked(measured=[measured(tmp_path / "merged.parquet", *cells)])
+    claims = "cpu-rnn-torch-best gtx1080-always-best cpu-rnn-cntk-much-faster transfer-one-gpu"
+    found = checked(*claims.split(), measured=[measured(tmp_path / "merged.parquet", *cells)])
     best = found.loc["cpu-rnn-torch-best"]
     assert (best["ours_verdict"], best["ours_least"], best["ours_count"]) == (SO_FAR, 0.5, 1)
     # Who is missing: frameworks, and the network that those who are there lack.
@@ -228,8 +194,8 @@ def test_a_claim_is_undecided_where_the_intervals_of_its_times_allow_both(tmp_pa
             for name, each in (("torch", 1.0), ("tensorflow", 1.3))
             for repeat, how in enumerate(seconds, 1)
         ]
-        found = checked(measured=[measured(tmp_path / "merged.parquet", *cells)], only="shi2016")
-        return found.loc["cpu-rnn-torch-best"]
+        known = [measured(tmp_path / "merged.parquet", *cells)]
+        return checked("cpu-rnn-torch-best", measured=known).loc["cpu-rnn-torch-best"]
 
     assert asked(0.99, 1.0, 1.01)["ours_verdict"] == SO_FAR
     wide = asked(0.6, 1.0, 1.5)
@@ -244,7 +210,8 @@ def test_the_platform_of_a_claim_is_any_machine_of_ours_of_its_kind(tmp_path):
         cell("tensorflow", "alexnet", threads, seconds, batch=16)
         for threads, seconds in ((8, 1.0), (4, 2.0), (16, 9.0))
     ]
-    found = checked(measured=[measured(tmp_path / "merged.parquet", *cells)], only="shi2016")
+    known = [measured(tmp_path / "merged.parquet", *cells)]
+    found = checked("cpu-alexnet-tensorflow-8-on-4", measured=known)
     # Twice as many threads as this machine's 4 physical cores, divided by as many; 16 are nothing of both.
     assert found.loc["cpu-alexnet-tensorflow-8-on-4", "ours_numbers"] == "0.500"
 
@@ -254,7 +221,8 @@ def test_times_of_another_mini_batch_than_the_papers_answer_no_claim_that_names_
         cell("torch", "lstm32", 1, 1.0, batch=16),
         cell("tensorflow", "lstm32", 1, 2.0, batch=16),
     ]
-    found = checked(measured=[measured(tmp_path / "merged.parquet", *cells)], only="shi2016")
+    known = [measured(tmp_path / "merged.parquet", *cells)]
+    found = checked("cpu-rnn-torch-best", measured=known)
     assert found.loc["cpu-rnn-torch-best", "ours_verdict"] == UNKNOWN
 
 
@@ -275,9 +243,8 @@ def test_the_nearest_version_stands_for_the_papers_and_todays_is_told_beside_it(
             status="install_failed",
         ),
     ]
-    found = checked(measured=[measured(tmp_path / "merged.parquet", *cells)], only="shi2016").loc[
-        "cpu-rnn-torch-best"
-    ]
+    known = [measured(tmp_path / "merged.parquet", *cells)]
+    found = checked("cpu-rnn-torch-best", measured=known).loc["cpu-rnn-torch-best"]
     # One counter-example refutes, whoever is missing.
     assert (found["ours_verdict"], found["today_verdict"]) == (SO_FAR, FAILS)
     assert found["ours_asked"] == "tensorflow-0.12.graph, torch-9.9.graph"
@@ -311,7 +278,7 @@ def test_all_that_was_measured_counts_whatever_grid_measured_it(tmp_path):
     # What this grid has too counts once, of the grid with more processes.
     rows[3]["status"] = rows[4]["status"] = "crashed"
     other = Grid("shi2016", [measured(tmp_path / "other.parquet", *rows)])
-    found = checked(measured=[own], others=[other], only="shi2016").loc["cpu-rnn-torch-best"]
+    found = checked("cpu-rnn-torch-best", measured=[own], others=[other]).loc["cpu-rnn-torch-best"]
     assert (found["ours_verdict"], found["ours_least"]) == (SO_FAR, 0.5)
     assert found["ours_asked"] == "torch-9.9.graph; tensorflow-2.21.graph (grid shi2016)"
 
@@ -345,7 +312,10 @@ def test_what_trainings_use_is_asked_where_the_paper_has_no_number(tmp_path):
         (name, 1.0, {"effective_threads": cpus, "peak_memory_bytes": memory})
         for name, (cpus, memory) in used.items()
     ]
-    found = checked(trained=trained(tmp_path / "trainings.parquet", *rows), only="shatnawi2018")
+    claims = (
+        "cpu-utilisation-theano-lowest cntk-tensorflow-use-all-cpus memory-close accuracies-close"
+    )
+    found = checked(*claims.split(), trained=trained(tmp_path / "trainings.parquet", *rows))
     assert found.loc["cpu-utilisation-theano-lowest", "theirs_verdict"] == UNKNOWN
     assert found.loc["cpu-utilisation-theano-lowest", "ours_verdict"] == HOLDS
     assert found.loc["cntk-tensorflow-use-all-cpus", "ours_verdict"] == HOLDS
@@ -362,9 +332,8 @@ def test_what_variants_of_a_network_reach_is_asked_after_as_many_epochs(tmp_path
         for bound, loss in losses.items()
     ]
     late = {"variant": "mnist-start-001", "test_loss": 0.1, "accuracy": 0.99, "epoch": 2}
-    found = checked(
-        trained=trained(tmp_path / "all.parquet", *rows, ("torch", 1.0, late)), only="wuensche2018"
-    )
+    known = trained(tmp_path / "all.parquet", *rows, ("torch", 1.0, late))
+    found = checked("start-values-near-0.1", "shallow-loses-accuracy", trained=known)
     claim = found.loc["start-values-near-0.1"]
     assert claim["theirs_verdict"] == UNKNOWN and claim["ours_verdict"] == HOLDS
     assert claim["ours_least"] == pytest.approx(0.55 / 0.5)
@@ -373,7 +342,8 @@ def test_what_variants_of_a_network_reach_is_asked_after_as_many_epochs(tmp_path
 
 def test_a_deep_kind_is_held_against_a_shallow_one(tmp_path):
     cells = [cell("torch", "ffn-deep", 1, 3.0), cell("torch", "ffn-shallow", 1, 1.0)]
-    found = checked(measured=[measured(tmp_path / "merged.parquet", *cells)], only="wuensche2018")
+    known = [measured(tmp_path / "merged.parquet", *cells)]
+    found = checked("deeper-takes-longer-by-kind", "deeper-takes-longer", measured=known)
     claim = found.loc["deeper-takes-longer-by-kind"]
     assert claim["theirs_verdict"] == UNKNOWN and claim["today_verdict"] == SO_FAR
     assert claim["today_least"] == pytest.approx(3.0)
@@ -385,8 +355,9 @@ def test_seconds_on_their_machine_are_not_asked_of_ours(tmp_path):
         cell("tensorflow", "fcn8", 8, 1.0, batch=64),
         cell("torch", "alexnet", 1, 1.0, batch=16),
     ]
-    found = checked(measured=[measured(tmp_path / "merged.parquet", *cells)], only="shi2016")
-    for name in ("cpu-fcn8-tensorflow-1.9s", "cpu-alexnet-3s", "cpu-torch-400s"):
+    claims = ("cpu-fcn8-tensorflow-1.9s", "cpu-alexnet-3s", "cpu-torch-400s")
+    found = checked(*claims, measured=[measured(tmp_path / "merged.parquet", *cells)])
+    for name in claims:
         assert found.loc[name, "ours_numbers"] == findings.THEIR_MACHINE
     assert tells_seconds("mean(time(network='fcn5'), over='threads')")
     assert not tells_seconds("time(threads=1) / least(others(framework='caffe'))")
@@ -394,13 +365,11 @@ def test_seconds_on_their_machine_are_not_asked_of_ours(tmp_path):
 
 def test_places_that_were_not_measured_are_no_dashes(tmp_path):
     crashed = [cell("torch", "alexnet", threads, None, batch=16) for threads in (4, 8)]
-    both = checked(measured=[measured(tmp_path / "both.parquet", *crashed)], only="shi2016")
-    assert both.loc["cpu-alexnet-torch-empty-cells", "ours_verdict"] == HOLDS
-    one = checked(measured=[measured(tmp_path / "one.parquet", *crashed[:1])], only="shi2016")
-    assert (
-        one.loc["cpu-alexnet-torch-empty-cells", "ours_numbers"]
-        == "1 of 2 places were not measured"
-    )
+    claim = "cpu-alexnet-torch-empty-cells"
+    both = checked(claim, measured=[measured(tmp_path / "both.parquet", *crashed)])
+    assert both.loc[claim, "ours_verdict"] == HOLDS
+    one = checked(claim, measured=[measured(tmp_path / "one.parquet", *crashed[:1])])
+    assert one.loc[claim, "ours_numbers"] == "1 of 2 places were not measured"
 
 
 @pytest.mark.parametrize(
@@ -452,7 +421,7 @@ def test_a_mistake_in_a_finding_is_one_sentence(tmp_path, change, says):
     wrong = {"id": "wrong", "section": "1", "claim": "Wrong."} | change
     (tmp_path / "shi2016/findings.yaml").write_text(yaml.safe_dump([wrong]))
     with pytest.raises(InputError, match="findings.yaml, wrong: ") as raised:
-        checked(evidence.read_papers(list(tmp_path.glob("*/*"))))
+        checked(papers=evidence.read_papers(list(tmp_path.glob("*/*"))))
     assert says in str(raised.value) and "\n" not in str(raised.value)
 
 
@@ -462,7 +431,7 @@ def test_a_paper_without_printed_numbers_and_claims_is_no_mistake(tmp_path):
         "{short: Doe 2020, citation: Doe, times: table1, artefacts: {}}"
     )
     papers = evidence.read_papers(list(tmp_path.glob("*/*")))
-    assert papers[0].findings == [] and checked(papers).empty
+    assert papers[0].findings == [] and checked(papers=papers).empty
     assert evidence.their_times(papers[0], FRAMEWORKS, CATALOGUE).empty
 
 
@@ -508,12 +477,13 @@ def test_the_catalogue_says_what_is_not_made_and_why():
 
 def test_one_framework_alone_is_close_to_nobody_and_one_side_alone_is_no_best(tmp_path):
     rows = [("tensorflow", 1.0, {"effective_threads": 1.0, "peak_memory_bytes": 1e9})]
-    alone = checked(trained=trained(tmp_path / "trainings.parquet", *rows), only="shatnawi2018")
+    alone = checked("memory-close", trained=trained(tmp_path / "trainings.parquet", *rows))
     assert alone.loc["memory-close", "ours_numbers"] == "only one framework has times there"
     cells = [cell("torch", "alexnet", threads, 4 / threads, batch=16) for threads in (1, 4, 8)]
     for known, verdict_of_it in ((cells[:2], UNKNOWN), (cells, FAILS)):
-        found = checked(measured=[measured(tmp_path / "steps.parquet", *known)], only="shi2016")
-        assert found.loc["cpu-threads-equal-to-cores", "ours_verdict"] == verdict_of_it
+        claim = "cpu-threads-equal-to-cores"
+        found = checked(claim, measured=[measured(tmp_path / "steps.parquet", *known)])
+        assert found.loc[claim, "ours_verdict"] == verdict_of_it
 
 
 def test_a_claim_on_single_products_is_asked_of_products_alone(tmp_path):
@@ -524,7 +494,8 @@ def test_a_claim_on_single_products_is_asked_of_products_alone(tmp_path):
     ]
     steps = measured(tmp_path / "steps.parquet", cell("torch", "fcn5", 1, 1.0, batch=64))
     parts = [measured(tmp_path / "products.parquet", *rows)]
-    found = checked(measured=[steps], only="shi2016", parts=parts)
+    claims = ("gpu-sgemm-transposed-3x", "update-in-one-product-faster")
+    found = checked(*claims, measured=[steps], parts=parts)
     claim = found.loc["gpu-sgemm-transposed-3x"]
     assert (claim["ours_verdict"], claim["ours_least"]) == (HOLDS, 3.0)
     assert claim["theirs_verdict"] == UNKNOWN
@@ -534,7 +505,13 @@ def test_a_claim_on_single_products_is_asked_of_products_alone(tmp_path):
 def test_several_devices_answer_the_claims_that_speak_of_them_and_no_other(tmp_path):
     two = {"devices": 2, "exchange": "sync", "batch": 64}
     cells = [cell("torch", "fcn5", 1, 1.0, batch=64), cell("torch", "fcn5", 1, 0.9, **two)]
-    found = checked(measured=[measured(tmp_path / "merged.parquet", *cells)], only="wuensche2018")
+    claims = (
+        "two-gpus-torch-tensorflow-10-percent",
+        "more-gpus-can-be-slower",
+        "asynchronous-slightly-faster",
+    )
+    claims += ("first-clusters-help-most", "threads-gain-to-cores")
+    found = checked(*claims, measured=[measured(tmp_path / "merged.parquet", *cells)])
     claim = found.loc["two-gpus-torch-tensorflow-10-percent"]
     assert (claim["ours_verdict"], claim["ours_least"]) == (SO_FAR, pytest.approx(10))
     assert found.loc["more-gpus-can-be-slower", "ours_verdict"] == findings.SO_FAR[FAILS]
@@ -542,14 +519,14 @@ def test_several_devices_answer_the_claims_that_speak_of_them_and_no_other(tmp_p
     apart = cell("torch", "fcn5", 1, 0.5, **two | {"exchange": "async"})
     groups = cell("torch", "fcn5", 1, 0.1, **two | {"devices": 4, "exchange": "mixed"})
     made = measured(tmp_path / "apart.parquet", *cells, apart, groups)
-    found = checked(measured=[made], only="wuensche2018")
+    found = checked(*claims, measured=[made])
     claim = found.loc["two-gpus-torch-tensorflow-10-percent"]
     assert claim["ours_least"] == pytest.approx(10)
     claim = found.loc["asynchronous-slightly-faster"]
     assert (claim["ours_verdict"], claim["ours_least"]) == (HOLDS, pytest.approx(0.5 / 0.9))
     assert found.loc["first-clusters-help-most", "ours_verdict"] == UNKNOWN
     two_alone = [cell("torch", "fcn5", threads, 1.0 / threads, **two) for threads in (1, 4)]
-    found = checked(measured=[measured(tmp_path / "two.parquet", *two_alone)], only="wuensche2018")
+    found = checked(*claims, measured=[measured(tmp_path / "two.parquet", *two_alone)])
     assert found.loc["threads-gain-to-cores", "ours_verdict"] == UNKNOWN
 
 
@@ -569,8 +546,9 @@ def test_a_time_of_one_version_is_never_divided_by_that_of_another(tmp_path):
     old = {"environment": "torch7-7.0", "mode": "eager", "batch": 64}
     cells = [cell("torch7", "fcn5", 1, 4.0, **old)]
     cells += [cell("torch", "fcn5", threads, 1.0 / threads, batch=64) for threads in (1, 2)]
-    found = checked(measured=[measured(tmp_path / "merged.parquet", *cells)], only="wuensche2018")
-    claim = found.loc["threads-gain-to-cores"]
+    claim = "threads-gain-to-cores"
+    found = checked(claim, measured=[measured(tmp_path / "merged.parquet", *cells)])
+    claim = found.loc[claim]
     assert (claim["ours_verdict"], claim["today_verdict"]) == (UNKNOWN, SO_FAR)
     assert claim["today_most"] == 2
 

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from examples import MACHINE, PLANNED
 from today import MXNET, TENSORFLOW, TORCH
 
 from steptime import run
 from steptime.cells import shard
 from steptime.merge import further
 from steptime.plan import configuration, grid, written
-from steptime.plan.cell import Cell, shard_path
+from steptime.plan.cell import shard_path
 from steptime.plan.grid import COMPARED
 from steptime.supervisor import progress
 
 ROOT = Path(__file__).parents[2]
 
 ASKED = {"until": 0.01, "budget_seconds": 1000.0}
-MACHINE = {"cpu": {"model": "A CPU", "logical_cores": 2}, "memory_bytes": 2**34, "gpus": []}
 # Of each network, the seconds of a step in each framework: in the first two of them two are equal.
 TIMES = {
     "fcn5": {TORCH: 1.0, MXNET: 1.0, TENSORFLOW: 3.0},
@@ -32,22 +32,8 @@ LASTS = {"fcn5": 10, "fcn8": 40, "lstm32": 10}
 
 
 def cell(network, environment, repeat):
-    return Cell(
-        platform="local-cpu",
-        environment=environment,
-        framework=environment.split("-")[0],
-        mode="graph",
-        precision="float32",
-        task="step",
-        network=network,
-        dataset="",
-        batch=64,
-        threads=1,
-        device="cpu",
-        devices=1,
-        exchange="",
-        repeat=repeat,
-    )
+    of = {"environment": environment, "framework": environment.split("-")[0], "mode": "graph"}
+    return replace(PLANNED, network=network, repeat=repeat, **of)
 
 
 def measure(one):

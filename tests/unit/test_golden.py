@@ -18,7 +18,7 @@ CATALOGUE = yaml.safe_load((Path(__file__).parents[2] / "config/networks.yaml").
 # Of the spread of all values; frameworks err by some 1e-6 of it.
 NEAR = 4e-6
 # Looked at in a network.
-MOST_PARAMETERS = 40
+MOST_PARAMETERS = 15
 NETWORKS = [name for name in CATALOGUE if "variant_of" not in CATALOGUE[name]]
 
 

@@ -48,11 +48,7 @@ def test_what_a_framework_does_in_a_process_below_the_worker_is_counted():
     with subprocess.Popen(
         [sys.executable, "-c", burn], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as below:
-        own, cpu, waited = (
-            time.process_time(),
-            usage.cpu_seconds(),
-            usage.waited_seconds(),
-        )
+        own, cpu, waited = (time.process_time(), usage.cpu_seconds(), usage.waited_seconds())
         below.stdout.readline()
         spent = usage.cpu_seconds() - cpu
         assert spent > 0.4 + time.process_time() - own
@@ -91,8 +87,7 @@ class SlowReader:
 def test_the_first_copy_of_a_large_weight_is_not_taken_for_work_that_is_left():
     assert SlowReader().late([10_000, 256]) == pytest.approx(0.007)
     with pytest.raises(
-        NotEquivalent,
-        match="1 steps return after 0.1 s, but their work takes 0.007 s more",
+        NotEquivalent, match="1 steps return after 0.1 s, but their work takes 0.007 s more"
     ):
         SlowReader().late([256])
 
@@ -198,10 +193,7 @@ def test_a_changed_checkout_says_what_differs_from_its_commit(tmp_path, monkeypa
     assert context.workflow() == clean
     # A new adapter changes what is measured though git does not know it yet.
     (tmp_path / "adapter.py").touch()
-    assert context.workflow() == {
-        "commit": f"{clean['commit']}-dirty",
-        "changed": ["adapter.py"],
-    }
+    assert context.workflow() == {"commit": f"{clean['commit']}-dirty", "changed": ["adapter.py"]}
     (tmp_path / "below").mkdir()
     monkeypatch.setattr(context, "ROOT", tmp_path / "below")
     assert context.workflow()["commit"] is None

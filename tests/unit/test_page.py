@@ -15,6 +15,7 @@ from steptime.artefacts.evidence import read_papers
 from steptime.page import answer, cells, embed, explorer, page
 from steptime.render import tables
 
+CRASHED = {"status": "crashed", "reason": "ended by SIGSEGV"}
 COMMIT = {"workflow_commit": "abc"}
 JOB = {
     "grid": "mine",
@@ -22,6 +23,12 @@ JOB = {
     "limits": {"seconds": 9},
     "artefacts": [],
 }
+
+
+def entry(name, kind, paper="", missing="", files=()):
+    """What the page knows of an artefact."""
+    facts = {"name": name, "kind": kind, "about": f"About {name}.", "paper": paper}
+    return facts | {"missing": missing, "files": list(files)}
 
 
 def build(tmp_path, read, *artefacts):
@@ -39,13 +46,7 @@ def test_a_cell_stands_once_with_its_share_of_the_peak_of_its_threads_and_its_re
         {"threads": 1, "seconds": 1.0, **flops},
         {"threads": 2, "seconds": 0.5, "effective_threads": 9.0, **flops},
         {"threads": 4, "seconds": 0.5, **flops},
-        {
-            "network": "fcn8",
-            "seconds": None,
-            "status": "crashed",
-            "reason": "ended by SIGSEGV",
-            **flops,
-        },
+        {"network": "fcn8", "seconds": None, **CRASHED, **flops},
     )
     shares = [efficiency.table(inputs(measured=read, peaks={"local-cpu": PEAK}))[0]]
     found = cells.gather([read, read], [], shares, FRAMEWORKS, CATALOGUE)
@@ -70,19 +71,11 @@ def test_devices_are_a_column_where_they_differ(tmp_path):
 
 
 def test_what_is_not_made_is_named_with_its_reason_and_an_empty_run_has_a_page(tmp_path):
-    missing = {
-        "name": "shi2016_fig1d",
-        "kind": "sweep",
-        "about": "Figure 1(d).",
-        "paper": "shi2016",
-        "missing": "the grid mine has no cell.",
-    }
-    text = build(tmp_path, None, missing | {"files": ["results/figures/shi2016_fig1d.svg"]})
+    why, files = "the grid mine has no cell.", ["results/figures/shi2016_fig1d.svg"]
+    text = build(tmp_path, None, entry("shi2016_fig1d", "sweep", "shi2016", why, files))
     assert "not made: the grid mine has no cell." in text
-    assert (
-        'href="#shi2016_fig1d"' not in text
-        and "Not made: this run has no table of findings." in text
-    )
+    assert 'href="#shi2016_fig1d"' not in text
+    assert "Not made: this run has no table of findings." in text
 
 
 def test_the_catalogue_says_what_of_the_papers_is_not_made_and_why(tmp_path):
@@ -94,23 +87,8 @@ def test_the_catalogue_says_what_of_the_papers_is_not_made_and_why(tmp_path):
     made = catalogue.table(inputs(paths=lambda word: files, facts=facts))
     tables.write(tmp_path / "tables/catalogue", *made, words())
     files = [str(tmp_path / f"tables/catalogue.{ending}") for ending in ("parquet", "html")]
-    entry = {
-        "name": "steptime_catalogue",
-        "kind": "catalogue",
-        "about": "All.",
-        "paper": "",
-        "missing": "",
-        "files": files,
-    }
-    other = {
-        "name": "dai2019_table2",
-        "kind": "abilities",
-        "about": "Table II.",
-        "paper": "dai2019",
-        "missing": "",
-        "files": [],
-    }
-    text = build(tmp_path, None, entry, other)
+    made = entry("steptime_catalogue", "catalogue", files=files)
+    text = build(tmp_path, None, made, entry("dai2019_table2", "abilities", "dai2019"))
     assert text.count("<td>printed numbers only</td>") == 1
     for reason in papers[0].catalogue["not_made"].values():
         assert f"not made: {reason['why']}" in html.unescape(text)
@@ -161,13 +139,12 @@ def test_the_report_opens_with_who_is_fastest_and_says_where_that_is_not_shown(t
             for framework, time in zip(("torch", "mxnet"), times, strict=True)
             for repeat in (1, 2, 3)
         ),
-        cell("chainer", None, 1, status="crashed", reason="ended by SIGSEGV"),
+        cell("chainer", None, 1, **CRASHED),
     )
     table = tmp_path / "tables/steptime_ratios"
     tables.write(table, *ratios.table(inputs(measured=read)), words())
     files = [str(table.with_suffix(ending)) for ending in (".parquet", ".html")]
-    entry = {"name": "steptime_ratios", "kind": "ratios", "about": "Ratios.", "paper": ""}
-    text = build(tmp_path, read, entry | {"missing": "", "files": files})
+    text = build(tmp_path, read, entry("steptime_ratios", "ratios", files=files))
     opening = text[text.index('id="answer"') : text.index('id="further"')]
     assert "PyTorch 9.9.0 is fastest on 1 of 2 networks." in opening
     assert "On the other 1, the top frameworks are tied." in opening

@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from examples import CELL
 
 from steptime.artefacts import make as program
 from steptime.artefacts.inputs import Inputs
@@ -46,33 +47,17 @@ CELLS = [
 def rows_of(environment, framework, version, network, threads, batch, outcome):
     """The merged rows of one cell."""
     status, reason = ("ok", "") if isinstance(outcome, list) else outcome
-    cell = {
-        "platform": "local-cpu",
-        "environment": environment,
-        "framework": framework,
-        "framework_version": version,
+    cell = CELL | {"environment": environment, "framework": framework, "framework_version": version}
+    cell |= {
         "mode": "graph",
-        "precision": "float32",
-        "task": "step",
-        "dataset": "",
-        "exchange": "",
         "network": network.partition("-")[0],
-        "variant": network if "-" in network else "",
-        "device": "cpu",
-        "devices": 1,
         "threads": threads,
         "batch": batch,
-        "repeat": 1,
-        "status": status,
-        "reason": reason,
-        "effective_threads": float(threads),
-        "peak_memory_bytes": 2**30,
-        "proven_loss": 1e-7,
-        "proven_change": 1e-6,
-        "timed_region": "forward,loss,backward,update,sync" if status == "ok" else None,
-        "machine_id": "m1",
-        "started_at": "2026-01-02T03:04:05+00:00",
     }
+    cell |= {"variant": network if "-" in network else "", "status": status, "reason": reason}
+    cell |= {"effective_threads": float(threads), "peak_memory_bytes": 2**30}
+    cell |= {"started_at": "2026-01-02T03:04:05+00:00"}
+    cell |= {} if status == "ok" else {"timed_region": None}
     samples = outcome if status == "ok" else [None]
     return [cell | {"sample": index, "seconds": seconds} for index, seconds in enumerate(samples)]
 

@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from examples import PLANNED
 
 from steptime import machine, run
 from steptime.machine import placement
@@ -20,10 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
         ({"cpu": machine.cpu()["model"][:-1]}, "is needed"),
         ({"cores": 4096}, "and 4096 are needed"),
         ({"memory_gib": 1e6}, "GiB of memory, and"),
-        (
-            {"device": "gpu", "gpu": "GeForce GTX 1080", "devices": 2},
-            "2 x GeForce GTX 1080 is needed",
-        ),
+        ({"device": "gpu", "gpu": "GeForce GTX 1080", "devices": 2}, "GeForce GTX 1080 is needed"),
     ],
 )
 def test_what_a_machine_lacks_is_said(needs, said):
@@ -55,31 +53,18 @@ def test_a_model_of_a_similar_name_is_another_one(monkeypatch, seen, wanted, fit
 def test_a_cell_in_the_wrong_place_is_no_row(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run.begin(platforms={"far": {"device": "cpu", "cores": 4096}})
-    cell = {
-        "platform": "far",
-        "environment": "e",
-        "mode": "m",
-        "precision": "float32",
-        "task": "step",
-        "network": "n",
-        "batch": 1,
-        "threads": 1,
-        "devices": 1,
-    }
-    options = {
+    files = {
         "manifest": "m.json",
         "proof": "p.json",
         "shard": "far/s.parquet",
         "log": "logs/far.log",
     }
+    options = files | {
+        "networks": ROOT / "config/networks.yaml",
+        "job": json.dumps({"cell": PLANNED.facts() | {"platform": "far"}}),
+    }
     done = subprocess.run(
-        [
-            ROOT / "workflow/scripts/launch",
-            "cells.measure",
-            "--networks",
-            ROOT / "config/networks.yaml",
-        ]
-        + ["--job", json.dumps({"cell": cell | {"repeat": 1}})]
+        [ROOT / "workflow/scripts/launch", "cells.measure"]
         + [text for name, value in options.items() for text in (f"--{name}", value)],
         cwd=tmp_path,
         capture_output=True,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from examples import CELL
+from examples import CELL, MACHINE
 
 from steptime import run
 from steptime.cells import shard
@@ -20,7 +20,6 @@ from steptime.plan.cell import key_of, shard_path
 from steptime.say import doing
 from steptime.supervisor import progress, work
 
-MACHINE = {"cpu": {"model": "A CPU", "logical_cores": 2}, "memory_bytes": 2**34, "gpus": []}
 WORDS = {"frameworks": ["resources/papers/frameworks.yaml"], "networks": ["config/networks.yaml"]}
 
 

@@ -69,53 +69,59 @@ def test_several_ranks_are_proven_by_the_union_of_their_mini_batches(stand_in, t
     assert "--- rank 1" in (tmp_path / "log").read_text()
 
 
-@pytest.mark.parametrize(
-    ("mode", "kind", "words"),
-    [
-        (
-            "summed",
-            "dense",
-            "every update is 2 times the specification's: .* summed and not averaged",
-        ),
-        ("apart", "dense", "after 1 steps, rank 1 has other weights than rank 0 in "),
-        ("absent", "dense", "the gradient of .* differs"),
-        ("other_start", "dense", "rank 1 has other weights than rank 0 in "),
-        ("shared_batch", "dense", "the first loss is "),
-        ("whole_norm", "batch_norm", "the first loss is "),
-    ],
-)
-def test_a_wrong_way_of_sharing_is_refused(stand_in, tmp_path, mode, kind, words):
-    status, reason = proven(stand_in, networks.tiny(kind), tmp_path, mode=mode)
-    assert status == "not_equivalent"
-    assert re.search(words, reason), reason
-
-
 TRAINED = networks.specify(
     "mnist-hidden-100", yaml.safe_load((ROOT / "config/networks.yaml").read_text()), narrow=True
 )
 # At another rate for later mini-batches, so that one that does not arrive shows.
 TRAINED["optimiser"]["after_epochs"] = [[10, 0.1], [20, 0.02]]
+RATELESS = "the mean loss .*fed.* is |is wrong after .*fed"
+
+
+def specified(kind):
+    return TRAINED if kind == "fed" else networks.tiny(kind)
 
 
 @pytest.mark.parametrize(
-    ("adapter", "mode", "words"),
+    ("adapter", "mode", "kind", "words"),
     [
-        ("together", "right", "^$"),
-        ("apart", "right", "^$"),
-        ("together", "unfed", "the mean loss .*fed.* is "),
-        ("apart", "unfed", "the mean loss .*fed.* is "),
-        ("together", "fed_rateless", "the mean loss .*fed.* is |is wrong after .*fed"),
-        ("apart", "fed_rateless", "the mean loss .*fed.* is |is wrong after .*fed"),
+        ("together", "summed", "dense", "every update is 2 times .* summed and not averaged"),
+        ("together", "apart", "dense", "after 1 steps, rank 1 has other weights than rank 0 in "),
+        ("together", "absent", "dense", "the gradient of .* differs"),
+        ("together", "other_start", "dense", "rank 1 has other weights than rank 0 in "),
+        ("together", "shared_batch", "dense", "the first loss is "),
+        ("together", "whole_norm", "batch_norm", "the first loss is "),
+        # What ranks are fed is each one's share, at its rate.
+        ("together", "right", "fed", ""),
+        ("together", "unfed", "fed", "the mean loss .*fed.* is "),
+        ("together", "fed_rateless", "fed", RATELESS),
+        ("together", "fed_apart", "fed", "rank 1 has other weights than rank 0 in "),
         # Ranks that do not wait for one another have weights of their own.
-        ("together", "fed_apart", "rank 1 has other weights than rank 0 in "),
+        ("apart", "right", "fed", ""),
+        ("apart", "unfed", "fed", "the mean loss .*fed.* is "),
+        ("apart", "fed_rateless", "fed", RATELESS),
+        ("apart", "twice", "dense", "every update is 2 times the specification's"),
+        ("apart", "averaged", "dense", "in the turn of rank 0 every update is 0.5 times what it "),
+        ("apart", "silent", "dense", "turn of rank 1 no weight changes: its gradients do not arr"),
+        ("apart", "stale", "dense", "not that of the weights as they were then|is wrong after"),
+        ("apart", "stale_call", "dense", "is wrong after one step and then a call of 3 steps"),
+        ("apart", "dropping", "dense", "of 8 updates that rank 0 makes when all step at once, 5"),
+        ("apart", "shared_batch", "dense", "in the turn of rank 1 the update of .* is off by"),
+        ("grouped", "summed", "dense", "every update is 2 times .* summed and not averaged"),
+        ("grouped", "absent", "dense", "the gradient of .* differs"),
+        ("grouped", "averaged", "dense", "turn of group 0 every update is 0.5 times what it must"),
+        ("grouped", "half_absent", "dense", "in the turn of group 1 the update of .* is off by"),
+        ("grouped", "silent", "dense", "in the turn of group 1 no weight changes: its gradients"),
+        ("grouped", "stale", "dense", "in turn 1 of group 1, .* from the weights as they were t"),
+        ("grouped", "dropping", "dense", "updates that group 0 makes when all step at once, [45]"),
+        ("grouped", "same_share", "dense", "in the turn of group 1 the update of .* is off by"),
+        ("grouped", "unfed", "fed", "the mean loss of what group 0 is fed in its turn is "),
     ],
 )
-def test_what_several_ranks_are_fed_is_each_s_share_at_its_rate(
-    stand_in, tmp_path, adapter, mode, words
-):
-    changes = {"adapter": f"stand_in.{adapter}", "exchange": WAYS[adapter]}
-    status, reason = proven(stand_in, TRAINED, tmp_path, mode=mode, **changes)
-    assert (status == "ok") == (mode == "right"), reason
+def test_a_wrong_way_of_sharing_is_refused(stand_in, tmp_path, adapter, mode, kind, words):
+    several = {"adapter": f"stand_in.{adapter}", "exchange": WAYS[adapter], "mode": mode}
+    several["devices"] = 4 if adapter == "grouped" else 2
+    status, reason = proven(stand_in, specified(kind), tmp_path, **several)
+    assert status == ("not_equivalent" if words else "ok"), reason
     assert re.search(words, reason), reason
 
 
@@ -133,25 +139,6 @@ def test_ranks_that_do_not_wait_are_proven_each_in_its_turn_and_all_at_once(
     # One rank is proven as one device is, and has no others. Of each of several, the proof itself has counted updates.
     assert devices == 1 or len(details["arrived"]) == devices
     assert devices == 1 or 0 <= details["staleness"] <= 8 * (devices - 1)
-
-
-@pytest.mark.parametrize(
-    ("mode", "words"),
-    [
-        ("twice", "every update is 2 times the specification's"),
-        ("averaged", "in the turn of rank 0 every update is 0.5 times what it must be"),
-        ("silent", "in the turn of rank 1 no weight changes: its gradients do not arrive"),
-        ("stale", "is not that of the weights as they were then|is wrong after"),
-        ("stale_call", "is wrong after one step and then a call of 3 steps"),
-        ("dropping", "of 8 updates that rank 0 makes when all step at once, 5 arrive"),
-        ("shared_batch", "in the turn of rank 1 the update of .* is off by"),
-    ],
-)
-def test_a_wrong_way_of_not_waiting_is_refused(stand_in, tmp_path, mode, words):
-    changes = {"mode": mode, "adapter": "stand_in.apart", "exchange": "async"}
-    status, reason = proven(stand_in, networks.tiny("dense"), tmp_path, **changes)
-    assert status == "not_equivalent"
-    assert re.search(words, reason), reason
 
 
 def planted_trials(spec, keep):
@@ -191,10 +178,7 @@ def test_updates_that_meet_by_chance_are_told_from_those_that_are_left_out():
 MIXED = {"devices": 4, "adapter": "stand_in.grouped", "exchange": "mixed"}
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [networks.tiny("batch_norm"), pytest.param(TRAINED, id="fed")],
-)
+@pytest.mark.parametrize("spec", [networks.tiny("batch_norm"), pytest.param(TRAINED, id="fed")])
 def test_groups_of_ranks_are_proven_each_in_its_turn_and_all_at_once(stand_in, tmp_path, spec):
     asked = stand_in | MIXED | {"mode": "right"}
     verdict, details = network.prove(asked, spec, "", tmp_path / "log")
@@ -202,27 +186,6 @@ def test_groups_of_ranks_are_proven_each_in_its_turn_and_all_at_once(stand_in, t
     # An update of both of a group is one.
     assert len(details["arrived"]) == 2 and details["ranks"] == 4
     assert 0 <= details["staleness"] <= 8
-
-
-@pytest.mark.parametrize(
-    ("mode", "spec", "words"),
-    [
-        ("summed", None, "every update is 2 times the specification's: .* summed and not averaged"),
-        ("absent", None, "the gradient of .* differs"),
-        ("averaged", None, "in the turn of group 0 every update is 0.5 times what it must be"),
-        ("half_absent", None, "in the turn of group 1 the update of .* is off by"),
-        ("silent", None, "in the turn of group 1 no weight changes: its gradients do not arrive"),
-        ("stale", None, "in turn 1 of group 1, .* from the weights as they were then"),
-        ("dropping", None, "of 8 updates that group 0 makes when all step at once, [45]"),
-        ("same_share", None, "in the turn of group 1 the update of .* is off by"),
-        ("unfed", TRAINED, "the mean loss of what group 0 is fed in its turn is "),
-    ],
-)
-def test_a_wrong_way_of_grouping_is_refused(stand_in, tmp_path, mode, spec, words):
-    asked = MIXED | {"mode": mode}
-    status, reason = proven(stand_in, spec or networks.tiny("dense"), tmp_path, **asked)
-    assert status == "not_equivalent"
-    assert re.search(words, reason), reason
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one CPU")
@@ -251,18 +214,15 @@ def ended():
         time.sleep(0.01)
 
 
-def timed(job, tmp_path, mode, seconds=60.0, meanwhile=lambda: None):
-    """The outcome of a cell of two ranks."""
-    asked = network.worker_job(job | {"mode": mode}, networks.tiny("dense"))
+def timed(job, tmp_path, mode="right", seconds=60.0, meanwhile=lambda: None, kind="dense", **asked):
+    """The outcome of a cell of some ranks."""
+    made = network.worker_job(job | {"mode": mode}, specified(kind))
     return supervise.run_worker(
         tmp_path / "environments/stand-in-1.0",
-        asked | {"task": "step", "sampling": SAMPLING},
+        made | {"task": "step", "sampling": SAMPLING} | asked,
         [0, 1] if os.cpu_count() > 1 else [0],
         job["variables"],
-        seconds,
-        2**40,
-        tmp_path / "log",
-        meanwhile,
+        *(seconds, 2**40, tmp_path / "log", meanwhile),
     )
 
 
@@ -273,19 +233,11 @@ def test_a_training_of_two_ranks_is_that_of_one_and_each_draws_its_own_images(st
         images = random.randint(0, 256, (count, 1, 5, 5)).astype(np.uint8)
         np.savez(paths[split], images=images, labels=random.randint(0, 10, count))
     plan = {"seed": 3, "epochs": 2, "target_accuracy": 1.1, "budget_seconds": 100}
-    told = {"task": "training", "plan": plan, "images": paths, "batch": 8}
+    asked = {"task": "training", "plan": plan, "images": paths, "batch": 8, "sampling": None}
 
     def trained(devices, adapter="together", exchange="sync"):
-        job = stand_in | {"mode": "right", "devices": devices}
-        asked = network.worker_job(
-            job | {"adapter": f"stand_in.{adapter}", "exchange": exchange}, TRAINED
-        )
-        outcome = supervise.run_worker(
-            tmp_path / "environments/stand-in-1.0",
-            asked | told,
-            [0, 1] if os.cpu_count() > 1 else [0],
-            *(stand_in["variables"], 60.0, 2**40, tmp_path / "log"),
-        )
+        several = {"devices": devices, "adapter": f"stand_in.{adapter}", "exchange": exchange}
+        outcome = timed(stand_in | several, tmp_path, kind="fed", **asked)
         assert outcome.status == "ok", outcome
         return outcome
 
@@ -305,14 +257,14 @@ def test_a_training_of_two_ranks_is_that_of_one_and_each_draws_its_own_images(st
 
 def test_a_worker_that_ends_before_it_is_heard_has_told_what_it_had_loaded(stand_in, tmp_path):
     alone = stand_in | {"devices": 1}
-    outcome = timed(alone, tmp_path, "right", meanwhile=ended)
+    outcome = timed(alone, tmp_path, meanwhile=ended)
     assert outcome.status == "ok", outcome
     assert any("_multiarray_umath" in path for path in outcome.libraries)
     assert "libraries" not in outcome.events["ready"]
 
 
 def test_each_rank_has_cpus_of_its_own_and_tells_what_it_used(stand_in, tmp_path):
-    outcome = timed(stand_in, tmp_path, "right")
+    outcome = timed(stand_in, tmp_path)
     assert outcome.status == "ok", outcome
     first, second = outcomes.used_by_ranks(outcome)
     assert not set(first["cpus"]) & set(second["cpus"]) or os.cpu_count() == 1
@@ -327,7 +279,7 @@ def test_each_rank_has_cpus_of_its_own_and_tells_what_it_used(stand_in, tmp_path
 
 def test_ranks_that_do_not_wait_tell_how_stale_their_gradients_are(stand_in, tmp_path):
     apart = stand_in | {"adapter": "stand_in.apart", "exchange": "async"}
-    outcome = timed(apart, tmp_path, "right")
+    outcome = timed(apart, tmp_path)
     assert outcome.status == "ok", outcome
     found = outcomes.exchanged(outcome)
     # Nothing goes over a network. Two ranks of the same speed are mostly one update apart.
@@ -350,7 +302,7 @@ def test_ranks_whose_port_is_taken_meanwhile_get_another_one(
             )
 
         monkeypatch.setattr(ranks, "free_ports", ports)
-        outcome = timed(stand_in, tmp_path, "right")
+        outcome = timed(stand_in, tmp_path)
     assert outcome.status == status, outcome
     words = "another program has taken a port of its ranks: OSError: "
     assert len(given) == min(taken + 1, 3) and outcome.reason.startswith(words[: 99 * (taken > 1)])
@@ -367,15 +319,8 @@ def test_ranks_that_miss_one_another_are_started_again(stand_in, tmp_path, monke
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one CPU")
 @pytest.mark.parametrize(("adapter", "exchange"), [("together", "sync"), ("apart", "async")])
 def test_a_slow_rank_is_told_apart_from_the_others(stand_in, tmp_path, adapter, exchange):
-    slow = stand_in | {"mode": "right", "adapter": f"stand_in.{adapter}", "exchange": exchange}
-    asked = network.worker_job(slow, networks.tiny("dense"))
-    outcome = supervise.run_worker(
-        tmp_path / "environments/stand-in-1.0",
-        asked | {"task": "stragglers", "sampling": SAMPLING},
-        [0, 1],
-        stand_in["variables"],
-        *(60.0, 2**40, tmp_path / "log"),
-    )
+    slow = stand_in | {"adapter": f"stand_in.{adapter}", "exchange": exchange}
+    outcome = timed(slow, tmp_path, task="stragglers")
     assert outcome.status == "ok", outcome
     found = {(part["part"], part["role"]): part["samples"] for part in outcome.parts}
     alone, beside = (
@@ -397,21 +342,16 @@ def test_a_slow_rank_is_told_apart_from_the_others(stand_in, tmp_path, adapter, 
     ],
 )
 def test_sums_alone_are_held_against_what_they_must_be_on_every_rank(
-    stand_in, tmp_path, monkeypatch, mode, wrong
+    stand_in, tmp_path, mode, wrong
 ):
     source = tmp_path / "scripts/worker/tasks/sums.py"
     few = source.read_text().replace("for power in range(9)]", "for power in range(2)]")
     source.write_text(few.replace("[512 * KIB**2]", "[]"))
-    asked = network.worker_job(stand_in | {"mode": mode}, networks.tiny("dense"))
-    asked |= {"task": "sums", "follow": "sums", "adapter": "stand_in.together"}
-    folder, cpus = tmp_path / "environments/stand-in-1.0", [0, 1] if os.cpu_count() > 1 else [0]
-    sampling = SAMPLING | {"budget_seconds": 0.05}
-    outcome = supervise.run_worker(
-        *(folder, asked | {"sampling": sampling}, cpus, stand_in["variables"]),
-        *(60.0, 2**40, tmp_path / "log"),
-    )
+    asked = {"task": "sums", "follow": "sums", "adapter": "stand_in.together"}
+    asked["sampling"] = SAMPLING | {"budget_seconds": 0.05}
+    outcome = timed(stand_in, tmp_path, mode, **asked)
     assert outcome.status == "ok", outcome
-    sizes = sorted([4096, 16384, 4 * asked["parameters"]])
+    sizes = sorted([4096, 16384, 4 * networks.count_parameters(networks.tiny("dense"))])
     assert [int(part["part"].split()[0]) for part in outcome.parts[::2]] == sizes
     for alone, copied in zip(outcome.parts[::2], outcome.parts[1::2], strict=True):
         assert wrong in alone["lacking"] and bool(alone["samples"]) != bool(wrong), alone

@@ -6,7 +6,6 @@ import matplotlib
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from markdown_it import MarkdownIt
 
 from steptime.render import figures, tables, words
 
@@ -77,16 +76,6 @@ def test_tables_of_one_kind_are_read_together_whether_or_not_a_column_is_empty(t
     schemas = [pq.read_schema(path).remove_metadata() for path in tmp_path.glob("*.parquet")]
     assert schemas[0] == schemas[1] == schemas[2]
     assert len(pd.read_parquet(sorted(tmp_path.glob("*.parquet")))) == 2
-
-
-def test_words_of_a_framework_are_no_link_in_markdown():
-    link = "[x](javascript:alert(1)) ![x](http://a/b) [x][y] \\](z) `devices: [1, 2]`"
-    page = tables.Page("a", link, link, link, [link], [link, "[y]: javascript:alert(1)"])
-    layout = pd.DataFrame({link: [tables.Entry(link, (link,))]})
-    written = tables.markdown(layout, page)
-    html = MarkdownIt().enable("table").render(written)
-    assert "<a " not in html and "<img" not in html and "[x](javascript:alert(1))" in html
-    assert "<code>devices: [1, 2]</code>" in html
 
 
 def test_words_of_a_framework_are_no_formula_in_a_spreadsheet(tmp_path):

@@ -58,8 +58,7 @@ def test_another_schema_version_is_told(tmp_path):
     table = pq.read_table(path)
     pq.write_table(table.replace_schema_metadata({shard.FOOTER: json.dumps({"schema": 0})}), path)
     with pytest.raises(
-        shard.ShardError,
-        match="has schema version 0 and this workflow reads 2: measure",
+        shard.ShardError, match="has schema version 0 and this workflow reads 2: measure"
     ):
         shard.read(path)
 
@@ -77,24 +76,12 @@ def test_one_bit_of_a_sample_that_a_disk_has_lost_is_told(tmp_path):
         shard.read_parts(path)
 
 
-def test_more_rows_than_anyone_takes_samples_are_not_read(tmp_path, monkeypatch):
-    """Equal ones take no space in a file, and all of the memory."""
-    path = tmp_path / "cell.parquet"
-    shard.write(path, FACTS, SAMPLES, {})
-    monkeypatch.setattr(shard, "MOST_ROWS", 1)
-    with pytest.raises(shard.ShardError, match=r"is broken \(it has 2 rows\)"):
-        shard.read(path)
-
-
 def test_a_shard_with_another_column_is_of_a_newer_version(tmp_path):
     path = tmp_path / "cell.parquet"
     shard.write(path, FACTS, SAMPLES, {})
     table, footer = shard.read(path)
     for row, said in (
-        (
-            footer["row"] | {"brand_new": 1},
-            "is of a newer version of steptime, which has brand_new",
-        ),
+        (footer["row"] | {"brand_new": 1}, "of a newer version of steptime, which has brand_new"),
         ({"task": "step", "brand_new": 1}, "does not have the columns of a shard"),
     ):
         content = {shard.FOOTER: json.dumps(footer | {"row": row})}

@@ -1,42 +1,24 @@
 """Shards of trainings: beside which machine's they may come, when they are made again, and what is told of them."""
 
-import hashlib
 import json
 import os
-import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from examples import inputs
+from examples import PLANNED, inputs
 
-from steptime import machine, run
+from steptime import machine
 from steptime.artefacts import reached, varied
 from steptime.cells import adopt, inspect, schema, shard
-from steptime.cells.mixed import MixedRowsError
 from steptime.merge import cells, trainings
-from steptime.plan.cell import Cell, shard_path
+from steptime.plan.cell import shard_path
 
-ROOT = Path(__file__).parents[2]
-TRAINING = Cell(
-    platform="local-cpu",
-    environment="torch-9.9",
-    framework="torch",
-    mode="eager",
-    precision="float32",
-    task="training",
-    network="mnist",
-    dataset="digits",
-    batch=128,
-    threads=1,
-    device="cpu",
-    devices=1,
-    exchange="",
-    repeat=1,
-)
+TRAINING = replace(PLANNED, task="training", network="mnist", dataset="digits", batch=128)
 OTHER_KEY = TRAINING.key.replace("-r1", "-r2")
 HERE = machine.describe()
 OTHER = HERE | {"cpu": {"model": "Another CPU", "logical_cores": 8}}
@@ -50,8 +32,6 @@ EPOCH = {
 }
 RESOURCES = {"columns": ["seconds", "resident_bytes", "host_joules"], "interval_seconds": 1.0}
 SUMS = ["sum of train", "sum of test"]
-# Stands for the Python of an environment: a worker that says nothing and does not end.
-IDLE = "#!/bin/sh\nexec sleep 600\n"
 
 
 @pytest.fixture(autouse=True)
@@ -84,12 +64,11 @@ def write(key=TRAINING.key, described=HERE, epochs=2, test_losses=(0.125, 0.125)
     return path
 
 
-def write_timed(path, described=HERE):
+def write_timed(path):
     """Writes the shard of a timed cell of the same network."""
     facts = TRAINING.facts() | {"task": "step", "dataset": "", "variant": "", "status": "ok"}
-    shard.write(
-        path, facts, [{"seconds": 0.5}], {"machine": described, "software": {}, "worker": {}}
-    )
+    footer = {"machine": HERE, "software": {}, "worker": {}}
+    shard.write(path, facts, [{"seconds": 0.5}], footer)
 
 
 def write_images(sums=SUMS):
@@ -101,76 +80,21 @@ def write_images(sums=SUMS):
     return paths
 
 
-@pytest.mark.parametrize("task", ["training", "step"])
-def test_a_machine_does_not_train_beside_cells_of_another(folder, task):
-    python = folder / "environments/torch-9.9/bin/python"
-    python.parent.mkdir(parents=True)
-    python.write_text(IDLE)
-    python.chmod(0o755)
-    if task == "training":
-        write(OTHER_KEY, OTHER)
-    else:
-        write_timed(folder / "results/cells/local-cpu/step/one.parquet", OTHER)
-    job = {
-        "cell": TRAINING.facts(),
-        "dataset": "Digits",
-        "limits": {"seconds": 8},
-        "adapter": "torch",
-        "variables": {},
-    }
-    plan = {"seed": 1, "target_accuracy": 1.0, "epochs": 1, "budget_seconds": 1}
-    job["asked"] = {"plan": plan}
-    for name in ("manifest", "proof"):
-        Path(f"{name}.json").write_text(json.dumps({"status": "ok", "digest": "d"}))
-    train, test = write_images()
-    for path in (train, test):
-        pixels = np.zeros(4, np.uint8)
-        digest = hashlib.sha256(bytes(8)).hexdigest()
-        np.savez(path, images=pixels, labels=pixels, sha256=digest)
-    files = {
-        "networks": ROOT / "config/networks.yaml",
-        "manifest": "manifest.json",
-        "proof": "proof.json",
-    }
-    files |= {"shard": Path(shard_path(TRAINING.key)), "log": "log"}
-    done = subprocess.run(
-        [sys.executable, "-m", "steptime.cells.measure", "--job", json.dumps(job)]
-        + ["--images", str(train), str(test)]
-        + [str(word) for name, path in files.items() for word in (f"--{name}", path)],
-        env=os.environ
-        | {
-            "STEPTIME_ENVIRONMENTS": str(folder / "environments"),
-            "PYTHONPATH": str(ROOT / "workflow/scripts"),
-        },
-        capture_output=True,
-        text=True,
-    )
-    assert "results/cells/local-cpu holds cells of another machine, " in done.stderr, done.stderr
-    assert "Nothing was measured." in done.stderr and "Traceback" not in done.stderr
-    assert done.returncode == 1 and not files["shard"].exists()
-
-
-def spoil_proof(proof, images):
-    proof.write_text(json.dumps({"status": "ok", "proof_id": "another", "environment_digest": "d"}))
-
-
-def spoil_images(proof, images):
+def spoil_images(images):
     write_images(["another sum", SUMS[1]])
 
 
-def spoil_bytes(proof, images):
+def spoil_bytes(images):
     images[1].write_bytes(images[1].read_bytes()[:-9])
 
 
-def spoil_nothing(proof, images):
+def spoil_nothing(images):
     pass
 
 
-@pytest.mark.parametrize("only_images", [True, False])
-@pytest.mark.parametrize("spoil", [spoil_nothing, spoil_proof, spoil_images, spoil_bytes])
-def test_a_copied_training_is_older_than_its_proof_and_images_only_by_its_time(
-    folder, spoil, only_images
-):
+@pytest.mark.parametrize("spoil", [spoil_nothing, spoil_images, spoil_bytes])
+def test_a_copied_training_is_older_than_its_proof_and_images_only_by_its_time(folder, spoil):
+    """How it is with a proof: tests/unit/test_merge.py."""
     path = write(proof_id="p", environment_digest="d")
     images = write_images()
     proofs = [
@@ -182,12 +106,9 @@ def test_a_copied_training_is_older_than_its_proof_and_images_only_by_its_time(
         file.write_text(
             json.dumps({"status": "ok", "proof_id": "p", "environment_digest": "d", "digest": "d"})
         )
-    spoil(proofs[0], images)
-    # All the wrong way round, or the images alone.
-    order = (
-        (manifest, *proofs, path, *images) if only_images else (path, *proofs, manifest, *images)
-    )
-    for age, file in enumerate(order):
+    spoil(images)
+    # All the wrong way round.
+    for age, file in enumerate((path, *proofs, manifest, *images)):
         os.utime(file, (age, age))
     assert adopt.knows_shard(TRAINING, "d") == (spoil is spoil_nothing)
 
@@ -225,27 +146,9 @@ def test_every_training_that_cannot_be_used_is_named():
         "-r2.parquet holds the cell of results/cells/local-cpu/training/torch-9.9.eager.float32-mnist-on-digits-b128-"
         "t1-d1-r1.parquet" in said[1]
     )
-    assert (
-        "-r3.parquet is broken" in said[2]
-        and "-r4.parquet is missing" in said[3]
-        and len(said) == 4
-    )
-
-
-def test_trainings_of_two_machines_in_one_folder_are_refused_unless_equal(monkeypatch):
-    write()
-    stranger = write(OTHER_KEY, OTHER, repeat=2)
-    write(TRAINING.key.replace("-r1", "-r3"), repeat=3)
-    keys = [TRAINING.key, OTHER_KEY, TRAINING.key.replace("-r1", "-r3")]
-    with pytest.raises(MixedRowsError) as raised:
-        cells.merge(keys)
-    for words in (
-        "The platform 'local-cpu' has cells of 2 machines, ",
-        f"({stranger}) to results/cells/NAME",
-    ):
-        assert words in str(raised.value)
-    monkeypatch.setitem(run.TOLD, "platforms", {"local-cpu": {"equal_machines": True}})
-    assert cells.merge(keys).num_rows == 6
+    assert "-r3.parquet is broken" in said[2]
+    assert "-r4.parquet is missing" in said[3]
+    assert len(said) == 4
 
 
 def printed(monkeypatch, capsys, path):
@@ -273,14 +176,6 @@ def test_what_a_footer_cannot_say_is_one_sentence_to_who_inspects_it(monkeypatch
         printed(monkeypatch, capsys, path)
 
 
-def test_no_terminal_obeys_the_words_of_a_shard(monkeypatch, capsys):
-    path = write()
-    row, rows, footer = shard.read_parts(path)
-    shard.write(path, row, rows.to_pylist(), footer | {"seeds": {"\x1b[2Jx": "\x1b]0;own\x07y"}})
-    said = printed(monkeypatch, capsys, path)
-    assert "\x1b" not in said and "x: y" in said
-
-
 def test_a_training_tells_people_how_it_went(monkeypatch, capsys):
     said = printed(monkeypatch, capsys, write(dataset_label="Digits", target_accuracy=0.99))
     for words in (
@@ -302,11 +197,9 @@ def test_a_training_tells_people_how_it_went(monkeypatch, capsys):
 def test_a_training_without_an_epoch_says_why(monkeypatch, capsys):
     path = write(epochs=0, status="unsupported", reason="no such layer", stopped=None)
     said = printed(monkeypatch, capsys, path)
-    assert (
-        "unsupported: no such layer" in said
-        and "resources: 0 notes" in said
-        and "of training" not in said
-    )
+    assert "unsupported: no such layer" in said
+    assert "resources: 0 notes" in said
+    assert "of training" not in said
     path = write(epochs=1, status="diverged", reason="nan", stopped=None)
     assert "not to be used: 2 s of training, 45.00 % of" in printed(monkeypatch, capsys, path)
 

@@ -27,11 +27,7 @@ TRAINED = [name for name in CATALOGUE if "dataset" in networks.resolve(name, CAT
 
 def verdict(name, adapter):
     spec = networks.specify(name, CATALOGUE, narrow=True)
-    return compare.judge(
-        spec,
-        golden.expect(spec),
-        prove.collect(adapter, stand_in.job(spec)),
-    )
+    return compare.judge(spec, golden.expect(spec), prove.collect(adapter, stand_in.job(spec)))
 
 
 @pytest.mark.parametrize("name", TRAINED)
@@ -48,20 +44,10 @@ def test_a_right_training_is_proven(name):
     ("name", "defect", "check", "words"),
     [
         ("mnist", planted.Unfed, "feeding", "the mean loss over 3 mini-batches that were fed"),
-        (
-            "mnist-cntk",
-            planted.Rateless,
-            "feeding",
-            "the mean loss over 3 mini-batches that were fed",
-        ),
+        ("mnist-cntk", planted.Rateless, "feeding", "mean loss over 3 mini-batches that were fed"),
         ("mnist", planted.LastLoss, "feeding", "the mean loss over 3 mini-batches that were fed"),
         ("mnist", planted.Forgetful, "steps", "is wrong after one step and then a call of 3 steps"),
-        (
-            "cifar10",
-            planted.Forgetful,
-            "steps",
-            "is wrong after one step and then a call of 3 steps",
-        ),
+        ("cifar10", planted.Forgetful, "steps", "wrong after one step and then a call of 3 steps"),
         ("cifar10", planted.Descending, "steps", "is wrong after one step"),
         ("mnist", planted.DroppingScores, "scores", "dropout may be in them"),
     ],

@@ -29,10 +29,10 @@ def test_looks_do_not_add_up_to_false_words_and_a_slowdown_is_found(cells):
 
     random = np.random.default_rng(cells)
     noise = 0.035 * random.standard_t(5, 4000) / np.sqrt(5 / 3)
-    same = [watching.watched(random, noise, cells, 0) for _ in range(150)]
-    assert sum(any(word in (SLOWER, FASTER) for word, _ in each) for each in same) <= 12
+    same = [watching.watched(random, noise, cells, 0) for _ in range(60)]
+    assert sum(any(word in (SLOWER, FASTER) for word, _ in each) for each in same) <= 5
     assert np.mean([word == EQUAL for each in same for word, _ in each]) > 0.5
-    slow = [watching.watched(random, noise, cells, 0.1) for _ in range(40)]
+    slow = [watching.watched(random, noise, cells, 0.1) for _ in range(20)]
     assert np.mean([(word, pairs) == (SLOWER, 6) for each in slow for word, pairs in each]) > 0.8
 
 
@@ -202,28 +202,10 @@ STALLS = {"2.1.0": (0.01, 0.0), "2.2.0": (0.0, 0.29), "2.3.0": (0.01, 0.29)}
             "2.5.0; no time: 2.2.0).",
         ),
         (STEP, "2.1.0", UNDECIDED, 2, "2.1.0 cannot be told apart: there is nothing to look for."),
-        (
-            STEP,
-            "2.1.0",
-            EQUAL,
-            0,
-            "2.1.0 are equal within the margin: there is nothing to look for.",
-        ),
+        (STEP, "2.1.0", EQUAL, 0, "are equal within the margin: there is nothing to look for."),
         (STEP, "2.2.0", "", 2, "2.0.0 or 2.2.0 has no time, as the table says"),
-        (
-            FASTER_NOW,
-            "2.4.0",
-            "",
-            0,
-            "became faster between 2.1.0 and 2.2.0 (0.80 ± 0.02 times the",
-        ),
-        (
-            MIDDLE,
-            "2.4.0",
-            "",
-            1,
-            "slower between 2.1.0 and 2.2.0 (1.12 ± 0.03 times the time of 2.0",
-        ),
+        (FASTER_NOW, "2.4.0", "", 0, "faster between 2.1.0 and 2.2.0 (0.80 ± 0.02 times the"),
+        (MIDDLE, "2.4.0", "", 1, "between 2.1.0 and 2.2.0 (1.12 ± 0.03 times the time of 2.0"),
         (MIDDLE, "2.4.0", "", 1, "in 2.4.0; undecided, by the estimate: 2.2.0)."),
         (
             STALLS,
@@ -263,12 +245,12 @@ def test_a_release_between_the_ends_is_seldom_put_to_the_wrong_one():
     random = np.random.default_rng(5)
     noise = 0.035 * random.standard_t(5, 4000) / np.sqrt(5 / 3)
     for way, wrong, right in ((0.25, 1, 0), (0.75, 0, 1)):
-        found = [watching.placed(random, noise, way, 0.1) for _ in range(200)]
-        assert found.count(watching.PLACES[wrong]) <= 5
-        assert found.count(watching.PLACES[right]) > 40
+        found = [watching.placed(random, noise, way, 0.1) for _ in range(80)]
+        assert found.count(watching.PLACES[wrong]) <= 2
+        assert found.count(watching.PLACES[right]) > 16
     # Half of the way itself is on either side as seldom as a look may err.
-    found = [watching.placed(random, noise, 0.5, 0.1) for _ in range(400)]
-    assert sum(bool(place) for place in found if place in watching.PLACES) <= 24
+    found = [watching.placed(random, noise, 0.5, 0.1) for _ in range(150)]
+    assert sum(bool(place) for place in found if place in watching.PLACES) <= 9
 
 
 def test_releases_are_ordered_as_versions_and_the_wrong_way_round_is_refused():

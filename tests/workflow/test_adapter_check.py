@@ -1,8 +1,5 @@
 """`make adapter-check` names what the stand-in adapter lacks or gets wrong, one thing each."""
 
-import subprocess
-import sys
-
 import pytest
 
 STANDIN = "workflow/scripts/worker/frameworks/standin/__init__.py"
@@ -18,13 +15,7 @@ def checkout(new_checkout):
 
 
 def check(checkout, adapter, *options):
-    return subprocess.run(
-        ["workflow/scripts/launch", "prove.adapter", "--adapter", adapter, *options],
-        cwd=checkout.root,
-        env=checkout.environment() | {"STEPTIME_PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-    )
+    return checkout.launch("prove.adapter", "--adapter", adapter, *options)
 
 
 @pytest.mark.parametrize(
@@ -32,13 +23,7 @@ def check(checkout, adapter, *options):
     [
         ("", "", [], 0, "What standin declares, it does."),
         ('"sigmoid")', ")", [], 0, "Missing: has no layer sigmoid: fcn5, fcn8, "),
-        (
-            "    def weights(",
-            "    def parts(",
-            [],
-            1,
-            "Wrong: timing: its trainer has no 'weights'.",
-        ),
+        ("    def weights(", "    def parts(", [], 1, "timing: its trainer has no 'weights'."),
         ("def versions(", "def version(", [], 1, "the adapter standin has no 'versions'."),
         ("LAYERS =", "KINDS =", [], 1, "Wrong: declares no LAYERS."),
         ("", "", ["--mode", "wrong"], 1, "Wrong: layer dense: every update is 2 times the spec"),

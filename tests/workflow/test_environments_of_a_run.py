@@ -5,7 +5,6 @@ The stand-in says nothing of conda's own solver.
 
 import os
 import re
-import subprocess
 import sys
 
 import pytest
@@ -61,11 +60,7 @@ def test_an_environment_that_conda_cannot_make_stops_no_other(
     good_only, conda, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("PATH", str(conda), prepend=os.pathsep)
-    monkeypatch.setattr(
-        good_only,
-        "environment",
-        lambda: os.environ | {"STEPTIME_ENVIRONMENTS": str(tmp_path / "environments")},
-    )
+    good_only.variables["STEPTIME_ENVIRONMENTS"] = str(tmp_path / "environments")
     done = good_only.snakemake(*GRID)
     assert done.returncode == 0, done.stdout
     found = {
@@ -88,19 +83,11 @@ def test_all_environments_are_made_and_told_of_though_one_does_not_install(new_c
     grid = checkout.root / "config/grids/zoo.yaml"
     # Of frameworks that this catalogue has not.
     grid.write_text(re.sub(r"(?m)^modes: .*\n", "", grid.read_text()))
-    done = subprocess.run(
-        ["workflow/scripts/launch", "environments.every", "--cores", "2"],
-        cwd=checkout.root,
-        env=checkout.environment() | {"STEPTIME_PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-    )
+    done = checkout.launch("environments.every", "--cores", "2")
     assert done.returncode == 0, done.stderr
     assert re.search(r"standin-1\.0 +│ ok +│ 3\.11", done.stdout), done.stdout
-    assert (
-        re.search(r"broken-1\.0 +│ install_failed │", done.stdout)
-        and "1 of 2 environments stand." in done.stdout
-    )
+    assert re.search(r"broken-1\.0 +│ install_failed │", done.stdout)
+    assert "1 of 2 environments stand." in done.stdout
     assert "steptime-no-such-package" in re.sub(r"[\s│]", "", done.stdout)
 
 
@@ -130,8 +117,4 @@ def test_only_a_changed_pin_times_again_and_only_its_own_environment(good_only, 
         jobs = good_only.planned(*GRID)
         assert {
             name: jobs[name] for name in ("build_environment", "prove_network", "measure_cell")
-        } == {
-            "build_environment": 1,
-            "prove_network": 1,
-            "measure_cell": 1,
-        }
+        } == {"build_environment": 1, "prove_network": 1, "measure_cell": 1}

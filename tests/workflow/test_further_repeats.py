@@ -76,13 +76,3 @@ def test_wide_intervals_alone_are_measured_further_and_the_next_run_asks_for_not
     Path(ran.root / "results/further/faults-3.json").unlink()
     run(ran)
     assert ran.times() == after
-
-
-def test_a_wrong_number_of_further_processes_is_one_sentence(ran):
-    with_repeats(ran, "{least: 3, most: 2, until: 0.03, budget_seconds: 60}")
-    done = ran.snakemake("--dry-run", "--config", "grid=faults")
-    assert done.returncode and "Traceback" not in done.stdout
-    assert "write a larger number under 'most' of its 'repeats', or `repeats: 3`" in done.stdout
-    with_repeats(ran, "{least: 3, most: 6, until: 0.03}")
-    done = ran.snakemake("--dry-run", "--config", "grid=faults")
-    assert "at 'repeats', the key 'budget_seconds' is missing: write it" in done.stdout

@@ -1,8 +1,6 @@
 """Table 4 of three machines: measured apart, brought together by hand and through a storage plugin of Snakemake."""
 
 import shutil
-import subprocess
-import sys
 from importlib.util import find_spec
 
 import pandas as pd
@@ -59,13 +57,7 @@ def table_of(checkout):
 
 def carry(checkout, *arguments):
     """`make pack` or `make merge`."""
-    done = subprocess.run(
-        ["workflow/scripts/launch", "cells.pack", *arguments],
-        cwd=checkout.root,
-        env=checkout.environment() | {"STEPTIME_PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-    )
+    done = checkout.launch("cells.pack", *arguments)
     assert done.returncode == 0, done.stderr
 
 
@@ -73,10 +65,8 @@ def test_what_three_machines_packed_is_one_table_with_a_column_of_each(
     machines, elsewhere, tmp_path
 ):
     refused = elsewhere.snakemake(*CONFIG, "--", "steptime_times").stdout
-    assert (
-        "2 shards of the platform 'desktop' are missing" in refused
-        and "`make merge FROM=" in refused
-    )
+    assert "2 shards of the platform 'desktop' are missing" in refused
+    assert "`make merge FROM=" in refused
     for name, checkout in machines.items():
         packed = str(tmp_path / f"{name}.tar.gz")
         carry(checkout, "pack", "--to", packed)

@@ -3,8 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -59,13 +57,7 @@ def row_of(path):
 
 def carry(checkout, *arguments):
     """`make pack` or `make merge`."""
-    return subprocess.run(
-        ["workflow/scripts/launch", "cells.pack", *map(str, arguments), "--platforms", "far.yaml"],
-        cwd=checkout.root,
-        env=checkout.environment() | {"STEPTIME_PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-    )
+    return checkout.launch("cells.pack", *arguments, "--platforms", "far.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -126,14 +118,8 @@ def test_a_merge_refuses_what_a_plan_does_not_ask_for(there, tmp_path):
     for facts in plan["expected"]:
         facts["sampling_digest"] = "another"
     (tmp_path / "plan.json").write_text(json.dumps(plan))
-    merge = ["merge.cells", "--artefact", "steptime_times", "--plan", tmp_path / "plan.json"]
-    done = subprocess.run(
-        ["workflow/scripts/launch", *merge, "--output", tmp_path / "merged"],
-        cwd=there.root,
-        env=there.environment() | {"STEPTIME_PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-    )
+    merge = ("merge.cells", "--artefact", "steptime_times", "--plan", tmp_path / "plan.json")
+    done = there.launch(*merge, "--output", tmp_path / "merged")
     assert done.returncode == 1 and "2 shards were measured with another sampling" in done.stderr
     assert not (tmp_path / "merged").exists()
 
@@ -183,12 +169,8 @@ def test_a_row_of_another_machine_is_never_measured_over(there, here):
     assert path.read_bytes() == before
 
 
-def test_an_environment_that_was_made_elsewhere_is_made_here_for_what_is_new(
-    there, here, tmp_path, monkeypatch
-):
-    folder = {"STEPTIME_ENVIRONMENTS": str(tmp_path / "environments")}
-    original = here.environment
-    monkeypatch.setattr(here, "environment", lambda: original() | folder)
+def test_an_environment_that_was_made_elsewhere_is_made_here_for_what_is_new(there, here, tmp_path):
+    here.variables["STEPTIME_ENVIRONMENTS"] = str(tmp_path / "environments")
     here.copy_badly(there, *CARRIED)
     assert here.planned(*WHAT).keys() == MADE_OF_ROWS
     configured(here, threads={"table": [1, 2], "figure": [1]})
@@ -215,18 +197,14 @@ def test_what_failed_elsewhere_or_for_want_of_a_network_is_tried_again(there, he
     assert jobs["measure_cell"] == 1 and ("build_environment" in jobs) == tried
 
 
-def test_a_package_that_was_exchanged_is_seen_and_the_environment_made_anew(
-    there, here, tmp_path, monkeypatch
-):
+def test_a_package_that_was_exchanged_is_seen_and_the_environment_made_anew(there, here, tmp_path):
     """Someone has installed another version into it; only what is measured then needs the right one."""
     shutil.copytree(
         there.environment()["STEPTIME_ENVIRONMENTS"] + "/standin-1.0",
         tmp_path / "environments/standin-1.0",
         symlinks=True,
     )
-    folder = {"STEPTIME_ENVIRONMENTS": str(tmp_path / "environments")}
-    original = here.environment
-    monkeypatch.setattr(here, "environment", lambda: original() | folder)
+    here.variables["STEPTIME_ENVIRONMENTS"] = str(tmp_path / "environments")
     here.copy_badly(there, *CARRIED)
     (info,) = (tmp_path / "environments").rglob("numpy-2.4.6.dist-info")
     info.rename(info.with_name("numpy-2.3.5.dist-info"))
