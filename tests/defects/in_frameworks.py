@@ -19,7 +19,7 @@ from worker import building, contract
 from worker.tasks import proof, step
 
 # Adapters that take over what another one has, which is broken there.
-BELOW = {"jax04": "jax", "tensorflow20": "tensorflow"}
+BELOW = {"jax04": "jax"}
 
 
 def main():

@@ -315,10 +315,8 @@ SGD = {"name": "sgd", "learning_rate": 0.1}
 @pytest.mark.parametrize(
     "layers, entry, told",
     [
-        (["sigmoyd"], {}, "there is no layer 'sigmoyd'; write 'sigmoid'"),
         (["maxout"], {}, "is no layer 'maxout'; write one of ad.*, add, .*, residual, .*sigmoid"),
         ([{"dense": {"units": "hiden"}}], {}, "size 'hiden' is not defined; write hidden or a n"),
-        ([{"dense": {"unit": 3}}], {}, "layer 'dense1' has no 'unit'; write 'units'"),
         ([{"conv": {"channels": 3}}], {}, "layer 'conv1' lacks 'kernel'; write kernel:"),
         ([{"conv": {"channels": 3, "kernel": 9}}], {}, "'conv1' does not fit .*window of 9 on 8"),
         ([{"relu": {"name": "lef"}}, ADD], {}, "the input 'left', but no .*; write 'lef'"),
