@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from today import TORCH
 
-from steptime import machine, run
+from steptime import machine
 from steptime.cells import adopt
 from steptime.environments import build, every, installer, interpreter, pins, prepare
 from steptime.machine import gpu_peak, placement
@@ -336,26 +336,6 @@ def test_conda_is_asked_for_what_it_alone_has(checkout, steps, monkeypatch):
     assert asked[0][-3:] == ("python=3.6", "pip=21.3", "openjdk=11.0.1")
 
 
-@pytest.mark.parametrize("works", [True, False])
-def test_conda_supplies_python_and_may_fail_too(checkout, monkeypatch, works):
-    """With a stand-in for conda: it says nothing of conda's own solver."""
-    stand_in = checkout / "bin/conda"
-    stand_in.parent.mkdir()
-    made = f'{installer.find_uv()} venv --no-project --quiet --python {sys.executable} "$6"'
-    failed = "echo 'PackagesNotFoundError: The following packages are not available: python=9.9' >&2; exit 1"
-    stand_in.write_text(f'#!/bin/sh\necho "$@" > {checkout}/asked\n{made if works else failed}\n')
-    stand_in.chmod(0o755)
-    monkeypatch.setenv("PATH", str(stand_in.parent), prepend=os.pathsep)
-    run.begin(deployment="conda")
-    manifest, _ = make(checkout)
-    assert f"--channel conda-forge python={HERE} pip=25.3" in (checkout / "asked").read_text()
-    if works:
-        assert manifest["packages"] == {"tiny": "1.0"}
-    else:
-        assert manifest["status"] == "install_failed"
-        assert "not available: python=9.9" in manifest["reason"]
-
-
 @pytest.mark.parametrize(
     "text", ["No space left on device (os error 28)", "Disk quota exceeded (os error 122)"]
 )
@@ -442,22 +422,6 @@ def test_a_python_that_does_not_run_is_passed_over(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "_base_executable", str(shim), raising=False)
     found = interpreter.find(HERE, lambda *_: subprocess.CompletedProcess([], 1, ""))
     assert found != shim and (found is None or interpreter.version_of(found, HERE))
-
-
-def test_a_venv_that_stands_is_found_at_the_top_of_the_checkout(tmp_path):
-    script = Path("workflow/scripts/steptime/environments/bootstrap.sh")
-    python = tmp_path / ".venv/bin/python"
-    for folder in (python.parent, (tmp_path / script).parent):
-        folder.mkdir(parents=True)
-    shutil.copy(ROOT / script, tmp_path / script)
-    (tmp_path / "requirements.lock").write_text("uv==1\n")
-    python.write_text("#!/bin/sh\n")
-    python.chmod(0o755)
-    stamp = 'echo "$(cksum <requirements.lock) $PWD" >.venv/.steptime-lock'
-    subprocess.run(["sh", "-c", stamp], cwd=tmp_path, check=True)
-    done = subprocess.run(["sh", script], cwd=tmp_path, capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert not (tmp_path / "workflow/.cache").exists()
 
 
 def test_environments_to_make_are_named_by_themselves_or_by_their_framework(monkeypatch):
