@@ -19,7 +19,6 @@ from steptime.merge import cells, trainings
 from steptime.plan.cell import shard_path
 
 TRAINING = replace(PLANNED, task="training", network="mnist", dataset="digits", batch=128)
-OTHER_KEY = TRAINING.key.replace("-r1", "-r2")
 HERE = machine.describe()
 OTHER = HERE | {"cpu": {"model": "Another CPU", "logical_cores": 8}}
 EPOCH = {
@@ -62,13 +61,6 @@ def write(key=TRAINING.key, described=HERE, epochs=2, test_losses=(0.125, 0.125)
     path = Path(shard_path(key))
     shard.write(path, facts | {"dataset_sha256": " ".join(SUMS)}, rows[:epochs], footer)
     return path
-
-
-def write_timed(path):
-    """Writes the shard of a timed cell of the same network."""
-    facts = TRAINING.facts() | {"task": "step", "dataset": "", "variant": "", "status": "ok"}
-    footer = {"machine": HERE, "software": {}, "worker": {}}
-    shard.write(path, facts, [{"seconds": 0.5}], footer)
 
 
 def write_images(sums=SUMS):
@@ -123,32 +115,6 @@ def test_a_training_s_platform_is_the_folder_that_it_lies_in():
     known = json.loads(merged.schema.metadata[shard.FOOTER])
     assert known["machines"] == {"m": HERE, "other": OTHER}
     assert set(known["resources"]) == {TRAINING.key, moved}
-
-
-def test_every_training_that_cannot_be_used_is_named():
-    write(OTHER_KEY)
-    write_timed(Path(shard_path(TRAINING.key)))
-    broken = write(TRAINING.key.replace("-r1", "-r3"))
-    broken.write_bytes(b"PAR1")
-    keys = [
-        TRAINING.key,
-        OTHER_KEY,
-        TRAINING.key.replace("-r1", "-r3"),
-        TRAINING.key.replace("-r1", "-r4"),
-    ]
-    with pytest.raises(shard.ShardError) as raised:
-        cells.merge(keys)
-    said = str(raised.value).splitlines()
-    assert (
-        "/step/torch-9.9.eager.float32-mnist-b128-t1-d1-r1.parquet: give it that name." in said[0]
-    )
-    assert (
-        "-r2.parquet holds the cell of results/cells/local-cpu/training/torch-9.9.eager.float32-mnist-on-digits-b128-"
-        "t1-d1-r1.parquet" in said[1]
-    )
-    assert "-r3.parquet is broken" in said[2]
-    assert "-r4.parquet is missing" in said[3]
-    assert len(said) == 4
 
 
 def printed(monkeypatch, capsys, path):
