@@ -119,8 +119,8 @@ def test_of_another_machine_what_it_has_measured_is_taken_and_nothing_asked(plan
 
 def test_a_grid_plans_further_cells_of_what_is_compared_and_refuses_what_means_nothing():
     loaded = configuration.load(ROOT, {"grid": "quick"})
-    plain = grid.expand(loaded, 2)
-    assert plain.looks == []
+    plain = grid.expand(replace(loaded, grid=loaded.grid | {"repeats": 2}), 2)
+    assert plain.looks == [] and grid.expand(loaded, 2).looks == [2, 4, 8]
     asked = {"least": 2, "most": 4, "until": 0.03, "budget_seconds": 60}
     plan = grid.expand(replace(loaded, grid=loaded.grid | {"repeats": asked}), 2)
     assert plan.looks == [2, 4] and plan.artefacts == plain.artefacts

@@ -315,6 +315,8 @@ SGD = {"name": "sgd", "learning_rate": 0.1}
 @pytest.mark.parametrize(
     "layers, entry, told",
     [
+        (["ReLU"], {}, "there is no layer 'ReLU'; write 'relu'"),
+        ([{"linear": {"units": 3}}], {}, "there is no layer 'linear'; write dense"),
         (["maxout"], {}, "is no layer 'maxout'; write one of ad.*, add, .*, residual, .*sigmoid"),
         ([{"dense": {"units": "hiden"}}], {}, "size 'hiden' is not defined; write hidden or a n"),
         ([{"conv": {"channels": 3}}], {}, "layer 'conv1' lacks 'kernel'; write kernel:"),

@@ -294,6 +294,7 @@ def test_a_silent_run_says_what_its_programs_do(capsys):
     doing("making the environment torch-9.9")
     with progress.DOING.open("a") as file:
         file.write(json.dumps([2**22 + 1, time.time(), "what has ended"]) + "\n")
+        file.write(json.dumps([os.getppid(), 1.0, "what has left its number to another"]) + "\n")
     assert progress.under_way() == "making the environment torch-9.9 (0 s)"
     os.utime(progress.DOING, (1, 1))
     progress.keep_talking()

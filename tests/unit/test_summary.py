@@ -60,6 +60,14 @@ def test_a_mean_outside_of_the_interval_of_the_median_is_marked():
     assert row["reason"] == "the mean is 1.335 s"
 
 
+def test_a_step_that_slows_while_it_is_timed_is_marked():
+    """As MXNet's does where Adam's moments become denormal numbers."""
+    slows = summarise(pd.DataFrame(rows([0.0103] * 12 + [0.0155] * 12)))
+    assert "drifting" in slows.iloc[0]["marks"]
+    noisy = summarise(pd.DataFrame(rows([0.0103, 0.0118] * 12)))
+    assert "drifting" not in noisy.iloc[0]["marks"]
+
+
 def test_a_long_reason_is_shortened_where_it_is_shown_and_says_where_it_is_whole(tmp_path):
     failed = rows([], repeat=2, status="crashed", reason="word " * 1000)
     alone = summarise(pd.DataFrame(failed)).iloc[0]["reason"]

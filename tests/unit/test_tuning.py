@@ -57,4 +57,4 @@ def test_a_result_without_the_other_says_why(read):
     data, layout = tuning.table(told)
     assert data["ratio"].isna().tolist() == [False, False, True, True]
     assert "not timed in another mode" in layout.iloc[2, 2].footnotes
-    assert "cannot be told" in tuning.winners(data)
+    assert "the fastest is not known on" in tuning.winners(data)

@@ -28,6 +28,8 @@ def refusal(root, config):
 ENVIRONMENTS = "environments: [torch, tensorflow, mxnet, cntk-2.5.1, jax-0.12-cuda]"
 THREADS, SECONDS = "threads: {table: [1, all]", "limits: {seconds: 900}"
 NONE_TIMED = "\nproven: [lenet]\nparts: {products: [fcn5]}\nmodes: {}\n#"
+# As the default grid has it.
+REPEATS = "repeats: {least: 2, most: 8, until: 0.03, budget_seconds: 300}"
 FEWER = "repeats: {least: 3, most: 2, until: 0.03, budget_seconds: 60}"
 NOBODY_ASYNC = ENVIRONMENTS.replace("torch, tensorflow, mxnet, cntk-2.5.1", "jax")
 NOBODY_ASYNC = f"devices: [1, 2]\nexchange: [async]\n{NOBODY_ASYNC}"
@@ -53,11 +55,11 @@ NOBODY_ASYNC = f"devices: [1, 2]\nexchange: [async]\n{NOBODY_ASYNC}"
         (SECONDS, "limits: {seconds: 1e3}", "'1e3' is a text to YAML: write 1000.0."),
         (SECONDS, "limits: {}", "at 'limits', the key 'seconds' is missing"),
         (SECONDS, f"limits: {{seconds: {10**400}}}", "000 ... is not possible: write a number."),
-        ("repeats: 2", FEWER, "write a larger number under 'most' of its 'repeats'"),
-        ("repeats: 2", "repeats: {least: 3, most: 6, until: 0.03}", "'budget_seconds' is missing"),
-        ("repeats: 2", "repeats: 08", "'08' is a text to YAML: write 8."),
-        ("repeats: 2", "repeats: 2.0", "2.0 is not possible: write a whole number or keys."),
-        ("repeats: 2", "repeats: 1000000000", "1000000000 is not possible: write 1000 or less."),
+        (REPEATS, FEWER, "write a larger number under 'most' of its 'repeats'"),
+        (REPEATS, "repeats: {least: 3, most: 6, until: 0.03}", "'budget_seconds' is missing"),
+        (REPEATS, "repeats: 08", "'08' is a text to YAML: write 8."),
+        (REPEATS, "repeats: 2.0", "2.0 is not possible: write a whole number or keys."),
+        (REPEATS, "repeats: 1000000000", "1000000000 is not possible: write 1000 or less."),
         ("repeats: ", "table_batches: {1: 16}\nrepeats: ", "There is no network '1' in config/"),
         ("repeats: ", "table_batches: {fcn5: 3000000000}\nrepeats: ", "write 2147483647 or less."),
         ("repeats: ", "devices: [1, 4096]\nrepeats: ", "asks for 4096 devices, and local-cpu"),

@@ -289,12 +289,30 @@ def compared_artefacts():
     return every if not asked or "every_cell" in words else [each.made_of for each in asked]
 
 
+@cache
+def looks_of_run():
+    """After how many trials this run looks at the comparisons: a table or figure that is asked for by its name has
+    further runs where all that is compared is asked for with it, or lies here.
+    """
+    missing = (
+        set(PLAN.artefacts[COMPARED]).difference(
+            *(PLAN.artefacts.get(name, []) for name in compared_artefacts())
+        )
+        if PLAN.looks
+        else ()
+    )
+    return PLAN.looks if all(map(is_at_hand, missing)) else []
+
+
+def is_at_hand(key):
+    """Whether a cell lies here as the grid asks for it."""
+    return Path(shard_path(key)).exists() and not differing(key)
+
+
 def compared_shards(wildcards):
     """The shards of the results that this run compares, and of those that lie here already as the grid asks for them."""
     asked = {key for name in compared_artefacts() for key in PLAN.artefacts.get(name, [])}
-    added = looks.added(chosen_until(PLAN.looks[-1])) if PLAN.looks else []
-    at_hand = {key for key in STEPS if Path(shard_path(key)).exists() and not differing(key)}
-    chosen = {*asked, *added, *at_hand}
+    chosen = {*asked, *further_cells(), *filter(is_at_hand, STEPS)}
     return shards_at_hand([key for key in STEPS if key in chosen])
 
 
@@ -315,33 +333,36 @@ def statistics_of(wildcards):
 def added_to(wildcards):
     """The files of the looks that may have chosen further cells of an artefact."""
     first = PLAN.cells[PLAN.artefacts[wildcards.artefact][0]]
-    return (
-        chosen_until(PLAN.looks[-1]) if PLAN.looks and tasks.TASKS[first.task].is_compared else []
-    )
+    return chosen_until() if tasks.TASKS[first.task].is_compared else []
 
 
-def chosen_until(look):
-    """The files of what was chosen by looks that end with trial `look`; raises Snakemake's exception while one is not made.
+def chosen_until(look=None):
+    """The files of what was chosen by looks that end with trial `look`, or by all; raises Snakemake's exception while one is not made.
 
     The first look chooses nothing: it is at the trials that every cell has.
     """
     return [
         str(checkpoints.choose_further.get(look=each).output[0])
-        for each in PLAN.looks[1:]
-        if each <= look
+        for each in looks_of_run()[1:]
+        if look is None or each <= look
     ]
+
+
+def further_cells():
+    """The keys of all cells that looks have chosen."""
+    return looks.added(chosen_until())
 
 
 def cells_of_run():
     """The keys of all cells that this run is to measure, those that looks have chosen among them."""
-    further = looks.added(chosen_until(PLAN.looks[-1])) if PLAN.looks else []
-    return dict.fromkeys([*sum(PLAN.artefacts.values(), []), *further])
+    return dict.fromkeys([*sum(PLAN.artefacts.values(), []), *further_cells()])
 
 
 def looked_at(wildcards):
-    """The shards that a look needs: of all trials before those that it chooses cells for."""
-    keys, before = PLAN.artefacts[COMPARED], chosen_before(wildcards)
-    return shards_at_hand(keys + looks.added(before))
+    """The shards that a look needs: all that this run compares, of all trials before those that it chooses cells for."""
+    names = [COMPARED, *compared_artefacts()]
+    keys = dict.fromkeys(key for name in names for key in PLAN.artefacts.get(name, []))
+    return shards_at_hand([*keys, *looks.added(chosen_before(wildcards))])
 
 
 def chosen_before(wildcards):

@@ -78,7 +78,7 @@ def winners(rows: pd.DataFrame) -> str:
     said = [
         f"Without them the fastest would be {', '.join(other)}." if other else "",
         f"Without them the fastest is the same on {', '.join(same)}." if same else "",
-        f"Whether it is another on {', '.join(open_)} cannot be told." if open_ else "",
+        f"Without them the fastest is not known on {', '.join(open_)}." if open_ else "",
     ]
     return " ".join(filter(None, said))
 

@@ -70,6 +70,9 @@ OVERSUBSCRIBED = (
     1.1  # effective threads per thread asked for, above which a cell did not keep to its threads
 )
 IDLE = 0.7  # effective threads per thread asked for, below which some of them did nothing, or were kept from it
+DRIFT = (
+    1.2  # the last third of a run's samples by the first, above which its step did not stay as fast
+)
 CROWDED = 0.5  # threads waiting for a CPU per thread asked for; TensorFlow's pools come to 0.2 on an idle machine
 
 
@@ -253,7 +256,15 @@ def _summary(rows: list[Row], logical_cores: Mapping[str, int]) -> Row:
     row["seconds"] = math.exp(math.fsum(logs) / len(logs)) if len(logs) > 1 else medians[0]
     logical = logical_cores.get(row.get("machine_id") or "")
     row["marks"] = [mark for mark, applies in MARKS.items() if applies(row, logical)]
+    row["marks"] += ["drifting"] if any(map(_drifts, repeats.values())) else []
     return row
+
+
+def _drifts(seconds: list[float]) -> bool:
+    """Whether the samples of a run, eighteen or more, end slower or faster than they begin."""
+    third = len(seconds) // 3
+    grown = median(seconds[-third:]) / median(seconds[:third]) if third >= 6 else 1.0
+    return not 1 / DRIFT < grown < DRIFT
 
 
 def _set_interval(cell: Row, statistics: Statistics) -> None:

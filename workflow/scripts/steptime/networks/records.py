@@ -54,6 +54,11 @@ WISHES = {
 }
 for missing in ("elu", "selu", "prelu", "relu6", "mish", "hard_swish", "softplus"):
     WISHES[missing] = "write leaky_relu, relu, gelu, silu, tanh or sigmoid"
+for missing in ("cross_entropy", "crossentropy", "categorical_crossentropy", "nll"):
+    WISHES[missing] = "write softmax_cross_entropy, which takes the scores, or leave it out"
+for missing in ("linear", "fc", "fully_connected", "inner_product"):
+    WISHES[missing] = "write dense"
+WISHES["swish"] = "write silu"
 for missing in ("clip_norm", "clipnorm", "clip_value", "clipvalue", "gradient_clipping"):
     WISHES[missing] = "leave it out: gradients are not clipped"
 
@@ -68,8 +73,8 @@ def as_number(text: str) -> str:
 
 def write_instead(name: str, known: Iterable[str]) -> str:
     """What to write in place of an unknown name: the nearest known one, or one of all."""
+    name, known = name.lower(), sorted(known)
     if name in WISHES:
         return WISHES[name]
-    known = sorted(known)
     near = difflib.get_close_matches(name, known, 1)
     return f"write '{near[0]}'" if near else f"write one of {', '.join(known)}"

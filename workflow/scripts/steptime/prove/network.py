@@ -49,7 +49,7 @@ def main() -> None:
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     job, manifest = options.job, json.loads(options.manifest.read_text())
-    doing(f"proving {job['network']} in {job['environment']}")
+    doing(f"proving {job['network']} in {job['environment']} {job['mode']}")
     if manifest["status"] == "ok":
         catalogue = yaml.load(options.networks.read_text(), Loader=yaml.CSafeLoader)
         try:

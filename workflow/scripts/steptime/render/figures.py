@@ -28,6 +28,7 @@ GREY = "#8A8A8A"
 HALO = [withStroke(linewidth=2.5, foreground="white")]
 NOTE_SIZE = 7.5
 NOTE_WIDTH = 118  # letters of a note's line that fit the figure's width at NOTE_SIZE
+TITLE_WIDTH = 86  # and of a title's
 LEGEND_INCHES = 0.2  # height of a legend's line
 
 
@@ -198,6 +199,7 @@ def key(label: str, **look: Any) -> Line2D:
 
 def title(drawing: Figure, text: str) -> None:
     """A heading above all panels of a figure."""
+    text = textwrap.fill(text, TITLE_WIDTH)
     drawing.suptitle(text, x=0.012, ha="left", fontsize=11, fontweight="bold")
 
 

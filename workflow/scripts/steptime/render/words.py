@@ -43,6 +43,7 @@ MARK_WORDS = {
     "reference BLAS": "matrix products by the reference BLAS, which is made for no processor in particular",
     "proven narrow only": "proven as a narrow network only, not at the size that was timed",
     "proven in part": "losses, first changes and updates were proven at the size that was timed, gradients were not",
+    "drifting": "a run's step took over 1.2 times as long at its end as at its beginning, or the other way round",
     "mean apart": "the mean of its samples is outside of the interval of their median: some steps take far longer",
     "two speeds": "its runs differ far more than those of other results, as if it had two speeds",
 }

@@ -1,7 +1,6 @@
 """Tells on the terminal what came out of each run, as which of how many, and when all will be done."""
 
 import json
-import os
 import threading
 import time
 from collections import Counter
@@ -9,6 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from steptime import run
 from steptime.plan.cell import PLACE, key_of, shard_path
@@ -53,9 +54,10 @@ def under_way() -> str:
     found: dict[int, str] = {}
     for number, began, what in map(json.loads, DOING.read_text().splitlines()):
         found.pop(number, None)
-        with suppress(OSError):
-            os.kill(number, 0)
-            found[number] = f"{what} ({duration(time.time() - began)})"
+        # Another program may have got the number of one that has ended.
+        with suppress(psutil.NoSuchProcess):
+            if psutil.Process(number).create_time() < began + 1:
+                found[number] = f"{what} ({duration(time.time() - began)})"
     return "; ".join(found.values())
 
 

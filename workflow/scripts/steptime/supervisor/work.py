@@ -22,6 +22,7 @@ KINDS = {
     r"results/references/(?P<reference>.*)-b(?P<batch>\d+)[^/]*\.npz": 3.0,
     rf"results/{FOLDER}/(?P<key>.*)\.parquet": 4.5,
     r"results/(peaks|largest)/.*\.json": 15.0,
+    r"results/further/(?P<look>.*)\.json": 1.5,
     r"results/(metadata|topology|statistics)/.*\.json": 1.5,
     r"results/merged/.*\.parquet": 1.0,
     r"results/tables/(?P<table>.*)\.parquet": 1.0,
@@ -53,6 +54,8 @@ def guess(files: Iterable[str], configuration: "Configuration", cores: int) -> d
         found[file] = kind
         if "environment" in named and not _stands(named["environment"]):
             found[file] += INSTALL
+        if "look" in named:
+            found[file] += grid["repeats"]["budget_seconds"]
         if "reference" in named:
             count = operations("step", named["reference"], int(named["batch"]))
             found[file] += STEPS_OF_REFERENCE * count / (SPEED * cores)
