@@ -18,9 +18,6 @@ from shared import data
 from worker import building, contract
 from worker.tasks import proof, step
 
-# Adapters that take over what another one has, which is broken there.
-BELOW = {"jax04": "jax"}
-
 
 def main():
     """Command line."""
@@ -59,7 +56,7 @@ def _write_refusal(adapter, job):
 
 def plant(job):
     """Breaks the framework; returns what puts it right again."""
-    name = BELOW.get(job["adapter"], job["adapter"])
+    name = job["adapter"]
     below = importlib.import_module("worker.frameworks." + name)
     if job["planted"] in planted_dropout.WAYS:
         return [put(*planted_dropout.plant(name, below, job["planted"]))]

@@ -1,7 +1,7 @@
 """Each defect of the layer kinds of today is refused in a real framework: in PyTorch all of them.
 
-With STEPTIME_ZOO=all (`make test-zoo`), in all frameworks that have the layers, the losses and the optimisers. Proofs
-judge the arrays that a framework gives: so two are patched, and the specifications of all are mutated.
+With STEPTIME_ZOO=all (`make test-zoo`), specifications are mutated in all frameworks that have the layers, losses and
+optimisers. PyTorch alone is patched: proofs judge the arrays that a framework gives, whichever it is.
 """
 
 import os
@@ -57,7 +57,7 @@ MUTATED = {
         "after one step",
     ),
 }
-# {defect: (network, function of `planted_in_<adapter>`, words of the refusal)}
+# {defect: (network, function of `planted_in_torch`, words of the refusal)}
 PLANTED = {
     "mask off by one": ("gpt-small-rms", "mask_off_by_one", "the first loss is"),
     "no division by the root of a head's units": (
@@ -75,8 +75,6 @@ PLANTED = {
     "momentum with dampening": ("fcn5-momentum", "dampened", "a call of 3 steps"),
     "weight decay in the gradient": ("fcn5-adamw", "decaying", "after one step"),
 }
-# Whose frameworks are patched, by `planted_in_<adapter>`; in the others a specification is mutated alone.
-PATCHED = ("torch", "jax", "jax04")
 # {adapter: what is planted there alone, as above; without words, it is no defect}
 OWN = {
     "jax": {
@@ -111,8 +109,8 @@ def having():
 def jobs(mode, entry, folder):
     """{defect: (job, words of the refusal)} of all that the framework has, and each network as it is, without words."""
     has, made = declarations.declared(entry["adapter"]), {}
-    # Of what is patched in a framework, its first mode tells.
-    patched = mode == entry["modes"][0] and entry["adapter"] in PATCHED
+    # Of what is patched, the first mode tells.
+    patched = (entry["adapter"], mode) == ("torch", entry["modes"][0])
     cases = MUTATED | (PLANTED if patched else {})
     cases |= OWN.get(entry["adapter"], {})
     right = {f"{name} as it is": (name, None, "") for name, *_ in cases.values()}
