@@ -21,81 +21,25 @@ OTHER_START = "rank 1 has other weights than rank 0 in "
 OTHER_LOSS = "the first loss is "
 TWICE = "every update is 2 times the specification's"
 DIFFERS = "the gradient of .* differs"
-# Of ranks that do not wait for one another.
-TAKEN_TWICE = "in the turn of rank . every update is 2 times what it must be"
-SHARE = "ranks.share(job)"
-SAME_SHARE = "ranks.share(job, 0)"
+HOOK = "value.register_hook(lambda gradient: gradient * (job.rank == 0))"
 ALTERED = "    for values in job.weights.values():\n        values *= 1 + job.rank\n"
-
-
-def shared_batch(adapter: str) -> Defect:
-    """All ranks have the share of the first one."""
-    return Defect(adapter, SHARE, SAME_SHARE, OTHER_LOSS)
-
-
-def hooked(adapter: str, before: str, factor: str) -> tuple[str, str, str]:
-    """Gradients of a network are multiplied before they are shared."""
-    hooks = "    for value in network.parameters():\n        value.register_hook("
-    return adapter, before, f"{hooks}lambda gradient: gradient * {factor})\n{before}"
-
 
 TORCH_GROUP = "    made = group(job) if"
 PUSH = "_STORE[0].push(key, gradient, priority=-key)"
-GRADIENTS = "return summed(tf.distribute.ReduceOp.MEAN, gradients)"
-JAX_MEAN = "loss, gradients = _mean(*found)"
 TENSORFLOW1 = "scaled = self._loss * (self._rate / job.learning_rate)"
-TORCH_NETWORK = "    trainer.network.homes = network.homes\n"
 NORM = "def _batch_norm(node, own, value):\n"
 SYNCHRONOUS = {
-    (TORCH, "summed"): Defect(*hooked("torch/ranks", TORCH_GROUP, "job.ranks"), TWICE),
-    (TORCH, "absent"): Defect(*hooked("torch/ranks", TORCH_GROUP, "(job.rank == 0)"), DIFFERS),
-    # What is around a network gives all ranks the weights of the first one.
-    (TORCH, "other_start"): Defect(
+    (TORCH, "absent"): Defect(
         "torch/ranks",
-        TORCH_NETWORK,
-        TORCH_NETWORK
-        + "    for value in network.parameters():\n        value.data *= 1 + job.rank\n",
-        OTHER_START,
+        TORCH_GROUP,
+        f"    for value in network.parameters():\n        {HOOK}\n{TORCH_GROUP}",
+        DIFFERS,
     ),
-    (TORCH, "shared_batch"): shared_batch("torch/ranks"),
     (TENSORFLOW, "summed"): Defect("tensorflow/ranks", "ReduceOp.MEAN", "ReduceOp.SUM", TWICE),
-    (TENSORFLOW, "absent"): Defect(
-        "tensorflow/ranks",
-        GRADIENTS,
-        "part = 1.0 - _MET[0].cluster_resolver.task_id\n"
-        f"        gradients = [each * part for each in gradients]\n        {GRADIENTS}",
-        DIFFERS,
-    ),
-    (TENSORFLOW, "other_start"): Defect(
-        "tensorflow/ranks", "    meet(job)\n", f"    meet(job)\n{ALTERED}", OTHER_START
-    ),
-    (TENSORFLOW, "shared_batch"): shared_batch("tensorflow/ranks"),
     (MXNET, "summed"): Defect("mxnet/ranks", "        self.head /= job.ranks\n", "", TWICE),
-    (MXNET, "absent"): Defect(
-        "mxnet/ranks", PUSH, PUSH.replace("gradient", "gradient * (_STORE[0].rank == 0)"), DIFFERS
-    ),
-    (MXNET, "other_start"): Defect(
-        "mxnet/ranks", "    store_of(job)\n", f"    store_of(job)\n{ALTERED}", OTHER_START
-    ),
-    (MXNET, "shared_batch"): shared_batch("mxnet/ranks"),
-    (JAX, "summed"): Defect(
-        "jax/ranks",
-        JAX_MEAN,
-        f"{JAX_MEAN}\n            gradients = {{name: job.ranks * gradients[name] for name in gradients}}",
-        TWICE,
-    ),
-    (JAX, "absent"): Defect(
-        "jax/ranks",
-        JAX_MEAN,
-        'part = lax.axis_index("rank") == 0\n'
-        "            found = found[0], {name: part * found[1][name] for name in found[1]}\n"
-        f"            {JAX_MEAN}",
-        DIFFERS,
-    ),
     (JAX, "other_start"): Defect(
         "jax/ranks", "    meet(job)\n    return", f"    meet(job)\n{ALTERED}    return", OTHER_START
     ),
-    (JAX, "shared_batch"): shared_batch("jax/ranks"),
     (JAX, "whole_norm"): Defect(
         "jax/__init__",
         NORM,
@@ -108,7 +52,9 @@ SYNCHRONOUS = {
         OTHER_LOSS,
         "batch_norm",
     ),
-    (TODAY["paddle"], "shared_batch"): shared_batch("paddle/ranks"),
+    (TODAY["paddle"], "shared_batch"): Defect(
+        "paddle/ranks", "ranks.share(job)", "ranks.share(job, 0)", OTHER_LOSS
+    ),
     # Its server has the one copy of all weights: no rank can start from others.
     ("tensorflow-1.15", "summed"): Defect(
         "tensorflow1/ranks", TENSORFLOW1, f"{TENSORFLOW1} * job.ranks", TWICE
@@ -125,14 +71,6 @@ SYNCHRONOUS = {
 }
 APPLIED = "self._counted(self._fetched[1])"
 ASYNCHRONOUS = {
-    (TORCH, "summed"): Defect(
-        "torch/asynchronous",
-        "        for value, memory in",
-        "        for value in trained:\n"
-        "            value.register_hook(lambda gradient: gradient * job.ranks)\n"
-        "        for value, memory in",
-        TAKEN_TWICE,
-    ),
     (TORCH, "twice"): Defect(
         "torch/asynchronous",
         "self._own.run(1)",
@@ -148,9 +86,6 @@ ASYNCHRONOUS = {
         "            for memory, before_it in zip(self._shared.arrays, kept):\n"
         "                memory[:] = before_it if self._shared._rank else memory\n",
         "in the turn of rank 1 no weight changes",
-    ),
-    (MXNET, "summed"): Defect(
-        "mxnet/asynchronous", "self.head[:] = 1.0", "self.head[:] = job.ranks", TAKEN_TWICE
     ),
     (MXNET, "dropped"): Defect(
         "mxnet/asynchronous",
@@ -184,12 +119,6 @@ GROUPED = {
         ),
         TWICE,
     ),
-    (TORCH, "silent"): Defect(
-        "torch/mixed",
-        UPDATED,
-        UPDATED.replace("self._common", "self._seen if self._number else self._common"),
-        "in the turn of group 1 no weight changes: its gradients do not arrive",
-    ),
     (TORCH, "stale"): Defect(
         "torch/mixed",
         "self._copy(self._common, self._seen)\n        # Neither",
@@ -197,16 +126,10 @@ GROUPED = {
         "in turn . of group ., .* is wrong after",
     ),
 }
-HEAD, SUMMED = "    made.head /= job.ranks\n", "self._store.pushpull(key, gradients,"
-CONTEXT_DIFFERS = "context 1 has other weights than context 0 in "
+HEAD = "    made.head /= job.ranks\n"
 WITHIN = {
-    (MXNET, "summed"): Defect("mxnet/inside", HEAD, "", TWICE),
     (MXNET, "absent"): Defect(
         "mxnet/inside", HEAD, f"{HEAD}    made.head *= number == 0\n", DIFFERS
-    ),
-    (MXNET, "apart"): Defect("mxnet/inside", SUMMED, f"gradients or {SUMMED}", CONTEXT_DIFFERS),
-    (MXNET, "shared_batch"): Defect(
-        "mxnet/inside", "ranks.share(own)", "ranks.share(own, 0)", OTHER_LOSS
     ),
 }
 PLANTED = {
