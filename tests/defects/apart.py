@@ -29,7 +29,7 @@ def versions():
 
 
 def build(job):
-    return ranks.joined(job, Trainer)
+    return ranks.joined(Trainer)(job)
 
 
 class Trainer:

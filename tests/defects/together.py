@@ -13,6 +13,7 @@ import numpy as np
 
 sys.path.append(os.environ["STAND_IN_SCRIPTS"])
 
+from shared.operations import repeated  # noqa: E402
 from steptime.networks import optimisers  # noqa: E402
 from steptime.prove import golden  # noqa: E402
 
@@ -32,7 +33,7 @@ def versions():
 
 
 def build(job):
-    return ranks.joined(job, Trainer)
+    return ranks.joined(Trainer)(job)
 
 
 def meet(job, members):
@@ -166,9 +167,8 @@ class Sums:
     def all_reduce(self, values):
         kept = [values]
 
-        def run(times):
-            for _ in range(times):
-                mean = self.rank.exchange({"": kept[0].astype(np.float64)})[""]
-                kept[0] = (mean * self.ranks).astype(np.float32)
+        def add_up():
+            mean = self.rank.exchange({"": kept[0].astype(np.float64)})[""]
+            kept[0] = (mean * self.ranks).astype(np.float32)
 
-        return run, lambda: kept[0]
+        return repeated(add_up, lambda: kept[0])

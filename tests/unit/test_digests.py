@@ -156,7 +156,6 @@ def test_what_a_worker_runs_is_no_part_of_a_reference():
         "precisions",
         "sketch",
         "specification",
-        "transposed",
     }
     assert shared == {"__init__"} | numbers
 

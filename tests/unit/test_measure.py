@@ -9,7 +9,7 @@ import pytest
 
 from steptime import machine
 from steptime.cells import context, measure
-from steptime.machine import interference, processes, windows
+from steptime.machine import interference, processes
 from steptime.supervisor import progress
 from worker import usage
 from worker.contract import NotEquivalent
@@ -142,7 +142,7 @@ def test_what_lies_between_two_windows_is_nobodys():
     used.resume()
     used.pause()
     assert used.used["wall_seconds"] == 5.0
-    assert windows.growth([1, 3, 10, 14]) == 6 and windows.growth([1, 3, 10]) is None
+    assert interference.growth([1, 3, 10, 14]) == 6 and interference.growth([1, 3, 10]) is None
 
 
 def test_a_snapshot_is_what_the_kernel_counts():

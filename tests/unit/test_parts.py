@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from examples import CATALOGUE, FRAMEWORKS, measured, words
 
+from shared.operations import Operation
 from steptime import networks
 from steptime.artefacts import convolutions, products
 from steptime.render import tables
@@ -39,7 +40,7 @@ def multiply(part, left=None):
             product = factors[0] @ factors[1]
             kept[0] = kept[0] - part.rate * product if part.calls else product
 
-    return parts.Operation(run, lambda: kept[0])
+    return Operation(run, lambda: kept[0])
 
 
 def convolve(part, padding):
@@ -52,7 +53,7 @@ def convolve(part, padding):
         made[:, :, row, column] = np.tensordot(
             images[:, :, down, across], part.weights, ([1, 2, 3], [1, 2, 3])
         )
-    return parts.Operation(lambda times: None, lambda: made)
+    return Operation(lambda times: None, lambda: made)
 
 
 def bfloat16(values):
@@ -88,7 +89,7 @@ def test_what_is_wrong_late_or_missing_has_no_time_and_the_others_go_on():
         right = multiply(part)
         if part.calls == 1:
             # The weights are left as they were.
-            return parts.Operation(right.run, lambda: part.weights)
+            return Operation(right.run, lambda: part.weights)
         return right
 
     found = told(build, worker_products.products({(5, 64, 7): [worker_products.WEIGHTS]}))

@@ -1,6 +1,6 @@
 """What adapters declare, read from their text: neither side imports a framework for it.
 
-`worker.contract` says what each of the names below means. Plain Python that 3.6 can import: standard library.
+`worker.contract` says what each of the names below means.
 """
 
 import ast

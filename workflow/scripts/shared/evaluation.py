@@ -3,8 +3,7 @@
 A network that is trained takes batch normalisation's statistics from the mini-batch; in use it takes those that its
 training has left. Here they are drawn, as start values are, so that they are the same in every framework. None is near
 to 0 or 1, and so a proof sees where one is left out. Variances are about a half, which gives back what a ReLU takes:
-so outputs of different samples differ in deep networks too. Plain Python that 3.6 can import: standard library and
-numpy.
+so outputs of different samples differ in deep networks too.
 """
 
 import zlib

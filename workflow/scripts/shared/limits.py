@@ -1,7 +1,4 @@
-"""How far a right framework's losses may be from those of float64, on both sides of a proof at full size.
-
-Plain Python that 3.6 can import: standard library.
-"""
+"""How far a right framework's losses may be from those of float64, on both sides of a proof at full size."""
 
 from .precisions import PRECISIONS, USUAL
 

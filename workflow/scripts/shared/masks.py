@@ -1,7 +1,4 @@
-"""What layers of dropout may make of ones, on both sides of a proof: in a narrow network and at full size.
-
-Plain Python that 3.6 can import: standard library and numpy.
-"""
+"""What layers of dropout may make of ones, on both sides of a proof: in a narrow network and at full size."""
 
 import numpy as np
 

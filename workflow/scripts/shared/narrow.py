@@ -1,4 +1,4 @@
-"""What the narrow proof asks for, on both of its sides. Plain Python that 3.6 can import: standard library."""
+"""What the narrow proof asks for, on both of its sides."""
 
 # Of random start values; those of inputs follow it.
 SEED = 20161

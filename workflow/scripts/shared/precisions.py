@@ -1,4 +1,4 @@
-"""The precisions that products can have, one record each. Plain Python that 3.6 can import: standard library.
+"""The precisions that products can have, one record each.
 
 What a framework sets for a precision is in its folder: the table `PRECISIONS` of `worker/frameworks/<name>`. A record
 says what a GPU's libraries are asked for, and how far off a right framework may be at full size:

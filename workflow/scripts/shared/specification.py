@@ -18,6 +18,23 @@ def count_classes(spec):
     return spec["nodes"][-1]["shape"][-1]
 
 
+def own_of(node, values):
+    """Those of `values`, by the names of parameters, that are of a node: by their roles."""
+    prefix = node["name"] + "/"
+    return {name[len(prefix) :]: values[name] for name in values if name.startswith(prefix)}
+
+
+def repeating(nodes):
+    """The names of nodes in which neighbours may be the same pixel: behind pools whose windows overlap."""
+    found = set()
+    for node in nodes:
+        overlapping = node["op"] == "max_pool" and node["stride"] < node["kernel"]
+        ends = "conv" in node["op"] and node["kernel"] > 1
+        if overlapping or not (ends or found.isdisjoint(node["inputs"])):
+            found.add(node["name"])
+    return found
+
+
 def at_rate(spec, rate):
     """The specification trained by plain SGD at this rate: a step then shows the gradient itself."""
     return dict(spec, optimiser={"name": "sgd", "learning_rate": rate})
@@ -27,8 +44,7 @@ def without_dropout(spec, **instead):
     """The specification with every dropout at a rate of 0, or with this instead."""
     changed = instead or {"rate": 0.0}
     return dict(
-        spec,
-        nodes=[dict(node, **changed) if node.get("rate") else node for node in spec["nodes"]],
+        spec, nodes=[dict(node, **changed) if node.get("rate") else node for node in spec["nodes"]]
     )
 
 

@@ -12,8 +12,7 @@ FD is the pipe to the supervisor; one JSON object a line goes there, each with a
 and those of its task. `ready`, `sampled` and `trained` have `libraries` too, the paths of those that are loaded. The
 job is JSON: task (the name of a module of `worker.tasks`), adapter, spec, mode, precision, batch, threads, device,
 rank, ranks, exchange, parameters (as many as the specification has), and what the task wants besides. What the
-framework prints goes to this process's output. Plain Python that 3.6 can import:
-standard library, numpy and the framework.
+framework prints goes to this process's output.
 """
 
 import collections

@@ -1,7 +1,4 @@
-"""From a job to the trainer of its network, which is counted before anything is timed.
-
-Plain Python that 3.6 can import: standard library, numpy and the framework.
-"""
+"""From a job to the trainer of its network, which is counted before anything is timed."""
 
 import collections
 import importlib

@@ -1,8 +1,7 @@
 """Memory that all ranks of a cell have in common: weights that each updates when it likes, without a lock.
 
 No file system holds it, so nothing of it is left when its processes have ended, however they end. The first rank makes
-it, and the others find it by a link in the folder in which ranks meet (see `worker.ranks`). Plain Python that 3.6 can
-import: standard library and numpy.
+it, and the others find it by a link in the folder in which ranks meet (see `worker.ranks`).
 """
 
 import ctypes

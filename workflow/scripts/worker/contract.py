@@ -7,12 +7,13 @@ An adapter is the framework's own idiomatic, fastest way to train a specificatio
 it lacks):
 
 `MODES`       the ways in which it can run ("eager", "graph", "compiled" ...)
-`LAYERS`      the layer kinds that it has: a dict from each kind to what builds it, or a tuple
-`LOSSES`, `OPTIMISERS`, `DEVICES`
-              the names of those that it has
+`LAYERS`, `LOSSES`, `OPTIMISERS`
+              the layer kinds, losses and optimisers that it has: a dict from each to what builds it, or a tuple
+`DEVICES`     the names of those that it has
 `PRECISIONS`  a dict from each that it has to what is set for it on a GPU; or their names, where its variables are all
 `EXCHANGES`   how several devices share gradients: {name: the module of the folder that has them do so}
-`TASKS`       the tasks that its trainers are for; "training" needs `train` and `scores`
+`TASKS`       the tasks that its trainers are for: "training" needs `train` and `scores`, "follow" is what all ranks but
+              the first one do, and "turns" shows the steps of each rank, or group, alone
 `LAYOUT`      how it wants its arrays (`worker.layout`)
 `KERNELS`     the library that must be told which code to take before the framework loads it (`worker.kernels`)
 `KERNELS_OF`  the layer kinds that it computes, where it does not compute all
@@ -76,8 +77,6 @@ Optimisers, at learning rate r, with the gradient g, and a, d and v that begin a
 
 The layer "dropout": its masks are drawn anew in every step of `run` and `train`, from `job.seed` on. A `rate` of 0
 leaves the numbers as they are: without dropout, networks are proven to be the same.
-
-Plain Python that 3.6 can import: standard library.
 """
 
 from shared.declarations import DEFAULTS, Unsupported

@@ -5,7 +5,7 @@ Where the job asks for `gradients`, two more trainers are built after the sample
 weights that the timed trainer had before its last samples, takes the same steps one by one, and must reach the same
 weights. So a defect that a trainer begins late, or that is only in blocks of several steps, is seen. The third trainer
 starts anew, and a step at a higher rate shows every gradient, as `shared.narrow` explains. It comes last, so a defect
-that the process begins late is seen as well. Plain Python that 3.6 can import: standard library and numpy.
+that the process begins late is seen as well.
 """
 
 import functools
@@ -15,8 +15,8 @@ import numpy as np
 
 from shared import data, limits, masks, sketch
 from shared.precisions import PRECISIONS
+from shared.sketch import in_one_piece
 from shared.specification import at_rate, without_dropout
-from shared.transposed import in_one_piece
 
 from . import building
 from .contract import NotEquivalent

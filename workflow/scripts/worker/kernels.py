@@ -1,7 +1,7 @@
 """Libraries of matrix products that take slow code on processors which they do not know, until they are told.
 
 They look when they are loaded, so an adapter names the library in `KERNELS` and the worker calls `choose` before it
-imports the adapter. Plain Python that 3.6 can import: standard library.
+imports the adapter.
 """
 
 import ctypes

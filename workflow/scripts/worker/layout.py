@@ -9,8 +9,6 @@ says so in its `LAYOUT`:
     "kernels": "channels last"      (height, width, in, out)
     "dense", "lstm": "units first"  matrices (units, in) of these layers
     "gates": "ifog"                 another order of the gates
-
-Plain Python that 3.6 can import: standard library and numpy.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Reads off weights what a framework's dropout drops. Plain Python that 3.6 can import: standard library and numpy."""
+"""Reads off weights what a framework's dropout drops."""
 
 import numpy as np
 

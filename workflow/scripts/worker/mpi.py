@@ -2,7 +2,7 @@
 
 MPICH speaks PMI-1 with it, a line a message: `cmd=NAME key=value ...`. It is told how many ranks there are, that all
 are of one node, and what another one has put down. The manager is a process beside rank 0. It listens at a file in the
-folder in which ranks meet (see `worker.ranks`), and at no port. Plain Python that 3.6 can import: standard library.
+folder in which ranks meet (see `worker.ranks`), and at no port.
 """
 
 import os

@@ -2,7 +2,7 @@
 
 Open MPI tells processes by their environment variables who they are, and whom to ask about the others. Its own `mpirun`
 starts a program for each rank, beside rank 0. The program puts its variables down in the folder in which ranks meet
-(see `worker.ranks`), and rests. The rank takes them for its own. Plain Python that 3.6 can import: standard library.
+(see `worker.ranks`), and rests. The rank takes them for its own.
 """
 
 import ctypes

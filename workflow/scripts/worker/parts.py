@@ -10,11 +10,8 @@ Besides `ready`, events are
 
 A module `frameworks/<name>/parts.py` speaks to the framework. It declares what an adapter does (`worker.contract`) and
 offers `versions()`, `start(job)`, which sets the thread knobs and returns {"threads", "settings"}, and `build(part)`,
-which gives an `Operation` or raises Unsupported with the reason. Plain Python that 3.6 can import: standard library and
-numpy.
+which gives an `Operation` (`shared.operations`) or raises Unsupported with the reason.
 """
-
-import collections
 
 import numpy as np
 
@@ -32,10 +29,6 @@ LATE_SHARE = 0.05
 FRESH_BYTES_PER_SECOND = 1e9
 SEED = data.SEED + 2
 BLOCK = 2**20
-
-# `run(times)` computes it so many times and waits until that is done; `value()` is the result as numpy's array: of a
-# convolution (sample, channel, row, column), of an update the weights.
-Operation = collections.namedtuple("Operation", ["run", "value"])
 
 
 class Product(object):

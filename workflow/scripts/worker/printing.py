@@ -1,7 +1,4 @@
-"""What the worker itself prints, which must cost nothing: a disk may be full, and a framework may close its streams.
-
-Plain Python that 3.6 can import: standard library.
-"""
+"""What the worker itself prints, which must cost nothing: a disk may be full, and a framework may close its streams."""
 
 import contextlib
 import sys

@@ -8,8 +8,7 @@ other process can reach. How gradients are shared is the framework's affair.
 The supervisor sets STEPTIME_LINKS, the numbers of these sockets in the order of the ranks; STEPTIME_MEETING, an empty
 folder that all ranks see; STEPTIME_ENDPOINTS, an address and a free port of it for each rank, and STEPTIME_SERVER, one
 more for a server beside rank 0; STEPTIME_INTERFACE, the interface that has this rank's address; and STEPTIME_NETWORK:
-"own" where no other process is in their network, "nodes" where they are on several. Plain Python that 3.6 can import:
-standard library and numpy.
+"own" where no other process is in their network, "nodes" where they are on several.
 """
 
 import json
@@ -134,15 +133,7 @@ class Leader(object):
     def weights(self, names=None):
         self._tell(do="weigh", names=names if names is None else list(names))
         found = self._own.weights(names)
-        own = sums(found)
-        for rank, answer in enumerate(self._hear(), 1):
-            other = [name for name in sorted(own) if answer["sums"].get(name) != own[name]]
-            if other:
-                raise NotEquivalent(
-                    "after {} steps, rank {} has other weights than rank 0 in {} and {} more of {}".format(
-                        self._steps, rank, other[0], len(other) - 1, len(own)
-                    )
-                )
+        require_alike("rank", self._steps, sums(found), [said["sums"] for said in self._hear()])
         return found
 
     def _together(self, do_own, apart=0.0, **words):
@@ -178,9 +169,13 @@ class Leader(object):
         return [answer(rank, link) for rank, link in enumerate(self._links, 1)]
 
 
-def joined(job, build):
-    """The trainer of a rank, by `build(job)`, which gets its own share of the job's mini-batch."""
-    return Leader(job, build) if job.rank == 0 and job.ranks > 1 else build(job)
+def joined(build):
+    """Turns `build(job)`, which gives a rank its own trainer, into one whose trainer has all ranks take part."""
+
+    def build_for_all(job):
+        return Leader(job, build) if job.rank == 0 and job.ranks > 1 else build(job)
+
+    return build_for_all
 
 
 def endpoints():
@@ -264,6 +259,19 @@ def answer(rank, link):
     if said is None:
         raise RuntimeError("rank {} has ended".format(rank))
     return said
+
+
+def require_alike(kind, steps, own, others):
+    """Raises NotEquivalent where one of `others` has not the sums of the first rank or context, which is the `kind`."""
+    for number, other in enumerate(others, 1):
+        unlike = [name for name in sorted(own) if other.get(name) != own[name]]
+        if unlike:
+            words = (
+                "after {0} steps, {1} {2} has other weights than {1} 0 in {3} and {4} more of {5}"
+            )
+            raise NotEquivalent(
+                words.format(steps, kind, number, unlike[0], len(unlike) - 1, len(own))
+            )
 
 
 def sums(weights):

@@ -1,7 +1,4 @@
-"""What `prove.reference.compute` wrote of a network and mini-batch, as `worker.full_size` holds a trainer against it.
-
-Plain Python that 3.6 can import: standard library and numpy.
-"""
+"""What `prove.reference.compute` wrote of a network and mini-batch, by which `worker.full_size` judges a trainer."""
 
 import numpy as np
 

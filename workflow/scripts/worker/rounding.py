@@ -1,7 +1,4 @@
-"""How many bits the products of a GPU keep, found by one that shows it.
-
-Plain Python that 3.6 can import: standard library and numpy.
-"""
+"""How many bits the products of a GPU keep, found by one that shows it."""
 
 import numpy as np
 

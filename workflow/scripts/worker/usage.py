@@ -1,7 +1,4 @@
-"""What this process and those below it use of the machine, as the kernel counts it.
-
-Plain Python that 3.6 can import: standard library.
-"""
+"""What this process and those below it use of the machine, as the kernel counts it."""
 
 import glob
 import os

@@ -17,7 +17,7 @@ from shared import data
 from shared.limits import LOGARITHM
 from shared.narrow import BATCH, CALLS, RECOVERY_RATE
 from shared.precisions import PRECISIONS, USUAL
-from shared.specification import at_rate
+from shared.specification import at_rate, own_of
 from steptime.networks import optimisers
 from steptime.networks.layers import LAYERS, Arrays, Backward
 from steptime.networks.losses import LOSSES
@@ -32,9 +32,7 @@ RIGHT_WAYS = 16
 
 @dataclass(frozen=True)
 class Golden:
-    """One training step: its loss, gradients and updated parameters under the specification's
-    names.
-    """
+    """One training step: its loss, gradients and updated parameters under the specification's names."""
 
     loss: float
     gradients: Arrays
@@ -217,8 +215,7 @@ def forward(
     }
     tape, last = {}, {name: node["name"] for node in spec["nodes"] for name in node["inputs"]}
     for node in spec["nodes"]:
-        prefix = node["name"] + "/"
-        own = {name[len(prefix) :]: weights[name] for name in weights if name.startswith(prefix)}
+        own = own_of(node, weights)
         sources = [values[name] for name in node["inputs"]]
         for name in set(node["inputs"]):
             if last[name] == node["name"]:
@@ -255,9 +252,7 @@ def forward_of(op: str) -> Callable[..., tuple[np.ndarray, Backward]]:
 
 
 def loss_of(spec: dict) -> Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarray]]:
-    """The loss of a specification: from logits and labels, its value and its gradient for the
-    logits.
-    """
+    """The loss of a specification: from logits and labels, its value and its gradient for the logits."""
     return LOSSES[spec["loss"]].value
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from shared.specification import own_of
 from steptime.networks.layers import Arrays, Backward
 from steptime.prove import golden
 
@@ -48,12 +49,7 @@ def forward(
             left[name] -= 1
             if not left[name]:
                 del values[name]
-        prefix = node["name"] + "/"
-        own = {
-            name[len(prefix) :]: weights[name].astype(np.float64)
-            for name in weights
-            if name.startswith(prefix)
-        }
+        own = {role: each.astype(np.float64) for role, each in own_of(node, weights).items()}
         result = golden.forward_of(node["op"])(node, own, *sources)
         values[node["name"]], tape[node["name"]] = result
     return moved, values[spec["nodes"][-1]["name"]], tape

@@ -1,7 +1,4 @@
-"""How TensorFlow is set before a network is built on a GPU.
-
-Plain Python that 3.6 can import: TensorFlow.
-"""
+"""How TensorFlow is set before a network is built on a GPU."""
 
 import tensorflow as tf
 

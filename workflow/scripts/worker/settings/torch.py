@@ -1,7 +1,4 @@
-"""How PyTorch is set before a network is built: whose matrix products it takes, and in which precision.
-
-Plain Python that 3.6 can import: PyTorch.
-"""
+"""How PyTorch is set before a network is built: whose matrix products it takes, and in which precision."""
 
 import torch
 

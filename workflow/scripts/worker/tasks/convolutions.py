@@ -1,7 +1,4 @@
-"""The convolutions of a network, each in every way in which a framework lets one choose to compute it.
-
-Plain Python that 3.6 can import: standard library and numpy. See `worker.parts`.
-"""
+"""The convolutions of a network, each in every way in which a framework lets one choose to compute it."""
 
 from .. import parts
 from ..contract import Unsupported

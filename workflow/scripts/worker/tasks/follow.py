@@ -7,8 +7,6 @@ Events are
               how many updates of other ranks lie between a rank's reading of weights and its own update, in the
               mean of all, where ranks do not wait for one another and it is known
     done
-
-Plain Python that 3.6 can import: standard library, numpy and the framework.
 """
 
 import gc

@@ -14,7 +14,6 @@ what has `parameters`, `threads` and `settings`, and
 Before and after the samples, outputs are compared with the network's reference (`prove.reference`), of the mini-batch
 and of another one: so a result that is kept is seen. A pass that is left out of a block would make it too short for
 its number. Events are those of `step`, and `proven` has as `change` how far off outputs are.
-Plain Python that 3.6 can import: standard library, numpy and the framework.
 """
 
 import numpy as np

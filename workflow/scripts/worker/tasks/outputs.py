@@ -1,7 +1,6 @@
 """What the proof of a network in use needs from a framework: the outputs of its narrow version.
 
-Judged by `prove.outputs`. The job has output, the file to write. Plain Python that 3.6 can import: standard library and
-numpy.
+Judged by `prove.outputs`. The job has output, the file to write.
 """
 
 import numpy as np

@@ -1,8 +1,7 @@
 """The matrix products of a network's dense layers, in each order in which their factors may lie in memory.
 
 With weights that lie (in, out), a layer is a product NN, the gradient of its inputs NT, that of its weights TN; with
-weights that lie (out, in), the first two change places. Sizes that several products share are timed once. Plain Python
-that 3.6 can import: standard library and numpy. See `worker.parts`.
+weights that lie (out, in), the first two change places. Sizes that several products share are timed once.
 """
 
 from .. import parts

@@ -2,8 +2,8 @@
 
 Two trainers are built from the same start. The first takes one step at `RECOVERY_RATE`; its gradient is read
 off the weights, so that it is the gradient of the very step that is timed. The second takes ten steps at the
-specification's own rate, in calls of `CALLS` steps. Judged by `prove.compare`. Plain Python that 3.6 can
-import: standard library and numpy. The job has masks (see `collect`) and output, the file to write.
+specification's own rate, in calls of `CALLS` steps. Judged by `prove.compare`. The
+job has masks (see `collect`) and output, the file to write.
 """
 
 import numpy as np
@@ -45,7 +45,7 @@ def collect(adapter, job):
         "parameters": int(trainer.parameters),
         "frozen_parameters": int(getattr(trainer, "frozen_parameters", 0)),
     }
-    _keep(collected, "recovery", trainer)
+    keep(collected, "recovery", trainer)
     if hasattr(trainer, "statistics"):
         known = trainer.statistics()
         for node in spec["nodes"]:
@@ -60,7 +60,7 @@ def collect(adapter, job):
     for steps in CALLS:
         losses.append(trainer.run(steps))
         done += steps
-        _keep(collected, "after{}".format(done), trainer)
+        keep(collected, "after{}".format(done), trainer)
     collected["losses"] = np.array(losses, np.float64)
     collected["first_losses"] = np.array([first_loss, losses[0]], np.float64)
     del trainer
@@ -92,7 +92,7 @@ def _collect_training(collected, build, job):
     del trainer
     trainer = build(without_dropout(spec))
     collected["fed_loss"] = np.float64(trainer.train(fed(job)))
-    _keep(collected, "fed", trainer)
+    keep(collected, "fed", trainer)
 
 
 def write(path, collected):
@@ -101,7 +101,8 @@ def write(path, collected):
         np.savez(handle, **collected)
 
 
-def _keep(collected, when, trainer):
+def keep(collected, when, trainer):
+    """Keeps the weights that a trainer has then."""
     for name, values in trainer.weights().items():
         # A copy: some frameworks hand out a view that the next step writes to.
         collected["{}/{}".format(when, name)] = np.array(values, np.float32)

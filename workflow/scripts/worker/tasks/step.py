@@ -13,7 +13,7 @@ Besides `ready`, events are
              (of all threads, for a CPU), involuntary_switches
 
 The job has sampling: {budget_seconds, precision, least_samples}, reference: the path of its file, and
-gradients: whether each gradient is shown. Plain Python that 3.6 can import.
+gradients: whether each gradient is shown.
 """
 
 import functools

@@ -2,8 +2,7 @@
 
 Where ranks wait for one another, all are as slow as that one; where they do not, the others go on. Events are those of
 `worker.parts`. A `part` is a rank, its `role` one of STATES, its `way` the exchange in that state; a sample is (steps,
-seconds of one by that rank's own clock), until its last update is done. Plain Python that 3.6 can import: standard
-library, numpy and the framework.
+seconds of one by that rank's own clock), until its last update is done.
 """
 
 from shared.operations import STATES

@@ -2,15 +2,15 @@
 
 Arrays of 4 KiB to 512 MiB, and one as long as the network's gradients; beside each, a copy of as much in memory. All
 ranks run this task: rank 0 says what comes next. The module of the framework's ranks offers a class `Sums`. `Sums(job)`
-has the ranks meet; it has `threads` and `exchange`, a text. Its `all_reduce(values)`, of one array, returns what a
-`parts.Operation` has. Plain Python that 3.6 can import: standard library, numpy and the framework. See `worker.parts`.
+has the ranks meet; it has `threads` and `exchange`, a text. Its `all_reduce(values)`, of one array, returns an
+`Operation`. See `worker.parts`.
 """
 
 import time
 
 import numpy as np
 
-from shared.operations import BYTES, COPY, ROLES, SUM
+from shared.operations import BYTES, COPY, ROLES, SUM, Operation, repeated
 
 from .. import contract, parts, ranks
 
@@ -50,12 +50,7 @@ class Copy(Sum):
     def build(self):
         """Numpy's."""
         target = np.empty_like(self.values)
-
-        def run(times):
-            for _ in range(times):
-                np.copyto(target, self.values)
-
-        return parts.Operation(run, lambda: target)
+        return repeated(lambda: np.copyto(target, self.values), lambda: target)
 
 
 class Leading(object):
@@ -73,7 +68,7 @@ class Leading(object):
         if part.way == COPY:
             return part.build()
         self._tell(do="build", count=part.count)
-        own = parts.Operation(*self._sums.all_reduce(part.values))
+        own = self._sums.all_reduce(part.values)
         self._hear()
 
         def run(times):
@@ -87,7 +82,7 @@ class Leading(object):
                     )
                 )
 
-        return parts.Operation(run, own.value)
+        return Operation(run, own.value)
 
     def _tell(self, **words):
         for link in self._links:
@@ -137,7 +132,7 @@ def _follow(module, job, emit):
         if asked["do"] == "build":
             part = operation = None
             part = Sum(asked["count"], "", job["rank"], job["ranks"])
-            operation = parts.Operation(*summing.all_reduce(part.values))
+            operation = summing.all_reduce(part.values)
             wanted = part.wanted()
             link.tell()
             continue

@@ -13,8 +13,7 @@ mini-batch, and the first one judges.
 All times are seconds of a monotonic clock. In the timed region of an epoch lies all that training does with images
 that lie in the host's memory as bytes: drawing a mini-batch and turning it to float32 from 0 to 1 (`feed`), what the
 framework does to have it (`copy`), and the steps. What is left over by the last full mini-batch is left out of its
-epoch. Judging the network comes after the epoch's time is taken. Plain Python that 3.6 can import: standard library
-and numpy.
+epoch. Judging the network comes after the epoch's time is taken.
 """
 
 import math

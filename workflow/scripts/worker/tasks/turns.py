@@ -3,8 +3,7 @@
 Nobody can say beforehand what such ranks come to: it depends on who is when. But in its turn, when the others rest, a
 rank, or a group of ranks that take each step together, must take the step of its own share of the mini-batch from the
 weights that the others have left. And where a learning rate is so small that gradients hardly change, all steps at once
-come to the sum of all gradients, each taken once. Judged by `prove.turns`. Plain Python that 3.6 can import: standard
-library and numpy. The job has output, the file to write.
+come to the sum of all gradients, each taken once. Judged by `prove.turns`. The job has output, the file to write.
 """
 
 import numpy as np
@@ -45,14 +44,14 @@ def collect(adapter, job):
     for group in groups:
         trainer = build(RECOVERY_RATE)
         alone.append(trainer.turn(group, 1))
-        _keep(collected, "alone{}".format(group), trainer)
+        proof.keep(collected, "alone{}".format(group), trainer)
         del trainer
     rate, losses = spec["optimiser"]["learning_rate"], []
     trainer = build(rate)
     for number, steps in enumerate(TURNS):
         for group in groups:
             losses.append(trainer.turn(group, steps))
-            _keep(collected, "turn{}.{}".format(number, group), trainer)
+            proof.keep(collected, "turn{}.{}".format(number, group), trainer)
     del trainer
     if "dataset" in spec:
         _feed(collected, build(rate), job, groups)
@@ -60,7 +59,7 @@ def collect(adapter, job):
     for trial in range(TRIALS):
         trainer.run(TOGETHER, apart=step * trial / TRIALS)
         step = max(trainer.last_seconds) / TOGETHER
-        _keep(collected, "together{}".format(trial), trainer)
+        proof.keep(collected, "together{}".format(trial), trainer)
     told = trainer.staleness()
     collected["staleness"] = np.float64(np.nan if told is None else told)
     collected["alone_losses"] = np.array(alone, np.float64)
@@ -72,11 +71,5 @@ def _feed(collected, trainer, job, groups):
     fed = []
     for group in groups:
         fed.append(trainer.feed(group, proof.fed(job)))
-        _keep(collected, "fed{}".format(group), trainer)
+        proof.keep(collected, "fed{}".format(group), trainer)
     collected["fed_losses"] = np.array(fed, np.float64)
-
-
-def _keep(collected, when, trainer):
-    for name, values in trainer.weights().items():
-        # A copy: some frameworks hand out a view that the next step writes to.
-        collected["{}/{}".format(when, name)] = np.array(values, np.float32)

@@ -1,7 +1,4 @@
-"""<Framework>: how it runs a network, in one sentence. To add one: docs/guides/add-framework.md.
-
-What was chosen here, and by which measured ratios: docs/adapters/<name>.md.
-"""
+"""<Framework>: how it runs a network, in one sentence. To add one: docs/guides/add-framework.md."""
 
 import numpy as np  # in place of: import <framework>
 

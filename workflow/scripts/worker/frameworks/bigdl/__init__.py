@@ -1,7 +1,7 @@
 """BigDL 0.13: its graph of modules on one Java machine, driven step by step through JPype, without Spark's engine.
 
 BigDL's own Python runs whole trainings only and sends its arrays through a socket; here the Java machine is inside the
-worker and the batch in its memory. What was chosen, and why: docs/adapters/bigdl.md.
+worker and the batch in its memory.
 """
 
 import importlib.util
@@ -19,17 +19,10 @@ from . import layers
 from .layers import java_integers, java_list
 
 MODES = ("graph",)
-LAYOUT = {
-    "dense": "units first",
-    "lstm": "units first",
-    "rnn": "units first",
-    "gates": "igfo",
-}
+LAYOUT = {"dense": "units first", "lstm": "units first", "rnn": "units first", "gates": "igfo"}
 # Which the Java machine loads.
 KERNELS = "mkl"
-REASONS = {
-    "gpu": "BigDL trains on CPUs only",
-}
+REASONS = {"gpu": "BigDL trains on CPUs only"}
 
 
 def versions():

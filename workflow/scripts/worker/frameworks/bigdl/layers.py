@@ -1,22 +1,13 @@
 """Layers of BigDL that stand in no network of the papers' six: of its own modules.
 
 Each takes BigDL's interface for Python and a node. Images are (batch, channels, height, width), sequences (batch,
-steps, features); axes are counted from one, the batch being the first. What was chosen: docs/adapters/bigdl.md.
-
-Plain Python that 3.6 can import: standard library and JPype.
+steps, features); axes are counted from one, the batch being the first.
 """
 
 import jpype
 
 # A ReLU behind one of these may overwrite what it reads: none of them is a view, or reads its output again.
-OWN_MEMORY = (
-    "conv",
-    "grouped_conv",
-    "batch_norm",
-    "dense",
-    "add",
-    "concat",
-)
+OWN_MEMORY = ("conv", "grouped_conv", "batch_norm", "dense", "add", "concat")
 
 
 def java_list(items):

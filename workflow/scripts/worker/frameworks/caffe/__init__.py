@@ -1,7 +1,4 @@
-"""Caffe 1.0: a net of its layers, run forward and backward by pycaffe, on a CPU.
-
-What was chosen here, and by which measured ratios: docs/adapters/caffe.md.
-"""
+"""Caffe 1.0: a net of its layers, run forward and backward by pycaffe, on a CPU."""
 
 import os
 import tempfile
@@ -40,16 +37,10 @@ REASONS = {
 
 # Where a parameter of the specification lives: the ending of the layer's name and the place among the layer's blobs.
 _WEIGHTED = {"weight": ("", 0), "bias": ("", 1)}
-_NORMAL = {"gamma": ("/scale", 0), "beta": ("/scale", 1)}
-_UNROLLED = {"input": ("", 0), "bias": ("", 1), "recurrent": ("/step0/product", 0)}
 _HOMES = {
-    "dense": _WEIGHTED,
-    "conv": _WEIGHTED,
-    "grouped_conv": _WEIGHTED,
-    "batch_norm": _NORMAL,
-    "embedding": {"weight": ("", 0)},
+    "batch_norm": {"gamma": ("/scale", 0), "beta": ("/scale", 1)},
     "lstm": {"input": ("", 0), "bias": ("", 1), "recurrent": ("", 2)},
-    "rnn": _UNROLLED,
+    "rnn": {"input": ("", 0), "bias": ("", 1), "recurrent": ("/step0/product", 0)},
 }
 
 
@@ -81,7 +72,7 @@ class Trainer(object):
         self.homes = {}
         for node in job.spec["nodes"]:
             for role, name in job.own(node).items():
-                ending, place = _HOMES[node["op"]][role]
+                ending, place = _HOMES.get(node["op"], _WEIGHTED)[role]
                 self.homes[name] = self.net.params[node["name"] + ending][place]
                 self.homes[name].data.flat = job.take(name)
         trained = _trained(self.net)

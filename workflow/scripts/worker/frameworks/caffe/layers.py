@@ -1,9 +1,7 @@
 """Layers of Caffe that stand in no network of the papers' six: of images, and a recurrent one.
 
 Each takes the message of a net, a node, the blobs that it reads and the blob that it fills. Images are (batch,
-channels, height, width), sequences (steps, batch, features). What was chosen here: docs/adapters/caffe.md.
-
-Plain Python that 3.6 can import: standard library and Caffe.
+channels, height, width), sequences (steps, batch, features).
 """
 
 from caffe.proto import caffe_pb2

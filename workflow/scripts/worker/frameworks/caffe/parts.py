@@ -4,9 +4,10 @@ import caffe
 import numpy as np
 from caffe.proto import caffe_pb2
 
+from shared.operations import repeated
+
 from ... import kernels
 from ...contract import Unsupported
-from ...parts import Operation
 from . import LAYERS, add_layer, load_network
 
 TASKS = ("products", "convolutions")
@@ -37,14 +38,6 @@ def _net(inputs, add):
     return net
 
 
-def _repeated(step, result):
-    def run(times):
-        for _ in range(times):
-            step()
-
-    return Operation(run, result.copy)
-
-
 def _forward(part):
     options = {"bias_term": False, "transpose": not part.turned[1]}
     options["num_output"] = part.right.shape[0 if part.turned[1] else 1]
@@ -55,7 +48,7 @@ def _forward(part):
         ),
     )
     net.params["product"][0].data[...] = part.right
-    return _repeated(lambda: net._forward(1, 1), net.blobs["product"].data)
+    return repeated(lambda: net._forward(1, 1), net.blobs["product"].data.copy)
 
 
 def _gradient(part):
@@ -74,7 +67,7 @@ def _gradient(part):
     value, gradient = net.params["product"][0].data, net.params["product"][0].diff
     net.clear_param_diffs()
     if not part.calls:
-        return _repeated(lambda: net._backward(1, 1), gradient)
+        return repeated(lambda: net._backward(1, 1), gradient.copy)
     value[...] = part.weights
 
     def update():
@@ -82,7 +75,7 @@ def _gradient(part):
         net._backward(1, 1)
         np.subtract(value, gradient, out=value)
 
-    return _repeated(update, value)
+    return repeated(update, value.copy)
 
 
 def _convolution(part):
@@ -92,4 +85,4 @@ def _convolution(part):
         part.inputs, lambda message: LAYERS["conv"](message, part.node, ["input"], "convolved")
     )
     net.params[part.node["name"]][0].data[...] = part.weights
-    return _repeated(lambda: net._forward(1, 1), net.blobs["convolved"].data)
+    return repeated(lambda: net._forward(1, 1), net.blobs["convolved"].data.copy)

@@ -1,7 +1,4 @@
-"""Caffe2: a net of operators on named blobs, with Caffe2's own gradients, run by its own executor.
-
-What was chosen here: docs/adapters/caffe2.md.
-"""
+"""Caffe2: a net of operators on named blobs, with Caffe2's own gradients, run by its own executor."""
 
 import logging
 
@@ -114,7 +111,7 @@ class _Trainer(object):
 
 def _add_network(model, nodes, batch):
     """Adds the layers, and returns the blob of the scores."""
-    values, repeating = {"input": "input"}, layers.repeating(nodes)
+    values, repeating = {"input": "input"}, specification.repeating(nodes)
     for node in nodes:
         node = dict(node, batch=batch, repeats=node["inputs"][0] in repeating)
         sources = [values[name] for name in node["inputs"]]

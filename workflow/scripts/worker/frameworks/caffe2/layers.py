@@ -2,9 +2,7 @@
 
 Each takes a model, a node and the blobs that it reads, and adds operators to the model's net. A node also has the size
 of the mini-batch (`batch`), and whether pixels of its first input may repeat (`repeats`). Images are (batch, channels,
-height, width), sequences (steps, batch, features). What was chosen here: docs/adapters/caffe2.md.
-
-Plain Python that 3.6 can import: standard library, numpy and Caffe2.
+height, width), sequences (steps, batch, features).
 """
 
 import numpy as np
@@ -32,17 +30,6 @@ def conv(model, node, value):
     window = {"kernel": node["kernel"], "stride": node["stride"], "pad": node["padding"]}
     blobs = [value, own(node, "weight")] + ([own(node, "bias")] if node["bias"] else [])
     return model.net.Conv(blobs, node["name"], group=node["groups"], order="NCHW", **window)
-
-
-def repeating(nodes):
-    """The names of nodes in which neighbours may be the same pixel: behind pools whose windows overlap."""
-    found = set()
-    for node in nodes:
-        overlapping = node["op"] == "max_pool" and node["stride"] < node["kernel"]
-        ends = "conv" in node["op"] and node["kernel"] > 1
-        if overlapping or not (ends or found.isdisjoint(node["inputs"])):
-            found.add(node["name"])
-    return found
 
 
 def max_pool(model, node, value):

@@ -1,7 +1,5 @@
 """Chainer 7: its functions and its automatic differentiation; images on iDeep (`ideep`) or NumPy (`numpy`), or all on
 a GPU, by CuPy (`cupy`).
-
-What was chosen here, and by which measured ratios: docs/adapters/chainer.md.
 """
 
 import chainer
@@ -18,11 +16,7 @@ MODES = ("ideep", "numpy", "cupy")
 TASKS = ("step", "training")
 EXCHANGES = {"sync": "ranks"}
 # So that each step of a recurrence is one block of memory.
-LAYOUT = {
-    "sequences": "steps first",
-    "dense": "units first",
-    "rnn": "units first",
-}
+LAYOUT = {"sequences": "steps first", "dense": "units first", "rnn": "units first"}
 KERNELS = {"ideep": "openblas:numpy", "numpy": "openblas:numpy", "cupy": ""}
 DEVICES = ("cpu", "gpu")
 PRECISIONS = ("float32", "tf32")

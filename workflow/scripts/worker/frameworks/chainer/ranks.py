@@ -1,19 +1,17 @@
-"""Chainer on several ranks: ChainerMN's communicator `naive` averages the gradients of the adapter chainer over MPI.
-
-What was chosen here: docs/adapters/chainer.md.
-"""
+"""Chainer on several ranks: ChainerMN's communicator `naive` averages the gradients of the adapter chainer over MPI."""
 
 import os
 
 import chainermn
 from chainer import Link
 
+from shared.operations import repeated
+
 from ... import mpi, ranks
 from .. import chainer
 
 MODES = ("ideep", "numpy")
 DEVICES = ("cpu",)
-# `follow` is what all ranks but the first one do.
 TASKS = ("step", "stragglers", "sums", "training", "follow")
 REASONS = {
     "gpu": "gradients are shared between CPUs only",
@@ -22,12 +20,8 @@ REASONS = {
 _JOINED = []
 
 
+@ranks.joined
 def build(job):
-    """A trainer of the specification in which all ranks take part."""
-    return ranks.joined(job, trainer)
-
-
-def trainer(job):
     """This rank's own, on its share of the mini-batch."""
     communicator = meet(job)
     job.inputs, job.labels = ranks.share(job)
@@ -69,10 +63,5 @@ class Sums(object):
         """A sum in place, as of gradients."""
         from mpi4py import MPI
 
-        summed, communicator = values.copy(), self._communicator
-
-        def run(times):
-            for _ in range(times):
-                communicator.Allreduce(MPI.IN_PLACE, summed)
-
-        return run, lambda: summed
+        summed = values.copy()
+        return repeated(lambda: self._communicator.Allreduce(MPI.IN_PLACE, summed), lambda: summed)

@@ -1,7 +1,4 @@
-"""CNTK 2: a graph of plain functions, trained by a `Trainer` with a learner of CNTK; the mini-batch is a `Value`.
-
-What was chosen here, and by which measured ratios: docs/adapters/cntk.md.
-"""
+"""CNTK 2: a graph of plain functions, trained by a `Trainer` with a learner of CNTK; the mini-batch is a `Value`."""
 
 import os
 
@@ -15,7 +12,6 @@ from ...contract import Unsupported
 from . import layers
 
 MODES = ("graph",)
-OPTIMISERS = ("sgd", "adadelta", "rmsprop")
 TASKS = ("step", "training")
 EXCHANGES = {"sync": "ranks"}
 KERNELS = "mkl"
@@ -76,7 +72,7 @@ class Trainer(object):
         loss = cntk.cross_entropy_with_softmax(logits, answers)
         self._data = {batch: placed, answers: self._one_hot(labels)}
         self._rate = job.learning_rate
-        learner, self._set_rate = LEARNERS[spec["optimiser"]["name"]](
+        learner, self._set_rate = OPTIMISERS[spec["optimiser"]["name"]](
             spec["optimiser"], logits.parameters, labels.size * job.ranks
         )
         self._trainer = cntk.Trainer(logits, (loss, None), [self.shared(learner)])
@@ -181,11 +177,7 @@ def _rmsprop(wanted, parameters, labels):
     return cntk.universal(update, parameters), set_rate
 
 
-LEARNERS = {
-    "sgd": _sgd,
-    "adadelta": _adadelta,
-    "rmsprop": _rmsprop,
-}
+OPTIMISERS = {"sgd": _sgd, "adadelta": _adadelta, "rmsprop": _rmsprop}
 
 
 def _dense(node, own, value):
@@ -201,22 +193,16 @@ def _conv(node, own, value):
 
 def _max_pool(node, own, value):
     window, steps = ((node[extent],) * 2 for extent in ("kernel", "stride"))
-    if not node["padding"]:
-        return cntk.pooling(value, cntk.MAX_POOLING, window, steps, auto_padding=[False])
-    if not _centred(node):
-        value = layers.surrounded(node, value, -1e30)
-        return cntk.pooling(value, cntk.MAX_POOLING, window, steps, auto_padding=[False])
-    return cntk.pooling(value, cntk.MAX_POOLING, window, steps, auto_padding=[False, True, True])
+    value, automatic = _padded(node, value, -1e30)
+    padding = [False] + [automatic] * 2
+    return cntk.pooling(value, cntk.MAX_POOLING, window, steps, auto_padding=padding)
 
 
-def _padded(node, value):
+def _padded(node, value, filling=0.0):
     """The images, and whether CNTK is to pad them by itself: it puts each window's centre on a pixel."""
-    if not node["padding"]:
-        return value, False
-    if _centred(node):
+    if node["padding"] and _centred(node):
         return value, True
-    around = (node["padding"],) * 2
-    return cntk.pad(value, [(0, 0), around, around], cntk.CONSTANT_PAD, 0.0), False
+    return layers.surrounded(node, value, filling), False
 
 
 def _centred(node):

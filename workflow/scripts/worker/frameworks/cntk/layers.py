@@ -1,9 +1,6 @@
 """Layers of CNTK.
 
-Each takes a node, its parameters and its inputs, of one sample. Sequences have a dynamic axis. What was chosen here:
-docs/adapters/cntk.md.
-
-Plain Python that 3.6 can import: standard library and CNTK.
+Each takes a node, its parameters and its inputs, of one sample. Sequences have a dynamic axis.
 """
 
 import cntk

@@ -4,8 +4,9 @@ import cntk
 import numpy as np
 from cntk.internal.sanitize import sanitize_batch
 
+from shared.operations import repeated
+
 from ...contract import Unsupported
-from ...parts import Operation
 from . import LAYERS
 
 TASKS = ("products", "convolutions")
@@ -39,9 +40,6 @@ def build(part):
 
 def _operation(function, variable, values):
     given = {variable: sanitize_batch(variable, values)}
-
-    def run(times):
-        for _ in range(times):
-            function.eval(given, as_numpy=False)
-
-    return Operation(run, lambda: np.array(function.eval(given)))
+    return repeated(
+        lambda: function.eval(given, as_numpy=False), lambda: np.array(function.eval(given))
+    )

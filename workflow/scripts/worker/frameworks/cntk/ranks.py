@@ -1,11 +1,10 @@
-"""CNTK on several ranks: its data-parallel learner sums the gradients of the adapter cntk over MPI.
-
-What was chosen here: docs/adapters/cntk.md.
-"""
+"""CNTK on several ranks: its data-parallel learner sums the gradients of the adapter cntk over MPI."""
 
 import os
 
 from cntk import distributed
+
+from shared.operations import repeated
 
 from ... import openmpi, ranks
 from .. import cntk
@@ -13,7 +12,6 @@ from .. import cntk
 # Names that CNTK asks of MPI are found there first, and not in the stand-in that lies beside it.
 LOADS = "openmpi"
 DEVICES = ("cpu",)
-# `follow` is what all ranks but the first one do.
 TASKS = ("step", "stragglers", "sums", "training", "follow")
 REASONS = {
     "gpu": "gradients are shared between CPUs only",
@@ -22,12 +20,8 @@ REASONS = {
 FLOAT32_BITS = 32
 
 
+@ranks.joined
 def build(job):
-    """A trainer of the specification in which all ranks take part."""
-    return ranks.joined(job, trainer)
-
-
-def trainer(job):
     """This rank's own, on its share of the mini-batch."""
     meet(job)
     job.inputs, job.labels = ranks.share(job)
@@ -72,9 +66,4 @@ class Sums(object):
     def all_reduce(self, values):
         """A sum in place, as of gradients."""
         summed = values.copy()
-
-        def run(times):
-            for _ in range(times):
-                openmpi.add_up(summed)
-
-        return run, lambda: summed
+        return repeated(lambda: openmpi.add_up(summed), lambda: summed)

@@ -2,7 +2,6 @@
 
 Arrays are column-major in DyNet, with the batch last, so that every array of the specification is its own transpose
 there: images are (width, height, channels), kernels (width, height, in, out), dense matrices (units, in).
-What was chosen here, and why: docs/adapters/dynet.md.
 """
 
 import dynet

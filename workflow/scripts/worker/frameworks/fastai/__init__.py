@@ -1,7 +1,4 @@
-"""fastai 2: its Learner and its optimisers train the network of the PyTorch adapter.
-
-What was chosen here: docs/adapters/fastai.md.
-"""
+"""fastai 2: its Learner and its optimisers train the network of the PyTorch adapter."""
 
 import functools
 
@@ -15,7 +12,6 @@ from torch.optim import Adadelta
 from .. import torch
 
 MODES = ("eager",)
-LOSSES = torch.LOSSES
 OPTIMISERS = torch.OPTIMISERS
 TASKS = ("step", "training")
 LAYERS = torch.LAYERS
@@ -49,7 +45,7 @@ def _evidence_bound(outputs, targets):
 
 
 # fastai's own where it has the loss; what it has not is a function, as its Learner takes them.
-_DISTANCES = {
+LOSSES = {
     "softmax_cross_entropy": CrossEntropyLossFlat,
     "mean_squares": MSELossFlat,
     "binary_cross_entropy": BCEWithLogitsLossFlat,
@@ -65,13 +61,13 @@ class _Trainer(object):
         self.threads, self.settings, self.weights = below.threads, below.settings, below.weights
         self._layout, self._below, self.scores = job.layout, below, below.scores
         self._batch = (below.inputs, below.labels)
-        wanted, loss = job.spec["optimiser"], job.spec.get("loss", "softmax_cross_entropy")
+        wanted, loss = job.spec["optimiser"], job.spec["loss"]
         loaders = DataLoaders([self._batch], [], device=below.inputs.device)
         # Without what shows progress and keeps records of each step.
         self._learner = Learner(
             loaders,
             below.network,
-            _DISTANCES[loss](),
+            LOSSES[loss](),
             opt_func=_optimiser(wanted),
             lr=job.learning_rate,
             default_cbs=False,

@@ -1,7 +1,4 @@
-"""JAX: plain functions of arrays and automatic differentiation; XLA compiles the whole step and gets the parameters.
-
-What was chosen here, and by which measured ratios: docs/adapters/jax.md.
-"""
+"""JAX: plain functions of arrays and automatic differentiation; XLA compiles the whole step and gets the parameters."""
 
 import functools
 import os
@@ -17,14 +14,6 @@ from shared import specification
 from ...settings import jax as jax_settings
 
 MODES = ("compiled",)
-LOSSES = (
-    "softmax_cross_entropy",
-    "mean_squares",
-    "binary_cross_entropy",
-    "evidence_bound",
-    "adversarial",
-    "mean_output",
-)
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
 EXCHANGES = {"sync": "ranks"}
@@ -216,7 +205,7 @@ _UPDATES = {
 def compute_loss(spec, key, parameters, inputs, answers, fresh=None):
     """The mean loss of a specification; without a key nothing is dropped. `fresh` is that of `logits`."""
     outputs = logits(spec["nodes"], key, parameters, inputs, fresh)
-    return jnp.mean(_LOSSES[spec.get("loss", LOSSES[0])](outputs, answers))
+    return jnp.mean(LOSSES[spec["loss"]](outputs, answers))
 
 
 def _missed(distance):
@@ -242,7 +231,7 @@ def _evidence_bound(outputs, targets):
     return (missed + 0.5 * jnp.sum(mean**2 + jnp.exp(spread) - spread - 1)) / outputs.size
 
 
-_LOSSES = {
+LOSSES = {
     "softmax_cross_entropy": _cross_entropy,
     "mean_squares": _missed(lambda outputs, targets: (outputs - targets) ** 2),
     "binary_cross_entropy": _missed(_entropy),
@@ -259,11 +248,7 @@ def logits(nodes, key, parameters, inputs, fresh=None):
     """
     values = {"input": inputs}
     for node in nodes:
-        own = {
-            name.split("/")[1]: value
-            for name, value in parameters.items()
-            if name.split("/")[0] == node["name"]
-        }
+        own = specification.own_of(node, parameters)
         if node["op"] == "dropout":
             own["key"] = None if key is None else jax.random.fold_in(key, len(values))
         if node["op"] == "batch_norm":

@@ -13,8 +13,6 @@ from .. import jax as training
 
 TASKS = ("forward",)
 
-versions = training.versions
-
 
 def build(job):
     """The network of the adapter jax, which nobody trains."""
@@ -27,11 +25,7 @@ def _outputs(nodes, parameters, inputs):
     """What the last node gives; nothing is dropped."""
     values = {"input": inputs}
     for node in nodes:
-        own = {
-            name.split("/")[1]: value
-            for name, value in parameters.items()
-            if name.split("/")[0] == node["name"]
-        }
+        own = specification.own_of(node, parameters)
         layer = _IN_USE.get(node["op"]) or training.LAYERS[node["op"]]
         values[node["name"]] = layer(node, own, *[values[name] for name in node["inputs"]])
     return values[nodes[-1]["name"]]

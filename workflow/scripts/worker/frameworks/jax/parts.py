@@ -7,8 +7,9 @@ import numpy as np
 from jax import lax
 from jax import numpy as jnp
 
+from shared.operations import Operation, latest, repeated
+
 from ...contract import Unsupported
-from ...parts import Operation
 from . import LAYERS
 
 TASKS = ("products", "convolutions")
@@ -41,26 +42,17 @@ def build(part):
 
 
 def _operation(step, *arguments):
-    kept = [None]
-
-    def run(times):
-        for _ in range(times):
-            kept[0] = step(*arguments)
-            # The next one would begin beside it.
-            kept[0].block_until_ready()
-
-    return Operation(run, lambda: np.array(kept[0]))
+    # Without a wait, the next one would begin beside it.
+    return latest(lambda: step(*arguments).block_until_ready(), np.array)
 
 
 def _updates(step, weights):
     kept = [jnp.array(weights)]
 
-    def run(times):
-        for _ in range(times):
-            kept[0] = step(kept[0])
-        kept[0].block_until_ready()
+    def update():
+        kept[0] = step(kept[0])
 
-    return Operation(run, lambda: np.array(kept[0]))
+    return repeated(update, lambda: np.array(kept[0]), lambda: kept[0].block_until_ready())
 
 
 def _convolution(part):

@@ -7,6 +7,8 @@ import numpy as np
 from jax import lax
 from jax import numpy as jnp
 
+from shared import specification
+
 MODES = ("plain",)
 OPTIMISERS = ("sgd",)
 LOSSES = ("softmax_cross_entropy",)
@@ -53,11 +55,7 @@ class _Trainer(object):
 def _loss(parameters, nodes, inputs, labels):
     values = {"input": inputs}
     for node in nodes:
-        own = {
-            name.split("/")[1]: value
-            for name, value in parameters.items()
-            if name.split("/")[0] == node["name"]
-        }
+        own = specification.own_of(node, parameters)
         given = [values[name] for name in node["inputs"]]
         values[node["name"]] = LAYERS[node["op"]](node, own, *given)
     outputs = values[node["name"]].reshape(-1, node["shape"][-1])

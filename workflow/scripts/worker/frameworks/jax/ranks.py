@@ -1,7 +1,5 @@
 """JAX on several ranks: a process each, whose compiled steps average the gradients of the adapter jax over gloo, on
 GPUs over NCCL.
-
-What was chosen here: docs/adapters/jax.md.
 """
 
 import functools
@@ -26,27 +24,23 @@ from jax._src import xla_bridge
 from jax._src.lib import _jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from shared.operations import repeated
+
 from ... import ranks
 from ...contract import Unsupported
 from .. import jax
 
 OPTIMISERS = ("sgd",)
-# `follow` is what all ranks but the first one do.
 TASKS = ("step", "stragglers", "sums", "training", "follow")
-REASONS = {
-    "async": "the adapter of JAX shares gradients by `sync` only",
-}
+REASONS = {"async": "the adapter of JAX shares gradients by `sync` only"}
 
 # Numbers: a sum by gloo takes 3.5 ms, however short it is.
 SHORT = 2**20
 
 
+@ranks.joined
 def build(job):
-    """A trainer of the specification in which all ranks take part."""
-    return ranks.joined(job, _build)
-
-
-def _build(job):
+    """A rank's own trainer, on its share of the mini-batch."""
     if any(node["op"] == "dropout" and node["rate"] for node in job.spec["nodes"]):
         raise Unsupported("the adapter of JAX draws no masks of dropout on several devices")
     meet(job)
@@ -190,10 +184,12 @@ class Sums(object):
         total = shard_map(lambda own: lax.psum(own, "rank"), mesh=mesh, in_specs=one, out_specs=one)
         step = jit(total, donate_argnums=0).lower(kept[0]).compile()
 
-        def run(times):
-            for _ in range(times):
-                kept[0] = step(kept[0])
-            block_until_ready(kept[0])
+        def add_up():
+            kept[0] = step(kept[0])
 
         # A copy: the next sum writes over what is looked at.
-        return run, lambda: np.array(kept[0].addressable_data(0))
+        return repeated(
+            add_up,
+            lambda: np.array(kept[0].addressable_data(0)),
+            lambda: block_until_ready(kept[0]),
+        )

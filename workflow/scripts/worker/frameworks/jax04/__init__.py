@@ -1,7 +1,4 @@
-"""JAX 0.4.13 to 0.4.30: the adapter of later ones, where an array is not yet made on a device.
-
-What was chosen here: docs/adapters/jax.md.
-"""
+"""JAX 0.4.13 to 0.4.30: the adapter of later ones, where an array is not yet made on a device."""
 
 from jax import device_put, devices, nn, random
 from jax import numpy as jnp

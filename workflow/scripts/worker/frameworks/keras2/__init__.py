@@ -1,7 +1,4 @@
-"""Keras 2.0: its own layers and optimisers in a function of Keras's backend, which is the mode.
-
-What was chosen here, and by which measured ratios: docs/adapters/keras2.md.
-"""
+"""Keras 2.0: its own layers and optimisers in a function of Keras's backend, which is the mode."""
 
 import ctypes
 import sys
@@ -17,7 +14,6 @@ from ... import kernels
 from ...contract import Unsupported
 
 MODES = ("tensorflow", "theano", "cntk")
-OPTIMISERS = ("sgd", "adadelta", "rmsprop")
 TASKS = ("step", "training")
 # Kernels are channels last with every backend, images with TensorFlow alone.
 LAYOUT = {
@@ -205,7 +201,7 @@ def _cross_entropy(labels, scores):
 
 
 # The maker of each, and what it takes.
-_OPTIMISERS = {
+OPTIMISERS = {
     "sgd": (optimizers.SGD, ()),
     "adadelta": (optimizers.Adadelta, ("rho", "epsilon")),
     "rmsprop": (optimizers.RMSprop, ("rho", "epsilon")),
@@ -224,7 +220,7 @@ def _optimiser(mode, wanted):
 
         rate = backend.variable(rate)
         return optimizers.TFOptimizer(tf.train.GradientDescentOptimizer(rate)), rate
-    make, words = _OPTIMISERS[name]
+    make, words = OPTIMISERS[name]
     optimiser = make(lr=rate, **{word: wanted[word] for word in words})
     if mode == "tensorflow":
         optimiser.get_gradients = _all_gradients

@@ -1,7 +1,4 @@
-"""Keras 3 on TensorFlow, PyTorch or JAX (the mode): a functional model of Keras's layers, trained by Keras itself.
-
-What was chosen here: docs/adapters/keras3.md.
-"""
+"""Keras 3 on TensorFlow, PyTorch or JAX (the mode): a functional model of Keras's layers, trained by Keras itself."""
 
 import functools
 import os
@@ -15,15 +12,6 @@ from shared import specification
 from ...contract import Unsupported
 
 MODES = ("tensorflow", "torch", "jax")
-LOSSES = (
-    "softmax_cross_entropy",
-    "mean_squares",
-    "binary_cross_entropy",
-    "evidence_bound",
-    "adversarial",
-    "mean_output",
-)
-OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
 LAYOUT = {"images": "channels last"}
 DEVICES = ("cpu", "gpu")
@@ -34,26 +22,19 @@ PRECISIONS = {
 }
 
 # Keras's names for the parameters of a layer: those of its arguments, and of the attributes that hold them.
+_WEIGHTED = {"weight": "kernel", "bias": "bias"}
+_RECURRENT = {"input": "kernel", "recurrent": "recurrent_kernel", "bias": "bias"}
+# Of other layers than these, _WEIGHTED.
 _NAMES = {
-    "dense": {"weight": "kernel", "bias": "bias"},
-    "dense_within": {"weight": "kernel", "bias": "bias"},
-    "conv": {"weight": "kernel", "bias": "bias"},
-    "conv_transpose": {"weight": "kernel", "bias": "bias"},
-    "grouped_conv": {"weight": "kernel", "bias": "bias"},
     "batch_norm": {"gamma": "gamma", "beta": "beta"},
     "group_norm": {"gamma": "gamma", "beta": "beta"},
     "embedding": {"weight": "embeddings"},
-    "rnn": {"input": "kernel", "recurrent": "recurrent_kernel", "bias": "bias"},
-    "table": {"weight": "kernel"},
-    "positions": {"weight": "kernel"},
-    "class_token": {"weight": "kernel"},
     "bias": {"bias": "kernel"},
     "layer_norm": {"weight": "gamma", "bias": "beta"},
-    "rms_norm": {"weight": "kernel"},
-    "layer_scale": {"weight": "kernel"},
     "rbm": {"weight": "kernel", "visible": "visible", "hidden": "hidden"},
-    "lstm": {"input": "kernel", "recurrent": "recurrent_kernel", "bias": "bias"},
-    "gru": {"input": "kernel", "recurrent": "recurrent_kernel", "bias": "bias"},
+    "rnn": _RECURRENT,
+    "lstm": _RECURRENT,
+    "gru": _RECURRENT,
 }
 
 
@@ -123,15 +104,11 @@ class _Trainer(object):
         self.threads, self._on_gpu = threads, job.device == "gpu"
         self._model, self._variables, self._layout = model, variables, job.layout
         self._inputs = keras.ops.convert_to_tensor(job.inputs)
-        self._labels = keras.ops.convert_to_tensor(job.labels.flatten())
-        model.compile(
-            optimizer=_optimizer(job.spec["optimiser"]),
-            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        )
-        if job.spec.get("loss") in _DISTANCES:
-            self._labels = keras.ops.convert_to_tensor(job.labels)
-            distance = _DISTANCES[job.spec["loss"]]()
-            model.compile(optimizer=_optimizer(job.spec["optimiser"]), loss=distance)
+        optimiser, loss = job.spec["optimiser"], job.spec["loss"]
+        # The outputs are those of all labels; targets have the shape of outputs.
+        labels = job.labels.flatten() if loss == "softmax_cross_entropy" else job.labels
+        self._labels = keras.ops.convert_to_tensor(labels)
+        model.compile(OPTIMISERS[optimiser["name"]](optimiser), LOSSES[loss]())
         sizes = [int(np.prod(variable.shape)) for variable in model.trainable_variables]
         # Second biases, which stay at zero.
         self.frozen_parameters = sum(
@@ -194,10 +171,10 @@ class _Trainer(object):
 class _RMSprop(keras.optimizers.Optimizer):
     """Keras 2's rule: the epsilon of Keras 3's own stands inside of the root."""
 
-    def __init__(self, learning_rate, rho, epsilon):
+    def __init__(self, wanted):
         # Of the private name Keras would make one that TensorFlow refuses.
-        super().__init__(learning_rate, name="rmsprop")
-        self._rho, self._epsilon = rho, epsilon
+        super().__init__(wanted["learning_rate"], name="rmsprop")
+        self._rho, self._epsilon = wanted["rho"], wanted["epsilon"]
 
     def build(self, variables):
         super().build(variables)
@@ -219,25 +196,14 @@ def _evidence_bound(targets, outputs):
     return (keras.ops.sum(missed, 1) + keras.ops.sum(apart, 1)) / outputs.shape[1]
 
 
-_DISTANCES = {
+LOSSES = {
+    "softmax_cross_entropy": lambda: keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     "mean_squares": keras.losses.MeanSquaredError,
     "binary_cross_entropy": lambda: keras.losses.BinaryCrossentropy(from_logits=True),
     "evidence_bound": lambda: _evidence_bound,
     "adversarial": lambda: keras.losses.BinaryCrossentropy(from_logits=True),
     "mean_output": lambda: lambda targets, outputs: keras.ops.mean(outputs, 1),
 }
-
-
-def _optimizer(wanted):
-    """Keras's own optimiser."""
-    rate, rho, epsilon = (wanted.get(name) for name in ("learning_rate", "rho", "epsilon"))
-    if wanted["name"] == "adadelta":
-        return keras.optimizers.Adadelta(rate, rho, epsilon)
-    if wanted["name"] == "rmsprop":
-        return _RMSprop(rate, rho, epsilon=epsilon)
-    if wanted["name"] in ("momentum", "adam", "adamw"):
-        return _MOVING[wanted["name"]](wanted)
-    return keras.optimizers.SGD(rate)
 
 
 class _Adam(keras.optimizers.Adam):
@@ -262,7 +228,12 @@ class _Adam(keras.optimizers.Adam):
         return len(variable.shape) > 1
 
 
-_MOVING = {
+OPTIMISERS = {
+    "sgd": lambda wanted: keras.optimizers.SGD(wanted["learning_rate"]),
+    "adadelta": lambda wanted: keras.optimizers.Adadelta(
+        wanted["learning_rate"], wanted["rho"], wanted["epsilon"]
+    ),
+    "rmsprop": _RMSprop,
     "momentum": lambda wanted: keras.optimizers.SGD(
         wanted["learning_rate"], momentum=wanted["momentum"]
     ),
@@ -296,7 +267,7 @@ def _make_model(job):
     for node in job.spec["nodes"]:
         names = {
             "{}/{}".format(node["name"], role): keras_name
-            for role, keras_name in _NAMES.get(node["op"], {}).items()
+            for role, keras_name in _NAMES.get(node["op"], _WEIGHTED).items()
         }
         own = {keras_name: start[name] for name, keras_name in names.items() if name in start}
         # In place of random ones: of a hundred million those take seconds.
@@ -361,6 +332,15 @@ def _swapped(value):
     return np.concatenate([second, first, third], -1)
 
 
+def _hold(layer, name, start):
+    """Gives a layer a weight that begins with these values."""
+
+    def given(shape, dtype=None):
+        return keras.ops.convert_to_tensor(start, dtype)
+
+    setattr(layer, name, layer.add_weight(shape=start.shape, initializer=given))
+
+
 class _Windowed(layers.Layer):
     """Kernels in the neutral layout, which Keras's own layers do not have, and what is computed with them."""
 
@@ -372,12 +352,7 @@ class _Windowed(layers.Layer):
 
     def build(self, shape):
         for name in ("kernel", "bias")[: 1 + self._node["bias"]]:
-            start = self._starts.pop(name)
-
-            def given(shape, dtype=None, start=start):
-                return keras.ops.convert_to_tensor(start, dtype)
-
-            setattr(self, name, self.add_weight(shape=start.shape, initializer=given))
+            _hold(self, name, self._starts.pop(name))
 
     def call(self, values):
         values = self._function(self._node, self.kernel, values)
@@ -460,18 +435,14 @@ class _Padded(object):
 
 
 class _Weighted(layers.Layer):
-    """A function of a weight of this shape, and of what it is given, as a layer."""
+    """A function of a weight, and of what it is given, as a layer; `made` is the shape of what it gives."""
 
-    def __init__(self, shape, function, made, kernel_initializer):
+    def __init__(self, function, made, kernel_initializer):
         super().__init__()
-        self._start, self._extents = kernel_initializer, tuple(shape)
-        self._function, self._made = function, made
+        self._start, self._function, self._made = kernel_initializer, function, made
 
     def build(self, *shapes):
-        self.kernel = self.add_weight(shape=self._extents, initializer=self._set)
-
-    def _set(self, shape, dtype=None):
-        return keras.ops.convert_to_tensor(self._start, dtype)
+        _hold(self, "kernel", self._start)
 
     def call(self, *values):
         return self._function(self.kernel, *values)
@@ -487,7 +458,7 @@ def _positions(node, own):
         rows = kernel[: -(-steps // each)]
         return values + (keras.ops.repeat(rows, each, 0)[:steps] if each > 1 else rows)
 
-    return _Weighted([node["rows"], node["shape"][-1]], add, tuple, **own)
+    return _Weighted(add, tuple, **own)
 
 
 def _class_token(node, own):
@@ -498,7 +469,7 @@ def _class_token(node, own):
     def made(shape):
         return (shape[0], *node["shape"])
 
-    return _Weighted(node["shape"][-1:], put, made, **own)
+    return _Weighted(put, made, **own)
 
 
 def _attention(node, own):
@@ -534,12 +505,7 @@ class _RBM(layers.Layer):
 
     def build(self, *shapes):
         for name in ("kernel", "visible", "hidden"):
-            start = self._starts.pop(name + "_initializer")
-
-            def given(shape, dtype=None, start=start):
-                return keras.ops.convert_to_tensor(start, dtype)
-
-            setattr(self, name, self.add_weight(shape=start.shape, initializer=given))
+            _hold(self, name, self._starts.pop(name + "_initializer"))
 
     def call(self, visible, noise):
         visible = keras.ops.stop_gradient(visible)
@@ -599,23 +565,17 @@ LAYERS = {
         epsilon=node["epsilon"], center=node["bias"], **own
     ),
     "rms_norm": lambda node, own: _Weighted(
-        node["shape"][-1:],
         lambda kernel, values: keras.ops.rms_normalization(values, kernel, epsilon=node["epsilon"]),
         tuple,
         **own,
     ),
     "layer_scale": lambda node, own: _Weighted(
-        [node["shape"][0 if len(node["shape"]) == 3 else -1]],
-        lambda kernel, values: values * kernel,
-        tuple,
-        **own,
+        lambda kernel, values: values * kernel, tuple, **own
     ),
-    "bias": lambda node, own: _Weighted(
-        node["shape"][-1:], lambda kernel, values: values + kernel, tuple, **own
-    ),
+    "bias": lambda node, own: _Weighted(lambda kernel, values: values + kernel, tuple, **own),
     "positions": _positions,
     "table": lambda node, own: _Weighted(
-        node["shape"], lambda kernel, values: kernel, lambda shape: node["shape"], **own
+        lambda kernel, values: kernel, lambda shape: node["shape"], **own
     ),
     "lookup": lambda node, own: lambda values, table: keras.ops.take(table, values, 0),
     "unembedding": lambda node, own: (

@@ -8,8 +8,6 @@ from .. import keras3 as training
 
 TASKS = ("forward",)
 
-versions = training.versions
-
 
 def build(job):
     """The model of the adapter keras3, which nobody trains."""

@@ -1,7 +1,4 @@
-"""MXNet: a symbol bound to an executor (`graph`), or the same operators called one after the other (`eager`).
-
-The measured reasons for what is done here stand in docs/adapters/mxnet.md.
-"""
+"""MXNet: a symbol bound to an executor (`graph`), or the same operators called one after the other (`eager`)."""
 
 import ctypes
 import os
@@ -10,21 +7,12 @@ import mxnet as mx
 import numpy as np
 
 from shared import specification
-from shared.transposed import in_one_piece
+from shared.sketch import in_one_piece
 
 from ... import rounding
 from ...contract import Unsupported
 
 MODES = ("graph", "eager")
-LOSSES = (
-    "softmax_cross_entropy",
-    "mean_squares",
-    "binary_cross_entropy",
-    "evidence_bound",
-    "adversarial",
-    "mean_output",
-)
-OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 DEVICES = ("cpu", "gpu")
 PRECISIONS = ("float32", "tf32")
 TASKS = ("step", "training")
@@ -33,8 +21,16 @@ EXCHANGES = {"sync": "ranks", "async": "asynchronous", "inside": "inside"}
 KERNELS = "openblas:mxnet/libopenblas.so.0"
 KERNELS_OF = ("attention", "conv_transpose", "dense_within", "layer_norm", "layer_scale", "rbm")
 # As RNN takes sequences, or each layer would turn them around and back.
-LAYOUT = {"sequences": "steps first", "dense": "units first", "lstm": "units first"}
+LAYOUT = {
+    "sequences": "steps first",
+    "dense": "units first",
+    "rnn": "units first",
+    "gru": "units first",
+    "lstm": "units first",
+}
 
+# Layers that recur, by how many vectors of units a bias has: MXNet wants all of a layer's parameters in one array.
+_GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 # Attention by operators of 1.6 and later, which have the queries, keys and values of a head beside each other.
 BY_HEAD = hasattr(mx.sym.contrib, "interleaved_matmul_selfatt_qk")
 
@@ -151,16 +147,14 @@ class Trainer(object):
     def weights(self, names=None):
         neutral = {}
         for node in self.spec["nodes"]:
-            lstm = node["op"] == "lstm"
-            if node["op"] in ("rnn", "gru"):
-                lstm = True
+            packed = node["op"] in _GATES
             kept = [
                 name
                 for name in _names(node, self.trained)
-                if names is None or lstm or name in names
+                if names is None or packed or name in names
             ]
             own = {name: self.trained[name].asnumpy() for name in kept}
-            own = _unpacked(self.spec, node, own) if lstm else own
+            own = _unpacked(self.spec, node, own) if packed else own
             if node["name"] in self.heads:
                 own = _turned(own, (self.heads[node["name"]], 3))
             for name, values in own.items():
@@ -177,15 +171,11 @@ class Trainer(object):
     def _add_arrays(self, node, job):
         """Arrays of one layer."""
         own = {name: in_one_piece(job.take(name)) for name in job.own(node).values()}
-        own = _packed(node, own) if node["op"] == "lstm" else own
+        own = _packed(node, own) if node["op"] in _GATES else own
         if node["name"] in self.heads:
             own = _turned(own, (3, self.heads[node["name"]]))
-        if node["op"] in ("rnn", "gru"):
-            own = _packed(node, {name: values.T for name, values in own.items()})
-            start = mx.nd.zeros((1, job.inputs.shape[1], node["units"]))
-            self.states[node["name"] + "/start"] = start
         self.trained.update((name, array_of(values)) for name, values in own.items())
-        if node["op"] == "lstm":
+        if node["op"] in _GATES:
             # Sequences have the steps first.
             batch = job.inputs.shape[1]
             self.states[node["name"] + "/start"] = mx.nd.zeros((1, batch, node["units"]))
@@ -236,13 +226,13 @@ class Eager(Trainer):
 
 def _loss(operators, layers, spec, variable):
     """Loss of the batch, (1,), built by `operators` (`mx.sym` or `mx.nd`) from the variables of the given names."""
-    if spec.get("loss") in ("mean_squares", "binary_cross_entropy", "adversarial", "mean_output"):
-        outputs = logits(operators, layers, spec, variable)
-        return operators.mean(DISTANCES[spec["loss"]](operators, outputs, variable("labels")))
-    if spec.get("loss") in ("evidence_bound",):
-        return _evidence_bound(operators, layers, spec, variable)
-    likelihoods = operators.log_softmax(logits(operators, layers, spec, variable), axis=-1)
-    return -operators.mean(operators.pick(likelihoods, variable("labels"), axis=-1))
+    outputs = logits(operators, layers, spec, variable)
+    return LOSSES[spec["loss"]](operators, outputs, variable("labels"), spec)
+
+
+def _cross_entropy(operators, outputs, labels, spec):
+    likelihoods = operators.log_softmax(outputs, axis=-1)
+    return -operators.mean(operators.pick(likelihoods, labels, axis=-1))
 
 
 def entropy(operators, outputs, targets):
@@ -250,9 +240,12 @@ def entropy(operators, outputs, targets):
     return operators.relu(outputs) - outputs * targets + soft
 
 
-def _evidence_bound(operators, layers, spec, variable):
+def _mean_entropy(operators, outputs, targets, spec):
+    return operators.mean(entropy(operators, outputs, targets))
+
+
+def _evidence_bound(operators, outputs, targets, spec):
     """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
-    outputs = logits(operators, layers, spec, variable)
     (given,) = spec["nodes"][-1]["shape"]
     decoded = 2 * spec["input"]["shape"][0] - given
     middle = (decoded + given) // 2
@@ -261,16 +254,20 @@ def _evidence_bound(operators, layers, spec, variable):
         for begin, end in ((0, decoded), (decoded, middle), (middle, given))
     ]
     apart = 0.5 * (operators.square(mean) + operators.exp(spread) - spread - 1)
-    missed = entropy(operators, decoded, variable("labels"))
+    missed = entropy(operators, decoded, targets)
     terms = operators.sum(operators.concat(missed, apart, dim=1), axis=1)
     return operators.mean(terms) / given
 
 
-DISTANCES = {
-    "mean_squares": lambda operators, outputs, targets: operators.square(outputs - targets),
-    "binary_cross_entropy": entropy,
-    "adversarial": entropy,
-    "mean_output": lambda operators, outputs, targets: outputs,
+LOSSES = {
+    "softmax_cross_entropy": _cross_entropy,
+    "mean_squares": lambda operators, outputs, targets, spec: operators.mean(
+        operators.square(outputs - targets)
+    ),
+    "binary_cross_entropy": _mean_entropy,
+    "evidence_bound": _evidence_bound,
+    "adversarial": _mean_entropy,
+    "mean_output": lambda operators, outputs, targets, spec: operators.mean(outputs),
 }
 
 
@@ -297,25 +294,6 @@ class _RMSProp(mx.optimizer.RMSProp):
         weight[:] -= self._get_lr(index) * grad / (mx.nd.sqrt(average) + self.epsilon)
 
 
-def make_optimiser(wanted):
-    """MXNet's own optimiser, which keeps its averages by the number of the parameter; None for plain SGD."""
-    if wanted["name"] == "adadelta":
-        if wanted["learning_rate"] != 1 or {"decay", "after_epochs"} & set(wanted):
-            raise Unsupported("MXNet's AdaDelta has no learning rate: it is always 1")
-        return mx.optimizer.get_updater(
-            mx.optimizer.AdaDelta(rho=wanted["rho"], epsilon=wanted["epsilon"])
-        )
-    if wanted["name"] == "rmsprop":
-        rate, rho, epsilon = wanted["learning_rate"], wanted["rho"], wanted["epsilon"]
-        own = _RMSProp(learning_rate=rate, gamma1=rho, epsilon=epsilon)
-        return mx.optimizer.get_updater(own)
-    if wanted["name"] in ("momentum", "adam", "adamw"):
-        if {"decay", "after_epochs"} & set(wanted):
-            raise Unsupported("the adapter of MXNet gives this optimiser one learning rate")
-        return mx.optimizer.get_updater(_MOVING[wanted["name"]](wanted))
-    return None
-
-
 class _Adam(mx.optimizer.Adam):
     """MXNet's own, whose epsilon is added to a root that is not corrected yet; weights may decay beside it."""
 
@@ -332,13 +310,32 @@ class _Adam(mx.optimizer.Adam):
         super(_Adam, self).update(index, weight, grad, state)
 
 
-_MOVING = {
+def _adadelta(wanted):
+    if wanted["learning_rate"] != 1 or {"decay", "after_epochs"} & set(wanted):
+        raise Unsupported("MXNet's AdaDelta has no learning rate: it is always 1")
+    return mx.optimizer.AdaDelta(rho=wanted["rho"], epsilon=wanted["epsilon"])
+
+
+OPTIMISERS = {
+    "sgd": None,
+    "adadelta": _adadelta,
+    "rmsprop": lambda wanted: _RMSProp(
+        learning_rate=wanted["learning_rate"], gamma1=wanted["rho"], epsilon=wanted["epsilon"]
+    ),
     "momentum": lambda wanted: mx.optimizer.SGD(
         learning_rate=wanted["learning_rate"], momentum=wanted["momentum"]
     ),
     "adam": _Adam,
     "adamw": _Adam,
 }
+
+
+def make_optimiser(wanted):
+    """MXNet's own optimiser, which keeps its averages by the number of the parameter; None for plain SGD."""
+    name = wanted["name"]
+    if name in ("momentum", "adam", "adamw") and {"decay", "after_epochs"} & set(wanted):
+        raise Unsupported("the adapter of MXNet gives this optimiser one learning rate")
+    return OPTIMISERS[name] and mx.optimizer.get_updater(OPTIMISERS[name](wanted))
 
 
 def _fixed(node):
@@ -348,10 +345,13 @@ def _fixed(node):
     return {node["name"] + "/mask": array_of(later)} if node.get("causal") else {}
 
 
+def _weighted(node, own, x):
+    return [x, own("weight")] + ([own("bias")] if node["bias"] else [])
+
+
 def _dense(operators, node, own, x):
-    arrays = [x, own("weight")] + ([own("bias")] if node["bias"] else [])
     return operators.FullyConnected(
-        *arrays, num_hidden=node["units"], no_bias=not node["bias"], flatten=False
+        *_weighted(node, own, x), num_hidden=node["units"], no_bias=not node["bias"], flatten=False
     )
 
 
@@ -362,22 +362,15 @@ def _dense_within(operators, node, own, x):
 
 
 def _conv(operators, node, own, x):
-    arrays = [x, own("weight")] + ([own("bias")] if node["bias"] else [])
-    return operators.Convolution(
-        *arrays, num_filter=node["channels"], no_bias=not node["bias"], **_window(node)
-    )
-
-
-def _grouped_conv(operators, node, own, x):
-    arrays = [x, own("weight")] + ([own("bias")] if node["bias"] else [])
-    shape = {"num_filter": node["channels"], "num_group": node["groups"]}
-    return operators.Convolution(*arrays, no_bias=not node["bias"], **shape, **_window(node))
+    shape = {"num_filter": node["channels"], "num_group": node.get("groups", 1)}
+    arrays, window = _weighted(node, own, x), _window(node)
+    return operators.Convolution(*arrays, no_bias=not node["bias"], **shape, **window)
 
 
 def _conv_transpose(operators, node, own, x):
     if node["channels"] == 1 and hasattr(operators, "col2im"):
         return _transposed_product(operators, node, own, x)
-    arrays = [x, own("weight")] + ([own("bias")] if node["bias"] else [])
+    arrays = _weighted(node, own, x)
     return operators.Deconvolution(
         *arrays, num_filter=node["channels"], no_bias=not node["bias"], **_window(node)
     )
@@ -424,11 +417,6 @@ def _embedding(operators, node, own, x):
     return operators.Embedding(
         x, own("weight"), input_dim=node["vocabulary"], output_dim=node["units"]
     )
-
-
-def _lstm(operators, node, own, x):
-    arrays = [x, own("packed"), own("start"), own("start")]
-    return operators.RNN(*arrays, state_size=node["units"], num_layers=1, mode="lstm")
 
 
 def _features_last(layer):
@@ -546,9 +534,9 @@ def _one_step(operators, node, own, x):
     return operators.reshape(chosen, shape=(-3, 0))
 
 
-def _recurrent(mode):
+def _recurrent(mode, states=1):
     def recur(operators, node, own, x):
-        arrays = [x, own("packed"), own("start")]
+        arrays = [x, own("packed")] + [own("start") for _ in range(states)]
         return operators.RNN(*arrays, state_size=node["units"], num_layers=1, mode=mode)
 
     return recur
@@ -592,7 +580,7 @@ LAYERS = {
     "dense_within": _dense_within,
     "conv": _conv,
     "conv_transpose": _conv_transpose,
-    "grouped_conv": _grouped_conv,
+    "grouped_conv": _conv,
     "upsample": lambda operators, node, own, x: operators.UpSampling(
         x, scale=node["factor"], sample_type="nearest"
     ),
@@ -621,7 +609,7 @@ LAYERS = {
     "sigmoid": lambda operators, node, own, x: operators.Activation(x, act_type="sigmoid"),
     "add": lambda operators, node, own, x, y: operators.elemwise_add(x, y),
     "embedding": _embedding,
-    "lstm": _lstm,
+    "lstm": _recurrent("lstm", 2),
     "rnn": _recurrent("rnn_tanh"),
     "gru": _recurrent("gru"),
     "tanh": lambda operators, node, own, x: operators.Activation(x, act_type="tanh"),
@@ -676,12 +664,8 @@ def _names(node, arrays):
 
 
 def _trainable(node, array):
-    """The part of an array that is trained: all of it, but for an LSTM's second bias, which stays at zero."""
-    if node["op"] in ("rnn",):
-        return array[: -node["units"]]
-    if node["op"] in ("gru",):
-        return array[: -3 * node["units"]]
-    return array[: -4 * node["units"]] if node["op"] == "lstm" else array
+    """The part of an array that is trained: all of it, but for a second bias, which stays at zero."""
+    return array[: -_GATES[node["op"]] * node["units"]] if node["op"] in _GATES else array
 
 
 def _heads_of(spec):
@@ -707,7 +691,7 @@ def _turned(arrays, parts):
 
 
 def _packed(node, arrays):
-    """An LSTM's one vector: both matrices as (4 units, in), gates i, f, g, o; the bias; a second, redundant bias."""
+    """One vector: both matrices as (gates x units, in), an LSTM's gates i, f, g, o; the bias; a second one, zeros."""
     parts = [
         arrays["{}/{}".format(node["name"], role)].ravel()
         for role in ("input", "recurrent", "bias")
@@ -719,10 +703,7 @@ def _unpacked(spec, node, arrays):
     shapes = {parameter["name"]: parameter["shape"] for parameter in spec["parameters"]}
     rest, neutral = arrays[node["name"] + "/packed"], {}
     for name in _names(node, shapes):
-        part, rest = np.split(rest, [int(np.prod(shapes[name]))])
-        if node["op"] in ("rnn", "gru"):
-            part = part.reshape(shapes[name][::-1]).T
-        neutral[name] = part
+        neutral[name], rest = np.split(rest, [int(np.prod(shapes[name]))])
     return neutral
 
 

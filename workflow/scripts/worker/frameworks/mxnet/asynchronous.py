@@ -1,7 +1,4 @@
-"""MXNet on several ranks that do not wait for one another: a kvstore (`dist_async`), whose server updates the weights.
-
-What was chosen here: docs/adapters/mxnet.md.
-"""
+"""MXNet on several ranks that do not wait for one another: a kvstore (`dist_async`) whose server updates weights."""
 
 import mxnet as mx
 
@@ -11,18 +8,14 @@ from . import ranks as mxnet_ranks
 
 OPTIMISERS = ("sgd",)
 DEVICES = ("cpu",)
-# `follow` is what all ranks but the first one do; `turns` shows each rank's steps alone.
 TASKS = ("step", "stragglers", "training", "follow", "turns")
 REASONS = {"gpu": "weights are shared between CPUs only"}
 _STORE = []
 
 
+@ranks.joined
 def build(job):
-    """A trainer of the specification in which all ranks take part."""
-    return ranks.joined(job, _build)
-
-
-def _build(job):
+    """A rank's own trainer, on its share of the mini-batch."""
     if not _STORE:
         _STORE.append(mxnet_ranks.meet(job, "dist_async"))
     job.inputs, job.labels = ranks.share(job)

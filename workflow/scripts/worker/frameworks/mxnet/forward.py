@@ -10,8 +10,6 @@ from .. import mxnet as training
 
 TASKS = ("forward",)
 
-versions = training.versions
-
 
 def build(job):
     """The network of the adapter mxnet, which nobody trains."""

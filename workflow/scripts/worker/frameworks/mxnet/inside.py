@@ -1,7 +1,4 @@
-"""MXNet on several contexts of one process: a kvstore in memory sums the gradients of the adapter mxnet.
-
-What was chosen here: docs/adapters/mxnet.md.
-"""
+"""MXNet on several contexts of one process: a kvstore in memory sums the gradients of the adapter mxnet."""
 
 import copy
 
@@ -9,7 +6,7 @@ import mxnet as mx
 import numpy as np
 
 from ... import ranks
-from ...contract import NotEquivalent, Unsupported
+from ...contract import Unsupported
 from .. import mxnet
 
 TASKS = ("step",)
@@ -70,15 +67,8 @@ class _Together(object):
 
     def weights(self, names=None):
         found, *others = [part.weights(names) for part in self._parts]
-        own = ranks.sums(found)
-        for number, other in enumerate(map(ranks.sums, others), 1):
-            unlike = [name for name in sorted(own) if other[name] != own[name]]
-            if unlike:
-                raise NotEquivalent(
-                    "after {} steps, context {} has other weights than context 0 in {} and {} more of {}".format(
-                        self._steps, number, unlike[0], len(unlike) - 1, len(own)
-                    )
-                )
+        own, others = ranks.sums(found), map(ranks.sums, others)
+        ranks.require_alike("context", self._steps, own, others)
         return found
 
     def _each(self, do):

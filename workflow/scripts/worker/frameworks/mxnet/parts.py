@@ -2,8 +2,9 @@
 
 import mxnet as mx
 
+from shared.operations import repeated
+
 from ...contract import Unsupported
-from ...parts import Operation
 from . import array_of
 
 TASKS = ("products", "convolutions")
@@ -19,15 +20,15 @@ def build(part):
     """An operation of its own."""
     if part.kind == "convolution":
         return _convolution(part)
-    left, right = _placed(part.left), _placed(part.right)
+    left, right = array_of(part.left), array_of(part.right)
     turned = dict(zip(("transpose_a", "transpose_b"), part.turned))
     if not part.calls:
         result = mx.nd.dot(left, right, **turned)
-        return operation(lambda: mx.nd.dot(left, right, out=result, **turned), result)
-    weights = _placed(part.weights)
+        return _operation(lambda: mx.nd.dot(left, right, out=result, **turned), result)
+    weights = array_of(part.weights)
     if part.calls == 1:
         scaled = dict(turned, alpha=-part.rate, beta=1.0)
-        return operation(
+        return _operation(
             lambda: mx.nd.linalg_gemm(left, right, weights, out=weights, **scaled), weights
         )
     # As in the adapter: the gradients come out as the steps of SGD, and to subtract them is vectorised.
@@ -38,23 +39,12 @@ def build(part):
         mx.nd.dot(left, right, out=gradient, **turned)
         mx.nd.elemwise_sub(weights, gradient, out=weights)
 
-    return operation(update, weights)
+    return _operation(update, weights)
 
 
-def _placed(values):
-    """As the adapter of this version does it."""
-    return array_of(values) if hasattr(mx.nd, "from_numpy") else mx.nd.array(values)
-
-
-def operation(step, result):
+def _operation(step, result):
     """`step` queues the work of MXNet's engine that writes `result`."""
-
-    def run(times):
-        for _ in range(times):
-            step()
-        mx.nd.waitall()
-
-    return Operation(run, result.asnumpy)
+    return repeated(step, result.asnumpy, mx.nd.waitall)
 
 
 def _convolution(part):
@@ -62,12 +52,7 @@ def _convolution(part):
         raise Unsupported(
             "MXNet takes the algorithm that oneDNN's default is; without oneDNN it unfolds the images"
         )
-    return convolution(part)
-
-
-def convolution(part):
-    """MXNet's operator."""
-    images, weights = _placed(part.inputs), _placed(part.weights)
+    images, weights = array_of(part.inputs), array_of(part.weights)
     window = {
         "kernel": part.weights.shape[2:],
         "stride": (part.stride,) * 2,
@@ -76,4 +61,4 @@ def convolution(part):
         "no_bias": True,
     }
     result = mx.nd.Convolution(images, weights, **window)
-    return operation(lambda: mx.nd.Convolution(images, weights, out=result, **window), result)
+    return _operation(lambda: mx.nd.Convolution(images, weights, out=result, **window), result)

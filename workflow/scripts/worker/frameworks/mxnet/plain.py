@@ -47,7 +47,9 @@ class _Trainer(object):
         self._network.initialize(mx.init.Zero())
         for node in job.spec["nodes"]:
             for role, name in job.own(node).items():
-                home = getattr(self._network.blocks[node["name"]], _HOMES[node["op"], role])
+                home = getattr(
+                    self._network.blocks[node["name"]], _HOMES.get((node["op"], role), role)
+                )
                 home.set_data(mx.nd.array(job.take(name)))
                 self._homes[name] = home
         self._inputs, self._labels = mx.nd.array(job.inputs), mx.nd.array(job.labels)
@@ -80,15 +82,8 @@ class _Trainer(object):
         }
 
 
-# Where a parameter of the specification lives in its block.
+# Where a parameter of the specification lives in its block, where that has another name for it.
 _HOMES = {
-    ("dense", "weight"): "weight",
-    ("dense", "bias"): "bias",
-    ("conv", "weight"): "weight",
-    ("conv", "bias"): "bias",
-    ("batch_norm", "gamma"): "gamma",
-    ("batch_norm", "beta"): "beta",
-    ("embedding", "weight"): "weight",
     ("lstm", "input"): "l0_i2h_weight",
     ("lstm", "recurrent"): "l0_h2h_weight",
     ("lstm", "bias"): "l0_i2h_bias",

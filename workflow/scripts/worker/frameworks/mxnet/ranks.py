@@ -1,30 +1,25 @@
-"""MXNet on several ranks: a kvstore (`dist_sync`) sums the gradients of the adapter mxnet on a server.
-
-What was chosen here: docs/adapters/mxnet.md.
-"""
+"""MXNet on several ranks: a kvstore (`dist_sync`) sums the gradients of the adapter mxnet on a server."""
 
 import itertools
 import os
 
 import mxnet as mx
 
+from shared.operations import repeated
+
 from ... import ranks
 from .. import mxnet
 
 OPTIMISERS = ("sgd",)
-# `follow` is what all ranks but the first one do.
 TASKS = ("step", "stragglers", "sums", "training", "follow")
 # A key that no parameter has.
 _MEETING = 2**30
 _STORE = []
 
 
+@ranks.joined
 def build(job):
-    """A trainer of the specification in which all ranks take part."""
-    return ranks.joined(job, _build)
-
-
-def _build(job):
+    """A rank's own trainer, on its share of the mini-batch."""
     store_of(job)
     job.inputs, job.labels = ranks.share(job)
     mx.random.seed(job.seed + job.rank)
@@ -119,10 +114,8 @@ class Sums(object):
         summed = mx.nd.from_numpy(values).copyto(mx.cpu())
         store.init(key, mx.nd.zeros(summed.shape))
 
-        def run(times):
-            for _ in range(times):
-                store.push(key, summed)
-                store.pull(key, out=summed)
-            summed.wait_to_read()
+        def step():
+            store.push(key, summed)
+            store.pull(key, out=summed)
 
-        return run, summed.asnumpy
+        return repeated(step, summed.asnumpy, summed.wait_to_read)

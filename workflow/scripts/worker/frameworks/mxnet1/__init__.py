@@ -1,7 +1,4 @@
-"""MXNet 1.0: a symbol bound to an executor, with the LSTM built from plain operators: its own runs on GPUs alone.
-
-What was chosen here, and by which measured ratios: docs/adapters/mxnet1.md.
-"""
+"""MXNet 1.0: a symbol bound to an executor, with the LSTM built from plain operators: its own runs on GPUs alone."""
 
 import ctypes
 

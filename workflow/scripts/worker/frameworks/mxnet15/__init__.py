@@ -1,7 +1,4 @@
-"""MXNet 1.5 to 1.7: the adapter of later ones, without what it asks of the BLAS, which their library keeps to itself.
-
-What was chosen here: docs/adapters/mxnet.md.
-"""
+"""MXNet 1.5 to 1.7: the adapter of later ones, without what it asks of the BLAS, which is hidden in their library."""
 
 from mxnet import __version__, runtime
 

@@ -1,7 +1,6 @@
 """neon 2.6: its layers on its backend "cpu", which is NumPy.
 
 neon's arrays have the batch last: images are (channels x height x width, batch), sequences (features, steps x batch).
-What was chosen here, and why: docs/adapters/neon.md.
 """
 
 import itertools

@@ -1,7 +1,4 @@
-"""PaddlePaddle 2 and later: `paddle.nn` layers run as they are called (dynamic graph), with its own optimisers.
-
-What was chosen here: docs/adapters/paddle.md.
-"""
+"""PaddlePaddle 2 and later: `paddle.nn` layers run as they are called (dynamic graph), with its own optimisers."""
 
 import os
 
@@ -16,15 +13,6 @@ from ... import rounding
 from ...contract import Unsupported
 
 MODES = ("eager",)
-LOSSES = (
-    "softmax_cross_entropy",
-    "mean_squares",
-    "binary_cross_entropy",
-    "evidence_bound",
-    "adversarial",
-    "mean_output",
-)
-OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 TASKS = ("step", "training")
 EXCHANGES = {"sync": "ranks"}
 # As its recurrent layers work inside.
@@ -39,26 +27,16 @@ DEVICES = ("cpu", "gpu")
 PRECISIONS = {"float32": {"tf32": False}, "tf32": {"tf32": True}}
 
 # Where a parameter of the specification lives in the layer.
+_WEIGHTED = {"weight": "weight", "bias": "bias"}
+_RECURRENT = {"input": "weight_ih_l0", "recurrent": "weight_hh_l0", "bias": "bias_ih_l0"}
 _HOMES = {
-    "dense": {"weight": "weight", "bias": "bias"},
-    "dense_within": {"weight": "weight", "bias": "bias"},
-    "conv": {"weight": "weight", "bias": "bias"},
-    "conv_transpose": {"weight": "weight", "bias": "bias"},
-    "grouped_conv": {"weight": "weight", "bias": "bias"},
     "batch_norm": {"gamma": "weight", "beta": "bias"},
     "group_norm": {"gamma": "weight", "beta": "bias"},
-    "embedding": {"weight": "weight"},
-    "table": {"weight": "weight"},
-    "positions": {"weight": "weight"},
-    "class_token": {"weight": "weight"},
     "bias": {"bias": "weight"},
-    "layer_norm": {"weight": "weight", "bias": "bias"},
-    "rms_norm": {"weight": "weight"},
-    "layer_scale": {"weight": "weight"},
     "rbm": {"weight": "weight", "visible": "visible", "hidden": "hidden"},
-    "lstm": {"input": "weight_ih_l0", "recurrent": "weight_hh_l0", "bias": "bias_ih_l0"},
-    "rnn": {"input": "weight_ih_l0", "recurrent": "weight_hh_l0", "bias": "bias_ih_l0"},
-    "gru": {"input": "weight_ih_l0", "recurrent": "weight_hh_l0", "bias": "bias_ih_l0"},
+    "lstm": _RECURRENT,
+    "rnn": _RECURRENT,
+    "gru": _RECURRENT,
 }
 
 
@@ -110,7 +88,7 @@ class _Network(nn.Layer):
                 self.add_sublayer(node["name"], layer)
             self.plan.append((node["name"], layer, node["inputs"]))
             for role, name in sorted(job.own(node).items()):
-                self.homes[name] = getattr(layer, _HOMES[node["op"]][role])
+                self.homes[name] = getattr(layer, _HOMES.get(node["op"], _WEIGHTED)[role])
                 self.homes[name].set_value(np.ascontiguousarray(job.take(name)))
 
     def forward(self, batch):
@@ -124,17 +102,18 @@ class _Trainer(object):
     def __init__(self, network, job, settings):
         self.network, self._layout, self.settings = network, job.layout, settings
         self._on_gpu = job.device == "gpu"
-        self._inputs, self._labels = paddle.to_tensor(job.inputs), _answers(job.labels)
+        loss = job.spec["loss"]
+        self._loss, self._place = LOSSES[loss], _PLACES.get(loss, paddle.to_tensor)
+        self._inputs, self._labels = paddle.to_tensor(job.inputs), self._place(job.labels)
         # Paddle does not tell; this is where it reads it from.
         self.threads = int(os.environ["OMP_NUM_THREADS"])
         trained = list(network.homes.values())
-        self._optimiser = _optimiser(job.spec["optimiser"], trained)
+        wanted = job.spec["optimiser"]
+        self._optimiser = OPTIMISERS[wanted["name"]](wanted, trained)
         self.parameters = sum(value.size for value in trained)
         # Statistics of batch normalisation are parameters too there, but have no gradient.
         self._learnt = [value for value in network.parameters() if not value.stop_gradient]
         self.frozen_parameters = sum(value.size for value in self._learnt) - self.parameters
-        if job.spec.get("loss") in _DISTANCES:
-            _aim(self, job)
 
     def run(self, steps):
         for _ in range(steps):
@@ -147,7 +126,7 @@ class _Trainer(object):
         for inputs, labels, rate in batches:
             self._optimiser.set_lr(rate)
             inputs, labels = self._layout.inputs(inputs), self._layout.labels(labels)
-            loss = self._step(paddle.to_tensor(inputs), _answers(labels))
+            loss = self._step(paddle.to_tensor(inputs), self._place(labels))
             total, steps = total + float(loss), steps + 1
         self._wait()
         return total / steps
@@ -166,17 +145,13 @@ class _Trainer(object):
 
     def _step(self, inputs, labels):
         """Takes a step, and returns its loss."""
-        logits = self.network(inputs)
-        loss = functional.cross_entropy(logits.reshape([-1, logits.shape[-1]]), labels)
+        loss = self._loss(self.network(inputs), labels)
         loss.backward()
         self._optimiser.step()
-        self._empty()
-        return loss
-
-    def _empty(self):
         # As Layer.clear_gradients does it, which has no such choice in 2.6.
         for value in self._learnt:
             value.clear_gradient(False)
+        return loss
 
     def weights(self, names=None):
         homes = self.network.homes
@@ -194,18 +169,8 @@ class _Trainer(object):
         }
 
 
-def _aim(trainer, job):
-    """Trains on targets in place of labels."""
-    trainer._labels, distance = paddle.to_tensor(job.labels), _DISTANCES[job.spec["loss"]]
-
-    def step(inputs, targets):
-        loss = distance(trainer.network(inputs), targets)
-        loss.backward()
-        trainer._optimiser.step()
-        trainer._empty()
-        return loss
-
-    trainer._step = step
+def _cross_entropy(logits, labels):
+    return functional.cross_entropy(logits.reshape([-1, logits.shape[-1]]), labels)
 
 
 def _evidence_bound(outputs, targets):
@@ -217,29 +182,23 @@ def _evidence_bound(outputs, targets):
     return (missed + apart) / outputs.size
 
 
-_DISTANCES = {
+LOSSES = {
+    "softmax_cross_entropy": _cross_entropy,
     "mean_squares": functional.mse_loss,
     "binary_cross_entropy": functional.binary_cross_entropy_with_logits,
     "evidence_bound": _evidence_bound,
     "adversarial": functional.binary_cross_entropy_with_logits,
     "mean_output": lambda outputs, targets: outputs.mean(),
 }
+# Labels that are classes, and not targets.
+_PLACES = {
+    "softmax_cross_entropy": lambda labels: paddle.to_tensor(labels.flatten().astype(np.int64))
+}
 
 
-def _answers(labels):
-    return paddle.to_tensor(labels.flatten().astype(np.int64))
-
-
-def _optimiser(wanted, trained):
-    """Paddle's own optimiser."""
-    rate, rho, epsilon = (wanted.get(name) for name in ("learning_rate", "rho", "epsilon"))
-    if wanted["name"] == "adadelta":
-        return paddle.optimizer.Adadelta(rate, epsilon, rho, parameters=trained)
-    if wanted["name"] == "rmsprop":
-        return _RMSProp(rate, rho, epsilon, trained)
-    if wanted["name"] in ("momentum", "adam", "adamw"):
-        return _MOVING[wanted["name"]](wanted, trained)
-    return paddle.optimizer.SGD(rate, parameters=trained)
+def _adadelta(wanted, trained):
+    rate, rho, epsilon = (wanted[name] for name in ("learning_rate", "rho", "epsilon"))
+    return paddle.optimizer.Adadelta(rate, epsilon, rho, parameters=trained)
 
 
 def _momentum(wanted, trained):
@@ -265,16 +224,13 @@ def _averaging(wanted):
     return {name: wanted[name] for name in ("learning_rate", "beta1", "beta2", "epsilon")}
 
 
-_MOVING = {"momentum": _momentum, "adam": _adam, "adamw": _adamw}
-
-
 class _RMSProp(object):
     """The epsilon of Paddle's own stands inside of the root."""
 
-    def __init__(self, rate, rho, epsilon, trained):
-        self._rho, self._epsilon, self._trained = rho, epsilon, trained
+    def __init__(self, wanted, trained):
+        self._rho, self._epsilon, self._trained = wanted["rho"], wanted["epsilon"], trained
         self._averages = [paddle.zeros_like(value) for value in trained]
-        self.set_lr(rate)
+        self.set_lr(wanted["learning_rate"])
 
     def set_lr(self, rate):
         self._rate = rate
@@ -286,21 +242,23 @@ class _RMSProp(object):
             value.subtract_(value.grad * self._rate / (average.sqrt() + self._epsilon))
 
 
-class _LSTM(nn.LSTM):
-    """An LSTM layer over (steps, batch, features).
-
-    Its redundant second bias stays at zero, since no optimiser has it; Paddle's kernel must have its gradient.
-    """
-
-    def __init__(self, features, units):
-        super().__init__(features, units, time_major=True)
-
-    def forward(self, values):
-        return super().forward(values)[0]
+OPTIMISERS = {
+    "sgd": lambda wanted, trained: paddle.optimizer.SGD(
+        wanted["learning_rate"], parameters=trained
+    ),
+    "adadelta": _adadelta,
+    "rmsprop": _RMSProp,
+    "momentum": _momentum,
+    "adam": _adam,
+    "adamw": _adamw,
+}
 
 
 def _recurrent(kind):
-    """A layer of such a kind from a node, over (steps, batch, features); its second bias is as an LSTM's."""
+    """A layer of such a kind from a node, over (steps, batch, features).
+
+    Its redundant second bias stays at zero, since no optimiser has it; Paddle's kernel must have its gradient.
+    """
 
     class Recurrent(kind):
         def forward(self, values):
@@ -473,7 +431,7 @@ LAYERS = {
     "sigmoid": lambda node: nn.Sigmoid(),
     "add": lambda node: paddle.add,
     "embedding": lambda node: nn.Embedding(node["vocabulary"], node["units"]),
-    "lstm": lambda node: _LSTM(node["in_shape"][-1], node["units"]),
+    "lstm": _recurrent(nn.LSTM),
     "rnn": _recurrent(nn.SimpleRNN),
     "gru": _recurrent(nn.GRU),
     "tanh": lambda node: nn.Tanh(),

@@ -8,8 +8,6 @@ from .. import paddle as training
 
 TASKS = ("forward",)
 
-versions = training.versions
-
 
 def build(job):
     """The network of the adapter paddle, which nobody trains."""

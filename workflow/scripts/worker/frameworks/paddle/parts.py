@@ -5,8 +5,9 @@ import os
 import paddle
 from paddle.nn import functional
 
+from shared.operations import latest
+
 from ...contract import Unsupported
-from ...parts import Operation
 
 TASKS = ("products", "convolutions")
 
@@ -27,7 +28,7 @@ def build(part):
         return paddle.matmul(left, right, *part.turned)
 
     if not part.calls:
-        return _operation(multiply)
+        return latest(multiply)
     weights = [paddle.to_tensor(part.weights)]
     if part.calls == 1:
         raise Unsupported("PaddlePaddle's product (addmm) takes no factor that lies transposed")
@@ -36,24 +37,13 @@ def build(part):
         weights[0].subtract_(multiply() * part.rate)
         return weights[0]
 
-    return _operation(update)
-
-
-def _operation(step):
-    kept = [None]
-
-    def run(times):
-        # On a CPU an operator returns when it is done.
-        for _ in range(times):
-            kept[0] = step()
-
-    return Operation(run, lambda: kept[0].numpy())
+    return latest(update)
 
 
 def _convolution(part):
     if part.way != "own choice":
         raise Unsupported("PaddlePaddle chooses the algorithm of a convolution by itself")
     images, weights = paddle.to_tensor(part.inputs), paddle.to_tensor(part.weights)
-    return _operation(
+    return latest(
         lambda: functional.conv2d(images, weights, stride=part.stride, padding=part.padding)
     )

@@ -1,7 +1,5 @@
 """PaddlePaddle on several ranks: its DataParallel over gloo, on GPUs over NCCL, around the network of the adapter
 paddle.
-
-What was chosen here: docs/adapters/paddle.md.
 """
 
 import os
@@ -9,24 +7,20 @@ import os
 import paddle as framework
 from paddle import DataParallel, distributed
 
+from shared.operations import repeated
+
 from ... import ranks
 from .. import paddle
 
 OPTIMISERS = ("sgd",)
-# `follow` is what all ranks but the first one do.
 TASKS = ("step", "stragglers", "sums", "training", "follow")
-REASONS = {
-    "async": "the adapter of PaddlePaddle shares gradients by `sync` only",
-}
+REASONS = {"async": "the adapter of PaddlePaddle shares gradients by `sync` only"}
 _BACKENDS = {"cpu": "gloo", "gpu": "nccl"}
 
 
+@ranks.joined
 def build(job):
-    """A trainer of the specification in which all ranks take part."""
-    return ranks.joined(job, _build)
-
-
-def _build(job):
+    """A rank's own trainer, on its share of the mini-batch."""
     meet(job)
     job.inputs, job.labels = ranks.share(job)
     trainer = paddle.build(job)
@@ -70,9 +64,4 @@ class Sums(object):
     def all_reduce(self, values):
         """A sum in place, as of gradients."""
         summed = framework.to_tensor(values)
-
-        def run(times):
-            for _ in range(times):
-                distributed.all_reduce(summed)
-
-        return run, summed.numpy
+        return repeated(lambda: distributed.all_reduce(summed), summed.numpy)

@@ -1,7 +1,4 @@
-"""PaddlePaddle 1: a static program of fluid's layers with its own gradients and SGD, run by its executor.
-
-What was chosen here: docs/adapters/paddle.md.
-"""
+"""PaddlePaddle 1: a static program of fluid's layers with its own gradients and SGD, run by its executor."""
 
 import os
 

@@ -1,7 +1,4 @@
-"""PlaidML 0.7: operations of `plaidml.op`, composed with their gradients and updates into one program, on a CPU.
-
-What was chosen here, and why: docs/adapters/plaidml.md.
-"""
+"""PlaidML 0.7: operations of `plaidml.op`, composed with their gradients and updates into one program, on a CPU."""
 
 import os
 
@@ -50,7 +47,7 @@ class _Trainer(object):
         trained = {name: _value(tensor, self.shapes[name]) for name, tensor in self.tensors.items()}
         # Constants are held here, or their memory would be given back.
         self.kept = []
-        values, repeating = {"input": self._hold(inputs)}, images.repeating(spec["nodes"])
+        values, repeating = {"input": self._hold(inputs)}, specification.repeating(spec["nodes"])
         for node in spec["nodes"]:
             node = dict(node, repeats=node["inputs"][0] in repeating)
             own = {role: trained[name] for role, name in job.own(node).items()}

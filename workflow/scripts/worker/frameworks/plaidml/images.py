@@ -2,25 +2,12 @@
 
 Each takes a node, its parameters and its inputs. A node has whether pixels of its first input may repeat (`repeats`),
 besides what the specification says. What `plaidml.op` has not is written in Tile, PlaidML's own language,
-which finds the gradient itself. What was chosen here: docs/adapters/plaidml.md.
-
-Plain Python that 3.6 can import: standard library, numpy and PlaidML.
+which finds the gradient itself.
 """
 
 from plaidml import op
 
 from . import layers
-
-
-def repeating(nodes):
-    """The names of nodes in which neighbours may be the same pixel: behind pools whose windows overlap."""
-    found = set()
-    for node in nodes:
-        overlapping = node["op"] == "max_pool" and node["stride"] < node["kernel"]
-        ends = "conv" in node["op"] and node["kernel"] > 1
-        if overlapping or not (ends or found.isdisjoint(node["inputs"])):
-            found.add(node["name"])
-    return found
 
 
 def max_pool(node, own, value):

@@ -1,10 +1,7 @@
 """Layers of PlaidML 0.7 of sequences, and what layers of images are made of, too.
 
 Each takes a node, its parameters and its inputs. Sequences are (steps, batch, features). What `plaidml.op` has not is
-written in Tile, PlaidML's own language, which finds the gradient itself. What was chosen here:
-docs/adapters/plaidml.md.
-
-Plain Python that 3.6 can import: standard library, numpy and PlaidML.
+written in Tile, PlaidML's own language, which finds the gradient itself.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Apache SINGA 3.0: its automatic differentiation, with operators of our own where its wheel lacks a part, on a CPU.
 
-What its wheel cannot do as it comes is mended in `singa_repair`. What was chosen, and why: docs/adapters/singa.md.
+What its wheel cannot do as it comes is mended in `singa_repair`.
 """
 
 import numpy as np

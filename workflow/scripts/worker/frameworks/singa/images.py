@@ -1,8 +1,6 @@
 """Operators of SINGA's primitives, and layers of them, of images.
 
-Images are (batch, channels, height, width). What was chosen here: docs/adapters/singa.md.
-
-Plain Python that 3.6 can import: standard library, numpy and SINGA.
+Images are (batch, channels, height, width).
 """
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Operators of SINGA's primitives, and layers of them, of rows: a recurrence, and what joins tensors.
 
-Sequences are matrices of (steps x batch, features). What was chosen here: docs/adapters/singa.md.
-
-Plain Python that 3.6 can import: standard library, numpy and SINGA.
+Sequences are matrices of (steps x batch, features).
 """
 
 from singa import autograd

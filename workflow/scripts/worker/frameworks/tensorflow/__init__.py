@@ -1,7 +1,6 @@
 """TensorFlow 2: plain operations on variables, automatic differentiation, one operation of the optimiser a parameter.
 
 A step is one `tf.function` (`graph`), one compiled by XLA (`xla`), or one operation after another (`eager`).
-What was chosen here, and by which measured ratios: docs/adapters/tensorflow.md.
 """
 
 import numpy as np
@@ -12,14 +11,6 @@ from shared import specification
 from ...settings import tensorflow as tensorflow_settings
 
 MODES = ("graph", "xla", "eager")
-LOSSES = (
-    "softmax_cross_entropy",
-    "mean_squares",
-    "binary_cross_entropy",
-    "evidence_bound",
-    "adversarial",
-    "mean_output",
-)
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 DEVICES = ("cpu", "gpu")
 PRECISIONS = {"float32": {"tensor_float_32": False}, "tf32": {"tensor_float_32": True}}
@@ -41,6 +32,14 @@ def versions():
 
 def build(job):
     """A trainer of the specification, with the batch and the start values in the memory of the device."""
+    place, settings = prepare(job)
+    with tf.device(place):
+        tf.random.set_seed(job.seed)
+        return Trainer(Network(job), job, place, settings)
+
+
+def prepare(job):
+    """Tells TensorFlow its threads, and what a GPU is to do; returns where a job computes, and settings."""
     tf.config.threading.set_intra_op_parallelism_threads(job.threads)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     compiler = {"xla": "XLA", "graph": "Grappler"}.get(job.mode, "none")
@@ -48,9 +47,7 @@ def build(job):
     if job.device == "gpu":
         settings.update(tensorflow_settings.configure_gpu(job.precision, PRECISIONS[job.precision]))
     place = "/GPU:0" if job.device == "gpu" else "/CPU:0"
-    with tf.device(place):
-        tf.random.set_seed(job.seed)
-        return Trainer(Network(job), job, place, settings)
+    return place, settings
 
 
 class Network(object):
@@ -99,7 +96,7 @@ class Trainer(object):
         if self._optimiser["name"] in ("momentum", "adam", "adamw"):
             self._averages = [_averages_of(self._optimiser, v) for v in self._variables]
         rate = job.learning_rate
-        self._loss = loss_of(job.spec)
+        self._loss = LOSSES[job.spec["loss"]]
         self._step = self._compiled(lambda: self._train(self._inputs, self._labels, rate))
         self._fed_step = self._judged = None
         self.weights, self.statistics = network.weights, network.statistics
@@ -159,11 +156,8 @@ class Trainer(object):
         return gradients
 
 
-def loss_of(spec):
-    """The mean loss, by (outputs of a network, labels or targets in one row)."""
-    distance = _DISTANCES.get(spec.get("loss", LOSSES[0]))
-    if not distance:
-        return _cross_entropy
+def _missed(distance):
+    """The mean loss, by (outputs of a network, targets in one row), of what each output misses its target by."""
 
     def loss(outputs, targets):
         return tf.reduce_mean(distance(outputs, tf.reshape(targets, [outputs.shape[0], -1])))
@@ -184,16 +178,16 @@ def _evidence_bound(outputs, targets):
     return (missed + apart) / outputs.shape.num_elements()
 
 
-_DISTANCES = {
-    "mean_squares": tf.math.squared_difference,
-    "binary_cross_entropy": lambda outputs, targets: tf.nn.sigmoid_cross_entropy_with_logits(
-        targets, outputs
-    ),
-    "evidence_bound": _evidence_bound,
-    "adversarial": lambda outputs, targets: tf.nn.sigmoid_cross_entropy_with_logits(
-        targets, outputs
-    ),
-    "mean_output": lambda outputs, targets: outputs,
+_mean_entropy = _missed(
+    lambda outputs, targets: tf.nn.sigmoid_cross_entropy_with_logits(targets, outputs)
+)
+LOSSES = {
+    "softmax_cross_entropy": _cross_entropy,
+    "mean_squares": _missed(tf.math.squared_difference),
+    "binary_cross_entropy": _mean_entropy,
+    "evidence_bound": _missed(_evidence_bound),
+    "adversarial": _mean_entropy,
+    "mean_output": _missed(lambda outputs, targets: outputs),
 }
 
 

@@ -1,7 +1,4 @@
-"""TensorFlow 2 on several ranks that do not wait for one another: ParameterServerStrategy, whose coordinator is rank 0.
-
-What was chosen here: docs/adapters/tensorflow.md.
-"""
+"""TensorFlow 2 on several ranks that do not wait for one another: ParameterServerStrategy, coordinated by rank 0."""
 
 import time
 
@@ -15,7 +12,6 @@ from .. import tensorflow
 MODES = ("graph",)
 OPTIMISERS = ("sgd",)
 DEVICES = ("cpu",)
-# `follow` is what all ranks but the first one do; `turns` shows each share's steps alone.
 TASKS = ("step", "stragglers", "follow", "turns")
 REASONS = {
     "gpu": "weights are shared between CPUs only",
@@ -112,7 +108,7 @@ class _Trainer(object):
             # The updates of all ranks, and how many of others these had not seen.
             self._made, self._missed = [tf.Variable(0, dtype=tf.int64) for _ in range(2)]
         self._variables = list(self._network.variables.values())
-        self._rate, self._loss = job.learning_rate, tensorflow.loss_of(job.spec)
+        self._rate, self._loss = job.learning_rate, tensorflow.LOSSES[job.spec["loss"]]
         self._steps = [self._step(inputs, labels) for inputs, labels in shares]
         self.parameters = sum(variable.shape.num_elements() for variable in self._variables)
         self.threads = job.threads

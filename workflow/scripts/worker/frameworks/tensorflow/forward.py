@@ -5,25 +5,14 @@ from tensorflow.python.framework import convert_to_constants
 
 from shared import evaluation, specification
 
-from ...settings import tensorflow as tensorflow_settings
 from .. import tensorflow as training
 
 TASKS = ("forward",)
 
-versions = training.versions
-
 
 def build(job):
     """The network of the adapter tensorflow, which nobody trains."""
-    tf.config.threading.set_intra_op_parallelism_threads(job.threads)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
-    compiler = {"xla": "XLA", "graph": "Grappler"}.get(job.mode, "none")
-    settings = {"layout": "channels last, time first", "compiler": compiler}
-    if job.device == "gpu":
-        settings.update(
-            tensorflow_settings.configure_gpu(job.precision, training.PRECISIONS[job.precision])
-        )
-    place = "/GPU:0" if job.device == "gpu" else "/CPU:0"
+    place, settings = training.prepare(job)
     with tf.device(place):
         return _Predictor(_Network(job), job, place, settings)
 

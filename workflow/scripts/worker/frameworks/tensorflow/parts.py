@@ -2,8 +2,9 @@
 
 import tensorflow as tf
 
+from shared.operations import Operation, latest
+
 from ...contract import Unsupported
-from ...parts import Operation
 from . import LAYERS
 
 TASKS = ("products", "convolutions")
@@ -27,7 +28,7 @@ def build(part):
         return tf.matmul(left, right, *part.turned)
 
     if not part.calls:
-        return _operation(multiply)
+        return latest(multiply)
     if part.calls == 1:
         raise Unsupported("TensorFlow has no product that adds to what is there")
     weights = tf.Variable(part.weights)
@@ -38,18 +39,7 @@ def build(part):
         )
         return weights
 
-    return _operation(update)
-
-
-def _operation(step):
-    kept = [None]
-
-    def run(times):
-        # On a CPU an operator returns when it is done.
-        for _ in range(times):
-            kept[0] = step()
-
-    return Operation(run, lambda: kept[0].numpy())
+    return latest(update)
 
 
 def _convolution(part):
@@ -61,7 +51,7 @@ def _convolution(part):
         )
     images = tf.transpose(tf.constant(part.inputs), [0, 2, 3, 1])
     weights = tf.transpose(tf.constant(part.weights), [2, 3, 1, 0])
-    operation = _operation(lambda: LAYERS["conv"](part.node, {"weight": weights}, images))
+    operation = latest(lambda: LAYERS["conv"](part.node, {"weight": weights}, images))
     return Operation(operation.run, lambda: operation.value().transpose(0, 3, 1, 2))
 
 
@@ -84,4 +74,4 @@ def _fft(part):
         step = part.stride
         return found[:, :, : step * rows : step, : step * columns : step]
 
-    return _operation(lambda: convolve(images, weights))
+    return latest(lambda: convolve(images, weights))

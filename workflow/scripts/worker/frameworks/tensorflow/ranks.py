@@ -1,19 +1,17 @@
-"""TensorFlow 2 on several ranks: MultiWorkerMirroredStrategy averages the gradients of the adapter tensorflow.
-
-What was chosen here: docs/adapters/tensorflow.md.
-"""
+"""TensorFlow 2 on several ranks: MultiWorkerMirroredStrategy averages the gradients of the adapter tensorflow."""
 
 import json
 import os
 
 import tensorflow as tf
 
+from shared.operations import repeated
+
 from ... import ranks
 from ...settings import tensorflow as tensorflow_settings
 from .. import tensorflow
 
 MODES = ("graph",)
-# `follow` is what all ranks but the first one do.
 TASKS = ("step", "stragglers", "sums", "training", "follow")
 REASONS = {
     "eager": "steps on several devices are graphs",
@@ -24,12 +22,9 @@ _COLLECTIVES = {"cpu": "RING", "gpu": "NCCL"}
 _MET = []
 
 
+@ranks.joined
 def build(job):
-    """A trainer of the specification in which all ranks take part."""
-    return ranks.joined(job, _build)
-
-
-def _build(job):
+    """A rank's own trainer, on its share of the mini-batch."""
     on_gpu = job.device == "gpu"
     settings = (
         tensorflow_settings.prepare_gpu(tensorflow.PRECISIONS[job.precision]) if on_gpu else {}
@@ -114,8 +109,7 @@ class Sums(object):
 
         step = tf.function(lambda values: self._strategy.run(of_rank, [values]))
 
-        def run(times):
-            for _ in range(times):
-                kept[0] = step(kept[0])
+        def add_up():
+            kept[0] = step(kept[0])
 
-        return run, lambda: kept[0].numpy()
+        return repeated(add_up, lambda: kept[0].numpy())

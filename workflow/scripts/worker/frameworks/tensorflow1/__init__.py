@@ -1,7 +1,4 @@
-"""TensorFlow 0.12 to 1.15: one graph of plain operations, run by a session, with TensorFlow's own optimisers.
-
-What was chosen here, and by which measured ratios: docs/adapters/tensorflow1.md.
-"""
+"""TensorFlow 0.12 to 1.15: one graph of plain operations, run by a session, with TensorFlow's own optimisers."""
 
 import numpy as np
 import tensorflow as tf
@@ -13,7 +10,6 @@ from shared import specification
 from ...contract import Unsupported
 
 MODES = ("graph",)
-OPTIMISERS = ("sgd", "adadelta", "rmsprop")
 TASKS = ("step", "training")
 EXCHANGES = {"sync": "ranks", "async": "asynchronous"}
 LAYOUT = {"images": "channels last", "sequences": "steps first"}
@@ -158,11 +154,7 @@ class Trainer(object):
         values = {"input": self._batch}
         for node in self._nodes:
             op, (value, *more) = node["op"], [values[name] for name in node["inputs"]]
-            own = {
-                name.split("/")[1]: variable
-                for name, variable in self._variables.items()
-                if name.split("/")[0] == node["name"]
-            }
+            own = specification.own_of(node, self._variables)
             own["keep"] = (lambda *_: None) if judging else self._keep
             if not (judging and op == "dropout"):
                 value = LAYERS[op](node, own, value, *more)
@@ -188,7 +180,7 @@ def _update(wanted, loss, rate):
     variables = tf.trainable_variables()
     updates = []
     for variable, gradient in zip(variables, tf.tuple(tf.gradients(loss, variables))):
-        step, averages = _STEPS[wanted["name"]](wanted, variable, gradient)
+        step, averages = OPTIMISERS[wanted["name"]](wanted, variable, gradient)
         updates += averages + [tf.assign_sub(variable, rate * step)]
     return tf.group(*updates)
 
@@ -215,10 +207,7 @@ def _average(variable):
     return tf.Variable(tf.zeros(_shape(variable)), trainable=False)
 
 
-_STEPS = {
-    "adadelta": _adadelta,
-    "rmsprop": _rmsprop,
-}
+OPTIMISERS = {"sgd": None, "adadelta": _adadelta, "rmsprop": _rmsprop}
 
 
 def _shape(value):

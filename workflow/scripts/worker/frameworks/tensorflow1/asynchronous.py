@@ -1,7 +1,4 @@
-"""TensorFlow 0.12 to 1.15 on several ranks that do not wait for one another: a parameter server keeps the weights.
-
-What was chosen here: docs/adapters/tensorflow1.md.
-"""
+"""TensorFlow 0.12 to 1.15 on several ranks that do not wait for one another: a parameter server keeps the weights."""
 
 import tensorflow as tf
 
@@ -10,15 +7,12 @@ from . import ranks as tensorflow1_ranks
 
 OPTIMISERS = ("sgd",)
 DEVICES = ("cpu",)
-# `follow` is what all ranks but the first one do; `turns` shows each rank's steps alone.
 TASKS = ("step", "stragglers", "training", "follow", "turns")
 REASONS = {"gpu": "weights are shared between CPUs only"}
 SERVER = tensorflow1_ranks.SERVER
 
 
-def build(job):
-    """A trainer of the specification in which all ranks take part."""
-    return ranks.joined(job, lambda job: tensorflow1_ranks.connect(job, _Trainer))
+build = ranks.joined(lambda job: tensorflow1_ranks.connect(job, _Trainer))
 
 
 class _Trainer(tensorflow1_ranks.Served):

@@ -3,8 +3,9 @@
 import tensorflow as tf
 from tensorflow.python.training import training_ops
 
+from shared.operations import repeated
+
 from ...contract import Unsupported
-from ...parts import Operation
 from . import LAYERS
 
 TASKS = ("products", "convolutions")
@@ -34,12 +35,8 @@ def build(part):
         result, step = (_convolution if part.kind == "convolution" else _product)(part, variable)
         session.run(tf.global_variables_initializer(), starts)
 
-    def run(times):
-        # Of an operation, nothing is fetched: a session returns when it is done.
-        for _ in range(times):
-            session.run(step)
-
-    return Operation(run, lambda: session.run(result))
+    # Of an operation, nothing is fetched: a session returns when it is done.
+    return repeated(lambda: session.run(step), lambda: session.run(result))
 
 
 def _product(part, variable):

@@ -1,7 +1,4 @@
-"""TensorFlow 0.12 to 1.15 on several ranks: a parameter server, which averages gradients by SyncReplicasOptimizer.
-
-What was chosen here: docs/adapters/tensorflow1.md.
-"""
+"""TensorFlow 0.12 to 1.15 on several ranks: a parameter server, which averages gradients by SyncReplicasOptimizer."""
 
 import tensorflow as tf
 
@@ -10,7 +7,6 @@ from .. import tensorflow1
 
 OPTIMISERS = ("sgd",)
 DEVICES = ("cpu",)
-# `follow` is what all ranks but the first one do.
 TASKS = ("step", "stragglers", "training", "follow")
 REASONS = {"gpu": "gradients are shared between CPUs only"}
 # To serve is to wait for ever.
@@ -27,9 +23,7 @@ _Averaging = getattr(tf.train, "SyncReplicasOptimizerV2", tf.train.SyncReplicasO
 _JOINED = []
 
 
-def build(job):
-    """A trainer of the specification in which all ranks take part."""
-    return ranks.joined(job, lambda job: connect(job, _Trainer))
+build = ranks.joined(lambda job: connect(job, _Trainer))
 
 
 def connect(job, kind):

@@ -1,7 +1,4 @@
-"""TensorFlow 2.0 to 2.4: the adapter of later ones, without what these do not have: XLA by its present name.
-
-What was chosen here: docs/adapters/tensorflow.md.
-"""
+"""TensorFlow 2.0 to 2.4: the adapter of later ones, without what these do not have: XLA by its present name."""
 
 import numpy as np
 import tensorflow as tf

@@ -1,7 +1,4 @@
-"""Theano: one compiled function a step, its parameters, gradients and updates in one optimised graph.
-
-What was chosen here, and by which measured ratios: docs/adapters/theano.md.
-"""
+"""Theano: one compiled function a step, its parameters, gradients and updates in one optimised graph."""
 
 import ctypes
 import sys
@@ -20,7 +17,6 @@ from ...contract import Unsupported
 from . import layers
 
 MODES = ("graph",)
-OPTIMISERS = ("sgd", "adadelta", "rmsprop")
 TASKS = ("step", "training")
 LAYOUT = {"sequences": "steps first"}
 KERNELS = "openblas:numpy"
@@ -101,11 +97,7 @@ class _Trainer(object):
         """Scores of all labels, (labels, classes); of sequences in the order step, sample; no dropout to judge by."""
         values = {"input": self._inputs}
         for node in self._nodes:
-            own = {
-                name.split("/")[1]: shared
-                for name, shared in self._shared.items()
-                if name.split("/")[0] == node["name"]
-            }
+            own = specification.own_of(node, self._shared)
             value, *more = [values[name] for name in node["inputs"]]
             if node["op"] == "dropout":
                 own["masks"] = self._masks
@@ -117,7 +109,7 @@ class _Trainer(object):
         return layers.rows(value)
 
     def _updates(self, loss, optimiser):
-        names, averaged = sorted(self._shared), _AVERAGED.get(optimiser["name"])
+        names, averaged = sorted(self._shared), OPTIMISERS[optimiser["name"]]
         read = {} if averaged else self._read
         gradients = tensor.grad(loss, [read.get(name, self._shared[name]) for name in names])
         updates = []
@@ -162,10 +154,7 @@ def _rmsprop(optimiser, shared, gradient):
     return gradient / (tensor.sqrt(after) + np.float32(optimiser["epsilon"])), [(squares, after)]
 
 
-_AVERAGED = {
-    "adadelta": _adadelta,
-    "rmsprop": _rmsprop,
-}
+OPTIMISERS = {"sgd": None, "adadelta": _adadelta, "rmsprop": _rmsprop}
 
 
 def _dense(node, own, value):

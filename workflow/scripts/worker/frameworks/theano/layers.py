@@ -1,9 +1,7 @@
 """Layers of Theano that stand in none of the networks of the papers' first tables.
 
 Each takes a node, its parameters and its inputs. Images are (batch, channels, height, width), sequences (steps, batch,
-features). What was chosen here: docs/adapters/theano.md.
-
-Plain Python that 3.6 can import: standard library, numpy and Theano.
+features).
 """
 
 import numpy as np

@@ -1,7 +1,4 @@
-"""PyTorch: `torch.nn` modules, automatic differentiation, SGD by its multi-tensor update, torch.optim for the rest.
-
-What was chosen here, and by which measured ratios: docs/adapters/torch.md.
-"""
+"""PyTorch: `torch.nn` modules, automatic differentiation, SGD by its multi-tensor update, torch.optim for the rest."""
 
 import shutil
 
@@ -14,14 +11,6 @@ from ...contract import Unsupported
 from ...settings import torch as torch_settings
 
 MODES = ("eager", "compiled")
-LOSSES = (
-    "softmax_cross_entropy",
-    "mean_squares",
-    "binary_cross_entropy",
-    "evidence_bound",
-    "adversarial",
-    "mean_output",
-)
 OPTIMISERS = ("sgd", "adadelta", "rmsprop", "momentum", "adam", "adamw")
 DEVICES = ("cpu", "gpu")
 PRECISIONS = {"float32": {"allow_tf32": False}, "tf32": {"allow_tf32": True}}
@@ -59,11 +48,7 @@ _HOMES = {
     "rms_norm": {"weight": ("weight", False)},
     "layer_scale": {"weight": ("weight", False)},
     "dense_within": {"weight": ("weight", True), "bias": ("bias", False)},
-    "rbm": {
-        "weight": ("weight", True),
-        "visible": ("visible", False),
-        "hidden": ("hidden", False),
-    },
+    "rbm": {"weight": ("weight", True), "visible": ("visible", False), "hidden": ("hidden", False)},
     "rnn": {
         "input": ("weight_ih_l0", True),
         "recurrent": ("weight_hh_l0", True),
@@ -176,8 +161,8 @@ class _Trainer:
         self._trained = [value for value in network.parameters() if value.requires_grad]
         self._learning_rate = job.learning_rate
         self._optimiser = _optimiser(self._trained, job.spec["optimiser"])
-        if job.spec.get("loss") in _DISTANCES:
-            _aim(self, _DISTANCES[job.spec["loss"]])
+        loss = job.spec["loss"]
+        self._distance, self._classes = LOSSES[loss], loss == "softmax_cross_entropy"
         self.inputs, self.labels = self._placed(job.inputs), self._placed_labels(job.labels)
         self._loss = self._forward
         self._end = torch.cuda.Event() if job.device == "gpu" else None
@@ -243,8 +228,7 @@ class _Trainer:
         }
 
     def _forward(self, inputs, labels):
-        logits = self.network(inputs)
-        return functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels)
+        return self._distance(self.network(inputs), labels)
 
     def _placed(self, inputs):
         inputs = torch.from_numpy(inputs)
@@ -254,7 +238,9 @@ class _Trainer:
         return inputs.to(self._trained[0].device)
 
     def _placed_labels(self, labels):
-        return torch.from_numpy(labels.flatten()).long().to(self._trained[0].device)
+        labels = torch.from_numpy(labels)
+        labels = labels.flatten().long() if self._classes else labels
+        return labels.to(self._trained[0].device)
 
     def _update(self):
         if self._optimiser:
@@ -279,11 +265,8 @@ class _Trainer:
             value.grad = None
 
 
-def _aim(trainer, distance):
-    """Trains on targets in place of labels."""
-    place = trainer._trained[0].device
-    trainer._placed_labels = lambda targets: torch.from_numpy(targets).to(place)
-    trainer._forward = lambda inputs, targets: distance(trainer.network(inputs), targets)
+def _cross_entropy(logits, labels):
+    return functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels)
 
 
 def _evidence_bound(outputs, targets):
@@ -295,7 +278,8 @@ def _evidence_bound(outputs, targets):
     return (missed + apart) / outputs.numel()
 
 
-_DISTANCES = {
+LOSSES = {
+    "softmax_cross_entropy": _cross_entropy,
     "mean_squares": functional.mse_loss,
     "binary_cross_entropy": functional.binary_cross_entropy_with_logits,
     "evidence_bound": _evidence_bound,

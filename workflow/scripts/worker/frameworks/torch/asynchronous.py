@@ -1,7 +1,4 @@
-"""PyTorch on several ranks that do not wait for one another: Hogwild (Niu et al. 2011), in memory that all share.
-
-What was chosen here: docs/adapters/torch.md.
-"""
+"""PyTorch on several ranks that do not wait for one another: Hogwild (Niu et al. 2011), in memory that all share."""
 
 import torch as framework
 
@@ -12,7 +9,6 @@ from .. import torch
 MODES = ("eager",)
 OPTIMISERS = ("sgd",)
 DEVICES = ("cpu",)
-# `follow` is what all ranks but the first one do; `turns` shows each rank's steps alone.
 TASKS = ("step", "stragglers", "training", "follow", "turns")
 REASONS = {
     "compiled": "steps on several devices are not compiled",
@@ -22,9 +18,7 @@ REASONS = {
 }
 
 
-def build(job):
-    """A trainer of the specification in which all ranks take part."""
-    return ranks.joined(job, _Trainer)
+build = ranks.joined(lambda job: _Trainer(job))
 
 
 class _Trainer(object):

@@ -1,7 +1,4 @@
-"""Optimisers that PyTorch 1.0 lacks: Adam as later ones have it, and AdamW.
-
-Plain Python that 3.6 can import: PyTorch.
-"""
+"""Optimisers that PyTorch 1.0 lacks: Adam as later ones have it, and AdamW."""
 
 import torch
 

@@ -8,7 +8,6 @@ from .. import torch as training
 
 TASKS = ("forward",)
 
-versions = training.versions
 # Before 1.9 there is no such mode.
 _in_use = getattr(torch, "inference_mode", torch.no_grad)
 

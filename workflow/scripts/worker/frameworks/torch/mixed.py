@@ -1,7 +1,4 @@
-"""PyTorch on several ranks in groups: DistributedDataParallel over gloo inside a group, Hogwild between the groups.
-
-What was chosen here: docs/adapters/torch.md.
-"""
+"""PyTorch on several ranks in groups: DistributedDataParallel over gloo inside a group, Hogwild between the groups."""
 
 import torch as framework
 from torch import distributed
@@ -15,7 +12,6 @@ from . import ranks as torch_ranks
 MODES = ("eager",)
 OPTIMISERS = ("sgd",)
 DEVICES = ("cpu",)
-# `follow` is what all ranks but the first one do; `turns` shows each group's steps alone.
 TASKS = ("step", "stragglers", "training", "follow", "turns")
 REASONS = {
     "compiled": "steps on several devices are not compiled",
@@ -27,9 +23,7 @@ REASONS = {
 _GROUPS = []
 
 
-def build(job):
-    """A trainer of the specification in which all ranks take part."""
-    return ranks.joined(job, _Trainer)
+build = ranks.joined(lambda job: _Trainer(job))
 
 
 class _Trainer(object):

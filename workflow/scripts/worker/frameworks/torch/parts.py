@@ -3,8 +3,9 @@
 import torch
 from torch.nn import functional
 
+from shared.operations import latest, repeated
+
 from ...contract import Unsupported
-from ...parts import Operation
 from ...settings import torch as torch_settings
 
 TASKS = ("products", "convolutions")
@@ -26,16 +27,18 @@ def build(part):
     )
     result = torch.empty(left.shape[0], right.shape[1])
     if not part.calls:
-        return _operation(lambda: torch.mm(left, right, out=result), result)
+        return repeated(lambda: torch.mm(left, right, out=result), result.numpy)
     weights = _tensor(part.weights)
     if part.calls == 1:
-        return _operation(lambda: weights.addmm_(left, right, beta=1, alpha=-part.rate), weights)
+        return repeated(
+            lambda: weights.addmm_(left, right, beta=1, alpha=-part.rate), weights.numpy
+        )
 
     def update():
         torch.mm(left, right, out=result)
         weights.add_(result, alpha=-part.rate)
 
-    return _operation(update, weights)
+    return repeated(update, weights.numpy)
 
 
 def _tensor(values):
@@ -43,28 +46,15 @@ def _tensor(values):
     return torch.from_numpy(values).clone()
 
 
-def _operation(step, result):
-    def run(times):
-        for _ in range(times):
-            step()
-
-    return Operation(run, result.numpy)
-
-
 def _convolution(part):
     if part.way in ("winograd", "fft") and part.way != _nnpack_takes(part):
         raise Unsupported("NNPACK chooses by the sizes, and takes {}".format(_nnpack_takes(part)))
     images, weights = _tensor(part.inputs), _tensor(part.weights)
     step = _WAYS[part.way](images, weights, part.stride, part.padding)
-    kept = [None]
-
-    def run(times):
-        for _ in range(times):
-            kept[0] = step()
-
+    convolve = latest(step, lambda found: found.contiguous().numpy())
     with torch.no_grad():
-        run(1)
-    return Operation(run, lambda: kept[0].contiguous().numpy())
+        convolve.run(1)
+    return convolve
 
 
 def _own_choice(images, weights, stride, padding):

@@ -42,7 +42,7 @@ class _Trainer(object):
         self._network, self._layout, self._homes = _Network(job.spec["nodes"]), job.layout, {}
         for node in job.spec["nodes"]:
             for role, name in job.own(node).items():
-                attribute, turned = _HOMES[node["op"], role]
+                attribute, turned = _HOMES.get((node["op"], role), (role, False))
                 home = getattr(getattr(self._network, node["name"]), attribute)
                 value = torch.from_numpy(job.take(name))
                 with torch.no_grad():
@@ -75,15 +75,11 @@ class _Trainer(object):
         return found
 
 
-# Where a parameter of the specification lives in its module, and whether PyTorch keeps it transposed.
+# Where a parameter lives in its module, and whether PyTorch keeps it transposed; others have its name and order.
 _HOMES = {
     ("dense", "weight"): ("weight", True),
-    ("dense", "bias"): ("bias", False),
-    ("conv", "weight"): ("weight", False),
-    ("conv", "bias"): ("bias", False),
     ("batch_norm", "gamma"): ("weight", False),
     ("batch_norm", "beta"): ("bias", False),
-    ("embedding", "weight"): ("weight", False),
     ("lstm", "input"): ("weight_ih_l0", True),
     ("lstm", "recurrent"): ("weight_hh_l0", True),
     ("lstm", "bias"): ("bias_ih_l0", False),

@@ -1,7 +1,5 @@
 """PyTorch on several ranks: DistributedDataParallel over gloo, on GPUs over NCCL, around the network of the adapter
 torch.
-
-What was chosen here: docs/adapters/torch.md.
 """
 
 import os
@@ -10,22 +8,18 @@ import torch as framework
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
+from shared.operations import repeated
+
 from ... import ranks
 from ...settings import torch as torch_settings
 from .. import torch
 
 MODES = ("eager",)
-# `follow` is what all ranks but the first one do.
 TASKS = ("step", "stragglers", "sums", "training", "follow")
 REASONS = {"compiled": "steps on several devices are not compiled"}
 _BACKENDS = {"cpu": "gloo", "gpu": "nccl"}
 # PyTorch 1.4 knows neither.
 _OPTIONS = {} if torch_settings.OLD else {"gradient_as_bucket_view": True, "static_graph": True}
-
-
-def build(job):
-    """A trainer of the specification in which all ranks take part."""
-    return ranks.joined(job, averaging)
 
 
 def averaging(job, group=None):
@@ -46,6 +40,9 @@ def averaging(job, group=None):
     trainer.settings["exchange"] = "DistributedDataParallel over " + _BACKENDS[job.device]
     trainer.exchange_seconds = lambda: _exchange_seconds(trainer.network)
     return trainer
+
+
+build = ranks.joined(averaging)
 
 
 def meet(job):
@@ -91,9 +88,4 @@ class Sums(object):
     def all_reduce(self, values):
         """A sum in place, as of gradients."""
         summed = framework.from_numpy(values).clone()
-
-        def run(times):
-            for _ in range(times):
-                distributed.all_reduce(summed)
-
-        return run, summed.numpy
+        return repeated(lambda: distributed.all_reduce(summed), summed.numpy)

@@ -1,7 +1,6 @@
 """Torch7: modules of its package nn, in a LuaJIT below the worker that trains when it is told to through a pipe.
 
-The program is `torch7.lua` beside this file; it gets arrays in Torch7's layout and steps first, as rows. What was
-chosen, and why: docs/adapters/torch7.md.
+The program is `torch7.lua` beside this file; it gets arrays in Torch7's layout and steps first, as rows.
 """
 
 import os
