@@ -1,10 +1,11 @@
 """Files that are there whole or not at all, whatever stops the program that writes them."""
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 
 @contextmanager
@@ -24,3 +25,9 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Writes data as JSON, whole or not at all."""
+    with atomic_write(path) as file:
+        file.write(json.dumps(content, indent=1, sort_keys=True).encode() + b"\n")

@@ -25,6 +25,7 @@ import yaml
 
 from shared import declarations
 from shared.precisions import PRECISIONS, USUAL
+from shared.statistics import median
 from steptime import machine, networks, project, tasks
 from steptime.cells.measure import fill
 from steptime.environments import build, interpreter
@@ -192,8 +193,7 @@ def proof_passes(name: str, entry: dict[str, Any], folder: Path, wanted: str) ->
     found, details = network.prove(
         job_of(name, entry, {}), specification(wanted, True), "", folder / "proof.log"
     )
-    if found["status"] != "ok":
-        raise Failure(f"{found['status']}: {found['reason']}{_printed(folder / 'proof.log')}")
+    _refuse(**found, log=folder / "proof.log")
     seen = {key: details[key] for key in ("loss_error", "worst_update", "later_loss_error")}
     return ", ".join(f"{key} {value:.2g}" for key, value in seen.items())
 
@@ -219,12 +219,11 @@ def rounded_cell(name: str, entry: dict[str, Any], folder: Path, precision: str)
     outcome = run_cell(name, entry, folder, further=own)
     if outcome.status == "unsupported" or "bits" in outcome.reason:
         return f"none here: {outcome.reason}"
-    if outcome.status != "ok":
-        raise Failure(f"{outcome.status}: {outcome.reason}{_printed(folder / 'cell.log')}")
-    times, proven = sorted(seconds for _, seconds in outcome.samples), outcome.events["proven"]
+    _refuse(outcome.status, outcome.reason, folder / "cell.log")
+    proven = outcome.events["proven"]
     if proven["change"] is None:
         raise Failure(f"its gradients were not shown: {proven['lacking']}")
-    return f"{times[len(times) // 2]:.3g} s, gradients off by {proven['change']:.2g}"
+    return f"{_median(outcome):.3g} s, gradients off by {proven['change']:.2g}"
 
 
 def run_cell(
@@ -255,8 +254,7 @@ def cell_is_timed(name: str, entry: dict[str, Any], folder: Path) -> str:
     """Samples, and what is read beside them: none of it may be missing on a GPU of these years."""
     watch = gpu.Watch(placement.visible_devices({}, 1)["CUDA_VISIBLE_DEVICES"].split(","))
     outcome = run_cell(name, entry, folder, (watch,))
-    if outcome.status != "ok":
-        raise Failure(f"{outcome.status}: {outcome.reason}{_printed(folder / 'cell.log')}")
+    _refuse(outcome.status, outcome.reason, folder / "cell.log")
     times = sorted(seconds for _, seconds in outcome.samples)
     columns, facts = watch.columns(), watch.facts()
     missing = [key for key, value in columns.items() if value is None]
@@ -266,7 +264,7 @@ def cell_is_timed(name: str, entry: dict[str, Any], folder: Path) -> str:
         raise Failure(f"the GPU seems not to have been used: {json.dumps(columns | facts)}")
     done = outcome.events["done"]
     return (
-        f"{TIMED}, mini-batch {BATCH}: median {times[len(times) // 2]:.3g} s, {times[0]:.3g} to {times[-1]:.3g} s, "
+        f"{TIMED}, mini-batch {BATCH}: median {_median(outcome):.3g} s, {times[0]:.3g} to {times[-1]:.3g} s, "
         f"{len(times)} samples, late by {done['late_seconds']:.2g} s; {json.dumps(columns | facts)}; "
         f"{json.dumps(outcome.events['ready']['settings'])}"
     )
@@ -288,8 +286,7 @@ def own_libraries(name: str, entry: dict[str, Any], folder: Path) -> str:
             del os.environ["LD_LIBRARY_PATH"]
         else:
             os.environ["LD_LIBRARY_PATH"] = before
-    if outcome.status != "ok":
-        raise Failure(f"{outcome.status}: {outcome.reason}")
+    _refuse(outcome.status, outcome.reason, folder / "cell.log")
     taken = [path for path in outcome.libraries if "libcublas.so" in path or "libcudnn.so" in path]
     strange = [path for path in taken if path.startswith(str(other))]
     if strange:
@@ -322,15 +319,12 @@ def two_share(name: str, entry: dict[str, Any], folder: Path) -> str:
     job = job_of(name, entry, {}) | {"adapter": together(entry), "devices": 2, "exchange": "sync"}
     log = folder / "two.log"
     found, details = network.prove(job, specification(TIMED, True), "", log)
-    if found["status"] != "ok":
-        raise Failure(f"{found['status']}: {found['reason']}{_printed(log)}")
+    _refuse(**found, log=log)
     own = {key: job[key] for key in ("adapter", "exchange")} | {"ranks": 2, "batch": 2 * BATCH}
     outcome = run_cell(name, entry, folder, further=own)
-    if outcome.status != "ok":
-        raise Failure(f"{outcome.status}: {outcome.reason}{_printed(folder / 'cell.log')}")
-    times = sorted(seconds for _, seconds in outcome.samples)
+    _refuse(outcome.status, outcome.reason, folder / "cell.log")
     settings = json.dumps(outcome.events["ready"]["settings"])
-    return f"loss off by {details['loss_error']:.2g}; median {times[len(times) // 2]:.3g} s; {settings}"
+    return f"loss off by {details['loss_error']:.2g}; median {_median(outcome):.3g} s; {settings}"
 
 
 def peak(standing: list[str]) -> str:
@@ -343,10 +337,15 @@ def peak(standing: list[str]) -> str:
     return json.dumps({name: found[name] for name in PEAK})
 
 
-def _printed(log: Path) -> str:
-    """The last lines that a worker printed, to be sent along."""
+def _median(outcome: Outcome) -> float:
+    return median([seconds for _, seconds in outcome.samples])
+
+
+def _refuse(status: str, reason: str, log: Path, **_: str) -> None:
+    """Raises Failure where a worker did not come to its end, with the last lines that it printed."""
     lines = log.read_text(errors="replace").splitlines()[-5:] if log.is_file() else []
-    return "; it printed: " + " | ".join(lines) if lines else ""
+    if status != "ok":
+        raise Failure(f"{status}: {reason}" + ("; it printed: " + " | ".join(lines)) * bool(lines))
 
 
 if __name__ == "__main__":

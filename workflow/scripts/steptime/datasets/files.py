@@ -211,16 +211,8 @@ def _lacking(entry: dict[str, Any], there: set[str]) -> str:
 
 def _install(package: str, folder: Path) -> None:
     """Puts a package into a folder, without what it needs: only a data file of it is read."""
-    command = [
-        "pip",
-        "install",
-        "--no-deps",
-        "--python",
-        sys.executable,
-        "--target",
-        str(folder),
-        package,
-    ]
+    command = ["pip", "install", "--no-deps", "--python", sys.executable]
+    command += ["--target", str(folder), package]
     done = subprocess.run(
         [installer.find_uv(), *command],
         env=installer.environment_variables(),

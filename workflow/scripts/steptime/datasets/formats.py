@@ -24,7 +24,7 @@ def idx(files: dict[str, bytes]) -> Split:
     if images.ndim != 3 or labels.ndim != 1 or len(images) != len(labels):
         names = " and ".join(files)
         raise ValueError(
-            f"{names} hold arrays of {_by(images.shape)} and {_by(labels.shape)}, not images and their labels"
+            f"{names} hold arrays of {by(images.shape)} and {by(labels.shape)}, not images and their labels"
         )
     return images[:, None], labels.astype(np.int64)
 
@@ -95,9 +95,10 @@ def _idx_array(name: str, content: bytes) -> np.ndarray:
     )
     values = content[4 + 4 * dimensions :]
     if len(values) != math.prod(shape):
-        raise ValueError(f"{name} announces {_by(shape)} bytes and holds {len(values):,}")
+        raise ValueError(f"{name} announces {by(shape)} bytes and holds {len(values):,}")
     return np.frombuffer(values, np.uint8).reshape(shape)
 
 
-def _by(shape: tuple[int, ...] | list[int]) -> str:
+def by(shape: tuple[int, ...] | list[int]) -> str:
+    """A shape in words."""
     return " x ".join(map(str, shape))

@@ -97,7 +97,7 @@ def _splits(
         if images.shape != (wanted, *entry["shape"]):
             raise DatasetError(
                 f"{entry['label']}: {', '.join(version[split])} hold {len(images):,} images of "
-                f"{_by(images.shape[1:])}, and {wanted:,} of {_by(entry['shape'])} are needed."
+                f"{formats.by(images.shape[1:])}, and {wanted:,} of {formats.by(entry['shape'])} are needed."
             )
         if labels.min() < 0 or labels.max() >= len(entry["classes"]):
             raise DatasetError(
@@ -128,10 +128,6 @@ def _hold_out(images: np.ndarray, labels: np.ndarray) -> dict[str, formats.Split
         own = random.permutation(np.flatnonzero(labels == label))
         kept[own[: round(HELD_OUT * len(own))]] = False
     return {"train": (images[kept], labels[kept]), "test": (images[~kept], labels[~kept])}
-
-
-def _by(shape: tuple[int, ...] | list[int]) -> str:
-    return " x ".join(map(str, shape))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from steptime import machine, project, run
-from steptime.atomic import atomic_write
+from steptime.atomic import write_json
 from steptime.environments import installer, interpreter, libraries, pins, prepare
 from steptime.environments.interpreter import STAMP, SUPPLIED
 from steptime.environments.prepare import InstallError
@@ -107,15 +107,8 @@ class Builder:
         (self.prefix / STAMP).write_text(self.digest)
 
     def _has_its_packages(self) -> bool:
-        there, made = interpreter.installed(self.prefix), self.prefix / INSTALLED
-        if made.is_file():
-            return there == json.loads(made.read_text())
-        # Of an older version. A folder may name a version in fewer words than its pin.
-        pinned = self.wanted.packages.items()
-        return all(
-            name in there and version.startswith(there[name].partition("+")[0])
-            for name, version in pinned
-        )
+        made = self.prefix / INSTALLED
+        return made.is_file() and interpreter.installed(self.prefix) == json.loads(made.read_text())
 
     def prepared(self) -> dict[str, str]:
         """What the preparing step says of the environment that stands."""
@@ -186,16 +179,8 @@ class Builder:
     def _python_by_conda(self) -> None:
         channels = [part for channel in self.wanted.channels for part in ("--channel", channel)]
         specs = [f"python={self.wanted.python}", f"pip={self.wanted.pip}", *self.wanted.conda]
-        command: list[str | Path] = [
-            "conda",
-            "create",
-            "--yes",
-            "--quiet",
-            "--no-default-packages",
-            "--prefix",
-            self.prefix,
-        ]
-        done = self.run(*command, "--override-channels", *channels, *specs)
+        command = ("conda", "create", "--yes", "--quiet", "--no-default-packages", "--prefix")
+        done = self.run(*command, self.prefix, "--override-channels", *channels, *specs)
         self._check(done, f"conda could not supply {' and '.join(specs)}")
 
     def _packages(self) -> None:
@@ -210,15 +195,8 @@ class Builder:
                 f"{self._exact(name)}{version}\n" for name, version in self.wanted.packages.items()
             )
         )
-        install: list[str | Path] = [
-            self.uv,
-            "pip",
-            "install",
-            "--python",
-            self.python,
-            "--overrides",
-            overrides,
-        ]
+        install: list[str | Path] = [self.uv, "pip", "install", "--python", self.python]
+        install += ["--overrides", overrides]
         if "setuptools" in self.wanted.packages:
             tools = [
                 each for each in self.wanted.requirements if each.partition("==")[0] in BUILDS_WITH
@@ -348,12 +326,6 @@ def unpinned(installed: dict[str, str], wanted: pins.Pins) -> list[str]:
     return [f"{name}=={installed[name].partition('+')[0]}" for name in sorted(extra)]
 
 
-def write(path: Path, manifest: dict[str, Any]) -> None:
-    """Writes a manifest, whole or not at all."""
-    with atomic_write(path) as file:
-        file.write(json.dumps(manifest, indent=1, sort_keys=True).encode() + b"\n")
-
-
 def make(environment: str, spec: Path, step: str, log: TextIO) -> dict[str, Any]:
     """Makes an environment and returns its manifest. Raises PinsError, OSError."""
     wanted = pins.load(spec, step)
@@ -412,7 +384,9 @@ def main() -> None:
     try:
         options.log.parent.mkdir(parents=True, exist_ok=True)
         with options.log.open("w") as log:
-            write(options.output, make(options.environment, options.spec, options.prepare, log))
+            write_json(
+                options.output, make(options.environment, options.spec, options.prepare, log)
+            )
     except pins.PinsError as error:
         sys.exit(str(error))
     except OSError as error:

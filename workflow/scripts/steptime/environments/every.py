@@ -69,16 +69,8 @@ def chosen(names: list[str]) -> list[str]:
 
 def make(names: list[str], cores: str) -> int:
     """Has Snakemake make the environments; its exit code."""
-    command = [
-        sys.executable,
-        "-m",
-        "snakemake",
-        "--cores",
-        cores,
-        "--config",
-        f"grid={GRID}",
-        "--",
-    ]
+    command = [sys.executable, "-m", "snakemake", "--cores", cores]
+    command += ["--config", f"grid={GRID}", "--"]
     return subprocess.run([*command, *map(str, map(manifest, names))]).returncode
 
 

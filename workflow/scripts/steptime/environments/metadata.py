@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from steptime import project
-from steptime.environments import build
+from steptime.atomic import write_json
 
 LANGUAGE, LICENCE = "Programming Language :: ", "License :: "
 COMPILED = (".so", ".dll", ".dylib", ".a")
@@ -32,7 +32,7 @@ def main() -> None:
     options = parser.parse_args()
     environment = json.loads(options.manifest.read_text())["environment"]
     found = find(project.environment(environment), options.package)
-    build.write(options.output, {"environment": environment} | (describe(found) if found else {}))
+    write_json(options.output, {"environment": environment} | (describe(found) if found else {}))
 
 
 def find(prefix: Path, package: str) -> Distribution | None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from steptime.machine import windows
+from steptime.machine import interference
 
 # A GPU gives memory back some time after the process that held it has ended.
 SETTLED_SECONDS = 10.0
@@ -239,7 +239,7 @@ class Watch:
         """Energy over the samples, and by what it is known: a counter of the GPU (Volta and newer), or its power, which
         is taken to change evenly between two readings.
         """
-        counted = windows.growth(self.millijoules)
+        counted = interference.growth(self.millijoules)
         if counted is not None:
             return counted / 1000, "counter"
         pairs = [pair for window in self.power for pair in zip(window, window[1:], strict=False)]

@@ -28,7 +28,7 @@ import numpy as np
 
 from shared.precisions import PRECISIONS
 from steptime import machine, project
-from steptime.atomic import atomic_write
+from steptime.atomic import write_json
 from steptime.machine import gpu, placement
 from steptime.machine.alone import alone
 from steptime.machine.variables import isolated
@@ -81,8 +81,7 @@ def main() -> None:
         # A cell's threads are of the host, and change nothing of this.
         "threads": dict.fromkeys(map(str, options.threads), found) if found else {},
     }
-    with atomic_write(options.output) as file:
-        file.write(json.dumps(content, indent=1).encode() + b"\n")
+    write_json(options.output, content)
     if content["reason"]:
         print(f"The peak of {options.platform} is not known: {content['reason']}.", file=sys.stderr)
 
@@ -105,10 +104,7 @@ def measure(platform: str, environments: list[str]) -> dict[str, Any]:
             "STEPTIME_ENVIRONMENTS": str(project.environment("any").absolute().parent),
         }
         done = subprocess.run(
-            command,
-            env=isolated(shown | told, "gpu", str(SCRIPTS)),
-            capture_output=True,
-            text=True,
+            command, env=isolated(shown | told, "gpu", str(SCRIPTS)), capture_output=True, text=True
         )
     try:
         return json.loads(done.stdout)
@@ -298,18 +294,9 @@ class Cuda:
         one, none = ctypes.c_float(1), ctypes.c_float(0)
         matrix = ctypes.c_void_p(values), kind, size
         code = self.blas.cublasGemmEx(
-            *(
-                self.handle,
-                PLAIN,
-                TRANSPOSED,
-                size,
-                size,
-                size,
-                ctypes.byref(one),
-                *matrix,
-                *matrix,
-            ),
-            *(ctypes.byref(none), ctypes.c_void_p(result), FLOAT32, size, computed, DEFAULT),
+            *(self.handle, PLAIN, TRANSPOSED, size, size, size, ctypes.byref(one), *matrix),
+            *(*matrix, ctypes.byref(none), ctypes.c_void_p(result), FLOAT32, size),
+            *(computed, DEFAULT),
         )
         # CUBLAS_STATUS_INVALID_VALUE, _ARCH_MISMATCH, _NOT_SUPPORTED.
         if code in (7, 8, 15):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steptime.machine import cgroups, windows
+from steptime.machine import cgroups
 
 TICKS = os.sysconf("SC_CLK_TCK")
 # Beyond these limits a cell is marked in every table: a tenth of a CPU at work for others, a hundredth of the machine's
@@ -54,10 +54,7 @@ def snapshot(cpus: Iterable[int] | None = None) -> Snapshot:
 
 
 def parse(
-    stat: str,
-    cpuinfo: str,
-    cpus: Iterable[int] | None = None,
-    throttling: list[str] | None = None,
+    stat: str, cpuinfo: str, cpus: Iterable[int] | None = None, throttling: list[str] | None = None
 ) -> Snapshot:
     """A snapshot from the texts of /proc/stat (proc(5): user nice system idle iowait irq softirq steal), of cpuinfo and
     of control groups' cpu.stat.
@@ -84,12 +81,23 @@ def parse(
     )
 
 
+def growth(readings: Sequence[float | None]) -> float | None:
+    """What a counter grew by in windows, from its readings at the beginning and the end of each, one after the other.
+
+    None where a reading is not known, or where a window has not ended.
+    """
+    known = [reading for reading in readings if reading is not None]
+    if not known or len(known) < len(readings) or len(known) % 2:
+        return None
+    return sum(end - begin for begin, end in zip(known[::2], known[1::2], strict=True))
+
+
 def joined(snapshots: Sequence[Snapshot]) -> tuple[Snapshot, Snapshot]:
     """Of the beginnings and ends of windows, one after the other: two with as much between them as in all windows."""
     first, last = snapshots[0], snapshots[-1]
 
     def grown(name: str) -> float | None:
-        return windows.growth([getattr(each, name) for each in snapshots])
+        return growth([getattr(each, name) for each in snapshots])
 
     busy, stolen = grown("busy_seconds") or 0.0, grown("stolen_seconds") or 0.0
     before = Snapshot(0.0, 0.0, first.megahertz, 0.0)

@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 
 from steptime import machine
-from steptime.atomic import atomic_write
+from steptime.atomic import write_json
 from steptime.machine import interference
 from steptime.machine.alone import alone
 from steptime.machine.variables import isolated
@@ -70,8 +70,7 @@ def main() -> None:
         "threads": {str(threads): measure(threads) for threads in options.threads},
         "disk_bytes_per_second": disk_speed(options.output.parent),
     }
-    with atomic_write(options.output) as file:
-        file.write(json.dumps(content, indent=1).encode() + b"\n")
+    write_json(options.output, content)
 
 
 def measure(threads: int) -> dict[str, Any]:

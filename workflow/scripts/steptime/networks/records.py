@@ -1,6 +1,4 @@
-"""Records that are found by name: each is a constant of a module of its own in a package that lists
-its folder.
-"""
+"""Records that are found by name: each is a constant of a module of its own in a package that lists its folder."""
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,9 +8,7 @@ from typing import Any
 
 
 class Records(Mapping[str, Any]):
-    """By module name, the constant that every module of a package has; a module is imported when it
-    is asked for.
-    """
+    """By module name, the constant that every module of a package has; a module is imported when it is asked for."""
 
     def __init__(self, package: str, folders: Iterable[str], constant: str) -> None:
         self.package, self.constant = package, constant

@@ -229,9 +229,7 @@ class _Builder:
         return self.named[name]
 
     def check_forms(self, node: dict[str, Any], kind: LayerKind) -> None:
-        """Raises ValueError for an input of a form that the kind does not take, and for word ids
-        beyond its rows.
-        """
+        """Raises ValueError for an input of a form that the kind does not take, and for word ids beyond its rows."""
         for place, name in enumerate(node["inputs"]):
             takes = (kind.beside,) if kind.beside and place else kind.takes
             form = self.forms[name]
@@ -311,9 +309,7 @@ class _Builder:
         self.last = name
 
     def values(self, owner: str, kind: LayerKind, options: dict[str, Any]) -> dict[str, Any]:
-        """The values of a layer, with words looked up. Raises ValueError for one that its kind
-        cannot have.
-        """
+        """The values of a layer, with words looked up. Raises ValueError for one that its kind cannot have."""
         found = {}
         for key, value in options.items():
             values = kind.values_of(key)

@@ -10,9 +10,7 @@ from steptime.networks.layers import Node, Shape
 
 
 def windowed_shape(node: Node, channels: int, source: Shape) -> Shape:
-    """(channels, height, width) of one output for each window; raises ValueError where not one
-    fits.
-    """
+    """(channels, height, width) of one output for each window; raises ValueError where not one fits."""
     _, height, width = source
     return [channels, _count(height, node), _count(width, node)]
 
@@ -36,9 +34,7 @@ def windows(padded: Array, node: Node) -> Array:
 
 
 def fold(pieces: Array, shape: tuple[int, ...], node: Node) -> Array:
-    """The transpose of `pad` and `windows`: sums (batch, channels, height, width, kernel**2) in
-    place.
-    """
+    """The transpose of `pad` and `windows`: sums (batch, channels, height, width, kernel**2) in place."""
     if node["kernel"] == node["stride"] == 1 and not node["padding"]:
         return pieces[..., 0]
     total = blank(shape)

@@ -88,10 +88,7 @@ def lacks(has: dict[str, Any], catalogue: dict[str, Any], entry: dict[str, Any])
     for kind in sorted(set(LAYERS) - set(has["LAYERS"] or LAYERS)):
         used = [name for name in catalogue if kind in _uses(name, catalogue)]
         yield f"has no layer {kind}{_not_to_be_had(used)}"
-    for key, word, records in (
-        ("LOSSES", "loss", LOSSES),
-        ("OPTIMISERS", "optimiser", OPTIMISERS),
-    ):
+    for key, word, records in (("LOSSES", "loss", LOSSES), ("OPTIMISERS", "optimiser", OPTIMISERS)):
         for name in sorted(set(records) - set(has[key])):
             used = [network for network in catalogue if name in _taught_by(network, catalogue)]
             yield f"has no {word} {name}{_not_to_be_had(used)}"

@@ -150,7 +150,7 @@ def _check_finite(spec, expected, measured, details):
 
 def _check_updates(spec, expected, measured, details):
     """Every parameter that has a gradient changes in the first step, in each way of running it."""
-    driven = _driven(expected)
+    driven = driven_by(expected.first.gradients)
     for when in ("recovery", "after1"):
         still = [
             name
@@ -216,7 +216,7 @@ def _explain_loss(spec, expected, measured):
 
 def _check_gradients(spec, expected, measured, details):
     found, true = gradients_of(expected, measured), expected.first.gradients
-    driven, largest = _driven(expected), max(map(np.linalg.norm, true.values()))
+    driven, largest = driven_by(expected.first.gradients), max(map(np.linalg.norm, true.values()))
     cosines = {name: _cosine(found[name], true[name]) for name in driven}
     lengths = {name: np.linalg.norm(found[name]) / np.linalg.norm(true[name]) for name in driven}
     distances = {name: np.linalg.norm(found[name] - wanted) for name, wanted in true.items()}
@@ -265,7 +265,7 @@ def _check_steps(spec, expected, measured, details):
         for step in np.cumsum(CALLS)
     ]
     followed = golden.follow(spec, expected.start, calls, expected.batch, expected.shares)
-    driven, errors = _driven(expected), []
+    driven, errors = driven_by(expected.first.gradients), []
     for steps, step, reached, loss, call in zip(
         CALLS, np.cumsum(CALLS), calls, measured["losses"], followed, strict=True
     ):
@@ -388,9 +388,9 @@ def gradients_of(expected: Expected, measured: dict) -> dict[str, np.ndarray]:
     }
 
 
-def _driven(expected):
+def driven_by(gradients: dict[str, np.ndarray]) -> list[str]:
     """Parameters with a gradient to speak of; a bias in front of a batch normalisation, for one, has none."""
-    sizes = {name: np.linalg.norm(gradient) for name, gradient in expected.first.gradients.items()}
+    sizes = {name: np.linalg.norm(gradient) for name, gradient in gradients.items()}
     return [name for name, size in sizes.items() if size > FAINT * max(sizes.values())]
 
 

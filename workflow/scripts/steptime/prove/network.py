@@ -24,7 +24,7 @@ from shared.grouping import groups as groups_of
 from shared.narrow import BATCH
 from shared.precisions import USUAL
 from steptime import clock, machine, networks, project
-from steptime.atomic import atomic_write
+from steptime.atomic import write_json
 from steptime.cells.measure import MEMORY_SHARE, fill
 from steptime.environments import interpreter
 from steptime.machine import placement
@@ -67,8 +67,8 @@ def main() -> None:
     facts |= {name: job[name] for name in ("devices", "exchange", "task") if name in job}
     facts["environment_digest"] = manifest["digest"]
     # The details hold measured numbers, which differ from run to run: not in the file that decides what is timed again.
-    _write(options.details, facts | verdict | {"details": details})
-    _write(options.proof, facts | verdict)
+    write_json(options.details, facts | verdict | {"details": details})
+    write_json(options.proof, facts | verdict)
     for made in (options.details, options.proof):
         clock.not_before(made, [options.manifest])
     title = f"{job['environment']} {job['mode']}, {job['network']}"
@@ -187,11 +187,6 @@ def worker_job(job: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
         "exchange": job.get("exchange", ""),
         "parameters": networks.count_parameters(spec),
     }
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    with atomic_write(path) as file:
-        file.write(json.dumps(content, indent=1, sort_keys=True).encode() + b"\n")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from shared import data
 from shared.narrow import RECOVERY_RATE, SLOW, TOGETHER, TRIALS, TURNS
 from shared.specification import at_rate
 from steptime.prove import golden
-from steptime.prove.compare import FAINT, TOLERANCES, Proof, hold
+from steptime.prove.compare import TOLERANCES, Proof, driven_by, hold
 from steptime.prove.training import FED_LOSS, FED_UPDATE, farthest
 
 # Of TOGETHER updates of a group, how many may be lacking or too many: less than one.
@@ -94,7 +94,7 @@ def _check_alone(shares, details):
             shares.reached(f"alone{group}"),
         )
         true, who = taken.gradients, f"in the turn of {shares.named(group)}"
-        driven = _driven(true)
+        driven = driven_by(true)
         found = {
             name: (start - reached[name]) / RECOVERY_RATE for name, start in shares.start.items()
         }
@@ -132,7 +132,7 @@ def _check_turns(shares, details):
             again = partial(shares.steps, group, before, steps)
             taken, loss = again(), shares.measured["turn_losses"][number, group]
             call = golden.Followed(before, taken, again)
-            exactly, off = hold(_driven(taken.gradients), steps, reached, loss, call)
+            exactly, off = hold(driven_by(taken.gradients), steps, reached, loss, call)
             details[f"turn{number}.{group}"] = off.update[0]
             if exactly.reason:
                 details[f"turn{number}.{group}_exactly"] = exactly.update[0]
@@ -221,11 +221,6 @@ CHECKS = {
     "fed": _check_fed,
     "together": _check_together,
 }
-
-
-def _driven(gradients):
-    sizes = {name: np.linalg.norm(gradient) for name, gradient in gradients.items()}
-    return [name for name, size in sizes.items() if size > FAINT * max(sizes.values())]
 
 
 def _flat(arrays):

@@ -131,16 +131,9 @@ def _started(
     threads: int,
 ) -> Iterator[list[Rank]]:
     """As `ranks.started`; which `cpus` a rank has is decided on its node."""
-    count, scratch, printed = (
-        job["ranks"],
-        Path(variables["TMPDIR"]),
-        Path(variables["TMPDIR"], "step"),
-    )
-    logs = [
-        log.absolute(),
-        *(scratch.absolute() / f"rank{number}.log" for number in range(1, count)),
-    ]
-    meeting = scratch.absolute() / "meeting"
+    count, scratch = job["ranks"], Path(variables["TMPDIR"]).absolute()
+    printed, meeting = scratch / "step", scratch / "meeting"
+    logs = [log.absolute(), *(scratch / f"rank{number}.log" for number in range(1, count))]
     meeting.mkdir()
     secret, each = secrets.token_hex(16), count // nodes
     cores = placement.entry(platform)["cores"]
@@ -203,13 +196,7 @@ def _listening(log: Path) -> Iterator[socket.socket]:
 
 @contextmanager
 def _step(
-    server: socket.socket,
-    count: int,
-    nodes: int,
-    cores: int,
-    secret: str,
-    printed: Path,
-    log: Path,
+    server: socket.socket, count: int, nodes: int, cores: int, secret: str, printed: Path, log: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
     """The step of as many tasks as there are ranks, on nodes of so many `cores`; afterwards, it has ended."""
     address, port = server.getsockname()

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TextIO, cast
 
-from steptime.machine import processes, windows
+from steptime.machine import interference, processes
 from steptime.plan import exchanges
 from steptime.supervisor import events, network
 from steptime.supervisor.events import LAST_WORDS
@@ -168,7 +168,7 @@ class Rank:
             "rank": self.number,
             "cpus": self.cpus,
             **({"node": self.node} if self.node else {}),
-            "waited_seconds": windows.growth(self.waited),
+            "waited_seconds": interference.growth(self.waited),
         }
 
 
@@ -180,8 +180,7 @@ class Launch:
     folder: Callable[[Path], Path | None]
     # As `started`.
     started: Callable[
-        [Path, dict[str, Any], list[int], dict[str, str], Path],
-        AbstractContextManager[list[Rank]],
+        [Path, dict[str, Any], list[int], dict[str, str], Path], AbstractContextManager[list[Rank]]
     ]
 
 

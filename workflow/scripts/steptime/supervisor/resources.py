@@ -5,7 +5,7 @@ from typing import Any
 
 import psutil
 
-from steptime.machine import energy, gpu, processes, windows
+from steptime.machine import energy, gpu, interference, processes
 
 INTERVAL_SECONDS = 1.0
 COLUMNS = (
@@ -75,7 +75,7 @@ class Watch:
 
     def host_joules(self) -> float | None:
         """Energy of the machine's processors while the worker did what it is measured by."""
-        return windows.growth(self.joules)
+        return interference.growth(self.joules)
 
     def series(self) -> dict[str, Any]:
         """All that was noted, as plain data: `columns`, `rows`, `span` of the training, `interval_seconds`,

@@ -73,11 +73,7 @@ def interface_of(address: str) -> str:
 
 
 def _run(
-    number: int,
-    asked: dict[str, Any],
-    secret: str,
-    links: socket.socket,
-    supervisor: socket.socket,
+    number: int, asked: dict[str, Any], secret: str, links: socket.socket, supervisor: socket.socket
 ) -> None:
     """Starts the rank and stays with it until it is to end."""
     members: list[Rank] = []

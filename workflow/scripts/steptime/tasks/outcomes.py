@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from steptime.machine import windows
+from steptime.machine import interference
 
 if TYPE_CHECKING:
     from steptime.supervisor.supervise import Outcome
@@ -31,7 +31,7 @@ def exchanged(outcome: "Outcome") -> dict[str, Any]:
     update had not seen, where the framework tells.
     """
     steps = sum(steps for steps, _ in outcome.samples)
-    sent = windows.growth(outcome.loopback)
+    sent = interference.growth(outcome.loopback)
     told = {
         name: [rank[name] for rank in outcome.ranks if rank.get(name) is not None]
         for name in ("exchange_seconds", "staleness")

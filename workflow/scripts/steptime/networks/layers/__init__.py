@@ -47,9 +47,7 @@ def moved_once(node: Node, batch: int, weights: int) -> int:
 
 
 def moved_by_fused(node: Node, batch: int, weights: int) -> int:
-    """Numbers that move for what a good implementation computes where its input is made or read:
-    its weights alone.
-    """
+    """Numbers that move for what a good implementation computes where its input is made or read: its weights alone."""
     return 5 * weights
 
 
@@ -77,9 +75,7 @@ SWITCH = Values("true or false", lambda value: isinstance(value, bool))
 
 @dataclass(frozen=True)
 class LayerKind:
-    """What a kind of layer is. Shapes and counts are of one sample; `node` is that of
-    `networks.specification`.
-    """
+    """What a kind of layer is. Shapes and counts are of one sample; `node` is that of `networks.specification`."""
 
     # (node, {role: array}, input arrays, batch first) -> the output, and a function from the
     # gradient of the output to (gradients of the inputs, {role: gradient}). In float64, from the

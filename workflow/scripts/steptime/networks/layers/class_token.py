@@ -14,9 +14,7 @@ def shape(node, source):
 
 
 def parameters(node):
-    return [
-        parameter(node, "weight", node["in_shape"][-1:], math.sqrt(3) * node["deviation"]),
-    ]
+    return [parameter(node, "weight", node["in_shape"][-1:], math.sqrt(3) * node["deviation"])]
 
 
 def numbers_moved(node, batch, weights):

@@ -21,11 +21,7 @@ def one_step(place, example):
 
     example = (WORDS, [EMBEDDING, *example])
     return LayerKind(
-        forward,
-        takes=("sequence",),
-        shape=shape,
-        numbers_moved=moved_by_fused,
-        example=example,
+        forward, takes=("sequence",), shape=shape, numbers_moved=moved_by_fused, example=example
     )
 
 

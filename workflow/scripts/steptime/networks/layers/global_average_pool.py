@@ -17,8 +17,5 @@ def forward(node, own, x):
 
 
 LAYER = LayerKind(
-    forward,
-    takes=("image",),
-    shape=shape,
-    example=(IMAGES, [CONV, "global_average_pool"]),
+    forward, takes=("image",), shape=shape, example=(IMAGES, [CONV, "global_average_pool"])
 )

@@ -36,8 +36,5 @@ LAYER = LayerKind(
     needs=("size",),
     values={"size": ODD},
     defaults={"inverse_alpha": 10000},
-    example=(
-        IMAGES,
-        [CONV, {"local_response_norm": {"size": 3, "inverse_alpha": 1}}, "flatten"],
-    ),
+    example=(IMAGES, [CONV, {"local_response_norm": {"size": 3, "inverse_alpha": 1}}, "flatten"]),
 )

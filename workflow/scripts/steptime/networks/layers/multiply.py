@@ -14,8 +14,5 @@ GATE = [{"dense": {"units": 5, "name": "one"}}, {"sigmoid": {"name": "gate"}}]
 LAYER = replace(
     ADD,
     forward=forward,
-    example=(
-        {"kind": "dense", "shape": [6]},
-        [*GATE, {"multiply": {"inputs": ["one", "gate"]}}],
-    ),
+    example=({"kind": "dense", "shape": [6]}, [*GATE, {"multiply": {"inputs": ["one", "gate"]}}]),
 )

@@ -1,12 +1,10 @@
 """The steps of a sequence behind one another, as features of one row."""
 
 import math
+from dataclasses import replace
 
-from steptime.networks.layers import EMBEDDING, WORDS, LayerKind
-
-
-def shape(node, source):
-    return [math.prod(source)]
+from steptime.networks.layers import EMBEDDING, WORDS
+from steptime.networks.layers.flatten import LAYER as FLATTEN
 
 
 def numbers_moved(node, batch, weights):
@@ -14,14 +12,9 @@ def numbers_moved(node, batch, weights):
     return 4 * batch * math.prod(node["shape"])
 
 
-def forward(node, own, x):
-    return x.reshape(len(x), -1), lambda dy: ([dy.reshape(x.shape)], {})
-
-
-LAYER = LayerKind(
-    forward,
+LAYER = replace(
+    FLATTEN,
     takes=("sequence",),
-    shape=shape,
     numbers_moved=numbers_moved,
     example=(WORDS, [EMBEDDING, "unstack"]),
 )

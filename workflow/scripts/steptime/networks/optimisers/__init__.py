@@ -35,9 +35,7 @@ OPTIMISERS = Records(__name__, __path__, "OPTIMISER")
 
 
 def check(optimiser: dict) -> None:
-    """Raises ValueError, in one sentence, for an optimiser that is not known, and for keys that it
-    lacks or has not.
-    """
+    """Raises ValueError, in one sentence, for an optimiser that is not known, and for keys that it lacks or has not."""
     name = optimiser["name"]
     if name not in OPTIMISERS:
         raise ValueError(f"there is no optimiser '{name}'; {write_instead(name, OPTIMISERS)}")
@@ -63,9 +61,7 @@ def in_floats(optimiser: dict) -> dict:
 
 
 def update(optimiser: dict, weights: Arrays, gradients: Arrays, state: State) -> Arrays:
-    """The weights after one step of `spec["optimiser"]`; `state` is {} before the first and is
-    carried on in place.
-    """
+    """The weights after one step of `spec["optimiser"]`; `state` is {} before the first and is carried on in place."""
     kind, updated = OPTIMISERS[optimiser["name"]], {}
     for name, gradient in gradients.items():
         weight = weights[name]

@@ -1,6 +1,4 @@
-"""Zeiler, "ADADELTA: an adaptive learning rate method", 2012, algorithm 1, times Keras's learning
-rate.
-"""
+"""Zeiler, "ADADELTA: an adaptive learning rate method", 2012, algorithm 1, times Keras's learning rate."""
 
 from steptime.networks.arrays import np
 from steptime.networks.optimisers import Optimiser
