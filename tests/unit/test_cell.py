@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from examples import PLANNED
 
-from steptime.plan.cell import IDENTITY, TOGETHER, axes_of, key_of, proof_name, together_of
+from steptime.plan.cell import IDENTITY, MARK, apart_of, axes_of, key_of, proof_name
 
 CELL = replace(PLANNED, network="fcn5-table2", threads=2, repeat=3)
 TRAINING = replace(CELL, task="training", network="mnist-cntk", dataset="digits")
@@ -30,8 +30,8 @@ def test_a_row_has_the_key_of_its_cell():
 def test_each_number_of_devices_has_a_proof_of_its_own():
     assert proof_name(CELL.facts()) == "torch-9.9.eager-fcn5-table2"
     assert proof_name(axes_of(PARALLEL.key)) == "torch-9.9.eager-fcn5-table2-d4async"
-    assert together_of("-d4async") == {"devices": 4, "exchange": "async"}
-    assert re.fullmatch(TOGETHER, "-d4async") and together_of("") == {}
+    assert apart_of("-d4async") == {"devices": 4, "exchange": "async"}
+    assert re.fullmatch(MARK, "-d4async") and apart_of("") == {}
 
 
 def test_what_is_no_key_is_told():

@@ -141,7 +141,7 @@ def test_what_another_cell_of_the_run_shows_is_not_asked_for_again(run, tmp_path
     assert job["gradients"]
     key = str(path.relative_to(tmp_path / "results/cells"))[: -len(".parquet")]
     (tmp_path / ".snakemake/steptime").mkdir(parents=True)
-    told = json.dumps({"cells": 100, "trials": {}, "elsewhere": {key: "another"}})
+    told = json.dumps({"cells": 100, "trials": {}, "shown_by": {key: "another"}})
     (tmp_path / ".snakemake/steptime/run.json").write_text(told)
     assert not run("step")[1]["gradients"]
 

@@ -20,16 +20,3 @@ def test_files_of_the_future_get_one_present_time_and_the_others_keep_theirs(tmp
     assert manifest == shard <= time.time_ns()
     assert files[0].stat().st_mtime_ns == old
     assert clock.to_present([tmp_path]) == 0
-
-
-def test_what_is_made_is_no_older_than_what_it_is_made_of(tmp_path):
-    made, source = tmp_path / "made", tmp_path / "source"
-    made.touch()
-    source.touch()
-    os.utime(source, (time.time() + 3600,) * 2)
-    clock.not_before(made, [source])
-    assert made.stat().st_mtime_ns == source.stat().st_mtime_ns
-    os.utime(source, (1, 1))
-    before = made.stat().st_mtime_ns
-    clock.not_before(made, [source])
-    assert made.stat().st_mtime_ns == before

@@ -14,7 +14,6 @@ import pytest
 from today import TORCH
 
 from steptime import machine
-from steptime.cells import adopt
 from steptime.environments import build, every, installer, interpreter, pins, prepare
 from steptime.machine import gpu_peak, placement
 from steptime.plan import digests as code
@@ -209,12 +208,6 @@ def test_what_failed_says_where_and_whether_the_network_was_to_blame(checkout, m
     manifest, _ = make(checkout)
     assert manifest["status"] == "install_failed"
     assert (manifest["passing"], manifest["machine"]) == (True, machine.own_id())
-    digest = manifest["digest"]
-    assert not adopt.manifest_is_of(manifest, digest, machine.own_id())
-    assert adopt.manifest_is_of(manifest | {"passing": False}, digest, machine.own_id())
-    assert not adopt.manifest_is_of(manifest | {"passing": False}, digest, "another")
-    assert not adopt.manifest_is_of({"digest": digest, "machine": "another"}, digest, "here")
-    assert not adopt.manifest_is_of(manifest | {"passing": False}, "other pins", machine.own_id())
 
 
 def test_a_long_reason_keeps_its_end_where_the_cause_stands():

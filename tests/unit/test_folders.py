@@ -51,16 +51,18 @@ def test_a_full_disk_below_snakemakes_own_folder_is_one_sentence(tmp_path, monke
     assert not list((tmp_path / "new").iterdir())
 
 
-def test_a_folder_in_place_of_a_file_is_named_and_what_holds_nothing_is_found(tmp_path):
+def test_a_folder_in_place_of_a_file_is_named_and_what_holds_nothing_is_removed(tmp_path, capsys):
     for name in ("tables/whole.csv", "tables/empty.csv", "cells/a/step/empty.parquet"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("1" * name.startswith("tables/whole"))
     (tmp_path / "tables/note").touch()
-    found = [str(path.relative_to(tmp_path)) for path in folders.check_files(tmp_path)]
-    assert found == ["cells/a/step/empty.parquet", "tables/empty.csv"]
+    folders.remove_empty(tmp_path)
+    assert "2 files hold nothing and are made again, such as " in capsys.readouterr().err
+    kept = [path.name for path in tmp_path.rglob("*.*")]
+    assert sorted(kept) == ["whole.csv"] and (tmp_path / "tables/note").exists()
     (tmp_path / "cells/a/step/b.parquet").mkdir()
     with pytest.raises(ConfigurationError, match=r"cells/a/step/b\.parquet is a folder, and has"):
-        folders.check_files(tmp_path)
+        folders.remove_empty(tmp_path)
 
 
 def test_a_folder_that_is_not_ours_is_named(tmp_path, monkeypatch):

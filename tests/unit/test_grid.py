@@ -70,7 +70,7 @@ def test_ranks_of_one_thread_are_held_against_one_device_with_the_threads_of_bot
 def test_a_cell_of_two_grids_is_measured_once(quick, name):
     jobs = []
     for loaded in (quick, configuration.load(ROOT, {"grid": name})):
-        expected = Expected(loaded, ROOT)
+        expected = Expected(loaded)
         cells = grid.expand(loaded, 2).cells
         jobs.append({key: expected.job_of(cell) for key, cell in cells.items()})
     common = jobs[0].keys() & jobs[1].keys()
@@ -162,17 +162,17 @@ def test_single_operations_are_cells_of_their_networks_and_come_after_all_steps(
 def test_gradients_are_shown_with_the_most_threads_that_cpus_are_for(quick):
     threads = {"table": [1, "all", "4*all"], "figure": ["all"]}
     cells = grid.expand(changed(quick, threads=threads, **FIGURES), 2).cells
-    elsewhere = grid.shown_elsewhere(cells, 2)
+    shows = grid.shown_by(cells, 2)
     steps = [key for key, cell in cells.items() if cell.task == "step"]
-    assert {cells[key].threads for key in elsewhere} == {1, 2, 8} and set(elsewhere) < set(steps)
+    assert {cells[key].threads for key in shows} == {1, 2, 8} and set(shows) < set(steps)
     # One of each environment, network and mini-batch is left.
-    shown = [cells[key] for key in steps if key not in elsewhere]
+    shown = [cells[key] for key in steps if key not in shows]
     assert {cell.repeat for cell in shown} == {1}
-    assert set(elsewhere.values()) <= {cell.key for cell in shown}
+    assert set(shows.values()) <= {cell.key for cell in shown}
     assert {cell.threads for cell in shown} == {2} and len(shown) == 4 * (6 + 2)
     assert len({(cell.environment, cell.network, cell.batch) for cell in shown}) == len(shown)
-    of_one = {key: cells[key] for key in elsewhere if "-t1-" in key and key.endswith("-r1")}
-    assert not grid.shown_elsewhere(of_one, 2)
+    of_one = {key: cells[key] for key in shows if "-t1-" in key and key.endswith("-r1")}
+    assert not grid.shown_by(of_one, 2)
 
 
 @pytest.mark.parametrize(

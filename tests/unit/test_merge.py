@@ -1,7 +1,6 @@
 """Shards of several folders, machines and states in one table."""
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from examples import MACHINE
 from examples import PLANNED as CELL
 
 from steptime import run
-from steptime.cells import adopt, again, context, shard
+from steptime.cells import again, context, shard
 from steptime.cells.mixed import MixedRowsError
 from steptime.merge import cells, judged, others
 from steptime.plan import written
@@ -181,7 +180,7 @@ def test_a_shard_under_another_cell_s_name_is_refused():
 )
 def test_gradients_may_be_shown_by_a_cell_with_other_threads(monkeypatch, shown, found):
     """Where that one has shown none, or was refused, the row says so; where it is to be measured yet, nothing."""
-    monkeypatch.setattr(run, "facts", lambda: {"elsewhere": {CELL.key: OTHER_KEY}})
+    monkeypatch.setattr(run, "facts", lambda: {"shown_by": {CELL.key: OTHER_KEY}})
     write(proven_gradients=False)
     if shown:
         write(OTHER_KEY, threads=2, **shown)
@@ -190,7 +189,7 @@ def test_gradients_may_be_shown_by_a_cell_with_other_threads(monkeypatch, shown,
 
 
 def test_a_place_that_is_refused_has_no_time_at_other_threads(monkeypatch):
-    monkeypatch.setattr(run, "facts", lambda: {"elsewhere": {CELL.key: OTHER_KEY}})
+    monkeypatch.setattr(run, "facts", lambda: {"shown_by": {CELL.key: OTHER_KEY}})
     write(proven_gradients=False)
     write(OTHER_KEY, threads=2, status="not_equivalent", reason="the loss of step 2 is 3")
     for keys in ([CELL.key], [CELL.key, OTHER_KEY]):
@@ -307,36 +306,3 @@ def test_a_disturbed_peak_is_measured_again(folder, marked, here, chosen):
         )
     )
     assert again.disturbed(path, here) is chosen
-
-
-@pytest.mark.parametrize(
-    ("proof", "manifest", "adopted"),
-    [
-        ({}, {}, True),
-        ({"proof_id": "another"}, {}, False),
-        ({"environment_digest": "another"}, {"digest": "another"}, False),
-        ({"status": "install_failed"}, {}, False),
-        ({"status": "install_failed"}, {"status": "install_failed"}, False),
-    ],
-)
-def test_a_copied_shard_is_older_than_its_proof_only_by_its_time(folder, proof, manifest, adopted):
-    """Oldest the shard, then the proof, then the manifest: the wrong way round."""
-    path = write(proof_id="p", environment_digest="d")
-    known = {"status": "ok", "proof_id": "p", "environment_digest": "d"} | proof
-    proofs = [
-        folder / f"results/proofs/torch-9.9.eager-fcn5{ending}.json" for ending in ("", ".details")
-    ]
-    manifest_path = folder / "results/environments/torch-9.9.json"
-    for file in (*proofs, manifest_path):
-        file.parent.mkdir(exist_ok=True)
-    for file in proofs:
-        file.write_text(json.dumps(known))
-    manifest_path.write_text(json.dumps({"status": "ok", "digest": "d"} | manifest))
-    for age, file in enumerate((path, *proofs, manifest_path)):
-        os.utime(file, (age, age))
-    before = [file.stat().st_mtime_ns for file in (path, *proofs, manifest_path)]
-    assert adopt.knows_shard(CELL, known["environment_digest"]) == adopted
-    # Another environment is to be made here now.
-    assert not adopt.knows_shard(CELL, "new pins")
-    # To ask changes nothing: a dry run asks too.
-    assert before == [file.stat().st_mtime_ns for file in (path, *proofs, manifest_path)]

@@ -135,15 +135,6 @@ def test_what_is_copied_over_older_results_of_the_same_names_is_taken_for_what_i
     assert here.planned(*WHAT).keys() == MADE_OF_ROWS
 
 
-def test_a_shard_that_holds_nothing_is_measured_again_though_its_table_stands(there):
-    (path,) = (there.root / "results/cells/local-cpu").rglob("*.parquet")
-    content = path.read_bytes()
-    path.write_bytes(b"")
-    jobs = there.planned(*WHAT)
-    path.write_bytes(content)
-    assert jobs["measure_cell"] == 1
-
-
 def test_a_carried_proof_does_not_stand_for_another_adapter(there, here):
     """Nothing is timed before it is proven: here the adapter follows twice the gradient."""
     here.copy_badly(there, *CARRIED)
@@ -182,19 +173,6 @@ def test_an_environment_that_was_made_elsewhere_is_made_here_for_what_is_new(the
     assert before.items() < here.times().items()
     assert {row_of(path)["status"] for path in here.shards().values()} == {"ok"}
     assert here.planned(*WHAT) == {}
-
-
-@pytest.mark.parametrize(
-    ("changes", "tried"),
-    [({"machine": "another"}, True), ({"passing": True}, True), ({"passing": False}, False)],
-)
-def test_what_failed_elsewhere_or_for_want_of_a_network_is_tried_again(there, here, changes, tried):
-    here.copy_badly(there, "environments")
-    path = here.root / "results/environments/standin-1.0.json"
-    failed = {"status": "install_failed", "reason": "no network", "packages": {}}
-    path.write_text(json.dumps(json.loads(path.read_text()) | failed | changes))
-    jobs = here.planned(*WHAT)
-    assert jobs["measure_cell"] == 1 and ("build_environment" in jobs) == tried
 
 
 def test_a_package_that_was_exchanged_is_seen_and_the_environment_made_anew(there, here, tmp_path):

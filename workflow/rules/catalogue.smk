@@ -8,27 +8,21 @@ OPENED = {"table": "html", "figure": "svg"}
 
 # The proof of every network in every environment and mode, and number of devices, that the grid has cells of, and those
 # that it asks for besides.
-PROVEN = dict.fromkeys([*(proof_name(cell.facts()) for cell in STEPS.values()), *PLAN.proven])
+PROVEN = dict.fromkeys([*(cell.proof for cell in STEPS.values()), *PLAN.proven])
 PEAKS = within_reach("peaks", (cell.platform for cell in STEPS.values()))
 TOPOLOGIES = within_reach("topology", (cell.platform for cell in STEPS.values()))
 # The searches for the largest mini-batch: the cell that each begins with, of the first repeat with the most threads.
 LARGEST = largest_searches()
 # Merged rows that hold each timed step of the grid; what lies within another artefact's cells is left out.
-KEYS = {name: set(keys) for name, keys in PLAN.artefacts.items() if keys[0] in STEPS}
+OF_STEPS = {name: frozenset(keys) for name, keys in PLAN.artefacts.items() if keys[0] in STEPS}
+FIRSTS = {keys: name for name, keys in reversed(OF_STEPS.items())}
 EVERY_CELL = [
     name
-    for at, (name, keys) in enumerate(KEYS.items())
-    if not any(
-        keys < other or (keys == other and place < at) for place, other in enumerate(KEYS.values())
-    )
+    for name, keys in OF_STEPS.items()
+    if FIRSTS[keys] == name and not any(keys < other for other in FIRSTS)
 ]
-
 # Merged rows of single operations of a step.
-PARTS = [
-    name
-    for name, keys in PLAN.artefacts.items()
-    if tasks.TASKS[PLAN.cells[keys[0]].task].feeds == "parts"
-]
+PARTS = [name for name, keys in PLAN.artefacts.items() if keys[0] in OPERATIONS]
 
 
 def merged(names):
@@ -40,52 +34,44 @@ def trained_for(entry):
     """How many trainings of the grid on one device an entry shows: of its networks or variants of them, on its kind of
     device.
     """
-    named = [
-        (
-            {
-                training.network,
-                CONFIGURATION.networks[training.network].get("variant_of", training.network),
-            },
-            training.device,
-        )
-        for training in TRAININGS.values()
-        if training.devices == 1
-    ]
-    return sum(
-        not names.isdisjoint(entry.get("networks", names)) and entry.get("device", device) == device
-        for names, device in named
-    )
+
+    def shows(training):
+        names = {training.network, CONFIGURATION.networks[training.network].get("variant_of")}
+        is_of_device = entry.get("device", training.device) == training.device
+        return is_of_device and bool(names & {*entry.get("networks", names)})
+
+    return sum(shows(training) for training in TRAININGS.values() if training.devices == 1)
 
 
-def refuse_popularity(wildcards):
-    """In place of a file that nobody named."""
-    raise WorkflowError(
-        "No file of how often a term was searched for is named: name one under 'popularity' in config/config.yaml."
-    )
+def refuse(words):
+    """In place of files that nobody has: an input function that says so."""
+
+    def refused(wildcards):
+        raise WorkflowError(words)
+
+    return refused
 
 
-def refuse_topologies(wildcards):
-    """In place of how machines are built that this run cannot look at."""
-    raise WorkflowError(
-        "No machine of this grid is within reach, and no results/topology/<platform>.json was fetched: make the figure "
-        "on a machine that measured, or fetch its results with `make merge FROM=<its results folder>`."
-    )
-
+NO_TOPOLOGY = (
+    "No machine of this grid is within reach, and no results/topology/<platform>.json was fetched: make the figure "
+    "on a machine that measured, or fetch its results with `make merge FROM=<its results folder>`."
+)
+NO_POPULARITY = "No file of how often a term was searched for is named: name one under 'popularity' in config/config.yaml."
 
 # The files of results/ that stand behind the words of `needs` and `joins`.
 FILES = {
     "cells": lambda artefact: merged([artefact.made_of]),
     "every_cell": lambda artefact: merged(EVERY_CELL),
     "proofs": lambda artefact: [f"results/proofs/{name}.details.json" for name in PROVEN],
-    "metadata": lambda artefact: [f"results/metadata/{name}.json" for name in grid_environments()],
+    "metadata": lambda artefact: [f"results/metadata/{name}.json" for name in ENVIRONMENTS],
     "peaks": lambda artefact: [f"results/peaks/{name}.json" for name in PEAKS],
     "topologies": lambda artefact: [f"results/topology/{name}.json" for name in TOPOLOGIES]
-    or refuse_topologies,
+    or refuse(NO_TOPOLOGY),
     "trainings": lambda artefact: merged([TRAINED]),
     "parts": lambda artefact: merged(PARTS),
     "grids": lambda artefact: written.of_others(CONFIGURATION.grid_name),
     "largest": lambda artefact: [f"results/largest/{name}.json" for name in LARGEST],
-    "popularity": lambda artefact: CONFIGURATION.popularity or refuse_popularity,
+    "popularity": lambda artefact: CONFIGURATION.popularity or refuse(NO_POPULARITY),
     # Of a data set that nobody has, the whole one: its rule says so.
     "images": lambda artefact: [
         f"results/datasets/{CONFIGURATION.dataset_of(artefact.entry['images']) or artefact.entry['images']}/train.npz"
@@ -103,45 +89,43 @@ PAPER_FILES = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("resource
 WORDS = {"frameworks": ["resources/papers/frameworks.yaml"], "networks": ["config/networks.yaml"]}
 # What a program is told where its entry needs it and no file holds it.
 FACTS = {
-    "owners": lambda: {name: CONFIGURATION.framework_of(name) for name in grid_environments()},
+    "owners": lambda: {name: CONFIGURATION.framework_of(name) for name in ENVIRONMENTS},
     "grids": lambda: CONFIGURATION.grid_name,
     "targets": lambda: targets_of_papers() | {"grid": CONFIGURATION.grid_name},
 }
 # Words behind which something is that was measured here.
 RESULTS = {"cells", "every_cell", "trainings"}
-PRINTED_ONLY = "printed numbers only"
-NO_CELLS, NO_MACHINE, NO_DATA, NO_FILE, ONE_VERSION, NO_PAIR = (
-    "no results in this grid",
-    "no machine within reach",
-    "data set not configured",
-    "file not named",
-    "no framework in two versions",
-    "nothing trained both with what is above it and without",
-)
+PRINTED_ONLY, NO_CELLS = "printed numbers only", "no results in this grid"
 # Who trains, by environment and mode.
 TRAINERS = {f"{cell.environment}.{cell.mode}" for cell in TRAININGS.values()}
 LACKING = {
     "cells": lambda artefact: "" if artefact.made_of in PLAN.artefacts else NO_CELLS,
     # Of a grid that times nothing, no machine is looked at.
     **dict.fromkeys(("every_cell", "peaks"), lambda artefact: "" if STEPS else NO_CELLS),
-    "topologies": lambda artefact: ("" if TOPOLOGIES else NO_MACHINE if STEPS else NO_CELLS),
+    "topologies": lambda artefact: (
+        "" if TOPOLOGIES else "no machine within reach" if STEPS else NO_CELLS
+    ),
     "trainings": lambda artefact: "" if trained_for(artefact.entry) else NO_CELLS,
     "images": lambda artefact: (
-        "" if CONFIGURATION.dataset_of(artefact.entry["images"]) else NO_DATA
+        "" if CONFIGURATION.dataset_of(artefact.entry["images"]) else "data set not configured"
     ),
     "parts": lambda artefact: "" if PARTS else NO_CELLS,
     "pairs": lambda artefact: (
-        "" if any({*pair} <= TRAINERS for pair in artefact.entry["pairs"].items()) else NO_PAIR
+        ""
+        if any({*pair} <= TRAINERS for pair in artefact.entry["pairs"].items())
+        else "nothing trained both with what is above it and without"
     ),
     # A platform elsewhere may have what this machine lacks.
     "counters": lambda artefact: (
         energy.Counter().state
-        if STEPS and not energy.Counter().known and all(map(is_cpu_here, STEPS.values()))
+        if STEPS and not energy.Counter().known and {*PLATFORMS} <= {*HERE} - {*ON_GPU}
         else ""
     ),
-    "popularity": lambda artefact: "" if CONFIGURATION.popularity else NO_FILE,
+    "popularity": lambda artefact: "" if CONFIGURATION.popularity else "file not named",
     "versions": lambda artefact: (
-        "" if len(grid_environments()) > len(set(FACTS["owners"]().values())) else ONE_VERSION
+        ""
+        if len(ENVIRONMENTS) > len(set(FACTS["owners"]().values()))
+        else "no framework in two versions"
     ),
 }
 
@@ -150,11 +134,6 @@ def lacks(artefact, words="needs"):
     """Why this grid has not all that an artefact needs, or joins; '' where it has."""
     known = (LACKING[word](artefact) for word in artefact.entry.get(words, []) if word in LACKING)
     return next(filter(None, known), "")
-
-
-def is_cpu_here(cell):
-    """Whether a cell is one of this machine's CPUs."""
-    return cell.device == "cpu" and ELSEWHERE[cell.platform] is None
 
 
 def is_printed_only(artefact):

@@ -6,7 +6,6 @@ import re
 import sys
 import time
 from collections import Counter
-from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
@@ -18,23 +17,15 @@ SCRIPTS = ROOT / "workflow" / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 from steptime import clock, machine, run, tasks
-from steptime.cells import found
+from steptime.cells import footers
 from steptime.cells.expected import Expected
 from steptime.compare import names
 from steptime.environments import pins
 from steptime.machine import energy, placement
-from steptime.plan import (
-    configuration,
-    digests,
-    fitting,
-    folders,
-    grid,
-    looks,
-    schemas,
-    written,
-)
+from steptime.plan import checks, configuration, digests, fitting, folders, grid
+from steptime.plan import looks, schemas, written
 from steptime.plan.artefacts import TRAINED
-from steptime.plan.cell import FOLDER, ROUNDED, TOGETHER, shard_path
+from steptime.plan.cell import FOLDER, ROUNDED, MARK, shard_path
 from steptime.plan.grid import COMPARED
 from steptime.say import say
 from steptime.supervisor import holding, progress, work
@@ -47,11 +38,13 @@ if all(map(find_spec, (SCRIPTS / "packages.txt").read_text().split())):
     os.environ.setdefault("STEPTIME_PYTHON", sys.executable)
 os.environ.update(STEPTIME_LAUNCH=str(SCRIPTS / "launch"), STEPTIME_PLANNER=sys.executable)
 # Software of our rules. Programs are started by the launcher, which finds what they need or makes .venv. A conda in use
-# makes environments of frameworks, and would make another for these programs after each move of the checkout.
-OWN_SOFTWARE = "../../envs/workflow.yaml" if shows_software() else None
+# makes environments of frameworks, and would make another for these programs after each move of the checkout. The linter
+# of Snakemake asks for it.
+USES_CONDA = "conda" in deployment_methods()
+OWN_SOFTWARE = None if USES_CONDA and "--lint" not in sys.argv else "../../envs/workflow.yaml"
 
 
-def elsewhere(needs):
+def why_remote(needs):
     """Why this run cannot measure cells of a platform with this entry; None where it can."""
     if not is_main_process():
         return None
@@ -73,9 +66,9 @@ try:
     folders.check(ROOT, Path("results"))
     if is_main_process() and not only_tells():
         folders.check_space(holding.FOLDER)
-    EMPTY = folders.check_files(Path("results")) if is_main_process() else []
+        folders.remove_empty(Path("results"))
     CONFIGURATION = configuration.load(
-        ROOT, config, lambda needs: elsewhere(needs) is None, capability_of
+        ROOT, config, lambda needs: why_remote(needs) is None, capability_of
     )
     PLAN_FILE = written.path_of(CONFIGURATION.grid_name)
     # A job of a cluster has CPUs of its own: it goes by the plan of the run that it belongs to.
@@ -87,19 +80,21 @@ try:
 except configuration.ConfigurationError as error:
     # Not a WorkflowError: it would wrap the sentence in lines about this file.
     sys.exit(str(error))
-EXPECTED = Expected(CONFIGURATION, ROOT)
+EXPECTED = Expected(CONFIGURATION)
+# The environments of the catalogue, and those of the grid.
+KNOWN, ENVIRONMENTS = CONFIGURATION.known_environments, CONFIGURATION.grid["environments"]
 
 
 def own_cores():
     """How many CPUs the jobs of this run have together: `--cores 16` is no mistake where there are two."""
-    return min(cores_of_run(), machine.usable_cpus())
+    return min(cores_of_run() or 1, machine.usable_cpus())
 
 
-def unknown_target(name):
+def unknown_target(name, known):
     """The sentence for a target that no rule makes."""
     if "/" in name:
         return f"Nothing here makes the file {name}: leave it out, or name a table or figure (--list-target-rules)."
-    return schemas.unknown("target", name, names_of_rules(), "this workflow (--list-target-rules)")
+    return schemas.unknown("target", name, known, "this workflow (--list-target-rules)")
 
 
 def tell_plan():
@@ -111,37 +106,28 @@ def tell_plan():
         say(f"{work.words(guessed)}{lasts}.")
 
 
-if is_main_process() and not only_tells():
-    for sentence in CONFIGURATION.left_out:
-        say(f"Left out: {sentence}")
-
 speak_plainly(unknown_target)
 after_dry_run(tell_plan)
 open_streams_of_jobs()
 share_out_host()
-if lacks_cores():
-    sys.exit("With --cores 0 no job can begin: write --cores all, or how many CPUs jobs may take.")
 
 if is_main_process() and not only_tells():
+    if cores_of_run() == 0:
+        sys.exit(
+            "With --cores 0 no job can begin: write --cores all, or how many CPUs jobs may take."
+        )
+    for sentence in CONFIGURATION.left_out:
+        say(f"Left out: {sentence}")
     # Held until this process ends; the cells end with it.
     HELD = holding.hold()
     os.environ.update(STEPTIME_RUN=str(os.getpid()))
-    if count := clock.to_present(map(Path, ("results", ROOT / "envs", ROOT / "config"))):
-        say(
-            f"{count} files bore a time that is yet to come, as from a clock that was set back: now it is the present."
-        )
+    clock.to_present(map(Path, ("results", ROOT / "envs", ROOT / "config")))
 
-if EMPTY:
-    say(f"{len(EMPTY)} files hold nothing and are made again, such as {EMPTY[0]}.")
-    # Snakemake asks whether a file is there, and not what is in it.
-    for path in [] if only_tells() else EMPTY:
-        with suppress(OSError):
-            path.unlink()
-
-# The cells whose merged rows the catalogues' `needs` call by these words: of single steps, and of trained networks.
-STEPS, TRAININGS = (
+# The cells whose merged rows the catalogues' `needs` call by these words: of single steps, of trained networks, and of
+# single operations of a step.
+STEPS, TRAININGS, OPERATIONS = (
     {key: cell for key, cell in PLAN.cells.items() if tasks.TASKS[cell.task].feeds == word}
-    for word in ("every_cell", "trainings")
+    for word in ("every_cell", "trainings", "parts")
 )
 
 # The tables of times: a run ends with the answer of the first that it makes.
@@ -151,39 +137,16 @@ TIMES = [
 
 # One machine measures cells in the order of the plan: of the jobs that are ready, the one of the highest priority starts
 # first, and none of a lower one before it (`keep_turns`).
-TURNS = {key: turn for turn, key in enumerate(reversed(PLAN.cells), 1)}
-BEFORE_CELLS = len(TURNS) + 1
 # What a network's cells stand on is made right before the first of them, so that there is a first answer early.
-PROOF_TURNS = {PLAN.cells[key].network: turn for key, turn in TURNS.items()}
-REFERENCE_TURNS = {
-    (PLAN.cells[key].network, str(PLAN.cells[key].batch)): turn for key, turn in TURNS.items()
-}
+TURNS, PROOF_TURNS, REFERENCE_TURNS = {}, {}, {}
+for turn, (key, cell) in enumerate(reversed(PLAN.cells.items()), 1):
+    TURNS[key] = PROOF_TURNS[cell.network] = REFERENCE_TURNS[cell.network, str(cell.batch)] = turn
+BEFORE_CELLS = len(TURNS) + 1
 
 
 def choice(names):
     """The regular expression that accepts these names and nothing else."""
     return "|".join(re.escape(name) for name in names) or "(?!)"
-
-
-def known_environments():
-    """Every environment of the catalogue."""
-    return [
-        name
-        for framework in CONFIGURATION.frameworks.values()
-        for name in framework["environments"]
-    ]
-
-
-def grid_environments():
-    """The environments of the grid."""
-    return CONFIGURATION.grid["environments"]
-
-
-@cache
-def gpu_environments():
-    """Every environment of the catalogue that computes on GPUs."""
-    known = known_environments()
-    return [name for name in known if CONFIGURATION.entry_of(name)["device"] == "gpu"]
 
 
 def runs_on(environment, platform):
@@ -200,12 +163,8 @@ def cell_of(wildcards):
     """The cell that a rule's wildcards name."""
     key = key_from(wildcards)
     if key not in PLAN.cells:
-        known = next(iter(PLAN.cells), "")
-        such = (
-            f"its cells are such as {known}" if known else "it has none, and proves networks alone"
-        )
         raise WorkflowError(
-            f"There is no cell {key} in the grid '{CONFIGURATION.grid_name}': {such}."
+            f"There is no cell {key} in the grid '{CONFIGURATION.grid_name}', whose first is {next(iter(PLAN.cells), 'none')}."
         )
     return PLAN.cells[key]
 
@@ -233,7 +192,7 @@ def begin_run():
     run.begin(
         began=time.monotonic(),
         grid=config["grid"],
-        deployment="conda" if "conda" in deployment_methods() else "venv",
+        deployment="conda" if USES_CONDA else "venv",
         platforms=CONFIGURATION.platforms,
         data=CONFIGURATION.data,
         cells=len(waiting),
@@ -242,7 +201,7 @@ def begin_run():
         parts=None if counts_jobs() else parts,
         shown=shown,
         looks=PLAN.looks,
-        elsewhere=shown_elsewhere(),
+        shown_by=shown_by(),
         work=guessed,
         varied=varied,
     )

@@ -1,11 +1,6 @@
 # A data set is read, checked and written once, as plain arrays that every worker can read.
 
 
-# They may be fetched, which a node of a cluster often cannot.
-localrules:
-    prepare_dataset,
-
-
 rule prepare_dataset:
     """Check the published files of a data set, and write its images for training and for testing as plain arrays."""
     output:
@@ -14,6 +9,8 @@ rule prepare_dataset:
     log:
         "logs/datasets/{dataset}.log",
     priority: BEFORE_CELLS
+    # They may be fetched, which a node of a cluster often cannot.
+    localrule: True
     conda:
         OWN_SOFTWARE
     params:

@@ -15,19 +15,9 @@ if not (ROOT / "workflow/scripts").is_dir():
     )
 
 
-def here_or_there(name):
-    """A file of the working folder, as of a user who deploys the workflow there, or else the project's own."""
-    return name if Path(name).exists() else str(ROOT / name)
-
-
 def deployment_methods():
     """How this run gets software, in lower case, such as {'conda'}; empty where environments are our own."""
     return {method.name.lower() for method in workflow.deployment_settings.deployment_method}
-
-
-def shows_software():
-    """Whether rules name their software: where no conda would act upon it, and where the linter of Snakemake asks."""
-    return "conda" not in deployment_methods() or "--lint" in sys.argv
 
 
 def is_main_process():
@@ -92,32 +82,26 @@ def is_asked_for_again(file):
     return file in workflow.dag.forcefiles
 
 
-def ask_files(says):
-    """Has files tell with which parameters they were made, where Snakemake remembers others.
+def leave_to_files(*names):
+    """Has Snakemake compare no parameters of these rules with those that it remembers: `make_again` says what is made.
 
-    It remembers what it has made, and not that another file was copied over that. `says(job)` is whether the files of
-    a job were made with just what it asks. To be called by the function of some rule's input, as often as one likes.
+    To be called by the function of some rule's input, as often as one likes.
     """
     persistence = workflow.persistence
     if "params_changed" in vars(persistence):
         return
-    remembered = persistence.params_changed
+    remembered, left = persistence.params_changed, [rule_of(name) for name in names]
 
     def params_changed(job, file=None):
         changed = remembered(job, file)
-        return type(changed)() if changed and says(job) else changed
+        return type(changed)() if job.rule in left else changed
 
     persistence.params_changed = params_changed
 
 
 def cores_of_run():
-    """How many CPUs the jobs of this run may take together on this machine."""
-    return workflow.resource_settings.cores or 1
-
-
-def lacks_cores():
-    """Whether this run has jobs to do here and no CPU for them: Snakemake would end without a word."""
-    return is_main_process() and not only_tells() and workflow.resource_settings.cores == 0
+    """How many CPUs the jobs of this run may take together on this machine; None where nobody says so."""
+    return workflow.resource_settings.cores
 
 
 def make_by_default(name):
@@ -220,7 +204,7 @@ def speak_plainly(says_unknown):
         if is_quiet and text.startswith(CHATTER):
             return False
         if found := MISSING.match(text):
-            record.msg = says_unknown(found[1])
+            record.msg = says_unknown(found[1], [entry.name for entry in workflow.rules])
         elif found := IN_FUNCTION.search(text):
             record.msg = " ".join(found[1].split())
         return True
@@ -234,11 +218,6 @@ def after_dry_run(tell):
     """Has `tell` called when a dry run has told what it would do: Snakemake calls nothing of ours then."""
     if workflow.output_settings.dryrun and is_main_process():
         atexit.register(lambda: workflow.dag and tell())
-
-
-def names_of_rules():
-    """The names of all rules, which a user may ask for."""
-    return [entry.name for entry in workflow.rules]
 
 
 def open_streams_of_jobs():

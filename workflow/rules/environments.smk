@@ -2,33 +2,28 @@
 
 # Read here too, so that a mistake in a file of pins is one sentence.
 try:
-    for environment in grid_environments():
+    for environment in ENVIRONMENTS:
         pins.load(ROOT / f"envs/{environment}.yaml", EXPECTED.preparing_step(environment))
 except pins.PinsError as error:
     raise WorkflowError(str(error)) from None
 
 
-localrules:
-    build_environment,
-    environments,
-    read_metadata,
-
-
 rule environments:
     """Every environment of the grid, and nothing measured."""
     input:
-        expand("results/environments/{environment}.json", environment=grid_environments()),
+        expand("results/environments/{environment}.json", environment=ENVIRONMENTS),
 
 
 rule build_environment:
     """Make one environment, or write down why it does not install."""
     input:
-        renewed,
+        manifest_that_stays,
     output:
         manifest="results/environments/{environment}.json",
     log:
         "logs/environments/{environment}.log",
     priority: BEFORE_CELLS
+    localrule: True
     conda:
         OWN_SOFTWARE
     params:
@@ -50,6 +45,7 @@ rule read_metadata:
         "results/metadata/{environment}.json",
     log:
         "logs/metadata/{environment}.log",
+    localrule: True
     conda:
         OWN_SOFTWARE
     params:

@@ -1,10 +1,6 @@
 # Processes where they matter: after a look at the trials so far, cells of undecided comparisons are measured further times.
 
 
-localrules:
-    choose_further,
-
-
 checkpoint choose_further:
     """Choose the cells of undecided comparisons that are measured further times."""
     input:
@@ -18,6 +14,7 @@ checkpoint choose_further:
         look=choice(map(str, PLAN.looks[1:])),
     # Of what is ready with it, nothing is to be measured before the cells that it chooses.
     priority: BEFORE_CELLS
+    localrule: True
     conda:
         OWN_SOFTWARE
     params:
@@ -29,7 +26,7 @@ checkpoint choose_further:
                 "budget_seconds": looks.repeats_of(CONFIGURATION.grid).budget_seconds,
             }
         ),
-        platforms=[name for name, reason in ELSEWHERE.items() if reason is None],
+        platforms=HERE,
         code=digests.program_digest("steptime.merge.further"),
     shell:
         '"$STEPTIME_LAUNCH" merge.further --plan {params.plan} --look {wildcards.look} --asked {params.asked:q}'

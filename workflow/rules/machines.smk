@@ -8,18 +8,14 @@ rule peak:
     log:
         "logs/peaks/{platform}.log",
     wildcard_constraints:
-        platform=choice(
-            name for name, reason in ELSEWHERE.items() if reason is None and name not in ON_GPU
-        ),
+        platform=choice(name for name in HERE if name not in ON_GPU),
     conda:
         OWN_SOFTWARE
     resources:
         **asked_of_slurm(),
         host=100,
     params:
-        threads=lambda wildcards: sorted(
-            {cell.threads for cell in STEPS.values() if cell.platform == wildcards.platform}
-        ),
+        threads=threads_on,
         code=digests.program_digest("steptime.machine.peak"),
     shell:
         '"$STEPTIME_LAUNCH" machine.peak --threads {params.threads} --output {output} 2>&1 | tee {log} >&2'
@@ -28,29 +24,21 @@ rule peak:
 rule gpu_peak:
     """Measure what a platform's GPU itself reaches, with the libraries of the grid's environments, alone on its host."""
     input:
-        lambda wildcards: [
-            ancient(f"results/environments/{name}.json")
-            for name in grid_environments()
-            if runs_on(name, wildcards.platform)
-        ],
+        lambda wildcards: [ancient(manifest_path(name)) for name in environments_on(wildcards)],
     output:
         "results/peaks/{platform}.json",
     log:
         "logs/peaks/{platform}.log",
     wildcard_constraints:
-        platform=choice(name for name in ON_GPU if ELSEWHERE[name] is None),
+        platform=choice(name for name in HERE if name in ON_GPU),
     conda:
         OWN_SOFTWARE
     resources:
         **asked_of_slurm(),
         host=100,
     params:
-        environments=lambda wildcards: [
-            name for name in grid_environments() if runs_on(name, wildcards.platform)
-        ],
-        threads=lambda wildcards: sorted(
-            {cell.threads for cell in STEPS.values() if cell.platform == wildcards.platform}
-        ),
+        environments=environments_on,
+        threads=threads_on,
         code=digests.program_digest("steptime.machine.gpu_peak"),
     shell:
         '"$STEPTIME_LAUNCH" machine.gpu_peak --platform {wildcards.platform} --threads {params.threads}'

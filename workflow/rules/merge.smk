@@ -1,11 +1,6 @@
 # An artefact's merge names its own shards only; there is no file of all shards.
 
 
-localrules:
-    compare_results,
-    merge_cells,
-
-
 rule compare_results:
     """Estimate from all results how much processes differ, and say which result is fastest, slower or tied."""
     input:
@@ -15,6 +10,7 @@ rule compare_results:
         f"results/statistics/{CONFIGURATION.grid_name}.json",
     log:
         f"logs/statistics/{CONFIGURATION.grid_name}.log",
+    localrule: True
     conda:
         OWN_SOFTWARE
     params:
@@ -30,13 +26,13 @@ rule merge_cells:
         shards=shards_of,
         added=added_to,
         made_with=made_with,
-        references=references_of,
         shown=shown_beside,
         statistics=statistics_of,
     output:
         "results/merged/{artefact}.parquet",
     log:
         "logs/merged/{artefact}.log",
+    localrule: True
     conda:
         OWN_SOFTWARE
     params:

@@ -1,9 +1,14 @@
-# What jobs are told and need, and whether what lies here already is that. Functions only.
+# What jobs are given and made of. What of it is made again, `steptime.cells.current` decides. Functions only.
 from steptime import networks
-from steptime.cells import adopt
-from steptime.plan.cell import precision_of, proof_name, reference_path, together_of
-from shared.grouping import GROUPED
+from steptime.cells.current import Current
+from steptime.plan.cell import images_of, manifest_path, precision_of, proof_path
+from steptime.plan.cell import reference_path
 from shared.precisions import USUAL
+
+CURRENT = Current(EXPECTED)
+# The rules of whose files CURRENT alone says whether they stay.
+DECIDED = ("build_environment", "prove_network", "prove_network_on_gpu", "compute_reference")
+DECIDED += ("measure_cell",)
 
 
 def measuring_job(wildcards):
@@ -19,7 +24,7 @@ def largest_searches():
         f"{cell.platform}/{cell.environment}.{cell.mode}-{cell.network}": cell
         for cell in sorted(STEPS.values(), key=lambda cell: (cell.threads, -cell.batch))
         if cell.network in asked["networks"] and cell.repeat == 1 and cell.precision == USUAL
-        if ELSEWHERE[cell.platform] is None
+        if cell.platform in HERE
     }
     return {f"{name}-m{gib}": cell for name, cell in first.items() for gib in asked["memory_gib"]}
 
@@ -35,202 +40,77 @@ def largest_job(wildcards):
 def needed_by_search(wildcards):
     """The manifest and the proof that such a search stands on."""
     cell = LARGEST[f"{wildcards.platform}/{wildcards.search}"]
-    if (
-        is_main_process()
-        and not Path(f"results/largest/{wildcards.platform}/{wildcards.search}.json").exists()
-    ):
-        stand_here(cell.environment)
-    return {
-        "manifest": f"results/environments/{cell.environment}.json",
-        "proof": proof_path(cell),
-    }
+    path = Path(f"results/largest/{wildcards.platform}/{wildcards.search}.json")
+    made_again(path, path.exists(), cell.environment)
+    return {"manifest": manifest_path(cell.environment), "proof": proof_path(cell.proof)}
 
 
-def proof_path(cell):
-    """The proof that a cell stands on."""
-    return f"results/proofs/{proof_name(cell.facts())}.json"
-
-
-def images_of(cell):
-    """The files of the images that a cell is trained on and tested with."""
-    splits = ("train", "test") if cell.dataset else ()
-    return [f"results/datasets/{cell.dataset}/{split}.npz" for split in splits]
+def stays(cell):
+    """Whether the shard of a cell is not measured again, neither for what it says nor for `--force`."""
+    return CURRENT.shard(cell) and not is_asked_for_again(shard_path(cell.key))
 
 
 def reference_of(cell):
     """Lists the reference of a cell's steps; where it has gone, a row that is there stays."""
-    path, shard = reference_path(cell.facts()), shard_path(cell.key)
-    if not has_reference(cell):
+    if not EXPECTED.has_reference(cell):
         return []
-    if Path(path).exists() or not Path(shard).exists():
-        return [path]
-    again = is_main_process() and (is_outdated(cell) or is_asked_for_again(shard))
-    return [path] if again else []
-
-
-def has_reference(cell):
-    """Whether the steps of a cell are compared with the network's reference at full size.
-
-    That is of the whole mini-batch: where batch normalisation takes the statistics of each rank's share, it says nothing,
-    nor where each rank steps by itself.
-    """
-    return tasks.TASKS[cell.task].needs_reference and (
-        cell.devices == 1
-        or cell.exchange not in GROUPED
-        and not networks.normalises(networks.specify(cell.network, CONFIGURATION.networks))
-    )
+    path = reference_path(cell.facts())
+    return [path] if Path(path).exists() or not stays(cell) else []
 
 
 def stands_on(cell):
-    """The files that a cell is measured with, but for its reference."""
-    manifest = str(adopt.manifest_path(cell.environment))
-    return [manifest, proof_path(cell), *images_of(cell)]
+    """The files that a cell is compared with; of one of this run also those that it is measured with."""
+    if cell.platform in REMOTE:
+        return reference_of(cell)
+    own = [manifest_path(cell.environment), proof_path(cell.proof)]
+    return [*own, *images_of(cell.dataset), *reference_of(cell)]
 
 
-@cache
-def here():
-    """The id of this machine, as rows have it."""
-    return machine.own_id()
-
-
-def renewed(wildcards):
-    """Nothing; asks for an environment once more where what was written down of it does not hold here."""
-    path = adopt.manifest_path(wildcards.environment)
-    if is_main_process() and path.exists():
-        digest = EXPECTED.environment_digest(wildcards.environment)
-        if not adopt.manifest_is_of(adopt.read(path), digest, here()):
+def made_again(path, stays, environment=""):
+    """Nothing; has what lies here made again where it does not stay, in an environment that stands here."""
+    if is_main_process():
+        leave_to_files(*DECIDED)
+        if not stays and Path(path).exists():
             make_again(str(path))
+        if not stays and environment and CURRENT.lacks_environment(environment):
+            make_again(manifest_path(environment))
     return []
 
 
-def stand_here(environment):
-    """Asks for an environment that something is to run in, where it was made on another machine alone."""
-    path = adopt.manifest_path(environment)
-    if adopt.lacks_environment(adopt.read(path)):
-        make_again(str(path))
+def manifest_that_stays(wildcards):
+    """Nothing; has an environment made again where what was written down of it does not hold here."""
+    name = wildcards.environment
+    return made_again(manifest_path(name), CURRENT.manifest(name))
 
 
-@cache
-def is_wrong_reference(path, network, batch, precision):
-    """Whether what lies here as the reference of a network, mini-batch and precision is broken, or of others."""
-    return (
-        is_main_process()
-        and Path(path).exists()
-        and not adopt.is_reference_of(
-            Path(path),
-            batch,
-            precision,
-            EXPECTED.network_digest(network),
-            code_of_reference(network),
-        )
-    )
-
-
-def whole_reference(wildcards):
-    """Nothing; asks for a reference once more where what lies here is none."""
-    facts = {"network": wildcards.network, "batch": wildcards.batch}
-    facts |= {"precision": precision_of(wildcards.rounded)}
-    path = reference_path(facts)
-    if is_wrong_reference(path, *facts.values()):
-        make_again(path)
-    return []
+def reference_that_stays(wildcards):
+    """Nothing; has a reference computed again where what lies here is none."""
+    axes = {"network": wildcards.network, "batch": wildcards.batch}
+    axes |= {"precision": precision_of(wildcards.rounded)}
+    return made_again(reference_path(axes), CURRENT.reference(*axes.values()))
 
 
 def manifest_of_proof(wildcards):
-    """The manifest of the environment that a proof is of, marked as `needed_by_cell` does."""
-    environment, path = wildcards.environment, f"results/environments/{wildcards.environment}.json"
-    if not is_main_process():
-        return path
-    name = f"{environment}.{wildcards.mode}-{wildcards.network}{wildcards.together}"
-    file, digest = f"results/proofs/{name}.json", EXPECTED.environment_digest(environment)
-    proof = adopt.read(Path(file))
-    is_of = found.is_proof_of(proof, proving_facts(wildcards))
-    if not is_of:
-        stand_here(environment)
-        if Path(file).exists():
-            # Of something else, or broken.
-            make_again(file)
-    stays = is_of and (proof["status"], proof["environment_digest"]) == ("ok", digest)
-    return ancient(path) if stays or adopt.knows_proof(environment, name, digest) else path
-
-
-@cache
-def differing(key):
-    """What of the shard of a cell is not as this configuration asks, in words; () also where none lies here."""
-    row = found.row(shard_path(key))
-    return found.differing(row, EXPECTED.of(PLAN.cells[key])) if row else ()
-
-
-def is_of_here(cell):
-    """Whether the shard of a cell may be measured once more in its place: it is no other machine's."""
-    if "cluster" in CONFIGURATION.platforms[cell.platform]:
-        return True
-    return found.row(shard_path(cell.key)).get("machine_id") in (None, here())
-
-
-def is_made_with(job):
-    """Whether a shard or a proof says that it was made with just what its job asks."""
-    asked = json.loads(job.params.get("job", "{}"))
-    if shard := job.output.get("shard"):
-        return found.footer(shard).get("job") == asked
-    if proof := job.output.get("proof"):
-        return found.is_proof_of(adopt.read(Path(proof)), asked)
-    return False
-
-
-def is_outdated(cell):
-    """Whether the row of a cell is one that this machine has measured of something else."""
-    made = adopt.read(adopt.manifest_path(cell.environment)).get("status") == "ok"
-    outlived = made and found.row(shard_path(cell.key)).get("status") == "install_failed"
-    return bool(differing(cell.key) or outlived) and is_of_here(cell)
-
-
-def must_be_measured(cell):
-    """Whether a cell that this run asks for has no row, or an outdated one."""
-    path = shard_path(cell.key)
-    if not Path(path).exists():
-        return True
-    if is_outdated(cell):
-        make_again(path)
-        return True
-    return False
+    """The manifest of a proof's environment, which a proof that stays does not follow."""
+    named = wildcards.environment, wildcards.mode, wildcards.network, wildcards.mark
+    known = CURRENT.proof(*named)
+    made_again(proof_path("{}.{}-{}{}".format(*named)), known, wildcards.environment)
+    return (ancient if known else str)(manifest_path(wildcards.environment))
 
 
 def needed_by_cell(wildcards):
-    """Lists the inputs of a cell. Inputs that its shard was measured with are marked as old, whatever their file times."""
+    """Lists the inputs of a cell. A shard that stays follows none of them but images that are made again."""
     cell = cell_of(wildcards)
-    manifest, proof = str(adopt.manifest_path(cell.environment)), proof_path(cell)
-    judged = fed = str
-    if is_main_process():
-        ask_files(is_made_with)
-        for file in EMPTY:
-            # It is gone by now, which alone is no reason where what is made of it still stands.
-            make_again(str(file))
-        if must_be_measured(cell):
-            stand_here(cell.environment)
-        elif adopt.knows_shard(cell, EXPECTED.environment_digest(cell.environment)):
-            judged = fed = ancient
-        elif found.row(shard_path(cell.key)).get("status") == "ok" and not differing(cell.key):
-            # What a stricter proof refuses is refused where rows are merged.
-            judged = ancient
-            remade = any(
-                is_wrong_reference(file, cell.network, cell.batch, cell.precision)
-                for file in reference_of(cell)
-            )
-            stays = remade or not is_of_here(cell) or adopt.knows_data(cell)
-            fed = ancient if stays else str
+    made_again(shard_path(cell.key), CURRENT.shard(cell), cell.environment)
     # One function for all of them: to call one takes Snakemake longer than all that it does here.
+    judged = ancient if stays(cell) else str
+    fed = ancient if CURRENT.is_older_than_its_images(cell) else str
     return {
-        "manifest": judged(manifest),
-        "proof": judged(proof),
-        "images": list(map(fed, images_of(cell))),
-        "reference": list(map(fed, reference_of(cell))),
+        "manifest": judged(manifest_path(cell.environment)),
+        "proof": judged(proof_path(cell.proof)),
+        "images": list(map(fed, images_of(cell.dataset))),
+        "reference": list(map(judged, reference_of(cell))),
     }
-
-
-def code_of_reference(network):
-    """The digest of the code that computes the reference of a network."""
-    return EXPECTED.code_for(network, "steptime.prove.reference")
 
 
 def reference_job(wildcards):
@@ -238,44 +118,25 @@ def reference_job(wildcards):
     facts = {
         "network": wildcards.network,
         "batch": int(wildcards.batch),
+        "precision": precision_of(wildcards.rounded),
         "network_digest": EXPECTED.network_digest(wildcards.network),
-        "reference_digest": code_of_reference(wildcards.network),
+        "reference_digest": EXPECTED.reference_digest(wildcards.network),
     }
-    facts |= {"precision": precision_of(wildcards.rounded)} if wildcards.rounded else {}
     return json.dumps(facts, sort_keys=True)
 
 
-def proving_facts(wildcards):
-    """All that decides the proof of a network in an environment and mode, on one device or several."""
-    together = together_of(wildcards.together)
-    return EXPECTED.proving_job(wildcards.environment, wildcards.mode, wildcards.network, together)
-
-
 def proving_job(wildcards):
-    """The same as JSON."""
-    return json.dumps(proving_facts(wildcards), sort_keys=True)
+    """All that decides the proof of a network in an environment and mode, as JSON."""
+    named = wildcards.environment, wildcards.mode, wildcards.network, wildcards.mark
+    return json.dumps(EXPECTED.proving_job(*named), sort_keys=True)
 
 
 def shards_of(wildcards):
     """The shards that an artefact is made of."""
     keys = PLAN.artefacts.get(wildcards.artefact)
     if keys is None:
-        raise WorkflowError(lacking(wildcards.artefact))
+        raise WorkflowError(checks.lacking(CONFIGURATION, wildcards.artefact))
     return shards_at_hand(keys + looks.of_artefact(keys, looks.added(added_to(wildcards))))
-
-
-def lacking(name):
-    """Says what a grid must ask for that an artefact has cells."""
-    selected, asked = CONFIGURATION.artefacts[name], []
-    task = tasks.TASKS[selected.get("task", tasks.USUAL)]
-    if "devices" in selected and max(CONFIGURATION.grid["devices"]) == 1:
-        asked.append("`devices: [1, 2]`")
-    named = selected["networks"]
-    example = CONFIGURATION.grid["networks"] or ["fcn5"] if named == "all" else named
-    if not {*task.policy(CONFIGURATION.grid).networks} & {*example}:
-        asked.append(f"one of {', '.join(example)} under {task.asked_under}")
-    mend = " and ".join(asked) or "an 'exchange' between its devices that the figure shows"
-    return f"{name} has nothing to show in the grid '{CONFIGURATION.grid_name}': write {mend}."
 
 
 def compared_artefacts():
@@ -289,39 +150,36 @@ def compared_artefacts():
     return every if not asked or "every_cell" in words else [each.made_of for each in asked]
 
 
+def keys_of(artefacts):
+    """The keys of the cells of artefacts, each once."""
+    return dict.fromkeys(key for name in artefacts for key in PLAN.artefacts.get(name, []))
+
+
 @cache
 def looks_of_run():
     """After how many trials this run looks at the comparisons: a table or figure that is asked for by its name has
     further runs where all that is compared is asked for with it, or lies here.
     """
-    missing = (
-        set(PLAN.artefacts[COMPARED]).difference(
-            *(PLAN.artefacts.get(name, []) for name in compared_artefacts())
-        )
-        if PLAN.looks
-        else ()
-    )
+    missing = keys_of([COMPARED]).keys() - keys_of(compared_artefacts()) if PLAN.looks else ()
     return PLAN.looks if all(map(is_at_hand, missing)) else []
 
 
 def is_at_hand(key):
     """Whether a cell lies here as the grid asks for it."""
-    return Path(shard_path(key)).exists() and not differing(key)
+    return Path(shard_path(key)).exists() and not CURRENT.differing(PLAN.cells[key])
 
 
 def compared_shards(wildcards):
     """The shards of the results that this run compares, and of those that lie here already as the grid asks for them."""
-    asked = {key for name in compared_artefacts() for key in PLAN.artefacts.get(name, [])}
-    chosen = {*asked, *further_cells(), *filter(is_at_hand, STEPS)}
+    chosen = {*keys_of(compared_artefacts()), *further_cells(), *filter(is_at_hand, STEPS)}
     return shards_at_hand([key for key in STEPS if key in chosen])
 
 
 def compared_proofs(wildcards):
     """The proofs behind the results that this run is asked for: a stricter one may refuse what was the fastest."""
-    keys = [key for name in compared_artefacts() for key in PLAN.artefacts.get(name, [])]
-    cells = (STEPS[key] for key in keys if key in STEPS)
-    files = (proof_path(cell) for cell in cells if ELSEWHERE.get(cell.platform) is None)
-    return list(dict.fromkeys(files))
+    cells = (STEPS[key] for key in keys_of(compared_artefacts()) if key in STEPS)
+    named = dict.fromkeys(cell.proof for cell in cells if cell.platform in HERE)
+    return list(map(proof_path, named))
 
 
 def statistics_of(wildcards):
@@ -336,16 +194,13 @@ def added_to(wildcards):
     return chosen_until() if tasks.TASKS[first.task].is_compared else []
 
 
-def chosen_until(look=None):
-    """The files of what was chosen by looks that end with trial `look`, or by all; raises Snakemake's exception while one is not made.
+def chosen_until(look=math.inf):
+    """The files of what was chosen by looks that end with trial `look`; raises Snakemake's exception while one is not made.
 
     The first look chooses nothing: it is at the trials that every cell has.
     """
-    return [
-        str(checkpoints.choose_further.get(look=each).output[0])
-        for each in looks_of_run()[1:]
-        if look is None or each <= look
-    ]
+    chosen = [each for each in looks_of_run()[1:] if each <= look]
+    return [str(checkpoints.choose_further.get(look=each).output[0]) for each in chosen]
 
 
 def further_cells():
@@ -355,13 +210,12 @@ def further_cells():
 
 def cells_of_run():
     """The keys of all cells that this run is to measure, those that looks have chosen among them."""
-    return dict.fromkeys([*sum(PLAN.artefacts.values(), []), *further_cells()])
+    return keys_of(PLAN.artefacts) | dict.fromkeys(further_cells())
 
 
 def looked_at(wildcards):
     """The shards that a look needs: all that this run compares, of all trials before those that it chooses cells for."""
-    names = [COMPARED, *compared_artefacts()]
-    keys = dict.fromkeys(key for name in names for key in PLAN.artefacts.get(name, []))
+    keys = keys_of([COMPARED, *compared_artefacts()])
     return shards_at_hand([*keys, *looks.added(chosen_before(wildcards))])
 
 
@@ -371,48 +225,45 @@ def chosen_before(wildcards):
 
 
 def made_with(wildcards):
-    """All that the cells of an artefact stand on, but for those of other machines: a proof may refuse what stood.
+    """All that the cells of an artefact stand on: a proof may refuse what stood.
 
     Where something is made again that a cell need not follow, Snakemake would not look at what follows the cell.
     """
-    cells = map(PLAN.cells.get, PLAN.artefacts.get(wildcards.artefact, []))
-    files = (
-        file for cell in cells if ELSEWHERE.get(cell.platform) is None for file in stands_on(cell)
-    )
+    files = (file for key in keys_of([wildcards.artefact]) for file in stands_on(PLAN.cells[key]))
     return list(dict.fromkeys(files))
 
 
-def references_of(wildcards):
-    """The references that the cells of an artefact are compared with when they are merged, whoever measured them."""
-    cells = map(PLAN.cells.get, PLAN.artefacts.get(wildcards.artefact, []))
-    return list(dict.fromkeys(path for cell in cells for path in reference_of(cell)))
-
-
 @cache
-def shown_elsewhere():
+def shown_by():
     """The cells that show the gradients of others, by these."""
-    return grid.shown_elsewhere(PLAN.cells, machine.usable_cpus())
+    return grid.shown_by(PLAN.cells, machine.usable_cpus())
 
 
 def shown_beside(wildcards):
     """The shards of cells that show the gradients of an artefact's, and are none of them."""
-    keys = dict.fromkeys(PLAN.artefacts.get(wildcards.artefact, []))
-    found = dict.fromkeys(map(shown_elsewhere().get, keys))
-    return [
-        shard_path(key)
-        for key in found
-        if key and key not in keys and ELSEWHERE.get(PLAN.cells[key].platform) is None
-    ]
+    keys = keys_of([wildcards.artefact])
+    shown = dict.fromkeys(map(shown_by().get, keys)).keys() - keys - {None}
+    return [shard_path(key) for key in sorted(shown) if PLAN.cells[key].platform in HERE]
 
 
-# The two that the target `compare` holds against each other, by example.
+def threads_on(wildcards):
+    """The thread counts of timed steps on the platform that a rule's wildcards name."""
+    return sorted({each.threads for each in STEPS.values() if each.platform == wildcards.platform})
+
+
+def environments_on(wildcards):
+    """The environments of the grid that run on this platform."""
+    return [name for name in ENVIRONMENTS if runs_on(name, wildcards.platform)]
+
+
+# The two that the target `compare` compares, by example.
 SIDES = {"one": "torch-1.4", "other": "torch"}
 # What the files of the comparison are called that this run's configuration names, '' where it names none.
 COMPARISON = names.pair(config["one"], config["other"]) if SIDES.keys() <= config.keys() else ""
 
 
-def comparison(wildcards):
-    """The page of the comparison that is asked for, anew: what it reads may lie anywhere, and is no input."""
+def compared_anew(wildcards):
+    """Nothing; has the comparison made again, since what it reads may lie anywhere, and is no input."""
     if not COMPARISON:
         missing = " nor ".join(f"'{side}'" for side in SIDES if side not in config)
         example = " ".join(f"{side}={config.get(side, name)}" for side, name in SIDES.items())
@@ -420,6 +271,5 @@ def comparison(wildcards):
         sys.exit(
             f"The configuration does not name {missing}, of the two that are compared: write --config {example} -- compare."
         )
-    page = f"results/compare/{COMPARISON}.md"
-    make_again(page)
-    return page
+    make_again(f"results/compare/{COMPARISON}.md")
+    return []

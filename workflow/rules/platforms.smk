@@ -2,36 +2,22 @@
 import math
 
 # What SLURM has as an option of its own; the keys are those of `cluster` in config/platforms.yaml.
-OPTIONS = {
-    "partition": "slurm_partition",
-    "account": "slurm_account",
-    "qos": "qos",
-    "gres": "gres",
-    "constraint": "constraint",
-}
+OPTIONS = {"partition": "slurm_partition", "account": "slurm_account"}
+OPTIONS |= {name: name for name in ("qos", "gres", "constraint")}
 # A cell's time limit is kept by its supervisor; SLURM's lies above it, for the starts of Snakemake and the framework.
 START_MINUTES = 10
-
-
-# What helps where results of another machine are of another network, adapter and so on.
-OTHERS_ADVICE = (
-    "measure them there again with this version and take them with `make merge`. Without them, those that "
-    "this machine can measure are measured here: `rm {files}`."
-)
-
-# Why this run cannot measure a platform of the grid, None where it can.
-ELSEWHERE = {
-    platform: elsewhere(CONFIGURATION.platforms[platform])
-    for platform in CONFIGURATION.grid["platforms"]
-}
+# Why this run cannot measure some platforms of the grid, and which it can.
+PLATFORMS = CONFIGURATION.grid["platforms"]
+REMOTE = {name: why for name in PLATFORMS if (why := why_remote(CONFIGURATION.platforms[name]))}
+HERE = [name for name in PLATFORMS if name not in REMOTE]
 
 # A platform has a peak, and proofs, of its kind of device.
-ON_GPU = [name for name in ELSEWHERE if CONFIGURATION.platforms[name]["device"] == "gpu"]
+ON_GPU = [name for name in PLATFORMS if CONFIGURATION.platforms[name]["device"] == "gpu"]
 
 
 # Where a cluster computes references, which take memory and no GPU.
 REFERENCE_PLATFORM = max(
-    [name for name in ELSEWHERE if "cluster" in CONFIGURATION.platforms[name]],
+    [name for name in PLATFORMS if "cluster" in CONFIGURATION.platforms[name]],
     key=lambda name: (
         not CONFIGURATION.platforms[name].get("gpu"),
         CONFIGURATION.platforms[name]["memory_gib"],
@@ -56,7 +42,7 @@ LEAST_CPUS = STEPS_AT_ONCE = 2
 
 def references_at_once(wildcards):
     """How many references like one may be computed side by side: much of NumPy's work is done on one CPU."""
-    spec = networks.specify(wildcards.network, CONFIGURATION.networks)
+    spec = CONFIGURATION.specify(wildcards.network)
     needed = STEPS_AT_ONCE * networks.bytes_of_reference(spec, int(wildcards.batch)) / 2**20
     most = own_cores() // LEAST_CPUS
     return max(1, min(MOST_REFERENCES, most, int(reference_mb() / needed)))
@@ -68,7 +54,7 @@ def reference_turn(wildcards):
     """
     if not counts_jobs():
         return REFERENCE_TURNS.get((wildcards.network, wildcards.batch), BEFORE_CELLS)
-    spec = networks.specify(wildcards.network, CONFIGURATION.networks)
+    spec = CONFIGURATION.specify(wildcards.network)
     return BEFORE_CELLS - 1e9 / (1e9 + networks.flops_per_step(spec, int(wildcards.batch)))
 
 
@@ -89,20 +75,15 @@ def within_reach(folder, platforms):
     return [
         platform
         for platform in dict.fromkeys(platforms)
-        if ELSEWHERE[platform] is None or Path(f"results/{folder}/{platform}.json").exists()
+        if platform in HERE or Path(f"results/{folder}/{platform}.json").exists()
     ]
 
 
 def shards_at_hand(keys):
     """The shards of cells, given by their keys, of which those that this run cannot measure must be there already."""
-    paths = {key: shard_path(key) for key in keys}
-    for platform, reason in ELSEWHERE.items():
-        missing = [
-            path
-            for key, path in paths.items()
-            if key.startswith(f"{platform}/") and not Path(path).exists()
-        ]
-        if reason and missing:
+    for platform, reason in REMOTE.items():
+        asked = [shard_path(key) for key in keys if key.startswith(f"{platform}/")]
+        if missing := [path for path in asked if not Path(path).exists()]:
             raise WorkflowError(
                 f"{len(missing)} shards of the platform '{platform}' are missing, such as {missing[0]}, and "
                 f"this run cannot measure them: {reason}. Fetch what was measured there with "
@@ -110,19 +91,23 @@ def shards_at_hand(keys):
             )
     if is_main_process():
         refuse_others(keys)
-    return list(paths.values())
+    return list(map(shard_path, keys))
 
 
 def refuse_others(keys):
     """Raises WorkflowError for shards of another network, adapter and so on, which this run must not measure anew."""
     others = [
-        found.Other(key, differing(key), found.row(shard_path(key))["workflow_commit"])
+        footers.Outdated(key, words, footers.row(shard_path(key))["workflow_commit"])
         for key in keys
-        if differing(key)
-        and (ELSEWHERE[PLAN.cells[key].platform] or not is_of_here(PLAN.cells[key]))
+        if (words := CURRENT.differing(cell := PLAN.cells[key]))
+        and (cell.platform in REMOTE or not CURRENT.is_of_here(cell))
     ]
+    advice = (
+        "measure them there again with this version and take them with `make merge`. Without them, those that "
+        "this machine can measure are measured here: `rm {files}`."
+    )
     if others:
-        raise WorkflowError(found.name_others(others, f"results/{FOLDER}", OTHERS_ADVICE))
+        raise WorkflowError(footers.name_outdated(others, f"results/{FOLDER}", advice))
 
 
 def asked_of_slurm(
@@ -134,48 +119,41 @@ def asked_of_slurm(
     of its wildcards.
     """
     catalogue = CONFIGURATION.platforms
-    if not any("cluster" in catalogue[name] for name in ELSEWHERE):
+    if not any("cluster" in catalogue[name] for name in PLATFORMS):
         return {}
-    asked = {}
-    for key, resource in OPTIONS.items():
-        # Only what some platform says: a resource of the rule, even an empty one, hides --default-resources.
-        if any(key in entry.get("cluster", {}) for entry in catalogue.values()):
-            asked[resource] = from_cluster(
-                platform, lambda needs, key=key: needs["cluster"].get(key)
-            )
 
-    def nodes(wildcards):
-        return placement.nodes_of(catalogue[platform(wildcards)], devices(wildcards))
+    def of_entry(value, otherwise=None):
+        def resource(wildcards):
+            needs = catalogue[platform(wildcards)]
+            return value(needs, wildcards) if "cluster" in needs else otherwise
 
+        return resource
+
+    def nodes(needs, wildcards):
+        return placement.nodes_of(needs, devices(wildcards))
+
+    def tasks_of(needs, wildcards):
+        return None if "gpu" in needs["cluster"].get("gres", "") else nodes(needs, wildcards)
+
+    # Only what some platform says: a resource of the rule, even an empty one, hides --default-resources.
+    said = {key for entry in catalogue.values() for key in entry.get("cluster", {})}
+    asked = {
+        resource: of_entry(lambda needs, wildcards, key=key: needs["cluster"].get(key))
+        for key, resource in OPTIONS.items()
+        if key in said
+    }
     if any(placement.nodes_of(entry, 2) > 1 for entry in catalogue.values()):
         # As many tasks, or SLURM would give one node for the one task; beside GPUs they would be those of each GPU.
-        asked |= {
-            "nodes": nodes,
-            "tasks": lambda wildcards: (
-                None
-                if "gpu" in catalogue[platform(wildcards)].get("cluster", {}).get("gres", "")
-                else nodes(wildcards)
-            ),
-        }
+        asked |= {"nodes": of_entry(nodes), "tasks": of_entry(tasks_of)}
     return asked | {
-        "mem_mb": from_cluster(platform, lambda needs: int(needs["memory_gib"] * 1024), 0),
+        "mem_mb": of_entry(lambda needs, wildcards: int(needs["memory_gib"] * 1024), 0),
         # All CPUs of the node, not the cell's threads: a step that is bound to 2 CPUs may get two halves of one core, and
         # the supervisor could not take one of each.
-        "cpus_per_task": from_cluster(platform, lambda needs: needs["cores"]),
-        "slurm_extra": from_cluster(
-            platform, lambda needs: f"--exclusive {needs['cluster']['extra']}".strip()
+        "cpus_per_task": of_entry(lambda needs, wildcards: needs["cores"]),
+        "slurm_extra": of_entry(
+            lambda needs, wildcards: f"--exclusive {needs['cluster']['extra']}".strip()
         ),
-        "runtime": lambda wildcards: from_cluster(
-            platform, lambda needs: math.ceil(seconds(wildcards) / 60) + START_MINUTES
-        )(wildcards),
+        "runtime": of_entry(
+            lambda needs, wildcards: math.ceil(seconds(wildcards) / 60) + START_MINUTES
+        ),
     }
-
-
-def from_cluster(platform, value, otherwise=None):
-    """A function of the wildcards that gives `value` of a platform's entry, or `otherwise` where no cluster does."""
-
-    def resource(wildcards):
-        needs = CONFIGURATION.platforms[platform(wildcards)]
-        return value(needs) if "cluster" in needs else otherwise
-
-    return resource

@@ -15,12 +15,14 @@ rule prove_network:
     input:
         manifest=manifest_of_proof,
     output:
-        proof="results/proofs/{environment}.{mode}-{network}{together}.json",
-        details="results/proofs/{environment}.{mode}-{network}{together}.details.json",
+        proof="results/proofs/{environment}.{mode}-{network}{mark}.json",
+        details="results/proofs/{environment}.{mode}-{network}{mark}.details.json",
     log:
-        "logs/proofs/{environment}.{mode}-{network}{together}.log",
+        "logs/proofs/{environment}.{mode}-{network}{mark}.log",
     wildcard_constraints:
-        environment=choice(name for name in known_environments() if name not in gpu_environments()),
+        environment=choice(
+            name for name in KNOWN if CONFIGURATION.entry_of(name)["device"] == "cpu"
+        ),
     priority: lambda wildcards: PROOF_TURNS.get(wildcards.network, 0)
     conda:
         OWN_SOFTWARE
@@ -34,10 +36,9 @@ rule prove_network:
 # On a GPU, one after another; on a cluster, on a node of the grid's first platform on which the environment runs.
 GPU_PLATFORMS = {
     name: platform
-    for platform in reversed(ON_GPU)
-    if ELSEWHERE[platform] is None
-    for name in gpu_environments()
-    if runs_on(name, platform)
+    for platform in reversed(HERE)
+    for name in KNOWN
+    if platform in ON_GPU and runs_on(name, platform)
 }
 
 
@@ -52,7 +53,7 @@ use rule prove_network as prove_network_on_gpu with:
 rule compute_reference:
     """Compute what every framework's steps of a network and mini-batch are compared with, in float64."""
     input:
-        whole_reference,
+        reference_that_stays,
     output:
         reference="results/references/{network}-b{batch}{rounded}.npz",
     log:

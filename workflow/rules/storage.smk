@@ -4,21 +4,10 @@
 STORE = config["store"].rstrip("/")
 
 
-localrules:
-    share,
-    share_platform,
-    fetch,
-    fetch_platform,
-
-
 rule share:
     """Measure the cells of this run's own platforms, and put what was measured on them into the store."""
     input:
-        [
-            storage(f"{STORE}/{platform}.tar.gz")
-            for platform, reason in ELSEWHERE.items()
-            if reason is None
-        ],
+        [storage(f"{STORE}/{platform}.tar.gz") for platform in HERE],
 
 
 rule share_platform:
@@ -36,6 +25,7 @@ rule share_platform:
         storage(f"{STORE}/{{platform}}.tar.gz"),
     log:
         "logs/store/{platform}.log",
+    localrule: True
     conda:
         OWN_SOFTWARE
     shell:
@@ -46,19 +36,20 @@ rule share_platform:
 rule fetch:
     """Take from the store what other runs have measured, for all platforms of the grid that this one cannot measure."""
     input:
-        [f"results/fetched/{platform}" for platform, reason in ELSEWHERE.items() if reason],
+        [f"results/fetched/{platform}" for platform in REMOTE],
 
 
 rule fetch_platform:
     """Take from the store what was measured on one platform."""
     input:
-        storage(f"{STORE}/{{elsewhere}}.tar.gz"),
+        storage(f"{STORE}/{{remote}}.tar.gz"),
     output:
-        touch("results/fetched/{elsewhere}"),
+        touch("results/fetched/{remote}"),
     log:
-        "logs/store/{elsewhere}.log",
+        "logs/store/{remote}.log",
     wildcard_constraints:
-        elsewhere=choice(platform for platform, reason in ELSEWHERE.items() if reason),
+        remote=choice(REMOTE),
+    localrule: True
     conda:
         OWN_SOFTWARE
     resources:

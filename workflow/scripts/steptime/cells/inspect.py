@@ -20,61 +20,12 @@ from steptime.plain import plain
 from steptime.plan.cell import FOLDER
 from steptime.tasks import TASKS
 
-# Columns by the heading under which they stand, with what they are; the rest of a row stands in the title.
-CELL = {
-    "environment": "environment",
-    "framework_version": "version of the framework",
-    "mode": "mode",
-    "precision": "precision",
-    "task": "task",
-    "network": "network",
-    "variant": "variant",
-    "dataset_label": "data set",
-    "dataset_sha256": "sums of its images",
-    "seed": "seed",
-    "target_accuracy": "accuracy asked for",
-    "most_epochs": "epochs at most",
-    "budget_seconds": "seconds after which no epoch begins",
-    "batch": "mini-batch",
-    "threads": "threads asked for",
-    "device": "device",
-    "devices": "devices",
-    "exchange": "exchange between devices",
-    "repeat": "repeat",
-    "platform": "platform",
-    "optimiser": "optimiser",
-    "parameters": "trainable parameters",
-    "flops_per_step": "floating-point operations of a step",
-    "proof_id": "proof that it is this network",
-}
-COURSE = {
-    "started_at": "started (UTC)",
-    "ended_at": "ended (UTC)",
-    "import_seconds": "seconds to import the framework",
-    "build_seconds": "seconds to build the network",
-    "ready_seconds": "seconds from the start of all processes until they have built it",
-    "first_step_seconds": "seconds of the first step",
-    "warmup_steps": "steps of the warm-up",
-    "warmup_seconds": "seconds of the warm-up",
-    "timed_region": "timed",
-    "wall_seconds": "seconds of the samples",
-    "cpu_seconds": "CPU seconds of the samples",
-    "effective_threads": "threads at work, in the mean",
-    "waiting_threads": "threads that waited for a CPU, in the mean",
-    "involuntary_switches": "times that the kernel took a CPU away",
-    "peak_memory_bytes": "most memory, bytes",
-    "peak_device_memory_bytes": "most memory of the device, bytes",
-    "device_utilisation": "utilisation of the device",
-    "energy_joules": "energy of the device, J",
-    "host_energy_joules": "energy of the processors, J",
-    "first_loss": "first loss",
-    "last_loss": "last loss",
-}
+# Columns that say what else the machine did, and from where on it was too much.
 OTHERS = {
-    "foreign_cpus": f"CPUs at work for others (at most {interference.MOST_FOREIGN_CPUS})",
-    "steal_share": f"share of time for other guests of the host (at most {interference.MOST_STEAL_SHARE})",
-    "throttled_seconds": "seconds for which a CPU quota, or its GPU's power or heat, held it back",
-    "frequency_ratio": f"clock rate after by that before (at least {interference.LEAST_FREQUENCY_RATIO})",
+    "foreign_cpus": f"at most {interference.MOST_FOREIGN_CPUS}",
+    "steal_share": f"at most {interference.MOST_STEAL_SHARE}",
+    "throttled_seconds": "none",
+    "frequency_ratio": f"at least {interference.LEAST_FREQUENCY_RATIO}",
 }
 
 
@@ -109,10 +60,11 @@ def tree(path: Path, rows: list[dict[str, Any]], footer: dict[str, Any]) -> Tree
     if row["status"] != "ok":
         root.add(f"{row['status']}: {row['reason']}")
     TASKS[task].rows.show(root, row, rows)
-    _columns(root.add("cell"), row, CELL)
-    _columns(root.add("course"), row, COURSE)
+    hidden = {*OTHERS, *(name for name in row if name.endswith("_digest"))}
+    _add(root.add("row"), {name: value for name, value in row.items() if name not in hidden})
     verdict = "too much: disturbed" if interference.disturbed(row) else "within the limits"
-    _columns(root.add(f"what else the machine did: {verdict}"), row, OTHERS)
+    branch = root.add(f"what else the machine did: {verdict}")
+    _add(branch, {f"{name} ({limit})": row[name] for name, limit in OTHERS.items()})
     if "resources" in footer:
         _resources(root, footer["resources"])
     if footer.get("devices"):
@@ -155,10 +107,6 @@ def _resources(root: Tree, series: dict[str, Any]) -> None:
     for name, values in zip(series["columns"], zip(*series["rows"], strict=True), strict=False):
         known = [value for value in values if value is not None]
         _add(branch, {name: f"{_text(min(known))} to {_text(max(known))}" if known else None})
-
-
-def _columns(branch: Tree, row: dict[str, Any], names: dict[str, str]) -> None:
-    _add(branch, {text: row[name] for name, text in names.items() if name in row})
 
 
 def _add(branch: Tree, content: dict[str, Any]) -> None:

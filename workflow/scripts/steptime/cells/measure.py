@@ -21,7 +21,7 @@ from typing import Any
 import yaml
 
 from shared.precisions import PRECISIONS, USUAL, marked
-from steptime import clock, machine, networks, project, run
+from steptime import machine, networks, project, run
 from steptime.cells import software
 from steptime.cells.context import Context
 from steptime.datasets import DatasetError
@@ -105,21 +105,11 @@ def parse() -> argparse.Namespace:
     """The command line of the program."""
     parser = argparse.ArgumentParser(description="Measure one cell and write its shard.")
     parser.add_argument("--job", required=True, help="the cell and what to do with it, as JSON")
-    for name, text in {
-        "networks": "config/networks.yaml",
-        "manifest": "manifest of the environment",
-        "proof": "proof of the network in the environment",
-        "shard": "the Parquet file to write",
-        "log": "what the framework prints",
-    }.items():
-        kind = project.path if name == "networks" else Path
-        parser.add_argument(f"--{name}", required=True, type=kind, help=text)
-    parser.add_argument(
-        "--images", nargs="*", default=[], type=Path, help="images to train on and to test on"
-    )
-    parser.add_argument(
-        "--reference", nargs="*", default=[], type=Path, help="what its steps must be at full size"
-    )
+    parser.add_argument("--networks", required=True, type=project.path)
+    for name in ("manifest", "proof", "shard", "log"):
+        parser.add_argument(f"--{name}", required=True, type=Path)
+    for name in ("images", "reference"):
+        parser.add_argument(f"--{name}", nargs="*", default=[], type=Path)
     return parser.parse_args()
 
 
@@ -232,8 +222,6 @@ class CellRun:
         try:
             rows = self.task.rows.of(outcome)
             shard.write(self.options.shard, facts, rows, self._footer(outcome))
-            made_of = (self.options.manifest, self.options.proof, *self.options.images)
-            clock.not_before(self.options.shard, made_of)
         except shard.Unfit as error:
             if not outcome.events:
                 raise
@@ -323,7 +311,7 @@ class CellRun:
                 "reference": next((str(path.absolute()) for path in self.options.reference), None),
                 # The same code runs on the same numbers: what costs two more trainers is shown once.
                 "gradients": cell["repeat"] == 1
-                and key_of(cell) not in run.facts().get("elsewhere", {}),
+                and key_of(cell) not in run.facts().get("shown_by", {}),
                 "masks": networks.masks.of_network(self.spec, cell["batch"])
                 if cell["devices"] == 1
                 else {},

@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from steptime.cells.footers import few
 from steptime.machine import placement
 from steptime.plan.cell import key_of, shard_path
-
-MOST_NAMED = 3
 
 
 class MixedRowsError(Exception):
@@ -33,16 +32,11 @@ def refuse_several(machines: dict[str, dict[str, list[Path]]]) -> None:
             continue
         (most, _), *others = sorted(paths_by_kind.items(), key=lambda entry: -len(entry[1]))
         strangers = [path for _, paths in others for path in paths]
-        named = " ".join(map(str, strangers[:MOST_NAMED])) + (
-            " ..." if len(strangers) > MOST_NAMED else ""
-        )
-        folders = " and ".join(
-            dict.fromkeys(str(path.parent.parent.with_name("NAME")) for path in strangers)
-        )
+        folders = dict.fromkeys(str(path.parent.parent.with_name("NAME")) for path in strangers)
         raise MixedRowsError(
             f"The platform '{platform}' has cells of {len(paths_by_kind)} machines, {most} and "
             f"{', '.join(kind for kind, _ in others)}, which cannot stand in one column: move the {len(strangers)} of "
-            f"the others ({named}) to {folders} and add NAME to config/platforms.yaml and to "
-            "'platforms' of the grid, remove them to measure their cells on this machine, or write "
-            f"`equal_machines: true` into the entry of {platform} if the difference does not matter."
+            f"the others ({few(strangers, ' ')}) to {' and '.join(folders)} and add NAME to "
+            "config/platforms.yaml and to 'platforms' of the grid, remove them to measure their cells on this "
+            f"machine, or write `equal_machines: true` into the entry of {platform} if the difference does not matter."
         )

@@ -23,8 +23,7 @@ from typing import Any
 
 from steptime import project, run
 from steptime.atomic import atomic_write
-from steptime.cells import found as lying
-from steptime.cells import shard, trusted
+from steptime.cells import footers, shard, trusted
 from steptime.cells.expected import Expected
 from steptime.cells.mixed import MixedRowsError, refuse_several, under_another_name
 from steptime.environments.pins import PinsError
@@ -44,7 +43,6 @@ KINDS = {
     "datasets": "datasets/*/*.npz",
     "cells": "cells/{platform}/*/*.parquet",
 }
-MOST_NAMED = 3
 
 
 class PackError(Exception):
@@ -157,12 +155,12 @@ def _unpack(source: Path, folder: Path) -> None:
             archive.extractall(folder, filter="data")
     except OSError as error:
         raise PackError(
-            f"{source} cannot be unpacked in {folder.parent} ({error.strerror or trusted.short(error)}): name another "
+            f"{source} cannot be unpacked in {folder.parent} ({error.strerror or shard.short(error)}): name another "
             "place with TMPDIR, or fetch it once more."
         ) from error
     except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError) as error:
         raise PackError(
-            f"{source} is no file of `make pack`, or was cut off ({trusted.short(error)}): fetch it once more."
+            f"{source} is no file of `make pack`, or was cut off ({shard.short(error)}): fetch it once more."
         ) from error
 
 
@@ -216,7 +214,7 @@ def check(results: Path, shards: list[Path]) -> dict[str, str]:
     if unproven:
         raise PackError(
             f"{len(unproven)} shards have no proof beside them that their network is the specified one, such as "
-            f"{_named(unproven)}: fetch the folder results/proofs of the machine that measured them too, or leave "
+            f"{footers.few(unproven)}: fetch the folder results/proofs of the machine that measured them too, or leave "
             "them out."
         )
     refuse_several(machines)
@@ -265,8 +263,8 @@ def _take(source: Path, results: Path, expected: Expected | None) -> int:
     ]
     if clashing:
         raise PackError(
-            f"{len(clashing)} cells were measured both there and here, such as {_named(sorted(clashing))}: remove the "
-            "ones that are not to stay, or give that machine a name of its own (rename its folder in "
+            f"{len(clashing)} cells were measured both there and here, such as {footers.few(sorted(clashing))}: remove "
+            "the ones that are not to stay, or give that machine a name of its own (rename its folder in "
             f"{source}/{FOLDER}, and add the name to the platforms)."
         )
     sources: dict[Path, Path] = {}
@@ -328,16 +326,16 @@ def _refuse_others(source: Path, shards: list[Path], expected: Expected) -> None
     """Raises PackError for rows of another network, adapter and so on than this checkout has."""
     others = []
     for path in shards:
-        row = lying.row(path)
+        row = footers.row(path)
         key = "/".join((*path.parts[-3:-1], path.stem))
-        if words := lying.differing(row, expected.of_key(key)):
-            others.append(lying.Other(key, words, row["workflow_commit"]))
+        if words := footers.differing(row, expected.of_key(key)):
+            others.append(footers.Outdated(key, words, row["workflow_commit"]))
     if others:
         advice = (
             "measure them there again with this version of steptime, networks and adapters, or take them into a "
             "checkout of theirs. Nothing was taken."
         )
-        raise PackError(lying.name_others(others, f"{source}/{FOLDER}", advice))
+        raise PackError(footers.name_outdated(others, f"{source}/{FOLDER}", advice))
 
 
 def _kinds_here(results: Path) -> dict[str, str]:
@@ -348,10 +346,6 @@ def _kinds_here(results: Path) -> dict[str, str]:
         platform: shard.kind_of_machine(firsts[platform], row, footer)
         for platform, (row, _, footer) in parts.items()
     }
-
-
-def _named(paths: list[Path]) -> str:
-    return ", ".join(map(str, paths[:MOST_NAMED])) + (", ..." if len(paths) > MOST_NAMED else "")
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def write(path: Path, facts: dict[str, Any], rows: list[dict[str, Any]], footer:
             schema=schema,
         )
     except (pa.ArrowException, OverflowError) as error:
-        raise Unfit(_first_line(error)) from error
+        raise Unfit(short(error)) from error
     footer = footer | {
         "schema": SCHEMA_VERSION,
         "row": table.select(constant).slice(0, 1).to_pylist()[0],
@@ -161,7 +161,7 @@ def _columns(path: Path, file: pq.ParquetFile, schema: pa.Schema) -> pa.Table:
 
 
 def _broken(path: Path, error: Exception) -> ShardError:
-    return ShardError(f"The shard {path} is broken ({_first_line(error)}): {again(path)}")
+    return ShardError(f"The shard {path} is broken ({short(error)}): {again(path)}")
 
 
 def without_columns(path: Path) -> ShardError:
@@ -174,5 +174,6 @@ def again(path: Path) -> str:
     return f"measure its cell again with `rm {path} && snakemake {path}`."
 
 
-def _first_line(error: Exception) -> str:
+def short(error: Exception) -> str:
+    """What an error says, in one line."""
     return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__

@@ -40,7 +40,7 @@ def record(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise UntrustedError(f"{path} is broken ({short(error)}): {FETCH}.") from error
+        raise UntrustedError(f"{path} is broken ({shard.short(error)}): {FETCH}.") from error
     if not isinstance(content, dict):
         raise UntrustedError(f"{path} is broken (it holds no record): {FETCH}.")
     return content
@@ -79,7 +79,7 @@ def arrays(path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             broken = archive.testzip()
     except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        broken = short(error)
+        broken = shard.short(error)
     if broken:
         raise UntrustedError(f"{path} is broken ({broken}): {FETCH}.")
 
@@ -124,8 +124,3 @@ def _lacking(row: dict[str, Any], measured: list[dict[str, Any]]) -> str:
     if (row["proven_loss"] or 0) > MOST_OFF:
         return f"it is ok with a loss that is off by {row['proven_loss']:.3g} of the right one"
     return ""
-
-
-def short(error: Exception) -> str:
-    """What an error says, in one line."""
-    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__

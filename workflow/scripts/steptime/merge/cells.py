@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from steptime import machine, run
 from steptime.atomic import atomic_write
-from steptime.cells import found, shard
+from steptime.cells import footers, shard
 from steptime.cells.mixed import MixedRowsError, refuse_several, under_another_name
 from steptime.cells.schema import CONSTANT, constant_of, schema_of
 from steptime.merge import judged
@@ -29,7 +29,6 @@ from steptime.plain import plain_values
 from steptime.plan import configuration, looks, written
 from steptime.plan.cell import FOLDER, axes_of, shard_path
 
-MOST_NAMED = 3
 # What tables say of a machine and of software, and what each must be where it is known.
 FORMS: dict[str, dict[str, Any]] = {
     "machine": {"cpu": dict, "memory_bytes": int | float, "gpus": list, "os": str},
@@ -95,10 +94,10 @@ def merge(
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise shard.without_columns(Path(shard_path(key))) from error
     of_row = pa.array(np.repeat(np.arange(len(rows)), [len(table) for table in tables]))
-    elsewhere = run.facts().get("elsewhere", {})
-    siblings = _beside(keys, elsewhere)
+    shown_by = run.facts().get("shown_by", {})
+    siblings = _beside(keys, shown_by)
     rows = judged.by_place(judged.by_losses(rows), siblings)
-    rows = judged.by_gradients(rows, siblings, elsewhere)
+    rows = judged.by_gradients(rows, siblings, shown_by)
     values = map(values_of, rows)
     columns = dict(zip(constant, zip(*values, strict=True), strict=True))
     merged = {
@@ -115,10 +114,10 @@ def merge(
     return pa.table(merged, schema=schema.with_metadata({shard.FOOTER: described}))
 
 
-def _beside(keys: list[str], elsewhere: dict[str, str]) -> list[dict[str, Any]]:
+def _beside(keys: list[str], shown_by: dict[str, str]) -> list[dict[str, Any]]:
     """The rows of those other cells that show the gradients of these."""
     known = set(keys)
-    others = dict.fromkeys(elsewhere.get(key, key) for key in keys)
+    others = dict.fromkeys(shown_by.get(key, key) for key in keys)
     paths = [Path(shard_path(key)) for key in others if key not in known]
     return [shard.read_parts(path)[0] for path in paths if path.exists()]
 
@@ -182,13 +181,13 @@ def read(
             errors.append(str(error))
             continue
         machines.setdefault(row["platform"], {}).setdefault(kind, []).append(path)
-        if words := found.differing(found.facts(footer), expected.get(key, {})):
-            others.append(found.Other(key, words, row["workflow_commit"]))
+        if words := footers.differing(footers.facts(footer), expected.get(key, {})):
+            others.append(footers.Outdated(key, words, row["workflow_commit"]))
             continue
         yield key, row, rows.replace_schema_metadata(), footer
     if others:
         advice = "measure them again with this version: `rm {files}`, and run the same command."
-        errors.append(found.name_others(others, f"results/{FOLDER}", advice))
+        errors.append(footers.name_outdated(others, f"results/{FOLDER}", advice))
     if errors:
         raise shard.ShardError("\n".join(errors))
     refuse_several(machines)

@@ -93,11 +93,11 @@ def by_place(rows: list[Row], siblings: Iterable[Row] = ()) -> list[Row]:
 def by_gradients(
     rows: list[Row],
     siblings: Iterable[Row] = (),
-    elsewhere: Mapping[str, str] = MappingProxyType({}),
+    shown_by: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Row]:
     """Rows of cells; `proven_gradients` says whether any cell of the same place has shown each gradient.
 
-    `siblings` are rows of other cells. `elsewhere` names, by key, the cell of this run that shows the gradients for
+    `siblings` are rows of other cells. `shown_by` names, by key, the cell of this run that shows the gradients for
     another cell; it is None until that cell is measured.
     """
     shown = {
@@ -108,7 +108,7 @@ def by_gradients(
     waiting = {
         _place(row)
         for row in rows
-        if (key := elsewhere.get(key_of(row))) and not Path(shard_path(key)).exists()
+        if (key := shown_by.get(key_of(row))) and not Path(shard_path(key)).exists()
     }
     return [
         row

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from steptime import tasks
-from steptime.cells import found
+from steptime.cells import footers
 from steptime.cells.mixed import MixedRowsError
 from steptime.cells.shard import ShardError
 from steptime.merge import measured, trainings
@@ -13,7 +13,6 @@ from steptime.merge.cells import merge
 from steptime.merge.measured import Measured
 from steptime.merge.trainings import Trained
 from steptime.plan import written
-from steptime.plan.cell import shard_path
 from steptime.plan.schemas import ConfigurationError
 
 
@@ -37,7 +36,7 @@ def read(plan_path: Path) -> Grid:
         plan = written.read(plan_path)
         for task in tasks.TASKS.values():
             keys = [key for key, cell in plan.cells.items() if cell.task == task.name]
-            keys = [key for key in keys if _lies_here(key, plan.expected)]
+            keys = [key for key in keys if footers.are_as_asked(key, plan.expected)]
             if not keys or not task.feeds:
                 continue
             is_of_steps = task.name == tasks.USUAL
@@ -50,8 +49,3 @@ def read(plan_path: Path) -> Grid:
     except (ConfigurationError, MixedRowsError, ShardError) as error:
         return Grid(plan_path.stem, refused=str(error).splitlines()[0])
     return grid
-
-
-def _lies_here(key: str, expected: dict[str, dict[str, object]]) -> bool:
-    row = found.row(shard_path(key))
-    return bool(row) and not found.differing(row, expected.get(key, {}))

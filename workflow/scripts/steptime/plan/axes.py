@@ -9,7 +9,7 @@ from steptime.machine import placement
 from steptime.plan import exchanges
 from steptime.plan.cell import PLAIN
 from steptime.plan.configuration import Configuration
-from steptime.plan.schemas import ConfigurationError, unknown
+from steptime.plan.schemas import ConfigurationError, require
 from steptime.tasks import TASKS, Task
 
 # Losses by which a network is trained to give back what it is fed.
@@ -18,7 +18,7 @@ GIVES_BACK = ("binary_cross_entropy", "evidence_bound")
 ABOVE = "*all"
 
 
-def ways(
+def runners(
     configuration: Configuration, plain: bool = False
 ) -> dict[str, list[tuple[str, str, str]]]:
     """Every (environment, framework, mode) of the grid, by the kind of device that it is for; with `plain`, also those
@@ -33,13 +33,7 @@ def ways(
         # A mode that only other environments of the framework have is not asked of this one.
         entries = map(configuration.entry_of, configuration.frameworks[framework]["environments"])
         known = list(dict.fromkeys(mode for entry in entries for mode in entry["modes"]))
-        for mode in wanted:
-            if mode not in known:
-                raise ConfigurationError(
-                    unknown(
-                        "mode", mode, known, f"the modes of {framework} in config/frameworks.yaml"
-                    )
-                )
+        require("mode", wanted, known, f"the modes of {framework} in config/frameworks.yaml")
         if not set(wanted) & set(able):
             raise ConfigurationError(
                 f"{environment} has none of the modes that the grid wants of {framework} ({', '.join(wanted)}): add "
@@ -82,10 +76,7 @@ def datasets_of(configuration: Configuration, task: Task, network: str) -> list[
     name = configuration.dataset_of(whole_dataset(configuration, network))
     if name is None:
         return []
-    entry, spec = (
-        configuration.datasets[name],
-        specifications.specify(network, configuration.networks),
-    )
+    entry, spec = configuration.datasets[name], configuration.specify(network)
     shape, classes = spec["input"]["shape"], specifications.count_classes(spec)
     if spec["loss"] in GIVES_BACK:
         classes = len(entry["classes"])
@@ -112,11 +103,8 @@ def whole_dataset(configuration: Configuration, network: str) -> str:
             f"The network '{network}' cannot be trained on images: 'training' of the grid can have "
             f"{', '.join(trained)}."
         )
-    if entry["dataset"] not in configuration.datasets:
-        where = f"config/datasets.yaml, which config/networks.yaml names in {network}"
-        raise ConfigurationError(
-            unknown("data set", entry["dataset"], list(configuration.datasets), where)
-        )
+    where = f"config/datasets.yaml, which config/networks.yaml names in {network}"
+    require("data set", [entry["dataset"]], configuration.datasets, where)
     return entry["dataset"]
 
 
@@ -131,7 +119,7 @@ def batches_of(configuration: Configuration, task: Task, network: str, kind: str
     return list(dict.fromkeys([*task.batches, *asked]))
 
 
-def together(
+def devices_of(
     configuration: Configuration, selection: dict[str, Any], task: Task
 ) -> list[tuple[int, str, int]]:
     """Each number of devices of a selection, with the ways in which as many share their gradients, and to how many a

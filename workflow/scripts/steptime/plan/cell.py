@@ -51,7 +51,7 @@ _KEY = re.compile(
 )
 # What stands behind the name of a proof for several devices, or of a task that training steps do not prove.
 APART = [name for name, task in TASKS.items() if task.proof]
-TOGETHER = "|".join(["", r"-d\d+[a-z]+", *(f"-{name}" for name in APART)])
+MARK = "|".join(["", r"-d\d+[a-z]+", *(f"-{name}" for name in APART)])
 # What stands behind the name of a reference for another precision than the usual one.
 ROUNDED = "|".join(["", *(f"-{name}" for name in PRECISIONS if name != USUAL)])
 _NUMBERS = ("batch", "threads", "devices", "repeat")
@@ -81,6 +81,11 @@ class Cell:
         """What `key_of` says."""
         return key_of(self.facts())
 
+    @property
+    def proof(self) -> str:
+        """The name of the proof that it stands on."""
+        return proof_name(self.facts())
+
     def facts(self) -> dict[str, Any]:
         """The fields as a plain dict."""
         # Not `asdict`, which copies the values too and takes ten times as long: there are thousands of cells.
@@ -109,13 +114,17 @@ def axes_of(key: str) -> dict[str, Any]:
 
 def proof_name(axes: Mapping[str, Any]) -> str:
     """The name of the proof that a cell with these axes, as `axes_of` gives them, stands on."""
-    together = f"-d{axes['devices']}{axes['exchange']}" if axes["devices"] > 1 else ""
-    together += f"-{axes['task']}" if axes.get("task") in APART else ""
-    return f"{axes['environment']}.{axes['mode']}-{axes['network']}{together}"
+    return f"{axes['environment']}.{axes['mode']}-{axes['network']}{proof_mark(axes)}"
 
 
-def together_of(text: str) -> dict[str, Any]:
-    """Devices and exchange from what TOGETHER matches, or the task that is proven; {} of one device."""
+def proof_mark(axes: Mapping[str, Any]) -> str:
+    """What stands behind the name of such a proof: on which devices it is, if on several, and of what task."""
+    devices = f"-d{axes['devices']}{axes['exchange']}" if axes["devices"] > 1 else ""
+    return devices + (f"-{axes['task']}" if axes.get("task") in APART else "")
+
+
+def apart_of(text: str) -> dict[str, Any]:
+    """Devices and exchange from what MARK matches, or the task that is proven; {} of one device."""
     found = re.fullmatch(r"-d(\d+)([a-z]+)", text)
     if found:
         return {"devices": int(found[1]), "exchange": found[2]}
@@ -127,10 +136,26 @@ def precision_of(text: str) -> str:
     return text.removeprefix("-") or USUAL
 
 
-def reference_path(axes: Mapping[str, Any], results: str = "results") -> str:
-    """Path of what the steps of cells with these axes are compared with, below a folder of results."""
+def proof_path(name: str) -> str:
+    """Path of the proof of this name."""
+    return f"results/proofs/{name}.json"
+
+
+def manifest_path(environment: str) -> str:
+    """Path of what is written down of an environment."""
+    return f"results/environments/{environment}.json"
+
+
+def reference_path(axes: Mapping[str, Any]) -> str:
+    """Path of what the steps of cells with these axes are compared with."""
     rounded = marked(axes["precision"], "-")
-    return f"{results}/references/{axes['network']}-b{axes['batch']}{rounded}.npz"
+    return f"results/references/{axes['network']}-b{axes['batch']}{rounded}.npz"
+
+
+def images_of(dataset: str) -> list[str]:
+    """Paths of the images of a data set to train on and to test on; none of none."""
+    splits = ("train", "test") if dataset else ()
+    return [f"results/datasets/{dataset}/{split}.npz" for split in splits]
 
 
 def carried(reference: Path) -> Path:

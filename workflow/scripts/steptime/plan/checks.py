@@ -10,8 +10,9 @@ from steptime.machine import placement
 from steptime.plan import axes, exchanges
 from steptime.plan.configuration import Configuration
 from steptime.plan.looks import repeats_of
-from steptime.plan.schemas import ConfigurationError, unknown
+from steptime.plan.schemas import ConfigurationError, require
 from steptime.tasks import TASKS
+from steptime.tasks import USUAL as USUAL_TASK
 
 
 def check(configuration: Configuration) -> None:
@@ -24,6 +25,20 @@ def check(configuration: Configuration) -> None:
     _check_repeats(configuration)
 
 
+def lacking(configuration: Configuration, name: str) -> str:
+    """Says what a grid must ask for that an artefact has cells."""
+    selected, grid, asked = configuration.artefacts[name], configuration.grid, []
+    task = TASKS[selected.get("task", USUAL_TASK)]
+    if "devices" in selected and max(grid["devices"]) == 1:
+        asked.append("`devices: [1, 2]`")
+    named = selected["networks"]
+    example = grid["networks"] or ["fcn5"] if named == "all" else named
+    if not {*task.policy(grid).networks} & {*example}:
+        asked.append(f"one of {', '.join(example)} under {task.asked_under}")
+    mend = " and ".join(asked) or "an 'exchange' between its devices that the figure shows"
+    return f"{name} has nothing to show in the grid '{configuration.grid_name}': write {mend}."
+
+
 def _asked_networks(configuration: Configuration) -> list[str]:
     """The networks that the grid measures in any way, and those that it only proves."""
     asked = [*axes.networks_of(configuration), *axes.proven_of(configuration)]
@@ -31,52 +46,26 @@ def _asked_networks(configuration: Configuration) -> list[str]:
 
 
 def _check_names(configuration: Configuration) -> None:
-    grid, networks = configuration.grid, list(configuration.networks)
-    where = "config/networks.yaml"
+    grid, networks, where = configuration.grid, configuration.networks, "config/networks.yaml"
     for key in ("table_batches", "figure_batches", "plain"):
-        for network in grid[key]:
-            if network not in configuration.networks:
-                raise ConfigurationError(unknown("network", network, networks, where))
-    for network in _asked_networks(configuration):
-        if network not in configuration.networks:
-            raise ConfigurationError(unknown("network", network, networks, where))
-    for name, entry in configuration.networks.items():
-        if "variant_of" in entry and entry["variant_of"] not in configuration.networks:
-            raise ConfigurationError(
-                f"config/networks.yaml, {name}: "
-                + unknown("network", entry["variant_of"], networks, where)
-            )
+        require("network", grid[key], networks, where)
+    require("network", _asked_networks(configuration), networks, where)
+    for name, entry in networks.items():
+        base = [entry["variant_of"]] if "variant_of" in entry else []
+        require("network", base, networks, where, f"{where}, {name}: ")
     for artefact, selection in configuration.artefacts.items():
-        for network in selection["networks"] if selection["networks"] != "all" else []:
-            if network not in configuration.networks:
-                raise ConfigurationError(
-                    f"{configuration.catalogue[artefact].file}, {artefact}: "
-                    + unknown("network", network, networks, where)
-                )
-    for platform in grid["platforms"]:
-        if platform not in configuration.platforms:
-            raise ConfigurationError(
-                unknown(
-                    "platform", platform, list(configuration.platforms), "config/platforms.yaml"
-                )
-            )
-    for framework in grid["modes"]:
-        if framework not in configuration.frameworks:
-            raise ConfigurationError(
-                unknown(
-                    "framework", framework, list(configuration.frameworks), "config/frameworks.yaml"
-                )
-            )
+        if selection["networks"] != "all":
+            place = f"{configuration.catalogue[artefact].file}, {artefact}: "
+            require("network", selection["networks"], networks, where, place)
+    require("platform", grid["platforms"], configuration.platforms, "config/platforms.yaml")
+    require("framework", grid["modes"], configuration.frameworks, "config/frameworks.yaml")
 
 
 def _check_devices(configuration: Configuration) -> None:
     """Every environment of the grid meets a platform of its kind of device, and every platform an environment."""
-    platforms = {
-        name: configuration.platforms[name]["device"] for name in configuration.grid["platforms"]
-    }
-    environments = {
-        name: configuration.entry_of(name)["device"] for name in configuration.grid["environments"]
-    }
+    grid, entry_of = configuration.grid, configuration.entry_of
+    platforms = {name: configuration.platforms[name]["device"] for name in grid["platforms"]}
+    environments = {name: entry_of(name)["device"] for name in grid["environments"]}
     for name, device in environments.items():
         if device not in platforms.values():
             raise ConfigurationError(
@@ -84,11 +73,7 @@ def _check_devices(configuration: Configuration) -> None:
                 f"({', '.join(platforms)}): {_advice('platform', configuration.platforms, device)} or take {name} "
                 "out of the grid."
             )
-    known = {
-        name: configuration.entry_of(name)
-        for framework in configuration.frameworks.values()
-        for name in framework["environments"]
-    }
+    known = {name: entry_of(name) for name in configuration.known_environments}
     for name, device in platforms.items():
         if device not in environments.values():
             raise ConfigurationError(
@@ -102,10 +87,7 @@ def _check_sizes(configuration: Configuration) -> None:
     """Every network of the grid can be specified, and has the number of parameters that its entry promises."""
     for network in _asked_networks(configuration):
         try:
-            spec, _ = (
-                specifications.specify(network, configuration.networks, narrow)
-                for narrow in (False, True)
-            )
+            spec, _ = (configuration.specify(network, narrow) for narrow in (False, True))
             count = specifications.count_parameters(spec)
         except ValueError as error:
             raise ConfigurationError(f"config/networks.yaml: {error}.") from error

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from steptime import networks
 from steptime.plan import artefacts
 from steptime.plan.artefacts import Artefact
 from steptime.plan.fitting import fits, misfits
-from steptime.plan.schemas import ConfigurationError, check, read, unknown
+from steptime.plan.schemas import ConfigurationError, check, read, require, unknown
 
 CATALOGUES = ("frameworks", "networks", "datasets")
 # What is filled into the values of a framework's `variables`.
@@ -52,14 +53,19 @@ class Configuration:
         for name, framework in self.frameworks.items():
             if environment in framework["environments"]:
                 return name
-        known = [
-            name for framework in self.frameworks.values() for name in framework["environments"]
-        ]
+        known = [*self.frameworks, *self.known_environments]
         raise ConfigurationError(
-            unknown(
-                "environment", environment, [*self.frameworks, *known], "config/frameworks.yaml"
-            )
+            unknown("environment", environment, known, "config/frameworks.yaml")
         )
+
+    @property
+    def known_environments(self) -> list[str]:
+        """Every environment of the catalogue."""
+        return [name for each in self.frameworks.values() for name in each["environments"]]
+
+    def specify(self, network: str, narrow: bool = False) -> dict[str, Any]:
+        """The specification of a network of the catalogue."""
+        return networks.specify(network, self.networks, narrow)
 
     def environments_of(self, name: str, devices: Collection[str] = ("cpu",)) -> list[str]:
         """The environments that a name means: of a framework the first for each of these kinds of device, or its first
@@ -105,37 +111,23 @@ def load(
         where = "config/grids/, nor is that the path of a .yaml file"
         raise ConfigurationError(unknown("grid", config["grid"], known, where))
     chosen_grid = read(path, schemas / "grid.yaml")
-    data = config["data"]
-    for name in data:
-        if name not in content["datasets"]:
-            raise ConfigurationError(
-                unknown("data set", name, list(content["datasets"]), "config/datasets.yaml")
-            )
-    named = {"grid_name": path.stem, "data": data, "popularity": _popularity(config)}
+    require("data set", config["data"], content["datasets"], "config/datasets.yaml")
+    named = {"grid_name": path.stem, "data": config["data"], "popularity": _popularity(config)}
     loaded = Configuration(grid=chosen_grid, **named, **content)
     _settle_platforms(loaded, is_present, capability_of)
     for name, framework in loaded.frameworks.items():
-        for environment in framework["differing"]:
-            if environment not in framework["environments"]:
-                where = f"the environments of {name} in config/frameworks.yaml, which 'differing' speaks of"
-                raise ConfigurationError(
-                    unknown("environment", environment, framework["environments"], where)
-                )
+        where = f"the environments of {name} in config/frameworks.yaml, which 'differing' speaks of"
+        require("environment", framework["differing"], framework["environments"], where)
         _check_variables(name, framework)
     for environment in loaded.grid["environments"]:
-        entry, scripts = loaded.entry_of(environment), root / "workflow" / "scripts"
-        needs = [
-            root / "envs" / f"{environment}.yaml",
-            scripts / "worker" / "frameworks" / entry["adapter"] / "__init__.py",
-        ]
-        needs += (
-            [scripts / "steptime" / "environments" / "prepare" / f"{entry['prepare']}.py"]
-            if "prepare" in entry
-            else []
-        )
-        for needed in needs:
-            if not needed.is_file():
-                missing = needed.relative_to(root)
+        entry = loaded.entry_of(environment)
+        needs = [f"envs/{environment}.yaml"]
+        needs += [f"workflow/scripts/worker/frameworks/{entry['adapter']}/__init__.py"]
+        if "prepare" in entry:
+            prepare = "workflow/scripts/steptime/environments/prepare"
+            needs += [f"{prepare}/{entry['prepare']}.py"]
+        for missing in needs:
+            if not (root / missing).is_file():
                 raise ConfigurationError(
                     f"The environment '{environment}' needs the file {missing}: write it."
                 )
@@ -166,11 +158,7 @@ def _settle_platforms(
     """
     grid, known = loaded.grid, loaded.platforms
     optional = [name for name in grid["platforms_if_present"] if name not in grid["platforms"]]
-    for name in optional:
-        if name not in known:
-            raise ConfigurationError(
-                unknown("platform", name, list(known), "config/platforms.yaml")
-            )
+    require("platform", optional, known, "config/platforms.yaml")
     firm = [name for name in grid["platforms"] if name in known]
     for name in (*firm, *optional):
         if known[name]["device"] == "gpu" and "capability" not in known[name]:
@@ -263,20 +251,12 @@ def _catalogue(root: Path) -> dict[str, Artefact]:
     kinds = artefacts.kinds()
     for name, artefact in known.items():
         kind, where = artefact.entry["kind"], f"steptime/artefacts, for {name} of {artefact.file}"
-        if kind not in kinds:
-            raise ConfigurationError(unknown("kind", kind, list(kinds), where))
-        for part in artefact.entry["makes"]:
-            if part not in kinds[kind]:
-                raise ConfigurationError(
-                    unknown("way to make a", part, kinds[kind], f"the kind '{kind}', {where}")
-                )
-        if {"cells"} & {*artefact.entry["needs"], *artefact.entry.get("joins", [])}:
-            if artefact.made_of not in own:
-                raise ConfigurationError(
-                    unknown(
-                        "artefact", artefact.made_of, own, f"the catalogues that has cells, {where}"
-                    )
-                )
+        require("kind", [kind], kinds, where)
+        makes = artefact.entry["makes"]
+        require("way to make a", makes, kinds[kind], f"the kind '{kind}', {where}")
+        if "cells" in (*artefact.entry["needs"], *artefact.entry.get("joins", [])):
+            where = f"the catalogues that has cells, {where}"
+            require("artefact", [artefact.made_of], own, where)
     return known
 
 

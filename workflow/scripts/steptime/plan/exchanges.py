@@ -45,11 +45,11 @@ def of_adapter(adapter: str) -> tuple[str, ...]:
 def environments(configuration: "Configuration", exchange: str) -> list[str]:
     """The environments whose framework has this exchange, for the grid's kinds of devices, without older releases."""
     kinds = {configuration.entry_of(name)["device"] for name in configuration.grid["environments"]}
+    entries = {name: configuration.entry_of(name) for name in configuration.known_environments}
     return [
         name
-        for framework in configuration.frameworks.values()
-        for name in framework["environments"]
-        if name not in framework["history"]
-        and configuration.entry_of(name)["device"] in kinds
-        and exchange in of_adapter(configuration.entry_of(name)["adapter"])
+        for name, entry in entries.items()
+        if name not in entry["history"]
+        and entry["device"] in kinds
+        and exchange in of_adapter(entry["adapter"])
     ]

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from steptime.plan.schemas import ConfigurationError
+from steptime.say import say
 
 # What Snakemake writes down before the first job, and more.
 LEAST_BYTES = 2**16
@@ -54,12 +55,13 @@ def check_space(folder: Path) -> None:
             probe.unlink()
 
 
-def check_files(results: Path) -> list[Path]:
-    """The files below a folder of results that hold nothing: none of ours does, but a full disk may leave one.
+def remove_empty(results: Path) -> None:
+    """Removes what holds nothing below a folder of results: none of our files does, but a full disk may leave one.
 
-    Raises ConfigurationError for a folder where a file of ours is to be: Snakemake takes it for that file.
+    Snakemake asks whether a file is there, and not what is in it. Raises ConfigurationError for a folder where a file
+    of ours is to be, which Snakemake takes for that file.
     """
-    empty = []
+    empty: list[Path] = []
     for folder, below, files in os.walk(results):
         for name in below:
             if Path(name).suffix in ENDINGS:
@@ -68,7 +70,11 @@ def check_files(results: Path) -> list[Path]:
                 )
         paths = (Path(folder, name) for name in files if Path(name).suffix in ENDINGS)
         empty += [path for path in paths if path.is_file() and not path.stat().st_size]
-    return sorted(empty)
+    if empty:
+        say(f"{len(empty)} files hold nothing and are made again, such as {min(empty)}.")
+    for path in empty:
+        with suppress(OSError):
+            path.unlink()
 
 
 def check_writable(files: Iterable[str]) -> None:

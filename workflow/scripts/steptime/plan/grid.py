@@ -82,7 +82,7 @@ def expand(configuration: Configuration, cores: int) -> Plan:
     return Plan(ordered, artefacts, missing(configuration), looks=looks, proven=proven)
 
 
-def shown_elsewhere(cells: Mapping[str, Cell], cores: int) -> dict[str, str]:
+def shown_by(cells: Mapping[str, Cell], cores: int) -> dict[str, str]:
     """The key of the cell that shows their gradients, by those of timed steps that differ in threads and repeat alone.
 
     It is of the first repeat, and has the most threads that `cores` are enough for, where there is such a one.
@@ -116,7 +116,7 @@ def missing(configuration: Configuration) -> list[str]:
 
 def _proven(configuration: Configuration) -> list[str]:
     """The proofs of the networks that the grid wants proven, network by network: each in every environment and mode."""
-    runners = [runner for ways in axes.ways(configuration).values() for runner in ways]
+    runners = [runner for ways in axes.runners(configuration).values() for runner in ways]
     return [
         proof_name({"environment": environment, "mode": mode, "network": network, "devices": 1})
         for network in axes.proven_of(configuration)
@@ -144,7 +144,7 @@ def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) 
     task = TASKS[selection.get("task", USUAL_TASK)]
     policy = task.policy(configuration.grid)
     plain = bool(selection.get("plain"))
-    runners, chosen = axes.ways(configuration, plain), selection["networks"]
+    runners, chosen = axes.runners(configuration, plain), selection["networks"]
     chosen = configuration.grid["plain"] if plain else chosen
     wanted = [
         (network, dataset, batch)
@@ -156,7 +156,7 @@ def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) 
     for repeat, platform, (devices, exchange, of) in product(
         range(1, policy.repeats + 1),
         configuration.grid["platforms"],
-        axes.together(configuration, selection, task),
+        axes.devices_of(configuration, selection, task),
     ):
         needs = configuration.platforms[platform]
         device = needs["device"]
@@ -206,11 +206,11 @@ def _running_order(
         configuration.grid["platforms"],
         axes.networks_of(configuration),
     )
-    known, least = axes.ways(configuration), repeats_of(configuration.grid).least
+    known, least = axes.runners(configuration), repeats_of(configuration.grid).least
 
     @cache
     def operations(network: str, batch: int) -> int:
-        spec = specifications.specify(network, configuration.networks)
+        spec = configuration.specify(network)
         return specifications.flops_per_step(spec, batch)
 
     def place(entry: tuple[str, Cell]) -> tuple[int | str, ...]:

@@ -5,7 +5,7 @@ import difflib
 import math
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +140,16 @@ def resolved(schema: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
 def unknown(kind: str, name: str, known: list[str], where: str) -> str:
     """The sentence for a name that does not exist, with the nearest one that does."""
     return f"There is no {kind} '{name}' in {where}: {meant(name, known, 'known are')}"
+
+
+def require(
+    kind: str, names: Iterable[str], known: Iterable[str], where: str, place: str = ""
+) -> None:
+    """Raises ConfigurationError for the first of these names that is not known; `place` says in which file it is."""
+    known = list(known)
+    for name in names:
+        if name not in known:
+            raise ConfigurationError(place + unknown(kind, name, known, where))
 
 
 def meant(name: Any, known: Sequence[str], otherwise: str = "write one of") -> str:

@@ -63,8 +63,8 @@ def read(path: Path) -> Plan:
 
 def _plan(content: Any) -> Plan:
     cells = {cell.key: cell for cell in (Cell(**facts) for facts in content["cells"])}
-    # A plan of an older version has none.
-    numbers, distinct = content.get("expects", []), content.get("expected", [])
-    expected = {key: distinct[number] for key, number in zip(cells, numbers, strict=False)}
-    looks, proven = content.get("looks", []), content.get("proven", [])
-    return Plan(cells, content["artefacts"], content["missing"], expected, looks, proven)
+    distinct = content["expected"]
+    expected = {key: distinct[at] for key, at in zip(cells, content["expects"], strict=False)}
+    known = (content[name] for name in ("artefacts", "missing", "looks", "proven"))
+    artefacts, missing, looks, proven = known
+    return Plan(cells, artefacts, missing, expected, looks, proven)

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steptime import networks, project
+from steptime import project
 from steptime.plain import plural
 from steptime.plan.cell import FOLDER, axes_of
 from steptime.reading import read_yaml
@@ -43,7 +43,7 @@ def guess(files: Iterable[str], configuration: "Configuration", cores: int) -> d
 
     @cache
     def operations(task: str, network: str, batch: int) -> int:
-        spec = networks.specify(network, configuration.networks)
+        spec = configuration.specify(network)
         return TASKS[task].operations(spec, batch)
 
     found = {}

@@ -1,4 +1,4 @@
-"""What planning reads of shards and proofs without a library, and what it holds against the configuration."""
+"""What planning reads of shards without a library, and what it compares with the configuration."""
 
 import json
 from dataclasses import replace
@@ -6,16 +6,15 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from today import TORCH
 
-from steptime.cells import found, shard
+from steptime.cells import footers, shard
 from steptime.cells.expected import Expected
 from steptime.plan import configuration, digests, grid, written
 
 ROOT = Path(__file__).parents[2]
 LOADED = configuration.load(ROOT, {"grid": "quick"})
 PLAN = grid.expand(LOADED, 2)
-EXPECTED = Expected(LOADED, ROOT)
+EXPECTED = Expected(LOADED)
 CELL = next(iter(PLAN.cells.values()))
 
 
@@ -32,10 +31,10 @@ def write(path, **changes):
 def test_a_footer_is_what_pyarrow_reads(tmp_path):
     path = write(tmp_path / "one.parquet")
     read = json.loads(pq.read_metadata(path).metadata[shard.FOOTER])
-    assert found.footer(path) == read and read["row"]["network"] == CELL.network
-    facts = found.facts(read)
+    assert footers.footer(path) == read and read["row"]["network"] == CELL.network
+    facts = footers.facts(read)
     assert facts["variables"] == digests.digest(EXPECTED.job_of(CELL)["variables"])
-    assert found.differing(facts, EXPECTED.of(CELL)) == ()
+    assert footers.differing(facts, EXPECTED.of(CELL)) == ()
 
 
 @pytest.mark.parametrize(
@@ -46,16 +45,16 @@ def test_a_footer_is_what_pyarrow_reads(tmp_path):
         lambda content: content[:-9],
         lambda content: content[: len(content) // 2],
         lambda content: content.replace(b'"row"', b'"wor"'),
-        lambda content: content.replace(found.NAMED, b"x" * len(found.NAMED)),
-        lambda content: found.NAMED + b"\xff" * 9 + b"PAR1",
-        lambda content: found.NAMED + b"\xa0\x8d\x06" + b"[" * 100_000 + b"PAR1",
-        lambda content: found.NAMED + b"\x02[]PAR1",
+        lambda content: content.replace(footers.NAMED, b"x" * len(footers.NAMED)),
+        lambda content: footers.NAMED + b"\xff" * 9 + b"PAR1",
+        lambda content: footers.NAMED + b"\xa0\x8d\x06" + b"[" * 100_000 + b"PAR1",
+        lambda content: footers.NAMED + b"\x02[]PAR1",
     ],
 )
 def test_what_is_no_shard_has_no_footer(tmp_path, spoil):
     path = write(tmp_path / "one.parquet")
     path.write_bytes(spoil(path.read_bytes()))
-    assert found.footer(path) == {} and found.row(path) == {}
+    assert footers.footer(path) == {} and footers.row(path) == {}
 
 
 @pytest.mark.parametrize(
@@ -71,8 +70,8 @@ def test_what_is_no_shard_has_no_footer(tmp_path, spoil):
     ],
 )
 def test_a_row_of_something_else_is_told_by_what_differs(tmp_path, changes, words):
-    facts = found.row(write(tmp_path / "one.parquet", **changes))
-    assert found.differing(facts, EXPECTED.of(CELL)) == words
+    facts = footers.row(write(tmp_path / "one.parquet", **changes))
+    assert footers.differing(facts, EXPECTED.of(CELL)) == words
 
 
 def test_what_rows_must_say_travels_with_the_plan_and_is_told_of_any_key(tmp_path):
@@ -88,28 +87,12 @@ def test_what_rows_must_say_travels_with_the_plan_and_is_told_of_any_key(tmp_pat
     assert len(seeds) == 2
 
 
-@pytest.mark.parametrize(
-    ("changes", "is_of"),
-    [
-        ({}, True),
-        ({"worker_digest": "x"}, False),
-        ({"network_digest": "x"}, False),
-        ({"proof_digest": "x"}, False),
-        ({"variables": "x"}, False),
-    ],
-)
-def test_a_proof_says_of_what_it_is(changes, is_of):
-    job = EXPECTED.proving_job(TORCH, "eager", "fcn5")
-    proof = job | {"variables": digests.digest(job["variables"])} | changes
-    assert found.is_proof_of(proof, job) is is_of
-
-
 def test_the_sentence_names_what_differs_the_versions_and_the_files():
     others = [
-        found.Other(key, ("network",), commit)
+        footers.Outdated(key, ("network",), commit)
         for key, commit in zip(list(PLAN.cells)[:3], ("abc", "abc", None), strict=True)
     ]
-    said = found.name_others(others, "results/cells", "remove them: `rm {files}`.")
+    said = footers.name_outdated(others, "results/cells", "remove them: `rm {files}`.")
     assert said.startswith("3 shards were measured with another network than this configuration")
     assert "by version abc, such as results/cells/local-cpu/step/" in said
     assert "`rm results/cells/local-cpu/step/" in said and "\n" not in said

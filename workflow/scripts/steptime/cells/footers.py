@@ -1,9 +1,10 @@
-"""What lies in a results folder, read with nothing but Python: who plans a run may have Snakemake and no more.
+"""Reads what the footers of shards say, with nothing but Python: who plans a run may have Snakemake and no more.
 
-A shard's footer says what it was measured with. `differing` holds that against what this configuration asks for.
+A footer says what its shard was measured with. `differing` compares that with what a configuration asks for.
 """
 
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from steptime.plan import digests
-from steptime.plan.cell import axes_of
+from steptime.plan.cell import axes_of, shard_path
 
 # A pair of Parquet's metadata, in Thrift's compact protocol: a first field with this text, and the head of the second.
 NAMED = b"\x18\x08steptime\x18"
@@ -39,14 +40,13 @@ COMPARED = {
     "environment_digest": "pins",
     "sampling_digest": "sampling",
 }
-# What a proof depends on: it is of one network, adapter and set of variables, and was judged by one code.
-OF_A_PROOF = ("network_digest", "worker_digest", "proof_digest", "variables")
 MOST_NAMED = 3
+NEVER = math.inf
 
 Facts = Mapping[str, Any]
 
 
-class Other(NamedTuple):
+class Outdated(NamedTuple):
     """A shard of another network, adapter or the like: its cell, what differs in words, and by which version."""
 
     key: str
@@ -65,11 +65,11 @@ def footer(path: str | Path) -> dict[str, Any]:
             size |= (content[at] & 0x7F) << shift
             at, shift = at + 1, shift + 7
         size |= content[at] << shift
-        found = json.loads(content[at + 1 : at + 1 + size])
-        whole = content.endswith(END) and isinstance(found["row"], dict)
+        footer = json.loads(content[at + 1 : at + 1 + size])
+        whole = content.endswith(END) and isinstance(footer["row"], dict)
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return {}
-    return found if whole else {}
+    return footer if whole else {}
 
 
 def facts(footer: dict[str, Any]) -> dict[str, Any]:
@@ -80,6 +80,7 @@ def facts(footer: dict[str, Any]) -> dict[str, Any]:
     return {name: footer["row"].get(name) for name in COLUMNS} | {
         "reference": footer.get("reference", ""),
         "variables": digests.digest(job["variables"]) if "variables" in job else None,
+        "limits": job.get("limits"),
     }
 
 
@@ -109,13 +110,13 @@ def differing(facts: Facts, expected: Facts) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words))
 
 
-def is_proof_of(proof: Facts, job: Facts) -> bool:
-    """Whether a proof is of what a job asks."""
-    asked = dict(job) | {"variables": digests.digest(job["variables"])}
-    return all(proof.get(name) == asked[name] for name in OF_A_PROOF)
+def are_as_asked(key: str, expected: Mapping[str, Facts]) -> bool:
+    """Tells whether the rows of a cell lie here and are of what a plan expects of it."""
+    lying = row(shard_path(key))
+    return bool(lying) and not differing(lying, expected.get(key, {}))
 
 
-def name_others(others: Iterable[Other], folder: str, advice: str) -> str:
+def name_outdated(others: Iterable[Outdated], folder: str, advice: str) -> str:
     """The sentence that names shards of other networks, adapters and so on, below a folder of cells.
 
     `advice` says what to do; `{files}` in it are patterns of the shards, for a shell.
@@ -124,13 +125,18 @@ def name_others(others: Iterable[Other], folder: str, advice: str) -> str:
     words = " and ".join(dict.fromkeys(word for other in others for word in other.words))
     versions = ", ".join(dict.fromkeys(other.commit for other in others if other.commit))
     named = f"{folder}/{others[0].key}.parquet"
-    patterns = list(dict.fromkeys(f"{folder}/{_pattern(other.key)}" for other in others))
-    files = " ".join(patterns[:MOST_NAMED]) + (" ..." if len(patterns) > MOST_NAMED else "")
+    files = few(dict.fromkeys(f"{folder}/{_pattern(other.key)}" for other in others), " ")
     of = f", by version {versions}" if versions else ""
     return (
         f"{len(others)} shards were measured with another {words} than this configuration asks for{of}, "
         f"such as {named}: " + advice.format(files=files)
     )
+
+
+def few(names: Iterable[Any], between: str = ", ") -> str:
+    """The first of these names, and "..." where there are more."""
+    texts = list(map(str, names))
+    return between.join([*texts[:MOST_NAMED], "..."] if len(texts) > MOST_NAMED else texts)
 
 
 def _pattern(key: str) -> str:
@@ -141,8 +147,9 @@ def _pattern(key: str) -> str:
 
 
 def age(path: str | Path) -> float:
-    """When a file was written, in ns; endlessly late for one that is not there, which is older than nothing."""
+    """Says when a file was written, in ns; endlessly late for one that is not there, or holds nothing."""
     try:
-        return os.stat(path).st_mtime_ns
+        file = os.stat(path)
     except OSError:
-        return float("inf")
+        return NEVER
+    return file.st_mtime_ns if file.st_size else NEVER

@@ -1,0 +1,159 @@
+"""Decides what of the results that lie here stays and what is made again: the one place that does.
+
+Shards, proofs, manifests and references say by digests what they were made with. What is of just what a configuration
+asks for stays, whatever the times of the files: `cp -r` gives all of them new ones. What is not is made again.
+"""
+
+import json
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from shared.precisions import marked
+from steptime import machine, npz
+from steptime.cells import footers
+from steptime.cells.expected import Expected
+from steptime.cells.footers import NEVER, age
+from steptime.datasets import DatasetError, sums
+from steptime.environments import interpreter
+from steptime.plan import digests
+from steptime.plan.cell import (
+    Cell,
+    carried,
+    images_of,
+    manifest_path,
+    proof_mark,
+    proof_path,
+    reference_path,
+    shard_path,
+)
+
+# What a proof depends on: it is of one network, adapter, set of variables and environment, and was judged by one code.
+OF_A_PROOF = ("network_digest", "worker_digest", "proof_digest", "variables", "environment_digest")
+# What a cell may end in for the limits of its grid.
+LIMITED = ("timeout", "out_of_memory")
+
+
+class Current:
+    """Compares what lies here with what a configuration expects. It looks at each file once: a run makes the rest."""
+
+    def __init__(self, expected: Expected) -> None:
+        self.expected, self._read = expected, cache(_read)
+        self.lacks_environment = cache(self._lacks_environment)
+        self.reference = cache(self._reference)
+        self.shard, self.differing = cache(self._shard), cache(self._differing)
+
+    @cached_property
+    def here(self) -> str:
+        """The id of this machine, as rows have it."""
+        return machine.own_id()
+
+    def manifest(self, environment: str) -> bool:
+        """Whether what is written down of an environment holds here.
+
+        What failed for want of an index or on another machine is tried again, and so is what has other pins.
+        """
+        made = self._read(manifest_path(environment))
+        failed_here = made.get("machine", self.here) == self.here and not made.get("passing", False)
+        is_of = made.get("digest") == self.expected.environment_digest(environment)
+        return is_of and (made.get("status") == "ok" or failed_here)
+
+    def _lacks_environment(self, environment: str) -> bool:
+        """Whether an environment was made, as its manifest says, but does not stand here as it was made."""
+        made = self._read(manifest_path(environment))
+        return made.get("status") == "ok" and not interpreter.stands_as(made)
+
+    def proof(self, environment: str, mode: str, network: str, mark: str) -> bool:
+        """Whether a proof is of what is asked for, and of an environment that did or did not install as the one here.
+
+        `mark` says on which devices it is, or of what task, as `plan.cell.proof_mark` does.
+        """
+        proof = self._read(proof_path(f"{environment}.{mode}-{network}{mark}"))
+        job = self.expected.proving_job(environment, mode, network, mark)
+        asked = job | {"variables": digests.digest(job["variables"])}
+        asked["environment_digest"] = self.expected.environment_digest(environment)
+        if any(proof.get(name) != asked[name] for name in OF_A_PROOF):
+            return False
+        failed = proof["status"] == "install_failed"
+        return not failed or (self.manifest(environment) and not self._is_installed(environment))
+
+    def _reference(self, network: str, batch: int | str, precision: str) -> bool:
+        """Whether what lies here as the reference of a network, mini-batch and precision is whole, and of this code."""
+        axes = {"network": network, "batch": batch, "precision": precision}
+        made_of = f"{self.expected.network_digest(network)} {batch}{marked(precision, ' ')}"
+        try:
+            known = npz.text(Path(reference_path(axes)), "of")
+        except (KeyError, OSError, ValueError):
+            return False
+        return known == f"{made_of} {self.expected.reference_digest(network)}"
+
+    def _shard(self, cell: Cell) -> bool:
+        """Whether the shard of a cell stays."""
+        path = shard_path(cell.key)
+        if age(path) == NEVER:
+            return False
+        row = footers.row(path)
+        # What is broken is named where rows are merged.
+        if not row or not self.is_of_here(cell):
+            return True
+        if self.differing(cell):
+            return False
+        return row["status"] == "ok" or self._fails_again(cell, row)
+
+    def _differing(self, cell: Cell) -> tuple[str, ...]:
+        """Names what of the shard of a cell is not as it is asked for; () also where none lies here."""
+        row = footers.row(shard_path(cell.key))
+        return footers.differing(row, self.expected.of(cell)) if row else ()
+
+    def is_of_here(self, cell: Cell) -> bool:
+        """Whether the shard of a cell may be measured once more in its place: it is no other machine's."""
+        if "cluster" in self.expected.configuration.platforms[cell.platform]:
+            return True
+        return footers.row(shard_path(cell.key)).get("machine_id") in (None, self.here)
+
+    def _fails_again(self, cell: Cell, row: footers.Facts) -> bool:
+        """Whether a cell that failed would fail again: what it stands on and its limits are what they were."""
+        status, axes = row["status"], cell.facts()
+        if status == "install_failed" and self._is_installed(cell.environment):
+            return False
+        if status in LIMITED and row["limits"] != self.expected.job_of(cell)["limits"]:
+            return False
+        reference = Path(reference_path(axes))
+        if row["reference"] and reference.exists():
+            # What was measured elsewhere was compared with what was computed there.
+            files = [path for path in (reference, carried(reference)) if path.exists()]
+            is_its_own = row["reference"] in map(_digest, files)
+            if not (is_its_own and self.reference(cell.network, cell.batch, cell.precision)):
+                return False
+        named = cell.environment, cell.mode, cell.network, proof_mark(axes)
+        path = proof_path("{}.{}-{}{}".format(*named))
+        if not Path(path).exists():
+            return True
+        proof = self._read(path)
+        judged_alike = row["proof_id"] == proof.get("proof_id")
+        return self.proof(*named) and judged_alike and proof["status"] in ("ok", status)
+
+    def is_older_than_its_images(self, cell: Cell) -> bool:
+        """Whether the shard of a training is older than its images by their times alone."""
+        path, images = shard_path(cell.key), list(map(Path, images_of(cell.dataset)))
+        if not images or not age(path) < max(map(age, images)) < NEVER:
+            return False
+        try:
+            return footers.row(path)["dataset_sha256"] == sums(*images)
+        except (DatasetError, KeyError):
+            return False
+
+    def _is_installed(self, environment: str) -> bool:
+        return self._read(manifest_path(environment)).get("status") == "ok"
+
+
+def _read(path: str) -> dict[str, Any]:
+    """The content of a manifest or a proof; {} for what is none."""
+    try:
+        content = json.loads(Path(path).read_text())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+_digest = cache(digests.file_digest)
