@@ -71,12 +71,8 @@ class Search:
     def __init__(
         self, folder: Folder, environment: str, options: argparse.Namespace, known: list[str]
     ) -> None:
-        self.folder, self.environment, self.options, self.known = (
-            folder,
-            environment,
-            options,
-            known,
-        )
+        self.folder, self.environment = folder, environment
+        self.options, self.known = options, known
         self.base = folder.add(environment, known[0])
 
     def run(self) -> int:

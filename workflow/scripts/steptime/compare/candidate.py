@@ -213,10 +213,8 @@ class Folder:
     def _link(self, environment: str) -> None:
         """Uses an environment of the project where it stands: the workflow looks itself whether it is as pinned."""
         known = os.environ.get("STEPTIME_ENVIRONMENTS", project.ROOT / ".environments")
-        there, here = (
-            Path(known).absolute() / environment,
-            self.root / ".environments" / environment,
-        )
+        there = Path(known).absolute() / environment
+        here = self.root / ".environments" / environment
         if "/" not in environment and there.is_dir() and not here.exists():
             here.parent.mkdir(exist_ok=True)
             here.symlink_to(there)
@@ -254,9 +252,8 @@ class Folder:
         if base in entry.get("differing", {}):
             entry["differing"][name] = entry["differing"][base]
         (self.root / f"envs/{name}.yaml").write_text(yaml.safe_dump(content))
-        (self.root / "config/frameworks.yaml").write_text(
-            yaml.safe_dump(frameworks, sort_keys=False)
-        )
+        text = yaml.safe_dump(frameworks, sort_keys=False)
+        (self.root / "config/frameworks.yaml").write_text(text)
         return name
 
 

@@ -41,21 +41,15 @@ def refuse(one: Side, other: Side, pairs: Pairs) -> None:
 def told(one: Side, other: Side, pairs: Pairs) -> list[str]:
     """What differs, one sentence each, the most important first; [] where nothing does."""
     sides = _processes(one, other, pairs)
-    found = [
-        _differ(sides, "kind", "Machines differ"),
-        _other_machine(sides),
-        "" if in_turn(one, other, pairs) else _when(sides),
-    ]
+    found = [_differ(sides, "kind", "Machines differ"), _other_machine(sides)]
+    found += [] if in_turn(one, other, pairs) else [_when(sides)]
     if not {"environment", "mode"} & {*one.chosen, *other.chosen}:
-        found += [
-            _differ(sides, "framework_version", "Versions differ"),
-            _changed(sides, "environment_digest", "The pins of an environment"),
-        ]
+        found.append(_differ(sides, "framework_version", "Versions differ"))
+        found.append(_changed(sides, "environment_digest", "The pins of an environment"))
         found.append(_changed(sides, "worker_digest", "The code that is timed (adapter or loop)"))
     found.append(_changed(sides, "network_digest", "The entry of a network"))
     found.append(_changed(sides, "sampling_digest", "How long a process samples"))
-    found.append(_variables(sides))
-    return [sentence for sentence in found if sentence]
+    return [sentence for sentence in [*found, _variables(sides)] if sentence]
 
 
 def in_turn(one: Side, other: Side, pairs: Pairs) -> bool:

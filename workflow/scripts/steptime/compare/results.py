@@ -30,10 +30,9 @@ from steptime.plan.cell import PLACE
 from steptime.render import tables
 from steptime.statistics import intervals, ratios
 from steptime.statistics.intervals import Ratio
-from steptime.statistics.spreads import KIND, known, spread_of
 from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED, verdicts
 from steptime.statistics.words import SLOWER as FOUND_SLOWER
-from steptime.statistics.words import TIED, Spreads, spreads_of_times
+from steptime.statistics.words import TIED, spreads_of_times
 
 NO_SLOWDOWN, SLOWDOWN, CANNOT_TELL = 0, 1, 2
 MARGIN = 0.02
@@ -190,20 +189,11 @@ def _ratios(one: Side, other: Side, pairs: list[tuple[Any, Any]], of: str) -> li
     found: list[Ratio | None] = []
     for labels in pairs:
         base, new = (
-            _mean_of(side.results.cells.loc[at], of_side, of)
+            ratios.mean_of_result(side.results.cells.loc[at], of_side, of)
             for side, at, of_side in zip((one, other), labels, of_sides, strict=True)
         )
         found.append(intervals.difference(new, base) if base and new else None)
     return found
-
-
-def _mean_of(cell: pd.Series, spreads: Spreads, of: str) -> Ratio | None:
-    """The mean of the logarithms of a result's times, None of fewer than two processes."""
-    if cell["status"] != "ok" or cell["repeats"] < 2:
-        return None
-    logs = intervals.logs_of(list(cell[of].values()))
-    prior = spreads.get(tuple(cell[name] for name in KIND))
-    return intervals.ratio_of(logs, known(spread_of(logs), prior))
 
 
 if __name__ == "__main__":

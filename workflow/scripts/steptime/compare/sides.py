@@ -257,10 +257,8 @@ def _places(side: Side, columns: list[str]) -> dict[tuple[Any, ...], Any]:
     for label, row in side.cells[columns].iterrows():
         place = tuple(row)
         if place in places:
-            names = [
-                f"{side.cells['environment'][at]}.{side.cells['mode'][at]}"
-                for at in (places[place], label)
-            ]
+            rows = side.cells.loc[[places[place], label]]
+            names = rows["environment"] + "." + rows["mode"]
             raise CompareError(
                 f"{side.name} has several cells for the same place ({' and '.join(names)}): name one of them."
             )
@@ -271,8 +269,7 @@ def _places(side: Side, columns: list[str]) -> dict[tuple[Any, ...], Any]:
 def _what(side: Side) -> str:
     """The networks, mini-batches and threads of a side in words."""
     cells = side.cells
-    networks = ", ".join(
-        dict.fromkeys(cells["variant"].where(cells["variant"] != "", cells["network"]))
-    )
+    variants = cells["variant"].where(cells["variant"] != "", cells["network"])
+    networks = ", ".join(dict.fromkeys(variants))
     threads = ", ".join(map(str, sorted(cells["threads"].unique())))
     return f"{side.name} has {networks or 'nothing'} at {threads or 'no'} threads"

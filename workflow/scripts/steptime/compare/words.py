@@ -1,11 +1,13 @@
 """A comparison in words: its answer in one sentence, its page, its table."""
 
 import math
+from typing import Any
 
 import pandas as pd
 
+from steptime.render.columns import Column, Row, columns, dash
 from steptime.render.tables import DASH, Entry, Page
-from steptime.render.words import MARK_WORDS, plural, significant, spread, status_reason
+from steptime.render.words import marked, plural, significant, spread, status_reason
 from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED, mean_of
 
 # One side has a time, the other none.
@@ -85,22 +87,21 @@ def page(answer: str, one: str, other: str, told: list[str], margin: float) -> P
 
 def layout(data: pd.DataFrame, one: str, other: str) -> pd.DataFrame:
     """What a reader sees: a line for each cell."""
-    lines, places = [], []
-    for row in data.to_dict("records"):
-        said = SAID.get(row["verdict"], row["verdict"]) or DASH
-        lines.append(
-            {
-                f"{one}, s": _time(row, "one"),
-                f"{other}, s": _time(row, "other"),
-                "Ratio": _ratio(row),
-                "Verdict": Entry(said, best=row["verdict"] == SLOWER, kind="words"),
-            }
-        )
-        network = row["variant"] or row["network"]
-        places.append([network, str(row["batch"]), str(row["threads"]), *_further(row, data)])
-    names = ["Network", "Mini-batch", "Threads", *_further(FURTHER, data)]
-    index = pd.MultiIndex.from_tuples(list(map(tuple, places)), names=names)
-    return pd.DataFrame(lines, index=index, dtype=object)
+    shown = [
+        Column(f"{one}, s", lambda row: _time(row, "one")),
+        Column(f"{other}, s", lambda row: _time(row, "other")),
+        Column("Ratio", _ratio),
+        Column("Verdict", _verdict),
+    ]
+    index: dict[str, Any] = {"Network": lambda row: row["variant"] or row["network"]}
+    index |= {"Mini-batch": "batch", "Threads": "threads"}
+    index |= {heading: name for name, heading in FURTHER.items() if data[name].nunique() > 1}
+    return columns(data, shown, index)
+
+
+def _verdict(row: Row) -> Entry:
+    said = SAID.get(row["verdict"], row["verdict"]) or DASH
+    return Entry(said, best=row["verdict"] == SLOWER, kind="words")
 
 
 def _further(row: dict[str, str], data: pd.DataFrame) -> list[str]:
@@ -109,12 +110,11 @@ def _further(row: dict[str, str], data: pd.DataFrame) -> list[str]:
 
 def _time(row: dict, side: str) -> Entry:
     if pd.isna(row[f"{side}_seconds"]):
-        reason = status_reason(row[f"{side}_status"], row[f"{side}_reason"] or "")
-        return Entry(DASH, (reason.rstrip("."),), kind="ours")
-    marks = [mark for mark in row[f"{side}_marks"].split(", ") if mark]
+        return dash(status_reason(row[f"{side}_status"], row[f"{side}_reason"] or ""))
+    marks = marked({"marks": row[f"{side}_marks"]})
     seconds = row[f"{side}_seconds"]
     text = f"{significant(seconds)} {spread(seconds, row[f'{side}_low'], row[f'{side}_high'])}"
-    return Entry(text, tuple(MARK_WORDS.get(mark, mark) for mark in marks), kind="ours")
+    return Entry(text, tuple(marks), kind="ours")
 
 
 def _ratio(row: dict) -> Entry:

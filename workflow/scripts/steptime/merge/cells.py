@@ -168,17 +168,13 @@ def read(
         path = Path(shard_path(key))
         try:
             row, rows, footer = shard.read_parts(path)
+            row["platform"] = path.parent.parent.name
+            misnamed = under_another_name(path, row)
+            kind = "" if misnamed else shard.kind_of_machine(path, row, footer)
         except shard.ShardError as error:
-            errors.append(str(error))
-            continue
-        row["platform"] = path.parent.parent.name
-        if misnamed := under_another_name(path, row):
+            misnamed = str(error)
+        if misnamed:
             errors.append(misnamed)
-            continue
-        try:
-            kind = shard.kind_of_machine(path, row, footer)
-        except shard.ShardError as error:
-            errors.append(str(error))
             continue
         machines.setdefault(row["platform"], {}).setdefault(kind, []).append(path)
         if words := footers.differing(footers.facts(footer), expected.get(key, {})):

@@ -138,18 +138,12 @@ def choose(
 
 def seconds(rows: pd.DataFrame, summary: pd.DataFrame) -> dict[Any, float]:
     """The mean seconds of the processes of each cell of `merge.summary`, by its label."""
-    processes = rows.drop_duplicates([*IDENTITY, "repeat"]).assign(
-        # Rows of the first version do not say when they ended.
-        took=lambda each: (each["ended_at"] - each["started_at"]).dt.total_seconds().fillna(0)
-    )
-    found: dict[str, list[float]] = {}
-    for row in processes.to_dict("records"):
-        found.setdefault(key_of(row | {"repeat": 1}), []).append(row["took"])
-    return {
-        at: sum(found[key]) / len(found[key])
-        for at, row in summary.iterrows()
-        for key in _keys(row, [1])
-    }
+    processes = rows.drop_duplicates([*IDENTITY, "repeat"])
+    # Rows of the first version do not say when they ended.
+    took = (processes["ended_at"] - processes["started_at"]).dt.total_seconds().fillna(0)
+    keys = [key_of(row | {"repeat": 1}) for row in processes.to_dict("records")]
+    means = took.groupby(keys).mean()
+    return {at: means[key] for at, row in summary.iterrows() for key in _keys(row, [1])}
 
 
 def _keys(row: pd.Series, trials: Iterable[int]) -> list[str]:

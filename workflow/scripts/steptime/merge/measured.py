@@ -41,11 +41,8 @@ class Measured:
     @classmethod
     def nothing(cls) -> "Measured":
         """For an artefact that the grid has no cells of."""
-        rows, cells = (
-            pd.DataFrame(columns=["network", "started_at"]),
-            pd.DataFrame(columns=[*COLUMNS, *ARITHMETIC]),
-        )
-        return cls(rows, cells, {}, {}, "")
+        rows = pd.DataFrame(columns=["network", "started_at"])
+        return cls(rows, pd.DataFrame(columns=[*COLUMNS, *ARITHMETIC]), {}, {}, "")
 
     @property
     def platforms(self) -> dict[str, dict[str, Any]]:
@@ -96,20 +93,19 @@ def of_table(table: pa.Table, source: str) -> Measured:
     rows = table.to_pandas()
     rows["reason"] = rows["reason"].map(shortened, na_action="ignore")
     machines = description.get("machines", {})
-    logical = {
-        name: machine.get("cpu", {}).get("logical_cores") for name, machine in machines.items()
-    }
-    planned, statistics = description.get("looks", []), description.get("statistics")
-    if statistics:
-        statistics = Statistics.from_json(statistics)
-        summary = summarise(rows, logical, planned, statistics)
-    else:
-        summary = summarise(rows, logical, planned)
-        statistics = words.estimate(summary)
+    said = description.get("statistics")
+    statistics = Statistics.from_json(said) if said else None
+    summary = summarise(rows, logical_cores(machines), description.get("looks", []), statistics)
+    statistics = statistics or words.estimate(summary)
     told = set(description.get("told", []))
     cells = _with_arithmetic(summary, description.get("arithmetic", {}), told)
     software = description.get("software", {})
     return Measured(rows, cells, machines, software, source, statistics)
+
+
+def logical_cores(machines: dict[str, dict[str, Any]]) -> dict[str, int]:
+    """The number of logical CPUs of each machine."""
+    return {name: found.get("cpu", {}).get("logical_cores") for name, found in machines.items()}
 
 
 def was_told(settings: dict[str, Any]) -> bool:

@@ -21,16 +21,8 @@ from steptime.statistics.words import Statistics
 # Of a reason where it is shown: longer ones would fill a table. And what then says where it is whole.
 MOST_LETTERS = 500
 SHORTENED = " ... (shortened: the shard, which `make inspect` prints, or the proof has it whole)"
-FACTS = [
-    "framework",
-    "framework_version",
-    "machine_id",
-    "timed_region",
-    "parameters",
-    "flops_per_step",
-    "proof_id",
-    "started_at",
-]
+FACTS = ["framework", "framework_version", "machine_id", "timed_region", "parameters"]
+FACTS += ["flops_per_step", "proof_id", "started_at"]
 # What was measured besides the time, and what of it stands for the repeats of a cell: a single disturbed one is enough
 # for a mark, and for measuring it again.
 MEASURED: dict[str, Callable[[list[Any]], Any]] = {
@@ -49,32 +41,13 @@ MEASURED: dict[str, Callable[[list[Any]], Any]] = {
     "proven_change": max,
     "proven_gradients": any,
 }
-COLUMNS = [
-    *IDENTITY,
-    *FACTS,
-    "status",
-    "reason",
-    "seconds",
-    "low",
-    "high",
-    "samples",
-    "repeats",
-    "looks",
-    "medians",
-    "means",
-    *MEASURED,
-    "marks",
-    "word",
-]
-OVERSUBSCRIBED = (
-    1.1  # effective threads per thread asked for, above which a cell did not keep to its threads
-)
-IDLE = 0.7  # effective threads per thread asked for, below which some of them did nothing, or were kept from it
-DRIFT = (
-    1.2  # the last third of a run's samples by the first, above which its step did not stay as fast
-)
+COLUMNS = [*IDENTITY, *FACTS, "status", "reason", "seconds", "low", "high", "samples", "repeats"]
+COLUMNS += ["looks", "medians", "means", *MEASURED, "marks", "word"]
+# Effective threads per thread asked for: above this a cell did not keep to its threads, and below this some of them did
+# nothing, or were kept from it.
+OVERSUBSCRIBED, IDLE = 1.1, 0.7
+DRIFT = 1.2  # the last third of a run's samples by the first, above which its step did not stay as fast
 CROWDED = 0.5  # threads waiting for a CPU per thread asked for; TensorFlow's pools come to 0.2 on an idle machine
-
 
 Row = dict[str, Any]
 
@@ -120,10 +93,8 @@ def _refuse_regions(frame: pd.DataFrame) -> None:
     """Raises MixedRowsError when samples time different regions."""
     timed = frame[(frame["status"] == "ok") & frame["timed_region"].notna()]
     # On one device there is nothing to exchange.
-    regions = {
-        region_text(region).replace("exchange, ", ""): name
-        for region, name in zip(timed["timed_region"], timed["environment"], strict=True)
-    }
+    named = zip(timed["timed_region"], timed["environment"], strict=True)
+    regions = {region_text(region).replace("exchange, ", ""): name for region, name in named}
     if len(regions) > 1:
         (one, first), (other, second) = sorted(regions.items())[:2]
         raise MixedRowsError(
@@ -134,70 +105,32 @@ def _refuse_regions(frame: pd.DataFrame) -> None:
 
 def region_text(region: Any) -> str:
     """The timed region as words, 'forward, loss, backward', from a list or from a text with commas."""
-    return ", ".join(
-        part.strip() for part in (region.split(",") if isinstance(region, str) else region)
-    )
+    parts = region.split(",") if isinstance(region, str) else region
+    return ", ".join(part.strip() for part in parts)
 
 
-def _oversubscribed(cell: Mapping[str, Any], logical: int | None) -> bool:
-    effective = cell["effective_threads"]
-    return (
-        cell["device"] == "cpu"
-        and pd.notna(effective)
-        and effective > OVERSUBSCRIBED * cell["threads"]
-    )
-
-
-def _above_cpus(cell: Mapping[str, Any], logical: int | None) -> bool:
-    return cell["device"] == "cpu" and logical is not None and cell["threads"] > logical
-
-
-def _idle(cell: Mapping[str, Any], logical: int | None) -> bool:
-    effective = cell["effective_threads"]
-    possible = min(cell["threads"], logical or cell["threads"])
-    return cell["device"] == "cpu" and pd.notna(effective) and effective < IDLE * possible
-
-
-def _disturbed(cell: Mapping[str, Any], logical: int | None) -> bool:
-    return interference.disturbed(cell)
-
-
-def _crowded(cell: Mapping[str, Any], logical: int | None) -> bool:
+def _marks(cell: Row, logical: int | None) -> list[str]:
+    """What a reader must know of a result that is ok, from its row and the number of its machine's logical CPUs."""
+    threads, effective = cell["threads"], cell["effective_threads"]
+    on_cpu, disturbed = cell["device"] == "cpu", interference.disturbed(cell)
+    is_known = on_cpu and pd.notna(effective)
+    above = on_cpu and logical is not None and threads > logical
     # A neighbour makes threads wait too, and is told by itself.
-    alone = not _disturbed(cell, logical) and not _above_cpus(cell, logical)
-    return (
-        cell["device"] == "cpu"
-        and alone
-        and (cell["waiting_threads"] or 0) > CROWDED * cell["threads"]
-    )
-
-
-def _throttled(cell: Mapping[str, Any], logical: int | None) -> bool:
-    return (cell.get("throttled_seconds") or 0) > 0
-
-
-def _narrow_only(cell: Mapping[str, Any], logical: int | None) -> bool:
+    alone = on_cpu and not disturbed and not above
     # Where dropout moves a row's own losses, a cell of its place may have shown each gradient.
-    unproven = cell["proven_loss"] is None and cell["proven_change"] is None
-    return unproven and not cell["proven_gradients"]
-
-
-def _in_part(cell: Mapping[str, Any], logical: int | None) -> bool:
-    return cell["proven_gradients"] is False and not _narrow_only(cell, logical)
-
-
-# Each mark of a cell that is ok, with the question that sets it, asked of the cell's row and its machine's
-# logical CPUs.
-MARKS: dict[str, Callable[[Mapping[str, Any], int | None], bool]] = {
-    "oversubscribed": _oversubscribed,
-    "more threads than CPUs": _above_cpus,
-    "crowded": _crowded,
-    "idle threads": _idle,
-    "disturbed": _disturbed,
-    "throttled": _throttled,
-    "proven narrow only": _narrow_only,
-    "proven in part": _in_part,
-}
+    gradients, losses = cell["proven_gradients"], (cell["proven_loss"], cell["proven_change"])
+    narrow_only = losses == (None, None) and not gradients
+    marks = {
+        "oversubscribed": is_known and effective > OVERSUBSCRIBED * threads,
+        "more threads than CPUs": above,
+        "crowded": alone and (cell["waiting_threads"] or 0) > CROWDED * threads,
+        "idle threads": is_known and effective < IDLE * min(threads, logical or threads),
+        "disturbed": disturbed,
+        "throttled": (cell.get("throttled_seconds") or 0) > 0,
+        "proven narrow only": narrow_only,
+        "proven in part": gradients is False and not narrow_only,
+    }
+    return [mark for mark, applies in marks.items() if applies]
 
 
 def _plain_rows(frame: pd.DataFrame) -> Iterable[Row]:
@@ -229,18 +162,16 @@ def _summary(rows: list[Row], logical_cores: Mapping[str, int]) -> Row:
     failed = _first_of_repeats(each for each in rows if each["status"] != "ok")
     refused = [each for each in failed if each["status"] == "not_equivalent"]
     timed, failed = ([], refused) if refused else (timed, failed)
-    repeats: dict[int, list[float]] = {
-        int(first["repeat"]): [] for first in _first_of_repeats(timed)
-    }
+    repeats: dict[int, list[float]] = {}
     for each in timed:
-        repeats[int(each["repeat"])].append(each["seconds"])
-    row.update(
-        seconds=None, low=None, high=None, samples=len(timed), repeats=len(repeats), marks=[]
-    )
+        repeats.setdefault(int(each["repeat"]), []).append(each["seconds"])
+    row |= dict.fromkeys(("seconds", "low", "high"))
+    row |= {"samples": len(timed), "repeats": len(repeats), "marks": []}
     row["medians"] = {number: median(repeats[number]) for number in sorted(repeats)}
     row["means"] = {number: fmean(repeats[number]) for number in row["medians"]}
+    firsts = _first_of_repeats(timed)
     for name, of_repeats in MEASURED.items():
-        values = [first[name] for first in _first_of_repeats(timed) if first.get(name) is not None]
+        values = [first[name] for first in firsts if first.get(name) is not None]
         row[name] = of_repeats(values) if values else None
     if not repeats:
         worst = (failed or rows)[0]
@@ -255,7 +186,7 @@ def _summary(rows: list[Row], logical_cores: Mapping[str, int]) -> Row:
     logs = intervals.logs_of(medians)
     row["seconds"] = math.exp(math.fsum(logs) / len(logs)) if len(logs) > 1 else medians[0]
     logical = logical_cores.get(row.get("machine_id") or "")
-    row["marks"] = [mark for mark, applies in MARKS.items() if applies(row, logical)]
+    row["marks"] = _marks(row, logical)
     row["marks"] += ["drifting"] if any(map(_drifts, repeats.values())) else []
     return row
 

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from steptime.merge.measured import DESCRIPTION, Measured, read_table
+from steptime.merge.measured import DESCRIPTION, Measured, logical_cores, read_table
 from steptime.merge.summary import summarise
 from steptime.plain import plural
 from steptime.plan.cell import IDENTITY, key_of
@@ -39,6 +39,11 @@ class Trained:
     def nothing(cls) -> "Trained":
         """For a grid without trainings."""
         return cls(Measured.nothing(), pd.DataFrame(), pd.DataFrame(), {}, [])
+
+    def only(self, runs: pd.DataFrame) -> "Trained":
+        """Some of the trainings, with their epochs."""
+        epochs = self.epochs[self.epochs["key"].isin(runs["key"])]
+        return replace(self, runs=runs, epochs=epochs)
 
     @property
     def drawn_threads(self) -> dict[str, int]:
@@ -74,13 +79,10 @@ def of_table(table: pa.Table, source: str) -> Trained:
     rows["label"] = [label_of(row) for row in rows.to_dict("records")]
     rows["elapsed"] = rows.groupby("key")["seconds"].cumsum()
     runs = pd.DataFrame([_run(group) for _, group in rows.groupby("key", sort=False)])
-    logical = {
-        name: entry.get("cpu", {}).get("logical_cores") for name, entry in known["machines"].items()
-    }
     # The name of what was trained on stands where a table has a variant, so that a subset is never taken for the whole.
     usual = (runs["variant"] == "") & (runs["dataset"] == runs["whole_dataset"])
     named = runs.assign(variant=runs["label"].where(~usual, ""))
-    cells = summarise(named, logical)
+    cells = summarise(named, logical_cores(known["machines"]))
     # Of a training, the mini-batch belongs to the network.
     cells["batch"] = None
     times = Measured(rows, cells, known["machines"], known["software"], source)
@@ -89,13 +91,8 @@ def of_table(table: pa.Table, source: str) -> Trained:
 
 def judged(trained: Trained) -> Trained:
     """Those that have an accuracy: what is trained to give its images back has none."""
-    epochs, runs = trained.epochs, trained.runs
-    without = epochs.loc[epochs["accuracy"].isna(), "key"]
-    return replace(
-        trained,
-        runs=runs[~runs["key"].isin(without)],
-        epochs=epochs[~epochs["key"].isin(without)],
-    )
+    without = trained.epochs.loc[trained.epochs["accuracy"].isna(), "key"]
+    return trained.only(trained.runs[~trained.runs["key"].isin(without)])
 
 
 def label_of(row: dict[str, Any]) -> str:

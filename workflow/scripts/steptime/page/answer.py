@@ -101,34 +101,30 @@ def tuning(rows: pd.DataFrame | None) -> str:
 def changes(cells: pd.DataFrame | None, agreement: pd.DataFrame | None) -> list[str]:
     """Says what differs from the papers, in up to four sentences. `cells` are rows of `page.cells.gather`."""
     sentences = []
-    both = cells[cells["theirs"].notna() & cells["ratio"].notna()] if cells is not None else None
-    apart = 0
-    if both is not None:
-        apart = int((both["caveat"] != "").sum())
-        both = both[both["caveat"] == ""]
-    if both is not None and len(both):
-        ratios = both["ratio"].astype(float)
-        low, middle, high = (significant(ratios.quantile(share), 2) for share in (0, 0.5, 1))
-        sentences.append(
-            f"The papers printed {plural(len(both), 'time')} for the same network, framework and threads. "
-            f"{int((ratios < 1).sum())} are shorter here; the median result takes {middle} of the printed time "
-            f"({low} to {high})."
-        )
-        most, least = both.loc[ratios.idxmin()], both.loc[ratios.idxmax()]
-        sentences.append(
-            f"Biggest gain: {_place(most)}, {_change(most['ratio'])}. "
-            f"{'Smallest' if least['ratio'] <= 1 else 'Biggest loss'}: {_place(least)}, {_change(least['ratio'])}."
-        )
-    if apart:
-        sentences.append(
-            f"Left out: {plural(apart, 'time')} whose authors' scripts trained another network or timed something else."
-        )
+    if cells is not None:
+        both = cells[cells["theirs"].notna() & cells["ratio"].notna()]
+        alike = both[both["caveat"] == ""]
+        if len(alike):
+            ratios = alike["ratio"].astype(float)
+            low, middle, high = (significant(ratios.quantile(share), 2) for share in (0, 0.5, 1))
+            sentences.append(
+                f"The papers printed {plural(len(alike), 'time')} for the same network, framework and threads. "
+                f"{int((ratios < 1).sum())} are shorter here; the median result takes {middle} of the printed time "
+                f"({low} to {high})."
+            )
+            most, least = alike.loc[ratios.idxmin()], alike.loc[ratios.idxmax()]
+            end = "Smallest" if least["ratio"] <= 1 else "Biggest loss"
+            sentences.append(f"Biggest gain: {_change(most)}. {end}: {_change(least)}.")
+        if apart := len(both) - len(alike):
+            sentences.append(
+                f"Left out: {plural(apart, 'time')} whose authors' scripts trained another network or timed something "
+                "else."
+            )
     if agreement is not None:
         # Only where it is needed: with what draws it takes half a second to load.
         from steptime.artefacts.agreement import EVERY
 
-        rows = agreement
-        rows = rows[(rows["network"] != EVERY) & (rows["decided_pairs"] > 0)]
+        rows = agreement[(agreement["network"] != EVERY) & (agreement["decided_pairs"] > 0)]
         if len(rows):
             same, pairs = int(rows["same_pairs"].sum()), int(rows["decided_pairs"].sum())
             sentences.append(
@@ -137,17 +133,13 @@ def changes(cells: pd.DataFrame | None, agreement: pd.DataFrame | None) -> list[
     return sentences
 
 
-def _change(ratio: float) -> str:
-    """Says how many times faster or slower a result is whose time is `ratio` of the printed one."""
-    if ratio <= 1:
-        return f"{significant(1 / ratio, 2)}× faster"
-    return f"{significant(ratio, 2)}× slower"
-
-
-def _place(row: pd.Series) -> str:
-    return (
+def _change(row: pd.Series) -> str:
+    """Says of which result it is, and how many times faster or slower than the printed time."""
+    where = (
         f"{row['network_label']} in {row['framework_label']} at {plural(row['threads'], 'thread')}"
     )
+    faster, slower = significant(1 / row["ratio"], 2), significant(row["ratio"], 2)
+    return f"{where}, {faster}× faster" if row["ratio"] <= 1 else f"{where}, {slower}× slower"
 
 
 def decided(findings: pd.DataFrame | None) -> dict[str, Any]:
@@ -163,9 +155,7 @@ def decided(findings: pd.DataFrame | None) -> dict[str, Any]:
 
     def said(rows: pd.DataFrame) -> str:
         counts = rows["ours_verdict"].value_counts()
-        numbers = [
-            f"{counts[verdict]} {word}" for verdict, word in names.items() if verdict in counts
-        ]
+        numbers = [f"{counts[name]} {word}" for name, word in names.items() if name in counts]
         known = sum(counts.get(verdict, 0) for verdict in names)
         answers = f"What was measured here answers {known} of {plural(len(rows), 'claim')}"
         return f"{answers}: {', '.join(numbers)}." if numbers else f"{answers}."

@@ -47,17 +47,12 @@ def gather(
     `compared` are rows of tables of times, each with its paper, which give `theirs` and `ratio`; `shares` those of
     tables that compare ours with a peak.
     """
-    cells = pd.concat([part.cells for part in measured], ignore_index=True).drop_duplicates(
-        IDENTITY
-    )
-    cells = _with_printed(cells, compared)
-    cells = _with_peaks(cells, shares)
-    cells["network"] = cells["variant"].where(cells["variant"] != "", cells["network"])
+    cells = pd.concat([part.cells for part in measured], ignore_index=True)
+    cells = cells.drop_duplicates(IDENTITY)
+    cells = common.whole(_with_peaks(_with_printed(cells, compared), shares))
     cells = common.labelled(cells, frameworks, catalogue)
-    cells["interval"] = [
-        _interval(*times)
-        for times in zip(cells["seconds"], cells["low"], cells["high"], strict=True)
-    ]
+    times = zip(cells["seconds"], cells["low"], cells["high"], strict=True)
+    cells["interval"] = [_interval(*each) for each in times]
     told = cells[["reason", "marks", "theirs", "printed_in", "theirs_platform", "caveat"]]
     cells["remarks"] = [_remarks(cell) for cell in told.to_dict("records")]
     cells["status"] = cells["status"].map(lambda status: STATUS_WORDS.get(status, status))
@@ -66,17 +61,14 @@ def gather(
 
 def columns_of(cells: pd.DataFrame) -> list[Column]:
     """COLUMNS less the number of devices where it is the same for all."""
-    return [
-        column for column in COLUMNS if column.name != "devices" or cells["devices"].nunique() > 1
-    ]
+    several = cells["devices"].nunique() > 1
+    return [column for column in COLUMNS if column.name != "devices" or several]
 
 
 def marks_of(cells: pd.DataFrame) -> dict[str, str]:
     """What each mark that some of the results have means."""
-    return {
-        mark: MARK_WORDS.get(mark, mark)
-        for mark in dict.fromkeys(mark for marks in cells["marks"] for mark in marks)
-    }
+    marks = dict.fromkeys(mark for marks in cells["marks"] for mark in marks)
+    return {mark: MARK_WORDS.get(mark, mark) for mark in marks}
 
 
 def _with_printed(
@@ -91,9 +83,8 @@ def _with_printed(
         if frame["theirs"].notna().any()
     ]
     if not compared:
-        return cells.assign(
-            theirs=None, ratio=None, printed_in=None, theirs_platform=None, caveat=""
-        )
+        nothing = dict.fromkeys(("theirs", "ratio", "printed_in", "theirs_platform"))
+        return cells.assign(**nothing, caveat="")
     beside = pd.concat(compared, ignore_index=True).drop_duplicates(IDENTITY)
     kept = [*IDENTITY, "theirs", "ratio", "printed_in", "theirs_platform", "caveat"]
     # A cell's numbers of threads and devices may be of another integer type in a table, which a merge does not mind.

@@ -36,16 +36,10 @@ def build(rows: pd.DataFrame, columns: Sequence[Column], name: str, caption: str
 
 def as_json(rows: pd.DataFrame, columns: Sequence[Column]) -> str:
     """The columns' titles and kinds, and the rows as lists, as JSON that may stand in a script element."""
-    values = zip(
-        *([plain(value) for value in rows[column.name]] for column in columns), strict=True
-    )
+    values = zip(*(map(plain, rows[column.name]) for column in columns), strict=True)
     described = [{"title": column.title, "kind": column.kind} for column in columns]
-    text = json.dumps(
-        {"columns": described, "rows": list(values)},
-        ensure_ascii=False,
-        allow_nan=False,
-        separators=(",", ":"),
-    )
+    content = {"columns": described, "rows": list(values)}
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")
 
 
@@ -55,13 +49,8 @@ def filters(rows: pd.DataFrame, columns: Sequence[Column]) -> list[dict[str, Any
     for place, column in enumerate(columns):
         if column.filtered:
             values = [plain(value) for value in rows[column.name].unique()]
-            found.append(
-                {
-                    "title": column.title,
-                    "place": place,
-                    "values": sorted(values) if column.kind == "count" else values,
-                }
-            )
+            values = sorted(values) if column.kind == "count" else values
+            found.append({"title": column.title, "place": place, "values": values})
     return found
 
 

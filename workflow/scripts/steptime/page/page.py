@@ -203,6 +203,8 @@ def _machines(measured: list[Measured]) -> dict[str, dict[str, Any]]:
 def _described(machine: dict[str, Any]) -> dict[str, str]:
     cpu = machine.get("cpu", {})
     rate = f"{int(cpu['most_khz']) / 1e6:.2f} GHz" if cpu.get("most_khz") else ""
+    gpus = [f"{gpu['model']}, driver {gpu['driver']}" for gpu in machine.get("gpus", [])]
+    system = (machine.get(name) for name in ("os", "kernel", "glibc"))
     words = {
         "CPU": cpu.get("model", ""),
         "Cores": cores_text(cpu),
@@ -211,25 +213,16 @@ def _described(machine: dict[str, Any]) -> dict[str, str]:
         "Frequency governor": cpu.get("governor") or "",
         "Virtual machine": "yes" if cpu.get("virtual") else "no",
         "Memory": gibibytes(machine.get("memory_bytes")),
-        "GPUs": "; ".join(
-            f"{gpu['model']}, driver {gpu['driver']}" for gpu in machine.get("gpus", [])
-        )
-        or "none",
-        "System": ", ".join(
-            filter(None, (machine.get("os"), machine.get("kernel"), machine.get("glibc")))
-        ),
+        "GPUs": "; ".join(gpus) or "none",
+        "System": ", ".join(filter(None, system)),
     }
     return {name: text or "not told" for name, text in words.items()}
 
 
 def _software(measured: list[Measured]) -> dict[str, dict[str, str]]:
     """What ran in each environment."""
-    names = {
-        "framework_version": "Version",
-        "python": "Python",
-        "blas": "Linear algebra",
-        "build": "Build",
-    }
+    names = {"framework_version": "Version", "python": "Python", "blas": "Linear algebra"}
+    names |= {"build": "Build"}
     settings: dict[str, dict[str, dict[str, str]]] = {}
     for environment, facts in (entry for part in measured for entry in part.software.items()):
         for place, declared in facts.get("settings", {}).items():
@@ -246,9 +239,8 @@ def _declared(settings: dict[str, dict[str, str]]) -> str:
     """What workers declare of themselves by platform and mode, in words; where it differs, of which it is."""
     places: dict[str, list[str]] = {}
     for place, found in settings.items():
-        places.setdefault(", ".join(f"{name} {value}" for name, value in found.items()), []).append(
-            place
-        )
+        text = ", ".join(f"{name} {value}" for name, value in found.items())
+        places.setdefault(text, []).append(place)
     places.pop("", None)
     if len(places) < 2:
         return "".join(places) or "not told"
@@ -256,9 +248,8 @@ def _declared(settings: dict[str, dict[str, str]]) -> str:
 
 
 def _values(measured: list[Measured], column: str) -> list[str]:
-    return list(
-        dict.fromkeys(value for part in measured for value in part.rows[column].dropna().unique())
-    )
+    values = (value for part in measured for value in part.rows[column].dropna().unique())
+    return list(dict.fromkeys(values))
 
 
 def _span(measured: list[Measured]) -> str:

@@ -40,9 +40,7 @@ RELOADED = 30
 def main() -> None:
     """Command line: the part of the grid that has ended, or nothing."""
     told, part = run.facts(), " ".join(sys.argv[1:])
-    if not told["shown"]:
-        return
-    if not progress.measured(told["shown"]["cells"]):
+    if not told["shown"] or not progress.measured(told["shown"]["cells"]):
         return
     is_first = not PAGE.exists() or PAGE.stat().st_mtime < progress.began_at()
     try:

@@ -12,9 +12,9 @@ Row: TypeAlias = dict[str, Any]
 Heading: TypeAlias = str | tuple[str, str]
 
 
-def dash(reason: str, kind: str = "ours") -> Entry:
-    """A place without a number, and why."""
-    return Entry(DASH, (reason.rstrip("."),), kind=kind)
+def dash(reason: str) -> Entry:
+    """A place without a number of ours, and why."""
+    return Entry(DASH, (reason.rstrip("."),), kind="ours")
 
 
 @dataclass(frozen=True)

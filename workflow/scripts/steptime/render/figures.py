@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 from matplotlib import style
@@ -34,24 +34,16 @@ LEGEND_INCHES = 0.2  # height of a legend's line
 
 @contextmanager
 def canvas(
-    rows: int = 1,
-    columns: int = 1,
-    height: float | None = None,
-    sharex: bool | Literal["none", "all", "row", "col"] = True,
-    sharey: bool | Literal["none", "all", "row", "col"] = True,
-    squeeze: bool = True,
+    rows: int = 1, columns: int = 1, height: float | None = None, **shared: Any
 ) -> Iterator[tuple[Figure, Any]]:
     """A figure in the house style with one axes, or an array of them that share theirs; drawing happens inside the
-    `with`. `height` is in inches, the rest as of matplotlib's `subplots`.
+    `with`. `height` is in inches, `shared` as matplotlib's `subplots` takes it.
     """
     with style.context(STYLE, after_reset=True):
         drawing = Figure(layout="constrained")
         if height is not None:
             drawing.set_figheight(height)
-        yield (
-            drawing,
-            drawing.subplots(rows, columns, sharex=sharex, sharey=sharey, squeeze=squeeze),
-        )
+        yield drawing, drawing.subplots(rows, columns, **{"sharex": True, "sharey": True} | shared)
 
 
 @contextmanager
@@ -172,11 +164,14 @@ def notes_below(
 def moved_apart(heights: Sequence[float], gap: float) -> list[float]:
     """Heights in the same order that are at least `gap` from one another, each group of them about its own middle."""
     groups: list[list[int]] = []
+
+    def overlap(one: list[int], other: list[int]) -> bool:
+        end = _lowest(one, heights, gap) + gap * len(one)
+        return _lowest(other, heights, gap) < end
+
     for at in sorted(range(len(heights)), key=lambda at: heights[at]):
         groups.append([at])
-        while len(groups) > 1 and _lowest(groups[-1], heights, gap) < gap + _lowest(
-            groups[-2], heights, gap
-        ) + gap * (len(groups[-2]) - 1):
+        while len(groups) > 1 and overlap(groups[-2], groups[-1]):
             last = groups.pop()
             groups[-1] += last
     places = {

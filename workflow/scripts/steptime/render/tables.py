@@ -67,16 +67,8 @@ LATEX = str.maketrans(
         "\\": r"\textbackslash{}",
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
-        **{
-            "–": "--",
-            "−": "$-$",
-            "±": r"$\pm$",
-            "÷": r"$\div$",
-            "×": r"$\times$",
-            "≤": r"$\leq$",
-            "τ": r"$\tau$",
-        },
-        **{"≥": r"$\geq$", "<": "$<$", ">": "$>$"},
+        **{"–": "--", "−": "$-$", "±": r"$\pm$", "÷": r"$\div$", "×": r"$\times$"},
+        **{"≤": r"$\leq$", "≥": r"$\geq$", "<": "$<$", ">": "$>$", "τ": r"$\tau$"},
     }
 )
 
@@ -98,11 +90,8 @@ class Entry:
         """The entry as Markdown."""
         text = in_markdown(self.text)
         text = f"**{text}**" if self.best else text
-        return (
-            f"{text}<sup>{','.join(letters[note] for note in self.footnotes)}</sup>"
-            if self.footnotes
-            else text
-        )
+        marks = ",".join(letters[note] for note in self.footnotes)
+        return f"{text}<sup>{marks}</sup>" if marks else text
 
     def latex(self, letters: Mapping[str, str]) -> str:
         """The entry as LaTeX."""
@@ -139,9 +128,8 @@ def write(prefix: Path, data: pd.DataFrame, layout: pd.DataFrame, page: Page) ->
     # Not `with_suffix`: a prefix may end in a version, as torch-1.4.
     write_parquet(data, layout, page, Path(f"{prefix}.parquet"))
     write_csv(data, Path(f"{prefix}.csv"))
-    Path(f"{prefix}.md").write_text(markdown(layout, page), encoding="utf-8")
-    Path(f"{prefix}.html").write_text(web_page(layout, page), encoding="utf-8")
-    Path(f"{prefix}.tex").write_text(latex(layout, page), encoding="utf-8")
+    for ending, made_of in (("md", markdown), ("html", web_page), ("tex", latex)):
+        Path(f"{prefix}.{ending}").write_text(made_of(layout, page), encoding="utf-8")
 
 
 def write_csv(data: pd.DataFrame, path: Path) -> None:
@@ -320,25 +308,13 @@ def latex(layout: pd.DataFrame, page: Page) -> str:
         form |= {"environment": "longtable", "caption": caption, "label": f"tab:{page.artefact}"}
         table = styler.to_latex(**form, column_format=_shared_width(layout, levels)).rstrip()
         size = "tiny" if levels + layout.shape[1] > MANY_COLUMNS else "scriptsize"
-        lines = [
-            packages,
-            r"\begin{landscape}",
-            rf"\{size}\setlength{{\tabcolsep}}{{2pt}}",
-            table,
-            *small,
-        ]
-        return "\n".join([*lines, r"\end{landscape}"]) + "\n"
-    columns = "l" * levels + "".join(
-        _alignment(layout.iloc[:, at]) for at in range(layout.shape[1])
-    )
+        small_columns = rf"\{size}\setlength{{\tabcolsep}}{{2pt}}"
+        lines = [packages, r"\begin{landscape}", small_columns, table, *small, r"\end{landscape}"]
+        return "\n".join(lines) + "\n"
+    columns = "l" * levels + "".join(_alignment(body) for _, body in layout.items())
     fitted = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-    head = [
-        packages,
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{caption}}}",
-        rf"\label{{tab:{page.artefact}}}",
-    ]
+    named = [rf"\caption{{{caption}}}", rf"\label{{tab:{page.artefact}}}"]
+    head = [packages, r"\begin{table}", r"\centering", *named]
     table = styler.to_latex(**form, column_format=columns).rstrip() + "}"
     lines = [*head, fitted, table, *small, r"\end{table}"]
     if len(layout) + sum(1 + len(note) // LETTERS_OF_A_LINE for note in notes) > LINES_OF_A_PAGE:
@@ -359,9 +335,9 @@ def _shared_width(layout: pd.DataFrame, levels: int) -> str:
     headings = [
         (name, layout.index.get_level_values(name), "l") for name in layout.index.names[:levels]
     ]
-    bodies = [layout.iloc[:, at] for at in range(layout.shape[1])]
     bodies = [
-        (_one_line(body.name), [entry.text for entry in body], _alignment(body)) for body in bodies
+        (_one_line(name), [entry.text for entry in body], _alignment(body))
+        for name, body in layout.items()
     ]
     widths, sides = [], []
     for name, texts, alignment in (*headings, *bodies):

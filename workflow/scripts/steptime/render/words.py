@@ -77,6 +77,11 @@ def limits(low: float, high: float) -> str:
     return " to ".join(texts)
 
 
+def ranged(ratio: float, low: float, high: float) -> str:
+    """A ratio with its interval, if any: '1.21 (1.10 to 1.33)'."""
+    return significant(ratio) + ("" if pd.isna(low) else f" ({limits(low, high)})")
+
+
 def spread(median: float, low: float | None, high: float | None) -> str:
     """The larger half of an interval as a share of its median, '±0.6 %', as a factor from 100 % on; '' without one."""
     if low is None or high is None or math.isnan(low):
@@ -85,6 +90,16 @@ def spread(median: float, low: float | None, high: float | None) -> str:
     if share >= 99.5:
         return f"within a factor of {significant(max(high / median, median / low))}"
     return f"±{share:.1f} %" if share < 9.95 else f"±{share:.0f} %"
+
+
+def milliseconds(seconds: float) -> str:
+    """Seconds as milliseconds, without the unit."""
+    return significant(1e3 * seconds)
+
+
+def percent(share: float) -> str:
+    """A share without decimals: '95 %'."""
+    return f"{100 * share:.0f} %"
 
 
 def count(value: int) -> str:
@@ -163,21 +178,18 @@ def environment_labels(frameworks: Frameworks, rows: pd.DataFrame) -> list[str]:
 
 def mark_notes(rows: pd.DataFrame) -> list[str]:
     """One sentence for each mark of a figure's rows (network_label, framework_label, threads, marks)."""
-    notes = []
-    for mark in dict.fromkeys(
-        mark for marks in rows["marks"] for mark in marks.split(", ") if mark
-    ):
-        marked = rows[rows["marks"].str.split(", ").apply(lambda marks, mark=mark: mark in marks)]
+    notes, by_mark = [], rows.assign(mark=rows["marks"].str.split(", ")).explode("mark")
+    for mark, marked in by_mark[by_mark["mark"] != ""].groupby("mark", sort=False):
+        meaning = MARK_WORDS.get(mark, mark)
         if len(marked) == len(rows) > 1:
-            notes.append(f"All are marked: {MARK_WORDS.get(mark, mark)}.")
+            notes.append(f"All are marked: {meaning}.")
             continue
+        results = marked.groupby(["framework_label", "network_label"], sort=False)
         names = "; ".join(
             f"{framework}, {network} at {', '.join(map(str, sorted(cells['threads'].unique())))}"
-            for (framework, network), cells in marked.groupby(
-                ["framework_label", "network_label"], sort=False
-            )
+            for (framework, network), cells in results
         )
-        notes.append(f"Marked (at threads): {names} ({MARK_WORDS.get(mark, mark)}).")
+        notes.append(f"Marked (at threads): {names} ({meaning}).")
     return notes
 
 
@@ -219,12 +231,11 @@ def facts(measured: Measured) -> list[str]:
         for platform, number in several.items()
         if number > 1
     ]
-    software = measured.cells.drop_duplicates("environment")
+    software = measured.cells[["environment", "framework_version"]]
+    software = software.drop_duplicates("environment")
     names = [
-        f"{cell['environment']} ({cell['framework_version']})"
-        if isinstance(cell["framework_version"], str)
-        else cell["environment"]
-        for cell in software.to_dict("records")
+        f"{name} ({version})" if isinstance(version, str) else name
+        for name, version in software.itertuples(index=False)
     ]
     lines.append(f"Environments: {', '.join(names)}.")
     prepared: dict[str, list[str]] = {}
@@ -235,17 +246,19 @@ def facts(measured: Measured) -> list[str]:
         f"{', '.join(own)} {'has' if len(own) == 1 else 'have'} parts that no package supplies: {text}."
         for text, own in prepared.items()
     ]
-    told = [
-        environment
-        for environment, known in measured.software.items()
-        if any(map(was_told, known.get("settings", {}).values()))
-    ]
+    settings = {name: known.get("settings", {}) for name, known in measured.software.items()}
+    told = [name for name, known in settings.items() if any(map(was_told, known.values()))]
     lines += [f"{', '.join(told)}: {MARK_WORDS['told of AVX2']}."] if told else []
     if measured.timed_region:
         lines.append(f"Timed: {measured.timed_region}.")
     if measured.dates:
         lines.append(f"Date (UTC): {measured.dates}.")
     return lines
+
+
+def origin(measured: Measured) -> list[str]:
+    """The facts of what was measured, and where its rows lie."""
+    return [*facts(measured), raw_data(measured)]
 
 
 def version_order(environment: str) -> str:

@@ -78,14 +78,26 @@ def to_bases(
     """The ratio base / result of each result and the base beside it, rows of `merge.summary`; None without a base, or
     where they have not two repeats in common. `spreads` is what `spreads_of` says of the whole run.
     """
-    found: list[Ratio | None] = []
-    for cell, base in zip(cells, bases, strict=True):
-        logs = intervals.paired(base["medians"], cell["medians"]) if base is not None else []
-        prior = spreads.get(tuple(cell[name] for name in KIND))
-        found.append(
-            intervals.ratio_of(logs, known(spread_of(logs), prior)) if len(logs) > 1 else None
-        )
-    return found
+    both = zip(cells, bases, strict=True)
+    return [
+        _of_logs(intervals.paired(base["medians"], cell["medians"]) if base else [], cell, spreads)
+        for cell, base in both
+    ]
+
+
+def mean_of_result(
+    cell: Row | pd.Series, spreads: dict[tuple[Any, ...], Prior], of: str = "medians"
+) -> Ratio | None:
+    """The mean of the logarithms of a result's times, None of fewer than two processes."""
+    logs = intervals.logs_of(list(cell[of].values())) if cell["status"] == "ok" else []
+    return _of_logs(logs, cell, spreads)
+
+
+def _of_logs(
+    logs: Sequence[float], cell: Row | pd.Series, spreads: dict[tuple[Any, ...], Prior]
+) -> Ratio | None:
+    prior = spreads.get(tuple(cell[name] for name in KIND))
+    return intervals.ratio_of(logs, known(spread_of(logs), prior)) if len(logs) > 1 else None
 
 
 def _timed(cells: pd.DataFrame) -> pd.DataFrame:

@@ -91,11 +91,8 @@ def _show_samples(root: "Tree", row: Row, samples: list[Row]) -> None:
         return
     seconds = [sample["seconds"] for sample in samples]
     low, high = median_interval(seconds)
-    what = (
-        "its 95 % interval is"
-        if len(seconds) >= ENOUGH
-        else "too few samples for an interval, they lie in"
-    )
+    few = "too few samples for an interval, they lie in"
+    what = "its 95 % interval is" if len(seconds) >= ENOUGH else few
     text = f"{median(seconds):.6g} s per mini-batch, the median; {what} {low:.6g} to {high:.6g} s"
     branch = root.add(text if row["status"] == "ok" else f"not to be used: {text}")
     branch.add(
@@ -135,35 +132,25 @@ def _show_operations(root: "Tree", row: Row, rows: list[Row]) -> None:
 
 
 STEPS = Rows({"sample": "int32", "steps": "int32", "seconds": "float64"}, _samples, _show_samples)
+NUMBERS = (
+    "seconds",
+    "feed_seconds",
+    "cpu_seconds",
+    "loss",
+    "test_loss",
+    "accuracy",
+    "test_seconds",
+)
 EPOCHS = Rows(
-    {
-        "epoch": "int32",
-        "steps": "int32",
-        "seconds": "float64",
-        "feed_seconds": "float64",
-        "cpu_seconds": "float64",
-        "loss": "float64",
-        "test_loss": "float64",
-        "accuracy": "float64",
-        "test_seconds": "float64",
-    },
+    {"epoch": "int32", "steps": "int32"} | dict.fromkeys(NUMBERS, "float64"),
     lambda outcome: outcome.epochs,
     _show_epochs,
 )
 # Of each operation a row for each sample, or one that says why there is none.
 OPERATIONS = Rows(
-    {
-        "part": "string",
-        "role": "string",
-        "way": "string",
-        "flops": "int64",
-        "error": "float64",
-        "cpus": "float64",
-        "lacking": "string",
-        "sample": "int32",
-        "steps": "int32",
-        "seconds": "float64",
-    },
+    dict.fromkeys(("part", "role", "way"), "string")
+    | {"flops": "int64", "error": "float64", "cpus": "float64", "lacking": "string"}
+    | STEPS.columns,
     _operations,
     _show_operations,
 )
