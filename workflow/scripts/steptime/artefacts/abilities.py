@@ -18,7 +18,6 @@ DEVICES = "as proven, each with CPUs of its own; several GPUs were not tried"
 NO_SERVERS = "no proof of several processes was asked for: `devices` of a grid asks for such"
 SERVERS = "they share gradients as proven, on one machine; several machines were not tried"
 
-
 COLUMNS = ["source", "lineage", "framework", "label", "environment", "property", "value", "note"]
 LONG = 24  # letters from which a value is broken into lines
 
@@ -38,9 +37,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     page, short = inputs.page, inputs.catalogue["short"]
     data = pd.DataFrame([*_their_rows(inputs), *_our_rows(inputs)], columns=COLUMNS)
-    order = {name: at for at, name in enumerate(dict.fromkeys(data["lineage"]))}
     data = data.sort_values(
-        "lineage", key=lambda lineages: lineages.map(order), kind="stable", ignore_index=True
+        "lineage", key=lambda names: pd.factorize(names)[0], kind="stable", ignore_index=True
     )
     page.notes = [
         "What is said of a framework here holds for the one build that is installed; its footnotes say how it "
@@ -67,10 +65,8 @@ def read(inputs: Inputs) -> pd.DataFrame:
     """
     measured = inputs.measured
     by_name = {package["environment"]: package for package in inputs.packages}
-    rows = {}
-    for (environment, framework), cells in measured.cells.groupby(
-        ["environment", "framework"], sort=False
-    ):
+    rows, environments = {}, measured.cells.groupby(["environment", "framework"], sort=False)
+    for (environment, framework), cells in environments:
         software = measured.software.get(environment, {})
         own = [proof for proof in inputs.proofs if proof["environment"] == environment]
         together = [proof for proof in own if proof.get("devices", 1) > 1]
@@ -93,31 +89,24 @@ def read(inputs: Inputs) -> pd.DataFrame:
 def _of_package(package: dict[str, Any]) -> dict[str, Ability]:
     if "distribution" not in package:
         missing = _none("no package of the environment has this framework")
-        return {"licence": missing, "core": missing, "interface": missing}
+        return dict.fromkeys(("licence", "core", "interface"), missing)
     source = f"metadata of the package {package['distribution']} {package['version']}"
     languages = ", ".join(package["languages"])
     share = package["compiled"] / max(1, package["compiled"] + package["python"])
-    core = Ability(
-        f"{100 * share:.0f} % compiled",
-        f"share of the package's code by bytes; its metadata names {languages}",
-    )
+    note = f"share of the package's code by bytes; its metadata names {languages}"
+    known = Ability(package["licence"], source)
     return {
-        "licence": Ability(package["licence"], source)
-        if package["licence"]
-        else _none(f"the {source} names none"),
-        "core": core,
+        "licence": known if package["licence"] else _none(f"the {source} names none"),
+        "core": Ability(f"{100 * share:.0f} % compiled", note),
         "interface": Ability("Python", "the interface that the results use; others are not tried"),
     }
 
 
 def _of_cells(timed: pd.DataFrame, why_none: str) -> dict[str, Ability]:
-    kinds = sorted(timed["device"].unique())
-    on_cpu = timed[timed["device"] == "cpu"]
+    kinds, on_cpu = sorted(timed["device"].unique()), timed[timed["device"] == "cpu"]
     found = {
-        "devices": Ability(", ".join(kind.upper() for kind in kinds)) if kinds else _none(why_none),
-        "cpu": Ability("yes", f"{plural(len(on_cpu), 'result')} timed")
-        if len(on_cpu)
-        else _none(why_none),
+        "devices": _or_none(", ".join(kinds).upper(), why_none),
+        "cpu": _timed(on_cpu) if len(on_cpu) else _none(why_none),
         "threads": _none("no result with more than one thread was timed"),
     }
     several = on_cpu[(on_cpu["threads"] > 1) & on_cpu["effective_threads"].notna()]
@@ -125,9 +114,8 @@ def _of_cells(timed: pd.DataFrame, why_none: str) -> dict[str, Ability]:
         most = several[several["threads"] == several["threads"].max()]
         busy = most["effective_threads"].median()
         text = f"{significant(busy)} of {most['threads'].iloc[0]} busy"
-        found["threads"] = Ability(
-            text if busy > BUSY else f"no: {text}", "CPU seconds for each second, median of results"
-        )
+        note = "CPU seconds for each second, median of results"
+        found["threads"] = Ability(text if busy > BUSY else f"no: {text}", note)
     return found
 
 
@@ -145,17 +133,14 @@ def _together(timed: pd.DataFrame, proofs: list[dict[str, Any]]) -> Ability:
 def _of_build(timed: pd.DataFrame, software: dict[str, Any]) -> dict[str, Ability]:
     on_gpu = timed[timed["device"] == "gpu"]
     if len(on_gpu):
-        gpu = Ability("yes", f"{plural(len(on_gpu), 'result')} timed")
+        gpu = _timed(on_gpu)
     elif software.get("cuda"):
         gpu = Ability(f"CUDA {software['cuda']}", "of the build; no result on a GPU was timed")
     else:
         gpu = Ability("no", "this build is without CUDA; others of the framework may have it")
-    cudnn = (
-        Ability(str(software["cudnn"]))
-        if software.get("cudnn")
-        else Ability("no", "this build is without cuDNN")
-    )
-    return {"gpu": gpu, "cudnn": cudnn}
+    cudnn = software.get("cudnn")
+    without = Ability("no", "this build is without cuDNN")
+    return {"gpu": gpu, "cudnn": Ability(str(cudnn)) if cudnn else without}
 
 
 def _servers(proofs: list[dict[str, Any]]) -> Ability:
@@ -171,11 +156,8 @@ def _servers(proofs: list[dict[str, Any]]) -> Ability:
 
 def _networks(passed: set[str], networks: dict[str, Any]) -> Ability:
     names = [entry.get("label", name) for name, entry in networks.items() if name in passed]
-    return (
-        Ability(", ".join(names), "proven to be the specified network")
-        if names
-        else _none("no proof has passed")
-    )
+    note = "proven to be the specified network"
+    return _or_none(", ".join(names), "no proof has passed", note)
 
 
 def _data(timed: int, environment: str, trained: Trained) -> Ability:
@@ -190,8 +172,16 @@ def _data(timed: int, environment: str, trained: Trained) -> Ability:
     return Ability(", ".join([*labels, *(["synthetic"] if timed else [])]), note)
 
 
+def _timed(cells: pd.DataFrame) -> Ability:
+    return Ability("yes", f"{plural(len(cells), 'result')} timed")
+
+
 def _none(reason: str) -> Ability:
     return Ability("", reason)
+
+
+def _or_none(text: str, why_none: str, note: str = "") -> Ability:
+    return Ability(text, note) if text else _none(why_none)
 
 
 def _their_rows(inputs: Inputs) -> list[dict[str, Any]]:

@@ -8,10 +8,10 @@ import pandas as pd
 from shared.statistics import median
 from steptime.artefacts.common import place_of
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.seeds import by_cell, cpus_at_work, gibibytes
+from steptime.artefacts.seeds import by_cell, cpus_at_work, describe, gibibytes
 from steptime.plan.cell import PLACE
 from steptime.render.columns import Column, Row, columns
-from steptime.render.words import facts, raw_data, significant, why
+from steptime.render.words import ranged, significant, why
 from steptime.statistics import intervals
 
 # Of what stands above, and of what is below it.
@@ -32,9 +32,7 @@ def _sides(heading: str, name: str, text: Callable[[float], str] = significant) 
 
 
 def _ratio(row: Row) -> str | None:
-    if pd.isna(row["low"]):
-        return None if pd.isna(row["ratio"]) else significant(row["ratio"])
-    return f"{significant(row['ratio'])} ({significant(row['low'])} to {significant(row['high'])})"
+    return None if pd.isna(row["ratio"]) else ranged(row["ratio"], row["low"], row["high"])
 
 
 def _trained(row: Row) -> bool:
@@ -69,7 +67,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     the geometric mean over the seeds that both have, `low` and `high` its 95 % interval.
     """
     cells: dict[str, dict[tuple[Any, ...], dict[str, Any]]] = {}
-    trained, page = inputs.trained, inputs.page
+    trained = inputs.trained
     for row, runs, epochs in by_cell(trained, inputs.frameworks):
         name = f"{row['environment']}.{row['mode']}"
         place = tuple(row[key] for key in PLACE)
@@ -83,14 +81,13 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
             reason = f"this grid does not train a network both with {above} and with {below}"
             rows.append({"above_runner": above, "below_runner": below, "reason": reason})
     data = pd.DataFrame(rows, columns=COLUMNS)
-    page.facts = facts(trained.times)
-    page.notes[:0] = [
+    describe(
+        inputs,
+        trained,
         "Seconds of an epoch are the median of each seed's epochs, and of these the median. A ratio is the geometric "
         "mean over the seeds, with its 95 % interval where there are two or more: both had the same images in the same "
         "order. CPUs at work are those of the epochs. Memory is the most of the whole process.",
-        *trained.notes,
-        raw_data(trained.times),
-    ]
+    )
     return data, columns(data, SHOWN, INDEX)
 
 

@@ -6,33 +6,33 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from steptime.artefacts.agreement_figure import draw
-from steptime.artefacts.evidence import (
-    measured_times,
-    our_times,
-    read_papers,
-    their_times,
-)
+from steptime.artefacts.evidence import measured_times, our_times, read_papers, their_times
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
 from steptime.merge.others import Grid
-from steptime.render import tables
+from steptime.render import figures, tables
 from steptime.render.columns import Column, Row, columns
 from steptime.render.frameworks import Frameworks
 from steptime.render.tables import Entry
 from steptime.render.words import facts, plural, raw_data
 from steptime.statistics import intervals
 from steptime.statistics.intervals import Ratio
-from steptime.statistics.ratios import Pair, of_pairs
-from steptime.statistics.spreads import KIND, known, spread_of
+from steptime.statistics.ratios import Pair, mean_of_result, of_pairs
 from steptime.statistics.verdicts import ERROR, chance_of_none, holm
 
 COLUMNS = ["paper", "network", "device", "frameworks", "their_order", "our_order", "our_frameworks"]
 COLUMNS += ["same_pairs", "decided_pairs", "pairs", "tau", "points", "no_tau"]
 FEWEST = 3  # frameworks of an order for which a correlation of ranks says anything
 EVERY = "every network"
+POINTS_PER_INCH, LETTER = 72, 4.3  # a letter of the names is about so many points wide
+RATIOS = ((1, "ours = theirs"), (10, "10 times as fast"), (100, "100 times as fast"))
+NOTHING = "no time was measured here for a network, framework and thread count that a paper printed"
+# What the points that are joined have in common.
+LINE = ["paper", "network", "framework", "device"]
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
@@ -66,28 +66,18 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         theirs = their_times(paper, frameworks, catalogue)
         ours = our_times(paper, cells, frameworks, catalogue)
         for device in dict.fromkeys(theirs["device"]):
-            both = [times[times["device"] == device] for times in (theirs, ours)]
-            shared = [
-                name for name in both[0]["network"].unique() if (both[1]["network"] == name).any()
-            ]
-            found = [
-                _of_network(
-                    both[0][both[0]["network"] == name],
-                    both[1][both[1]["network"] == name],
-                    measured,
-                    ratios,
-                )
-                for name in shared
-            ]
+            them, us = (times[times["device"] == device] for times in (theirs, ours))
+            found = {
+                name: _of_network(_of(them, name), _of(us, name), measured, ratios)
+                for name in them["network"].unique()
+                if (us["network"] == name).any()
+            }
+            if len(found) > 1:
+                found[EVERY] = _of_all([*found.values()], points(them, us))
             rows += [
                 {"paper": paper.name, "network": name, "device": device} | row
-                for name, row in zip(shared, found, strict=True)
+                for name, row in found.items()
             ]
-            if len(found) > 1:
-                rows.append(
-                    {"paper": paper.name, "network": EVERY, "device": device}
-                    | _of_all(found, points(*both))
-                )
     _decide(rows)
     data = pd.DataFrame(rows, columns=COLUMNS)
     page.facts = facts(measured)
@@ -112,17 +102,10 @@ def points(theirs: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
     `theirs_batch` and `ours_batch` are the mini-batch sizes, which may differ.
     """
     place = ["network", "framework", "threads", "device"]
-    shortest = []
-    for name, times in (("theirs", theirs), ("ours", ours)):
-        kept = (
-            times[times["seconds"].notna()]
-            .sort_values("seconds")
-            .drop_duplicates(place)
-            .set_index(place)
-        )
-        shortest.append(
-            kept[["seconds", "batch"]].set_axis([name, f"{name}_batch"], axis="columns")
-        )
+    shortest = [
+        _shortest(times, place)[["seconds", "batch"]].set_axis([name, f"{name}_batch"], axis=1)
+        for name, times in (("theirs", theirs), ("ours", ours))
+    ]
     return pd.concat(shortest, axis=1, join="inner").reset_index()
 
 
@@ -134,42 +117,50 @@ def correlation(theirs: np.ndarray, ours: np.ndarray) -> float:
     return float(kendalltau(theirs, ours).statistic)
 
 
+def _of(times: pd.DataFrame, network: str) -> pd.DataFrame:
+    return times[times["network"] == network]
+
+
+def _shortest(times: pd.DataFrame, place: str | list[str]) -> pd.DataFrame:
+    """The shortest of the times of each place, which is the index."""
+    timed = times[times["seconds"].notna()].sort_values("seconds")
+    return timed.drop_duplicates(place).set_index(place)
+
+
 def _of_network(
     theirs: pd.DataFrame, ours: pd.DataFrame, measured: Measured, ratios: dict[Pair, Ratio]
 ) -> dict[str, Any]:
     printed = theirs.groupby("framework", sort=False)["seconds"].min().dropna()
-    timed = (
-        ours[ours["seconds"].notna()]
-        .sort_values("seconds")
-        .drop_duplicates("framework")
-        .set_index("framework")
-    )
+    timed = _shortest(ours, "framework")
     names = [name for name in printed.index if name in timed.index]
+    times = timed["seconds"]
     cells = {name: _cell(measured, timed.loc[name]) for name in names}
     compared = [
         {
             "chance": _chance(cells[one], cells[other], measured, ratios),
-            "same": (printed[one] < printed[other])
-            == (timed.loc[one, "seconds"] < timed.loc[other, "seconds"]),
+            "same": (printed[one] < printed[other]) == (times[one] < times[other]),
         }
         for one, other in combinations(names, 2)
         if printed[one] != printed[other]
     ]
-    ordered = sorted(names, key=lambda name: timed.loc[name, "seconds"])
+    ordered = sorted(names, key=times.__getitem__)
     row = {
         "frameworks": len(names),
-        "their_order": " ".join(sorted(names, key=lambda name: printed[name])),
+        "their_order": " ".join(sorted(names, key=printed.__getitem__)),
         "our_order": " ".join(ordered),
         "our_frameworks": " ".join(timed.loc[ordered, "own"]),
         "pairs": len(names) * (len(names) - 1) // 2,
         "compared": compared,
         "points": len(names),
-        "no_tau": "",
     }
-    if len(names) < FEWEST:
-        return row | {"no_tau": f"too few: {plural(len(names), 'framework')} in common"}
-    them, us = printed[names].to_numpy(), timed.loc[names, "seconds"].to_numpy(float)
-    return row | {"tau": correlation(them, us)}
+    too_few = f"too few: {plural(len(names), 'framework')} in common"
+    return row | _tau(printed[names], times[names], too_few)
+
+
+def _tau(theirs: pd.Series, ours: pd.Series, too_few: str) -> dict[str, Any]:
+    if len(theirs) < FEWEST:
+        return {"no_tau": too_few}
+    return {"tau": correlation(theirs.to_numpy(), ours.to_numpy(float)), "no_tau": ""}
 
 
 def _cell(measured: Measured, time: pd.Series) -> pd.Series:
@@ -186,19 +177,15 @@ def _chance(
     one: pd.Series, other: pd.Series, measured: Measured, ratios: dict[Pair, Ratio]
 ) -> float:
     """How probable so large a difference of two results would be if there were none; 1 where nothing is known."""
-    known_ratio = ratios.get((one.name, other.name))
-    if known_ratio is None:
-        if min(one["repeats"], other["repeats"]) < 2:
-            return 1.0
+    known = ratios.get((one.name, other.name))
+    if known is None:
         # Not measured in one place, so not trial by trial.
-        known_ratio = intervals.difference(_time(one, measured), _time(other, measured))
-    return chance_of_none(known_ratio)
-
-
-def _time(cell: pd.Series, measured: Measured) -> Ratio:
-    logs = intervals.logs_of(list(cell["medians"].values()))
-    prior = measured.statistics.times.get(tuple(cell[name] for name in KIND))
-    return intervals.ratio_of(logs, known(spread_of(logs), prior))
+        spreads = measured.statistics.times
+        mean, other_mean = (mean_of_result(cell, spreads) for cell in (one, other))
+        if mean is None or other_mean is None:
+            return 1.0
+        known = intervals.difference(mean, other_mean)
+    return chance_of_none(known)
 
 
 def _decide(rows: list[dict[str, Any]]) -> None:
@@ -212,20 +199,14 @@ def _decide(rows: list[dict[str, Any]]) -> None:
 
 
 def _of_all(found: list[dict[str, Any]], both: pd.DataFrame) -> dict[str, Any]:
-    them, us = both["theirs"].to_numpy(), both["ours"].to_numpy()
     row = {
         "pairs": sum(entry["pairs"] for entry in found),
         "compared": [pair for entry in found for pair in entry["compared"]],
         "points": len(both),
         "frameworks": both["framework"].nunique(),
-        "their_order": "",
-        "our_order": "",
-        "our_frameworks": "",
-        "no_tau": "",
-    }
-    if len(both) < FEWEST:
-        return row | {"no_tau": f"too few: {plural(len(both), 'time')} for the same threads"}
-    return row | {"tau": correlation(them, us)}
+    } | dict.fromkeys(("their_order", "our_order", "our_frameworks"), "")
+    too_few = f"too few: {plural(len(both), 'time')} for the same threads"
+    return row | _tau(both["theirs"], both["ours"], too_few)
 
 
 def _layout(data: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any]) -> pd.DataFrame:
@@ -263,3 +244,100 @@ def _why(row: dict[str, Any]) -> tuple[str, ...]:
 
 def _number(value: float) -> str:
     return f"{value:.2f}".replace("-", "−")
+
+
+def draw(
+    both: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any], measured: Measured
+) -> tuple[pd.DataFrame, Figure]:
+    """The points and the figure. `both` has network, framework (a lineage), threads, device, theirs and ours (seconds),
+    paper and short; the points of one network and framework are joined in the order of their threads.
+    """
+    with figures.canvas(height=5.4) as (drawing, axes):
+        if len(both):
+            _frame(axes, both)
+            _points(axes, both, frameworks, catalogue)
+        line = ["points of one network and framework are joined"]
+        figures.headings(axes, "Our times against the papers'", line)
+        axes.set_xlabel("time per mini-batch as printed (s)")
+        axes.set_ylabel("time per mini-batch here (s)")
+        drawn = [
+            "Filled: CPU, outlined: GPU. PyTorch here stands for Torch. The paper's shortest time where several of its "
+            "machines have one.",
+            *_other_batches(both, catalogue),
+        ]
+        drawn = drawn if len(both) else [f"Nothing is drawn: {NOTHING}."]
+        notes = [" ".join([*drawn, *facts(measured)]), raw_data(measured)]
+        figures.notes_below(drawing, notes, _handles(both, frameworks), 3)
+    return both, drawing
+
+
+def _frame(axes: Axes, both: pd.DataFrame) -> None:
+    limits = [both["theirs"].min() / 1.8, both["theirs"].max() * 1.8]
+    heights = [both["ours"].min() / 1.8, both["ours"].max() * 1.8]
+    axes.set(xscale="log", yscale="log", xlim=limits, ylim=heights)
+    figures.plain_logarithms(axes.xaxis)
+    figures.plain_logarithms(axes.yaxis)
+    for ratio, name in RATIOS:
+        ends = [max(limits[0], heights[0] * ratio), min(limits[1], heights[1] * ratio)]
+        if ends[0] >= ends[1]:
+            continue
+        grey: dict[str, Any] = {"color": figures.GREY, "linewidth": 1, "linestyle": ":"}
+        axes.plot(ends, [end / ratio for end in ends], **grey, zorder=1)
+        look = {"ha": "right", "va": "top", "color": "#6A6A6A", "path_effects": figures.HALO}
+        figures.say(axes, name, (ends[1], ends[1] / ratio), (-4, -4), **look)
+
+
+def _points(
+    axes: Axes, both: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any]
+) -> None:
+    lines = both.sort_values("threads").groupby(LINE, sort=False)
+    for (_, _, name, device), line in lines:
+        framework = frameworks.lineage(name)
+        face = framework.colour if device == "cpu" else "white"
+        look = framework.look | {"markerfacecolor": face, "linewidth": 1}
+        axes.plot(line["theirs"], line["ours"], **look, zorder=3)
+    ends, first = lines.last(), both["paper"].iloc[0]
+    names = [
+        catalogue[network]["label"] + ("" if paper == first else f" ({end['short']})")
+        for (paper, network, _, _), end in ends.iterrows()
+    ]
+    _labels(axes, ends[["theirs", "ours"]].to_numpy(), names)
+
+
+def _labels(axes: Axes, ends: np.ndarray, names: list[str]) -> None:
+    """Names beside their points, each at the first of the places around it where it touches no name and no point."""
+    pixels = axes.transData.transform(ends) * POINTS_PER_INCH / axes.figure.dpi
+    taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in pixels]
+    for (x, y), end, name in zip(pixels, ends, names, strict=True):
+        boxes = []
+        width = LETTER * len(name)
+        for right, up in ((1, 3), (1, -10), (-1, 3), (-1, -10), (0, 9), (0, -16)):
+            left = x + (6 if right > 0 else -6 - width if right < 0 else -width / 2)
+            boxes.append(((left, y + up, left + width, y + up + 8), left - x, up))
+        free = [box for box in boxes if not any(_touch(box[0], other) for other in taken)]
+        box, shift, up = free[0] if free else boxes[0]
+        taken.append(box)
+        look = {"color": "#333333", "path_effects": figures.HALO, "zorder": 4}
+        figures.say(axes, name, end, (shift, up), **look)
+
+
+def _touch(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def _other_batches(both: pd.DataFrame, catalogue: dict[str, Any]) -> list[str]:
+    """A sentence on the networks whose mini-batch here is another than the paper's."""
+    other = both[both["theirs_batch"] != both["ours_batch"]].drop_duplicates("network")
+    names = [
+        f"{catalogue[row['network']]['label']} {row['ours_batch']} for {row['theirs_batch']}"
+        for row in other.to_dict("records")
+    ]
+    return [f"Other mini-batches here than printed: {', '.join(names)}."] if names else []
+
+
+def _handles(both: pd.DataFrame, frameworks: Frameworks) -> list[Line2D]:
+    found = [frameworks.lineage(name) for name in both["framework"].unique()]
+    return [
+        figures.key(framework.label, **framework.look, linewidth=1)
+        for framework in sorted(found, key=lambda framework: framework.order)
+    ]

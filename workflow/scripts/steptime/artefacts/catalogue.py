@@ -45,39 +45,28 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         "Data set not configured, file not named: it shows what must be named in config/config.yaml: images under "
         "data, statistics of searches under popularity.",
     ]
-    named = data.assign(
-        short=data["paper"].map({paper.name: paper.catalogue["short"] for paper in papers})
-    )
-    return data, columns(named, SHOWN, INDEX)
+    short = data["paper"].map({paper.name: paper.catalogue["short"] for paper in papers})
+    return data, columns(data.assign(short=short), SHOWN, INDEX)
 
 
 def _of_paper(paper: Paper, targets: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     rows = []
     for name, entry in paper.catalogue["artefacts"].items():
         target = f"{paper.name}_{name}"
-        found = targets[target]
-        rows.append(
-            {
-                "name": name,
-                "title": entry["title"],
-                "sources": entry["sources"][0],
-                "target": target,
-                "state": found["state"],
-                "cells": found["cells"],
-                "why": "",
-            }
-        )
+        found = {key: targets[target][key] for key in ("state", "cells")}
+        rows.append(_named(name, entry, entry["sources"][0]) | found | {"target": target})
     for name, entry in paper.catalogue.get("not_made", {}).items():
-        rows.append(
-            {"name": name, "title": entry["title"], "sources": entry["source"], "state": NOT_MADE}
-        )
-        rows[-1] |= {"target": "", "cells": None, "why": entry["why"]}
-    # As in the paper: its tables, then its figures, and what else is made of it.
-    order = {"table": 0, "fig": 1}
-    rows.sort(
-        key=lambda row: (
-            next((at for kind, at in order.items() if row["name"].startswith(kind)), 2),
-            row["name"],
-        )
-    )
-    return [{"paper": paper.name} | row for row in rows]
+        found = {"state": NOT_MADE, "why": entry["why"]}
+        rows.append(_named(name, entry, entry["source"]) | found)
+
+    def as_printed(row: dict[str, Any]) -> tuple[bool, bool, str]:
+        """Tables, then figures, and what else is made of the paper."""
+        name = row["name"]
+        return not name.startswith("table"), not name.startswith("fig"), name
+
+    return [{"paper": paper.name} | row for row in sorted(rows, key=as_printed)]
+
+
+def _named(name: str, entry: dict[str, Any], source: str) -> dict[str, Any]:
+    nothing = {"target": "", "cells": None, "why": ""}
+    return nothing | {"name": name, "title": entry["title"], "sources": source}

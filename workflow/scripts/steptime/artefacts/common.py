@@ -1,15 +1,17 @@
 """How rows are named, placed and ordered in the tables and figures of all networks."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from steptime.artefacts.inputs import Inputs
+from steptime.merge.measured import Measured
 from steptime.plan.cell import IDENTITY
 from steptime.render.columns import Column, Row, laid_out
 from steptime.render.frameworks import Frameworks
-from steptime.render.words import environment_labels, plural, version_order
+from steptime.render.tables import PAPER
+from steptime.render.words import environment_labels, origin, plural, version_order
 
 # What tidy rows begin with that have one row for each cell.
 NAMED = [*IDENTITY, "network_label", "framework", "framework_label", "status", "reason"]
@@ -61,10 +63,8 @@ def of_network(row: Mapping[str, Any]) -> str:
 
 def place_of(row: Mapping[str, Any]) -> str:
     """Where a row was measured: 'local-cpu, 2 threads'; of a GPU its platform."""
-    on_gpu = row.get("device") == "gpu"
-    return (
-        row["platform"] if on_gpu else f"{row['platform']}, {plural(int(row['threads']), 'thread')}"
-    )
+    threads = plural(int(row["threads"]), "thread")
+    return row["platform"] if row.get("device") == "gpu" else f"{row['platform']}, {threads}"
 
 
 def ranks_of(row: Mapping[str, Any]) -> str:
@@ -90,3 +90,40 @@ def stacked(
             if line is lines[0] or any(entry.text for entry in entries.values()):
                 found.append(((*name, line.heading), entries))
     return laid_out(found, [*names, ""], headings)
+
+
+def describe(inputs: Inputs, *notes: str, measured: Measured | None = None) -> None:
+    """Fills the page of a table: facts of what was measured; notes, those of the entry, and where the rows lie."""
+    measured = measured or inputs.measured
+    *inputs.page.facts, rows = origin(measured)
+    inputs.page.notes = [*notes, *inputs.page.notes, rows]
+
+
+def of_most_threads(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of each platform's highest thread count."""
+    return rows[rows["threads"] == rows.groupby("platform")["threads"].transform("max")]
+
+
+def by_threads(what: str) -> Callable[[Row], tuple[str, str]]:
+    """The heading of what a row has in a place: 'local-cpu, GFLOP/s, threads' above '2 x 2'."""
+
+    def heading(row: Row) -> tuple[str, str]:
+        devices = f" x {row['devices']}" if row["devices"] > 1 else ""
+        return f"{row['platform']}, {what}, threads", f"{row['threads']}{devices}"
+
+    return heading
+
+
+def printed_rows(inputs: Inputs) -> list[Row]:
+    """What the paper printed in the shape of results: `seconds` with its `value` as printed and `unit`; mini-batch and
+    threads are None where it names none.
+    """
+    paper, kept = inputs.catalogue, ("network", "framework", "platform", "status", "reason")
+    return [
+        {name: row[name] for name in (*kept, "unit", "value")}
+        | {name: int(row[name]) if row[name] else None for name in ("batch", "threads")}
+        | {"device": paper["platforms"][row["platform"]]["device"], "devices": 1, "variant": ""}
+        | {"label": inputs.frameworks.printed(row["framework"], paper), "seconds": row["number"]}
+        | {"source": PAPER}
+        for row in inputs.printed.to_dict("records")
+    ]

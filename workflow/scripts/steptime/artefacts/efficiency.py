@@ -1,8 +1,7 @@
 """The share of the machine's peak that every network reaches in every framework, as a table and a roofline figure."""
 
 import math
-from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -18,16 +17,7 @@ from steptime.plan.cell import PLACE
 from steptime.render import figures
 from steptime.render.columns import Column, Row, columns, dash
 from steptime.render.frameworks import Frameworks
-from steptime.render.words import (
-    facts,
-    mark_notes,
-    plural,
-    processes,
-    raw_data,
-    remarks,
-    significant,
-    why,
-)
+from steptime.render.words import mark_notes, origin, plural, processes, remarks, significant, why
 
 COLUMNS = [*common.NAMED, "marks", "seconds", "low", "high", "flops_per_step", "bytes_per_step"]
 COLUMNS += ["intensity", "flops_per_second", "peak_flops_per_second", "peak_bytes_per_second"]
@@ -40,10 +30,9 @@ LOW_PEAK = (
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS; times in seconds, speeds per second) and the layout."""
-    measured, page, peaks = inputs.measured, inputs.page, inputs.peaks
     data = shares(inputs)
-    page.facts = [*facts(measured), *_peak_facts(peaks)]
-    page.notes = [
+    common.describe(
+        inputs,
         "Operations per step follow from the specification: 2 for each multiply-add of the matrix products and "
         "convolutions, forward and backward. Element-wise work counts for nothing, and an algorithm that needs fewer "
         "operations (Winograd's convolution) counts as if it needed them all.",
@@ -52,9 +41,9 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         "is lower.",
         "The peak is that of a library's matrix product, measured by the rule `peak`; it is not a data sheet's number. "
         "The best of a network in each column is bold.",
-        processes(measured.cells),
-        raw_data(measured),
-    ]
+        processes(inputs.measured.cells),
+    )
+    inputs.page.facts += _peak_facts(inputs.peaks)
     return data, columns(data, SHOWN, INDEX, common.PLACES)
 
 
@@ -62,22 +51,16 @@ def shares(inputs: Inputs) -> pd.DataFrame:
     """The tidy rows (COLUMNS): one for each cell."""
     rows, catalogue, peaks = common.cells_of(inputs), inputs.networks, inputs.peaks
     specs = {name: networks.specify(name, catalogue) for name in rows["network"].unique()}
-    data = pd.DataFrame(
-        [_row(cell, specs[cell["network"]], peaks) for cell in rows.to_dict("records")],
-        columns=COLUMNS,
-    )
+    found = [_row(cell, specs[cell["network"]], peaks) for cell in rows.to_dict("records")]
+    data = pd.DataFrame(found, columns=COLUMNS)
     place = data.groupby(PLACE, dropna=False)["flops_per_second"]
-    data["best"] = (data["flops_per_second"] == place.transform("max")) & (
-        place.transform("count") > 1
-    )
-    return data
+    is_most = data["flops_per_second"] == place.transform("max")
+    return data.assign(best=is_most & (place.transform("count") > 1))
 
 
 def _row(cell: dict[str, Any], spec: dict[str, Any], peaks: dict[str, Any]) -> dict[str, Any]:
-    flops, moved = (
-        networks.flops_per_step(spec, cell["batch"]),
-        networks.bytes_per_step(spec, cell["batch"], cell["precision"]),
-    )
+    flops = networks.flops_per_step(spec, cell["batch"])
+    moved = networks.bytes_per_step(spec, cell["batch"], cell["precision"])
     peak, no_peak = _peak_of(cell, peaks)
     timed = cell["status"] == "ok" and pd.notna(cell["seconds"])
     speed = flops / cell["seconds"] if timed else None
@@ -133,22 +116,11 @@ def _peak_facts(peaks: dict[str, Any]) -> list[str]:
     ]
 
 
-def _heading(what: str) -> Callable[[Row], tuple[str, str]]:
-    def heading(row: Row) -> tuple[str, str]:
-        devices = f" x {row['devices']}" if row["devices"] > 1 else ""
-        return f"{row['platform']}, {what}, threads", f"{row['threads']}{devices}"
-
-    return heading
-
-
 def share_of(row: Row) -> Any:
     """The share of the peak that a row reaches, or a dash with its reason."""
-    untimed = pd.isna(row["flops_per_second"])
-    return (
-        dash(why(row) if untimed else row["no_peak"])
-        if pd.isna(row["share_of_peak"])
-        else row["share_of_peak"]
-    )
+    if pd.notna(row["share_of_peak"]):
+        return row["share_of_peak"]
+    return dash(why(row) if pd.isna(row["flops_per_second"]) else row["no_peak"])
 
 
 def two_digits(share: float) -> str:
@@ -169,8 +141,10 @@ def gflops(value: float) -> str:
 SHOWN = [
     Column(("One step", "GFLOP"), "flops_per_step", gflops),
     Column(("One step", "FLOP per byte"), "intensity", lambda value: f"≤ {significant(value)}"),
-    Column(_heading("share of peak"), share_of, two_digits, "", "ours", peak_remarks, "best"),
-    Column(_heading("GFLOP/s"), "flops_per_second", gflops, why, "ours", remarks, "best"),
+    Column(
+        common.by_threads("share of peak"), share_of, two_digits, "", "ours", peak_remarks, "best"
+    ),
+    Column(common.by_threads("GFLOP/s"), "flops_per_second", gflops, why, "ours", remarks, "best"),
 ]
 INDEX = {"Network": common.of_network, "Framework": "framework_label"}
 
@@ -178,8 +152,7 @@ INDEX = {"Network": common.of_network, "Framework": "framework_label"}
 PANELS_IN_A_ROW = 2
 PANEL_HEIGHT = 3.3
 LEGEND_COLUMNS = 3
-Fill: TypeAlias = Literal["full", "none", "left", "right", "top", "bottom"]
-FILLS: tuple[Fill, ...] = ("full", "none", "left", "right", "top", "bottom")
+FILLS = ("full", "none", "left", "right", "top", "bottom")
 NEAR = 1.12  # networks whose intensities are nearer than this share a label
 
 
@@ -187,34 +160,27 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The rows that are drawn and the figure: a panel for each platform, thread count and precision that has a peak."""
     data, peaks, frameworks = inputs.table[0], inputs.peaks, inputs.frameworks
     drawn = data[data["share_of_peak"].notna()]
-    axes = ["platform", "threads", "precision"]
-    places = drawn[axes].drop_duplicates().sort_values(axes)
+    places = list(drawn.groupby(["platform", "threads", "precision"]))
     columns = min(PANELS_IN_A_ROW, max(1, len(places)))
     with figures.panels(len(places), PANEL_HEIGHT, 0.9, columns) as (drawing, panels):
         figures.title(drawing, "Speed of a training step below what the machine can do")
         panels[0].set_ylabel("speed (GFLOP/s), more is better")
-        for panel, place in zip(panels, places.to_dict("records"), strict=False):
-            here = drawn[(drawn[axes] == pd.Series(place)).all(axis=1)]
-            known = peaks[place["platform"]]["threads"].items()
-            own = {threads: _in_precision(peak, place["precision"]) for threads, peak in known}
-            _panel(panel, place, here, drawn, own, frameworks)
-        low = [
-            f"The peak of {row['platform']} with {plural(row['threads'], 'thread')} was {LOW_PEAK}."
-            for row in places.drop_duplicates(axes[:2]).to_dict("records")
-            if peaks[row["platform"]]["threads"][str(row["threads"])].get("disturbed")
-        ]
-        notes = low + _notes(data, inputs.measured)
+        for panel, ((platform, _, precision), here) in zip(panels, places, strict=False):
+            known = peaks[platform]["threads"].items()
+            own = {threads: _in_precision(peak, precision) for threads, peak in known}
+            _panel(panel, here, drawn, own, frameworks)
+        low = dict.fromkeys(
+            f"The peak of {platform} with {plural(threads, 'thread')} was {LOW_PEAK}."
+            for (platform, threads, _), _ in places
+            if peaks[platform]["threads"][str(threads)].get("disturbed")
+        )
+        notes = [*low, *_notes(data, inputs.measured)]
         figures.notes_below(drawing, notes, _handles(drawn, frameworks), LEGEND_COLUMNS)
     return drawn, drawing
 
 
 def _panel(
-    axes: Axes,
-    place: dict[str, Any],
-    here: pd.DataFrame,
-    drawn: pd.DataFrame,
-    peaks: dict[str, Any],
-    frameworks: Frameworks,
+    axes: Axes, here: pd.DataFrame, drawn: pd.DataFrame, peaks: Row, frameworks: Frameworks
 ) -> None:
     """One roof in black, those of the other thread counts in grey, and the points of this thread count."""
     highest = max(known["flops_per_second"] for known in peaks.values()) / 1e9
@@ -228,24 +194,15 @@ def _panel(
     figures.plain_logarithms(axes.xaxis)
     figures.plain_logarithms(axes.yaxis)
     axes.set_xlabel("operations per byte of memory (FLOP/B)")
+    place = here.iloc[0]
     for threads, known in peaks.items():
-        own = int(threads) == place["threads"]
-        _roof(axes, known, (left, right), own)
+        _roof(axes, known, (left, right), int(threads) == place["threads"])
     rounded = marked(place["precision"], ", ")
     title = f"{place['platform']}, {plural(place['threads'], 'thread')}{rounded}"
     axes.set_title(title, fontsize=9.5)
     for row in here.to_dict("records"):
-        framework = frameworks[row["framework"]]
-        axes.plot(
-            row["intensity"],
-            row["flops_per_second"] / 1e9,
-            linestyle="",
-            **framework.look,
-            fillstyle=_fill(row, drawn),
-            markerfacecoloralt="white",
-            markersize=6,
-            zorder=4,
-        )
+        point = row["intensity"], row["flops_per_second"] / 1e9
+        axes.plot(*point, **_look(row, drawn, frameworks), markersize=6, zorder=4)
     _network_labels(axes, here)
 
 
@@ -253,13 +210,9 @@ def _roof(axes: Axes, known: dict[str, Any], limits: tuple[float, float], own: b
     flops, width = known["flops_per_second"] / 1e9, known["bytes_per_second"] / 1e9
     ridge = flops / width
     colour = "#222222" if own else "#BDBDBD"
-    axes.plot(
-        [limits[0], ridge, limits[1]],
-        [limits[0] * width, flops, flops],
-        color=colour,
-        linewidth=1.5 if own else 1.0,
-        zorder=3 if own else 2,
-    )
+    thick, order = (1.5, 3) if own else (1.0, 2)
+    ends, roof = [limits[0], ridge, limits[1]], [limits[0] * width, flops, flops]
+    axes.plot(ends, roof, color=colour, linewidth=thick, zorder=order)
     if own:
         text = f"{significant(flops)} GFLOP/s, {significant(width)} GB/s"
         look = {"color": colour, "path_effects": figures.HALO, "zorder": 5, "ha": "right"}
@@ -269,9 +222,8 @@ def _roof(axes: Axes, known: dict[str, Any], limits: tuple[float, float], own: b
 def _network_labels(axes: Axes, here: pd.DataFrame) -> None:
     """The networks' names upright at the foot of the panel; those of nearly one intensity share a label."""
     groups: list[list[tuple[str, float]]] = []
-    for network in (
-        here.groupby("network_label", sort=False)["intensity"].first().sort_values().items()
-    ):
+    intensities = here.groupby("network_label", sort=False)["intensity"].first().sort_values()
+    for network in intensities.items():
         if groups and network[1] < NEAR * groups[-1][-1][1]:
             groups[-1].append(network)
         else:
@@ -283,21 +235,17 @@ def _network_labels(axes: Axes, here: pd.DataFrame) -> None:
         figures.say(axes, names, (middle, axes.get_ylim()[0]), (0, 5), rotation=90, **look)
 
 
-def _fill(row: dict[str, Any], drawn: pd.DataFrame) -> Fill:
+def _look(row: Row, drawn: pd.DataFrame, frameworks: Frameworks) -> Row:
     """A framework's lines keep colour and marker; its further modes and environments differ in the filling."""
     lines = drawn.loc[drawn["framework"] == row["framework"], "framework_label"].unique().tolist()
-    return FILLS[lines.index(row["framework_label"]) % len(FILLS)]
+    fill = FILLS[lines.index(row["framework_label"]) % len(FILLS)]
+    look = {"linestyle": "", "fillstyle": fill, "markerfacecoloralt": "white"}
+    return frameworks[row["framework"]].look | look
 
 
 def _handles(drawn: pd.DataFrame, frameworks: Frameworks) -> list[Line2D]:
     return [
-        figures.key(
-            row["framework_label"],
-            linestyle="",
-            **frameworks[row["framework"]].look,
-            fillstyle=_fill(row, drawn),
-            markerfacecoloralt="white",
-        )
+        figures.key(row["framework_label"], **_look(row, drawn, frameworks))
         for row in drawn.drop_duplicates("framework_label").to_dict("records")
     ]
 
@@ -314,7 +262,7 @@ def _notes(data: pd.DataFrame, measured: Measured) -> list[str]:
         + "."
     ]
     missing = curves.not_drawn(data[data["share_of_peak"].isna()], _named, _why, "threads")
-    return [*notes, *missing, *mark_notes(data), *facts(measured), raw_data(measured)]
+    return [*notes, *missing, *mark_notes(data), *origin(measured)]
 
 
 def _named(row: Row) -> str:

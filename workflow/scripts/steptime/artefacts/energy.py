@@ -9,7 +9,7 @@ from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
 from steptime.plan.cell import IDENTITY
 from steptime.render.columns import Column, Row, columns
-from steptime.render.words import facts, plural, raw_data, significant, why
+from steptime.render.words import plural, significant, why
 
 COLUMNS = [*IDENTITY, "network_label", "framework", "framework_version", "framework_label"]
 COLUMNS += ["status", "reason", "joules_per_sample", "watts", "joules_by"]
@@ -26,14 +26,12 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS; joules, watts) and the layout."""
     data = common.labelled(used(inputs.measured), inputs.frameworks, inputs.networks)
     data = data.reindex(columns=COLUMNS)
-    inputs.page.facts = facts(inputs.measured)
-    inputs.page.notes = [
+    common.describe(
+        inputs,
         "Energy over all samples of a result, divided by the samples of their mini-batches. Of a GPU it is that of the "
         "card alone, idle share included; of a CPU, that of all processors of the machine, whatever else they did. The "
         "two are not the same quantity: neither holds the rest of the machine.",
-        *inputs.page.notes,
-        raw_data(inputs.measured),
-    ]
+    )
     return data, columns(data, SHOWN, INDEX)
 
 
@@ -53,8 +51,8 @@ def _of(rows: pd.DataFrame, measured: Measured) -> dict[str, Any]:
     machine = measured.machines.get(row["machine_id"], {})
     on_gpu = row["device"] == "gpu"
     row["joules_by"] = (machine.get("gpu_energy") or "") if on_gpu else "rapl"
-    counted = timed[timed["energy_joules" if on_gpu else "host_energy_joules"].notna()]
-    counted = counted[counted["seconds"].notna()]
+    counter = "energy_joules" if on_gpu else "host_energy_joules"
+    counted = timed[timed[counter].notna() & timed["seconds"].notna()]
     if counted.empty:
         row["joules_by"] = ""
         why = "" if on_gpu else machine.get("processor_energy", "")
@@ -62,7 +60,7 @@ def _of(rows: pd.DataFrame, measured: Measured) -> dict[str, Any]:
             row["reason"] = NOTHING_READ if why in ("", "read") else why
         return row
     processes = counted.assign(spent=counted["seconds"] * counted["steps"]).groupby("repeat")
-    joules = processes["energy_joules" if on_gpu else "host_energy_joules"].first().sum()
+    joules = processes[counter].first().sum()
     row["joules_per_sample"] = joules / (processes["steps"].sum().sum() * row["batch"])
     row["watts"] = joules / processes["spent"].sum().sum()
     return row

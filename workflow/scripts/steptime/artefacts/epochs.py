@@ -6,21 +6,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from steptime.artefacts import curves
+from steptime.artefacts import curves, seeds
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.seeds import (
-    HERE,
-    by_cell,
-    gibibytes,
-    over_seeds,
-    runners,
-    spread,
-    with_spreads,
-)
 from steptime.merge.trainings import CELL, judged
 from steptime.render import figures
 from steptime.render.columns import Column, columns
-from steptime.render.words import facts, raw_data, why
+from steptime.render.words import facts, why
 
 COLUMNS = [*CELL, "label", "environment_label", "target_accuracy", "seeds", "reached"]
 COLUMNS += ["status", "reason"]
@@ -33,12 +24,12 @@ SHOWN = [
         lambda row: f"{row['reached']} of {row['seeds']}",
         remarks=lambda row: [why(row)] if row["reason"] else [],
     ),
-    over_seeds("Epochs to it", "epochs", lambda count: f"{count:g}"),
-    over_seeds("Seconds to it", "seconds"),
-    over_seeds("Seconds of an epoch", "epoch_seconds"),
-    over_seeds("Accuracy at the end", "accuracy", lambda share: f"{100 * share:.2f} %"),
-    over_seeds("Share of feeding", "feed_share", lambda share: f"{100 * share:.1f} %"),
-    over_seeds("Peak memory", "peak_memory_bytes", gibibytes),
+    seeds.over_seeds("Epochs to it", "epochs", lambda count: f"{count:g}"),
+    seeds.over_seeds("Seconds to it", "seconds"),
+    seeds.over_seeds("Seconds of an epoch", "epoch_seconds"),
+    seeds.over_seeds("Accuracy at the end", "accuracy", lambda share: f"{100 * share:.2f} %"),
+    seeds.over_seeds("Share of feeding", "feed_share", lambda share: f"{100 * share:.1f} %"),
+    seeds.over_seeds("Peak memory", "peak_memory_bytes", seeds.gibibytes),
 ]
 CURVE = ["label", "environment", "mode", "platform", "threads", "seed", "epoch", "elapsed"]
 CURVE += ["accuracy"]
@@ -52,8 +43,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     epoch of every seed, `epoch_seconds` the median epoch of each, `feed_share` the share of the time in which images
     were drawn.
     """
-    trained, page, rows = judged(inputs.trained), inputs.page, []
-    for row, runs, own in by_cell(trained, inputs.frameworks):
+    trained, rows = judged(inputs.trained), []
+    for row, runs, own in seeds.by_cell(trained, inputs.frameworks):
         reached = runs[runs["status"] == "ok"]
         failed = runs[runs["status"] != "ok"]
         row["reached"] = len(reached)
@@ -69,19 +60,17 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
             "host_joules": runs["host_energy_joules"],
             "peak_memory_bytes": runs["peak_memory_bytes"],
         }
-        rows.append(row | spread(values))
-    data = pd.DataFrame(rows, columns=with_spreads(COLUMNS, SPREAD))
-    page.facts = facts(trained.times)
-    page.notes = [
+        rows.append(row | seeds.spread(values))
+    data = pd.DataFrame(rows, columns=seeds.with_spreads(COLUMNS, SPREAD))
+    seeds.describe(
+        inputs,
+        trained,
         "Median over the seeds, and from the least to the most of them where they differ. Epochs and seconds count "
         "only seeds that reached the accuracy, on the test images; how many did stands beside. Judging is not in "
         "the seconds. Start values and the order of the images are the same in every framework, by seed; the masks "
         "of dropout are each framework's own.",
-        *trained.notes,
-        *page.notes,
-        raw_data(trained.times),
-    ]
-    return data, columns(data, SHOWN, HERE)
+    )
+    return data, columns(data, SHOWN, seeds.HERE)
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
@@ -90,7 +79,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     Of several numbers of threads, one of each platform is drawn (`Trained.drawn_threads`); the data have all.
     """
     trained = judged(inputs.trained)
-    data = runners(trained.epochs)
+    data = seeds.runners(trained.epochs)
     drawn = data[data["threads"] == data["platform"].map(trained.drawn_threads)]
     looks = curves.looks_of(drawn, inputs.frameworks, "runner")
     labels = list(dict.fromkeys(trained.runs["label"]))
@@ -106,7 +95,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             axes.yaxis.set_major_formatter(PercentFormatter(1.0))
         panels[-1].set_xlabel("seconds of training, without judging")
         figures.title(drawing, inputs.entry["title"])
-        failed = runners(trained.runs)[trained.runs["epochs"] == 0]
+        failed = seeds.runners(trained.runs)[trained.runs["epochs"] == 0]
         notes = [
             f"A line for each seed, a mark for each epoch; {curves.threads_drawn(drawn)}.",
             *curves.not_drawn(failed, lambda row: f"{row['runner']}, {row['label']}"),

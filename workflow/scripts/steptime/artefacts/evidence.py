@@ -1,7 +1,7 @@
 """What papers are compared with: their data, and their times and ours in one shape."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +40,8 @@ class Paper:
     @property
     def platforms(self) -> dict[str, str]:
         """The kind of device of each of the paper's platforms."""
-        return {
-            name: entry["device"] for name, entry in self.catalogue.get("platforms", {}).items()
-        }
+        platforms = self.catalogue.get("platforms", {})
+        return {name: entry["device"] for name, entry in platforms.items()}
 
     @property
     def task(self) -> str:
@@ -93,9 +92,8 @@ def read_papers(files: Collection[Path]) -> list[Paper]:
 
 def _printed(files: Iterable[Path]) -> pd.DataFrame:
     """All printed numbers of a paper, with the name of their `file`; no rows where it has none as data."""
-    tables = [
-        read_printed(file).assign(file=file.stem) for file in sorted(files) if file.suffix == ".csv"
-    ]
+    numbers = sorted(file for file in files if file.suffix == ".csv")
+    tables = [read_printed(file).assign(file=file.stem) for file in numbers]
     return pd.concat(tables) if tables else pd.DataFrame(columns=PRINTED)
 
 
@@ -171,18 +169,10 @@ def our_times(
     paper's version (`nearest` of its catalogue) represents its framework in every place, if it has any time
     there; else the fastest of the others in each place. With `today`, these others come first.
     """
-    lineages = {
-        runner: name
-        for name, runners in paper.catalogue.get("nearest", {}).items()
-        for runner in runners
-    }
-    ranks = {
-        runner: at
-        for runners in paper.catalogue.get("nearest", {}).values()
-        for at, runner in enumerate(runners)
-    }
-    own = cells["network"].isin(paper.networks) & (cells["task"] == paper.task)
-    times = cells[own]
+    nearest = paper.catalogue.get("nearest", {}).items()
+    lineages = {runner: name for name, runners in nearest for runner in runners}
+    ranks = {runner: at for _, runners in nearest for at, runner in enumerate(runners)}
+    times = cells[cells["network"].isin(paper.networks) & (cells["task"] == paper.task)]
     named = [
         frameworks[lineages.get(runner, name)].lineage
         for runner, name in zip(times["runner"], times["framework"], strict=True)
@@ -199,9 +189,8 @@ def our_times(
     timed = times["rank"].where(times["seconds"].notna())
     chosen = timed.groupby([times["framework"], times["device"]]).transform("min")
     times = times[chosen.isna() | (times["rank"] == chosen)]
-    times = times.sort_values(["rank", "seconds"], kind="stable").drop_duplicates(
-        [*PLACE, "device", "devices", "exchange"]
-    )
+    times = times.sort_values(["rank", "seconds"], kind="stable")
+    times = times.drop_duplicates([*PLACE, "device", "devices", "exchange"])
     return _with_family(times.sort_index(), catalogue)
 
 
@@ -227,9 +216,7 @@ def varied_trainings(grids: Collection[Grid]) -> pd.DataFrame:
     for grid in grids:
         runs = grid.trained.runs
         for network, own in runs[runs["variant"] != ""].groupby("network") if len(runs) else ():
-            epochs = grid.trained.epochs
-            epochs = epochs[epochs["key"].isin(own["key"])]
-            last = in_step(replace(grid.trained, runs=own, epochs=epochs)).groupby("key").tail(1)
+            last = in_step(grid.trained.only(own)).groupby("key").tail(1)
             last = last.assign(network=last["variant"], grid=grid.name)
             last["framework"] = last["environment"] + "." + last["mode"]
             found = last.groupby([*VARIED[:4], "grid"])[VARIED[5:]].median().reset_index()

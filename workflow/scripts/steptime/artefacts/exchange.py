@@ -1,5 +1,6 @@
 """What ranks exchange, alone: sums of arrays over the ranks of a cell, by each framework's own way, beside copies."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
@@ -9,14 +10,13 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from shared.operations import COPY, ROLES, SUM
 from steptime.artefacts import common, parts
 from steptime.artefacts.inputs import Inputs
+from steptime.merge.measured import Measured
 from steptime.render import figures
-from steptime.render.columns import laid_out
-from steptime.render.tables import Entry
-from steptime.render.words import facts, plural, raw_data, significant
+from steptime.render.columns import Column, Row, columns
+from steptime.render.words import marked, milliseconds, origin, plural, significant
 
 COLUMNS = [*parts.COLUMNS, "bytes", "algbw", "busbw"]
 GIGA = 1e9
-HEADINGS = ("Milliseconds", "algbw, GB/s", "busbw, GB/s", "CPUs of a rank", "a copy, GB/s")
 
 
 def read(inputs: Inputs) -> pd.DataFrame:
@@ -37,25 +37,35 @@ def with_rates(data: pd.DataFrame) -> pd.DataFrame:
     algbw = pd.Series(size, data.index, dtype=float) / data["seconds"].astype(float) / GIGA
     ranks = data["devices"]
     busbw = (algbw * 2 * (ranks - 1) / ranks).where(data["way"] == SUM)
-    return data.assign(bytes=size, algbw=algbw, busbw=busbw).sort_values(
-        ["devices", "bytes"], kind="stable"
-    )
+    rated = data.assign(bytes=size, algbw=algbw, busbw=busbw)
+    return rated.sort_values(["devices", "bytes"], kind="stable")
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS) and the layout."""
     data = read(inputs)
-    inputs.page.facts = facts(inputs.measured)
-    inputs.page.notes = [
+    common.describe(
+        inputs,
         "algbw: bytes of the array divided by the seconds until every rank has the sum. busbw: algbw × 2 (n − 1) ÷ n, "
         "what each of n ranks must send at the least; of two ranks it is the same. A copy: as many bytes from one "
         "place of a rank's memory to another, by NumPy, while the other ranks rest.",
         "The ranks are processes of one machine, which speak over the loopback interface.",
         parts.off_by(data),
-        *inputs.page.notes,
-        raw_data(inputs.measured),
-    ]
-    return data[COLUMNS], _layout(data)
+    )
+    place = ["platform", "threads", "devices", "framework_label", "part"]
+    rows = data.drop_duplicates([*place, "way"], keep="last")
+    copies = rows[rows["way"] == COPY].set_index(place)["algbw"].rename("copied")
+    sums = rows[rows["way"] != COPY].join(copies, on=place)
+    sums = sums.sort_values("bytes", kind="stable", na_position="first")
+    return data[COLUMNS], columns(sums, SHOWN, INDEX)
+
+
+def timed_sums(alone: Iterable[Measured]) -> pd.DataFrame:
+    """The samples of every sum over ranks that was timed, with the `bytes` of its array; no column where none was."""
+    samples = [each.rows for each in alone]
+    known = [rows[(rows["way"] == SUM) & rows["seconds"].notna()] for rows in samples]
+    rows = pd.concat(known) if known else pd.DataFrame(columns=["part"])
+    return rows.assign(bytes=[int(part.split()[0]) for part in rows["part"]])
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
@@ -86,8 +96,8 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             axes.plot(fastest.index, fastest, zorder=2, **grey)
             handles.append(figures.key("a copy in memory", **grey))
         figures.headings(axes, inputs.entry["title"], [inputs.entry["axis"]])
-    notes = [inputs.entry["caption"], *parts.remarks(data), *facts(inputs.measured)]
-    figures.notes_below(drawing, [*notes, raw_data(inputs.measured)], handles, 2)
+    notes = [inputs.entry["caption"], *parts.remarks(data), *origin(inputs.measured)]
+    figures.notes_below(drawing, notes, handles, 2)
     return timed[COLUMNS], drawing
 
 
@@ -101,41 +111,30 @@ def size_text(size: float) -> str:
 
 def _label(place: Any, several: bool) -> str:
     framework, platform, threads, devices = place
-    return (
-        f"{framework}, {platform}, {devices} x {plural(threads, 'thread')}"
-        if several
-        else framework
-    )
+    where = f", {platform}, {devices} x {plural(threads, 'thread')}"
+    return framework + (where if several else "")
 
 
-def _layout(data: pd.DataFrame) -> pd.DataFrame:
-    lines: dict[tuple[str, str, str, str], list[Entry]] = {}
-    named = ["platform", "threads", "devices", "framework_label"]
-    for (platform, *_, label), rows in data.groupby(named, sort=False):
-        ranks = f"{platform}, {common.ranks_of(rows.iloc[0].to_dict() | {'exchange': ''})}"
-        failed = rows[rows["part"] == ""]
-        if len(failed):
-            lacking = parts.entry(None, failed.iloc[0].to_dict(), "")
-            lines["", "", label, ranks] = [lacking] * len(HEADINGS)
-        for part, ways in rows[rows["part"] != ""].groupby("part", sort=False):
-            found = {row["way"]: row for row in ways.to_dict("records")}
-            size, role = int(part.split()[0]), found[SUM]["role"]
-            what = role if role == ROLES[False] else f"{role} of {found[SUM]['network_label']}"
-            lines[size_text(size), what, label, ranks] = _entries(found)
-    order = {text: at for at, text in enumerate(dict.fromkeys(key[0] for key in lines))}
-    ordered = sorted(lines, key=lambda key: order[key[0]])
-    body = [(key, dict(zip(HEADINGS, lines[key], strict=True))) for key in ordered]
-    return laid_out(body, ["Size", "What", "Framework", "Ranks"])
+def _why(row: Row) -> str:
+    return row["lacking"] or "it was not asked for"
 
 
-def _entries(found: dict[str, dict[str, Any]]) -> list[Entry]:
-    sent, copied = found[SUM], found.get(COPY)
-    if not sent["repeats"]:
-        lacking = parts.entry(sent, None, "")
-        texts = [lacking] * 4
-    else:
-        texts = [parts.entry(sent, None, parts.milliseconds(sent))]
-        texts += [Entry(significant(sent[name])) for name in ("algbw", "busbw")]
-        texts += [Entry(f"{sent['cpus']:.2f}")]
-    known = copied is not None and copied["repeats"]
-    return [*texts, Entry(significant(copied["algbw"]) if copied and known else "")]
+def _what(row: Row) -> str:
+    of_network = f"{row['role']} of {row['network_label']}"
+    return row["role"] if row["role"] in ("", ROLES[False]) else of_network
+
+
+# A result that failed as a whole has one line, of no size.
+SHOWN = [
+    Column("Milliseconds", "seconds", milliseconds, _why, "ours", marked),
+    Column("algbw, GB/s", "algbw", significant, _why),
+    Column("busbw, GB/s", "busbw", significant, _why),
+    Column("CPUs of a rank", "cpus", lambda cpus: f"{cpus:.2f}", _why),
+    Column("a copy, GB/s", "copied", significant, lambda row: "" if row["part"] else _why(row)),
+]
+INDEX: dict[str, Any] = {
+    "Size": lambda row: size_text(row["bytes"]) if row["part"] else "",
+    "What": _what,
+    "Framework": "framework_label",
+    "Ranks": lambda row: f"{row['platform']}, {common.ranks_of(row | {'exchange': ''})}",
+}

@@ -48,26 +48,21 @@ def parse(expression: str) -> ast.expr:
         raise ExpressionError(f"'{expression}' is not an expression: {error.msg}") from error
 
 
+def _calls(expression: str) -> list[ast.Call]:
+    return [node for node in ast.walk(parse(expression)) if isinstance(node, ast.Call)]
+
+
 def names_in(expression: str, argument: str) -> set[str]:
     """The texts that an expression gives to an argument of any call: platforms, frameworks ..."""
-    calls = [node for node in ast.walk(parse(expression)) if isinstance(node, ast.Call)]
-    values = [
-        keyword.value for call in calls for keyword in call.keywords if keyword.arg == argument
-    ]
-    constants = [
-        node.value for value in values for node in ast.walk(value) if isinstance(node, ast.Constant)
-    ]
-    return {str(value) for value in constants}
+    given = [keyword for call in _calls(expression) for keyword in call.keywords]
+    nodes = [node for each in given if each.arg == argument for node in ast.walk(each.value)]
+    return {str(node.value) for node in nodes if isinstance(node, ast.Constant)}
 
 
 def asks_every_framework(expression: str) -> bool:
     """Whether any call of times names no framework, or asks for all the others."""
-    asked = [
-        node
-        for node in ast.walk(parse(expression))
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in OF_CELLS
-    ]
-    named = [{keyword.arg for keyword in call.keywords} for call in asked]
+    of_cells = [each for each in _calls(expression) if getattr(each.func, "id", "") in OF_CELLS]
+    named = [{keyword.arg for keyword in call.keywords} for call in of_cells]
     return "others" in calls(expression) or not all("framework" in names for names in named)
 
 
@@ -109,9 +104,7 @@ def _value(node: ast.expr, scope: Scope) -> Any:
         return meet(_value(node.left, scope), _value(node.right, scope), OPERATIONS[type(node.op)])
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS:
         arguments = [_value(entry, scope) for entry in node.args]
-        named = {
-            keyword.arg: _value(keyword.value, scope) for keyword in node.keywords if keyword.arg
-        }
+        named = {each.arg: _value(each.value, scope) for each in node.keywords if each.arg}
         try:
             return FUNCTIONS[node.func.id](scope, *arguments, **named)
         except TypeError as error:

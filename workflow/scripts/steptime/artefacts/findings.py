@@ -9,33 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
-from steptime.artefacts.evidence import (
-    NORMAL,
-    Paper,
-    measured_times,
-    our_times,
-    read_papers,
-    their_times,
-    times_alone,
-    varied_trainings,
-)
-from steptime.artefacts.expressions import (
-    asks_every_framework,
-    asks_of_cells,
-    calls,
-    evaluate,
-    names_in,
-    tells_seconds,
-)
-from steptime.artefacts.functions import (
-    DRAW,
-    NO_INTERVAL,
-    OF_THREADS,
-    PLACE,
-    ExpressionError,
-    NothingThereError,
-    Scope,
-)
+from steptime.artefacts import evidence, expressions, functions
+from steptime.artefacts.evidence import Paper, read_papers
+from steptime.artefacts.functions import DRAW, ExpressionError, NothingThereError, Scope
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.others import Grid
 from steptime.reading import InputError
@@ -47,6 +23,7 @@ from steptime.render.words import facts, plural, significant
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 # What all that was measured says, where the claim speaks of more: another framework may be the exception.
 SO_FAR = {HOLDS: "holds so far", FAILS: "does not hold so far"}
+ANSWERED = (HOLDS, FAILS, *SO_FAR.values(), UNDECIDED)
 UNKNOWN, NOT_ASKED = "cannot be checked", "not asked"
 PRINTED_ONLY = "it is about what is printed"
 THEIR_MACHINE = "it is about seconds on their machine"
@@ -157,11 +134,21 @@ class Scopes:
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows and the layout."""
-    data = rows_of(inputs)
-    papers = {paper.name: paper for paper in read_papers(inputs.paths("papers"))}
-    _say(inputs, data, papers)
-    shorts = {name: paper.catalogue["short"] for name, paper in papers.items()}
-    return data, columns(data.assign(short=data["paper"].map(shorts)), SHOWN, INDEX)
+    data, page = rows_of(inputs), inputs.page
+    papers = {paper.name: paper.catalogue for paper in read_papers(inputs.paths("papers"))}
+    page.facts = [*counted(data), *said_of_grids(inputs)]
+    page.notes = [
+        "About, near and nearly N is within 10 %; slightly is less than 1.5 times; much, significantly, dramatically "
+        "is at least 2 times; similar and close is within 25 %. What is read otherwise says so in a footnote.",
+        *HOW_ASKED,
+        *[
+            f"{paper['short']}: {paper['citation'].strip()}; "
+            f"as data in resources/papers/{name}, with each calculation in findings.yaml."
+            for name, paper in papers.items()
+        ],
+    ]
+    short = data["paper"].map({name: paper["short"] for name, paper in papers.items()})
+    return data, columns(data.assign(short=short), SHOWN, INDEX)
 
 
 def rows_of(inputs: Inputs, only: str = "") -> pd.DataFrame:
@@ -179,8 +166,8 @@ def build(
 ) -> pd.DataFrame:
     """What `rows_of` says, of papers and of what was measured."""
     printed = pd.concat([paper.printed for paper in papers], ignore_index=True)
-    cells = measured_times(grids)
-    besides = {"alone": times_alone(grids), "varied": varied_trainings(grids)}
+    cells = evidence.measured_times(grids)
+    besides = {"alone": evidence.times_alone(grids), "varied": evidence.varied_trainings(grids)}
     every = {known.name: known for paper in papers for known in (paper, *paper.quoted())}
     names = Names(frameworks, catalogue, {paper.name: paper.catalogue["short"] for paper in papers})
 
@@ -201,7 +188,7 @@ def check(finding: dict[str, Any], scope: Scope) -> Check:
     """The verdict of a finding over a scope's numbers. Raises ExpressionError."""
     scope = replace(scope, asked=set(), places=set())
     try:
-        values = evaluate(finding["value"], scope)
+        values = expressions.evaluate(finding["value"], scope)
     except NothingThereError as error:
         return Check(UNKNOWN, str(error))
     within = _within(finding, values)
@@ -258,9 +245,9 @@ def _errors(value: str, scope: Scope, numbers: np.ndarray) -> np.ndarray:
     Tibshirani 1993, An Introduction to the Bootstrap, 6.5).
     """
     errors, times = np.zeros(len(numbers)), scope.times
-    if "low" not in times or not asks_of_cells(value):
+    if "low" not in times or not expressions.asks_of_cells(value):
         return errors
-    deviations = np.log((times["high"] / times["low"]).to_numpy(float)) / 2 / NORMAL
+    deviations = np.log((times["high"] / times["low"]).to_numpy(float)) / 2 / evidence.NORMAL
     deviations = np.where(np.isnan(deviations), ALONE, deviations)
     if deviations.any():
         normal = np.random.default_rng(1).standard_normal((DRAWS, len(times)))
@@ -269,39 +256,36 @@ def _errors(value: str, scope: Scope, numbers: np.ndarray) -> np.ndarray:
         of_draws = times.take(np.tile(np.arange(len(times)), DRAWS))
         numbered = np.repeat(np.arange(DRAWS), len(times))
         of_draws = of_draws.assign(**{"seconds": seconds.ravel(), DRAW: numbered})
-        found = evaluate(value, replace(scope, times=of_draws))
+        found = expressions.evaluate(value, replace(scope, times=of_draws))
         if DRAW in found.index.names:
             order = np.argsort(found.index.get_level_values(DRAW), kind="stable")
             drawn = found.to_numpy(float)[order].reshape(DRAWS, -1)
             errors = np.std(drawn, axis=0, ddof=1)
-    without = calls(value) & NO_INTERVAL
+    without = expressions.calls(value) & functions.NO_INTERVAL
     return np.maximum(errors, MARGIN * np.abs(numbers)) if without else errors
 
 
+def _where(paper: Paper, finding: dict[str, Any]) -> str:
+    return f"resources/papers/{paper.name}/findings.yaml, {finding.get('id', '?')}"
+
+
 def _check_keys(paper: Paper, finding: dict[str, Any], known: list[str]) -> None:
-    where = f"resources/papers/{paper.name}/findings.yaml, {finding.get('id', '?')}"
     extra = sorted(finding.keys() - KEYS)
-    if extra:
-        raise InputError(
-            f"{where}: there is no key '{extra[0]}': write one of {', '.join(sorted(KEYS))}."
-        )
     missing = [key for key in ("id", "section", "claim") if key not in finding]
-    if missing:
-        raise InputError(f"{where}: the key '{missing[0]}' is missing: write it.")
-    if ("value" in finding) != bool(BOUNDS.keys() & finding.keys()) or not (
-        {"value", "why_not"} & finding.keys()
-    ):
-        raise InputError(
-            f"{where}: write 'value' with one of {', '.join(BOUNDS)}, or 'why_not' without a number."
-        )
-    if finding.get("weight", 2) not in WEIGHTS:
-        raise InputError(
-            f"{where}: the weight {finding['weight']} is not possible: write 1, 2 or 3."
-        )
-    if finding.get("paper", paper.name) not in known:
-        raise InputError(
-            f"{where}: there is no paper '{finding['paper']}': write one of {', '.join(known)}."
-        )
+    is_bound, is_asked = bool(BOUNDS.keys() & finding.keys()), {"value", "why_not"} & finding.keys()
+    if extra:
+        wrong = f"there is no key '{extra[0]}': write one of {', '.join(sorted(KEYS))}"
+    elif missing:
+        wrong = f"the key '{missing[0]}' is missing: write it"
+    elif ("value" in finding) != is_bound or not is_asked:
+        wrong = f"write 'value' with one of {', '.join(BOUNDS)}, or 'why_not' without a number"
+    elif finding.get("weight", 2) not in WEIGHTS:
+        wrong = f"the weight {finding['weight']} is not possible: write 1, 2 or 3"
+    elif finding.get("paper", paper.name) not in known:
+        wrong = f"there is no paper '{finding['paper']}': write one of {', '.join(known)}"
+    else:
+        return
+    raise InputError(f"{_where(paper, finding)}: {wrong}.")
 
 
 def _scopes(
@@ -312,8 +296,10 @@ def _scopes(
     frameworks: Frameworks,
     catalogue: dict[str, Any],
 ) -> Scopes:
-    theirs = their_times(paper, frameworks, catalogue)
-    ours, today = (our_times(paper, cells, frameworks, catalogue, today) for today in (False, True))
+    theirs = evidence.their_times(paper, frameworks, catalogue)
+    ours, today = (
+        evidence.our_times(paper, cells, frameworks, catalogue, today) for today in (False, True)
+    )
     named = [*paper.frameworks, *paper.printed["framework"].unique()]
     parts = {
         "paper": paper.name,
@@ -324,49 +310,44 @@ def _scopes(
         "networks": paper.networks,
     }
     here = {"stands_for": paper.platforms, **besides, **parts}
-    return Scopes(
-        paper, Scope(times=theirs, **parts), Scope(times=ours, **here), Scope(times=today, **here)
-    )
+    printed_here = Scope(times=theirs, **parts)
+    return Scopes(paper, printed_here, *(Scope(times=times, **here) for times in (ours, today)))
 
 
 def _row(paper: Paper, finding: dict[str, Any], scopes: Scopes, names: Names) -> dict[str, Any]:
-    row = {"paper": paper.name, "reading": "", "value": "", "weight": 2, "bounds": ""} | {
-        name: finding[name]
-        for name in ("id", "section", "weight", "claim", "reading", "value")
-        if name in finding
-    }
-    if "value" not in finding:
-        nothing = Check(UNKNOWN, finding["why_not"])
-        return row | {name: fact for side in SIDES for name, fact in nothing.facts(side).items()}
-    try:
-        theirs = (
-            Check(UNKNOWN, finding["why_not"])
-            if "why_not" in finding
-            else _of_whom(paper, finding, check(finding, scopes.theirs), names)
-        )
-        own = [
-            _so_far(
-                finding, _ours(finding, scopes.about, scope), scopes.about, scope, theirs, names
-            )
-            for scope in (scopes.ours, scopes.today)
-        ]
-    except ExpressionError as error:
-        raise InputError(
-            f"resources/papers/{paper.name}/findings.yaml, {finding['id']}: {error}."
-        ) from error
-    bounds = " and ".join(
-        f"{BOUNDS[name][0]} {finding[name]:g}" for name in BOUNDS if name in finding
-    )
-    row["bounds"] = f"{finding.get('of', 'every')} {bounds}"
-    for side, each in zip(SIDES, (theirs, *own), strict=True):
+    row = {"paper": paper.name, "reading": "", "value": "", "weight": 2, "bounds": ""}
+    row |= {name: finding[name] for name in COLUMNS if name in finding and name != "paper"}
+    if "value" in finding:
+        checks = _checks(paper, finding, scopes, names)
+        bounds = [f"{BOUNDS[name][0]} {finding[name]:g}" for name in BOUNDS if name in finding]
+        row["bounds"] = f"{finding.get('of', 'every')} {' and '.join(bounds)}"
+    else:
+        checks = [Check(UNKNOWN, finding["why_not"])] * len(SIDES)
+    for side, each in zip(SIDES, checks, strict=True):
         row |= each.facts(side)
     return row
 
 
+def _checks(paper: Paper, finding: dict[str, Any], scopes: Scopes, names: Names) -> list[Check]:
+    about = scopes.about
+    try:
+        if "why_not" in finding:
+            theirs = Check(UNKNOWN, finding["why_not"])
+        else:
+            theirs = _of_whom(paper, finding, check(finding, scopes.theirs), names)
+        return [theirs] + [
+            _so_far(finding, _ours(finding, about, scope), about, scope, theirs, names)
+            for scope in (scopes.ours, scopes.today)
+        ]
+    except ExpressionError as error:
+        raise InputError(f"{_where(paper, finding)}: {error}.") from error
+
+
 def _of_whom(paper: Paper, finding: dict[str, Any], found: Check, names: Names) -> Check:
     """The verdict of what was printed, with whose numbers these are where another paper printed them."""
-    printed = {finding.get("paper", ""), *names_in(finding["value"], "paper")} - {paper.name}
-    shorts = [names.papers[name] for name in sorted(printed) if name in names.papers]
+    asked = {finding.get("paper", ""), *expressions.names_in(finding["value"], "paper")}
+    printed = sorted(asked & names.papers.keys() - {paper.name})
+    shorts = [names.papers[name] for name in printed]
     if not shorts or found.verdict == UNKNOWN:
         return found
     return replace(found, numbers=f"{found.numbers} (with numbers of {' and '.join(shorts)})")
@@ -375,11 +356,11 @@ def _of_whom(paper: Paper, finding: dict[str, Any], found: Check, names: Names) 
 def _ours(finding: dict[str, Any], about: Paper, ours: Scope) -> Check:
     """What ours says: of `ours` of the finding where it asks something else than of theirs."""
     asked = finding.get("ours", finding["value"])
-    if not asks_of_cells(asked) and "parameters" not in calls(asked):
+    if not expressions.asks_of_cells(asked) and "parameters" not in expressions.calls(asked):
         return Check(NOT_ASKED, PRINTED_ONLY)
-    if tells_seconds(asked):
+    if expressions.tells_seconds(asked):
         return Check(NOT_ASKED, THEIR_MACHINE)
-    devices = [about.platforms[name] for name in names_in(asked, "platform")]
+    devices = [about.platforms[name] for name in expressions.names_in(asked, "platform")]
     if len(devices) > len(set(devices)):
         return Check(UNKNOWN, THEIR_MACHINES)
     return check(finding | {"value": asked}, ours)
@@ -396,16 +377,18 @@ def _so_far(
     """
     asked = finding.get("ours", finding["value"])
     # What counts dashes is only asked where every place is there.
-    if found.verdict not in SO_FAR or "empty" in calls(asked):
+    if found.verdict not in SO_FAR or "empty" in expressions.calls(asked):
         return found
     wanted = theirs.places
     if not wanted:
-        every = asks_every_framework(asked)
-        frameworks = about.frameworks if every else names_in(asked, "framework")
+        every = expressions.asks_every_framework(asked)
+        frameworks = about.frameworks if every else expressions.names_in(asked, "framework")
         networks = {network for _, network, _ in found.places}
         lineages = (ours.lineages.get(name, name) for name in frameworks)
         wanted = frozenset((name, network, False) for name in lineages for network in networks)
-    is_of_threads = bool(calls(asked) & OF_THREADS or names_in(asked, "threads"))
+    is_of_threads = bool(
+        expressions.calls(asked) & functions.OF_THREADS or expressions.names_in(asked, "threads")
+    )
     wanted, there = (
         frozenset((name, network, above and is_of_threads) for name, network, above in places)
         for places in (wanted, found.places)
@@ -434,7 +417,7 @@ def _could_change(
         for framework, network in {(framework, network) for framework, network, _ in missing}
     ]
     added = pd.concat(rows) if rows else times.iloc[:0]
-    added = added.drop_duplicates([*PLACE, "devices"])
+    added = added.drop_duplicates([*functions.PLACE, "devices"])
     for seconds in (1e-9, 1e9):
         extreme = added.assign(seconds=seconds, low=seconds, high=seconds)
         scope = replace(ours, times=pd.concat([times, extreme], ignore_index=True))
@@ -501,11 +484,7 @@ def verdict_of(row: dict[str, Any], side: str) -> list[Entry]:
     numbers = row[f"{side}_numbers"]
     if side == "today" and same(row):
         verdict, numbers = "the same", ""
-    asked = (
-        row[f"{side}_asked"]
-        if side != "theirs" and verdict in (HOLDS, FAILS, *SO_FAR.values(), UNDECIDED)
-        else ""
-    )
+    asked = row[f"{side}_asked"] if side != "theirs" and verdict in ANSWERED else ""
     return [
         Entry(verdict, (f"of {asked}",) if asked else (), verdict == FAILS, f"{kind} words"),
         Entry(numbers, kind=f"{kind} words long"),
@@ -514,9 +493,8 @@ def verdict_of(row: dict[str, Any], side: str) -> list[Entry]:
 
 def same(row: dict[str, Any]) -> bool:
     """Whether today's versions are those that stand for the paper's."""
-    return all(
-        row[f"ours_{name}"] == row[f"today_{name}"] for name in ("verdict", "numbers", "asked")
-    )
+    names = ("verdict", "numbers", "asked")
+    return all(row[f"ours_{name}"] == row[f"today_{name}"] for name in names)
 
 
 def said_of_grids(inputs: Inputs) -> list[str]:
@@ -526,22 +504,6 @@ def said_of_grids(inputs: Inputs) -> list[str]:
     told = [f"Asked besides: what lies here of the grids {', '.join(asked)}."] if asked else []
     told += [f"Not asked, grid {grid.name}: {grid.refused}" for grid in others if grid.refused]
     return [*(facts(own.steps[0]) if own.steps else []), *told]
-
-
-def _say(inputs: Inputs, data: pd.DataFrame, papers: dict[str, Paper]) -> None:
-    """Adds the counts of verdicts and how claims are read."""
-    page = inputs.page
-    page.facts = [*counted(data), *said_of_grids(inputs)]
-    page.notes = [
-        "About, near and nearly N is within 10 %; slightly is less than 1.5 times; much, significantly, dramatically "
-        "is at least 2 times; similar and close is within 25 %. What is read otherwise says so in a footnote.",
-        *HOW_ASKED,
-        *[
-            f"{paper.catalogue['short']}: {paper.catalogue['citation'].strip()}; "
-            f"as data in resources/papers/{name}, with each calculation in findings.yaml."
-            for name, paper in papers.items()
-        ],
-    ]
 
 
 def counted(data: pd.DataFrame) -> list[str]:

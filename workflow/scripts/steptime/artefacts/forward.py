@@ -7,14 +7,14 @@ import pandas as pd
 
 from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
-from steptime.plan.cell import IDENTITY, without
+from steptime.plan.cell import without
 from steptime.render.columns import Column, Row, columns
-from steptime.render.words import facts, processes, raw_data, significant, why
+from steptime.render.words import milliseconds, percent, processes, significant, why
 
 # What a pass has in common with the step that it is shown beside, and with the pass of a single sample.
 RUNNER = without("task", "dataset", "batch")
-COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", "status", "reason"]
-COLUMNS += ["seconds", "step_seconds", "share", "samples_per_second", "latency", "latency_99"]
+COLUMNS = [*common.NAMED, "seconds", "step_seconds", "share", "samples_per_second"]
+COLUMNS += ["latency", "latency_99"]
 # Fewer samples do not tell where the slowest hundredth begins.
 ENOUGH = 100
 FEW = f"fewer than {ENOUGH} samples were taken"
@@ -24,27 +24,21 @@ NO_SAMPLE = "no mini-batch of 1 was timed"
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS; seconds) and the layout."""
-    measured = inputs.measured
-    steps = _steps(inputs)
-    waits = _waits(measured.rows)
-    cells = measured.cells
+    steps, waits, cells = _steps(inputs), _waits(inputs.measured.rows), inputs.measured.cells
     found = [_row(cell, steps, waits) for cell in cells.to_dict("records")]
     # A mini-batch of 1 has a line of its own where the grid has no other.
     sizes = cells.groupby(RUNNER, dropna=False)["batch"].transform("max")
-    rows = pd.DataFrame(found, columns=[*COLUMNS, "framework_version"])[
-        sizes.eq(cells["batch"]) | (cells["batch"] > 1)
-    ]
+    rows = pd.DataFrame(found, columns=[*COLUMNS, "framework_version"])
+    rows = rows[sizes.eq(cells["batch"]) | (cells["batch"] > 1)]
     data = common.labelled(rows, inputs.frameworks, inputs.networks)[COLUMNS]
-    inputs.page.facts = facts(measured)
-    inputs.page.notes = [
+    common.describe(
+        inputs,
         "In use: nothing is dropped, batch normalisation takes statistics that a training has left, and there is no "
         "gradient. Outputs are compared with those of float64 before and after the samples.",
         "One sample: a mini-batch of 1, and each sample is one pass until its outputs are there: the median of all, "
         "and the time within which 99 of 100 are done.",
         processes(cells),
-        *inputs.page.notes,
-        raw_data(measured),
-    ]
+    )
     return data, columns(data, SHOWN, INDEX)
 
 
@@ -100,20 +94,12 @@ def _why_no_latency(row: Row) -> str:
     return NO_SAMPLE if pd.isna(row["latency"]) else FEW
 
 
-def _milliseconds(seconds: float) -> str:
-    return significant(1e3 * seconds)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
-
-
 SHOWN = [
     Column(("A mini-batch", "training step, s"), "step_seconds", significant, NO_STEP, "ours"),
     Column(("A mini-batch", "in use, s"), "seconds", significant, why, "ours"),
-    Column(("A mini-batch", "share of the step"), "share", _percent, _why_no_step),
+    Column(("A mini-batch", "share of the step"), "share", percent, _why_no_step),
     Column(("A mini-batch", "samples/s"), "samples_per_second", significant, why, "ours"),
-    Column(("One sample", "median, ms"), "latency", _milliseconds, _why_no_latency, "ours"),
-    Column(("One sample", "99 % within, ms"), "latency_99", _milliseconds, _why_no_latency, "ours"),
+    Column(("One sample", "median, ms"), "latency", milliseconds, _why_no_latency, "ours"),
+    Column(("One sample", "99 % within, ms"), "latency_99", milliseconds, _why_no_latency, "ours"),
 ]
 INDEX = {"Network": common.of_network, "Framework": "framework_label", "Place": common.place_of}

@@ -9,7 +9,7 @@ import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import pairwise, product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -87,12 +87,8 @@ def meet(left: Number, right: Number, operation: Callable[[Any, Any], Any]) -> N
     if not isinstance(left, pd.Series) or not isinstance(right, pd.Series):
         return operation(left, right)
     shared = [name for name in left.index.names if name in right.index.names]
-    frames = [
-        series.rename(side).reset_index() for side, series in (("left", left), ("right", right))
-    ]
-    both = (
-        frames[0].merge(frames[1], on=shared) if shared else frames[0].merge(frames[1], how="cross")
-    )
+    one, other = left.rename("left").reset_index(), right.rename("right").reset_index()
+    both = one.merge(other, **({"on": shared} if shared else {"how": "cross"}))
     places = [name for name in (*PLACE, DRAW) if name in both]
     result = operation(both["left"], both["right"])
     return result.set_axis(pd.MultiIndex.from_frame(both[places])) if places else result
@@ -168,14 +164,12 @@ def _by_place(rows: pd.DataFrame, where: dict[str, Any], column: str = "seconds"
     fixed = {name for name, wanted in where.items() if _is_one(name, wanted)}
     rows = rows[rows[column].notna()]
     if rows.empty:
+        known = column == "seconds"
         raise NothingThereError(
-            "there are only dashes" if column == "seconds" else f"nothing is known of {column}"
+            "there are only dashes" if known else f"nothing is known of {column}"
         )
-    levels = [
-        name
-        for name in PLACE
-        if name not in fixed and not (name == "threads" and rows[name].eq(0).all())
-    ]
+    fixed |= {"threads"} if rows["threads"].eq(0).all() else set()
+    levels = [name for name in PLACE if name not in fixed]
     levels = (levels or ["network"]) + ([DRAW] if DRAW in rows else [])
     index = pd.MultiIndex.from_frame(rows[levels])
     return pd.Series(rows[column].to_numpy(float), index)
@@ -227,11 +221,7 @@ def _over(numbers: pd.Series, over: str | list[str], how: str) -> Number:
     dropped = _list(over)
     levels = [name for name in numbers.index.names if name not in dropped]
     levels = levels if dropped else [name for name in levels if name == DRAW]
-    return (
-        getattr(numbers.groupby(level=levels, sort=False), how)()
-        if levels
-        else getattr(numbers, how)()
-    )
+    return getattr(numbers.groupby(level=levels, sort=False) if levels else numbers, how)()
 
 
 def least(scope: Scope, numbers: pd.Series, over: str | list[str] = "") -> Number:
@@ -334,9 +324,8 @@ def tally(scope: Scope, file: str, paper: str = "", **where: str) -> float:
     """How many printed values are the one that is asked for; `value` ending in * asks for those that begin so."""
     wanted = where.pop("value", "*")
     found = _printed(scope, file, paper, **where)["value"]
-    return float(
-        found.str.startswith(wanted[:-1]).sum() if wanted.endswith("*") else (found == wanted).sum()
-    )
+    same = found.str.startswith(wanted[:-1]) if wanted.endswith("*") else found == wanted
+    return float(same.sum())
 
 
 def rows(scope: Scope, file: str) -> float:
@@ -352,13 +341,9 @@ def steps_down(scope: Scope, metric: str, *kinds: str) -> pd.Series:
         if word not in LEVELS:
             raise NothingThereError(f"'{word}' has no place among {', '.join(LEVELS)}")
         levels.append(LEVELS[word])
-    pairs = [f"{first} over {second}" for first, second in zip(kinds, kinds[1:], strict=False)]
+    pairs = [f"{first} over {second}" for first, second in pairwise(kinds)]
     index = pd.MultiIndex.from_arrays([pairs], names=["platform"])
-    return pd.Series(
-        [first - second for first, second in zip(levels, levels[1:], strict=False)],
-        index,
-        dtype=float,
-    )
+    return pd.Series([first - second for first, second in pairwise(levels)], index, dtype=float)
 
 
 def parameters(scope: Scope, network: str) -> float:
@@ -373,15 +358,12 @@ def operations(scope: Scope, network: str) -> float:
 
 
 def _printed(scope: Scope, file: str, paper: str, **where: str) -> pd.DataFrame:
-    found = scope.printed[
-        (scope.printed["paper"] == (paper or scope.paper)) & (scope.printed["file"] == file)
-    ]
+    paper, printed = paper or scope.paper, scope.printed
+    found = printed[(printed["paper"] == paper) & (printed["file"] == file)]
     for name, wanted in where.items():
         found = found[found[name] == wanted]
     if found.empty:
-        raise ExpressionError(
-            f"{paper or scope.paper}/{file}.csv has no {', '.join(where.values()) or 'rows'}"
-        )
+        raise ExpressionError(f"{paper}/{file}.csv has no {', '.join(where.values()) or 'rows'}")
     return found
 
 
@@ -389,27 +371,8 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value] if value else []
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    function.__name__: function
-    for function in (
-        time,
-        used,
-        alone,
-        varied,
-        others,
-        least,
-        most,
-        mean,
-        larger,
-        speedup,
-        doubling,
-        per_thread,
-        empty,
-        number,
-        tally,
-        rows,
-    )
-    + (steps_down, parameters, operations)
-}
+_ALL: list[Callable[..., Any]] = [time, used, alone, varied, others, least, most, mean, larger]
+_ALL += [speedup, doubling, per_thread, empty, number, tally, rows, steps_down, parameters]
+FUNCTIONS = {function.__name__: function for function in (*_ALL, operations)}
 # Those that select times.
 OF_CELLS = {"time", "used", "alone", "varied", "others", "speedup", "doubling", "empty"}

@@ -15,16 +15,7 @@ from steptime.plan.cell import IDENTITY, PLACE
 from steptime.reading import InputError
 from steptime.render import figures
 from steptime.render.columns import Column, Row
-from steptime.render.words import (
-    facts,
-    marked,
-    plural,
-    processes,
-    raw_data,
-    significant,
-    version_order,
-    why,
-)
+from steptime.render.words import marked, plural, processes, significant, version_order, why
 
 COLUMNS = ["series", "version", "place", *IDENTITY, "network_label", "framework", "status"]
 COLUMNS += ["reason", "marks", "seconds", "low", "high", "newest_seconds", "ratio", "released"]
@@ -57,50 +48,41 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     `released` is the day of each environment's version, as far as known.
     Rows are of each platform's highest thread count. Raises InputError where no framework has two versions.
     """
-    measured, frameworks, page = inputs.measured, inputs.frameworks, inputs.page
+    measured, frameworks = inputs.measured, inputs.frameworks
     cells = common.whole(measured.cells)
     cells["released"] = cells["environment"].map(inputs.releases)
     begun = startup.medians(inputs)
     begun = begun.rename(columns={"total_seconds": "startup_seconds"})
     cells = cells.merge(begun[[*IDENTITY, "startup_seconds"]], on=IDENTITY, how="left")
-    cells = common.labelled(cells, frameworks, inputs.networks)
-    cells = cells[cells["threads"] == cells.groupby("platform")["threads"].transform("max")]
-    several = cells.groupby("environment")["mode"].nunique().gt(1)
-    rows = []
-    for framework, of_framework in cells.groupby("framework", sort=False):
-        by_mode = several[of_framework["environment"].unique()].any()
-        for mode, of_series in (
-            of_framework.groupby("mode", sort=False) if by_mode else [("", of_framework)]
-        ):
-            versions = sorted(of_series["environment"].unique(), key=version_order)
-            if len(versions) < 2:
-                continue
-            label = frameworks[framework].label + (f", {mode}" if mode else "")
-            for cell in of_series.to_dict("records"):
-                place = versions.index(cell["environment"])
-                version = cell["environment"].rpartition("-")[2]
-                marks = ", ".join(cell["marks"])
-                rows.append(
-                    cell | {"series": label, "version": version, "place": place, "marks": marks}
-                )
-    if not rows:
+    cells = common.of_most_threads(common.labelled(cells, frameworks, inputs.networks))
+    several = cells.groupby("environment")["mode"].transform("nunique") > 1
+    by_mode = several.groupby(cells["framework"]).transform("any")
+    labels = cells["framework"].map(lambda name: frameworks[name].label)
+    data = cells.assign(
+        series=labels.where(~by_mode, labels + ", " + cells["mode"]),
+        version=cells["environment"].str.rpartition("-")[2],
+        marks=cells["marks"].str.join(", "),
+        order=cells["environment"].map(version_order),
+    )
+    orders = data.groupby("series")["order"]
+    data["place"] = orders.transform(lambda order: pd.factorize(order, sort=True)[0]).astype(int)
+    data = data[orders.transform("nunique") > 1]
+    if data.empty:
         raise InputError(
             "No framework of this grid has two versions: add an older environment to the grid."
         )
-    data = pd.DataFrame(rows).sort_values(["series", "place"], kind="stable")
-    timed = data[data["seconds"].notna()]
+    data = data.sort_values(["series", "place"], kind="stable")
     like = ["series", *PLACE]
-    newest = timed.groupby(like)["seconds"].last().rename("newest_seconds")
+    newest = data[data["seconds"].notna()].groupby(like)["seconds"].last().rename("newest_seconds")
     data = data.merge(newest, on=like, how="left")
     data["ratio"] = data["seconds"].astype(float) / data["newest_seconds"].astype(float)
-    page.facts = facts(measured)
-    page.notes = [
+    common.describe(
+        inputs,
         "Released: the day on which the index of packages had the version's first file. Start: seconds from the import "
         "to the end of the first step. Memory: the most that the process held at a time. Registers: the widest that "
         "the framework's compiled libraries multiply in; at run time: some of them can make code while they run.",
         processes(measured.cells),
-        raw_data(measured),
-    ]
+    )
     return data.reindex(columns=COLUMNS), _layout(data)
 
 
@@ -139,14 +121,9 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     looks = _looks(data, inputs.networks)
     data = data.assign(at=_places(data))
     panels = list(data.groupby(["series", "platform"], sort=False))
-    with figures.canvas(
-        len(panels),
-        len(DRAWN_COLUMNS),
-        height=0.6 + PANEL_INCHES * len(panels),
-        sharex="row",
-        sharey="col",
-        squeeze=False,
-    ) as (drawing, axes):
+    height = 0.6 + PANEL_INCHES * len(panels)
+    shared: dict[str, Any] = {"sharex": "row", "sharey": "col", "squeeze": False}
+    with figures.canvas(len(panels), len(DRAWN_COLUMNS), height, **shared) as (drawing, axes):
         for line, ((series, platform), rows) in zip(axes, panels, strict=True):
             label = series if data["platform"].nunique() == 1 else f"{series}, {platform}"
             for ax, (column, (words, divisor)) in zip(line, DRAWN_COLUMNS.items(), strict=True):
@@ -161,12 +138,8 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         for ax, (_, rows) in zip(axes[:, 0], panels, strict=True):
             _place_axis(ax, rows, dated)
         threads = ", ".join(plural(int(count), "thread") for count in data["threads"].unique())
-        title = f"The same networks through the versions of a framework, {threads}"
-        figures.title(drawing, title)
-        handles = [
-            figures.key(label, color=colour, marker=marker)
-            for label, (colour, marker) in looks.items()
-        ]
+        figures.title(drawing, f"The same networks through the versions of a framework, {threads}")
+        handles = curves.keys(looks)
         grey: dict[str, Any] = {"color": "#444444", "marker": "o", "linestyle": ""}
         handles += [
             figures.key(words, **grey, markerfacecolor=_filled("#444444", FILLED[vector]))
@@ -200,7 +173,7 @@ def _filled(colour: str, share: float) -> tuple[float, ...]:
     return tuple(1 - share * (1 - part) for part in to_rgb(colour))
 
 
-def _looks(data: pd.DataFrame, catalogue: dict[str, Any]) -> dict[str, tuple[str, str]]:
+def _looks(data: pd.DataFrame, catalogue: dict[str, Any]) -> curves.Looks:
     """Colour and marker of each network, by its label."""
     names = dict(zip(data["network_label"], data["network"], strict=True))
     count = dict.fromkeys(DRAWN, 0)
@@ -209,19 +182,19 @@ def _looks(data: pd.DataFrame, catalogue: dict[str, Any]) -> dict[str, tuple[str
         entry = catalogue[name]
         family = entry.get("family") or catalogue[entry["variant_of"]]["family"]
         colours = DRAWN[family]
-        looks[label] = (colours[count[family] % len(colours)], MARKERS[at % len(MARKERS)])
+        colour = colours[count[family] % len(colours)]
+        looks[label] = {"color": colour, "marker": MARKERS[at % len(MARKERS)]}
         count[family] += 1
     return looks
 
 
-def _panel(ax: Axes, rows: pd.DataFrame, looks: dict[str, tuple[str, str]]) -> None:
-    for label, (colour, marker) in looks.items():
+def _panel(ax: Axes, rows: pd.DataFrame, looks: curves.Looks) -> None:
+    for label, look in looks.items():
         timed = rows[(rows["network_label"] == label) & rows["ratio"].notna()]
-        ax.plot(timed["at"], timed["drawn"], color=colour, linewidth=1.1, zorder=2)
+        ax.plot(timed["at"], timed["drawn"], color=look["color"], linewidth=1.1, zorder=2)
         for row in timed.to_dict("records"):
-            face = _filled(colour, FILLED.get(row["vector"], 1.0))
-            look: dict[str, Any] = {"color": colour, "markerfacecolor": face, "marker": marker}
-            ax.plot(row["at"], row["drawn"], **look, markersize=4, zorder=3)
+            face = _filled(look["color"], FILLED.get(row["vector"], 1.0))
+            ax.plot(row["at"], row["drawn"], **look, markerfacecolor=face, markersize=4, zorder=3)
 
 
 def _notes(data: pd.DataFrame) -> list[str]:

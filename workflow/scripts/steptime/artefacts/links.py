@@ -10,7 +10,7 @@ from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.reading import InputError
 from steptime.render import figures
-from steptime.render.words import facts, raw_data, significant, size
+from steptime.render.words import origin, significant, size
 
 COLUMNS = ["platform", "network_label", "framework", "framework_label", "devices", "threads"]
 COLUMNS += ["exchange", "batch", "seconds", "bytes_exchanged", "rate"]
@@ -34,8 +34,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         "the loopback interface of a network that they have for themselves. Beside it: what went over it in a step, "
         "of all ranks together and both ways, and that divided by the time of the step.",
         inputs.entry["caption"],
-        *facts(inputs.measured),
-        raw_data(inputs.measured),
+        *origin(inputs.measured),
     ]
     figures.notes_below(drawing, notes)
     return data, drawing
@@ -43,13 +42,12 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 def build(inputs: Inputs) -> pd.DataFrame:
     """One row (COLUMNS) for each timed cell of several ranks. Raises InputError where there is none."""
-    cells = inputs.measured.cells
-    if not ((cells["devices"] > 1) & (cells["status"] == "ok")).any():
+    rows = common.cells_of(inputs)
+    rows = rows[(rows["devices"] > 1) & (rows["status"] == "ok")]
+    if rows.empty:
         raise InputError(
             "The grid has no timed cell on several devices: write `devices: [1, 2]` into it."
         )
-    rows = common.cells_of(inputs)
-    rows = rows[(rows["devices"] > 1) & (rows["status"] == "ok")]
     rate = rows["bytes_exchanged"].astype(float) / rows["seconds"] / 1e9
     return rows.assign(rate=rate)[COLUMNS]
 

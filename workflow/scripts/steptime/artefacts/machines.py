@@ -6,18 +6,12 @@ from typing import Any
 
 import pandas as pd
 
+from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.plan.cell import IDENTITY
 from steptime.render.columns import Column, Row, columns
 from steptime.render.tables import OURS, PAPER
-from steptime.render.words import (
-    cores_text,
-    facts,
-    gibibytes,
-    plural,
-    raw_data,
-    significant,
-)
+from steptime.render.words import cores_text, gibibytes, plural, significant
 
 COLUMNS = ["source", "platform", "place", "quantity", "value", "number", "unit", "note"]
 NO_COUNTER = "no counter of energy was read on it"
@@ -70,43 +64,31 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     `not_here` why others are not measured. `down` says what stands below one another: devices, their `units` by
     platform, or quantities.
     """
-    entry, page = inputs.entry, inputs.page
-    named = entry["quantities"]
-    rows = _their_rows(inputs)
+    entry, rows = inputs.entry, _their_rows(inputs)
     for platform in inputs.measured.platforms:
         machine = Machine(inputs, platform)
-        for quantity, key in named.items():
-            rows += [
-                {"source": OURS, "platform": platform, "place": platform, "quantity": quantity}
-                | {"note": ""}
-                | told
-                for told in MEASURED[key](machine)
-            ]
-        rows += [
-            {"source": OURS, "platform": platform, "place": platform, "quantity": name, "note": why}
-            for name, why in entry.get("not_here", {}).items()
+        found = [
+            {"quantity": quantity} | told
+            for quantity, key in entry["quantities"].items()
+            for told in MEASURED[key](machine)
         ]
+        missing = entry.get("not_here", {}).items()
+        found += [{"quantity": name, "note": why_not} for name, why_not in missing]
+        here = {"source": OURS, "platform": platform, "place": platform, "note": ""}
+        rows += [here | row for row in found]
     data = pd.DataFrame(rows, columns=COLUMNS)
-    page.facts = facts(inputs.measured)
-    page.notes = [
-        *([NUMBERS] if "down" not in entry else []),
-        *page.notes,
-        raw_data(inputs.measured),
-    ]
-    return data, _layout(data, entry, page.paper)
+    common.describe(inputs, *([NUMBERS] if "down" not in entry else []))
+    return data, _layout(data, entry, inputs.page.paper)
 
 
 def _their_rows(inputs: Inputs) -> list[Row]:
     """A row for each device and quantity; several numbers of one, such as a lowest and a highest, stand together."""
     across = inputs.entry.get("down") == "quantities"
     place, quantity = ("column", "row") if across else ("row", "column")
-    printed = inputs.printed.assign(
-        quantity=[name.partition(",")[0] for name in inputs.printed[quantity]]
-    )
+    named = inputs.printed[quantity]
+    printed = inputs.printed.assign(quantity=named.str.partition(",")[0])
     shown = {*inputs.entry["quantities"], *inputs.entry.get("not_here", {})}
-    printed = printed[
-        printed["quantity"].isin(shown) & ~printed[quantity].str.endswith(", rounded")
-    ]
+    printed = printed[printed["quantity"].isin(shown) & ~named.str.endswith(", rounded")]
     names = inputs.catalogue.get("platforms", {})
     return [
         {
@@ -150,11 +132,8 @@ def _performance(here: Machine) -> list[Row]:
     """Operations per second: of the machine's own matrix product, or where none is measured, of the fastest cell."""
     if here.peak:
         threads, found = max(here.peak.items(), key=lambda entry: entry[1]["flops_per_second"])
-        by = (
-            f"of {found['blas']}"
-            if "transfers" in found
-            else f"with {plural(int(threads), 'thread')}"
-        )
+        of_cpu = f"with {plural(int(threads), 'thread')}"
+        by = f"of {found['blas']}" if "transfers" in found else of_cpu
         note = f"float32, the fastest matrix product {by}"
         return _told(found["flops_per_second"] / 1e9, "GFLOP/s", note)
     cells = here.cells()
@@ -223,13 +202,11 @@ def _energy(here: Machine) -> list[Row]:
     """Operations per joule of the result that has most of them; a cell's energy is that of all its sampled steps: of a
     GPU its own, of a CPU that of all processors of the machine.
     """
-    both = [
-        rows.assign(joules=rows[name])
-        for name, on_cpu in (("energy_joules", False), ("host_energy_joules", True))
-        for rows in [here.samples(energy=name)]
-        for rows in [rows[(rows["device"] == "cpu") == on_cpu]]
-        if len(rows)
-    ]
+    both = []
+    for name, device in (("energy_joules", "gpu"), ("host_energy_joules", "cpu")):
+        rows = here.samples(energy=name)
+        rows = rows[rows["device"] == device] if len(rows) else rows
+        both += [rows.assign(joules=rows[name])] if len(rows) else []
     if not both:
         why = here.described.get("processor_energy", "read")
         return [{"note": NO_COUNTER if why == "read" else why}]

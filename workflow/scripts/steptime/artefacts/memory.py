@@ -13,7 +13,7 @@ from steptime.plan.cell import LINE
 from steptime.render import figures
 from steptime.render.columns import dash, laid_out
 from steptime.render.tables import Entry
-from steptime.render.words import facts, raw_data, significant, why
+from steptime.render.words import origin, significant, why
 
 COLUMNS = [*LINE, "network_label", "framework", "framework_label", "batch", "status", "reason"]
 COLUMNS += ["peak_memory_bytes", "memory_of", "fixed_bytes", "sample_bytes", "no_line"]
@@ -27,13 +27,20 @@ TOO_FAR = (
     f"the line reaches it above {FAR} times the sizes that were measured, where it is no evidence"
 )
 PANEL_INCHES = 2.7
+NOTES = (
+    "On CPUs: the most resident memory of the worker's process up to its last sample: arrays, workspaces, and the "
+    "framework's own code, which no GPU holds. A framework's workspaces on a GPU are others. On a GPU: the most of "
+    "its own memory that came to be used, by NVML, with what CUDA takes for itself.",
+    "Largest mini-batch: where the straight line through the sizes that were measured reaches a limit. It was not "
+    "run; ≥ and < are sizes that were. A search runs it: the supervisor ends what passes the limit, and "
+    "the largest that was held is right to a sixteenth.",
+)
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS; bytes) and the layout."""
     data, limits = lines_of(inputs), limits_of(inputs)
-    inputs.page.facts = facts(inputs.measured)
-    inputs.page.notes = [*_notes(), *inputs.page.notes, raw_data(inputs.measured)]
+    common.describe(inputs, *NOTES)
     return data, _layout(data, limits, inputs.largest)
 
 
@@ -50,22 +57,17 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         for axes in panels[::2]:
             axes.set_ylabel("most memory (GiB), less is better")
         figures.title(drawing, inputs.entry["title"])
-        notes = [*_notes()[:1], *facts(inputs.measured), raw_data(inputs.measured)]
+        notes = [NOTES[0], *origin(inputs.measured)]
         figures.notes_below(drawing, notes, curves.keys(looks), 3)
     return drawn, drawing
 
 
 def limits_of(inputs: Inputs) -> dict[str, float]:
     """The memory of each GPU of the paper, in GiB, by its name; the paper says GB."""
-    printed = inputs.printed
-    rows = printed[(printed["column"] == "Memory") & printed["platform"].isin(_gpus(inputs))]
-    names = inputs.catalogue["platforms"]
-    return {names[row["platform"]]["name"]: row["number"] for row in rows.to_dict("records")}
-
-
-def _gpus(inputs: Inputs) -> list[str]:
-    known = inputs.catalogue["platforms"].items()
-    return [name for name, platform in known if platform["device"] == "gpu"]
+    printed, platforms = inputs.printed, inputs.catalogue["platforms"]
+    gpus = {name: known["name"] for name, known in platforms.items() if known["device"] == "gpu"}
+    rows = printed[(printed["column"] == "Memory") & printed["platform"].isin(gpus)]
+    return {gpus[row["platform"]]: row["number"] for row in rows.to_dict("records")}
 
 
 def lines_of(inputs: Inputs) -> pd.DataFrame:
@@ -100,17 +102,6 @@ def _with_line(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(**line)
 
 
-def _notes() -> list[str]:
-    return [
-        "On CPUs: the most resident memory of the worker's process up to its last sample: arrays, workspaces, and the "
-        "framework's own code, which no GPU holds. A framework's workspaces on a GPU are others. On a GPU: the most of "
-        "its own memory that came to be used, by NVML, with what CUDA takes for itself.",
-        "Largest mini-batch: where the straight line through the sizes that were measured reaches a limit. It was not "
-        "run; ≥ and < are sizes that were. A search runs it: the supervisor ends what passes the limit, and "
-        "the largest that was held is right to a sixteenth.",
-    ]
-
-
 def _layout(
     data: pd.DataFrame, limits: dict[str, float], searches: list[dict[str, Any]]
 ) -> pd.DataFrame:
@@ -118,9 +109,8 @@ def _layout(
     sizes = sorted({found["memory_gib"] for found in searches})
     headings = [("Measured", "mini-batches"), ("Measured", "GiB"), ("Line", "none, GiB")]
     headings += [("Line", "each sample, MiB")]
-    headings += [
-        ("Largest in as much as a GPU has", f"{gib:g} GiB ({name})") for name, gib in limits.items()
-    ]
+    what = "Largest in as much as a GPU has"
+    headings += [(what, f"{gib:g} GiB ({name})") for name, gib in limits.items()]
     headings += [("Found by search", f"{gib} GiB") for gib in sizes]
     lines = []
     for _, rows in data.groupby(LINE, sort=False, dropna=False):
@@ -168,9 +158,8 @@ def _searched(found: dict[str, Any] | None) -> Entry:
         return dash("no search was asked for: `largest` in the grid")
     if found["largest"] is None:
         return dash(found["reason"])
-    tried = ", ".join(
-        f"{batch}{'' if taken else ' too much'}" for batch, taken in found["tried"].items()
-    )
+    sizes = found["tried"].items()
+    tried = ", ".join(f"{batch}{'' if taken else ' too much'}" for batch, taken in sizes)
     return Entry(f"{found['largest']:,}", (f"tried: {tried}",), kind="ours")
 
 

@@ -2,6 +2,7 @@
 explained.
 """
 
+import math
 from typing import Any
 
 import pandas as pd
@@ -25,9 +26,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     A variant stands below its network and is compared with the same printed numbers. Parameters are the same
     when they agree in whole millions, which is what a paper prints.
     """
-    networks, printed, paper = inputs.networks, inputs.printed, inputs.catalogue
-    page = inputs.page
-    theirs = {(row["network"], row["column"]): row for row in printed.to_dict("records")}
+    networks, paper, page = inputs.networks, inputs.catalogue, inputs.page
+    theirs = {(row["network"], row["column"]): row for row in inputs.printed.to_dict("records")}
     rows = [
         row
         for base in paper["networks"]
@@ -36,17 +36,16 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         for row in _rows(name, base, networks, theirs)
     ]
     data = pd.DataFrame(rows, columns=COLUMNS)
-    whole = ["batch", "ours", "theirs"]
-    data = data.astype(dict.fromkeys(whole, "Int64"))
+    data = data.astype(dict.fromkeys(["batch", "ours", "theirs"], "Int64"))
+    variants = {
+        name: entry
+        for name, entry in networks.items()
+        if entry.get("variant_of") in paper["networks"]
+    }
     page.notes = [
-        (
-            f"Ratios are ours divided by what {paper['short']} printed. Parameters are trainable ones, counted "
-            "from the specifications in config/networks.yaml."
-        ),
-        *[
-            f"{name} is {networks[name]['variant_of']} with {networks[name]['why']}."
-            for name in _variants(networks, paper)
-        ],
+        f"Ratios are ours divided by what {paper['short']} printed. Parameters are trainable ones, counted "
+        "from the specifications in config/networks.yaml.",
+        *[f"{name} is {own['variant_of']} with {own['why']}." for name, own in variants.items()],
         *page.notes,
     ]
     return data, _layout(data, paper["short"])
@@ -60,13 +59,8 @@ def _rows(
     source = spec["input"]
     # A sequence of words is given by its vocabulary in the paper, not by its length.
     width = source["vocabulary"] if source["kind"] == "tokens" else source["shape"][-1]
-    inputs = (
-        width
-        if source["kind"] != "image"
-        else source["shape"][0] * source["shape"][1] * source["shape"][2]
-    )
     ours = {
-        "Input": inputs,
+        "Input": math.prod(source["shape"]) if source["kind"] == "image" else width,
         "Output": specifications.count_classes(spec),
         "Layers": specifications.count_layers(spec),
         "Parameters": specifications.count_parameters(spec),
@@ -125,9 +119,3 @@ def _printed(value: int) -> str:
     if value >= 1000 * MILLION:
         return f"{value / (1000 * MILLION):g} billions"
     return f"{value / MILLION:g} millions" if value >= MILLION else count(value)
-
-
-def _variants(networks: dict[str, Any], paper: dict[str, Any]) -> list[str]:
-    return [
-        name for name, entry in networks.items() if entry.get("variant_of") in paper["networks"]
-    ]

@@ -5,13 +5,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from shared.operations import BYTES, SUM
+from shared.operations import BYTES
 from steptime.artefacts import common, exchange, speedup
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.seeds import percent
 from steptime.reading import InputError
 from steptime.render.columns import Column, Row, columns
-from steptime.render.words import facts, processes, raw_data, significant, why
+from steptime.render.words import milliseconds, percent, processes, why
 
 COLUMNS = [*common.NAMED, "seconds", "gradient_bytes", "compute", "basis", "exchange_alone"]
 COLUMNS += ["predicted", "ratio", "hidden", "exchange_seconds"]
@@ -27,9 +26,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
     Raises InputError where there is none.
     """
-    measured = inputs.measured
-    rows = common.cells_of(inputs)
-    alone = sums_of(inputs)
+    measured, rows, alone = inputs.measured, common.cells_of(inputs), sums_of(inputs)
     counts = common.whole(measured.rows)
     parameters = counts.groupby("network")["parameters"].max().to_dict()
     found = [
@@ -41,8 +38,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         raise InputError(
             "The grid has no cell whose ranks wait for one another: write `exchange: [sync]` into it."
         )
-    inputs.page.facts = facts(measured)
-    inputs.page.notes = [
+    common.describe(
+        inputs,
         "Calculation alone: a step on one device with as many threads, of the share of a rank; where none of that "
         "mini-batch was timed, of all of it, divided by the number of devices (marked). Exchange alone: one sum over "
         "the ranks of an array as long as the gradients (steptime_exchange), where needed on the straight line "
@@ -51,21 +48,16 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         "other. Below 0 %, it takes longer than both; above 100 %, it is shorter than the calculation alone.",
         "A framework that sends gradients in pieces, or by a server, does not send them as one sum.",
         processes(measured.cells),
-        *inputs.page.notes,
-        raw_data(measured),
-    ]
+    )
     data = pd.DataFrame(found, columns=COLUMNS)
     return data, columns(data, SHOWN, INDEX)
 
 
 def sums_of(inputs: Inputs) -> pd.DataFrame:
     """The median seconds of every sum that was timed: PLACE, `bytes` and `seconds`."""
-    rows = [each.rows for each in inputs.parts if (each.rows["way"] == SUM).any()]
-    if not rows:
+    known = exchange.timed_sums(inputs.parts)
+    if known.empty:
         return pd.DataFrame(columns=[*PLACE, "bytes", "seconds"])
-    known = pd.concat(rows)
-    known = known[known["seconds"].notna() & (known["way"] == SUM)]
-    known = known.assign(bytes=[int(part.split()[0]) for part in known["part"]])
     named = [*PLACE, "bytes"]
     # Of processes, then of what they came to.
     medians = known.groupby([*named, "repeat"])["seconds"].median().reset_index()
@@ -105,10 +97,6 @@ def _row(
     return found
 
 
-def _milliseconds(seconds: float) -> str:
-    return significant(1e3 * seconds)
-
-
 def _failed(row: Row) -> str:
     return why(row) if row["status"] != "ok" else ""
 
@@ -127,15 +115,13 @@ def _told(row: Row) -> str:
 
 SHOWN = [
     Column("Gradients", "gradient_bytes", exchange.size_text, "not known"),
-    Column("Calculation alone, ms", "compute", _milliseconds, NO_STEP, "ours", _divided),
-    Column("Exchange alone, ms", "exchange_alone", _milliseconds, NO_SUM, "ours"),
-    Column("Both, ms", "predicted", _milliseconds, _both, "ours"),
-    Column("Measured, ms", "seconds", _milliseconds, _failed, "ours"),
+    Column("Calculation alone, ms", "compute", milliseconds, NO_STEP, "ours", _divided),
+    Column("Exchange alone, ms", "exchange_alone", milliseconds, NO_SUM, "ours"),
+    Column("Both, ms", "predicted", milliseconds, _both, "ours"),
+    Column("Measured, ms", "seconds", milliseconds, _failed, "ours"),
     Column("Measured ÷ both", "ratio", lambda ratio: f"{ratio:.2f}", _both),
     Column("Exchange hidden", "hidden", lambda part: percent(part).replace("-", "−"), _both),
-    Column(
-        "Exchange, as the framework tells, ms", "exchange_seconds", _milliseconds, _told, "ours"
-    ),
+    Column("Exchange, as the framework tells, ms", "exchange_seconds", milliseconds, _told, "ours"),
 ]
 INDEX: dict[str, Any] = {
     "Network": common.of_network,

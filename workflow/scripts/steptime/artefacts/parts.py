@@ -1,7 +1,7 @@
 """What was measured of single operations of a step: one row for each, in each framework, way and place."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -13,12 +13,15 @@ from steptime.artefacts.inputs import Inputs
 from steptime.machine import interference
 from steptime.merge.summary import IDLE, OVERSUBSCRIBED, shortened
 from steptime.plan.cell import IDENTITY
-from steptime.render import figures
-from steptime.render.columns import dash
+from steptime.render import figures, words
+from steptime.render.columns import Row, dash, laid_out
 from steptime.render.tables import Entry
-from steptime.render.words import mark_notes, marked, plural, significant, spread, why
+from steptime.render.words import mark_notes, marked, origin, plural, spread, why
 from steptime.statistics import intervals
 
+# Platform and threads, and rows by the way in which an operation was computed.
+Place: TypeAlias = tuple[str, int]
+Ways: TypeAlias = dict[str, Row]
 OPERATION = ["part", "role", "way"]
 COLUMNS = [*common.NAMED[:-2], *OPERATION, "flops"]
 COLUMNS += ["seconds", "low", "high", "repeats", "gflops", "error", "cpus"]
@@ -45,9 +48,8 @@ def read(inputs: Inputs) -> pd.DataFrame:
 def _operation(samples: pd.DataFrame) -> dict[str, Any]:
     row = samples.iloc[0].to_dict()
     timed = samples[(samples["status"] == "ok") & samples["seconds"].notna()]
-    row["medians"] = {
-        int(repeat): median(list(seconds)) for repeat, seconds in timed.groupby("repeat")["seconds"]
-    }
+    repeats = timed.groupby("repeat")["seconds"]
+    row["medians"] = {int(repeat): median(list(seconds)) for repeat, seconds in repeats}
     row |= {"repeats": len(row["medians"]), "seconds": None, "low": None, "high": None}
     row |= {"gflops": None, "marks": ""}
     failed = samples[samples["status"] != "ok"]
@@ -72,20 +74,20 @@ def _operation(samples: pd.DataFrame) -> dict[str, Any]:
     return row | {"marks": ", ".join(mark for mark, applies in marks.items() if applies)}
 
 
-def places_of(data: pd.DataFrame) -> list[tuple[str, int]]:
-    """Every (platform, threads), in order."""
+def places_of(data: pd.DataFrame) -> list[Place]:
+    """Every place, in order."""
     return sorted({(row.platform, row.threads) for row in data.itertuples()})
 
 
-def column_of(place: tuple[str, int]) -> str:
+def column_of(place: Place) -> str:
     """The heading of a place."""
     return f"{place[0]}, {plural(place[1], 'thread')}"
 
 
-def by_way(data: pd.DataFrame) -> dict[tuple[str, str, tuple[str, int]], dict[str, dict[str, Any]]]:
+def by_way(data: pd.DataFrame) -> dict[tuple[str, str, Place], Ways]:
     """The rows of each (part, framework_label, place) by their way; those of a failed cell below each part as ''."""
     parts = [part for part in dict.fromkeys(data["part"]) if part]
-    found: dict[tuple[str, str, tuple[str, int]], dict[str, dict[str, Any]]] = {}
+    found: dict[tuple[str, str, Place], Ways] = {}
     for part in parts:
         for row in data[data["part"].isin([part, ""])].to_dict("records"):
             key = (part, row["framework_label"], (row["platform"], row["threads"]))
@@ -93,15 +95,14 @@ def by_way(data: pd.DataFrame) -> dict[tuple[str, str, tuple[str, int]], dict[st
     return found
 
 
-def entry(row: dict[str, Any] | None, failed: dict[str, Any] | None, text: str) -> Entry:
+def entry(row: Row | None, failed: Row | None, text: str) -> Entry:
     """The text of a row that was timed, with its marks; or a dash with its reason."""
     if row is None or not row["repeats"]:
-        lacking = (row or failed or {}).get("lacking") or "it was not asked for"
-        return dash(lacking)
+        return dash((row or failed or {}).get("lacking") or "it was not asked for")
     return Entry(text, tuple(marked(row)), kind="ours")
 
 
-def ratio(row: dict[str, Any] | None, base: dict[str, Any] | None) -> tuple[float, str] | None:
+def ratio(row: Row | None, base: Row | None) -> tuple[float, str] | None:
     """Time of a row by that of another one of the same processes, and as text with its interval; None without both."""
     if not row or not base or not row["repeats"] or not base["repeats"]:
         return None
@@ -113,9 +114,9 @@ def ratio(row: dict[str, Any] | None, base: dict[str, Any] | None) -> tuple[floa
     return value, f"{value:.2f} {spread(value, low, high)}"
 
 
-def milliseconds(row: dict[str, Any]) -> str:
+def milliseconds(row: Row) -> str:
     """Its time, as text."""
-    return significant(1e3 * row["seconds"]) if row["repeats"] else ""
+    return words.milliseconds(row["seconds"]) if row["repeats"] else ""
 
 
 def off_by(data: pd.DataFrame) -> str:
@@ -138,47 +139,72 @@ def _named(row: Mapping[str, Any]) -> str:
 
 
 def dots(
-    data: pd.DataFrame, ways: dict[str, tuple[str, str, str]], title: str, axis: str, lines: dict
-) -> tuple[Figure, Any]:
+    inputs: Inputs,
+    data: pd.DataFrame,
+    drawn: pd.DataFrame,
+    ways: Mapping[str, tuple[str, str, str]],
+    axis: str,
+    lines: Mapping[float, str],
+    keys: int,
+) -> Figure:
     """A panel for each part, a line for each framework and a point at `value` for each of `ways` that it has.
 
-    `ways` has marker, colour and label of each; `lines` are values that are marked in each panel, with their words.
-    Returns the figure, and the handles of its legend.
+    `data` are all rows, also those that are not drawn. `ways` has marker, colour and label of each, `keys` the number
+    of their columns; `lines` are values that are marked in each panel, with their words.
     """
-    parts, labels = list(dict.fromkeys(data["part"])), list(dict.fromkeys(data["framework_label"]))
+    parts = list(dict.fromkeys(drawn["part"]))
+    labels = list(dict.fromkeys(drawn["framework_label"]))
     inches = 0.7 + PANEL_INCHES * len(labels)
     with figures.panels(len(parts), inches, 1.6, 2) as (drawing, panels):
         for part, axes in zip(parts, panels, strict=False):
-            _panel(axes, data[data["part"] == part], labels, ways, lines)
+            _panel(axes, drawn[drawn["part"] == part], labels, ways, lines)
             axes.set_title(part, fontsize=8.5)
         for axes in panels[-2:]:
             axes.set_xlabel(axis)
             axes.tick_params(labelbottom=True)
-        figures.title(drawing, title)
+        place = ", ".join(map(column_of, places_of(data)))
+        figures.title(drawing, f"{inputs.entry['title']}: {place}")
     handles = [
         figures.key(label, marker=marker, color=colour, linestyle="")
         for marker, colour, label in ways.values()
     ]
-    return drawing, handles
+    notes = [inputs.entry["caption"], *remarks(data), *origin(inputs.measured)]
+    figures.notes_below(drawing, notes, handles, keys)
+    return drawing
 
 
-def _panel(axes: Axes, rows: pd.DataFrame, labels: list[str], ways: dict, lines: dict) -> None:
+def by_place(
+    data: pd.DataFrame,
+    names: list[str],
+    headings: Iterable[str],
+    entries: Callable[[str, Place, Ways], list[Entry]],
+    first: Callable[[str], tuple[str, ...]] = lambda part: (part,),
+) -> pd.DataFrame:
+    """The layout with a line for each part and framework, and for each place the `headings`, with what `entries` says
+    of a part, a place and its rows by their way; `first` says what names a part.
+    """
+    lines: dict[tuple[str, ...], dict[Any, Entry]] = {}
+    for (part, label, place), ways in by_way(data).items():
+        line = lines.setdefault((*first(part), label), {})
+        found = zip(headings, entries(part, place, ways), strict=True)
+        line |= {(column_of(place), name): entry for name, entry in found}
+    across = [(column_of(place), name) for place in places_of(data) for name in headings]
+    return laid_out(lines.items(), names, across)
+
+
+def _panel(
+    axes: Axes, rows: pd.DataFrame, labels: list[str], ways: Mapping, lines: Mapping[float, str]
+) -> None:
     axes.set_xscale("log")
     figures.plain_logarithms(axes.xaxis)
-    for value, words in lines.items():
-        axes.axvline(value, linestyle="--" if words else "-", **GREY_LINE)
+    for value, said in lines.items():
+        axes.axvline(value, linestyle="--" if said else "-", **GREY_LINE)
         look: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "va": "top"} | SMALL
-        figures.say(axes, words, (value, 1), (2, -2), **look)
+        figures.say(axes, said, (value, 1), (2, -2), **look)
     for row in rows.to_dict("records"):
         if row["way"] in ways and pd.notna(row["value"]):
             marker, colour, _ = ways[row["way"]]
-            at = labels.index(row["framework_label"])
-            look = {
-                "marker": marker,
-                "color": colour,
-                "markersize": 5,
-                "linestyle": "",
-            }
-            axes.plot(row["value"], at, **look, zorder=3)
+            look = {"marker": marker, "color": colour, "markersize": 5, "linestyle": ""}
+            axes.plot(row["value"], labels.index(row["framework_label"]), **look, zorder=3)
     axes.set_yticks(range(len(labels)), labels, fontsize=7)
     axes.set_ylim(len(labels) - 0.5, -0.5)

@@ -6,14 +6,13 @@ from typing import Any
 
 import pandas as pd
 
+from steptime.artefacts.common import describe
 from steptime.artefacts.inputs import Inputs
 from steptime.plan.cell import IDENTITY
 from steptime.render.columns import Column, columns
-from steptime.render.words import facts, plural, raw_data, significant
+from steptime.render.words import plural, significant
 
 COLUMNS = ["principle", "asks", "here", "figure", "number", "shown_by", "not_done"]
-
-
 SHOWN = [
     Column("The paper asks", "asks", kind="words long"),
     Column("Here", "here", kind="words long"),
@@ -25,7 +24,7 @@ SHOWN = [
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS) and the layout; each of the entry's `principles` names its `figure`."""
-    measured, page = inputs.measured, inputs.page
+    measured = inputs.measured
     figures = {
         "networks": _networks(measured.cells),
         "cells": _cells(measured.cells),
@@ -35,15 +34,13 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         "sizes": _sizes(measured.cells),
         "samples": _samples(measured.rows),
     }
-    rows = [
-        {name: entry[name].strip() for name in ("principle", "asks", "here", "not_done")}
-        | {"figure": figures[entry["figure"]][0], "number": figures[entry["figure"]][1]}
-        | {"shown_by": "; ".join(entry["shown_by"])}
-        for entry in inputs.entry["principles"]
-    ]
+    rows = []
+    for entry in inputs.entry["principles"]:
+        row = {name: entry[name].strip() for name in ("principle", "asks", "here", "not_done")}
+        row["figure"], row["number"] = figures[entry["figure"]]
+        rows.append(row | {"shown_by": "; ".join(entry["shown_by"])})
     data = pd.DataFrame(rows, columns=COLUMNS)
-    page.facts = facts(measured)
-    page.notes = [*page.notes, raw_data(measured)]
+    describe(inputs)
     return data, columns(data, SHOWN, {"Principle": "principle"})
 
 

@@ -20,6 +20,10 @@ ERRORS = {
     "update_error": ("Update", TOLERANCES["update"]),
     "after_one_step": ("Parameters after a step", TOLERANCES["parameters"]),
 }
+# What a proof itself and its details say under the same name.
+SAID = ("network", "environment", "mode", "status", "reason")
+DETAILS = ["parameters", "frozen_parameters", "loss_error", "later_loss_error"]
+DETAILS += ["worst_cosine_of", "worst_update_of"]
 COLUMNS = ["network", "network_label", "environment", "framework", "framework_label", "mode"]
 COLUMNS += ["devices", "exchange", "status", "reason", "full_parameters", "parameters"]
 COLUMNS += ["frozen_parameters", *ERRORS, "worst_cosine_of", "worst_update_of", "proof_id"]
@@ -88,28 +92,18 @@ def rows_of(inputs: Inputs) -> pd.DataFrame:
 def _row(
     proof: dict[str, Any], owners: dict[str, str], catalogue: dict[str, Any]
 ) -> dict[str, Any]:
-    details = proof["details"]
-    cosine = details.get("worst_cosine")
-    return {
-        "network": proof["network"],
-        "environment": proof["environment"],
+    details, cosine = proof["details"], proof["details"].get("worst_cosine")
+    known = {name: proof[name] for name in SAID}
+    known |= {name: details.get(name) for name in DETAILS}
+    return known | {
         "framework": owners[proof["environment"]],
         "framework_version": None,
-        "mode": proof["mode"],
         "devices": proof.get("devices", 1),
         "exchange": proof.get("exchange", ""),
-        "status": proof["status"],
-        "reason": proof["reason"],
         "full_parameters": networks.count_parameters(networks.specify(proof["network"], catalogue)),
-        "parameters": details.get("parameters"),
-        "frozen_parameters": details.get("frozen_parameters"),
-        "loss_error": details.get("loss_error"),
-        "later_loss_error": details.get("later_loss_error"),
         # Rounding may put the cosine of two equal gradients a little above 1.
         "one_minus_cosine": None if cosine is None else max(0.0, 1 - cosine),
         "update_error": details.get("worst_update"),
         "after_one_step": details.get("after1_parameters"),
-        "worst_cosine_of": details.get("worst_cosine_of"),
-        "worst_update_of": details.get("worst_update_of"),
         "proof_id": proof.get("proof_id"),
     }

@@ -7,17 +7,7 @@ import pandas as pd
 from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.render.columns import Column, Row, columns
-from steptime.render.words import (
-    ERROR_RATE,
-    facts,
-    further,
-    limits,
-    processes,
-    raw_data,
-    remarks,
-    significant,
-    why,
-)
+from steptime.render.words import ERROR_RATE, further, processes, ranged, remarks, why
 from steptime.statistics.intervals import Ratio
 from steptime.statistics.ratios import Pair, of_pairs, overall
 from steptime.statistics.words import FASTEST, SLOWER, TIED, UNKNOWN, places
@@ -41,7 +31,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     `fastest` names the environment and mode that a row is divided by, `verdict` is a word of `statistics.words`.
     OVERALL is the mean of a framework's ratios in all networks, with its interval.
     """
-    rows, page = common.cells_of(inputs), inputs.page
+    rows = common.cells_of(inputs)
     pairs = of_pairs(rows, inputs.measured.statistics.ratios)
     fastest = {at: rows.loc[place.index[0]] for place in places(rows) for at in place.index}
     means: dict[tuple[Any, ...], Any] = {}
@@ -52,18 +42,16 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         for at, row in rows.iterrows()
     ]
     data = pd.DataFrame(found, columns=COLUMNS)
-    page.facts = facts(inputs.measured)
-    page.notes = [
+    common.describe(
+        inputs,
         "A ratio is the geometric mean of the ratios of the repeats, each of two processes that ran in the same trial; "
         "its interval is Student's, of their logarithms, with a variance that all pairs of the run at as many threads "
         "help to estimate.",
         ERROR_RATE,
         processes(inputs.measured.cells),
-        raw_data(inputs.measured),
-    ]
-    return data, columns(
-        data.assign(is_fastest=data["verdict"] == FASTEST), SHOWN, INDEX, common.PLACES
     )
+    shown = data.assign(is_fastest=data["verdict"] == FASTEST)
+    return data, columns(shown, SHOWN, INDEX, common.PLACES)
 
 
 def figure(inputs: Inputs) -> "tuple[pd.DataFrame, Figure]":
@@ -94,27 +82,21 @@ def _row(
     return found
 
 
-def _heading(row: Row) -> tuple[str, str]:
-    devices = f" x {row['devices']}" if row["devices"] > 1 else ""
-    return f"{row['platform']}, times the fastest, threads", f"{row['threads']}{devices}"
-
-
 def _shown(row: Row) -> str | None:
     if pd.isna(row["ratio"]):
         return None
     if row["ratio"] == 1 and pd.isna(row["low"]):
         words = {FASTEST: FASTEST, TIED: "tied for the fastest", UNKNOWN: "shortest time"}
         return words.get(row["verdict"], "alone")
-    ratio = significant(row["ratio"])
-    if row["verdict"] == UNKNOWN:
-        return ratio
-    said = "" if row["verdict"] == SLOWER else f" {TIED}"
-    return f"{ratio} ({limits(row['low'], row['high'])}){said}"
+    said = "" if row["verdict"] in (SLOWER, UNKNOWN) else f" {TIED}"
+    return ranged(row["ratio"], row["low"], row["high"]) + said
 
 
 def _remarks(row: Row) -> list[str]:
-    return [*([NO_INTERVAL] if row["verdict"] == UNKNOWN else []), *remarks(row)]
+    return [NO_INTERVAL] * (row["verdict"] == UNKNOWN) + remarks(row)
 
 
-SHOWN = [Column(_heading, _shown, str, why, "ours", _remarks, "is_fastest")]
+SHOWN = [
+    Column(common.by_threads("times the fastest"), _shown, str, why, "ours", _remarks, "is_fastest")
+]
 INDEX = {"Network": common.of_network, "Framework": "framework_label"}

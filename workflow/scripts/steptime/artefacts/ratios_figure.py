@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -13,15 +14,7 @@ from steptime.merge.measured import Measured
 from steptime.plan.cell import PLACE
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
-from steptime.render.words import (
-    ERROR_RATE,
-    facts,
-    mark_notes,
-    plural,
-    processes,
-    raw_data,
-    significant,
-)
+from steptime.render.words import ERROR_RATE, mark_notes, origin, plural, processes, significant
 from steptime.statistics.words import FASTEST, SLOWER, TIED
 
 LINE_INCHES = 0.175
@@ -48,23 +41,16 @@ def draw(
             _line(axes, height, row, frameworks)
         figures.name_lines(axes, heights, ticks, 8)
         axes.set_ylim(at + 0.7, 0.3)
-        figures.headings(
-            axes,
-            "Times slower than the fastest",
-            [f"on {name}" for name in data["platform"].unique()],
-        )
+        platforms = [f"on {name}" for name in data["platform"].unique()]
+        figures.headings(axes, "Times slower than the fastest", platforms)
         figures.notes_below(drawing, _notes(data, measured), _handles(data, frameworks), 3)
     return data, drawing
 
 
 def _axis(axes: Axes, data: pd.DataFrame) -> None:
     """A logarithmic axis with plain numbers, and room on its right for what is said of each line."""
-    values = (
-        pd.concat([data["ratio"], data["low"], data["high"], pd.Series([1.0])])
-        .astype(float)
-        .dropna()
-    )
-    lowest, highest = values.min() / 1.05, max(values.max() * 1.05, 1.2)
+    values = np.append(data[["ratio", "low", "high"]].to_numpy(float), 1)
+    lowest, highest = np.nanmin(values) / 1.05, max(np.nanmax(values) * 1.05, 1.2)
     axes.set_xscale("log")
     axes.set_xlim(lowest, highest * (highest / lowest) ** TEXT_SHARE)
     subs = (1.0, 2.0, 5.0) if highest / lowest > 4 else (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 8.0)
@@ -79,16 +65,10 @@ def _line(axes: Axes, height: float, row: dict[str, Any], frameworks: Frameworks
         known = pd.notna(row["low"])
         shown = row["verdict"] in (FASTEST, SLOWER)
         right = row["high"] if known else row["ratio"]
-        axes.errorbar(
-            row["ratio"],
-            height,
-            xerr=[[row["ratio"] - row["low"]], [row["high"] - row["ratio"]]] if known else None,
-            **framework.look,
-            markersize=5,
-            markerfacecolor=framework.colour if shown else "white",
-            linewidth=1.2,
-            zorder=3,
-        )
+        spans = [[row["ratio"] - row["low"]], [row["high"] - row["ratio"]]] if known else None
+        face = framework.colour if shown else "white"
+        look = framework.look | {"markersize": 5, "markerfacecolor": face, "linewidth": 1.2}
+        axes.errorbar(row["ratio"], height, xerr=spans, **look, zorder=3)
     figures.say(axes, words, (right, height), (6, 0), va="center")
 
 
@@ -106,26 +86,20 @@ def _label(row: dict[str, Any], several: bool, first: bool) -> str:
     if not first:
         return row["framework_label"]
     parts = [row["network_label"], f"batch {row['batch']}", plural(row["threads"], "thread")]
-    return (
-        f"{', '.join([*parts, *([row['platform']] if several else [])])}   {row['framework_label']}"
-    )
+    parts += [row["platform"]] if several else []
+    return f"{', '.join(parts)}   {row['framework_label']}"
 
 
 def _handles(data: pd.DataFrame, frameworks: Frameworks) -> list[Line2D]:
-    handles = [
-        figures.key(framework.label, linestyle="", **framework.look)
-        for framework in map(frameworks.__getitem__, data["framework"].unique())
-    ]
-    hollow = {"linestyle": "", "marker": "o", "color": "#444444", "markerfacecolor": "white"}
-    return [
-        *handles,
-        figures.key("hollow: tied with the fastest, or not known", **hollow),
-    ]
+    known = map(frameworks.__getitem__, data["framework"].unique())
+    hollow: dict[str, Any] = {"marker": "o", "color": "#444444", "markerfacecolor": "white"}
+    looks = {framework.label: framework.look for framework in known}
+    looks["hollow: tied with the fastest, or not known"] = hollow
+    return curves.keys(looks, linestyle="")
 
 
 def _notes(data: pd.DataFrame, measured: Measured) -> list[str]:
     notes = [f"Ratio with its 95 % interval. {ERROR_RATE} {processes(measured.cells)}"]
-    missing = curves.not_drawn(
-        data[data["ratio"].isna()], lambda row: row["framework_label"], at="network_label"
-    )
-    return [*notes, *missing, *mark_notes(data), *facts(measured), raw_data(measured)]
+    unknown = data[data["ratio"].isna()]
+    missing = curves.not_drawn(unknown, lambda row: row["framework_label"], at="network_label")
+    return [*notes, *missing, *mark_notes(data), *origin(measured)]

@@ -10,13 +10,12 @@ from shared.grouping import GROUPED
 from steptime.artefacts import curves
 from steptime.artefacts.common import ranks_of
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.seeds import by_cell, over_seeds, percent, spread, with_spreads
-from steptime.machine import interference
+from steptime.artefacts.seeds import by_cell, describe, marks_of, over_seeds, spread, with_spreads
 from steptime.merge import trainings
 from steptime.merge.trainings import CELL, NOT_REACHED
 from steptime.render import figures
 from steptime.render.columns import Column, Row, columns
-from steptime.render.words import facts, mark_notes, marked, plural, raw_data, significant, why
+from steptime.render.words import mark_notes, marked, percent, plural, significant, why
 
 COLUMNS = [*CELL, "label", "environment_label", "network_label", "wanted_loss", "seeds", "reached"]
 COLUMNS += ["status", "reason", "marks", "share"]
@@ -66,14 +65,12 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     data["place"] = pd.factorize(pd.MultiIndex.from_frame(data[places]))[0]
     data = data.sort_values(["place", "devices", "exchange"], ascending=[True, True, False])
     data = data.drop(columns="place").reset_index(drop=True)
-    inputs.page.facts = facts(trained.times)
-    inputs.page.notes = [
+    describe(
+        inputs,
+        trained,
         *_notes(inputs.entry, data),
         "Missed updates: those of others between the reading of weights and the update that follows, in the mean.",
-        *trained.notes,
-        *inputs.page.notes,
-        raw_data(trained.times),
-    ]
+    )
     return data, columns(data, SHOWN, INDEX)
 
 
@@ -107,8 +104,7 @@ def _reached(runs: pd.DataFrame, epochs: pd.DataFrame, wanted: float) -> dict[st
         "test_loss": by_seed["test_loss"].last(),
         "staleness": runs["staleness"].astype(float),
     }
-    disturbed = any(map(interference.disturbed, runs.to_dict("records")))
-    row: dict[str, Any] = {"reached": within.ngroups, "marks": "disturbed" if disturbed else ""}
+    row: Row = {"reached": within.ngroups, "marks": marks_of(runs)}
     failed = runs[~runs["status"].isin(["ok", NOT_REACHED])]
     if len(failed):
         row |= {name: failed.iloc[0][name] for name in ("status", "reason")}
@@ -132,9 +128,8 @@ def _notes(entry: dict[str, Any], data: pd.DataFrame) -> list[str]:
 
 
 def _named(row: Row) -> str:
-    return (
-        f"{row['environment_label']}, {plural(row['devices'], 'device')} {row['exchange']}".strip()
-    )
+    devices = plural(row["devices"], "device")
+    return f"{row['environment_label']}, {devices} {row['exchange']}".strip()
 
 
 def _lines(axes: Axes, drawn: pd.DataFrame, inputs: Inputs) -> list[Any]:
@@ -151,12 +146,8 @@ def _lines(axes: Axes, drawn: pd.DataFrame, inputs: Inputs) -> list[Any]:
         look |= {"alpha": 0.4 ** own.index(first["environment"])}
         for exchange in [name for name in STYLES if (alike["exchange"] == name).any()] or [""]:
             line = alike[(alike["devices"] == 1) | (alike["exchange"] == exchange)]
-            filled = "white" if exchange in GROUPED else look["color"]
-            style: dict[str, Any] = {
-                "linestyle": STYLES.get(exchange, "-"),
-                "markersize": 6,
-                "markerfacecolor": filled,
-            }
+            style: dict[str, Any] = {"linestyle": STYLES.get(exchange, "-"), "markersize": 6}
+            style |= {"markerfacecolor": "white" if exchange in GROUPED else look["color"]}
             axes.plot(line["devices"], line["seconds"], **look, **style)
             apart = line[line["most_seconds"] > line["least_seconds"]]
             bars = {"fmt": "none", "ecolor": look["color"], "capsize": 2}

@@ -5,33 +5,24 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from steptime.artefacts import curves
+from steptime.artefacts import curves, seeds
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.seeds import (
-    HERE,
-    by_cell,
-    cpus_at_work,
-    gibibytes,
-    over_seeds,
-    percent,
-    runners,
-    spread,
-    with_spreads,
-)
 from steptime.merge.trainings import CELL, Trained
 from steptime.render import figures
 from steptime.render.columns import columns
-from steptime.render.words import facts, raw_data
+from steptime.render.words import facts, percent
 
 TABLE = [*CELL, "label", "environment_label", "seeds", "status", "reason"]
 # What the table says, where there is any of it.
 USED = {
-    "cpus": over_seeds("CPUs at work", "cpus"),
-    "cpu_share": over_seeds("Share of its CPUs", "cpu_share", percent),
-    "peak_memory_bytes": over_seeds("Peak memory", "peak_memory_bytes", gibibytes),
-    "device_share": over_seeds("Share of the time with work on the GPU", "device_share", percent),
-    "peak_device_memory_bytes": over_seeds(
-        "Peak memory of the GPU", "peak_device_memory_bytes", gibibytes
+    "cpus": seeds.over_seeds("CPUs at work", "cpus"),
+    "cpu_share": seeds.over_seeds("Share of its CPUs", "cpu_share", percent),
+    "peak_memory_bytes": seeds.over_seeds("Peak memory", "peak_memory_bytes", seeds.gibibytes),
+    "device_share": seeds.over_seeds(
+        "Share of the time with work on the GPU", "device_share", percent
+    ),
+    "peak_device_memory_bytes": seeds.over_seeds(
+        "Peak memory of the GPU", "peak_device_memory_bytes", seeds.gibibytes
     ),
 }
 RUN = ["label", "environment", "mode", "platform", "threads", "seed"]
@@ -49,31 +40,30 @@ ROW_INCHES = 1.9
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (TABLE, and of each of USED its median, `least_` and `most_` over the seeds) and the layout."""
-    trained, page, rows = inputs.trained, inputs.page, []
-    for row, runs, epochs in by_cell(trained, inputs.frameworks):
+    trained, rows = inputs.trained, []
+    for row, runs, epochs in seeds.by_cell(trained, inputs.frameworks):
         failed = runs[runs["epochs"] == 0]
         row["status"] = "ok" if len(failed) < len(runs) else failed.iloc[0]["status"]
         row["reason"] = "" if failed.empty else failed.iloc[0]["reason"]
-        rows.append(row | spread(_used(row, runs, epochs, trained)))
-    data = pd.DataFrame(rows, columns=with_spreads(TABLE, USED))
-    page.facts = facts(trained.times)
-    page.notes[:0] = [
+        rows.append(row | seeds.spread(_used(row, runs, epochs, trained)))
+    data = pd.DataFrame(rows, columns=seeds.with_spreads(TABLE, USED))
+    seeds.describe(
+        inputs,
+        trained,
         "Median over the seeds, and from the least to the most of them where they differ. CPUs at work are the CPU "
         "seconds of all of the worker's threads for each second of its epochs, without start and judging; their share "
         "is of the threads that were asked for. Peak memory is the kernel's high-water mark of the whole process, "
         "images and judging included.",
-        *trained.notes,
-        raw_data(trained.times),
-    ]
+    )
     shown = [column for name, column in USED.items() if data[name].notna().any()]
-    return data, columns(data, shown, HERE)
+    return data, columns(data, shown, seeds.HERE)
 
 
 def _used(
     row: dict[str, Any], runs: pd.DataFrame, epochs: pd.DataFrame, trained: Trained
 ) -> dict[str, pd.Series]:
     """What each seed of a cell used, by the names of USED."""
-    cpus = cpus_at_work(epochs)
+    cpus = seeds.cpus_at_work(epochs)
     noted = [_rows(run, trained.resources[run["key"]]) for run in runs.to_dict("records")]
     shares = [pd.Series([note["device_share"] for note in notes]).mean() for notes in noted]
     return {
@@ -96,7 +86,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         for run in trained.runs.to_dict("records")
         for row in _rows(run, trained.resources[run["key"]])
     ]
-    data = runners(pd.DataFrame(rows, columns=[*COLUMNS, "framework", "device"]))
+    data = seeds.runners(pd.DataFrame(rows, columns=[*COLUMNS, "framework", "device"]))
     first = data.groupby(["label", "environment", "mode"])["seed"].transform("min")
     most = data["platform"].map(trained.drawn_threads)
     drawn = data[(data["threads"] == most) & (data["seed"] == first)]
@@ -128,26 +118,22 @@ def _rows(run: dict[str, Any], noted: dict[str, Any]) -> list[dict[str, Any]]:
         return []
     notes = pd.DataFrame(noted["rows"], columns=noted["columns"], dtype=float)
     rates, held = notes.diff()[1:], notes[1:]
-    found = pd.DataFrame(
-        {
-            "seconds": held["seconds"],
-            "cpus": rates["cpu_seconds"] / rates["seconds"],
-            "resident_gib": held["resident_bytes"] / 2**30,
-            "device_share": held["device_share"],
-            "device_gib": held["device_bytes"] / 2**30,
-            "host_watts": rates["host_joules"] / rates["seconds"],
-        }
-    )
-    return found.assign(**{name: run[name] for name in (*RUN, "framework", "device")}).to_dict(
-        "records"
-    )
+    used = {
+        "seconds": held["seconds"],
+        "cpus": rates["cpu_seconds"] / rates["seconds"],
+        "resident_gib": held["resident_bytes"] / 2**30,
+        "device_share": held["device_share"],
+        "device_gib": held["device_bytes"] / 2**30,
+        "host_watts": rates["host_joules"] / rates["seconds"],
+    }
+    named = {name: run[name] for name in (*RUN, "framework", "device")}
+    return pd.DataFrame(used).assign(**named).to_dict("records")
 
 
 def _notes(trained: Trained, drawn: pd.DataFrame) -> list[str]:
     noted = [entry for entry in trained.resources.values() if len(entry["rows"]) > 1]
-    cost = sum(entry["own_seconds"] for entry in noted) / sum(
-        entry["rows"][-1][0] for entry in noted
-    )
+    seconds = sum(entry["rows"][-1][0] for entry in noted)
+    cost = sum(entry["own_seconds"] for entry in noted) / seconds
     every = noted[0]["interval_seconds"]
     return [
         "From the worker's start, with imports, and with the judging after each epoch; the first seed; "

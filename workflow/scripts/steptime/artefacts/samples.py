@@ -22,13 +22,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     name, classes = str(data["name"]), [str(text) for text in data["classes"]]
     chosen = _choose(data["labels"], len(classes))
     rows = [
-        {
-            "data_set": name,
-            "sha256": str(data["sha256"]),
-            "class": classes[label],
-            "place": place,
-            "image": image,
-        }
+        (name, str(data["sha256"]), classes[label], place, image)
         for label, images in enumerate(chosen)
         for place, image in enumerate(images, 1)
     ]
@@ -61,12 +55,8 @@ def _choose(labels: np.ndarray, classes: int) -> list[list[int]]:
 
 def _mosaic(images: np.ndarray, chosen: list[list[int]]) -> np.ndarray:
     """All chosen images on white, (height, width) or (height, width, 3)."""
-    channels, height, width = images.shape[1:]
-    canvas = np.full(
-        (len(chosen) * (height + GAP) - GAP, EACH * (width + GAP) - GAP, channels), 255, np.uint8
-    )
-    for row, numbers in enumerate(chosen):
-        for column, number in enumerate(numbers):
-            top, left = row * (height + GAP), column * (width + GAP)
-            canvas[top : top + height, left : left + width] = images[number].transpose(1, 2, 0)
-    return canvas[:, :, 0] if channels == 1 else canvas
+    gaps = [(0, 0)] * 3 + [(0, GAP)] * 2
+    padded = np.pad(images[np.array(chosen)], gaps, constant_values=255).transpose(0, 3, 1, 4, 2)
+    rows, height, columns, width, channels = padded.shape
+    mosaic = padded.reshape(rows * height, columns * width, channels)[:-GAP, :-GAP]
+    return mosaic[:, :, 0] if channels == 1 else mosaic

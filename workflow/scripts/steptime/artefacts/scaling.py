@@ -12,7 +12,7 @@ from steptime.merge.measured import Measured
 from steptime.plan.cell import without
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
-from steptime.render.words import environment_labels, facts, plural, raw_data, significant
+from steptime.render.words import environment_labels, origin, plural, significant
 
 COLUMNS = ["source", "framework", "label", "network", "platform", "devices", "relative_time"]
 ALIKE = without("devices", "exchange")
@@ -28,11 +28,8 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     The paper states by how many percent a second device shortens the time; ours are cells that differ in the number of
     devices alone.
     """
-    measured, printed, paper = inputs.measured, inputs.printed, inputs.catalogue
     frameworks, artefact = inputs.frameworks, inputs.entry
-    data = pd.DataFrame(
-        [*_theirs(printed, frameworks), *_ours(measured, frameworks)], columns=COLUMNS
-    )
+    data = pd.DataFrame([*_theirs(inputs), *_ours(inputs.measured, frameworks)], columns=COLUMNS)
     most = int(data["devices"].max())
     height = 2.5 + LABEL_INCHES * data.groupby(["source", "label"]).ngroups
     with figures.canvas(height=max(LEAST_INCHES, height)) as (drawing, axes):
@@ -46,41 +43,27 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         ends = [(1 / most, "as many times faster as there are devices")]
         ends += _lines(axes, data, frameworks).items()
         # About as high as a line of words.
-        places = figures.moved_apart(
-            [end for end, _ in ends], top * LABEL_INCHES / drawing.get_figheight() / 0.8
-        )
+        gap = top * LABEL_INCHES / drawing.get_figheight() / 0.8
+        places = figures.moved_apart([end for end, _ in ends], gap)
         for (end, words), place in zip(ends, places, strict=True):
             _name(axes, most, end, place, words)
-        ours = data["source"] == "ours"
-        title = f"{artefact['title']}{'' if ours.any() else ', as printed'}"
+        is_ours = (data["source"] == "ours").any()
+        title = f"{artefact['title']}{'' if is_ours else ', as printed'}"
         figures.headings(axes, title, [artefact["caption"]])
-        notes = [
-            f"Filled, solid: GPUs, by the text of {paper['short']}; its {artefact['sources'][0]} has no numbers."
-        ]
-        notes += (
-            [
-                "Outlined, dashed: measured here. On CPUs a device is a process with CPUs of its own, and the threads "
-                "are those of each.",
-                *_not_drawn(measured, frameworks),
-                *facts(measured),
-                raw_data(measured),
-            ]
-            if ours.any()
-            else [NOT_HERE]
-        )
-        figures.notes_below(drawing, notes)
+        figures.notes_below(drawing, _notes(inputs) if is_ours else [_printed(inputs), NOT_HERE])
     return data, drawing
 
 
-def _theirs(printed: pd.DataFrame, frameworks: Frameworks) -> list[dict[str, Any]]:
+def _theirs(inputs: Inputs) -> list[dict[str, Any]]:
     return [
         {
             "source": "paper",
             "framework": row["framework"],
-            "label": frameworks[row["framework"]].label,
+            "label": inputs.frameworks[row["framework"]].label,
+            "devices": devices,
+            "relative_time": relative,
         }
-        | {"devices": devices, "relative_time": relative}
-        for row in printed.to_dict("records")
+        for row in inputs.printed.to_dict("records")
         for devices, relative in ((1, 1.0), (2, 1 - row["number"] / 100))
     ]
 
@@ -93,30 +76,35 @@ def _ours(measured: Measured, frameworks: Frameworks) -> list[dict[str, Any]]:
     for _, line in timed.groupby(ALIKE, sort=False, dropna=False):
         alone, several = line[line["devices"] == 1], line[line["devices"] > 1]
         for exchange, together in several.groupby("exchange") if len(alone) else ():
-            rows += [
-                {
-                    "source": "ours",
-                    "framework": row["framework"],
-                    "label": f"{row['label']}, {row['network']}, {row['platform']}, "
-                    + plural(row["threads"], "thread")
-                    + (f", {exchange}" if exchange != "sync" else ""),
-                    "network": row["network"],
-                    "platform": row["platform"],
-                    "devices": row["devices"],
-                    "relative_time": row["seconds"] / alone["seconds"].iloc[0],
-                }
-                for row in pd.concat([alone, together]).sort_values("devices").to_dict("records")
-            ]
+            points = pd.concat([alone, together]).sort_values("devices")
+            for row in points.to_dict("records"):
+                words = [row["label"], row["network"], row["platform"]]
+                words += [plural(row["threads"], "thread"), *[exchange] * (exchange != "sync")]
+                time = row["seconds"] / alone["seconds"].iloc[0]
+                known = {"source": "ours", "label": ", ".join(words), "relative_time": time}
+                rows.append(row | known)
     return rows
 
 
-def _not_drawn(measured: Measured, frameworks: Frameworks) -> list[str]:
-    cells = measured.cells
+def _printed(inputs: Inputs) -> str:
+    short, (place, *_) = inputs.catalogue["short"], inputs.entry["sources"]
+    return f"Filled, solid: GPUs, by the text of {short}; its {place} has no numbers."
+
+
+def _notes(inputs: Inputs) -> list[str]:
+    cells = inputs.measured.cells
     lacking = cells[cells["seconds"].isna() & (cells["devices"] > 1)]
-    lacking = lacking.assign(label=environment_labels(frameworks, lacking))
-    return curves.not_drawn(
-        lacking, lambda row: f"{row['label']}, {plural(row['devices'], 'device')} {row['exchange']}"
-    )
+    lacking = lacking.assign(label=environment_labels(inputs.frameworks, lacking))
+    return [
+        _printed(inputs),
+        "Outlined, dashed: measured here. On CPUs a device is a process with CPUs of its own, and the threads are "
+        "those of each.",
+        *curves.not_drawn(
+            lacking,
+            lambda row: f"{row['label']}, {plural(row['devices'], 'device')} {row['exchange']}",
+        ),
+        *origin(inputs.measured),
+    ]
 
 
 def _lines(axes: Axes, data: pd.DataFrame, frameworks: Frameworks) -> dict[float, str]:

@@ -6,19 +6,16 @@ from typing import Any
 import pandas as pd
 
 from shared.statistics import median
-from steptime.artefacts.common import place_of
+from steptime.artefacts import common
+from steptime.artefacts.inputs import Inputs
+from steptime.machine import interference
 from steptime.merge.trainings import CELL, Trained
 from steptime.render.columns import Column, Row
 from steptime.render.frameworks import Frameworks
 from steptime.render.words import environment_labels, significant, version_order, why
 
 # What names the lines of a table of trainings.
-HERE = {"Network": "label", "Framework": "environment_label", "Here": place_of}
-
-
-def percent(share: float) -> str:
-    """A share without decimals: '95 %'."""
-    return f"{100 * share:.0f} %"
+HERE = {"Network": "label", "Framework": "environment_label", "Here": common.place_of}
 
 
 def gibibytes(size: float) -> str:
@@ -28,29 +25,35 @@ def gibibytes(size: float) -> str:
 
 def by_cell(
     trained: Trained, frameworks: Frameworks
-) -> list[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]]:
+) -> list[tuple[Row, pd.DataFrame, pd.DataFrame]]:
     """Of each cell, in the order of tables: what names it (CELL, label, environment_label, target_accuracy, seeds), its
     runs, a row for each seed, and all their epochs.
     """
     labels, found = list(dict.fromkeys(trained.runs["label"])), []
     named = trained.runs.assign(environment_label=environment_labels(frameworks, trained.runs))
     for _, runs in named.groupby(CELL, sort=False, dropna=False):
-        first = runs.iloc[0].to_dict()
-        row = {name: first[name] for name in [*CELL, "label", "target_accuracy"]}
-        row["seeds"] = len(runs)
-        row["environment_label"] = first["environment_label"]
-        found.append((row, runs, trained.epochs[trained.epochs["key"].isin(runs["key"])]))
-    return sorted(
-        found,
-        key=lambda cell: (
-            labels.index(cell[0]["label"]),
-            frameworks[cell[0]["framework"]].order,
-            version_order(cell[0]["environment"]),
-            cell[0]["mode"],
-            cell[0]["platform"],
-            cell[0]["threads"],
-        ),
-    )
+        row = runs.iloc[0][[*CELL, "label", "environment_label", "target_accuracy"]].to_dict()
+        epochs = trained.epochs[trained.epochs["key"].isin(runs["key"])]
+        found.append((row | {"seeds": len(runs)}, runs, epochs))
+
+    def place(cell: tuple[Row, pd.DataFrame, pd.DataFrame]) -> tuple[Any, ...]:
+        row, *_ = cell
+        order = labels.index(row["label"]), frameworks[row["framework"]].order
+        further = (row[name] for name in ("mode", "platform", "threads"))
+        return *order, version_order(row["environment"]), *further
+
+    return sorted(found, key=place)
+
+
+def describe(inputs: Inputs, trained: Trained, *notes: str) -> None:
+    """Fills the page of a table of trainings."""
+    common.describe(inputs, *notes, *trained.notes, measured=trained.times)
+
+
+def marks_of(runs: pd.DataFrame) -> str:
+    """'disturbed' where any of these runs was."""
+    disturbed = any(map(interference.disturbed, runs.to_dict("records")))
+    return "disturbed" if disturbed else ""
 
 
 def spread(values: dict[str, pd.Series]) -> dict[str, float]:

@@ -75,9 +75,7 @@ def rows_of(inputs: Inputs) -> pd.DataFrame:
         own = measured.cells[measured.cells["framework"] == name]
         timed = own[own["seconds"].notna()]
         labels = [networks[each]["label"] for each in networks if (timed["network"] == each).any()]
-        why_not = ""
-        if timed.empty:
-            why_not = not_here.get(name, NOT_ASKED) if own.empty else why(own.iloc[0])
+        failed = not_here.get(name, NOT_ASKED) if own.empty else why(own.iloc[0])
         rows.append(
             {
                 "set": row["value"],
@@ -87,7 +85,7 @@ def rows_of(inputs: Inputs) -> pd.DataFrame:
                 "timed": len(timed),
                 "cells": len(own),
                 "networks": ", ".join(labels),
-                "why_not": why_not,
+                "why_not": failed if timed.empty else "",
             }
         )
     return pd.DataFrame(rows, columns=COLUMNS)

@@ -2,14 +2,10 @@
 lineage.
 """
 
-from typing import Any
-
 import pandas as pd
 
 from steptime.artefacts.inputs import Inputs
-from steptime.merge.measured import Measured
-from steptime.render.columns import Column, laid_out
-from steptime.render.frameworks import Frameworks
+from steptime.render.columns import Column, Row, laid_out
 from steptime.render.tables import Entry
 from steptime.render.words import raw_data, why
 
@@ -24,8 +20,6 @@ PROPERTIES = [
 ]
 COLUMNS = ["lineage", "environment", "framework", "property", "ours", "theirs_property", "theirs"]
 COLUMNS += ["theirs_framework", "status", "reason"]
-
-
 OURS = Column("", "ours", why_not=lambda row: row["reason"], kind="ours words")
 
 
@@ -35,58 +29,47 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     The artefact's entry in the paper's catalogue says under `compared` which printed column tells of the same as a
     property of ours; printed columns that none of ours compares with stand alone.
     """
-    measured, printed, paper = inputs.measured, inputs.printed, inputs.catalogue
-    frameworks, artefact, page = inputs.frameworks, inputs.entry, inputs.page
+    printed, frameworks, compared = inputs.printed, inputs.frameworks, inputs.entry["compared"]
     theirs = {(row["framework"], row["column"]): row["value"] for row in printed.to_dict("records")}
     by_lineage = {frameworks[name].lineage: name for name in printed["framework"].unique()}
-    alone = [
-        column
-        for column in printed["column"].unique()
-        if column not in artefact["compared"].values()
-    ]
-    pairs = [(*entry, artefact["compared"].get(entry[1])) for entry in PROPERTIES]
-    pairs += [("", "", "", column) for column in alone]
-    cells = measured.cells.drop_duplicates(["environment", "framework"])
+    columns = list(printed["column"].unique())
+    pairs = [(*entry, compared.get(entry[1])) for entry in PROPERTIES]
+    pairs += [("", "", "", column) for column in columns if column not in compared.values()]
+    cells = inputs.measured.cells.drop_duplicates(["environment", "framework"])
     ours = [(frameworks[cell["framework"]].lineage, cell) for cell in cells.to_dict("records")]
-    ours += [(lineage, None) for lineage in by_lineage if lineage not in {name for name, _ in ours}]
-    ours.sort(
-        key=lambda entry: (
-            frameworks.lineage(entry[0]).order,
-            entry[1]["environment"] if entry[1] else "",
-        )
-    )
-    data = pd.DataFrame(
-        [
-            _row(measured, cell, lineage, by_lineage.get(lineage), theirs, pair, frameworks)
-            for lineage, cell in ours
-            for pair in pairs
-        ],
-        columns=COLUMNS,
-    )
-    page.notes = [raw_data(measured), *page.notes]
-    return data, _layout(data, paper["short"], list(printed["column"].unique()))
+    known = {lineage for lineage, _ in ours}
+    ours += [(lineage, {}) for lineage in by_lineage if lineage not in known]
+    ours.sort(key=lambda own: (frameworks.lineage(own[0]).order, own[1].get("environment", "")))
+    rows = [
+        _row(inputs, cell, lineage, by_lineage.get(lineage, ""), theirs, pair)
+        for lineage, cell in ours
+        for pair in pairs
+    ]
+    data = pd.DataFrame(rows, columns=COLUMNS)
+    inputs.page.notes = [raw_data(inputs.measured), *inputs.page.notes]
+    return data, _layout(data, inputs.catalogue["short"], columns)
 
 
 def _row(
-    measured: Measured,
-    cell: dict[str, Any] | None,
+    inputs: Inputs,
+    cell: Row,
     lineage: str,
-    their_framework: str | None,
+    their_framework: str,
     theirs: dict[tuple[str, str | None], str],
     pair: tuple[str, str, str, str | None],
-    frameworks: Frameworks,
-) -> dict[str, Any]:
+) -> Row:
     key, heading, why_missing, their_column = pair
+    frameworks, measured = inputs.frameworks, inputs.measured
     row = {
         "lineage": frameworks.lineage(lineage).label,
         "property": heading,
         "theirs_property": their_column,
-        "theirs": theirs.get((their_framework or "", their_column)),
+        "theirs": theirs.get((their_framework, their_column)),
         "theirs_framework": frameworks[their_framework].label if their_framework else None,
         "status": "ok",
         "reason": "",
     }
-    if cell is None:
+    if not cell:
         return row
     row |= {"environment": cell["environment"], "framework": frameworks[cell["framework"]].label}
     value = measured.software.get(cell["environment"], {}).get(key)
@@ -100,7 +83,7 @@ def _row(
 
 
 def _layout(data: pd.DataFrame, short: str, printed_columns: list[str]) -> pd.DataFrame:
-    lines: dict[tuple[str, str, str], dict[Any, Entry]] = {}
+    lines: dict[tuple[str, str, str], dict[tuple[str, str], Entry]] = {}
     for row in data.to_dict("records"):
         measured = pd.notna(row["environment"])
         named = (row["framework"], row["environment"]) if measured else ("", "")

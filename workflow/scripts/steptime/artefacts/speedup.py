@@ -1,23 +1,22 @@
 """How much faster several devices are than one, with intervals, as a table."""
 
+import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 
 from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.seeds import percent
 from steptime.plan.cell import without
 from steptime.reading import InputError
 from steptime.render.columns import Column, Row, columns
-from steptime.render.words import facts, processes, raw_data, remarks, significant, size, why
+from steptime.render.words import percent, processes, ranged, remarks, significant, size, why
 from steptime.statistics import ratios
 from steptime.statistics.words import Spreads
 
 # A number of times, with its interval.
-Factor = tuple[float | None, float | None, float | None]
-
+Factor: TypeAlias = list[float] | list[None]
 # What a cell on several devices has in common with the cells that it is compared with.
 ALIKE = without("devices", "exchange", "threads", "batch")
 COLUMNS = [*common.NAMED, "marks", "seconds", "repeats", "bytes_exchanged", "exchange_seconds"]
@@ -36,7 +35,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     devices share the mini-batch of the one (`strong`) or each has one as large (`weak`). Raises InputError where no
     cell has several devices.
     """
-    rows, measured, page = common.cells_of(inputs), inputs.measured, inputs.page
+    rows, measured = common.cells_of(inputs), inputs.measured
     several = [
         (row, alike[alike["devices"] == 1])
         for _, alike in rows.groupby(ALIKE, sort=False, dropna=False)
@@ -48,8 +47,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         )
     compared = _compared(several, measured.statistics.ratios)
     data = pd.DataFrame(compared, columns=COLUMNS)
-    page.facts = facts(measured)
-    page.notes = [
+    common.describe(
+        inputs,
         "Speed-up: samples per second, divided by those of one device with as many threads; in brackets its 95 % "
         "interval, Student's, of the repeats' logarithms, with a variance that all ratios of the run on as many "
         "devices and threads help to estimate. Efficiency: speed-up divided by the number of devices.",
@@ -63,8 +62,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         "Exchanged: what went over the network, of all devices together. Those that have their weights in memory in "
         "common only tell one another there when to go on.",
         processes(measured.cells),
-        raw_data(measured),
-    ]
+    )
     return data, columns(data, SHOWN, INDEX)
 
 
@@ -84,13 +82,11 @@ def _compared(several: list[tuple[Row, pd.DataFrame]], spreads: Spreads) -> list
         bases.append(base)
         wholes.append(one_device(alone, devices * threads, batch) if timed else None)
     cells = [row for row, _ in several]
-    for own, speedup, whole in zip(
-        found, _faster(cells, bases, spreads), _faster(cells, wholes, spreads), strict=True
-    ):
+    both = zip(_faster(cells, bases, spreads), _faster(cells, wholes, spreads), strict=True)
+    for own, (speedup, whole) in zip(found, both, strict=True):
         own["speedup"], own["low"], own["high"] = speedup
         own["whole"], own["whole_low"], own["whole_high"] = whole
-        times = own["speedup"]
-        own["efficiency"] = None if times is None else times / own["devices"]
+        own["efficiency"] = own["speedup"] and own["speedup"] / own["devices"]
     return found
 
 
@@ -102,18 +98,15 @@ def one_device(alone: pd.DataFrame, threads: int, batch: int) -> Row | None:
 
 
 def _faster(cells: list[Row], bases: list[Row | None], spreads: Spreads) -> Iterator[Factor]:
-    """How many times as many samples per second each cell has as its base, with the interval; None where not known."""
+    """How many times as many samples per second each cell has as its base, with the interval; None without one."""
     known = ratios.to_bases(cells, bases, spreads)
     for cell, base, ratio in zip(cells, bases, known, strict=True):
         if base is None:
-            yield None, None, None
-            continue
-        factor = cell["batch"] / base["batch"]
-        if ratio is None:
-            yield factor * base["seconds"] / cell["seconds"], None, None
+            yield [None] * 3
         else:
-            middle, low, high = ratio.interval
-            yield factor * middle, factor * low, factor * high
+            alone = base["seconds"] / cell["seconds"], math.nan, math.nan
+            factor = cell["batch"] / base["batch"]
+            yield [factor * each for each in (ratio.interval if ratio else alone)]
 
 
 def _failed(otherwise: Callable[[Row], str] | str) -> Callable[[Row], str]:
@@ -124,12 +117,8 @@ def _failed(otherwise: Callable[[Row], str] | str) -> Callable[[Row], str]:
 
 def _factor(heading: str, name: str, low: str, high: str, none: Callable[[Row], str]) -> Column:
     def shown(row: Row) -> str | None:
-        if row["status"] != "ok" or pd.isna(row[name]):
-            return None
-        limits = (
-            "" if pd.isna(row[low]) else f" ({significant(row[low])} to {significant(row[high])})"
-        )
-        return significant(row[name]) + limits
+        untimed = row["status"] != "ok" or pd.isna(row[name])
+        return None if untimed else ranged(row[name], row[low], row[high])
 
     def remarks(row: Row) -> list[str]:
         return [NO_INTERVAL] if pd.isna(row[low]) else []
@@ -150,24 +139,16 @@ def _timed(name: str) -> Callable[[Row], Any]:
     return lambda row: row[name] if row["status"] == "ok" else None
 
 
+WHOLE = "Against one device with the threads of all"
 SHOWN = [
     Column("Scaling", "scaling", kind="words"),
     Column("Seconds per mini-batch", _timed("seconds"), significant, why, "ours", remarks),
     _factor("Speed-up", "speedup", "low", "high", lambda row: NONE_ALONE),
     Column("Efficiency", "efficiency", percent, _failed(NONE_ALONE)),
-    _factor(
-        "Against one device with the threads of all", "whole", "whole_low", "whole_high", _as_large
-    ),
+    _factor(WHOLE, "whole", "whole_low", "whole_high", _as_large),
     Column("Exchanged in a step", _timed("bytes_exchanged"), size, _failed("not known")),
     Column(
-        "Missed updates",
-        _timed("staleness"),
-        lambda missed: significant(missed, 2),
-        _failed(_waits),
+        "Missed updates", _timed("staleness"), lambda count: significant(count, 2), _failed(_waits)
     ),
 ]
-INDEX = {
-    "Network": common.of_network,
-    "Framework": "framework_label",
-    "Devices": common.ranks_of,
-}
+INDEX = {"Network": common.of_network, "Framework": "framework_label", "Devices": common.ranks_of}

@@ -36,14 +36,10 @@ def starts(rows: pd.DataFrame) -> pd.DataFrame:
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS; seconds, medians over repeats) and the layout."""
-    data, page = medians(inputs), inputs.page
-    shown = SHOWN
+    data, page, shown = medians(inputs), inputs.page, SHOWN
     most = data["repeats"].max()
-    page.facts = [
-        "Each result was started once."
-        if most == 1
-        else f"Medians of up to {most} starts of a result."
-    ]
+    several = f"Medians of up to {most} starts of a result."
+    page.facts = ["Each result was started once." if most == 1 else several]
     page.notes = [
         "The start of the interpreter and the making of the start values and of the mini-batch, which are ours and not "
         "the framework's, are left out. Files may have been in the page cache: a first import is slower.",
@@ -64,23 +60,16 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def medians(inputs: Inputs) -> pd.DataFrame:
     """The tidy rows (COLUMNS): one for each cell, medians over its repeats."""
-    begun = starts(inputs.measured.rows)
-    cells = pd.DataFrame(
-        [_middle(rows) for _, rows in begun.groupby(IDENTITY, sort=False, dropna=False)]
-    )
-    data = common.labelled(cells, inputs.frameworks, inputs.networks)
-    return data.reindex(columns=COLUMNS)
+    begun = starts(inputs.measured.rows).groupby(IDENTITY, sort=False, dropna=False)
+    cells = pd.DataFrame([_middle(rows) for _, rows in begun])
+    return common.labelled(cells, inputs.frameworks, inputs.networks).reindex(columns=COLUMNS)
 
 
 def _start(row: dict[str, Any]) -> dict[str, Any]:
     marked = row["status"] == "ok" and interference.disturbed(row)
-    return {name: row[name] for name in (*IDENTITY, *FACTS)} | {
+    return {name: row[name] for name in (*IDENTITY, *FACTS, *PARTS, READY)} | {
         "marks": "disturbed" if marked else "",
         "network": row["variant"] or row["network"],
-        "import_seconds": row["import_seconds"],
-        "build_seconds": row["build_seconds"],
-        READY: row[READY],
-        "first_step_seconds": row["first_step_seconds"],
     }
 
 
@@ -132,16 +121,12 @@ GAP = 0.9  # bars between two networks
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The rows that are drawn, those of each platform's highest thread count, and the figure."""
-    data = inputs.table[0]
-    highest = data.groupby("platform")["threads"].transform("max")
-    drawn = data[data["threads"] == highest].reset_index(drop=True)
-    several = drawn["platform"].nunique() > 1
-    places, at = [], 0.0
-    for network in (
-        drawn["network_label"].ne(drawn["network_label"].shift()).cumsum().diff().fillna(0)
-    ):
-        at += 1 + GAP * network
-        places.append(at)
+    drawn = common.of_most_threads(inputs.table[0]).reset_index(drop=True)
+    names = ["network_label", "framework_label"]
+    names += ["platform"] if drawn["platform"].nunique() > 1 else []
+    networks = drawn["network_label"].ne(drawn["network_label"].shift()).cumsum() - 1
+    places = list(drawn.index + 1 + GAP * networks)
+    at = places[-1]
     with figures.canvas(height=1.3 + BAR_INCHES * (at + 1)) as (drawing, axes):
         left = pd.Series(0.0, index=drawn.index)
         for colour, (column, label) in zip(COLOURS, PARTS.items(), strict=True):
@@ -149,23 +134,16 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             axes.barh(places, seconds, left=left, height=0.78, color=colour, label=label, zorder=3)
             left += seconds
         for place, total, row in zip(places, left, drawn.to_dict("records"), strict=True):
-            text = (
-                f"{significant(total)} s" if pd.notna(row["total_seconds"]) else f" {row['status']}"
-            )
+            timed = pd.notna(row["total_seconds"])
+            text = f"{significant(total)} s" if timed else f" {row['status']}"
             figures.say(axes, text, (total, place), (3, 0), va="center")
-        labels = [_label(row, several) for row in drawn.to_dict("records")]
-        figures.name_lines(axes, places, labels, 8)
+        figures.name_lines(axes, places, list(drawn[names].agg(", ".join, axis=1)), 8)
         axes.set_ylim(at + 0.7, places[0] - 0.7)
         axes.set_xlim(0, max(left.max(), 1e-9) * 1.1)
         axes.set_xlabel("seconds from the import to the end of the first step (less is better)")
         figures.headings(axes, "What a start costs", [f"on {curves.threads_drawn(drawn)}"])
         figures.notes_below(drawing, _notes(drawn), axes.containers, len(PARTS))
     return drawn, drawing
-
-
-def _label(row: dict, several: bool) -> str:
-    parts = [row["network_label"], row["framework_label"], *([row["platform"]] if several else [])]
-    return ", ".join(parts)
 
 
 def _notes(drawn: pd.DataFrame) -> list[str]:

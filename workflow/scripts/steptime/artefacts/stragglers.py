@@ -7,10 +7,9 @@ import pandas as pd
 from shared.operations import ALONE, SLOW
 from steptime.artefacts import common, parts
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.seeds import percent
 from steptime.plan.cell import IDENTITY
 from steptime.render.columns import Column, Row, columns
-from steptime.render.words import facts, raw_data, significant
+from steptime.render.words import percent, significant
 
 COLUMNS = [*IDENTITY, "network_label", "framework", "framework_label", "lacking"]
 COLUMNS += ["first_alone", "last_alone", "first_beside", "last_beside", "first_keeps", "last_keeps"]
@@ -42,17 +41,15 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         [_row(cell) for _, cell in found.groupby(IDENTITY, sort=False, dropna=False)],
         columns=COLUMNS,
     )
-    inputs.page.facts = facts(inputs.measured)
-    inputs.page.notes = [
+    common.describe(
+        inputs,
         "Alone: every rank has its CPUs for itself. Slow: as many programs that do nothing but compute are on the CPUs "
         "of the last rank as it has threads, so that it has half of them. Blocks of both take turns.",
         "Each rank's steps are counted until its own last one is done: what the first rank then waits for at the end "
         "of a block is not in it.",
         "sync: all ranks make one update together, and wait for the slowest. async: each makes its own. "
         "mixed: groups of two do, in each of which both wait for the slower one.",
-        *inputs.page.notes,
-        raw_data(inputs.measured),
-    ]
+    )
     return data, columns(data, SHOWN, INDEX)
 
 

@@ -7,20 +7,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from steptime.artefacts import curves
+from steptime.artefacts import common, curves
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
 from steptime.plan.cell import IDENTITY
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
-from steptime.render.words import (
-    environment_labels,
-    facts,
-    mark_notes,
-    plural,
-    processes,
-    raw_data,
-)
+from steptime.render.words import environment_labels, facts, mark_notes, plural, processes, raw_data
 
 COLUMNS = ["source", *IDENTITY, "framework", "label", "seconds", "low", "high", "samples"]
 COLUMNS += ["repeats", "status", "reason", "marks"]
@@ -35,14 +28,12 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     The paper gives its figure as a picture only, so its numbers are those of its table at one mini-batch
     size, GPUs alone; of a paper without a GPU it shows nothing.
     """
-    measured, printed, paper = inputs.measured, inputs.printed, inputs.catalogue
-    frameworks, networks, artefact = inputs.frameworks, inputs.networks, inputs.entry
-    ours = _ours(measured, frameworks)
-    theirs = _theirs(printed, paper, frameworks, artefact["network"])
+    paper, frameworks = inputs.catalogue, inputs.frameworks
+    measured, artefact = inputs.measured, inputs.entry
+    ours, theirs = _ours(measured, frameworks), _theirs(inputs)
     timed = ours[ours["seconds"].notna()]
-    everything = pd.concat(
-        [timed["seconds"], timed["low"], timed["high"], theirs["seconds"]]
-    ).astype(float)
+    times = [timed["seconds"], timed["low"], timed["high"], theirs["seconds"]]
+    everything = pd.concat(times).astype(float)
     with_paper = len(theirs) > 0 and everything.max() / everything.min() <= WIDEST_WITH_PAPER
     with figures.canvas() as (drawing, axes):
         shown = everything if with_paper else everything.iloc[: 3 * len(timed)]
@@ -56,12 +47,11 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         handles = curves.keys(looks)
         if with_paper:
             handles += _draw_theirs(axes, theirs, paper, frameworks)
-        title = f"{networks[artefact['network']]['label']}: time per mini-batch"
+        title = f"{inputs.networks[artefact['network']]['label']}: time per mini-batch"
         figures.headings(axes, title, _platforms(measured, ours, len(theirs) > 0))
-        axes.legend(
-            handles=handles, loc="upper left", bbox_to_anchor=(1.02, 1.02), labelspacing=0.7
-        )
-        figures.notes_below(drawing, _notes(measured, ours, theirs, paper, artefact, with_paper))
+        place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.02)}
+        axes.legend(handles=handles, labelspacing=0.7, **place)
+        figures.notes_below(drawing, _notes(inputs, ours, theirs, with_paper))
     data = pd.concat([ours, theirs], ignore_index=True) if len(theirs) else ours
     return data.astype({"threads": "Int64", "samples": "Int64", "repeats": "Int64"}), drawing
 
@@ -70,45 +60,22 @@ def _ours(measured: Measured, frameworks: Frameworks) -> pd.DataFrame:
     cells = measured.cells
     several = {name: cells[name].nunique() > 1 for name in ("platform", "threads", "devices")}
     labels = []
-    for name, cell in zip(
-        environment_labels(frameworks, cells), cells.to_dict("records"), strict=True
-    ):
+    names = environment_labels(frameworks, cells)
+    for name, cell in zip(names, cells.to_dict("records"), strict=True):
+        on_cpu = cell["device"] == "cpu"
         parts = [name, cell["variant"]]
         parts += [cell["platform"]] if several["platform"] else []
-        parts += (
-            [plural(cell["threads"], "thread")]
-            if several["threads"] and cell["device"] == "cpu"
-            else []
-        )
+        parts += [plural(cell["threads"], "thread")] if several["threads"] and on_cpu else []
         parts += [plural(cell["devices"], "device")] if several["devices"] else []
-        labels.append(", ".join(part for part in parts if part))
+        labels.append(", ".join(filter(None, parts)))
     ours = cells.assign(source="ours", label=labels, marks=cells["marks"].str.join(", "))
     return ours[COLUMNS]
 
 
-def _theirs(
-    printed: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks, network: str
-) -> pd.DataFrame:
-    rows = [
-        {
-            "source": "paper",
-            "network": network,
-            "variant": "",
-            "framework": row["framework"],
-            "label": f"{frameworks[row['framework']].label} "
-            f"{paper['versions'].get(row['framework'], '')}".strip(),
-            "platform": row["platform"],
-            "device": "gpu",
-            "devices": 1,
-            "batch": int(row["batch"]),
-            "seconds": row["number"],
-            "status": row["status"],
-            "reason": row["reason"],
-        }
-        for row in printed[printed["network"] == network].to_dict("records")
-        if paper["platforms"][row["platform"]]["device"] == "gpu"
-    ]
-    return pd.DataFrame(rows, columns=COLUMNS)
+def _theirs(inputs: Inputs) -> pd.DataFrame:
+    rows, network = common.printed_rows(inputs), inputs.entry["network"]
+    shown = [row for row in rows if row["network"] == network and row["device"] == "gpu"]
+    return pd.DataFrame(shown, columns=COLUMNS)
 
 
 def _draw_theirs(
@@ -140,14 +107,8 @@ def _draw_theirs(
     return handles
 
 
-def _notes(
-    measured: Measured,
-    ours: pd.DataFrame,
-    theirs: pd.DataFrame,
-    paper: dict[str, Any],
-    artefact: dict[str, Any],
-    with_paper: bool,
-) -> list[str]:
+def _notes(inputs: Inputs, ours: pd.DataFrame, theirs: pd.DataFrame, with_paper: bool) -> list[str]:
+    measured, short, artefact = inputs.measured, inputs.catalogue["short"], inputs.entry
     named = ours.assign(network_label=artefact["title"], framework_label=ours["label"])
     notes = curves.not_drawn(ours[ours["seconds"].isna()], lambda row: row["label"], at="batch")
     notes += mark_notes(named)
@@ -156,13 +117,11 @@ def _notes(
     figure_place, table_place = artefact["sources"]
     if with_paper:
         notes.append(
-            f"Outlined: {table_place} of {paper['short']}, at mini-batch {theirs['batch'].iloc[0]}, set side by "
-            f"side; their {figure_place} is a picture without numbers."
+            f"Outlined: {table_place} of {short}, at mini-batch {theirs['batch'].iloc[0]}, set side by side; their "
+            f"{figure_place} is a picture without numbers."
         )
     elif len(theirs):
-        notes.append(
-            f"{table_place} of {paper['short']} is left out: its numbers would flatten our lines."
-        )
+        notes.append(f"{table_place} of {short} is left out: its numbers would flatten our lines.")
     lines = " ".join([processes(measured.cells), *facts(measured)])
     notes.append("Other sizes: `figure_batches` of a grid; GRID=paper has the most.")
     return [lines, *notes, raw_data(measured)]
@@ -179,11 +138,9 @@ def _platforms(measured: Measured, ours: pd.DataFrame, theirs_on_gpus: bool) -> 
         parts = [platform, gpus if on_gpu else cpu]
         if not on_gpu:
             counts = sorted(rows["threads"].unique())
-            parts.append(
-                f"{', '.join(map(str, counts))} {'thread' if counts == [1] else 'threads'}"
-            )
-        text = "on " + ", ".join(part for part in parts if part)
-        lines.append(text)
+            word = "thread" if counts == [1] else "threads"
+            parts.append(f"{', '.join(map(str, counts))} {word}")
+        lines.append("on " + ", ".join(filter(None, parts)))
         if theirs_on_gpus and not on_gpu:
             has_none = "" if gpus else "this machine has no GPU; "
             lines.append(f"{has_none}the paper's figure shows GPUs")

@@ -16,7 +16,7 @@ from steptime.merge.others import Grid
 from steptime.merge.trainings import Trained
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
-from steptime.render.words import NOTHING_MEASURED, facts, raw_data
+from steptime.render.words import NOTHING_MEASURED, origin
 
 COLUMNS = ["source", "network", "framework", "line", "platform", "threads", "cores"]
 COLUMNS += ["threads_per_core", "seconds"]
@@ -30,9 +30,8 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     trained, frameworks = inputs.trained, inputs.frameworks
     steps = inputs.every_measured if inputs.has("every_cell") else []
     cells = measured_times([Grid(steps=steps, trained=trained)])
-    data = pd.concat(
-        [_theirs(paper, frameworks, inputs.networks), _ours(paper, cells)], ignore_index=True
-    )
+    both = [_theirs(paper, frameworks, inputs.networks), _ours(paper, cells)]
+    data = pd.concat(both, ignore_index=True)
     networks = [network for network in paper.networks if (data["network"] == network).any()]
     height = NOTHING_INCHES + PANEL_INCHES * len(networks)
     # Seconds of other data are on no axis of the paper's.
@@ -55,7 +54,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         figures.title(drawing, inputs.entry["title"])
         notes = _notes(paper, data, inputs.entry)
         for measured in (steps or [trained.times])[:1]:
-            notes += [*facts(measured), raw_data(measured)] if len(measured.cells) else []
+            notes += origin(measured) if len(measured.cells) else []
         figures.notes_below(drawing, notes, curves.keys(looks, markersize=4.5), 3)
     return data[COLUMNS], drawing
 
@@ -77,18 +76,17 @@ def _ours(paper: Paper, cells: pd.DataFrame) -> pd.DataFrame:
     own &= (cells["device"] == "cpu") & cells["seconds"].notna() & cells["cores"].notna()
     times = cells[own & (usual.isna() | (cells["batch"] == usual))]
     several = times.groupby("environment")["mode"].transform("nunique") > 1
-    return _shared(
-        times.assign(source="ours", line=times["runner"].where(several, times["environment"]))
-    )
+    line = times["runner"].where(several, times["environment"])
+    return _shared(times.assign(source="ours", line=line))
 
 
 def _trained_on(trained: Trained, network: str) -> str:
     """What a network was trained on here, a subset named as one; "" where it was not."""
     runs = trained.runs
-    labels = (
-        runs[(runs["network"] == network) & (runs["variant"] == "")]["label"] if len(runs) else []
-    )
-    return next(iter(labels), "")
+    if runs.empty:
+        return ""
+    own = runs[(runs["network"] == network) & (runs["variant"] == "")]
+    return next(iter(own["label"]), "")
 
 
 def _shared(times: pd.DataFrame) -> pd.DataFrame:
@@ -100,9 +98,8 @@ def _draw(axes: Axes, own: pd.DataFrame, looks: curves.Looks) -> None:
     axes.set(xscale="log", yscale="log")
     axes.axvline(1, color=figures.GREY, linewidth=1, linestyle=":", zorder=1)
     if own.empty:
-        axes.text(
-            0.5, 0.5, "not measured here", transform=axes.transAxes, ha="center", color=figures.GREY
-        )
+        grey: dict[str, Any] = {"ha": "center", "color": figures.GREY}
+        axes.text(0.5, 0.5, "not measured here", transform=axes.transAxes, **grey)
     look: dict[str, Any] = {"linewidth": 1.2, "markersize": 4.5}
     curves.draw(axes, own, "threads_per_core", "seconds", looks, "line", **look)
     figures.plain_logarithms(axes.yaxis)
@@ -121,6 +118,4 @@ def _notes(paper: Paper, data: pd.DataFrame, artefact: dict[str, Any]) -> list[s
         f"Dotted: as many threads as physical cores; to the right of it there are more threads than cores. Left: "
         f"{artefact['sources'][0]} of {paper.catalogue['short']}."
     ]
-    if not (data["source"] == "ours").any():
-        notes.append(NOTHING_MEASURED)
-    return notes
+    return notes if (data["source"] == "ours").any() else [*notes, NOTHING_MEASURED]

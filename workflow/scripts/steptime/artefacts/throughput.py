@@ -13,21 +13,13 @@ from matplotlib.figure import Figure
 from shared.statistics import median
 from steptime import networks
 from steptime.artefacts import common, curves, efficiency
+from steptime.artefacts.efficiency import share_of, two_digits
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.trainings import Trained
 from steptime.render import figures
 from steptime.render.columns import Column, Row, columns
 from steptime.render.frameworks import Frameworks
-from steptime.render.words import (
-    count,
-    facts,
-    mark_notes,
-    marked,
-    processes,
-    raw_data,
-    significant,
-    why,
-)
+from steptime.render.words import count, mark_notes, marked, origin, processes, significant, why
 
 COLUMNS = [*efficiency.COLUMNS, "parameters", "optimiser"]
 COLUMNS += ["item", "items_per_step", "items_per_second"]
@@ -38,6 +30,14 @@ UNTIL = ["loss_asked", "seconds_to_loss", "no_loss"]
 ITEMS = {"tokens": "words", "one_hot": "words", "image": "images", "dense": "samples"}
 PANEL_INCHES = 0.75
 LINE_INCHES = 0.24
+NOTES = (
+    "Words or images a second: those of a mini-batch divided by the median time of a step: forward, loss, backward "
+    "and update.",
+    "Share of the peak, which others call model FLOP utilisation: 2 operations for each multiply-add that the "
+    "model needs, forward and backward, divided by the time and by the fastest matrix product that the same "
+    "threads of the same machine were seen to reach. Of attention, pairs of words that are masked count for "
+    "nothing; Chowdhery et al. 2022 count them. An optimiser's work counts for nothing.",
+)
 
 
 def _heading(what: str) -> Callable[[Row], tuple[str, str]]:
@@ -62,23 +62,10 @@ SHOWN = [
     Column(("One step", "optimiser"), "optimiser"),
     Column(_heading("seconds"), "seconds", significant, why, "ours", marked, "best"),
     Column(_heading("a second"), "items_per_second", significant, why, "ours", marked, "best"),
-    Column(
-        _heading("of the peak"),
-        efficiency.share_of,
-        efficiency.two_digits,
-        "",
-        "ours",
-        _peak_remarks,
-        "best",
-    ),
+    Column(_heading("of the peak"), share_of, two_digits, "", "ours", _peak_remarks, "best"),
 ]
 TO_A_LOSS = Column(
-    _heading("to a loss"),
-    "seconds_to_loss",
-    significant,
-    lambda row: row["no_loss"],
-    "ours",
-    _loss,
+    _heading("to a loss"), "seconds_to_loss", significant, lambda row: row["no_loss"], "ours", _loss
 )
 
 
@@ -90,8 +77,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         found = [_to_a_loss(row, inputs.entry, trained) for row in data.to_dict("records")]
         data = data.join(pd.DataFrame(found, index=data.index, columns=UNTIL))
         shown = [*SHOWN, TO_A_LOSS]
-    inputs.page.facts = facts(inputs.measured)
-    inputs.page.notes = [*_notes(), processes(inputs.measured.cells), raw_data(inputs.measured)]
+    common.describe(inputs, *NOTES, processes(inputs.measured.cells))
     return data, columns(data, shown, efficiency.INDEX)
 
 
@@ -110,11 +96,11 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         figures.title(drawing, inputs.entry["title"])
         missing = data[data["items_per_second"].isna()]
         notes = [
-            *_notes()[:2],
+            *NOTES,
             *curves.not_drawn(missing, lambda row: row["framework_label"], at="network_label"),
             *mark_notes(drawn),
+            *origin(inputs.measured),
         ]
-        notes += [*facts(inputs.measured), raw_data(inputs.measured)]
         figures.notes_below(drawing, notes)
     return drawn, drawing
 
@@ -159,8 +145,7 @@ def _to_a_loss(row: dict[str, Any], entry: dict[str, Any], trained: Trained) -> 
     reached = epochs[epochs["test_loss"] <= asked["loss"]].groupby("key")["elapsed"].min()
     if len(reached):
         return nothing | {"seconds_to_loss": median(list(reached))}
-    first = runs.iloc[0]
-    return nothing | {"no_loss": why(first)}
+    return nothing | {"no_loss": why(runs.iloc[0])}
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, frameworks: Frameworks) -> None:
@@ -173,8 +158,8 @@ def _panel(axes: Axes, rows: pd.DataFrame, frameworks: Frameworks) -> None:
         if pd.notna(row["low"]):
             axes.plot([items / row["high"], items / row["low"]], [at, at], color="#222222")
         share = row["share_of_peak"]
-        words = f"{significant(fastest)}"
-        words += f", {significant(100 * share, 2)} % of the peak" if pd.notna(share) else ""
+        words = significant(fastest)
+        words += f", {two_digits(share)} of the peak" if pd.notna(share) else ""
         end = max(fastest, items / row["low"]) if pd.notna(row["low"]) else fastest
         if end > edge:
             # An interval that is longer than the axis goes on: behind its end, words would not be drawn.
@@ -188,14 +173,3 @@ def _panel(axes: Axes, rows: pd.DataFrame, frameworks: Frameworks) -> None:
     figures.name_lines(axes, range(len(rows)), names)
     axes.set_xlim(0, edge)
     axes.set_xlabel(f"{rows.iloc[0]['item']} a second (more is better)")
-
-
-def _notes() -> list[str]:
-    return [
-        "Words or images a second: those of a mini-batch divided by the median time of a step: forward, loss, backward "
-        "and update.",
-        "Share of the peak, which others call model FLOP utilisation: 2 operations for each multiply-add that the "
-        "model needs, forward and backward, divided by the time and by the fastest matrix product that the same "
-        "threads of the same machine were seen to reach. Of attention, pairs of words that are masked count for "
-        "nothing; Chowdhery et al. 2022 count them. An optimiser's work counts for nothing.",
-    ]

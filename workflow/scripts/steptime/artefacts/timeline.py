@@ -1,7 +1,8 @@
 """When every cell of a run was measured, as a figure and its data, and whether any two of one machine overlapped."""
 
+from typing import Any
+
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
@@ -26,17 +27,15 @@ def spans_of(rows: pd.DataFrame) -> pd.DataFrame:
     """
     names = ["machine_id", "environment", "framework", "mode", "repeat", "status"]
     processes = rows.drop_duplicates([*IDENTITY, "repeat"])
-    cells = [key_of(row).rpartition("/")[2] for row in processes.to_dict("records")]
-    for key, ended in zip(
-        map(key_of, processes.to_dict("records")), processes["ended_at"], strict=True
-    ):
+    keys = [key_of(row) for row in processes.to_dict("records")]
+    for key, ended in zip(keys, processes["ended_at"], strict=True):
         if pd.isna(ended):
             raise InputError(
                 f"The shard {shard_path(key)} does not say when its run ended: remove it."
             )
-    spans = processes[[*names, "started_at", "ended_at"]].assign(cell=cells)
-    spans = spans.sort_values("started_at", kind="stable").reset_index(drop=True)
-    spans.insert(0, "cell", spans.pop("cell"))
+    spans = processes.assign(cell=[key.rpartition("/")[2] for key in keys])
+    spans = spans[["cell", *names, "started_at", "ended_at"]]
+    spans = spans.sort_values("started_at", kind="stable", ignore_index=True)
     return spans.assign(seconds=(spans["ended_at"] - spans["started_at"]).dt.total_seconds())
 
 
@@ -75,37 +74,31 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 def draw(spans: pd.DataFrame, frameworks: Frameworks) -> tuple[pd.DataFrame, Figure]:
     """The rows of `spans_of` with `overlaps_with`, and the figure: a lane for each environment and mode."""
-    first = pd.Series({later: earlier for earlier, later in overlaps(spans)}, dtype=object)
+    pairs = overlaps(spans)
+    first = pd.Series({later: earlier for earlier, later in pairs}, dtype=object)
     data = spans.assign(overlaps_with=spans["cell"].map(first))
-    lanes = (data["environment"] + " " + data["mode"]).rename("lane")
-    order = sorted(
-        lanes.unique(),
-        key=lambda lane: frameworks[data.loc[lanes == lane, "framework"].iloc[0]].order,
-    )
+    lanes = data["environment"] + " " + data["mode"]
+    frameworks_of = dict(zip(lanes, data["framework"], strict=True))
+    order = sorted(lanes.unique(), key=lambda lane: frameworks[frameworks_of[lane]].order)
     begins, cuts = _drawn_times(data)
-    involved = {cell for pair in overlaps(spans) for cell in pair}
+    involved = {cell for pair in pairs for cell in pair}
     with figures.canvas(height=1.5 + LANE_INCHES * len(order)) as (drawing, axes):
         for begin, lane, row in zip(begins, lanes, data.to_dict("records"), strict=True):
-            wrong = row["cell"] in involved
-            axes.barh(
-                order.index(lane),
-                row["seconds"] / 60,
-                left=begin / 60,
-                height=0.62,
-                color=frameworks[row["framework"]].colour,
-                edgecolor=OVERLAP_COLOUR if wrong else "white",
-                linewidth=1.5 if wrong else 0.3,
-                zorder=4 if wrong else 3,
-            )
+            look: dict[str, Any] = {"edgecolor": "white", "linewidth": 0.3, "zorder": 3}
+            if row["cell"] in involved:
+                look = {"edgecolor": OVERLAP_COLOUR, "linewidth": 1.5, "zorder": 4}
+            look |= {"left": begin / 60, "color": frameworks[row["framework"]].colour}
+            axes.barh(order.index(lane), row["seconds"] / 60, height=0.62, **look)
         for cut in cuts:
             axes.axvline(cut / 60, color=figures.GREY, linestyle=":", linewidth=0.9)
-        _lanes(axes, order)
+        figures.name_lines(axes, range(len(order)), order)
+        axes.set_ylim(len(order) - 0.5, -0.5)
+        axes.set_xlabel("minutes since the first run began")
         verdict = sentence(spans)
         above, below = ([verdict], []) if len(verdict) <= LONGEST_HEADING else ([], [verdict])
         figures.headings(axes, "When each run was measured", above)
-        figures.notes_below(
-            drawing, [*below, *_notes(data, cuts)], _handles(data, frameworks, bool(involved)), 4
-        )
+        notes = [*below, *_notes(data, cuts)]
+        figures.notes_below(drawing, notes, _handles(data, frameworks, bool(involved)), 4)
     return data, drawing
 
 
@@ -122,12 +115,6 @@ def _drawn_times(data: pd.DataFrame) -> tuple[list[float], list[float]]:
         begins.append(row["started_at"].timestamp() - shift)
         busy_until = max(busy_until, row["ended_at"])
     return begins, cuts
-
-
-def _lanes(axes: Axes, order: list[str]) -> None:
-    figures.name_lines(axes, range(len(order)), order)
-    axes.set_ylim(len(order) - 0.5, -0.5)
-    axes.set_xlabel("minutes since the first run began")
 
 
 def _handles(data: pd.DataFrame, frameworks: Frameworks, overlapped: bool) -> list[Patch]:

@@ -2,11 +2,12 @@
 paper's platforms across.
 """
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 
 from steptime import networks as specifications
+from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
 from steptime.plan.cell import IDENTITY
@@ -36,6 +37,8 @@ COLUMNS += ["unit", "samples", "repeats", "effective_threads", "peak_memory_byte
 COLUMNS += ["reason", "marks", "further", "printed", "peak_share", "best", "footnote", "caveat"]
 MOST_OF_PEAK = "most of the peak"
 ABOVE = "no processor does more than its peak, so another network was timed than the paper states"
+# Printed seconds by network, lineage, threads (None on a GPU) and mini-batch.
+Printed: TypeAlias = dict[tuple[str, str, int | None, int | None], float]
 # What names the printed platforms that ours is compared with, one or several, by the kind of device.
 COMPARED = {"cpu": "compared_with", "gpu": "compared_gpu"}
 
@@ -80,6 +83,8 @@ def _our_rows(measured: Measured, inputs: Inputs) -> list[dict[str, Any]]:
         first, theirs = next(iter(beside.items()), (None, None))
         timed = cell["status"] == "ok" and pd.notna(cell["seconds"])
         ratios = {name: cell["seconds"] / seconds for name, seconds in beside.items() if timed}
+        is_empty = cell["status"] == "ok" and not timed
+        reason = "no samples were recorded" if is_empty else cell["reason"]
         rows.append(
             {column: cell[column] for column in [*COLUMNS, "word"] if column in cell}
             | {
@@ -91,12 +96,10 @@ def _our_rows(measured: Measured, inputs: Inputs) -> list[dict[str, Any]]:
                 "ours": cell["seconds"],
                 "theirs": theirs,
                 "theirs_platform": first,
-                "ratio": ratios[first] if first in ratios else None,
+                "ratio": ratios.get(first or ""),
                 "ratios": ratios,
                 "unit": "s",
-                "reason": cell["reason"]
-                if timed or cell["status"] != "ok"
-                else "no samples were recorded",
+                "reason": reason,
                 "marks": ", ".join(cell["marks"]),
                 "further": further(cell),
                 "caveat": caveats.get((cell["network"], lineage), "") if theirs else "",
@@ -114,48 +117,40 @@ def _caveats(inputs: Inputs) -> dict[tuple[str, str], str]:
 
 
 def _their_rows(inputs: Inputs) -> list[dict[str, Any]]:
-    paper, frameworks, caveats = inputs.catalogue, inputs.frameworks, _caveats(inputs)
-    return [
-        {
-            "source": PAPER,
-            "network": row["network"],
-            "variant": "",
-            "network_label": _label(row["network"], inputs),
-            "batch": int(row["batch"]) if row["batch"] else None,
-            "lineage": frameworks[row["framework"]].lineage,
-            "framework": row["framework"],
-            "framework_label": _their_label(row["framework"], paper, frameworks),
-            "platform": row["platform"],
-            "column_group": paper["platforms"][row["platform"]]["group"],
-            "column": row["threads"] or paper["platforms"][row["platform"]]["name"],
-            "device": paper["platforms"][row["platform"]]["device"],
-            "devices": 1,
-            "threads": int(row["threads"]) if row["threads"] else None,
-            "theirs": row["number"],
-            "theirs_platform": row["platform"],
-            "unit": row["unit"],
-            "status": row["status"],
-            "reason": row["reason"],
-            "marks": "",
-            "further": "",
-            "printed": row["value"],
-            "peak_share": _peak_share(row, inputs),
-            "caveat": caveats.get((row["network"], frameworks[row["framework"]].lineage), ""),
-        }
-        for row in inputs.printed.to_dict("records")
-    ]
+    frameworks, caveats, rows = inputs.frameworks, _caveats(inputs), []
+    for row in common.printed_rows(inputs):
+        lineage = frameworks[row["framework"]].lineage
+        platform = inputs.catalogue["platforms"][row["platform"]]
+        rows.append(
+            row
+            | {
+                "network_label": _label(row["network"], inputs),
+                "lineage": lineage,
+                "framework_label": row["label"],
+                "column_group": platform["group"],
+                "column": str(row["threads"] or platform["name"]),
+                "theirs": row["seconds"],
+                "theirs_platform": row["platform"],
+                "marks": "",
+                "further": "",
+                "printed": row["value"],
+                "peak_share": _peak_share(row, inputs),
+                "caveat": caveats.get((row["network"], lineage), ""),
+            }
+        )
+    return rows
 
 
 def _peak_share(row: dict[str, Any], inputs: Inputs) -> float | None:
     """The share of the processor's peak by its data sheet that a printed time needs for the network as it is stated."""
     platform = inputs.catalogue["platforms"][row["platform"]]
-    if "peak_gflops" not in platform or pd.isna(row["number"]):
+    if "peak_gflops" not in platform or pd.isna(row["seconds"]):
         return None
     # The data sheet's is of one core; more threads than cores reach no more.
-    cores = min(int(row["threads"]), platform["cores"]) if row["threads"] else 1
+    cores = min(row["threads"], platform["cores"]) if row["threads"] else 1
     spec = specifications.specify(row["network"], inputs.networks)
-    operations = specifications.flops_per_step(spec, int(row["batch"]))
-    return operations / row["number"] / (1e9 * platform["peak_gflops"] * cores)
+    operations = specifications.flops_per_step(spec, row["batch"])
+    return operations / row["seconds"] / (1e9 * platform["peak_gflops"] * cores)
 
 
 def _compared(device: str, paper: dict[str, Any]) -> list[str]:
@@ -164,29 +159,17 @@ def _compared(device: str, paper: dict[str, Any]) -> list[str]:
     return [named] if isinstance(named, str) else named
 
 
-def _reference(
-    inputs: Inputs,
-) -> dict[str, dict[tuple[str, str, int | None, int | None], float]]:
-    """{platform: {(network, lineage, threads or None on a GPU, batch): printed seconds}} of what ours is compared
-    with.
-    """
+def _reference(inputs: Inputs) -> dict[str, Printed]:
+    """By platform, what was printed of those that ours is compared with."""
     printed, frameworks = inputs.printed, inputs.frameworks
     platforms = [name for kind in COMPARED for name in _compared(kind, inputs.catalogue)]
     rows = printed[printed["platform"].isin(platforms) & printed["number"].notna()]
-    reference: dict[str, dict[tuple[str, str, int | None, int | None], float]] = {
-        name: {} for name in platforms
-    }
+    reference: dict[str, Printed] = {name: {} for name in platforms}
     for row in rows.to_dict("records"):
-        batch = int(row["batch"]) if row["batch"] else None
-        threads = int(row["threads"]) if row["threads"] else None
-        key = (row["network"], frameworks[row["framework"]].lineage, threads, batch)
-        reference[row["platform"]][key] = row["number"]
+        threads, batch = (int(row[name]) if row[name] else None for name in ("threads", "batch"))
+        place = (row["network"], frameworks[row["framework"]].lineage, threads, batch)
+        reference[row["platform"]][place] = row["number"]
     return reference
-
-
-def _their_label(name: str, paper: dict[str, Any], frameworks: Frameworks) -> str:
-    """The framework's label with the version that the paper names, if it names one."""
-    return f"{frameworks[name].label} {paper['versions'].get(name, '')}".strip()
 
 
 def _label(network: str, inputs: Inputs) -> str:
@@ -228,11 +211,9 @@ def _best(data: pd.DataFrame) -> pd.Series:
 
 def _footnote(row: dict[str, Any]) -> str:
     """What a reader must be told of this time or this dash; several things are divided by SEPARATOR."""
-    ours = row["source"] == OURS
+    ours, texts = row["source"] == OURS, remarks(row)
     if pd.isna(row["ours"] if ours else row["theirs"]):
         texts = [why(row) if ours else row["reason"]]
-    else:
-        texts = remarks(row)
     return SEPARATOR.join(text.rstrip(".") for text in texts)
 
 
@@ -252,12 +233,10 @@ def _layout(data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -
             entries = table.setdefault((network, lineage, name), {})
             entries[row["column_group"], row["column"]] = _entry(row)
             for platform, ratio in row["ratios"].items():
-                entries[_ratio_group(platform, paper), row["column"]] = Entry(
-                    significant(ratio, 2), kind="ratio"
-                )
-        first = next(
-            (key for key in table if key[:2] == (network, lineage)), (network, lineage, "")
-        )
+                text = significant(ratio, 2)
+                entries[_ratio_group(platform, paper), row["column"]] = Entry(text, kind="ratio")
+        none = (network, lineage, "")
+        first = next((key for key in table if key[:2] == (network, lineage)), none)
         beside = table.setdefault(first, {})
         for row in theirs.to_dict("records"):
             told = tuple(filter(None, (row["caveat"], sizes.get(row["network"]))))
@@ -280,9 +259,9 @@ def _most_of_peak(theirs: pd.DataFrame, paper: dict[str, Any]) -> Entry:
     """The largest share of a processor's peak that any of the printed times of a line needs, and which needs more than
     there is.
     """
-    shares = theirs["peak_share"].astype(float)
+    shares, platforms = theirs["peak_share"].astype(float), paper["platforms"]
     above = [
-        f"{paper['platforms'][row['platform']]['name']}, {row['column']}: {100 * row['peak_share']:.0f} %"
+        f"{platforms[row['platform']]['name']}, {row['column']}: {100 * row['peak_share']:.0f} %"
         for row in theirs[shares > 1].to_dict("records")
     ]
     notes = (f"{ABOVE} ({'; '.join(above)})",) if above else ()
@@ -301,13 +280,12 @@ def _columns(data: pd.DataFrame, paper: dict[str, Any]) -> list[tuple[str, str]]
     places = places.sort_values(["column_group", "devices", "threads"])
     shared = ours[ours["ratio"].notna()].sort_values(["device", "threads"])
     columns = list(zip(places["column_group"], places["column"], strict=True))
+    shown = shared.to_dict("records")
     columns += [
         (_ratio_group(platform, paper), column)
         for device in COMPARED
         for platform in _compared(device, paper)
-        for column in dict.fromkeys(
-            row["column"] for row in shared.to_dict("records") if platform in row["ratios"]
-        )
+        for column in dict.fromkeys(row["column"] for row in shown if platform in row["ratios"])
     ]
     columns += [(paper["short"], "framework")] if len(theirs) else []
     columns += [(paper["short"], MOST_OF_PEAK)] if theirs["peak_share"].notna().any() else []
@@ -333,11 +311,9 @@ def _notes(measured: Measured, paper: dict[str, Any], artefact: dict[str, Any]) 
         return [f"{artefact['quantity']}. {NOTHING_MEASURED}", *theirs[1:]]
     beside = " or does not stand in the paper" if theirs else ""
     return [
-        (
-            f"{artefact['quantity']}, ± 95 % interval (the wider side). Ours is bold where it is shown to be the "
-            "fastest; where none is bold, the shortest are tied. A dash is a time that does not exist, for the "
-            f"reason in its footnote; an empty place was not measured here{beside}."
-        ),
+        f"{artefact['quantity']}, ± 95 % interval (the wider side). Ours is bold where it is shown to be the fastest; "
+        "where none is bold, the shortest are tied. A dash is a time that does not exist, for the reason in its "
+        f"footnote; an empty place was not measured here{beside}.",
         *theirs[:1],
         seeds(measured.cells) if "epoch" in measured.rows else processes(measured.cells),
         raw_data(measured),
@@ -350,15 +326,14 @@ def _notes_on_theirs(paper: dict[str, Any]) -> list[str]:
     if "compared_with" not in paper:
         return []
     reference = paper["platforms"][paper["compared_with"]]
-    machines = "; ".join(
-        f"{entry['name']}: {entry['machine']}" for entry in paper["platforms"].values()
-    )
+    platforms = paper["platforms"].values()
+    machines = "; ".join(f"{entry['name']}: {entry['machine']}" for entry in platforms)
     gpus = _compared("gpu", paper)
     names = ", ".join(paper["platforms"][name]["name"] for name in gpus)
     beside = f", and those of a GPU by what it printed for the {names}" if len(gpus) > 1 else ""
     peaks = [
         f"{entry['name']} {entry['peak_gflops']}" + " a core" * (entry["device"] == "cpu")
-        for entry in paper["platforms"].values()
+        for entry in platforms
         if "peak_gflops" in entry
     ]
     said = (

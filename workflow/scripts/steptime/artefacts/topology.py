@@ -1,5 +1,6 @@
 """The figure of the machines that measured: memory, packages, caches, cores, devices, as the kernel reports them."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from matplotlib.patches import FancyBboxPatch
 
 from steptime.artefacts.inputs import Inputs
 from steptime.render import figures
+from steptime.render.columns import Row
 from steptime.render.words import gibibytes, plural
 
 COLUMNS = ["platform", "part", "number", "inside", "bytes", "cpus", "text"]
@@ -28,9 +30,8 @@ FACES = {
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """Every part that is drawn (COLUMNS; bytes, CPU numbers) and the figure, a panel for each platform."""
     topologies, artefact = inputs.topologies, inputs.entry
-    data = pd.DataFrame(
-        [row for name, found in topologies.items() for row in _parts(name, found)], columns=COLUMNS
-    )
+    rows = [(name, *row) for name, found in topologies.items() for row in _parts(found)]
+    data = pd.DataFrame(rows, columns=COLUMNS)
     heights = [_height(found) for found in topologies.values()]
     with figures.canvas(len(topologies), 1, 0.72 * sum(heights) + 0.7) as (drawing, grid):
         panels = list(np.atleast_1d(grid).flat)
@@ -46,54 +47,34 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     return data, drawing
 
 
-def _parts(platform: str, found: dict[str, Any]) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-
-    def add(
-        part: str,
-        number: int,
-        inside: str,
-        text: str,
-        size: int | None = None,
-        cpus: list[int] | None = None,
-    ) -> None:
-        listed = " ".join(map(str, cpus or []))
-        rows.append(
-            dict(zip(COLUMNS, (platform, part, number, inside, size, listed, text), strict=True))
-        )
-
+def _parts(found: Row) -> Iterator[tuple[str, int, str, int | None, str, str]]:
+    """The COLUMNS of each part of a machine, less the platform."""
     for at, node in enumerate(found["nodes"]):
-        add("memory node", at, "machine", _memory(node, at), node["bytes"], node["cpus"])
+        yield "memory node", at, "machine", node["bytes"], _listed(node["cpus"]), _memory(node, at)
     for at, package in enumerate(found["packages"]):
-        add("package", at, "machine", plural(len(package["cores"]), "core"))
+        yield "package", at, "machine", None, "", plural(len(package["cores"]), "core")
+        inside = f"package {at}"
         for number, cache in enumerate(package["caches"]):
-            add(
-                f"L{cache['level']} {cache['kind']}",
-                number,
-                f"package {at}",
-                _size(cache),
-                cache["bytes"],
-                cache["cpus"],
-            )
+            name = f"L{cache['level']} {cache['kind']}"
+            yield name, number, inside, cache["bytes"], _listed(cache["cpus"]), _size(cache)
         for number, cpus in enumerate(package["cores"]):
-            add("core", number, f"package {at}", plural(len(cpus), "hardware thread"), cpus=cpus)
+            yield "core", number, inside, None, _listed(cpus), plural(len(cpus), "hardware thread")
     for at, text in enumerate(_devices(found)):
-        add("device", at, "machine", text)
-    return rows
+        yield "device", at, "machine", None, "", text
 
 
-def _groups(package: dict[str, Any]) -> list[tuple[str, list[list[int]]]]:
+def _listed(cpus: list[int]) -> str:
+    return " ".join(map(str, cpus))
+
+
+def _groups(package: Row) -> list[tuple[str, list[list[int]]]]:
     """The cores behind each last cache, with its text; all of them where the kernel tells of no cache."""
     shared = [cache for cache in package["caches"] if cache["level"] >= 3]
-    if not shared:
-        return [("last cache not reported", package["cores"])]
-    return [
-        (
-            f"L{cache['level']} {_size(cache)}",
-            [core for core in package["cores"] if core[0] in cache["cpus"]],
-        )
-        for cache in shared
-    ]
+    groups = []
+    for cache in shared:
+        own = [core for core in package["cores"] if core[0] in cache["cpus"]]
+        groups.append((f"L{cache['level']} {_size(cache)}", own))
+    return groups or [("last cache not reported", package["cores"])]
 
 
 def _columns(cores: list[list[int]]) -> int:
@@ -106,32 +87,26 @@ def _group_height(cores: list[list[int]]) -> float:
     return ROW_HEIGHT + CELL_HEIGHT * -(-len(cores) // 16) + GAP
 
 
-def _package_height(package: dict[str, Any]) -> float:
+def _package_height(package: Row) -> float:
     return ROW_HEIGHT + sum(_group_height(cores) + GAP for _, cores in _groups(package))
 
 
-def _height(found: dict[str, Any]) -> float:
-    left = (
-        ROW_HEIGHT + 2 * GAP + sum(_package_height(package) + GAP for package in found["packages"])
-    )
-    return max(left, GAP + (0.62 + GAP) * len(_devices(found))) + GAP
+def _height(found: Row) -> float:
+    packages = sum(_package_height(package) + GAP for package in found["packages"])
+    devices = (0.62 + GAP) * len(_devices(found))
+    return max(ROW_HEIGHT + 2 * GAP + packages, GAP + devices) + GAP
 
 
-def _machine(axes: Axes, found: dict[str, Any], height: float) -> None:
+def _machine(axes: Axes, found: Row, height: float) -> None:
     right = WIDTH - DEVICES_WIDTH
     _box(axes, 0, 0, WIDTH, height, "machine")
     top = height - GAP
     width = (right - 2 * GAP) / max(1, len(found["nodes"]))
+    apart = GAP if len(found["nodes"]) > 1 else 0
     for at, node in enumerate(found["nodes"]):
-        _box(
-            axes,
-            GAP + at * width,
-            top - ROW_HEIGHT,
-            width - (GAP if len(found["nodes"]) > 1 else 0),
-            ROW_HEIGHT,
-            "memory",
-        )
-        _write(axes, GAP + (at + 0.5) * width, top - ROW_HEIGHT / 2, _memory(node, at))
+        left = GAP + at * width
+        _box(axes, left, top - ROW_HEIGHT, width - apart, ROW_HEIGHT, "memory")
+        _write(axes, left + width / 2, top - ROW_HEIGHT / 2, _memory(node, at))
     top -= ROW_HEIGHT + GAP
     for at, package in enumerate(found["packages"]):
         tall = _package_height(package)
@@ -155,64 +130,52 @@ def _group(
     axes: Axes,
     label: str,
     cores: list[list[int]],
-    package: dict[str, Any],
+    package: Row,
     place: tuple[float, float, float],
 ) -> None:
     left, top, width = place
     _box(axes, left, top - _group_height(cores), width, _group_height(cores), "cache")
     _write(axes, left + GAP, top - ROW_HEIGHT / 2, label, "left")
-    columns = _columns(cores)
-    step = (width - GAP) / columns
-    tall = CORE_HEIGHT if len(cores) <= WORDY else CELL_HEIGHT
+    columns, is_wordy = _columns(cores), len(cores) <= WORDY
+    step, tall = (width - GAP) / columns, CORE_HEIGHT if is_wordy else CELL_HEIGHT
     for at, cpus in enumerate(cores):
         x, y = left + GAP + (at % columns) * step, top - ROW_HEIGHT - (at // columns + 1) * tall
-        _box(axes, x, y, step - GAP, tall - (0 if len(cores) <= WORDY else GAP / 2), "core")
-        listed = ", ".join(map(str, cpus))
+        _box(axes, x, y, step - GAP, tall - (0 if is_wordy else GAP / 2), "core")
         own = [
             f"L{c['level']}{c['kind'][0].lower() if c['level'] == 1 else ''} {_size(c)}"
             for c in package["caches"]
             if c["level"] < 3 and cpus[0] in c["cpus"]
         ]
-        text = listed if len(cores) > WORDY else "\n".join([f"core, CPU {listed}", *own])
-        _write(
-            axes, x + (step - GAP) / 2, y + tall / 2, text, size=6.5 if len(cores) > WORDY else 7
-        )
+        listed = ", ".join(map(str, cpus))
+        text = "\n".join([f"core, CPU {listed}", *own]) if is_wordy else listed
+        size = 7 if is_wordy else 6.5
+        _write(axes, x + (step - GAP) / 2, y + tall / 2, text, size=size)
 
 
-def _devices(found: dict[str, Any]) -> list[str]:
+def _devices(found: Row) -> list[str]:
     names = iter(gpu["model"] for gpu in found["gpus"])
     texts = []
     for device in found["devices"]:
         kind = next(names, "GPU") if device["kind"] == "GPU" else device["kind"]
-        link = (
-            f"{device['speed'].removesuffix(' PCIe')} × {device['width']}"
-            if device["speed"] and device["width"]
-            else "link not told"
-        )
+        speed, width = device["speed"], device["width"]
+        link = f"{speed.removesuffix(' PCIe')} × {width}" if speed and width else "link not told"
         texts.append(f"{kind}\n{link}")
     return texts
 
 
-def _memory(node: dict[str, Any], at: int) -> str:
+def _memory(node: Row, at: int) -> str:
     return f"memory node {at}: {gibibytes(node['bytes'])}"
 
 
-def _size(cache: dict[str, Any]) -> str:
+def _size(cache: Row) -> str:
     size = cache["bytes"]
     return f"{size / 2**20:g} MiB" if size >= 2**20 else f"{size / 2**10:g} KiB"
 
 
 def _box(axes: Axes, x: float, y: float, width: float, height: float, kind: str) -> None:
-    shape = FancyBboxPatch(
-        (x, y),
-        width,
-        height,
-        "round,pad=0,rounding_size=0.06",
-        fc=FACES[kind],
-        ec="#666666",
-        lw=0.8,
-    )
-    axes.add_patch(shape)
+    look: dict[str, Any] = {"fc": FACES[kind], "ec": "#666666", "lw": 0.8}
+    style = "round,pad=0,rounding_size=0.06"
+    axes.add_patch(FancyBboxPatch((x, y), width, height, style, **look))
 
 
 def _write(
@@ -221,11 +184,9 @@ def _write(
     axes.text(x, y, text, ha=align, va="center", fontsize=size, linespacing=1.25)
 
 
-def _notes(topologies: dict[str, dict[str, Any]], artefact: dict[str, Any]) -> list[str]:
+def _notes(topologies: dict[str, Row], artefact: Row) -> list[str]:
     notes = [f"{artefact['caption']}: {artefact['sources'][0]}."]
     notes += [f"{name}: no GPU is seen." for name, found in topologies.items() if not found["gpus"]]
-    if any(found["cpu"]["virtual"] for found in topologies.values()):
-        notes.append(
-            "A virtual machine need not be told of the caches and memory nodes that its host has."
-        )
-    return notes
+    is_virtual = any(found["cpu"]["virtual"] for found in topologies.values())
+    hidden = "A virtual machine need not be told of the caches and memory nodes that its host has."
+    return [*notes, *[hidden] * is_virtual]

@@ -6,10 +6,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from steptime.artefacts import curves, times
+from steptime.artefacts import common, curves, times
 from steptime.artefacts.inputs import Inputs
 from steptime.artefacts.seeds import modes_of, runner
-from steptime.merge.measured import Measured
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
 from steptime.render.words import NOTHING_MEASURED, facts, raw_data, significant
@@ -36,15 +35,8 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     The artefact's entry says which `networks` and which kind of `device`; CPUs are grouped by threads, GPUs by network.
     What is trained on other data, or is another network, is in a panel of its own with an axis of its own.
     """
-    measured, printed, paper = inputs.trained.times, inputs.printed, inputs.catalogue
     frameworks, artefact = inputs.frameworks, inputs.entry
-    data = pd.DataFrame(
-        [
-            *_theirs(printed, paper, frameworks, artefact),
-            *_ours(measured, paper, frameworks, artefact),
-        ],
-        columns=COLUMNS,
-    )
+    data = pd.DataFrame([*_theirs(inputs), *_ours(inputs)], columns=COLUMNS)
     parts = list(dict.fromkeys(data["variant"].fillna("")))
     own_axes = {"sharex": False, "sharey": False}
     with figures.panels(len(parts), PANEL_INCHES, 1.2, **own_axes) as (drawing, panels):
@@ -62,99 +54,68 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         keys = [handle for handle, label in named if label]
         longest = max(len(label) for _, label in named)
         columns = min(4, len(keys), max(1, LEGEND_LETTERS // (longest + KEY_LETTERS)))
-        figures.notes_below(drawing, _notes(measured, data, artefact, paper), keys, columns)
+        figures.notes_below(drawing, _notes(inputs, data), keys, columns)
     return data, drawing
 
 
-def _theirs(
-    printed: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks, artefact: dict[str, Any]
-) -> list[dict[str, Any]]:
+def _theirs(inputs: Inputs) -> list[dict[str, Any]]:
+    paper, artefact = inputs.catalogue, inputs.entry
     return [
-        {
-            "source": "paper",
-            "network": row["network"],
-            "device": artefact["device"],
-            "group": row["threads"] or paper["labels"][row["network"]],
-            "framework": row["framework"],
-            "label": f"{frameworks[row['framework']].label} {paper['versions'][row['framework']]}",
-            "seconds": row["number"],
-            "variant": "",
-            "status": row["status"],
-            "reason": row["reason"],
-        }
-        for row in printed.to_dict("records")
-        if row["network"] in artefact["networks"]
-        and paper["platforms"][row["platform"]]["device"] == artefact["device"]
+        row | {"group": str(row["threads"] or paper["labels"][row["network"]])}
+        for row in common.printed_rows(inputs)
+        if row["network"] in artefact["networks"] and row["device"] == artefact["device"]
     ]
 
 
-def _ours(
-    measured: Measured, paper: dict[str, Any], frameworks: Frameworks, artefact: dict[str, Any]
-) -> list[dict[str, Any]]:
-    cells = measured.cells
-    here = cells[
-        cells["network"].isin(artefact["networks"]) & (cells["device"] == artefact["device"])
-    ]
-    modes = modes_of(here)
-    return [
-        {name: row[name] for name in COLUMNS if name in row}
-        | {
-            "source": "ours",
-            "group": str(row["threads"])
-            if artefact["device"] == "cpu"
-            else paper["labels"][row["network"]],
-            "label": ", ".join(
-                [runner(row, modes), *filter(None, [row["variant"]]), f"here on {row['platform']}"]
-            ),
-        }
-        for row in here.to_dict("records")
-    ]
+def _ours(inputs: Inputs) -> list[dict[str, Any]]:
+    cells, artefact = inputs.trained.times.cells, inputs.entry
+    is_here = cells["network"].isin(artefact["networks"]) & (cells["device"] == artefact["device"])
+    here, labels = cells[is_here], inputs.catalogue.get("labels", {})
+    modes, on_cpu = modes_of(here), artefact["device"] == "cpu"
+    rows = []
+    for row in here.to_dict("records"):
+        words = [runner(row, modes), row["variant"], f"here on {row['platform']}"]
+        group = str(row["threads"]) if on_cpu else labels[row["network"]]
+        named = {"source": "ours", "group": group, "label": ", ".join(filter(None, words))}
+        rows.append({name: row[name] for name in COLUMNS if name in row} | named)
+    return rows
 
 
 def _draw(axes: Axes, data: pd.DataFrame, frameworks: Frameworks) -> None:
     groups = list(dict.fromkeys(data["group"]))
     groups = sorted(groups, key=int) if all(group.isdigit() for group in groups) else groups
-    series = data.drop_duplicates(["source", "label"])[["source", "framework", "label"]].to_dict(
-        "records"
-    )
+    series = data.groupby(["source", "framework", "label"], sort=False)
     width = WIDTH / len(series)
     # Of what failed alone there is none.
     highest = data["seconds"].fillna(0).max() or 1
-    for at, line in enumerate(series):
-        rows = data[
-            (data["source"] == line["source"])
-            & (data["label"] == line["label"])
-            & data["seconds"].notna()
-        ]
-        places = [
-            groups.index(group) + (at - (len(series) - 1) / 2) * width for group in rows["group"]
-        ]
-        colour, theirs = frameworks[line["framework"]].colour, line["source"] == "paper"
+    for at, ((source, framework, label), line) in enumerate(series):
+        rows = line[line["seconds"].notna()]
+        shift = (at - (len(series) - 1) / 2) * width
+        colour, theirs = frameworks[framework].colour, source == "paper"
+        look: dict[str, Any] = {"facecolor": colour if theirs else "white"}
+        look |= {"edgecolor": "white" if theirs else colour, "linewidth": 0 if theirs else 1.5}
         bars = axes.bar(
-            places,
+            [groups.index(group) + shift for group in rows["group"]],
             rows["seconds"],
             width * 0.94,
-            label=line["label"],
-            facecolor=colour if theirs else "white",
-            edgecolor="white" if theirs else colour,
+            label=label,
             hatch=HATCHES[at % len(HATCHES)],
-            linewidth=0 if theirs else 1.5,
             zorder=3,
+            **look,
         )
-        texts = [
-            significant(value) if value < 1000 else f"{value:,.0f}" for value in rows["seconds"]
-        ]
+        seconds = rows["seconds"]
+        texts = [significant(value) if value < 1000 else f"{value:,.0f}" for value in seconds]
         axes.bar_label(bars, texts, rotation=90, padding=3, fontsize=7, color="#333333")
     axes.set_xticks(range(len(groups)), groups)
     axes.set_ylim(0, highest * HEADROOM)
 
 
-def _notes(
-    measured: Measured, data: pd.DataFrame, artefact: dict[str, Any], paper: dict[str, Any]
-) -> list[str]:
-    table, *places = reversed(artefact["sources"])
+def _notes(inputs: Inputs, data: pd.DataFrame) -> list[str]:
+    measured = inputs.trained.times
+    table, *places = reversed(inputs.entry["sources"])
     notes = [
-        f"Filled: {table} of {paper['short']}; their {', '.join(places)} shows the same numbers as a picture."
+        f"Filled: {table} of {inputs.catalogue['short']}; their {', '.join(places)} shows the same numbers as a "
+        "picture."
     ]
     if measured.cells.empty:
         return [*notes, NOTHING_MEASURED]

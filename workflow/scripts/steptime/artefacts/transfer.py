@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from shared.operations import SUM
+from steptime.artefacts import exchange
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
 from steptime.reading import InputError
@@ -61,54 +61,45 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
             f"The transfer model needs a row with the column '{missing[0]}' in its printed numbers: add it."
         )
     theirs = rows["number"].to_dict()
-    given = {name: theirs[name] for name in INPUTS}
-    places = {AS_PRINTED: given} | {
-        platform: given | {"bandwidth": copied_per_second(peak) / GIGA}
-        for platform, peak in peaks.items()
-        if peak["threads"]
+    copied = {name: copied_per_second(peak) for name, peak in peaks.items() if peak["threads"]}
+    copied |= {f"{platform}, sums over ranks": most for platform, most in summed.items()}
+    disks = {
+        f"{name}, disk": peak["disk_bytes_per_second"]
+        for name, peak in peaks.items()
+        if peak.get("disk_bytes_per_second")
     }
-    places |= {
-        f"{platform}, sums over ranks": given | {"bandwidth": most / GIGA}
-        for platform, most in summed.items()
-    }
-    for platform, peak in peaks.items():
-        if peak.get("disk_bytes_per_second"):
-            rate = peak["disk_bytes_per_second"] / GIGA
-            places[f"{platform}, disk"] = given | {"bandwidth": rate}
-    raid = {"ssd": theirs["ssd"], "ssds": theirs["ssds"], "raid": theirs["ssd"] * theirs["ssds"]}
     between = {f"{name}, between GPUs": between_gpus(peak) for name, peak in peaks.items()}
-    places |= {place: given | {"bandwidth": most} for place, (most, _) in between.items() if most}
-    values = {place: inputs | evaluate(**inputs) for place, inputs in places.items()}
-    values[AS_PRINTED] |= raid
-    for place, found in values.items():
-        if place.endswith(", disk"):
-            found["ssd"] = found["bandwidth"]
+    linked = {place: most for place, (most, _) in between.items() if most}
     absent = {place: why for place, (_, why) in between.items() if why}
+    given = {name: theirs[name] for name in INPUTS}
+    values = {AS_PRINTED: given | evaluate(**given)}
+    values[AS_PRINTED] |= {"ssd": theirs["ssd"], "ssds": theirs["ssds"]}
+    values[AS_PRINTED] |= {"raid": theirs["ssd"] * theirs["ssds"]}
+    for place, most in (copied | disks | linked).items():
+        model = given | {"bandwidth": most / GIGA}
+        values[place] = model | evaluate(**model)
+        values[place] |= {"ssd": model["bandwidth"]} if place in disks else {}
     values |= {place: dict.fromkeys(["bandwidth", *FORMULAS]) for place in absent}
-    data = pd.DataFrame(
-        [
-            {
-                "quantity": row["row"],
-                "key": key,
-                "unit": row["unit"],
-                "formula": FORMULAS.get(key, ""),
-                "place": place,
-                "value": found[key],
-                "printed": row["number"],
-                "ratio": None if found[key] is None else found[key] / row["number"],
-                "reason": absent.get(place, ""),
-            }
-            for key, row in rows.to_dict("index").items()
-            for place, found in values.items()
-            if key in found
-        ],
-        columns=COLUMNS,
-    )
-    ranks = [
-        "Sums over ranks: the most that any framework's sums over ranks reached (steptime_exchange)."
+    found = [
+        {
+            "quantity": row["row"],
+            "key": key,
+            "unit": row["unit"],
+            "formula": FORMULAS.get(key, ""),
+            "place": place,
+            "value": own[key],
+            "printed": row["number"],
+            "ratio": None if own[key] is None else own[key] / row["number"],
+            "reason": absent.get(place, ""),
+        }
+        for key, row in rows.to_dict("index").items()
+        for place, own in values.items()
+        if key in own
     ]
-    disks = [DISK_NOTE] if any(place.endswith(", disk") for place in places) else []
-    page.notes = [*_notes(peaks), *(ranks if summed else []), *disks, *page.notes]
+    data = pd.DataFrame(found, columns=COLUMNS)
+    ranks = "Sums over ranks: the most that any framework's sums over ranks reached (steptime_exchange)."
+    notes = [*_notes(peaks), *([ranks] if summed else []), *([DISK_NOTE] if disks else [])]
+    page.notes = [*notes, *page.notes]
     return data, _layout(data, rows, page.paper)
 
 
@@ -125,29 +116,24 @@ def copied_per_second(peak: dict[str, Any]) -> float:
 
 
 def between_gpus(peak: dict[str, Any]) -> tuple[float, str]:
-    """GB/s from the first GPU of a platform to that of its others which it reaches slowest, or 0 and why there is none;
-    0 and "" where nobody asked, as on CPUs.
+    """Bytes per second from the first GPU of a platform to that of its others which it reaches slowest, or 0 and why
+    there is none; 0 and "" where nobody asked, as on CPUs.
     """
     for known in peak["threads"].values():
-        peers = known.get("peers", [])
-        slowest = min((each["bytes_per_second"] for each in peers), default=0.0)
-        return slowest / GIGA, known.get("no_peers", "")
+        rates = [each["bytes_per_second"] for each in known.get("peers", [])]
+        return min(rates, default=0.0), known.get("no_peers", "")
     return 0.0, ""
 
 
 def summed_per_second(alone: list[Measured]) -> dict[str, float]:
     """The most bytes per second, by platform, of an array that several ranks sum, whatever its size and framework."""
-    rows = [each.rows for each in alone if (each.rows["way"] == SUM).any()]
-    if not rows:
+    known = exchange.timed_sums(alone)
+    if known.empty:
         return {}
-    known = pd.concat(rows)
-    known = known[known["seconds"].notna() & (known["way"] == SUM)]
-    sums = known.groupby(["platform", "environment", "devices", "threads", "part"])["seconds"]
-    rates = sums.median().reset_index()
-    rates["rate"] = [int(row.part.split()[0]) / row.seconds for row in rates.itertuples()]
-    return {
-        str(name): float(rate) for name, rate in rates.groupby("platform")["rate"].max().items()
-    }
+    place = ["platform", "environment", "devices", "threads", "part", "bytes"]
+    rates = known.groupby(place)["seconds"].median().reset_index()
+    fastest = (rates["bytes"] / rates["seconds"]).groupby(rates["platform"]).max()
+    return {str(name): float(rate) for name, rate in fastest.items()}
 
 
 def _layout(data: pd.DataFrame, rows: pd.DataFrame, short: str) -> pd.DataFrame:
@@ -160,21 +146,17 @@ def _layout(data: pd.DataFrame, rows: pd.DataFrame, short: str) -> pd.DataFrame:
     for key, row in rows.to_dict("index").items():
         # What stands behind the first semicolon of a note is the reader's; before it, whether it is given or a result.
         note = row["note"].partition("; ")[2]
-        result = key in FORMULAS
-        ratio = value[key, AS_PRINTED] / row["number"]
-        entries = [Entry(row["value"], (note,) if note else (), kind="paper")]
-        entries += [Entry(_text(value[key, AS_PRINTED]) if result else "", kind="ours")]
-        entries += [Entry(f"{ratio:.4f}" if result else "", kind="ratio")]
+        line = {(short, "printed"): Entry(row["value"], (note,) if note else (), kind="paper")}
+        if key in FORMULAS:
+            calculated = value[key, AS_PRINTED]
+            ratio = Entry(f"{calculated / row['number']:.4f}", kind="ratio")
+            line |= {(short, "calculated"): Entry(_text(calculated), kind="ours")}
+            line |= {("Calculated ÷ printed", ""): ratio}
         for place in places[1:]:
-            known = value.get((key, place))
-            text = (
-                dash(reasons[place] or NOT_HERE)
-                if pd.isna(known)
-                else Entry(f"{known:.4g}", kind="ours")
-            )
-            entries.append(text)
-        name = (row["row"], row["unit"], FORMULAS.get(key, "given"))
-        lines.append((name, dict(zip(headings, entries, strict=True))))
+            known, missing = value.get((key, place)), dash(reasons[place] or NOT_HERE)
+            found = missing if pd.isna(known) else Entry(f"{known:.4g}", kind="ours")
+            line["Measured bandwidth", place] = found
+        lines.append(((row["row"], row["unit"], FORMULAS.get(key, "given")), line))
     return laid_out(lines, ["Quantity", "Unit", "Formula"], headings)
 
 

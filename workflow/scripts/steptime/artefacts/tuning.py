@@ -7,18 +7,8 @@ import pandas as pd
 from steptime.artefacts import common
 from steptime.artefacts.inputs import Inputs
 from steptime.plan.cell import PLACE, PLAIN
-from steptime.render.columns import Column, Row, columns, dash
-from steptime.render.tables import Entry
-from steptime.render.words import (
-    ERROR_RATE,
-    facts,
-    limits,
-    marked,
-    processes,
-    raw_data,
-    significant,
-    why,
-)
+from steptime.render.columns import Column, Row, columns
+from steptime.render.words import ERROR_RATE, marked, processes, ranged, significant, why
 from steptime.statistics.ratios import of_pairs, to_bases
 from steptime.statistics.words import FASTEST, TIED, words
 
@@ -49,18 +39,15 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         for at, (row, base, ratio) in enumerate(zip(rows, bases, ratios, strict=True))
     ]
     data = pd.DataFrame(found, columns=COLUMNS)
-    inputs.page.facts = facts(inputs.measured)
-    inputs.page.notes = [
+    common.describe(
+        inputs,
         *([winners(data)] if len(data) else []),
         *_settings(inputs, data),
         ERROR_RATE,
         processes(inputs.measured.cells),
-        raw_data(inputs.measured),
-    ]
-    shown = data.assign(
-        is_fastest=data["verdict"] == FASTEST, plain_fastest=data["plain_verdict"] == FASTEST
     )
-    return data, columns(shown, SHOWN, INDEX)
+    fastest = {BEST: data["verdict"] == FASTEST, PLAINLY: data["plain_verdict"] == FASTEST}
+    return data, columns(data.assign(**fastest), SHOWN, INDEX)
 
 
 def winners(rows: pd.DataFrame) -> str:
@@ -118,31 +105,26 @@ def _settings(inputs: Inputs, data: pd.DataFrame) -> list[str]:
     return [*lines, *(f"All: {line}." for line in known["all"])]
 
 
-def _tuned(row: Row) -> Entry:
-    if pd.isna(row["seconds"]):
-        return dash(row["lacking"])
-    remarks = tuple(marked(row))
-    return Entry(significant(row["seconds"]), remarks, bool(row["is_fastest"]), "ours")
+def _ratio(row: Row) -> str | None:
+    return None if pd.isna(row["ratio"]) else ranged(row["ratio"], row["low"], row["high"])
 
 
-def _ratio(row: Row) -> Entry:
-    if pd.isna(row["ratio"]):
-        return dash(why(row) if row["status"] != "ok" else row["lacking"])
-    interval = "" if pd.isna(row["low"]) else f" ({limits(row['low'], row['high'])})"
-    return Entry(f"{significant(row['ratio'])}{interval}", kind="ours")
+def _lacking(row: Row) -> str:
+    return str(row["lacking"])
 
 
+def _why(row: Row) -> str:
+    return why(row) if row["status"] != "ok" else _lacking(row)
+
+
+def _plain_marked(row: Row) -> list[str]:
+    return marked({"marks": row["plain_marks"]})
+
+
+BEST, PLAINLY = "is_fastest", "plain_fastest"
 SHOWN = [
-    Column("Best known settings, s", _tuned),
-    Column(
-        "Plain, s",
-        "plain_seconds",
-        significant,
-        why,
-        "ours",
-        lambda row: marked({"marks": row["plain_marks"]}),
-        "plain_fastest",
-    ),
-    Column("Plain / best known", _ratio),
+    Column("Best known settings, s", "seconds", significant, _lacking, "ours", marked, BEST),
+    Column("Plain, s", "plain_seconds", significant, why, "ours", _plain_marked, PLAINLY),
+    Column("Plain / best known", _ratio, str, _why, "ours"),
 ]
 INDEX = {"Network": common.of_network, "Framework": "framework_label", "Place": common.place_of}

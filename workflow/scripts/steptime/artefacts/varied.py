@@ -1,31 +1,29 @@
 """What comes of trainings of one network in which one number is varied: hidden nodes, or the bound of start values."""
 
-from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from steptime import networks
-from steptime.artefacts import curves
+from steptime.artefacts import common, curves, seeds
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.seeds import HERE, by_cell, over_seeds, spread, with_spreads
-from steptime.machine import interference
 from steptime.merge.trainings import Trained, in_step
 from steptime.render import figures
 from steptime.render.columns import Column, columns
-from steptime.render.words import count, facts, mark_notes, marked, plural
+from steptime.render.words import count, mark_notes, marked, plural
 
 COLUMNS = ["network", "varied", "label", "parameters", "framework", "environment", "mode"]
 COLUMNS += ["environment_label", "platform", "threads", "device", "epochs", "status", "reason"]
 COLUMNS += ["marks"]
 # What is shown over the seeds, and drawn.
 SPREAD = {
-    "accuracy": over_seeds(
+    "accuracy": seeds.over_seeds(
         "Right on test images", "accuracy", lambda share: f"{100 * share:.2f} %"
     ),
-    "test_loss": over_seeds("Loss on test images", "test_loss"),
-    "epoch_seconds": over_seeds("Seconds of an epoch", "epoch_seconds", remarks=marked),
+    "test_loss": seeds.over_seeds("Loss on test images", "test_loss"),
+    "epoch_seconds": seeds.over_seeds("Seconds of an epoch", "epoch_seconds", remarks=marked),
 }
 SHOWN = [Column("Parameters", "parameters", count), *SPREAD.values()]
 PANEL_INCHES = 2.3
@@ -36,42 +34,38 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
     All is after the last epoch that every training has; `varied` is the entry's number of a network.
     """
-    trained = chosen(inputs)
-    numbers, rows = inputs.entry["varied"], []
+    trained, numbers, rows = chosen(inputs), inputs.entry["varied"], []
     shared = in_step(trained)
-    common = int(shared["epoch"].max()) if len(shared) else 0
-    for row, runs, epochs in by_cell(trained, inputs.frameworks):
+    most = int(shared["epoch"].max()) if len(shared) else 0
+    for row, runs, epochs in seeds.by_cell(trained, inputs.frameworks):
         name = runs.iloc[0]["variant"] or row["network"]
         row |= {"network": name, "varied": float(numbers[name])}
-        row |= {"epochs": common, "status": "ok", "reason": ""}
-        spec = networks.specify(name, inputs.networks)
-        row["parameters"] = networks.count_parameters(spec)
-        disturbed = any(map(interference.disturbed, runs.to_dict("records")))
-        row["marks"] = "disturbed" if disturbed else ""
+        row |= {"epochs": most, "status": "ok", "reason": ""}
+        row["parameters"] = networks.count_parameters(networks.specify(name, inputs.networks))
+        row["marks"] = seeds.marks_of(runs)
         own = shared[shared["key"].isin(epochs["key"])]
         if own.empty:
             row |= {name: runs.iloc[0][name] for name in ("status", "reason")}
         by_seed = own.groupby("key", sort=False)
         values = {name: by_seed[name].last() for name in ("accuracy", "test_loss")}
-        rows.append(row | spread(values | {"epoch_seconds": by_seed["seconds"].median()}))
-    data = pd.DataFrame(rows, columns=with_spreads(COLUMNS, SPREAD))
+        rows.append(row | seeds.spread(values | {"epoch_seconds": by_seed["seconds"].median()}))
+    data = pd.DataFrame(rows, columns=seeds.with_spreads(COLUMNS, SPREAD))
     data = data.sort_values("varied", kind="stable", ignore_index=True)
-    inputs.page.facts = facts(trained.times)
-    inputs.page.notes = [
-        f"After {plural(common, 'epoch')} of plain stochastic gradient descent, as many as every training had that did "
+    seeds.describe(
+        inputs,
+        trained,
+        f"After {plural(most, 'epoch')} of plain stochastic gradient descent, as many as every training had that did "
         f"not fail; on {' and '.join(dict.fromkeys(trained.runs['dataset_label']))}. Median over the seeds, and from "
         "the least to the most of them where they differ.",
-        *trained.notes,
-        *inputs.page.notes,
-    ]
-    varied = {inputs.entry["quantity"]: lambda row: f"{row['varied']:g}"}
-    return data, columns(data, SHOWN, varied | {name: HERE[name] for name in ("Framework", "Here")})
+    )
+    index: dict[str, Any] = {inputs.entry["quantity"]: lambda row: f"{row['varied']:g}"}
+    index |= {name: seeds.HERE[name] for name in ("Framework", "Here")}
+    return data, columns(data, SHOWN, index)
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The rows that are drawn and the drawing: a panel for each of SPREAD against the number that is varied."""
-    data = inputs.table[0]
-    data = data[data["threads"] == data.groupby("platform")["threads"].transform("max")]
+    data = common.of_most_threads(inputs.table[0])
     looks = curves.looks_of(data, inputs.frameworks, "environment_label")
     with figures.panels(len(SPREAD), PANEL_INCHES, 1.2, sharey=False) as (drawing, panels):
         for axes, (name, column) in zip(panels, SPREAD.items(), strict=True):
@@ -89,19 +83,15 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         seconds.set_xticks(values, [f"{value:g}" for value in values])
         seconds.minorticks_off()
         figures.title(drawing, inputs.entry["title"])
-        named = data.assign(
-            network_label=data["network"], framework_label=data["environment_label"]
-        )
-        notes = [*inputs.page.notes, *mark_notes(named), *inputs.page.facts]
+        names = {"network": "network_label", "environment_label": "framework_label"}
+        marks = mark_notes(data.rename(columns=names))
+        notes = [*inputs.page.notes, *marks, *inputs.page.facts]
         figures.notes_below(drawing, notes, curves.keys(looks), 3)
     return data, drawing
 
 
 def chosen(inputs: Inputs) -> Trained:
     """The trainings of the networks that the entry varies."""
-    trained = inputs.trained
-    names = trained.runs["variant"].where(trained.runs["variant"] != "", trained.runs["network"])
-    runs = trained.runs[names.isin(list(inputs.entry["varied"]))]
-    return replace(
-        trained, runs=runs, epochs=trained.epochs[trained.epochs["key"].isin(runs["key"])]
-    )
+    runs = inputs.trained.runs
+    names = common.whole(runs)["network"]
+    return inputs.trained.only(runs[names.isin(list(inputs.entry["varied"]))])

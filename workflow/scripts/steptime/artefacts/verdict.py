@@ -39,8 +39,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     data = findings.rows_of(inputs, name)
     short = [in_short(row) for row in data.to_dict("records")]
     # What ours could answer comes before what is open here.
-    answered = data["ours_verdict"].isin([HOLDS, FAILS, *SO_FAR.values(), UNDECIDED])
-    data = data.assign(short=short, answered=answered)
+    data = data.assign(short=short, answered=data["ours_verdict"].isin(findings.ANSWERED))
     data = data.sort_values(["weight", "answered"], ascending=False, kind="stable")
     data = data.drop(columns="answered").reset_index(drop=True)
     page = inputs.page

@@ -19,11 +19,9 @@ from steptime.render.columns import Column, Row
 from steptime.render.tables import Entry
 from steptime.render.words import (
     STATUS_WORDS,
-    facts,
     mark_notes,
     plural,
     processes,
-    raw_data,
     remarks,
     significant,
     spread,
@@ -35,26 +33,25 @@ COLUMNS += ["startup_seconds", "peak_memory_bytes", *ARITHMETIC]
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS; seconds, bytes) of each platform's highest thread count, and the layout."""
-    measured, page = inputs.measured, inputs.page
+    measured = inputs.measured
     shares, begun = efficiency.shares(inputs), startup.medians(inputs)
     cells = common.whole(measured.cells)
     data = shares.merge(cells[[*IDENTITY, "peak_memory_bytes", *ARITHMETIC]], on=IDENTITY)
     data = data.merge(begun[[*IDENTITY, "total_seconds"]], on=IDENTITY, how="left")
     data = data.rename(columns={"total_seconds": "startup_seconds"})
-    data = data[data["threads"] == data.groupby("platform")["threads"].transform("max")]
+    data = common.of_most_threads(data)
     place = data.groupby(PLACE, dropna=False)["seconds"]
     data = data.assign(ratio=data["seconds"].astype(float) / place.transform("min").astype(float))
     data = data.reindex(columns=COLUMNS).reset_index(drop=True)
-    page.facts = facts(measured)
-    page.notes = [
+    common.describe(
+        inputs,
         "Registers: the widest that the framework's compiled libraries multiply in, counted in those that the process "
         "had loaded (SSE: 128 bits, AVX and AVX2: 256, AVX-512: 512); `at run time`: some of them can make code for "
         "the processor at hand while they run. Linear algebra: the libraries that are in them.",
         "Start: seconds from the import to the end of the first step. Memory: the most that the process and those "
         "below it had at a time, with data and start values.",
         processes(measured.cells),
-        raw_data(measured),
-    ]
+    )
     return data, _layout(data)
 
 
@@ -87,13 +84,10 @@ NAMES = ["Framework", "Threads", "Registers", "Linear algebra"]
 
 def _layout(data: pd.DataFrame) -> pd.DataFrame:
     # Framework by framework, in the order in which they stand for the first network.
-    order = {label: at for at, label in enumerate(dict.fromkeys(data["framework_label"]))}
-    ordered = data.sort_values(
-        "framework_label", key=lambda labels: labels.map(order), kind="stable"
-    )
-    runners = ["framework_label", "environment", "mode", "platform"]
+    order = pd.factorize(data["framework_label"])[0]
+    runners = ["order", "environment", "mode", "platform"]
     groups = []
-    for _, rows in ordered.groupby(runners, sort=False, dropna=False):
+    for _, rows in data.assign(order=order).groupby(runners, dropna=False):
         records = rows.to_dict("records")
         known = next((row for row in records if row["vector"]), records[0])
         label = known["framework_label"]
@@ -147,8 +141,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         axes.tick_params(length=0)
         axes.grid(visible=False)
         axes.set(xlim=(0, right), ylim=(len(runners), 0))
-        for spine in axes.spines.values():
-            spine.set_visible(False)
+        axes.spines[:].set_visible(False)
         title = f"Times slower than the fastest, and ms per mini-batch, less is better: {curves.threads_drawn(data)}"
         figures.title(drawing, title)
         figures.notes_below(drawing, _notes(data))
@@ -197,9 +190,6 @@ def _notes(data: pd.DataFrame) -> list[str]:
         "first step, median of the networks. Memory: the most of any network. Registers: the widest that the "
         "framework's libraries multiply in; at run time: some of them can make code for the processor while they run."
     ]
-    missing = curves.not_drawn(
-        data[data["seconds"].isna()],
-        lambda row: row["framework_label"],
-        at="network_label",
-    )
+    untimed = data[data["seconds"].isna()]
+    missing = curves.not_drawn(untimed, lambda row: row["framework_label"], at="network_label")
     return [*notes, "An asterisk stands at what is marked.", *mark_notes(data), *missing]

@@ -46,7 +46,8 @@ COLUMNS += ["looks", "medians", "means", *MEASURED, "marks", "word"]
 # Effective threads per thread asked for: above this a cell did not keep to its threads, and below this some of them did
 # nothing, or were kept from it.
 OVERSUBSCRIBED, IDLE = 1.1, 0.7
-DRIFT = 1.2  # the last third of a run's samples by the first, above which its step did not stay as fast
+# The last third of a run's samples by the first, above which its step did not stay as fast.
+DRIFT = 1.2
 CROWDED = 0.5  # threads waiting for a CPU per thread asked for; TensorFlow's pools come to 0.2 on an idle machine
 
 Row = dict[str, Any]
