@@ -18,6 +18,7 @@ from steptime.compare.sides import CompareError
 from steptime.environments import installer, interpreter, pins
 from steptime.plan import configuration, grid
 from steptime.plan.cell import Cell
+from steptime.plan.schemas import meant
 from steptime.tasks import TASKS
 
 # What the workflow consists of.
@@ -76,10 +77,12 @@ class Folder:
             name = path.stem if path.stem != base else f"{base}-again"
             return self._write(base, name, framework, frameworks, content)
         if not VERSION.fullmatch(candidate):
-            raise CompareError(
-                f"'{candidate}' is no version, and no file: write a version of {framework}, the path of a wheel (.whl) "
-                "or of a file of pins (.yaml)."
-            )
+            if not (self.root / "results").exists():
+                shutil.rmtree(self.root)
+            ways = f"write a version of {framework}, the path of a wheel (.whl) or of a file of pins (.yaml)"
+            near = meant(candidate, sum((each["environments"] for each in frameworks.values()), []))
+            also = f"; {near}" if near.startswith("did") else "."
+            raise CompareError(f"'{candidate}' is no version, and no file: {ways}{also}")
         like = self.like(base, candidate)
         content = _content(self, like)
         package = _package(content, framework, like)

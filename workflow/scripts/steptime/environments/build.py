@@ -133,13 +133,15 @@ class Builder:
 
     def clear_stacks(self, environment: str) -> None:
         """Says which libraries ask for an executable stack, and takes that off those that are ours."""
-        for path, place in libraries.executable_stacks(self.prefix.resolve()).items():
-            said = f"{environment}: {path.name} asks for an executable stack, which glibc 2.41 and newer refuse"
-            if self.supply:
-                say(f"{said}: where it does not load, set GLIBC_TUNABLES=glibc.rtld.execstack=2")
-            else:
+        found = libraries.executable_stacks(self.prefix.resolve())
+        done = "where one does not load, set GLIBC_TUNABLES=glibc.rtld.execstack=2"
+        if not self.supply:
+            done = "taken off"
+            for path, place in found.items():
                 libraries.clear(path, place)
-                say(f"{said}: taken off")
+        if found:
+            refused = f"an executable stack ({', '.join(path.name for path in found)})"
+            say(f"{environment}: glibc 2.41 and newer refuse what asks for {refused}: {done}")
 
     def run(
         self, *command: str | Path, cwd: Path | None = None
