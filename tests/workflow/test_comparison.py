@@ -23,7 +23,7 @@ def test_two_are_compared_and_nothing_is_measured(checkout):
         # A slowdown is an answer, and no fault of the workflow.
         assert done.returncode == 0, done.stdout
         word = "slower" if factor > 1 else "faster"
-        assert f"times {word} than torch-1.4 on local-cpu" in done.stdout
+        assert f"{word} than torch-1.4 on local-cpu" in done.stdout
         rows = pd.read_parquet(checkout.root / "results/compare/torch-1.4_torch-9.9.parquet")
         assert rows["ratio"].tolist() == pytest.approx([factor] * 4, rel=0.05)
         assert checkout.times() == before

@@ -163,7 +163,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     places = list(drawn.groupby(["platform", "threads", "precision"]))
     columns = min(PANELS_IN_A_ROW, max(1, len(places)))
     with figures.panels(len(places), PANEL_HEIGHT, 0.9, columns) as (drawing, panels):
-        figures.title(drawing, "Speed of a training step below what the machine can do")
+        figures.title(drawing, "Roofline: the speed of a step, and what the machine can do")
         panels[0].set_ylabel("speed (GFLOP/s), more is better")
         for panel, ((platform, _, precision), here) in zip(panels, places, strict=False):
             known = peaks[platform]["threads"].items()

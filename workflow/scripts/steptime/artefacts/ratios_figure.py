@@ -42,7 +42,7 @@ def draw(
         figures.name_lines(axes, heights, ticks, 8)
         axes.set_ylim(at + 0.7, 0.3)
         platforms = [f"on {name}" for name in data["platform"].unique()]
-        figures.headings(axes, "Times slower than the fastest", platforms)
+        figures.headings(axes, "Time divided by the fastest", platforms)
         figures.notes_below(drawing, _notes(data, measured), _handles(data, frameworks), 3)
     return data, drawing
 

@@ -122,9 +122,9 @@ def _notes(inputs: Inputs, ours: pd.DataFrame, theirs: pd.DataFrame, with_paper:
         )
     elif len(theirs):
         notes.append(f"{table_place} of {short} is left out: its numbers would flatten our lines.")
-    lines = " ".join([processes(measured.cells), *facts(measured)])
-    notes.append("Other sizes: `figure_batches` of a grid; GRID=paper has the most.")
-    return [lines, *notes, raw_data(measured)]
+    sizes = ", ".join(map(str, sorted({*ours["batch"]})))
+    notes.append(f"Measured: mini-batch {sizes}. The paper's other sizes take longer: GRID=paper.")
+    return [" ".join([processes(measured.cells), *facts(measured)]), *notes, raw_data(measured)]
 
 
 def _platforms(measured: Measured, ours: pd.DataFrame, theirs_on_gpus: bool) -> list[str]:

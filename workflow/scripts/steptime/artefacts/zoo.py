@@ -142,7 +142,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         axes.grid(visible=False)
         axes.set(xlim=(0, right), ylim=(len(runners), 0))
         axes.spines[:].set_visible(False)
-        title = f"Times slower than the fastest, and ms per mini-batch, less is better: {curves.threads_drawn(data)}"
+        title = f"Time divided by the fastest, and ms, less is better: {curves.threads_drawn(data)}"
         figures.title(drawing, title)
         figures.notes_below(drawing, _notes(data))
     return data, drawing

@@ -46,15 +46,12 @@ def answer(one: str, other: str, data: pd.DataFrame, margin: float, in_turn: boo
         return f"Whether {other} is faster or slower than {one} cannot be told ({', '.join(parts) or 'no time'})."
     where = _where(data)
     ratio, low, high = mean_of(known).interval
-    if low > 1:
-        return f"{other} is {times(ratio, low, high)} times slower than {one}{where} ({of_cells})."
-    if high < 1:
-        faster = times(1 / ratio, 1 / high, 1 / low)
-        return f"{other} is {faster} times faster than {one}{where} ({of_cells})."
-    return (
-        f"No difference between {other} and {one} is shown{where}: {other} takes {times(ratio, low, high)} times as "
-        f"long ({of_cells})."
-    )
+    ends = sorted(each.interval[0] for each in known)
+    by_result = f", {ends[0]:.2f} to {ends[-1]:.2f} by result" if len(known) > 1 else ""
+    takes = f"takes {times(ratio, low, high)} times as long{by_result} ({of_cells})."
+    if low <= 1 <= high:
+        return f"No difference between {other} and {one} is shown{where}: {other} {takes}"
+    return f"{other} is {SLOWER if low > 1 else FASTER} than {one}{where}: it {takes}"
 
 
 def _where(data: pd.DataFrame) -> str:
