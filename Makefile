@@ -8,14 +8,16 @@ ONLY ?=
 NAME ?=
 PAPER ?=
 PYTHON ?=
+WITH ?=
 
 # Two runs would lock each other out of this folder: with -j they take turns.
 .NOTPARALLEL:
-.PHONY: run test test-zoo docs paper report environments again adapter-check gpu-check reference inspect pack merge compare watch bisect clean help venv
+.PHONY: run test test-zoo docs example paper report environments again adapter-check gpu-check reference inspect pack merge compare watch bisect clean help venv
 
 quoted = '$(subst ','\'',$(1))'
 CHOSEN = $(if $(GRID),--config $(call quoted,grid=$(GRID)) --)
 OWN = $(if $(PLATFORMS),--platforms $(call quoted,$(PLATFORMS)))
+BOOTSTRAP = PYTHON=$(call quoted,$(PYTHON)) sh workflow/scripts/steptime/environments/bootstrap.sh
 
 # What a user's shell has for other programs: packages of another Python, a locale that cannot say "±".
 unexport PYTHONPATH PYTHONHOME PYTHONINSPECT PYTHONOPTIMIZE PYTHONWARNINGS
@@ -29,18 +31,25 @@ endif
 run: venv  ## set everything up, then: .venv/bin/snakemake --cores $(CORES) $(CHOSEN) $(TARGET)
 	@.venv/bin/snakemake --cores $(CORES) $(CHOSEN) $(TARGET)
 
-test: venv  ## run the tests
+test:  ## run the tests
+	@$(BOOTSTRAP) cluster docs tests
 	@.venv/bin/python -m pytest -q -n 2 --dist loadfile tests/unit
 	@.venv/bin/python -m pytest -m alone tests/workflow tests/slurm
 	@.venv/bin/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not alone" tests/workflow
 
-test-zoo: venv  ## prove every environment of the catalogue on six networks, time a tiny one, plant its defects: hours
+test-zoo:  ## prove every environment of the catalogue on six networks, time a tiny one, plant its defects: hours
+	@$(BOOTSTRAP) cluster docs tests
 	@STEPTIME_ZOO=all .venv/bin/python -m pytest -q -rs tests/workflow/test_every_environment.py \
 		tests/workflow/test_ranks_of_frameworks.py tests/workflow/test_gpu_rehearsal.py tests/workflow/test_gpu_run.py tests/workflow/test_planted_trainings.py \
 		tests/workflow/test_planted_kinds.py tests/workflow/test_planted_dropout.py tests/workflow/test_planted_at_full_size.py
 
-docs: venv  ## make the site of docs/: site/index.html
+docs:  ## make the site of docs/: site/index.html
+	@$(BOOTSTRAP) docs
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet
+
+example:  ## show a report in the documents, docs/example/: make example FROM=results/report/index.html
+	@mkdir -p docs/example && sed -E 's#<a href="\.\./[^"]*">([^<]*(<span class="unseen">[^<]*</span>)?)</a>#\1#g' \
+		$(call quoted,$(or $(FROM),results/report/index.html)) >docs/example/index.html
 
 paper: venv  ## make the tables, figures and verdicts of a paper from its own grid: make paper PAPER=shi2016
 	@.venv/bin/snakemake --cores $(CORES) --config $(call quoted,grid=$(or $(GRID),$(PAPER),$(error Name a paper: make paper PAPER=shi2016))) -- \
@@ -103,5 +112,5 @@ help:  ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
 	@echo '  CORES=16 TARGET=shi2016_table4 GRID=paper says how many cores, which table or figure, which grid; PYTHON=python3.12 which Python.'
 
-venv:
-	@PYTHON=$(call quoted,$(PYTHON)) sh workflow/scripts/steptime/environments/bootstrap.sh
+venv:  ## make .venv, and add the packages of groups: make venv WITH="cluster docs tests"
+	@$(BOOTSTRAP) $(WITH)

@@ -466,3 +466,32 @@ def test_without_an_index_what_is_lacking_is_said(copied):
         "lacks absent==1.0: put their wheels into a folder that PIP_FIND_LINKS names" in done.stderr
     )
     assert not (copied / ".venv/.steptime-lock").exists()
+
+
+def test_where_no_python_is_new_enough_uv_brings_one_and_groups_are_added(copied):
+    """PATH has what a shell needs, an old Python, and a uv that may have a newer one."""
+    tools, newer = copied / "tools", copied / "newer"
+    tools.mkdir()
+    for name in ("sh", "sed", "cat", "cksum", "rm", "ls", "cp", "mkdir", "grep", "dirname"):
+        (tools / name).symlink_to(shutil.which(name))
+    made = f'case "$*" in "-m venv .venv") mkdir -p .venv/bin; cp "{newer}" .venv/bin/python;; esac'
+    brings = f'[ -z "$FAILS" ] || exit 1; [ "$2" = install ] || echo "{newer}"'
+    for path, text in {tools / "python3": "exit 1", tools / "uv": brings, newer: made}.items():
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+    (copied / "requirements.lock").write_text("uv==1\n# Group tests: more.\nmade-here==1.0\n")
+    (copied / "requirements.sums").write_text("uv==1\n")
+
+    def run(*groups, **variables):
+        script = "workflow/scripts/steptime/environments/bootstrap.sh"
+        variables |= {"PATH": str(tools), "PYENV_ROOT": "/nonexistent"}
+        return subprocess.run(
+            ["sh", script, *groups], cwd=copied, env=variables, capture_output=True, text=True
+        )
+
+    assert "and uv could not bring one, as said above: install one, or uv" in run(FAILS="1").stderr
+    assert "no group 'test' in requirements.lock" in run("test").stderr
+    assert not run("tests").returncode
+    again = run("tests")
+    assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
+    assert (copied / ".venv/pins.txt").read_text() == "made-here==1.0\n"

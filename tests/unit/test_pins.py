@@ -42,28 +42,33 @@ def test_every_release_of_a_history_has_its_day():
     assert all(date.fromisoformat(day) for day in released.values())
 
 
-def test_the_workflow_s_pins_are_closed():
-    wanted = pins.load(ROOT / "envs/workflow.yaml")
-    for name in wanted.packages:
-        for text in distribution(name).requires or []:
-            needed = Requirement(text)
-            if needed.marker is None or needed.marker.evaluate({"extra": ""}):
-                assert pins.normalise(needed.name) in wanted.packages, f"{name} needs {text}"
+@pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
+def test_conda_env_create_takes_every_file(path):
+    content = yaml.safe_load(path.read_text())
+    assert list(content) == ["name", "channels", "dependencies"] and content["name"] == path.stem
+    *plain, by_pip = content["dependencies"]
+    assert list(by_pip) == ["pip"] and all(isinstance(each, str) for each in plain)
+    assert all(Requirement(each).specifier for each in by_pip["pip"])
 
 
-def test_lock_and_conda_file_of_the_workflow_are_the_same():
-    lines = (ROOT / "requirements.lock").read_text().splitlines()
-    locked = [line.partition("#")[0].strip() for line in lines]
-    assert sorted(filter(None, locked)) == list(pins.load(ROOT / "envs/workflow.yaml").requirements)
-    further = next(at for at, line in enumerate(lines) if line.startswith(offline.FURTHER))
-    reasons = lines[1 : lines.index("# What these need.")]
-    reasons += lines[further + 1 : lines.index("# What those need.")]
-    assert all(re.search(r"==\S+  # \w", line) for line in reasons)
+def test_lock_sums_and_conda_file_of_the_workflow_are_the_same():
+    lock = (ROOT / "requirements.lock").read_text()
+    pinned = sorted(offline.pins(lock))
+    assert pinned == list(pins.load(ROOT / "envs/workflow.yaml").requirements)
+    assert pinned == sorted(offline.pins((ROOT / "requirements.sums").read_text()))
+    chosen = re.sub(r"# What th.se need\.\n([^#].*\n)*", "", lock)
+    lines = [line for line in chosen.splitlines() if line[0] != "#"]
+    assert lines and all(re.search(r"==\S+  # \w", line) for line in lines)
 
 
-def test_what_is_measured_without_an_index_needs_no_other_pin():
-    needed = (ROOT / "requirements.lock").read_text().partition(offline.FURTHER)[0]
-    names = {pin.partition("==")[0] for pin in offline.pins(needed)}
+@pytest.mark.parametrize("groups", [[], ["cluster"], ["docs"], ["docs", "tests"]])
+def test_each_group_of_the_workflow_s_packages_is_whole(groups):
+    lock = (ROOT / "requirements.lock").read_text()
+    first, *rest = re.split(r"^# Group (\w+):", lock, flags=re.MULTILINE)
+    parts = dict(zip(rest[::2], rest[1::2], strict=True))
+    text = first if groups else first.partition(offline.FURTHER)[0]
+    listed = offline.pins("\n".join([text, *map(parts.get, groups)]))
+    names = {pin.partition("==")[0] for pin in listed}
     for name in names:
         for text in distribution(name).requires or []:
             wanted = Requirement(text)

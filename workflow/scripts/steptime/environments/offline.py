@@ -34,7 +34,7 @@ def main() -> None:
         for folder in folders
         for file in sorted(Path(folder.removeprefix("file://")).glob("*"))
     ]
-    here = {normalise(each.metadata["Name"] or "") for each in distributions()}
+    here = {re.sub("[-_.]+", "-", each.metadata["Name"] or "").lower() for each in distributions()}
     carried = [pin for pin in pins(needed + further) if is_among(pin, names)]
     lacking = [
         pin for pin in pins(needed) if pin not in carried and pin.partition("==")[0] not in here
@@ -75,11 +75,6 @@ def is_among(pin: str, names: Iterable[str]) -> bool:
     name, _, version = pin.partition("==")
     file = f"{re.sub('-', '[-_.]+', name)}-{re.escape(version)}(-.*[.]whl|[.]tar[.]gz|[.]zip)"
     return any(re.fullmatch(file, each, re.IGNORECASE) for each in names)
-
-
-def normalise(name: str) -> str:
-    """A package's name as requirements.lock has it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def packages_of_this() -> list[str]:
