@@ -1,12 +1,13 @@
 """Puts files that artefacts consist of into a page that holds many of them: their tables, drawings and data."""
 
-import base64
 import os
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
@@ -15,6 +16,7 @@ from steptime.render import tables as layouts
 
 HERE = Path(__file__).parent
 MOST_ROWS = 100  # of a figure's data in the page; the file has them all
+PLAIN = " !$()*+,-./:;=?@[]_|~{}"  # in the address of an image, besides letters and digits
 
 
 def render(template: str, **facts: Any) -> str:
@@ -41,9 +43,10 @@ def has_none_of_ours(path: Path) -> bool:
 
 
 def drawing(path: Path, title: str) -> Markup:
-    """A figure's SVG as an image by itself: what it names inside is its own."""
-    svg = base64.b64encode(path.read_bytes()).decode()
-    return Markup('<img alt="{}" src="data:image/svg+xml;base64,{}">').format(title, svg)
+    """A figure's SVG as an image by itself: what it names inside is its own. Places are rounded to a hundredth."""
+    text = " ".join(path.read_text("utf-8").split()).replace("> <", "><")
+    svg = quote(re.sub(r"(\d{2,}\.\d\d)\d+", r"\1", text), PLAIN)
+    return Markup('<img alt="{}" src="data:image/svg+xml,{}">').format(title, svg)
 
 
 def data(path: Path) -> dict[str, Any]:
@@ -61,7 +64,7 @@ def artefact(entry: dict[str, Any], folder: Path, common: Collection[str]) -> di
     shown: dict[str, Any] = {"title": entry["about"].rstrip("."), "facts": [], "empty": False}
     shown |= dict.fromkeys(("rows", "table", "drawing", "data"))
     if not entry["missing"]:
-        files = {(_kind(file), Path(file).suffix): Path(file) for file in entry["files"]}
+        files = {(Path(file).parent.name, Path(file).suffix): Path(file) for file in entry["files"]}
         if rows := files.get(("tables", ".parquet")):
             words = layouts.read_page(rows)
             facts, notes = (
@@ -89,10 +92,6 @@ def link(file: str, folder: Path) -> dict[str, str]:
     return {
         "to": os.path.relpath(file, folder),
         "file": file,
-        "kind": _kind(file),
+        "kind": Path(file).parent.name,
         "ending": Path(file).suffix[1:],
     }
-
-
-def _kind(file: str) -> str:
-    return Path(file).parent.name

@@ -6,7 +6,22 @@ if (places) {
   places.addEventListener("change", show);
   show();
 }
-document.querySelector("nav details").open = matchMedia("(min-width: 60rem)").matches;
+const wide = matchMedia("(min-width: 60rem)").matches;
+document.querySelectorAll("nav details, #chart[open]").forEach((part) => (part.open = wide));
+
+// Each chart is one stop of the tabulator; arrows lead from dot to dot.
+document.querySelectorAll(".chart figure").forEach((chart) => {
+  const dots = [...chart.querySelectorAll("a")];
+  const stop = (chosen) => dots.forEach((dot) => (dot.tabIndex = dot === chosen ? 0 : -1));
+  stop(dots[0]);
+  chart.addEventListener("keydown", (event) => {
+    const next = dots[dots.indexOf(document.activeElement) + { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key]];
+    if (!next) return;
+    event.preventDefault();
+    stop(next);
+    next.focus();
+  });
+});
 
 // Tables that are cut off at the right are marked, whenever they change their size.
 const watcher = new ResizeObserver((seen) => {
@@ -16,8 +31,15 @@ document.querySelectorAll(".scroll").forEach((part) => watcher.observe(part));
 
 // Tables to explore: DataTables draws, sorts and pages their rows; the filters above them choose some.
 const library = document.getElementById("library");
-const { default: DataTable } = library ? await import(`data:text/javascript;base64,${JSON.parse(library.textContent)}`) : {};
+const { default: DataTable } = library ? await unpacked(JSON.parse(library.textContent)) : {};
 const DASH = "–";
+
+// The library lies in the page packed by gzip.
+async function unpacked(packed) {
+  const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+  const text = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  return import(`data:text/javascript;charset=utf-8,${encodeURIComponent(text)}`);
+}
 
 // As `papers.wording.significant`: plain digits, never an exponent.
 function significant(value, digits) {

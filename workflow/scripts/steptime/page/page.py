@@ -6,6 +6,7 @@
 
 import argparse
 import base64
+import gzip
 import json
 import sys
 from importlib.util import find_spec
@@ -113,7 +114,7 @@ def build(
         dates=_span(measured),
         commits=_values(measured, "workflow_commit"),
         merged=[embed.link(part.source, output.parent) for part in measured],
-        library=base64.b64encode(_library().read_bytes()).decode(),
+        library=base64.b64encode(gzip.compress(_library().read_bytes(), mtime=0)).decode(),
         script=Markup((embed.HERE / "page.js").read_text(encoding="utf-8")),
     )
 
