@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import browser
 import pytest
 import yaml
 
@@ -155,15 +156,42 @@ def test_every_name_that_the_documents_ask_for_is_there():
     assert missing == {"doe2020_table1", "doe2020_fig1", "steptime_lstms", "steptime_outcomes"}
 
 
-def test_the_site_has_no_dead_link(tmp_path):
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
-        [Path(sys.executable).with_name("mkdocs"), "build", "--strict", "--site-dir", tmp_path],
+        [Path(sys.executable).with_name("mkdocs"), "build", "--strict", "--site-dir", folder],
         cwd=ROOT,
         env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_the_site_has_no_dead_link(site):
+    assert (site / "search/search_index.js").is_file()
+
+
+@pytest.mark.skipif(browser.find() is None, reason="there is no Chromium on PATH")
+def test_the_site_is_searched_and_dark_without_a_server(site, tmp_path):
+    with browser.chromium(browser.find(), tmp_path) as page:
+        page.open(site / "index.html", dark=True)
+        page.wait("document.body.dataset.mdColorScheme === 'slate'")
+        page.run(
+            "(() => { const query = document.querySelector('[data-md-component=search-query]');"
+            "query.focus(); query.value = 'disturbed'; query.dispatchEvent(new Event('keyup')); })()"
+        )
+        page.wait("document.querySelectorAll('.md-search-result__item').length > 0")
+        page.open(site / "example/index.html")
+        assert page.complaints == []
+
+
+def test_an_example_report_lies_here():
+    text = (ROOT / "docs/example/index.html").read_text()
+    assert len(text) < 3_000_000 and 'href="../' not in text
+    assert re.search(r"<dt>Code</dt><dd>[0-9a-f]{12}\b", text)
 
 
 def test_links_of_the_other_documents_are_not_dead():
