@@ -77,19 +77,10 @@ def test_each_group_of_the_workflow_s_packages_is_whole(groups):
 
 
 def test_digest_is_blind_to_comments_and_order_and_sees_a_pin():
-    content = {
-        "channels": ["conda-forge"],
-        "dependencies": ["python=3.11", "pip=25.3", {"pip": ["A_b==1", "c==2"]}],
-    }
-    other = {
-        "channels": ["mine"],
-        "dependencies": [{"pip": ["c==2", "a-b==1"]}, "pip=24.0", "python=3.11"],
-    }
-    changed = {
-        "channels": ["conda-forge"],
-        "dependencies": ["python=3.11", "pip=25.3", {"pip": ["A_b==1", "c==3"]}],
-    }
-    first, second, third = (
-        pins.digest(pins.parse(entry, "x")) for entry in (content, other, changed)
-    )
-    assert first == second != third
+    def of(*dependencies, channel="conda-forge"):
+        content = {"channels": [channel], "dependencies": list(dependencies)}
+        return pins.digest(pins.parse(content, "x"))
+
+    first = of("python=3.11", "pip=25.3", {"pip": ["A_b==1", "c==2"]})
+    other = of({"pip": ["c==2", "a-b==1"]}, "pip=24.0", "python=3.11", channel="mine")
+    assert first == other != of("python=3.11", "pip=25.3", {"pip": ["A_b==1", "c==3"]})
