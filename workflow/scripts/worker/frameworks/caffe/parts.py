@@ -20,7 +20,6 @@ def start(job):
 
 
 def build(part):
-    """An operation of its own."""
     if part.kind == "convolution":
         return _convolution(part)
     if part.way == "one call":

@@ -34,7 +34,6 @@ def versions():
 
 
 def build(job):
-    """A trainer of the specification."""
     return Trainer(job, prepare(job))
 
 

@@ -51,8 +51,6 @@ class _Trainer(chainer.Trainer):
 
 
 class Sums(object):
-    """Sums of arrays over the ranks, each alone (`worker.tasks.sums`)."""
-
     exchange = "Allreduce of mpi4py, over MPICH"
 
     def __init__(self, job):

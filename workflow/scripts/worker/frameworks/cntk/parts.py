@@ -23,7 +23,6 @@ def start(job):
 
 
 def build(part):
-    """An operation of its own."""
     if part.kind == "convolution":
         if part.way != "own choice":
             raise Unsupported("CNTK asks MKL for a convolution, which lets nobody choose")

@@ -7,12 +7,10 @@ from .. import cntk
 MODES = ("plain",)
 OPTIMISERS = ("sgd",)
 DEVICES = ("cpu",)
-TASKS = ("step",)
 KERNELS = ""
 
 
 def build(job):
-    """A trainer of the specification."""
     return cntk.build(job, _Trainer)
 
 

@@ -54,8 +54,6 @@ class _Trainer(cntk.Trainer):
 
 
 class Sums(object):
-    """Sums of arrays over the ranks, each alone (`worker.tasks.sums`)."""
-
     exchange = "MPI_Allreduce of Open MPI"
 
     def __init__(self, job):

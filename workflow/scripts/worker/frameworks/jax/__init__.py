@@ -31,7 +31,6 @@ def versions():
 
 
 def build(job):
-    """A trainer of the specification, with the batch and the start values in the memory of the device."""
     place = place_of(job)
     # device_put may borrow numpy's memory, which must not be given away with the parameters.
     parameters = {

@@ -21,7 +21,6 @@ def start(job):
 
 
 def build(part):
-    """An operation of its own."""
     if part.kind == "convolution":
         return _convolution(part)
     left, right = jax.device_put(part.left), jax.device_put(part.right)

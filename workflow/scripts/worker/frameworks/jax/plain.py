@@ -17,7 +17,6 @@ PRECISIONS = ("float32",)
 
 
 def build(job):
-    """A trainer of the specification, with the batch and the start values in memory."""
     return _Trainer(job)
 
 

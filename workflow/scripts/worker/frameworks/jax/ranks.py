@@ -169,8 +169,6 @@ class _Trainer(object):
 
 
 class Sums(object):
-    """Sums of arrays over the ranks, each alone (`worker.tasks.sums`)."""
-
     exchange = "psum over gloo"
 
     def __init__(self, job):

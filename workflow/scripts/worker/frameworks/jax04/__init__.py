@@ -34,7 +34,6 @@ if not hasattr(nn, "dot_product_attention"):
 
 
 def build(job):
-    """A trainer of the specification, with the batch and the start values in memory."""
     place = devices("cpu")[0]
     # device_put may borrow numpy's memory, which must not be given away with the parameters.
     parameters = {name: device_put(jnp.array(job.take(name)), place) for name in job.layout.names}

@@ -9,8 +9,6 @@ from ... import ranks
 from ...contract import Unsupported
 from .. import mxnet
 
-TASKS = ("step",)
-
 
 def build(job):
     """A trainer of the specification in which all contexts take part."""

@@ -17,7 +17,6 @@ def start(job):
 
 
 def build(part):
-    """An operation of its own."""
     if part.kind == "convolution":
         return _convolution(part)
     left, right = array_of(part.left), array_of(part.right)

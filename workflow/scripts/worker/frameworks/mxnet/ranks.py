@@ -98,8 +98,6 @@ class _Eager(_Together, mxnet.Eager):
 
 
 class Sums(object):
-    """Sums of arrays over the ranks, each alone (`worker.tasks.sums`)."""
-
     exchange = "push and pull, kvstore dist_sync"
 
     def __init__(self, job):

@@ -46,7 +46,6 @@ def versions():
 
 
 def build(job):
-    """A trainer of the specification, with the batch and the start values in memory."""
     settings = _configure_gpu(job.precision) if job.device == "gpu" else _configure_cpu()
     paddle.seed(job.seed)
     return _Trainer(_Network(job), job, settings)

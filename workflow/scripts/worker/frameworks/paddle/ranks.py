@@ -53,8 +53,6 @@ def meet(job):
 
 
 class Sums(object):
-    """Sums of arrays over the ranks, each alone (`worker.tasks.sums`)."""
-
     exchange = "all_reduce over gloo"
 
     def __init__(self, job):

@@ -31,7 +31,6 @@ def versions():
 
 
 def build(job):
-    """A trainer of the specification, with the batch and the start values in the memory of the device."""
     place, settings = prepare(job)
     with tf.device(place):
         tf.random.set_seed(job.seed)

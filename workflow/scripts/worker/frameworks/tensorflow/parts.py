@@ -19,7 +19,6 @@ def start(job):
 
 
 def build(part):
-    """An operation of its own."""
     if part.kind == "convolution":
         return _convolution(part)
     left, right = tf.constant(part.left), tf.constant(part.right)

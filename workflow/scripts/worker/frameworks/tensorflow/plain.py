@@ -12,7 +12,6 @@ PRECISIONS = ("float32",)
 
 
 def build(job):
-    """A trainer of the specification, with the batch and the start values in memory."""
     job.mode = "tensorflow"
     return keras3.build(job, _limit_threads)
 

@@ -91,8 +91,6 @@ class _Trainer(tensorflow.Trainer):
 
 
 class Sums(object):
-    """Sums of arrays over the ranks, each alone (`worker.tasks.sums`)."""
-
     exchange = "all_reduce, RING"
 
     def __init__(self, job):

@@ -32,7 +32,6 @@ if not hasattr(tf.nn, "gelu"):
 
 
 def build(job):
-    """A trainer of the specification, with the batch and the start values in memory."""
     tf.config.threading.set_intra_op_parallelism_threads(job.threads)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     compiler = {"graph": "Grappler"}.get(job.mode, "none")

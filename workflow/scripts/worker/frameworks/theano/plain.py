@@ -7,5 +7,4 @@ the loop there, too.
 from . import build as build
 
 MODES = ("plain",)
-TASKS = ("step",)
 KERNELS = ""

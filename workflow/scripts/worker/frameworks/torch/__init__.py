@@ -85,7 +85,6 @@ def versions():
 
 
 def build(job):
-    """A trainer of the specification, with the batch and the start values in the memory of the device."""
     check(job.mode, job.device)
     torch.set_num_threads(job.threads)
     # PyTorch refuses to be told a second time in one process.

@@ -18,7 +18,6 @@ def start(job):
 
 
 def build(part):
-    """An operation of its own."""
     if part.kind == "convolution":
         return _convolution(part)
     left, right = (

@@ -12,7 +12,6 @@ PRECISIONS = ("float32",)
 
 
 def build(job):
-    """A trainer of the specification, with the batch and the start values in memory."""
     torch.set_num_threads(job.threads)
     torch.manual_seed(job.seed)
     return _Trainer(job)

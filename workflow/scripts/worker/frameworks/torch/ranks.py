@@ -76,8 +76,6 @@ def _exchange_seconds(network):
 
 
 class Sums(object):
-    """Sums of arrays over the ranks, each alone (`worker.tasks.sums`)."""
-
     exchange = "all_reduce over gloo"
 
     def __init__(self, job):
