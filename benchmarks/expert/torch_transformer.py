@@ -24,8 +24,16 @@ class Attention(nn.Module):
 
     def forward(self, x):
         batch, steps, units = x.shape
-        q, k, v = self.qkv(x).view(batch, steps, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-        y = functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        parts = self.qkv(x).view(batch, steps, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        q, k, v = parts.flatten(1, 2)
+        # For so few steps, this takes a CPU less time than `scaled_dot_product_attention`.
+        scale, k = (units // self.heads) ** -0.5, k.transpose(1, 2)
+        if self.causal:
+            later = torch.full((steps, steps), -torch.inf).triu(1)
+            scores = torch.baddbmm(later, q, k, alpha=scale)
+        else:
+            scores = torch.bmm(q * scale, k)
+        y = torch.bmm(scores.softmax(-1), v).view(batch, self.heads, steps, -1)
         return self.projection(y.transpose(1, 2).reshape(batch, steps, units))
 
 

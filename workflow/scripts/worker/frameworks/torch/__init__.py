@@ -463,23 +463,22 @@ def _rms_norm(node):
 
 
 def _attention(node):
-    """PyTorch's fused function, where it has one."""
+    """Two products and a softmax, or for long sequences and on GPUs PyTorch's fused function, where it has one."""
     heads, causal = node["heads"], bool(node.get("causal"))
     fused = getattr(functional, "scaled_dot_product_attention", None)
 
     def attend(values):
         steps, batch, features = values.shape
-        # Each (batch, heads, steps, size): views.
-        q, k, v = values.view(steps, batch, 3, heads, -1).permute(2, 1, 3, 0, 4)
-        if fused:
-            found = fused(q, k, v, is_causal=causal)
+        parts = values.view(steps, batch, 3, heads, -1).permute(2, 1, 3, 0, 4)
+        # What is written out takes a CPU less time, but memory that grows with the square of the steps.
+        if fused and (values.is_cuda or steps > 512):
+            found = fused(*parts, is_causal=causal)
         else:
-            scores = q.matmul(k.transpose(-1, -2)) / q.shape[-1] ** 0.5
-            if causal:
-                # By a comparison: PyTorch 1.0 has no type of truth values.
-                later = torch.ones(steps, steps, device=q.device).triu(1) > 0
-                scores = scores.masked_fill(later, float("-inf"))
-            found = scores.softmax(-1).matmul(v)
+            q, k, v = parts.flatten(1, 2)
+            added = torch.full((steps, steps), float("-inf") if causal else 0.0, device=q.device)
+            shares = {"alpha": q.shape[-1] ** -0.5, "beta": int(causal)}
+            scores = torch.baddbmm(added.triu(1), q, k.transpose(1, 2), **shares)
+            found = torch.bmm(scores.softmax(-1), v).view(batch, heads, steps, -1)
         return found.permute(2, 0, 1, 3).reshape(steps, batch, -1)
 
     return _Call(attend)
