@@ -26,8 +26,9 @@ from steptime.render.words import (
     significant,
     spread,
 )
+from steptime.statistics.words import FASTEST, SLOWER
 
-COLUMNS = [*common.NAMED, "marks", "seconds", "low", "high", "ratio", "share_of_peak"]
+COLUMNS = [*common.NAMED, "marks", "word", "seconds", "low", "high", "ratio", "share_of_peak"]
 COLUMNS += ["startup_seconds", "peak_memory_bytes", *ARITHMETIC]
 
 
@@ -36,7 +37,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     measured = inputs.measured
     shares, begun = efficiency.shares(inputs), startup.medians(inputs)
     cells = common.whole(measured.cells)
-    data = shares.merge(cells[[*IDENTITY, "peak_memory_bytes", *ARITHMETIC]], on=IDENTITY)
+    data = shares.merge(cells[[*IDENTITY, "word", "peak_memory_bytes", *ARITHMETIC]], on=IDENTITY)
     data = data.merge(begun[[*IDENTITY, "total_seconds"]], on=IDENTITY, how="left")
     data = data.rename(columns={"total_seconds": "startup_seconds"})
     data = common.of_most_threads(data)
@@ -158,9 +159,10 @@ def _tile(axes: Axes, left: int, top: int, row: dict[str, Any]) -> None:
         word = SHORT.get(row["status"], row["status"])
         _words(axes, left + 0.5, top, word, fontsize=6.5, color="#777777")
         return
-    weight = "bold" if row["ratio"] == 1 else "normal"
+    weight = "bold" if row["word"] == FASTEST else "normal"
+    tied = "" if row["word"] in (FASTEST, SLOWER) else "≈"
     marked = "*" if row["marks"] else ""
-    ratio = f"{significant(row['ratio'], 2) if row['ratio'] > 1 else 1}×{marked}"
+    ratio = f"{tied}{significant(row['ratio'], 2) if row['ratio'] > 1 else 1}×{marked}"
     axes.text(left + 0.05, top + 0.5, ratio, fontsize=7, ha="left", weight=weight, **ink)
     long = row["seconds"] >= LONG_SECONDS
     time = f"{significant(row['seconds'], 3)} s" if long else significant(1000 * row["seconds"], 3)
@@ -188,7 +190,8 @@ def _notes(data: pd.DataFrame) -> list[str]:
     notes = [
         f"Colours go by the logarithm of the ratio and end at {DARKEST}. Start: seconds from import to the end of the "
         "first step, median of the networks. Memory: the most of any network. Registers: the widest that the "
-        "framework's libraries multiply in; at run time: some of them can make code for the processor while they run."
+        "framework's libraries multiply in; at run time: some of them can make code for the processor while they run.",
+        "Bold: shown to be the fastest. ≈: not shown slower than the shortest time.",
     ]
     untimed = data[data["seconds"].isna()]
     missing = curves.not_drawn(untimed, lambda row: row["framework_label"], at="network_label")
