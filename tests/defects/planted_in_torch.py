@@ -6,16 +6,8 @@ from judging import JUDGE
 
 def mask_off_by_one(adapter):
     """Each step sees the next one, too."""
-    if not hasattr(adapter.functional, "scaled_dot_product_attention"):
-        right = torch.Tensor.triu
-        return torch.Tensor, "triu", lambda values, first: right(values, first + 1)
-    right = adapter.functional.scaled_dot_product_attention
-
-    def attend(q, k, v, is_causal):
-        seen = torch.ones(q.shape[-2], q.shape[-2]).tril(1).bool()
-        return right(q, k, v, attn_mask=seen if is_causal else None)
-
-    return adapter.functional, "scaled_dot_product_attention", attend
+    right = torch.Tensor.triu
+    return torch.Tensor, "triu", lambda values, first: right(values, first + 1)
 
 
 def unscaled(adapter):
