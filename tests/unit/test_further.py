@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from examples import MACHINE, PLANNED
 from today import MXNET, TENSORFLOW, TORCH
@@ -16,6 +17,7 @@ from steptime.merge import further
 from steptime.plan import configuration, grid, written
 from steptime.plan.cell import shard_path
 from steptime.plan.grid import COMPARED
+from steptime.render import words
 from steptime.supervisor import progress
 
 ROOT = Path(__file__).parents[2]
@@ -130,3 +132,9 @@ def test_a_grid_plans_further_cells_of_what_is_compared_and_refuses_what_means_n
     with pytest.raises(configuration.ConfigurationError, match="asks for 2 processes .* 2 at the"):
         wrong = asked | {"most": 2}
         grid.expand(replace(loaded, grid=loaded.grid | {"repeats": wrong}), 2)
+
+
+def test_a_table_tells_of_further_runs_only_where_there_are_some():
+    cells = pd.DataFrame({"status": "ok", "repeats": [2, 2], "looks": [[2, 4, 8]] * 2})
+    assert "more runs" not in words.processes(cells)
+    assert "1 result got more runs" in words.processes(cells.assign(repeats=[2, 4]))

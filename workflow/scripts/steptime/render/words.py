@@ -287,8 +287,7 @@ def processes(cells: pd.DataFrame) -> str:
         "process-to-process variation, estimated from all results of the run at this thread count."
     )
     planned: list[int] = next(iter(cells["looks"]), []) if "looks" in cells else []
-    if planned:
-        added = sum(looks.is_further(planned, count) for count in repeats)
+    if added := sum(looks.is_further(planned, count) for count in repeats):
         text += f" {plural(added, 'result')} got more runs, since their intervals were wide."
     if alone:
         text += f" {plural(alone, 'result')} with one run has no interval."
