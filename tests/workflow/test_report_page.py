@@ -152,4 +152,6 @@ def test_the_page_is_short_accessible_and_fits(page, report, width, dark):
         for violation in found["violations"]
         if violation["impact"] in ("serious", "critical")
     ] == []
+    # A tick's label at the very end of its axis.
+    page.run("document.querySelectorAll('.chart figure').forEach((e) => e.style.setProperty('--most', 1))")
     assert page.run("document.documentElement.scrollWidth") <= width
