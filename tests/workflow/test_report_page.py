@@ -153,5 +153,7 @@ def test_the_page_is_short_accessible_and_fits(page, report, width, dark):
         if violation["impact"] in ("serious", "critical")
     ] == []
     # A tick's label at the very end of its axis.
-    page.run("document.querySelectorAll('.chart figure').forEach((e) => e.style.setProperty('--most', 1))")
+    page.run(
+        "document.querySelectorAll('.chart figure').forEach((e) => e.style.setProperty('--most', 1))"
+    )
     assert page.run("document.documentElement.scrollWidth") <= width
