@@ -71,7 +71,6 @@ def test_one_bit_of_a_sample_that_a_disk_has_lost_is_told(tmp_path):
     # 0.5 becomes 0.75.
     assert content.count(struct.pack("<d", 0.5)) == 1
     path.write_bytes(content.replace(struct.pack("<d", 0.5), struct.pack("<d", 0.75)))
-    assert shard.read(path)[0]["seconds"].to_pylist() == [0.75, 0.25]
     with pytest.raises(shard.ShardError, match="its rows are not those that were written"):
         shard.read_parts(path)
 
