@@ -17,9 +17,6 @@ from steptime.records import Footer
 from steptime.tasks import TASKS
 
 FOOTER = b"steptime"
-# A row is a sample or an epoch; a few KiB can stand for billions of equal ones, and all memory. The grid `paper` may
-# take 1,000 samples of each single operation, of which FCN-5 has some tens.
-MOST_ROWS = 100_000
 
 
 class Unfit(Exception):
@@ -123,8 +120,6 @@ def _open(path: Path) -> tuple[pq.ParquetFile, dict[str, Any]]:
         raise ShardError(f"The shard {path} is missing: run `snakemake {path}`.") from error
     except (pa.ArrowException, OSError) as error:
         raise _broken(path, error) from error
-    if file.metadata.num_rows > MOST_ROWS:
-        raise _broken(path, ValueError(f"it has {file.metadata.num_rows:,} rows"))
     try:
         footer = json.loads((file.metadata.metadata or {}).get(FOOTER, b"{}"))
     except (ValueError, RecursionError) as error:

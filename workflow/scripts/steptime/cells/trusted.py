@@ -4,7 +4,6 @@ Each function raises what its caller shows: one sentence with the file, what is 
 """
 
 import json
-import math
 import zipfile
 import zlib
 from collections.abc import Iterable
@@ -49,28 +48,10 @@ def record(path: Path) -> dict[str, Any]:
 def peak(path: Path) -> dict[str, Any]:
     """What a machine reaches, as `machine.peak` and `machine.gpu_peak` write it."""
     content = record(path)
-    try:
-        known = content["threads"].items()
-        told = isinstance(content["machine_id"], str) and all(
-            count.isdecimal() and _reached(speeds) for count, speeds in known
-        )
-    except (KeyError, TypeError, AttributeError, OverflowError):
-        told = False
-    if not told:
+    known = content.get("threads")
+    if not isinstance(known, dict) or not all("flops_per_second" in each for each in known.values()):
         raise UntrustedError(f"{path} does not say what a machine reaches: {FETCH}.")
     return content
-
-
-def _reached(speeds: dict[str, Any]) -> bool:
-    """Whether the speeds that are known of a number of threads are numbers, of what they say."""
-    numbers = [speeds["flops_per_second"], speeds["bytes_per_second"], speeds["product"]]
-    numbers += [speeds["streams"]["copy"], *speeds.get("precisions", {}).values()]
-    numbers += [*speeds.get("transfers", {}).values()]
-    numbers += [peer["bytes_per_second"] for peer in speeds.get("peers", [])]
-    named = [speeds["blas"], speeds["stream"], speeds.get("no_peers", "")]
-    return all(math.isfinite(each) and each > 0 for each in numbers) and all(
-        isinstance(each, str) for each in named
-    )
 
 
 def arrays(path: Path) -> None:
