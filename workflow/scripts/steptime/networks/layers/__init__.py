@@ -51,6 +51,20 @@ def moved_by_fused(node: Node, batch: int, weights: int) -> int:
     return 5 * weights
 
 
+def moved_by_copy(node: Node, batch: int, weights: int) -> int:
+    """Numbers that move for a copy, and for another one of the gradient on the way back."""
+    return 4 * batch * math.prod(node["shape"])
+
+
+def check_groups(node: Node, channels: int, which: str = "") -> None:
+    """Raises ValueError where channels cannot be shared out to the groups of a node."""
+    if channels % node["groups"]:
+        raise ValueError(
+            f"{channels} channels{which} are not so many in each of {node['groups']} groups: write a "
+            "number of groups that divides them"
+        )
+
+
 @dataclass(frozen=True)
 class Values:
     """What may stand behind a key of a layer, in words and as a test."""
@@ -122,6 +136,8 @@ class LayerKind:
 
 
 # What examples begin with.
+ROW = {"kind": "dense", "shape": [6]}
+DENSE = {"dense": {"units": 5}}
 IMAGES = {"kind": "image", "shape": [3, 8, 8]}
 CONV = {"conv": {"channels": 4, "kernel": 3, "padding": 1}}
 WORDS = {"kind": "tokens", "shape": [4], "vocabulary": 11}

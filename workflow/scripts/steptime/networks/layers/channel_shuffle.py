@@ -2,15 +2,11 @@
 of each (Zhang et al. 2017, ShuffleNet, figure 1).
 """
 
-from steptime.networks.layers import CONV, IMAGES, LayerKind
+from steptime.networks.layers import CONV, IMAGES, LayerKind, check_groups
 
 
 def shape(node, source):
-    if source[0] % node["groups"]:
-        raise ValueError(
-            f"{source[0]} channels are not so many in each of {node['groups']} groups: write a "
-            "number of groups that divides them"
-        )
+    check_groups(node, source[0])
     return list(source)
 
 

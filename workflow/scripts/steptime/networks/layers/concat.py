@@ -1,9 +1,7 @@
 """Its inputs behind one another: images by their channels, rows by their features."""
 
-import math
-
 from steptime.networks.arrays import np
-from steptime.networks.layers import CONV, IMAGES, LayerKind
+from steptime.networks.layers import CONV, IMAGES, LayerKind, moved_by_copy
 
 
 def shape(node, first, *others):
@@ -14,11 +12,6 @@ def shape(node, first, *others):
                 "same height and width"
             )
     return [first[0] + sum(other[0] for other in others), *first[1:]]
-
-
-def numbers_moved(node, batch, weights):
-    """A copy, and another one of the gradient on the way back."""
-    return 4 * batch * math.prod(node["shape"])
 
 
 def forward(node, own, *inputs):
@@ -33,7 +26,7 @@ LAYER = LayerKind(
     takes=("row", "image"),
     inputs=None,
     shape=shape,
-    numbers_moved=numbers_moved,
+    numbers_moved=moved_by_copy,
     example=(
         IMAGES,
         [

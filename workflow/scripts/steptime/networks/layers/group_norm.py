@@ -8,15 +8,11 @@ import math
 
 from shared.specification import BATCH_NORM_EPSILON
 from steptime.networks.arrays import np
-from steptime.networks.layers import CONV, IMAGES, LayerKind, batch_norm, moved_by_fused
+from steptime.networks.layers import CONV, IMAGES, LayerKind, batch_norm, check_groups, moved_by_fused
 
 
 def shape(node, source):
-    if source[0] % node["groups"]:
-        raise ValueError(
-            f"{source[0]} channels are not so many in each of {node['groups']} groups: write a "
-            "number of groups that divides them"
-        )
+    check_groups(node, source[0])
     if math.prod(source) == node["groups"]:
         raise ValueError("each group has one value, which is 0 when normalised: write fewer groups")
     return list(source)

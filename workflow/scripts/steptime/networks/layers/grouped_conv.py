@@ -5,16 +5,12 @@ channels it is depthwise.
 """
 
 from steptime.networks.arrays import np
-from steptime.networks.layers import CONV, IMAGES, LayerKind, conv
+from steptime.networks.layers import CONV, IMAGES, LayerKind, check_groups, conv
 
 
 def shape(node, source):
-    for what, channels in (("those before it", source[0]), ("its own", node["channels"])):
-        if channels % node["groups"]:
-            raise ValueError(
-                f"{channels} channels, {what}, are not so many in each of {node['groups']} groups: "
-                "write a number of groups that divides them"
-            )
+    check_groups(node, source[0], ", those before it,")
+    check_groups(node, node["channels"], ", its own,")
     return conv.shape(node, source)
 
 

@@ -1,7 +1,7 @@
 """Each value above 0, and `slope` times each below (Maas, Hannun and Ng 2013)."""
 
 from steptime.networks.arrays import np
-from steptime.networks.layers import SHARE, LayerKind, moved_by_fused
+from steptime.networks.layers import DENSE, ROW, SHARE, LayerKind, moved_by_fused
 
 
 def forward(node, own, x):
@@ -14,8 +14,5 @@ LAYER = LayerKind(
     needs=("slope",),
     values={"slope": SHARE},
     numbers_moved=moved_by_fused,
-    example=(
-        {"kind": "dense", "shape": [6]},
-        [{"dense": {"units": 5}}, {"leaky_relu": {"slope": 0.1}}],
-    ),
+    example=(ROW, [DENSE, {"leaky_relu": {"slope": 0.1}}]),
 )

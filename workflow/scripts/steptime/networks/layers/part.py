@@ -1,7 +1,7 @@
 """So many of its features, from one of them on: the rest is for other layers."""
 
 from steptime.networks.arrays import np
-from steptime.networks.layers import COUNT, LayerKind
+from steptime.networks.layers import COUNT, DENSE, ROW, LayerKind
 
 
 def shape(node, source):
@@ -36,8 +36,5 @@ LAYER = LayerKind(
     values={"start": COUNT},
     shape=shape,
     numbers_moved=numbers_moved,
-    example=(
-        {"kind": "dense", "shape": [6]},
-        [{"dense": {"units": 5}}, {"part": {"start": 1, "size": 3}}],
-    ),
+    example=(ROW, [DENSE, {"part": {"start": 1, "size": 3}}]),
 )

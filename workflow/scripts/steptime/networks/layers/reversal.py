@@ -4,7 +4,7 @@ What stands in front of it climbs the loss that what stands behind it descends: 
 Goodfellow et al. 2014, equation 1, in one step of both.
 """
 
-from steptime.networks.layers import LayerKind, moved_by_fused
+from steptime.networks.layers import ROW, LayerKind, moved_by_fused
 
 
 def forward(node, own, x):
@@ -15,8 +15,5 @@ def forward(node, own, x):
 LAYER = LayerKind(
     forward,
     numbers_moved=moved_by_fused,
-    example=(
-        {"kind": "dense", "shape": [6]},
-        [{"dense": {"units": 2}}, "reversal", {"dense": {"units": 24}}],
-    ),
+    example=(ROW, [{"dense": {"units": 2}}, "reversal", {"dense": {"units": 24}}]),
 )

@@ -1,9 +1,7 @@
 """Two rows of features as the two steps of a sequence, so that what follows judges both by the same weights."""
 
-import math
-
 from steptime.networks.arrays import np
-from steptime.networks.layers import LayerKind
+from steptime.networks.layers import ROW, LayerKind, moved_by_copy
 
 
 def shape(node, first, second):
@@ -13,11 +11,6 @@ def shape(node, first, second):
             "many features, without steps"
         )
     return [2, *first]
-
-
-def numbers_moved(node, batch, weights):
-    """A copy, and another one of the gradient on the way back."""
-    return 4 * batch * math.prod(node["shape"])
 
 
 def forward(node, own, first, second):
@@ -32,9 +25,6 @@ LAYER = LayerKind(
     takes=("row",),
     inputs=2,
     shape=shape,
-    numbers_moved=numbers_moved,
-    example=(
-        {"kind": "dense", "shape": [6]},
-        [ONE, OTHER, {"stack": {"inputs": ["one", "other"]}}],
-    ),
+    numbers_moved=moved_by_copy,
+    example=(ROW, [ONE, OTHER, {"stack": {"inputs": ["one", "other"]}}]),
 )
