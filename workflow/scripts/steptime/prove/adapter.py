@@ -85,13 +85,15 @@ def lacks(has: dict[str, Any], catalogue: dict[str, Any], entry: dict[str, Any])
     unknown = [mode for mode in entry["modes"] if mode not in has["MODES"]]
     if unknown and has["MODES"]:
         yield f"has no mode {', '.join(unknown)}, which config/frameworks.yaml asks for"
-    for kind in sorted(set(LAYERS) - set(has["LAYERS"] or LAYERS)):
-        used = [name for name in catalogue if kind in _uses(name, catalogue)]
-        yield f"has no layer {kind}{_not_to_be_had(used)}"
-    for key, word, records in (("LOSSES", "loss", LOSSES), ("OPTIMISERS", "optimiser", OPTIMISERS)):
-        for name in sorted(set(records) - set(has[key])):
-            used = [network for network in catalogue if name in _taught_by(network, catalogue)]
-            yield f"has no {word} {name}{_not_to_be_had(used)}"
+    records = {
+        name: networks.used_records(networks.specify(name, catalogue, narrow=True))
+        for name in catalogue
+    }
+    kinds = (("LAYERS", "layer", LAYERS), ("LOSSES", "loss", LOSSES))
+    for key, word, known in (*kinds, ("OPTIMISERS", "optimiser", OPTIMISERS)):
+        for lacking in sorted(set(known) - set(has[key] or known)):
+            used = [name for name in catalogue if lacking in records[name]]
+            yield f"has no {word} {lacking}{_not_to_be_had(used)}"
     for task in tasks.TASKS.values():
         if task.needs_images and task.name not in has["TASKS"]:
             trained = [name for name in catalogue if "dataset" in networks.resolve(name, catalogue)]
@@ -101,15 +103,6 @@ def lacks(has: dict[str, Any], catalogue: dict[str, Any], entry: dict[str, Any])
 def _not_to_be_had(names: list[str]) -> str:
     verb = "is" if len(names) == 1 else "are"
     return f": {', '.join(names)} {verb} not to be had" if names else ""
-
-
-def _uses(name: str, catalogue: dict[str, Any]) -> set[str]:
-    return {node["op"] for node in networks.specify(name, catalogue, narrow=True)["nodes"]}
-
-
-def _taught_by(name: str, catalogue: dict[str, Any]) -> set[str]:
-    spec = networks.specify(name, catalogue, narrow=True)
-    return {spec["loss"], spec["optimiser"]["name"]}
 
 
 def examples(has: dict[str, Any], catalogue: dict[str, Any]) -> Iterator[tuple[str, dict]]:
@@ -122,9 +115,8 @@ def examples(has: dict[str, Any], catalogue: dict[str, Any]) -> Iterator[tuple[s
         if "variant_of" not in entry
     }
     for title, spec in specs.items():
-        proven = tasks.that_proves(spec) in has["TASKS"]
-        taught = spec["loss"] in has["LOSSES"] and spec["optimiser"]["name"] in has["OPTIMISERS"]
-        if proven and taught and {node["op"] for node in spec["nodes"]} <= set(kinds):
+        declared = {*kinds, *has["LOSSES"], *has["OPTIMISERS"]}
+        if tasks.that_proves(spec) in has["TASKS"] and networks.used_records(spec) <= declared:
             yield title, spec
 
 
