@@ -197,8 +197,7 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
     least = 2.0 ** np.ceil(np.log2(blurs.max() / sketch.READING))
     rate = max(min(MOST_RATE, least), spec["optimiser"]["learning_rate"])
     rough, noisy = roughly.result()
-    shares = [sketch.count_entries(values.shape)[1] for values in noisy.values()]
-    off = np.array(list(map(sketch.distance, _sketches(noisy), sketches, shares)))
+    off = _off(noisy, sketches)
     # Which parameters a turned sign reaches is chance: any may be as far off as the farthest, but not half of them.
     limits = np.full(len(norms), max(asked.change, asked.share * off[driven].max()))
     tied, pooled = _of_one_window(still, batch, gradients)
@@ -231,18 +230,14 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
         counted=counted.astype(np.int8),
         middle=np.array(middle),
         blurs=blurs,
-        later_blurs=_later_blurs(ROUNDING * sizes, later),
+        # Where a first step has taken most of the loss, a second one changes little.
+        later_blurs=np.divide(ROUNDING * sizes, later, np.full(len(later), np.inf), where=later > 0),
         projections=np.array([found.projections for found in sketches]),
         entries=np.concatenate([found.entries for found in sketches]),
         **_masked(spec, inputs, labels, loss, sketches),
         steady=np.array(int(bool(shown))),
         **shown,
     )
-
-
-def _later_blurs(rounded: np.ndarray, later: np.ndarray) -> np.ndarray:
-    # Where a first step has taken most of the loss, a second one changes little.
-    return np.divide(rounded, later, np.full(len(later), np.inf), where=later > 0)
 
 
 def _spreads(optimiser: dict[str, Any], first: float, slope: float) -> np.ndarray:
@@ -273,11 +268,9 @@ def _masked(spec, inputs, labels, loss, sketches):
             "masked_loss": np.array(0.0),
         }
     other, gradients = _step(dropping, data.initial_weights(spec), inputs, labels)
-    shares = [sketch.count_entries(values.shape)[1] for values in gradients.values()]
-    masked = list(map(sketch.distance, _sketches(gradients), sketches, shares))
     return {
         "dropout": np.array(1),
-        "masked": np.array(masked),
+        "masked": _off(gradients, sketches),
         "masked_loss": np.array(abs(other - loss)),
     }
 
@@ -295,13 +288,14 @@ def _steadied(spec, inputs, labels, turned, precision):
     loss, flowing = golden.loss_of(spec)(logits, labels)
     gradients = golden.backward(spec, tape, flowing)
     start = {name: values + moved.get(name, 0) for name, values in start.items()}
-    sketches, shapes = _sketches(gradients), [values.shape for values in gradients.values()]
+    sketches = _sketches(gradients)
     del gradients
     asked, usually = PRECISIONS[precision], precision == USUAL
-    rounding = _single if usually else partial(coarse, bits=asked.significand)
+    rounding = partial(coarse, bits=asked.significand)
+    if usually:
+        rounding = partial(np.asarray, dtype=np.float32)
     rough, gradients = _step(spec, start, inputs, labels, rounding)
-    shares = [sketch.count_entries(shape)[1] for shape in shapes]
-    off = np.array(list(map(sketch.distance, _sketches(gradients), sketches, shares)))
+    off = _off(gradients, sketches)
     norms = np.array([found.norm for found in sketches])
     driven = norms > FAINT * norms.max()
     blurs = [
@@ -350,22 +344,11 @@ def _of_one_window(spec, batch, names):
     return WINDOW / math.sqrt(windows), np.array([name.split("/")[0] in under for name in names])
 
 
-def _single(values):
-    """In float32."""
-    return np.asarray(values, np.float32)
-
-
 def _step(spec, weights, inputs, labels, rounded=golden.exact):
     """Loss and gradients."""
     logits, tape = golden.forward(spec, weights, inputs, rounded)
     loss, flowing = golden.loss_of(spec)(logits, labels)
     return float(loss), golden.backward(spec, tape, flowing, rounded)
-
-
-def _losses(spec, weights, inputs, labels):
-    """The loss of each label."""
-    logits = golden.forward(spec, weights, inputs, taped=False)[0]
-    return LOSSES[spec["loss"]].each(logits, labels)
 
 
 def _later(spec, weights, gradients, inputs, labels, noise):
@@ -385,7 +368,8 @@ def _later(spec, weights, gradients, inputs, labels, noise):
             moved |= optimisers.update(spec["optimiser"], own, gradient, state)
         weights = moved
         if step == STEPS - 1:
-            each = _losses(spec, weights, inputs, labels)
+            logits = golden.forward(spec, weights, inputs, taped=False)[0]
+            each = LOSSES[spec["loss"]].each(logits, labels)
             losses.append(float(each.mean()))
             return losses, slope if each.max() <= MOST_LOSS else np.inf, norms
         loss, gradients = _step(spec, weights, inputs, labels)
@@ -399,6 +383,12 @@ def _sketches(gradients):
     return [
         sketch.take(name, values.shape, sketch.pieces(values)) for name, values in gradients.items()
     ]
+
+
+def _off(gradients, sketches):
+    """How far gradients are from those of which these are the sketches, as shares of their norms (parameters)."""
+    shares = [sketch.count_entries(values.shape)[1] for values in gradients.values()]
+    return np.array(list(map(sketch.distance, _sketches(gradients), sketches, shares)))
 
 
 def _narrowed(**content: np.ndarray) -> Arrays:
