@@ -86,16 +86,18 @@ def follow(
         weights: Arrays,
         state: optimisers.State,
         rounded: Callable[[np.ndarray], np.ndarray] | None = None,
+        goes_on: bool = False,
     ) -> Golden:
+        state = state if goes_on else copy.deepcopy(state)
         for _ in range(steps):
             now = train_step(spec, weights, inputs, labels, state, shares, rounded)
             weights = now.updated
         return now
 
     for steps, reached in zip(CALLS, calls, strict=True):
-        again = partial(_on_a_copy, last, steps, weights, copy.deepcopy(state))
+        again = partial(last, steps, weights, copy.deepcopy(state))
         noise = partial(_noise, spec, weights, batch, shares, steps)
-        yield Followed(weights, last(steps, weights, state), again, noise)
+        yield Followed(weights, last(steps, weights, state, goes_on=True), again, noise)
         weights = reached
 
 
@@ -118,10 +120,6 @@ def reach(spec: dict, weights: Arrays, batch: int, shares: int = 1) -> dict[str,
         for name, gradient in backward(spec, tape, noise).items():
             found[name] = max(found[name], 2.0 * float(np.linalg.norm(gradient)))
     return found
-
-
-def _on_a_copy(last, steps, weights, state, rounded):
-    return last(steps, weights, copy.deepcopy(state), rounded)
 
 
 def untrainable(spec: dict, batch: int = BATCH, shares: int = 1) -> str:
@@ -205,10 +203,12 @@ def forward(
     inputs: np.ndarray,
     rounded: Callable[[np.ndarray], np.ndarray] = exact,
     taped: bool = True,
+    moved: Callable[[dict, list], list] = lambda node, sources: sources,
 ) -> tuple[np.ndarray, dict[str, Backward]]:
     """Logits (batch, ..., classes), and for each node what carries the gradient back, where it is `taped`.
 
-    What no later node reads is let go, but for what that keeps. `rounded` is what becomes of each output.
+    What no later node reads is let go, but for what that keeps. `rounded` is what becomes of each output, `moved` of a
+    node and its inputs before it computes.
     """
     values = {
         "input": inputs if spec["input"]["kind"] == "tokens" else np.asarray(inputs, np.float64)
@@ -216,7 +216,7 @@ def forward(
     tape, last = {}, {name: node["name"] for node in spec["nodes"] for name in node["inputs"]}
     for node in spec["nodes"]:
         own = own_of(node, weights)
-        sources = [values[name] for name in node["inputs"]]
+        sources = moved(node, [values[name] for name in node["inputs"]])
         for name in set(node["inputs"]):
             if last[name] == node["name"]:
                 del values[name]

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from shared.specification import own_of
 from steptime.networks.layers import Arrays, Backward
 from steptime.prove import golden
 
@@ -34,25 +33,24 @@ def forward(
 
     `weights` are float32. How a layer carries gradients back does not hang on what is added to its outputs.
     """
-    moved: Arrays = {}
+    shifts: Arrays = {}
     readers = Counter(name for node in spec["nodes"] for name in node["inputs"])
-    tokens = spec["input"]["kind"] == "tokens"
-    values = {"input": inputs if tokens else np.asarray(inputs, np.float64)}
-    left, tape = Counter(readers), {}
-    for node in spec["nodes"]:
-        sources = [values[name] for name in node["inputs"]]
-        if node["op"] == "relu":
-            name = _moving(spec, readers, node["inputs"][0])
-            if name:
-                moved[name], sources = _moved_up(sources[0], weights[name])
-        for name in node["inputs"]:
-            left[name] -= 1
-            if not left[name]:
-                del values[name]
-        own = {role: each.astype(np.float64) for role, each in own_of(node, weights).items()}
-        result = golden.forward_of(node["op"])(node, own, *sources)
-        values[node["name"]], tape[node["name"]] = result
-    return moved, values[spec["nodes"][-1]["name"]], tape
+
+    def moved(node, sources):
+        name = _moving(spec, readers, node["inputs"][0]) if node["op"] == "relu" else None
+        if name:
+            shifts[name], sources = _moved_up(sources[0], weights[name])
+        return sources
+
+    logits, tape = golden.forward(spec, _Exact(weights), inputs, moved=moved)
+    return shifts, logits, tape
+
+
+class _Exact(dict):
+    """Arrays by name, each as float64 when it is asked for: all at once take twice the memory."""
+
+    def __getitem__(self, name):
+        return super().__getitem__(name).astype(np.float64)
 
 
 def turning(spec: dict[str, Any], moved: Arrays) -> set[str]:
