@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -82,21 +82,15 @@ def describe(job: Job, varied: Collection[str]) -> str:
     return "  ".join(words)
 
 
-def worker_job(job: Job, spec: dict[str, Any]) -> dict[str, Any]:
+def worker_job(job: Mapping[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
     """What a worker must know of a cell whose network has the specification `spec`."""
     cell = job["cell"]
-    return {
-        "task": cell["task"],
+    axes = ("task", "mode", "precision", "batch", "threads", "device", "exchange")
+    return {name: cell[name] for name in axes} | {
         "adapter": job["adapter"],
         "spec": spec,
-        "mode": cell["mode"],
-        "precision": cell["precision"],
-        "batch": cell["batch"],
-        "threads": cell["threads"],
-        "device": cell["device"],
         "rank": 0,
         "ranks": cell["devices"],
-        "exchange": cell["exchange"],
         "parameters": networks.count_parameters(spec),
     }
 

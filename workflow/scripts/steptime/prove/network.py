@@ -25,6 +25,7 @@ from shared.narrow import BATCH
 from shared.precisions import USUAL
 from steptime import machine, networks, project
 from steptime.atomic import write_json
+from steptime.cells import measure
 from steptime.cells.measure import MEMORY_SHARE, fill
 from steptime.environments import interpreter
 from steptime.machine import placement
@@ -171,20 +172,10 @@ def _collected(job: dict[str, Any], asked: dict[str, Any], log: Path) -> tuple[O
 def worker_job(job: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
     """What a worker must know of a small network, but for its task."""
     ranks = job.get("devices", 1)
-    return {
-        "adapter": job["adapter"],
-        "spec": spec,
-        "mode": job["mode"],
-        "precision": job.get("precision", USUAL),
-        # Each rank has as many samples as one alone: batch normalisation takes the statistics of each share.
-        "batch": BATCH * ranks,
-        "threads": THREADS,
-        "device": job.get("device", "cpu"),
-        "rank": 0,
-        "ranks": ranks,
-        "exchange": job.get("exchange", ""),
-        "parameters": networks.count_parameters(spec),
-    }
+    # Each rank has as many samples as one alone: batch normalisation takes the statistics of each share.
+    axes = {"batch": BATCH * ranks, "threads": THREADS, "devices": ranks, "task": "proof"}
+    usual = {"precision": USUAL, "device": "cpu", "exchange": ""}
+    return measure.worker_job({**job, "cell": usual | job | axes}, spec)
 
 
 if __name__ == "__main__":
