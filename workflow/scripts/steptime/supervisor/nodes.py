@@ -10,6 +10,7 @@ lost is a rank that has ended, and ends the others.
 import hmac
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -175,19 +176,19 @@ def _started(
 def _listening(log: Path) -> Iterator[socket.socket]:
     """A socket on this node's own address, and on no other one."""
     node = placement.name()
-    shown = _said_by("scontrol", "show", "node", node)
-    known = [
-        word.removeprefix("NodeAddr=") for word in shown.split() if word.startswith("NodeAddr=")
-    ]
+    shown = ""
+    if shutil.which("scontrol"):
+        command = ["scontrol", "show", "node", node]
+        shown = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    known = re.search(r"(?:^|\s)NodeAddr=(\S*)", shown)
+    address = known[1] if known else node
     try:
-        place = socket.getaddrinfo((known or [node])[0], 0, socket.AF_INET, socket.SOCK_STREAM)[0][
-            4
-        ]
+        *_, place = socket.getaddrinfo(address, 0, socket.AF_INET, socket.SOCK_STREAM)[0]
         server = socket.create_server(place)  # type: ignore[arg-type]
     except OSError as error:
         _give_up(
             log,
-            f"Ranks on several nodes meet at the address of the first one, and '{(known or [node])[0]}', which "
+            f"Ranks on several nodes meet at the address of the first one, and '{address}', which "
             f"SLURM knows {node} by, is no address of this machine ({error.strerror}). Nothing was measured.",
         )
     with server:
@@ -320,12 +321,6 @@ def _hang_up(connection: socket.socket) -> None:
     with suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
     connection.close()
-
-
-def _said_by(*command: str) -> str:
-    if not shutil.which(command[0]):
-        return ""
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
 def _give_up(log: Path, sentence: str) -> NoReturn:

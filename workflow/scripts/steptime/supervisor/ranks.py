@@ -75,12 +75,12 @@ class Child(subprocess.Popen[bytes]):
         return processes.proportional_memory(self.pid)
 
     def waited_seconds(self) -> float | None:
-        fields = [
-            text.split()
-            for member in processes.family(self.pid)
-            for text in _texts(Path(f"/proc/{member}/task").glob("*/schedstat"))
-        ]
-        return sum(int(words[1]) for words in fields) / 1e9 if fields else None
+        waited = []
+        for member in processes.family(self.pid):
+            for path in Path(f"/proc/{member}/task").glob("*/schedstat"):
+                with suppress(OSError):
+                    waited.append(int(path.read_text().split()[1]))
+        return sum(waited) / 1e9 if waited else None
 
     def loopback_bytes(self) -> int | None:
         with suppress(OSError):
@@ -142,10 +142,6 @@ class Rank:
             if name in LAST_WORDS:
                 self.silent_since = time.monotonic()
                 return
-
-    def printed_bytes(self) -> int:
-        """How much it has printed."""
-        return os.fstat(self.log.fileno()).st_size
 
     def tail(self) -> str:
         """The end of what it has printed."""
@@ -281,8 +277,11 @@ def start(
 ) -> Rank:
     """A rank of this number: the worker of a job on these CPUs, with these ends of sockets, in the network of `files`.
 
-    Raises NotStarted.
+    Of several ranks on GPUs, each sees its own alone. Raises NotStarted.
     """
+    if job["device"] == "gpu" and processes_of(job) > 1:
+        own = variables["CUDA_VISIBLE_DEVICES"].split(",")[number]
+        variables = variables | {"CUDA_VISIBLE_DEVICES": own}
     reading, writing = os.pipe()
     output = log.open("w+b", buffering=0)
     with tempfile.TemporaryFile("w+") as stdin:
@@ -295,7 +294,7 @@ def start(
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 pass_fds=[writing, *(end.fileno() for end in ends)],
-                env=variables | _own_gpu(number, job, variables),
+                env=variables,
                 start_new_session=True,
                 # `python -m` looks there first: nothing that lies in the user's folder may hide a package.
                 cwd=variables["PYTHONPATH"],
@@ -304,25 +303,15 @@ def start(
         except (OSError, subprocess.SubprocessError) as error:
             os.close(reading)
             output.close()
-            raise NotStarted(_why_not_started(error, cpus)) from error
+            why = f"the worker cannot be pinned to CPU {', '.join(map(str, cpus))}"
+            if isinstance(error, OSError):
+                why = f"the environment's Python does not start: {error}"
+            raise NotStarted(why) from error
         finally:
             os.close(writing)
     os.set_blocking(reading, False)
     pipe = os.fdopen(reading, "rb")
     return Rank(number, process, cpus, pipe, output, owes=events.owed(job))
-
-
-def _own_gpu(number: int, job: dict[str, Any], variables: dict[str, str]) -> dict[str, str]:
-    """Of several ranks on GPUs, each sees its own alone."""
-    if job["device"] != "gpu" or processes_of(job) == 1:
-        return {}
-    return {"CUDA_VISIBLE_DEVICES": variables["CUDA_VISIBLE_DEVICES"].split(",")[number]}
-
-
-def _why_not_started(error: Exception, cpus: list[int]) -> str:
-    if isinstance(error, OSError):
-        return f"the environment's Python does not start: {error}"
-    return f"the worker cannot be pinned to CPU {', '.join(map(str, cpus))}"
 
 
 def _prepare(cpus: list[int], files: list[int]) -> None:
@@ -361,9 +350,3 @@ def gather(ranks: list[Rank]) -> None:
             with ranks[0].opened("ab") as output, rank.opened("rb") as log:
                 output.write(f"\n--- rank {rank.number}\n".encode())
                 shutil.copyfileobj(log, output)
-
-
-def _texts(paths: Any) -> Iterator[str]:
-    for path in paths:
-        with suppress(OSError):
-            yield path.read_text()

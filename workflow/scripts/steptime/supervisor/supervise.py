@@ -156,7 +156,7 @@ def _run_worker(
         given = isolated(
             variables
             | own_folders(prefix, scratch)
-            | _asked_of_the_kernel()
+            | {"STEPTIME_THROTTLING": os.pathsep.join(cgroups.throttling_files())}
             | _libraries(variables, job["device"], scratch),
             job["device"],
             worker_path(scratch),
@@ -224,10 +224,6 @@ def _scratch_below() -> str:
     return "/tmp" if os.pathsep in folder else folder
 
 
-def _asked_of_the_kernel() -> dict[str, str]:
-    return {"STEPTIME_THROTTLING": os.pathsep.join(cgroups.throttling_files())}
-
-
 def worker_path(scratch: str) -> str:
     """A folder with the packages of a worker alone: nothing else may hide a package of a foreign interpreter."""
     folder = Path(scratch) / "path"
@@ -251,7 +247,8 @@ def _watch(members: list[Rank], outcome: Outcome, limits: Limits, watches: Seque
             for watch in watches:
                 watch.look(members[0].process.pid)
             _weigh(members, outcome, limits.bytes)
-            if sum(rank.printed_bytes() for rank in members) > MOST_PRINTED_BYTES:
+            printed = sum(os.fstat(rank.log.fileno()).st_size for rank in members)
+            if printed > MOST_PRINTED_BYTES:
                 outcome.status = "crashed"
                 outcome.reason = f"it printed more than {MOST_PRINTED_BYTES / 2**30:g} GiB"
             elif time.monotonic() > deadline and outcome.status == "ok":
@@ -376,11 +373,7 @@ def _last_stage(outcome: Outcome) -> str:
 
 def _refuse_full_disk(reason: str, log: Path, scratch: Path) -> None:
     said = os.strerror(errno.ENOSPC)
-    if said in reason and min(map(_free_bytes, (log.parent, scratch))) < LEAST_FREE_BYTES:
+    # Of each folder, or of what is left of its path.
+    there = [next(filter(Path.exists, (at, *at.parents))) for at in (log.parent, scratch)]
+    if said in reason and min(shutil.disk_usage(at).free for at in there) < LEAST_FREE_BYTES:
         raise OSError(errno.ENOSPC, said, str(log))
-
-
-def _free_bytes(folder: Path) -> int:
-    """Of the file system of a folder, or of what is left of its path."""
-    there = next(path for path in (folder, *folder.parents) if path.exists())
-    return shutil.disk_usage(there).free

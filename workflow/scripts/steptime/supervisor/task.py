@@ -37,7 +37,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     number, secret = int(os.environ["SLURM_PROCID"]), os.environ.pop(nodes.SECRET)
     try:
-        supervisor = socket.create_connection(_place(sys.argv[1]), nodes.ANSWER_SECONDS)
+        address, _, port = sys.argv[1].rpartition(":")
+        supervisor = socket.create_connection((address, int(port)), nodes.ANSWER_SECONDS)
     except OSError as error:
         sys.exit(f"{placement.name()} does not reach {sys.argv[1]}, the first node ({error})")
     with ExitStack() as stack:
@@ -45,7 +46,7 @@ def main() -> None:
         # The one by which this node reaches the others.
         address = supervisor.getsockname()[0]
         links = stack.enter_context(socket.create_server((address, 0)))
-        port, server = ranks.free_ports(2, address)
+        own_port, server = ranks.free_ports(2, address)
         _say(
             supervisor,
             secret=secret,
@@ -53,7 +54,7 @@ def main() -> None:
             node=placement.name(),
             address=address,
             interface=interface_of(address),
-            port=port,
+            port=own_port,
             server=server,
             links=links.getsockname()[1],
         )
@@ -159,11 +160,6 @@ def _tell_the_end(rank: Rank, supervisor: socket.socket, kills: int) -> None:
 
 def _say(connection: socket.socket, **words: Any) -> None:
     connection.sendall(json.dumps(words).encode() + b"\n")
-
-
-def _place(text: str) -> tuple[str, int]:
-    address, _, port = text.rpartition(":")
-    return address, int(port)
 
 
 if __name__ == "__main__":
