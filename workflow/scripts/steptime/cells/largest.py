@@ -88,7 +88,12 @@ def find(job: Job, spec: dict[str, Any], log: Path) -> dict[str, Any]:
             watches=[devices] if devices else [],
         )
         if devices:
-            _look_at_gpu(outcome, devices)
+            # The GPU's memory in place of the host's.
+            if outcome.status == "crashed" and gpu.was_full(outcome.reason):
+                outcome.status = "out_of_memory"
+            if devices.peak is None:
+                raise _Failed("crashed: NVML does not tell the GPU's memory")
+            outcome.peak_memory_bytes = devices.peak
         held = _held(outcome, limit)
         tried[batch] = outcome.peak_memory_bytes if held else None
         say(f"    {cell['environment']}, {cell['network']}: {batch} {'held' if held else 'not'}")
@@ -100,15 +105,6 @@ def find(job: Job, spec: dict[str, Any], log: Path) -> dict[str, Any]:
         largest, reason = None, str(failure)
     status = reason.partition(":")[0] or "ok"
     return {"status": status, "reason": reason, "tried": tried, "largest": largest}
-
-
-def _look_at_gpu(outcome: Outcome, devices: gpu.Watch) -> None:
-    """The GPU's memory in place of the host's."""
-    if outcome.status == "crashed" and gpu.was_full(outcome.reason):
-        outcome.status = "out_of_memory"
-    if devices.peak is None:
-        raise _Failed("crashed: NVML does not tell the GPU's memory")
-    outcome.peak_memory_bytes = devices.peak
 
 
 class _Failed(Exception):

@@ -33,7 +33,7 @@ from steptime.plan.cell import key_of
 from steptime.records import Footer, Job, Manifest, Proof
 from steptime.say import doing, say
 from steptime.supervisor import nodes, progress, resources
-from steptime.supervisor.ranks import HERE, Launch
+from steptime.supervisor.ranks import HERE
 from steptime.supervisor.supervise import Outcome, run_worker
 from steptime.tasks import TASKS, outcomes
 
@@ -46,12 +46,6 @@ def main() -> None:
     """Command line. Exits with 0 when a shard was written, whatever its status."""
     cell_run = CellRun(parse())
     cell_run.write(cell_run.run_undisturbed())
-
-
-def available_gib(platform: str) -> float:
-    """Memory of this machine, or what a cluster gives to a cell of it."""
-    needs, total = placement.entry(platform), machine.usable_bytes() / 2**30
-    return min(total, needs["memory_gib"]) if "cluster" in needs else total
 
 
 def fill(
@@ -131,9 +125,9 @@ class CellRun:
         self.spec = networks.specify(self.cell["network"], self.catalogue)
         self.images = self._check_images() if self.task.needs_images else {}
         self.context = Context(options.shard)
-        needs = placement.entry(self.cell["platform"])
+        self.needs = placement.entry(self.cell["platform"])
         self.shown = (
-            placement.visible_devices(needs, self.cell["devices"])
+            placement.visible_devices(self.needs, self.cell["devices"])
             if self.cell["device"] == "gpu"
             else {}
         )
@@ -174,35 +168,24 @@ class CellRun:
 
     def run(self) -> Outcome:
         """Runs the worker where its environment stands and its network is proven."""
+        cell, installed = self.cell, self.manifest.get("packages")
         lacking = [made for made in (self.manifest, self.proof) if made["status"] != "ok"]
+        single = networks.single_values(self.spec, cell["batch"] // cell["devices"])
         if lacking:
             outcome = Outcome(lacking[0]["status"], lacking[0]["reason"])
-        elif single := self._single_values():
+        elif single and "backward" in self.task.timed_region:
             outcome = Outcome("unsupported", single)
-        elif changed := self._changed():
+        elif installed and (changed := software.changed(cell, self.manifest)):
             outcome = Outcome("install_failed", changed)
         else:
             outcome = self._run_worker()
-            if outcome.status == "ok" and (changed := self._changed(outcome)):
-                outcome.status, outcome.reason = "install_failed", changed
+            if installed and outcome.status == "ok":
+                if changed := software.imported_another(cell, outcome, self.manifest):
+                    outcome.status, outcome.reason = "install_failed", changed
         self.context.look()
         if self.devices and outcome.status == "crashed" and gpu.was_full(outcome.reason):
             outcome.status = "out_of_memory"
         return outcome
-
-    def _single_values(self) -> str:
-        """Why no framework can take this mini-batch's statistics on one device; '' where all can."""
-        if "backward" not in self.task.timed_region:
-            return ""
-        return networks.single_values(self.spec, self.cell["batch"] // self.cell["devices"])
-
-    def _changed(self, outcome: Outcome | None = None) -> str:
-        """Why the software is not what was installed, before or after the worker has run; '' where it is."""
-        if not self.manifest.get("packages"):
-            return ""
-        if outcome:
-            return software.imported_another(self.cell, outcome, self.manifest)
-        return software.changed(self.cell, self.manifest)
 
     def write(self, outcome: Outcome) -> None:
         """Writes the shard and reports what came out."""
@@ -249,8 +232,10 @@ class CellRun:
 
     def _footer(self, outcome: Outcome) -> Footer:
         """What its shard tells besides the columns."""
+        energy_by = {"processor_energy": self.used.counter.state}
+        energy_by |= {"gpu_energy": self.devices.facts()["energy_by"]} if self.devices else {}
         footer: Footer = {
-            "machine": self.context.machine | self._energy_by(),
+            "machine": self.context.machine | energy_by,
             "software": software.describe(self.cell, outcome, self.manifest),
             "workflow": self.context.workflow,
             "seeds": self.context.seeds,
@@ -274,11 +259,6 @@ class CellRun:
             footer["resources"] = self.used.series()
         return footer
 
-    def _energy_by(self) -> dict[str, Any]:
-        """By what energy is known here, of the processors and of GPUs."""
-        known = {"processor_energy": self.used.counter.state}
-        return known | ({"gpu_energy": self.devices.facts()["energy_by"]} if self.devices else {})
-
     def _check_images(self) -> dict[str, Any]:
         """What the worker is given of a data set, and the column that says which images these are."""
         from steptime.datasets import whole
@@ -295,9 +275,15 @@ class CellRun:
         }
 
     def _run_worker(self) -> Outcome:
-        cell, limits = self.cell, self.job["limits"]
-        memory = limits.get("memory_gib", available_gib(cell["platform"]) * MEMORY_SHARE)
+        cell, limits, available = self.cell, self.job["limits"], machine.usable_bytes() / 2**30
+        if "cluster" in self.needs:
+            available = min(available, self.needs["memory_gib"])
+        memory = limits.get("memory_gib", available * MEMORY_SHARE)
+        nodes_used = placement.nodes_of(self.needs, cell["devices"])
+        several = nodes_used > 1
+        launch = nodes.launch(cell["platform"], nodes_used, cell["threads"]) if several else HERE
         prefix = interpreter.prefix_of(cell["environment"])
+        variables = self.job["variables"]
         return run_worker(
             prefix,
             {
@@ -313,25 +299,14 @@ class CellRun:
                 **self.images.get("asked", {}),
             },
             machine.cpus_of_ranks(cell["threads"], cell["devices"]),
-            self._variables(prefix) | self.shown,
+            fill(variables, cell["threads"], cell["mode"], prefix, cell["precision"]) | self.shown,
             limits["seconds"],
             int(memory * 2**30),
             self.options.log,
             meanwhile=self.context.look,
             watches=[*([self.devices] if self.devices else []), self.used],
-            launch=self._launch(),
+            launch=launch,
         )
-
-    def _launch(self) -> Launch:
-        """How its ranks start: where it is, or on the nodes that its platform's entry says."""
-        cell = self.cell
-        count = placement.nodes_of(placement.entry(cell["platform"]), cell["devices"])
-        return nodes.launch(cell["platform"], count, cell["threads"]) if count > 1 else HERE
-
-    def _variables(self, prefix: Path) -> dict[str, str]:
-        """Of the environment of this cell's worker."""
-        cell = self.cell
-        return fill(self.job["variables"], cell["threads"], cell["mode"], prefix, cell["precision"])
 
     def _columns(self, outcome: Outcome) -> dict[str, Any]:
         """The constant columns that cells of all tasks have in common."""

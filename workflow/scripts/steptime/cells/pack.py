@@ -125,28 +125,20 @@ def opened(source: Path) -> Iterator[Path]:
         raise PackError(
             f"There is nothing at {source}: name a file of `make pack`, a checkout or its results folder."
         )
-    if source.is_dir():
-        there = source / "results" if (source / "results").is_dir() else source
-        with _told_of(there, str(there)):
-            yield there
-        return
     with tempfile.TemporaryDirectory() as folder:
-        _unpack(source, Path(folder))
-        there = Path(folder) / "results"
-        with _told_of(there, f"{source}: results"):
+        there = source / "results" if (source / "results").is_dir() else source
+        name = str(there)
+        if source.is_file():
+            _unpack(source, Path(folder))
+            there, name = Path(folder) / "results", f"{source}: results"
+        try:
             yield there
-
-
-@contextmanager
-def _told_of(folder: Path, name: str) -> Iterator[None]:
-    """Has errors tell of files as a user knows them, not where they were unpacked, and of no cell to measure there."""
-    try:
-        yield
-    except (PackError, MixedRowsError, shard.ShardError) as error:
-        text = str(error).replace(str(folder), name)
-        raise type(error)(
-            re.sub(r"(or )?measure its cell again with `.*?`", f"\\1{trusted.FETCH}", text)
-        ) from error
+        except (PackError, MixedRowsError, shard.ShardError) as error:
+            # Of files as a user knows them, not where they were unpacked, and of no cell to measure there.
+            text = str(error).replace(str(there), name)
+            raise type(error)(
+                re.sub(r"(or )?measure its cell again with `.*?`", f"\\1{trusted.FETCH}", text)
+            ) from error
 
 
 def _unpack(source: Path, folder: Path) -> None:
@@ -268,9 +260,11 @@ def _take(source: Path, results: Path, expected: Expected | None) -> int:
             f"{source}/{FOLDER}, and add the name to the platforms)."
         )
     sources: dict[Path, Path] = {}
-    for path in (path for paths in files.values() for path in paths):
+    for kind, path in ((kind, path) for kind, paths in files.items() for path in paths):
         target = _place(path, results / path.relative_to(source))
-        if not target.exists() and not _failed_there(path):
+        # What did not install there may here: it is tried.
+        failed = kind == "environments" and trusted.record(path).get("status", "ok") != "ok"
+        if not target.exists() and not failed:
             sources.setdefault(target, path)
     _copy(sources)
     return len(new)
@@ -297,13 +291,6 @@ def _copy(sources: dict[Path, Path]) -> None:
             f"{target} cannot be written ({error.strerror}): free some space, or see what is in the way, and take it "
             "again. Nothing was taken."
         ) from error
-
-
-def _failed_there(path: Path) -> bool:
-    """Whether it is the manifest of an environment that did not install there: here it may, so it is tried."""
-    if path.parent.name != "environments":
-        return False
-    return trusted.record(path).get("status", "ok") != "ok"
 
 
 def _place(path: Path, target: Path) -> Path:
