@@ -84,20 +84,6 @@ def test_an_if_that_asks_for_new_kinds_leaves_the_digests_of_networks_without_th
     assert digest_of(path, asking.replace("in (", "not in (")) != before
 
 
-def test_a_declaration_of_losses_leaves_the_digests_of_networks_with_the_default_one(tmp_path):
-    losses = ("softmax_cross_entropy", "mean_squares")
-    declared = f"LOSSES = {losses}\n"
-
-    def made(text, used):
-        path = tmp_path / "adapter.py"
-        path.write_text(text)
-        return digests.code_digest([path], KINDS + losses, ("dense", used))
-
-    plain = ADAPTER.format(name="", entry="", more="")
-    assert made(declared + plain, losses[0]) == made(plain, losses[0])
-    assert made(declared + plain, losses[1]) != made(plain, losses[1])
-
-
 def test_what_a_program_imports_and_names_belongs_to_its_code():
     found = {
         str(path.relative_to(digests.SCRIPTS))

@@ -14,9 +14,6 @@ from typing import Any, NamedTuple
 
 from steptime.project import SCRIPTS
 
-# An adapter that declares no losses has this one.
-DEFAULT_LOSS = "softmax_cross_entropy"
-
 
 class Records(NamedTuple):
     """The names of all records (layer kinds, losses, optimisers), and those whose code is left out."""
@@ -71,8 +68,8 @@ def code_digest(
     """Computes the digest of what these files do, without the Python code that only unused records need.
 
     `kinds` are the names of all records, `used` those that this result uses. The digest leaves out, for unused names:
-    entries of dicts and of tuples; an `if` that asks for membership in a tuple of unused names; a declaration of losses
-    that has only the default loss; and private definitions that no code names after that.
+    entries of dicts and of tuples; an `if` that asks for membership in a tuple of unused names; and private definitions
+    that no code names after that.
     """
     records = Records(frozenset(kinds), frozenset(kinds) - frozenset(used))
     summary = hashlib.sha256()
@@ -153,7 +150,7 @@ def _tree(text: str) -> ast.Module:
 @cache
 def _python_facts(text: str, records: Records) -> bytes:
     body = _reached(_tree(text).body, records) if records.unused else _tree(text).body
-    kept = [node for node in body if not _is_docstring(node) and not _is_default(node, records)]
+    kept = [node for node in body if not _is_docstring(node)]
     return "\n".join(_dump(node, records) for node in kept).encode()
 
 
@@ -200,15 +197,6 @@ def _asks_for_unused(node: Any, records: Records) -> bool:
         return False
     names = [item.value if isinstance(item, ast.Constant) else None for item in listed.elts]
     return records.unused.issuperset(names)
-
-
-def _is_default(node: ast.stmt, records: Records) -> bool:
-    """Whether a statement declares losses of which the default one alone is used: as much as no statement."""
-    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Tuple):
-        return False
-    names = [item.value if isinstance(item, ast.Constant) else None for item in node.value.elts]
-    left = [name for name in names if name not in records.unused]
-    return bool(records.unused) and records.kinds.issuperset(names) and left == [DEFAULT_LOSS]
 
 
 def _reached(body: list[ast.stmt], records: Records) -> list[ast.stmt]:
