@@ -1,9 +1,5 @@
 """Finds the largest mini-batch that a network can be trained with in a framework under a limit of memory.
 
-    workflow/scripts/launch cells.largest --job JSON --networks config/networks.yaml \
-        --manifest results/environments/E.json \
-        --proof results/proofs/E.M-N.json --output results/largest/... --log logs/largest/...
-
 Each trial is a worker that takes a few steps of the network; the supervisor ends it when its memory passes the limit.
 The limit is of resident memory, the framework's own code included; on a GPU, of the GPU's own memory. What is found is
 right to a STEP of it.

@@ -1,10 +1,5 @@
 """Measures one cell, whatever its task, and writes its shard. Every way to fail becomes a shard with a status and a
 reason.
-
-    workflow/scripts/launch cells.measure --job JSON --networks config/networks.yaml \
-        --manifest results/environments/E.json \
-        --proof results/proofs/E.M-N.json --shard results/cells/... --log logs/cells/... [--images TRAIN.npz TEST.npz] \
-        [--reference results/references/N-bB.npz]
 """
 
 import argparse

@@ -1,8 +1,5 @@
 """Reads the files of a data set, checks them, and writes one plain array file for each of its splits.
 
-    workflow/scripts/launch datasets.splits --dataset mnist \
-        --train results/datasets/mnist/train.npz --test results/datasets/mnist/test.npz
-
 A file has `images` (uint8: count, channels, height, width), `labels` (int64: count), and as text `name`, `classes`,
 `source` and the `sha256` of both arrays' bytes: every worker reads it, whatever its Python. Where the files lie,
 the run says.

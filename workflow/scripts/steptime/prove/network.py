@@ -1,9 +1,5 @@
 """Proves that a framework trains the specified network: its narrow version, in the worker, against the golden run.
 
-    workflow/scripts/launch prove.network --job JSON --networks config/networks.yaml \
-        --manifest results/environments/E.json \
-        --proof results/proofs/E.M-N.json --details results/proofs/E.M-N.details.json --log logs/proofs/...
-
 A proof that fails is a result: its file says so, and every cell of it becomes a row with that status and reason.
 """
 

@@ -1,9 +1,5 @@
 """Computes the reference of a network and mini-batch: some steps of it at full size, by the golden run.
 
-    workflow/scripts/launch prove.reference --job JSON --networks config/networks.yaml \
-        --seconds 1800 --megabytes 16000 --threads 2 \
-        --reference results/references/N-bB.npz --log logs/references/N-bB.log
-
 All frameworks share it. Where it cannot be had, for want of memory or time, its file says why (`reason`), and cells are
 proven by their narrow network only. Read by `worker.full_size`.
 """
