@@ -1,6 +1,6 @@
 """Convolutions of a network, each alone."""
 
-from steptime.tasks.record import Task, policy_of_part
+from steptime.tasks.record import Task
 from steptime.tasks.rows import OPERATIONS, says_count
 
 TASK = Task(
@@ -9,8 +9,6 @@ TASK = Task(
     timed_region=("operation", "sync"),
     rows=OPERATIONS,
     says=says_count,
-    policy=policy_of_part("convolutions"),
-    asked_under="'convolutions' of 'parts'",
     described="whose convolutions are timed, in each way that a framework lets one choose",
     module="{}.parts",
     feeds="parts",

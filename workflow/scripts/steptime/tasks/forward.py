@@ -3,7 +3,7 @@
 from typing import Any
 
 from steptime.networks.layers import LAYERS
-from steptime.tasks.record import Task, policy_of_part
+from steptime.tasks.record import Task
 from steptime.tasks.rows import STEPS, says_median
 from steptime.tasks.step import read
 
@@ -19,8 +19,6 @@ TASK = Task(
     timed_region=("forward", "sync"),
     rows=STEPS,
     says=says_median,
-    policy=policy_of_part("forward"),
-    asked_under="'forward' of 'parts'",
     described="whose forward pass is timed as in use, at the grid's mini-batches and at 1",
     # One sample at a time: how long somebody waits for an answer.
     batches=(1,),

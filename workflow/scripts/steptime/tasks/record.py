@@ -33,27 +33,9 @@ def least_repeats(grid: dict[str, Any]) -> int:
     return least
 
 
-def policy_of_part(name: str) -> "Callable[[dict[str, Any]], Policy]":
-    """The policy of a task that a grid asks for by a key of its `parts`."""
-    return lambda grid: Policy(
-        grid["parts"].get(name, []), grid.get("threads", {}), least_repeats(grid)
-    )
-
-
 def sampling(configuration: "Configuration", cell: "Cell") -> dict[str, Any]:
     """Asks a worker for samples as the grid says."""
     return {"sampling": configuration.grid["sampling"]}
-
-
-def seconds_of_grid(grid: dict[str, Any]) -> float:
-    """The limit of a cell that takes samples."""
-    limit: float = grid["limits"]["seconds"]
-    return limit
-
-
-def no_columns(job: "Job", spec: dict[str, Any], outcome: "Outcome") -> dict[str, Any]:
-    """For a task without columns of its own."""
-    return {}
 
 
 @dataclass(frozen=True)
@@ -69,12 +51,11 @@ class Task:
     rows: "Rows"
     # The words for the terminal of an outcome that is ok.
     says: "Callable[[Outcome], str]"
-    # What the grid asks of it: its networks, the thread counts of a list of the grid by its name, its repeats.
-    policy: Callable[[dict[str, Any]], Policy]
-    # Where a grid asks for it, in words.
-    asked_under: str
-    # What that key of `parts` is for, in words; '' of a task that is asked for elsewhere.
+    # What the key of its name under `parts` of a grid is for, in words; '' of a task that is asked for elsewhere.
     described: str = ""
+    # What a grid asks of such a task, and where, in words.
+    asks: Callable[[dict[str, Any]], Policy] | None = None
+    asks_under: str = ""
     # Sizes of the mini-batch that each of its networks has besides the grid's.
     batches: tuple[int, ...] = ()
     # The module of the worker's adapters that it is run by, from the name of a framework's adapter.
@@ -84,11 +65,11 @@ class Task:
     # How many floating-point operations one of what it times has, from the specification and the mini-batch.
     operations: Callable[[dict[str, Any], int], int] = networks.flops_per_step
     # Seconds after which it is ended from outside, from the grid.
-    limit_seconds: Callable[[dict[str, Any]], float] = seconds_of_grid
+    limit_seconds: Callable[[dict[str, Any]], float] = lambda grid: grid["limits"]["seconds"]
     # The columns that are constant in a cell and that not every task has, and what they are, from the job, the
     # specification of the network and the outcome.
     columns: tuple[str, ...] = ()
-    read: "Callable[[Job, dict[str, Any], Outcome], dict[str, Any]]" = no_columns
+    read: "Callable[[Job, dict[str, Any], Outcome], dict[str, Any]]" = lambda *_: {}
     # The events without which the first rank is not done: there would be no row.
     owes: tuple[str, ...] = ("ready", "warmup", "part", "sampled")
     # The events between which a worker does what it is measured by.
@@ -113,6 +94,18 @@ class Task:
     is_slowed: bool = False
     # The exchanges between several devices that it is of; none where it is of one device too.
     exchanges: tuple[str, ...] = ()
+
+    def policy(self, grid: dict[str, Any]) -> Policy:
+        """What the grid asks of it."""
+        if self.asks:
+            return self.asks(grid)
+        asked = grid["parts"].get(self.name, [])
+        return Policy(asked, grid.get("threads", {}), least_repeats(grid))
+
+    @property
+    def asked_under(self) -> str:
+        """Where a grid asks for it, in words."""
+        return self.asks_under or f"'{self.name}' of 'parts'"
 
     def result(self, outcome: "Outcome") -> str:
         """What came out of a cell, in words: its number, or the status with its reason."""

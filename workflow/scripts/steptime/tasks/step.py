@@ -36,8 +36,8 @@ TASK = Task(
     timed_region=STEP_REGION,
     rows=STEPS,
     says=says_median,
-    policy=_policy,
-    asked_under="'networks'",
+    asks=_policy,
+    asks_under="'networks'",
     columns=(
         "first_step_seconds",
         "warmup_steps",

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from steptime.tasks.record import STEP_REGION, Task, policy_of_part
+from steptime.tasks.record import STEP_REGION, Task
 from steptime.tasks.rows import OPERATIONS
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ TASK = Task(
     timed_region=(*STEP_REGION[:-2], "exchange", *STEP_REGION[-2:]),
     rows=OPERATIONS,
     says=_says,
-    policy=policy_of_part("stragglers"),
-    asked_under="'stragglers' of 'parts'",
     described="whose steps are timed on several devices of which the last one has half of its CPUs",
     feeds="parts",
     exchanges=("sync", "async", "mixed"),
