@@ -74,12 +74,8 @@ def selections(known: dict[str, Artefact], networks: dict[str, Any]) -> dict[str
     for name, artefact in known.items():
         cells = artefact.entry.get("cells")
         if isinstance(cells, dict):
-            found[name] = cells | {"networks": _with_variants(cells["networks"], networks)}
+            if (chosen := cells["networks"]) != "all":
+                of = [each for each, entry in networks.items() if entry.get("variant_of") in chosen]
+                chosen = list(dict.fromkeys([*chosen, *of]))
+            found[name] = cells | {"networks": chosen}
     return found
-
-
-def _with_variants(chosen: list[str] | str, networks: dict[str, Any]) -> list[str] | str:
-    if chosen == "all":
-        return chosen
-    variants = [name for name, entry in networks.items() if entry.get("variant_of") in chosen]
-    return list(dict.fromkeys([*chosen, *variants]))

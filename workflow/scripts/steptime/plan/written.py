@@ -3,7 +3,6 @@
 import json
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from steptime.atomic import atomic_write
 from steptime.plan.cell import Cell
@@ -49,7 +48,12 @@ def write(plan: Plan, path: Path) -> None:
 def read(path: Path) -> Plan:
     """The plan that a run has written. Raises ConfigurationError where none has, or someone has changed it."""
     try:
-        return _plan(json.loads(path.read_text()))
+        content = json.loads(path.read_text())
+        cells = {cell.key: cell for cell in (Cell(**facts) for facts in content["cells"])}
+        distinct = content["expected"]
+        expected = {key: distinct[at] for key, at in zip(cells, content["expects"], strict=False)}
+        known = {name: content[name] for name in ("artefacts", "missing", "looks", "proven")}
+        return Plan(cells, expected=expected, **known)
     except FileNotFoundError as error:
         raise ConfigurationError(
             f"There is no plan of the grid '{path.stem}' in {path.parent}: a run writes it first, "
@@ -59,12 +63,3 @@ def read(path: Path) -> Plan:
         raise ConfigurationError(
             f"The plan {path} is broken ({error}): remove it, and the next run writes it anew."
         ) from error
-
-
-def _plan(content: Any) -> Plan:
-    cells = {cell.key: cell for cell in (Cell(**facts) for facts in content["cells"])}
-    distinct = content["expected"]
-    expected = {key: distinct[at] for key, at in zip(cells, content["expects"], strict=False)}
-    known = (content[name] for name in ("artefacts", "missing", "looks", "proven"))
-    artefacts, missing, looks, proven = known
-    return Plan(cells, artefacts, missing, expected, looks, proven)
