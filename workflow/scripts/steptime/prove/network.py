@@ -53,8 +53,14 @@ def main() -> None:
             spec = networks.specify(job["network"], catalogue, narrow=True)
             verdict, details = prove(job, spec, manifest["digest"], options.log)
         except Exception as error:
+            if isinstance(error, OSError):
+                raise
             # A row as any other: what raises here costs no other cell its time.
-            verdict, details = _raised(error, options.log), {}
+            options.log.parent.mkdir(parents=True, exist_ok=True)
+            with options.log.open("a") as file:
+                traceback.print_exception(error, file=file)
+            reason = f"its proof ended with {type(error).__name__}: {' '.join(str(error).split())}"
+            verdict, details = {"status": "crashed", "reason": reason}, {}
     else:
         verdict, details = {"status": manifest["status"], "reason": manifest["reason"]}, {}
     facts = {name: job[name] for name in ("environment", "mode", "network")}
@@ -71,19 +77,6 @@ def main() -> None:
     title += f", {job['task']}" if "task" in job else ""
     if verdict["status"] != "ok":
         say(f"    {title} is not timed: {verdict['status']}: {verdict['reason']}")
-
-
-def _raised(error: Exception, log: Path) -> dict[str, str]:
-    """Says that a proof has ended with this error, and adds where to its log."""
-    if isinstance(error, OSError):
-        raise error
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("a") as file:
-        traceback.print_exception(error, file=file)
-    return {
-        "status": "crashed",
-        "reason": f"its proof ended with {type(error).__name__}: {' '.join(str(error).split())}",
-    }
 
 
 def prove(job: dict[str, Any], spec: dict[str, Any], digest: str, log: Path) -> tuple[dict, dict]:
