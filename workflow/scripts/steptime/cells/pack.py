@@ -237,7 +237,11 @@ def _take(source: Path, results: Path, expected: Expected | None) -> int:
                 trusted.peak(path)
             elif kind != "cells":
                 trusted.record(path)
-    there, here = check(source, shards), _kinds_here(results)
+    there, here = check(source, shards), {}
+    # A folder does not come to hold several kinds of machine: one shard tells.
+    for path in {path.parent.parent.name: path for path in found(results)["cells"]}.values():
+        row, _, footer = shard.read_parts(path)
+        here[path.parent.parent.name] = shard.kind_of_machine(path, row, footer)
     if expected:
         _refuse_others(source, shards, expected)
     for platform, kind in there.items():
@@ -323,16 +327,6 @@ def _refuse_others(source: Path, shards: list[Path], expected: Expected) -> None
             "checkout of theirs. Nothing was taken."
         )
         raise PackError(footers.name_outdated(others, f"{source}/{FOLDER}", advice))
-
-
-def _kinds_here(results: Path) -> dict[str, str]:
-    """The kind of machine of each platform, of one shard of it: a folder does not come to hold several."""
-    firsts = {path.parent.parent.name: path for path in found(results)["cells"]}
-    parts = {platform: shard.read_parts(path) for platform, path in firsts.items()}
-    return {
-        platform: shard.kind_of_machine(firsts[platform], row, footer)
-        for platform, (row, _, footer) in parts.items()
-    }
 
 
 if __name__ == "__main__":

@@ -50,24 +50,17 @@ def _make_and_wait(of_parent: socket.socket, own: socket.socket) -> None:
     """Tells when the network is made, and ends when it was seen, or the parent has ended."""
     with suppress(OSError):
         of_parent.close()
-        _make()
+        user, group = os.geteuid(), os.getegid()
+        _call("unshare", CLONE_NEWUSER | CLONE_NEWNET)
+        # The same user as before: what it writes is as it was.
+        maps = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
+        for name, text in maps.items():
+            Path("/proc/self", name).write_text(text)
+        with socket.socket() as anyone:
+            fcntl.ioctl(anyone, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", IFF_UP))
         own.send(b".")
         own.recv(1)
     os._exit(0)
-
-
-def _make() -> None:
-    user, group = os.geteuid(), os.getegid()
-    _call("unshare", CLONE_NEWUSER | CLONE_NEWNET)
-    # The same user as before: what it writes is as it was.
-    for name, text in {
-        "setgroups": "deny",
-        "uid_map": f"{user} {user} 1",
-        "gid_map": f"{group} {group} 1",
-    }.items():
-        Path("/proc/self", name).write_text(text)
-    with socket.socket() as anyone:
-        fcntl.ioctl(anyone, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", IFF_UP))
 
 
 def _call(name: str, *arguments: int) -> None:
