@@ -20,7 +20,7 @@ from steptime import networks
 from steptime.cells.measure import fill
 from steptime.environments import interpreter
 from steptime.machine import placement
-from steptime.plan import configuration, fitting
+from steptime.plan import configuration
 from steptime.prove import compare, golden, network
 from steptime.tasks import USUAL
 
@@ -190,7 +190,7 @@ def test_the_documents_name_each_adapter_and_environment_for_gpus():
     for line in filter(None, made.splitlines()):
         for name in environments & {*line.split("`")} if line.startswith("| `") else ():
             assert "capability" not in loaded.entry_of(name) or (
-                fitting.built_for(loaded.entry_of(name)) in line.split("|")[3]
+                configuration.built_for(loaded.entry_of(name)) in line.split("|")[3]
             )
     assert not [name for name in adapters if f"| adapter `{name}`: " not in untried]
     # An adapter that says it has GPUs has an environment for them, and a file for them has an adapter.

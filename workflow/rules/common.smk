@@ -22,7 +22,7 @@ from steptime.cells.expected import Expected
 from steptime.compare import names
 from steptime.environments import pins
 from steptime.machine import energy, placement
-from steptime.plan import checks, configuration, digests, fitting, folders, grid
+from steptime.plan import checks, configuration, digests, folders, grid
 from steptime.plan import looks, schemas, written
 from steptime.plan.artefacts import TRAINED
 from steptime.plan.cell import FOLDER, ROUNDED, MARK, shard_path
@@ -151,7 +151,7 @@ def choice(names):
 
 def runs_on(environment, platform):
     """Whether an environment runs on a platform."""
-    return fitting.fits(CONFIGURATION.entry_of(environment), CONFIGURATION.platforms[platform])
+    return configuration.fits(CONFIGURATION.entry_of(environment), CONFIGURATION.platforms[platform])
 
 
 def key_from(wildcards):

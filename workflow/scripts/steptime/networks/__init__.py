@@ -12,8 +12,7 @@ from steptime.networks.counts import (
     normalises,
     single_values,
 )
-from steptime.networks.specification import RECORDS, resolve, specify, used_records
-from steptime.networks.tiny import tiny
+from steptime.networks.specification import RECORDS, resolve, specify, tiny, used_records
 
 __all__ = [
     "RECORDS",

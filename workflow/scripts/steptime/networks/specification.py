@@ -25,11 +25,11 @@ from collections import ChainMap
 from typing import Any
 
 from steptime.networks import optimisers
-from steptime.networks.layers import FORMS, LAYERS, LayerKind, Shape
+from steptime.networks.layers import DENSE, FORMS, LAYERS, ROW, LayerKind, Shape
 from steptime.networks.losses import LOSSES
 from steptime.networks.records import WISHES, as_number, write_instead
 
-LEARNING_RATE = 0.01
+LEARNING_RATE, TINY_RATE = 0.01, 0.05
 LOSS = "softmax_cross_entropy"
 # What a proof reads gradients off, whatever a network is trained with.
 PROVEN_WITH = "sgd"
@@ -98,6 +98,13 @@ def specify(name: str, catalogue: dict[str, Any], narrow: bool = False) -> dict[
         "optimiser": optimisers.in_floats(optimiser),
         **training,
     }
+
+
+def tiny(kind: str) -> dict[str, Any]:
+    """The smallest network of a layer kind: the example of its record, or else the layer between two dense ones."""
+    source, layers = LAYERS[kind].example or (ROW, [DENSE, kind])
+    entry = {"input": source, "sizes": {}, "narrow": {}, "layers": [*layers, DENSE]}
+    return specify(kind, {kind: entry | {"learning_rate": TINY_RATE}})
 
 
 def resolve(name: str, catalogue: dict[str, Any]) -> dict[str, Any]:

@@ -10,8 +10,7 @@ from shared.precisions import USUAL
 from steptime import networks as specifications
 from steptime.plan import axes, checks
 from steptime.plan.cell import Cell, proof_name
-from steptime.plan.configuration import Configuration
-from steptime.plan.fitting import fits
+from steptime.plan.configuration import Configuration, fits
 from steptime.plan.looks import repeats_of
 from steptime.plan.schemas import ConfigurationError
 from steptime.tasks import TASKS
