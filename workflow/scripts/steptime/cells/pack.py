@@ -237,7 +237,8 @@ def _take(source: Path, results: Path, expected: Expected | None) -> int:
                 trusted.peak(path)
             elif kind != "cells":
                 trusted.record(path)
-    there, here = check(source, shards), {}
+    there = check(source, shards)
+    here: dict[str, str] = {}
     # A folder does not come to hold several kinds of machine: one shard tells.
     for path in {path.parent.parent.name: path for path in found(results)["cells"]}.values():
         row, _, footer = shard.read_parts(path)

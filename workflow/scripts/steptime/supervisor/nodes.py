@@ -42,7 +42,7 @@ LONGEST_WORD = 2**20
 
 
 class Task:
-    """A worker process on a node, as far as its task has told of it."""
+    """A worker process on a node, as far as its task has told of it: what `ranks.Child` is on this machine."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid

@@ -18,12 +18,15 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TextIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, cast
 
 from steptime.machine import interference, processes
 from steptime.plan import exchanges
 from steptime.supervisor import events, network
 from steptime.supervisor.events import LAST_WORDS
+
+if TYPE_CHECKING:
+    from steptime.supervisor.nodes import Task
 
 OOM_SCORE = Path("/proc/self/oom_score_adj")
 PR_SET_PDEATHSIG = 1
@@ -36,45 +39,24 @@ class NotStarted(Exception):
     """A rank could not be started; the text is the reason."""
 
 
-class Process(Protocol):
-    """A worker process, on this machine or on another one."""
-
-    pid: int
-    # None as long as it is not known to have ended.
-    returncode: int | None
-    # Whether the kernel has killed it for want of memory, as far as this is known of it alone.
-    is_out_of_memory: bool
-
-    def wait(self, timeout: float) -> int:
-        """Its exit code; raises TimeoutExpired."""
-
-    def memory(self) -> tuple[int, int | None]:
-        """Resident bytes of it and of those below it, and their high-water marks."""
-
-    def proportional_memory(self) -> int:
-        """The same, pages that they share counted once where that is known."""
-
-    def waited_seconds(self) -> float | None:
-        """Seconds in which its threads waited for a CPU; None of one that has ended."""
-
-    def loopback_bytes(self) -> int | None:
-        """Bytes that have gone over the loopback interface of its network; None where it is not told."""
-
-
 class Child(subprocess.Popen[bytes]):
     """A worker process that this process has started."""
 
+    # Whether the kernel has killed it for want of memory, as far as this is known of it alone.
     is_out_of_memory = False
     # What the kernel tells of its network.
     network: TextIO | None = None
 
     def memory(self) -> tuple[int, int | None]:
+        """Resident bytes of it and of those below it, and their high-water marks."""
         return processes.memory(self.pid)
 
     def proportional_memory(self) -> int:
+        """The same, pages that they share counted once where that is known."""
         return processes.proportional_memory(self.pid)
 
     def waited_seconds(self) -> float | None:
+        """Seconds in which its threads waited for a CPU; None of one that has ended."""
         waited = []
         for member in processes.family(self.pid):
             for path in Path(f"/proc/{member}/task").glob("*/schedstat"):
@@ -83,6 +65,7 @@ class Child(subprocess.Popen[bytes]):
         return sum(waited) / 1e9 if waited else None
 
     def loopback_bytes(self) -> int | None:
+        """Bytes that have gone over the loopback interface of its network; None where it is not told."""
         with suppress(OSError):
             # It tells of the network as long as it is open, when the rank has ended too.
             self.network = self.network or Path(f"/proc/{self.pid}/net/dev").open()
@@ -99,7 +82,7 @@ class Rank:
     """A worker process, and what it has said."""
 
     number: int
-    process: Process
+    process: "Child | Task"
     cpus: list[int]
     pipe: BinaryIO
     # What it prints: open, since a framework or a user may remove the log, or put another one in its place.
