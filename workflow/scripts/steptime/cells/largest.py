@@ -131,19 +131,15 @@ def search(trial: Callable[[int], Trial], start: int, limit: int) -> int:
             held = [*held[-1:], (batch, taken)]
         else:
             high = batch
-        batch = _next(held, low, high, limit)
+        step = max(1, low // STEP)
+        guess = 2 * low if high == MOST else (low + high) // 2
+        if len(held) == 2 and held[1][1] > held[0][1]:
+            (one, small), (other, large) = held
+            line = other + (limit - large) * (other - one) // (large - small)
+            if high == MOST or low < line < high:
+                guess = min(line, GROWTH * low)
+        batch = min(max(guess, low + step), max(high - step, low + 1))
     return low
-
-
-def _next(held: list[tuple[int, int]], low: int, high: int, limit: int) -> int:
-    step = max(1, low // STEP)
-    guess = 2 * low if high == MOST else (low + high) // 2
-    if len(held) == 2 and held[1][1] > held[0][1]:
-        (one, small), (other, large) = held
-        line = other + (limit - large) * (other - one) // (large - small)
-        if high == MOST or low < line < high:
-            guess = min(line, GROWTH * low)
-    return min(max(guess, low + step), max(high - step, low + 1))
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ def read_parts(path: Path) -> tuple[dict[str, Any], pa.Table, dict[str, Any]]:
     file, footer = _open(path)
     row = footer["row"]
     try:
-        row |= {name: time_of(row[name]) for name in TIMES}
+        row |= {name: row[name] and datetime.fromisoformat(row[name]) for name in TIMES}
     except (ValueError, TypeError) as error:
         raise without_columns(path) from error
     schema = rows_of(row["task"])
@@ -105,11 +105,6 @@ def kind_of_machine(path: Path, row: dict[str, Any], footer: dict[str, Any]) -> 
         raise ShardError(
             f"The shard {path} does not say on which machine it was measured: {again(path)}"
         ) from error
-
-
-def time_of(text: str | None) -> datetime | None:
-    """A time as a footer has it."""
-    return datetime.fromisoformat(text) if text else None
 
 
 def _open(path: Path) -> tuple[pq.ParquetFile, dict[str, Any]]:

@@ -135,31 +135,22 @@ class _Builder:
         self.source = dict(source, shape=[self.number(value) for value in source["shape"]])
         if "vocabulary" in source:
             self.source["vocabulary"] = self.number(source["vocabulary"])
-        self.check_input()
+        kind, shape, is_words = source["kind"], self.source["shape"], "vocabulary" in source
+        axes, words = INPUTS[kind]
+        if len(shape) not in axes:
+            raise ValueError(f"its input of kind {kind} has the shape {shape}; write {words}")
+        if is_words != (kind == "tokens"):
+            has, rather = "no", "write how many words there are"
+            if is_words:
+                has, rather = "a", "leave it out"
+            raise ValueError(f"its input of kind {kind} has {has} 'vocabulary'; {rather}")
         self.nodes: list[dict[str, Any]] = []
         self.shapes: dict[str, Shape] = {INPUT: list(self.source["shape"])}
-        is_words = self.source["kind"] == "tokens"
         self.forms = {INPUT: "words" if is_words else _form(self.shapes[INPUT])}
         # Nodes by the names that layers are given.
         self.named = {INPUT: INPUT}
         self.last = INPUT
         self.counts: dict[str, int] = {}
-
-    def check_input(self) -> None:
-        """Raises ValueError for an input whose shape or vocabulary does not go with its kind."""
-        kind, shape, is_words = (
-            self.source["kind"],
-            self.source["shape"],
-            "vocabulary" in self.source,
-        )
-        axes, words = INPUTS[kind]
-        if len(shape) not in axes:
-            raise ValueError(f"its input of kind {kind} has the shape {shape}; write {words}")
-        if is_words != (kind == "tokens"):
-            has, rather = (
-                ("a", "leave it out") if is_words else ("no", "write how many words there are")
-            )
-            raise ValueError(f"its input of kind {kind} has {has} 'vocabulary'; {rather}")
 
     def number(self, value: Any) -> Any:
         """The number that a word stands for; anything else as it is."""

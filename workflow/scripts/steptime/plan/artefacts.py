@@ -69,7 +69,7 @@ def kinds() -> dict[str, list[str]]:
 
 def selections(known: dict[str, Artefact], networks: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Which cells each artefact that has cells of its own is made of; networks are named with their variants."""
-    (trained,) = tasks.that_feed("trainings")
+    (trained,) = (name for name, task in tasks.TASKS.items() if task.feeds == "trainings")
     found: dict[str, dict[str, Any]] = {TRAINED: TRAINED_CELLS | {"task": trained}}
     for name, artefact in known.items():
         cells = artefact.entry.get("cells")

@@ -64,7 +64,11 @@ def expand(configuration: Configuration, cores: int) -> Plan:
         if chosen:
             artefacts[artefact] = list(chosen)
             cells.update(chosen)
-    proven = _proven(configuration)
+    ways = [way for ways in axes.runners(configuration).values() for way in ways]
+    proven = [
+        proof_name({"environment": environment, "mode": mode, "network": network, "devices": 1})
+        for network, (environment, _, mode) in product(axes.proven_of(configuration), ways)
+    ]
     if not cells and not proven:
         raise ConfigurationError(
             f"The grid '{configuration.grid_name}' has no cell: none of its networks "
@@ -110,16 +114,6 @@ def missing(configuration: Configuration) -> list[str]:
         configuration.datasets[name]["label"]
         for name in wholes
         if configuration.dataset_of(name) is None
-    ]
-
-
-def _proven(configuration: Configuration) -> list[str]:
-    """The proofs of the networks that the grid wants proven, network by network: each in every environment and mode."""
-    runners = [runner for ways in axes.runners(configuration).values() for runner in ways]
-    return [
-        proof_name({"environment": environment, "mode": mode, "network": network, "devices": 1})
-        for network in axes.proven_of(configuration)
-        for environment, _, mode in runners
     ]
 
 

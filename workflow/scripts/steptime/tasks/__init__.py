@@ -18,11 +18,6 @@ TASKS: dict[str, Task] = {each.TASK.name: each.TASK for each in MODULES}
 USUAL = next(iter(TASKS))
 
 
-def that_feed(word: str) -> list[str]:
-    """The names of the tasks whose merged rows a catalogue's `needs` calls by this word."""
-    return [task.name for task in TASKS.values() if task.feeds == word]
-
-
 def that_proves(spec: dict[str, Any]) -> str:
     """The name of the task by which a network of this specification is proven: on the images that it is for, if any."""
     fed = "dataset" in spec
