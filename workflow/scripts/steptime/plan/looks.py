@@ -29,22 +29,19 @@ class Repeats:
 
     @property
     def looks(self) -> list[int]:
-        """Lists after how many trials the comparisons are checked; [] where a grid asks for `least` alone."""
-        return planned(self.least, self.most) if self.most > self.least else []
+        """Lists after how many trials the comparisons are checked: after `least`, then after twice as many each time, and
+        after `most`; [] where a grid asks for `least` alone.
+        """
+        looks = [self.least]
+        while looks[-1] < self.most:
+            looks.append(min(2 * looks[-1], self.most))
+        return looks if len(looks) > 1 else []
 
 
 def repeats_of(grid: dict[str, Any]) -> Repeats:
     """What a grid says under `repeats`."""
     asked = grid["repeats"]
     return Repeats(**asked) if isinstance(asked, dict) else Repeats(asked, asked, 0.0, 0.0)
-
-
-def planned(least: int, most: int) -> list[int]:
-    """After how many trials is looked: after `least`, then after twice as many each time, and after `most`."""
-    looks = [least]
-    while looks[-1] < most:
-        looks.append(min(2 * looks[-1], most))
-    return looks
 
 
 def parts(looks: Sequence[int]) -> dict[int, float]:
