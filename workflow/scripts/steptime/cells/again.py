@@ -8,12 +8,11 @@ import json
 import sys
 from pathlib import Path
 
-import yaml
-
 from steptime import machine, project
 from steptime.cells import shard
 from steptime.machine import interference
 from steptime.plan import cell, configuration, grid, written
+from steptime.reading import read_yaml
 
 
 def main() -> None:
@@ -22,10 +21,7 @@ def main() -> None:
         description="Print what was measured while something else was at work."
     )
     parser.add_argument("--grid", help="the grid, if it is not the one of config/config.yaml")
-    chosen = (
-        parser.parse_args().grid
-        or yaml.safe_load(project.path("config/config.yaml").read_text())["grid"]
-    )
+    chosen = parser.parse_args().grid or read_yaml(project.path("config/config.yaml"))["grid"]
     try:
         here = machine.identify(machine.describe())
         plan = written.read(written.path_of(Path(chosen).stem))

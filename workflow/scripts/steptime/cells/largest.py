@@ -12,13 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from steptime import machine, networks, project
 from steptime.atomic import atomic_write
 from steptime.cells.measure import MEMORY_SHARE, fill, worker_job
 from steptime.environments import interpreter
 from steptime.machine import gpu, placement
+from steptime.reading import read_yaml
 from steptime.records import Job
 from steptime.say import say
 from steptime.supervisor.supervise import Outcome, run_worker
@@ -49,7 +48,7 @@ def main() -> None:
         sys.exit(refused)
     made = [json.loads(path.read_text()) for path in (options.manifest, options.proof)]
     failed = [each for each in made if each["status"] != "ok"]
-    catalogue = yaml.load(options.networks.read_text(), Loader=yaml.CSafeLoader)
+    catalogue = read_yaml(options.networks)
     found = (
         {"status": failed[0]["status"], "reason": failed[0]["reason"], "tried": {}, "largest": None}
         if failed

@@ -13,8 +13,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from shared.precisions import PRECISIONS, USUAL, marked
 from steptime import machine, networks, project, run
 from steptime.cells import software
@@ -25,6 +23,7 @@ from steptime.machine import gpu, interference, placement
 from steptime.plain import plural
 from steptime.plan import digests, looks
 from steptime.plan.cell import key_of
+from steptime.reading import read_yaml
 from steptime.records import Footer, Job, Manifest, Proof
 from steptime.say import doing, say
 from steptime.supervisor import nodes, progress, resources
@@ -116,7 +115,7 @@ class CellRun:
         self.began, self.clock = datetime.now(UTC), time.monotonic()
         self.manifest: Manifest = json.loads(options.manifest.read_text())
         self.proof: Proof = json.loads(options.proof.read_text())
-        self.catalogue = yaml.load(options.networks.read_text(), Loader=yaml.CSafeLoader)
+        self.catalogue = read_yaml(options.networks)
         self.spec = networks.specify(self.cell["network"], self.catalogue)
         self.images = self._check_images() if self.task.needs_images else {}
         self.context = Context(options.shard)
@@ -259,7 +258,7 @@ class CellRun:
         from steptime.datasets import whole
 
         train, test = self.options.images
-        known = yaml.load(project.path("config/datasets.yaml").read_text(), Loader=yaml.CSafeLoader)
+        known = read_yaml(project.path("config/datasets.yaml"))
         try:
             checked = whole.check(known.get(self.cell["dataset"], {}), train, test)
         except DatasetError as error:

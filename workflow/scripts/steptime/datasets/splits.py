@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from steptime import project, run
 from steptime.atomic import atomic_write
 from steptime.datasets import DatasetError, files, formats
+from steptime.reading import read_yaml
 
 HELD_OUT = 0.2
 SPLIT_SEED = 20181
@@ -30,7 +30,7 @@ def main() -> None:
     for name in ("train", "test"):
         parser.add_argument(f"--{name}", required=True, type=Path, help="the file to write")
     options = parser.parse_args()
-    catalogue = yaml.safe_load(project.path("config/datasets.yaml").read_text())
+    catalogue = read_yaml(project.path("config/datasets.yaml"))
     location = run.facts().get("data", {}).get(options.dataset)
     try:
         prepare(catalogue[options.dataset], location, options.train, options.test)

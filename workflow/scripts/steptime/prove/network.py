@@ -14,8 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from shared.grouping import groups as groups_of
 from shared.narrow import BATCH
 from shared.precisions import USUAL
@@ -27,6 +25,7 @@ from steptime.environments import interpreter
 from steptime.machine import placement
 from steptime.plan import digests
 from steptime.prove import compare, golden, turns
+from steptime.reading import read_yaml
 from steptime.say import doing, say
 from steptime.supervisor.supervise import Outcome, run_worker
 from steptime.tasks import TASKS, that_proves
@@ -48,7 +47,7 @@ def main() -> None:
     job, manifest = options.job, json.loads(options.manifest.read_text())
     doing(f"proving {job['network']} in {job['environment']} {job['mode']}")
     if manifest["status"] == "ok":
-        catalogue = yaml.load(options.networks.read_text(), Loader=yaml.CSafeLoader)
+        catalogue = read_yaml(options.networks)
         try:
             spec = networks.specify(job["network"], catalogue, narrow=True)
             verdict, details = prove(job, spec, manifest["digest"], options.log)

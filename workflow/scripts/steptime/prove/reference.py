@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from shared import data, sketch
 from shared.precisions import PRECISIONS, USUAL, marked
@@ -32,6 +31,7 @@ from steptime.networks import optimisers
 from steptime.networks.losses import LOSSES
 from steptime.prove import golden, outputs, steady
 from steptime.prove.golden import coarse
+from steptime.reading import read_yaml
 from steptime.say import doing
 
 STEPS = 3
@@ -106,7 +106,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     job, began = options.job, time.monotonic()
     doing(f"computing the float64 reference of {job['network']}, batch {job['batch']}")
-    catalogue = yaml.load(options.networks.read_text(), Loader=yaml.CSafeLoader)
+    catalogue = read_yaml(options.networks)
     spec = networks.specify(job["network"], catalogue)
     precision = job.get("precision", USUAL)
     content = attempt(
