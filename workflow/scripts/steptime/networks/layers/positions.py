@@ -8,7 +8,7 @@ values.
 import math
 
 from steptime.networks.arrays import np
-from steptime.networks.layers import EMBEDDING, WORDS, LayerKind, parameter
+from steptime.networks.layers import EMBEDDING, WORDS, LayerKind, moved_by_fused, parameter
 
 
 def shape(node, source):
@@ -21,11 +21,6 @@ def shape(node, source):
 def parameters(node):
     bound = math.sqrt(3) * node["deviation"]
     return [parameter(node, "weight", [node["rows"], node["in_shape"][-1]], bound)]
-
-
-def numbers_moved(node, batch, weights):
-    """The sum is made where its operand is at hand; the weight is updated as any other."""
-    return 5 * weights
 
 
 def forward(node, own, x):
@@ -46,6 +41,6 @@ LAYER = LayerKind(
     defaults={"each": 1, "deviation": 0.02},
     shape=shape,
     parameters=parameters,
-    numbers_moved=numbers_moved,
+    numbers_moved=moved_by_fused,
     example=(WORDS, [EMBEDDING, {"positions": {"rows": 5, "deviation": 1.0}}]),
 )
