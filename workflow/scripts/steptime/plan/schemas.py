@@ -42,7 +42,6 @@ ALIASES = {
 }
 MOST_LETTERS = 60
 
-MERGE = "tag:yaml.org,2002:merge"
 # What YAML 1.1 takes for a number to the base of 8, or of 60.
 MISREAD = re.compile(r"[-+]?0[0-9_]|.*:")
 
@@ -53,11 +52,8 @@ class ConfigurationError(Exception):
 
 def read(path: Path, schema: Path) -> Any:
     """The content of a YAML file that its schema accepts."""
-    try:
-        content = _content(path)
-        check(content, schema, str(path))
-    except RecursionError as error:
-        raise ConfigurationError(f"{path} is nested too deeply: write it flatter.") from error
+    content = _content(path)
+    check(content, schema, str(path))
     return content
 
 
@@ -186,17 +182,6 @@ class _Loader(_FASTEST):
     """Refuses what YAML would silently take otherwise than it is meant: of a key that stands twice the last, and some
     numbers.
     """
-
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Takes in what a mapping merges (`<<`), each key once: a few lines could stand for billions of them."""
-        merges = any(key.tag == MERGE for key, _ in node.value)
-        super().flatten_mapping(node)
-        if merges:
-            last = {
-                key.value if isinstance(key, yaml.ScalarNode) else id(key): (key, value)
-                for key, value in node.value
-            }
-            node.value = list(last.values())
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """The mapping of a node."""
