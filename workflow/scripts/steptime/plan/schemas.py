@@ -52,12 +52,6 @@ class ConfigurationError(Exception):
 
 def read(path: Path, schema: Path) -> Any:
     """The content of a YAML file that its schema accepts."""
-    content = _content(path)
-    check(content, schema, str(path))
-    return content
-
-
-def _content(path: Path) -> dict[str, Any]:
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
     except OSError as error:
@@ -80,6 +74,7 @@ def _content(path: Path) -> dict[str, Any]:
             f"{path} holds {'nothing' if content is None else 'no keys'}: write `key: value` lines, as the files of "
             "config/ have them."
         )
+    check(content, schema, str(path))
     return content
 
 
