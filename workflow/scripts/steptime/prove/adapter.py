@@ -16,8 +16,9 @@ from typing import Any
 
 from shared import declarations
 from steptime import machine, networks, project, tasks
+from steptime.cells.expected import Expected
 from steptime.cells.measure import fill
-from steptime.environments import every, interpreter, pins, prepare
+from steptime.environments import every, interpreter
 from steptime.machine import placement
 from steptime.networks.layers import LAYERS
 from steptime.networks.losses import LOSSES
@@ -50,7 +51,7 @@ def main() -> None:
         entry = loaded.entry_of(environment)
     except (configuration.ConfigurationError, declarations.Unsupported) as error:
         sys.exit(f"{error}.".replace("..", "."))
-    _make(environment, entry.get("prepare", ""))
+    _make(environment, loaded)
     job = {
         "environment": environment,
         "adapter": options.adapter,
@@ -158,15 +159,9 @@ def _environment_of(loaded: configuration.Configuration, adapter: str) -> str:
     )
 
 
-def _make(environment: str, step: str) -> None:
-    """Makes an environment where it does not stand as its pins say; ends the program with the reason if it cannot be.
-
-    `step` is the name of the step that prepares it, '' for none.
-    """
-    made = every.manifest(environment)
-    asked = pins.digest(
-        pins.load(project.ROOT / f"envs/{environment}.yaml", step), prepare.digest(step)
-    )
+def _make(environment: str, loaded: configuration.Configuration) -> None:
+    """Makes an environment where it does not stand as its pins say; ends the program with the reason if it cannot be."""
+    made, asked = every.manifest(environment), Expected(loaded).environment_digest(environment)
     stands = (project.environment(environment) / "bin/python").exists()
     # One that was made for another checkout has no manifest here.
     if stands and (not made.exists() or json.loads(made.read_text())["digest"] == asked):
