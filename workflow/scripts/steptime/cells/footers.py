@@ -17,20 +17,8 @@ from steptime.plan.cell import axes_of, shard_path
 # A pair of Parquet's metadata, in Thrift's compact protocol: a first field with this text, and the head of the second.
 NAMED = b"\x18\x08steptime\x18"
 END = b"PAR1"
-# What is kept of the columns of a row.
-COLUMNS = (
-    "status",
-    "parameters",
-    "proof_id",
-    "dataset_sha256",
-    "machine_id",
-    "workflow_commit",
-    "environment_digest",
-    "network_digest",
-    "worker_digest",
-    "proof_digest",
-    "sampling_digest",
-)
+# What is kept of the columns of a row, besides what is compared.
+COLUMNS = ("status", "proof_id", "dataset_sha256", "machine_id", "workflow_commit", "proof_digest")
 # What is compared, and what differs in words. `variables` is the digest of those that the worker got.
 COMPARED = {
     "network_digest": "network",
@@ -77,7 +65,7 @@ def facts(footer: dict[str, Any]) -> dict[str, Any]:
     if not footer:
         return {}
     job = footer.get("job") or {}
-    return {name: footer["row"].get(name) for name in COLUMNS} | {
+    return {name: footer["row"].get(name) for name in (*COLUMNS, *COMPARED)} | {
         "reference": footer.get("reference", ""),
         "variables": digests.digest(job["variables"]) if "variables" in job else None,
         "limits": job.get("limits"),

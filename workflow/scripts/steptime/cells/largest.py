@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from steptime import machine, networks, project
-from steptime.atomic import atomic_write
+from steptime.atomic import write_json
 from steptime.cells.measure import MEMORY_SHARE, fill, worker_job
 from steptime.environments import interpreter
 from steptime.machine import gpu, placement
@@ -55,8 +55,7 @@ def main() -> None:
         else find(job, networks.specify(job["cell"]["network"], catalogue), options.log)
     )
     content = {**job["cell"], "memory_gib": job["limits"]["memory_gib"], **found}
-    with atomic_write(options.output) as file:
-        file.write(json.dumps(content, indent=1).encode() + b"\n")
+    write_json(options.output, content)
 
 
 def find(job: Job, spec: dict[str, Any], log: Path) -> dict[str, Any]:
