@@ -54,14 +54,14 @@ def main() -> None:
 def tree(path: Path, rows: list[dict[str, Any]], footer: dict[str, Any]) -> Tree:
     """The content of a shard as a tree for the terminal."""
     task = rows[0]["task"]
-    others = {name for other in TASKS.values() if other.name != task for name in other.columns}
-    row = {name: rows[0][name] for name in schema.constant_of(task) if name not in others}
+    row = {name: rows[0][name] for name in schema.constant_of(task)}
     root = Tree(str(path))
     if row["status"] != "ok":
         root.add(f"{row['status']}: {row['reason']}")
     TASKS[task].rows.show(root, row, rows)
     hidden = {*OTHERS, *(name for name in row if name.endswith("_digest"))}
-    _add(root.add("row"), {name: value for name, value in row.items() if name not in hidden})
+    known = {name: value for name, value in row.items() if value is not None}
+    _add(root.add("row"), {name: known[name] for name in known if name not in hidden})
     verdict = "too much: disturbed" if interference.disturbed(row) else "within the limits"
     branch = root.add(f"what else the machine did: {verdict}")
     _add(branch, {f"{name} ({limit})": row[name] for name, limit in OTHERS.items()})

@@ -5,7 +5,7 @@ from typing import Any
 from steptime.networks.layers import LAYERS
 from steptime.tasks.record import Task
 from steptime.tasks.rows import STEPS, says_median
-from steptime.tasks.step import COLUMNS, read
+from steptime.tasks.step import read
 
 
 def _operations(spec: dict[str, Any], batch: int) -> int:
@@ -24,7 +24,6 @@ TASK = Task(
     batches=(1,),
     module="{}.forward",
     operations=_operations,
-    columns=COLUMNS,
     read=read,
     owes=("ready", "warmup", "sample", "sampled", "proven"),
     proof="outputs",

@@ -11,10 +11,6 @@ if TYPE_CHECKING:
     from steptime.supervisor.supervise import Outcome
 
 
-# Of what is timed in samples, with losses or without.
-COLUMNS = ("first_step_seconds", "warmup_steps", "warmup_seconds", "warmup_steady", "wall_seconds")
-
-
 def _policy(grid: dict[str, Any]) -> Policy:
     return Policy(grid["networks"], grid.get("threads", {}), least_repeats(grid))
 
@@ -42,7 +38,6 @@ TASK = Task(
     says=says_median,
     asks=_policy,
     asks_under="'networks'",
-    columns=(*COLUMNS, "first_loss", "last_loss"),
     read=read,
     owes=("ready", "warmup", "sample", "sampled"),
     begins=("warmup", "resumed"),
