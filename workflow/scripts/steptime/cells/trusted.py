@@ -49,7 +49,9 @@ def peak(path: Path) -> dict[str, Any]:
     """What a machine reaches, as `machine.peak` and `machine.gpu_peak` write it."""
     content = record(path)
     known = content.get("threads")
-    if not isinstance(known, dict) or not all("flops_per_second" in each for each in known.values()):
+    if not isinstance(known, dict) or not all(
+        "flops_per_second" in each for each in known.values()
+    ):
         raise UntrustedError(f"{path} does not say what a machine reaches: {FETCH}.")
     return content
 

@@ -29,8 +29,8 @@ class Repeats:
 
     @property
     def looks(self) -> list[int]:
-        """Lists after how many trials the comparisons are checked: after `least`, then after twice as many each time, and
-        after `most`; [] where a grid asks for `least` alone.
+        """Lists after how many trials the comparisons are checked: `least`, then twice as many each time, and at last
+        `most`; [] where a grid asks for `least` alone.
         """
         looks = [self.least]
         while looks[-1] < self.most:

@@ -160,7 +160,7 @@ def _environment_of(loaded: configuration.Configuration, adapter: str) -> str:
 
 
 def _make(environment: str, loaded: configuration.Configuration) -> None:
-    """Makes an environment where it does not stand as its pins say; ends the program with the reason if it cannot be."""
+    """Makes an environment that does not stand as its pins say; ends the program with the reason where it cannot."""
     made, asked = every.manifest(environment), Expected(loaded).environment_digest(environment)
     stands = (project.environment(environment) / "bin/python").exists()
     # One that was made for another checkout has no manifest here.

@@ -227,7 +227,9 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
         middle=np.array(middle),
         blurs=blurs,
         # Where a first step has taken most of the loss, a second one changes little.
-        later_blurs=np.divide(ROUNDING * sizes, later, np.full(len(later), np.inf), where=later > 0),
+        later_blurs=np.divide(
+            ROUNDING * sizes, later, np.full(len(later), np.inf), where=later > 0
+        ),
         projections=np.array([found.projections for found in sketches]),
         entries=np.concatenate([found.entries for found in sketches]),
         **_masked(spec, inputs, labels, loss, sketches),

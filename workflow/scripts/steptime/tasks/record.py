@@ -66,8 +66,7 @@ class Task:
     operations: Callable[[dict[str, Any], int], int] = networks.flops_per_step
     # Seconds after which it is ended from outside, from the grid.
     limit_seconds: Callable[[dict[str, Any]], float] = lambda grid: grid["limits"]["seconds"]
-    # The columns that are constant in a cell and that not every task has, from the job, the specification of the network
-    # and the outcome.
+    # Columns that are constant in a cell and not of every task, from the job, the specification and the outcome.
     read: "Callable[[Job, dict[str, Any], Outcome], dict[str, Any]]" = lambda *_: {}
     # The events without which the first rank is not done: there would be no row.
     owes: tuple[str, ...] = ("ready", "warmup", "part", "sampled")

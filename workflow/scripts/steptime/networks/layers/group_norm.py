@@ -8,7 +8,14 @@ import math
 
 from shared.specification import BATCH_NORM_EPSILON
 from steptime.networks.arrays import np
-from steptime.networks.layers import CONV, IMAGES, LayerKind, batch_norm, check_groups, moved_by_fused
+from steptime.networks.layers import (
+    CONV,
+    IMAGES,
+    LayerKind,
+    batch_norm,
+    check_groups,
+    moved_by_fused,
+)
 
 
 def shape(node, source):
