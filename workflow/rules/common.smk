@@ -22,8 +22,7 @@ from steptime.cells.expected import Expected
 from steptime.compare import names
 from steptime.environments import pins
 from steptime.machine import energy, placement
-from steptime.plan import checks, configuration, digests, folders, grid
-from steptime.plan import looks, schemas, written
+from steptime.plan import checks, configuration, digests, folders, grid, looks, schemas, written
 from steptime.plan.artefacts import TRAINED
 from steptime.plan.cell import FOLDER, ROUNDED, MARK, shard_path
 from steptime.plan.grid import COMPARED
@@ -151,7 +150,8 @@ def choice(names):
 
 def runs_on(environment, platform):
     """Whether an environment runs on a platform."""
-    return configuration.fits(CONFIGURATION.entry_of(environment), CONFIGURATION.platforms[platform])
+    needs = CONFIGURATION.platforms[platform]
+    return configuration.fits(CONFIGURATION.entry_of(environment), needs)
 
 
 def key_from(wildcards):
