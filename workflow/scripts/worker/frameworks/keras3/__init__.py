@@ -105,9 +105,8 @@ class _Trainer(object):
         self._model, self._variables, self._layout = model, variables, job.layout
         self._inputs = keras.ops.convert_to_tensor(job.inputs)
         optimiser, loss = job.spec["optimiser"], job.spec["loss"]
-        # The outputs are those of all labels; targets have the shape of outputs.
-        labels = job.labels.flatten() if loss == "softmax_cross_entropy" else job.labels
-        self._labels = keras.ops.convert_to_tensor(labels)
+        self._classes = loss == "softmax_cross_entropy"
+        self._labels = keras.ops.convert_to_tensor(self._targets(job.labels))
         model.compile(OPTIMISERS[optimiser["name"]](optimiser), LOSSES[loss]())
         sizes = [int(np.prod(variable.shape)) for variable in model.trainable_variables]
         # Second biases, which stay at zero.
@@ -121,6 +120,10 @@ class _Trainer(object):
             compiler="XLA" if model.jit_compile else "none",
         )
 
+    def _targets(self, labels):
+        """Outputs are those of all labels of classes; other targets have the shape of outputs."""
+        return labels.flatten() if self._classes else labels
+
     def run(self, steps):
         for _ in range(steps):
             loss = self._model.train_on_batch(self._inputs, self._labels)
@@ -131,7 +134,7 @@ class _Trainer(object):
         total, steps = 0.0, 0
         for inputs, labels, rate in batches:
             self._model.optimizer.learning_rate = rate
-            fed = self._layout.inputs(inputs), self._layout.labels(labels).flatten()
+            fed = self._layout.inputs(inputs), self._targets(self._layout.labels(labels))
             total, steps = total + float(self._model.train_on_batch(*fed)), steps + 1
         self._wait()
         return total / steps
