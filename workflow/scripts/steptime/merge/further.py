@@ -1,4 +1,4 @@
-"""Chooses the results that are measured further times: those whose comparison with the fastest has a wide interval.
+"""Chooses the results that are measured further times: those of places where a comparison has a wide interval.
 
     workflow/scripts/launch merge.further --plan results/plan/my-grid.json --look 6 \
     --asked '{"until": 0.03, "budget_seconds": 600}' --platforms local-cpu \
@@ -34,8 +34,8 @@ from steptime.statistics.words import places
 from steptime.supervisor import progress
 from steptime.tasks import TASKS
 
-# A result that takes at least so many times as long is no rival of the fastest.
-CLOSE = 1.1
+# A result that takes at least so many times as long is no rival of the fastest, or is so slow that no hour hides it.
+CLOSE, FAR = 1.1, 2
 
 
 class Comparison(NamedTuple):
@@ -87,7 +87,7 @@ def main() -> None:
     summary = summarise(rows, planned=plan.looks)
     found = list(comparisons(summary))
     wide = [each for each in found if each.is_wide(options.asked["until"])]
-    here = [each for each in wide if summary.at[each.cell, "platform"] in options.platforms]
+    here = [each for each in found if summary.at[each.cell, "platform"] in options.platforms]
     took = seconds(rows, summary)
     spent = sum(took[at] for at in _labels(summary, before))
     last = max(look for look in plan.looks if look < options.look)
@@ -114,21 +114,29 @@ def comparisons(summary: pd.DataFrame) -> Iterator[Comparison]:
 
 
 def choose(
-    wide: Iterable[Comparison],
+    found: Iterable[Comparison],
     took: dict[Any, float],
     trials: int,
     asked: dict[str, float],
     spent: float,
 ) -> list[Any]:
-    """The labels of results of wide comparisons that so many further trials of fit into the rest of the budget.
+    """The labels of results that so many further trials of fit into the rest of the budget, place by place.
 
-    The widest come first. `took` is the seconds of one process of each cell, `spent` what
-    earlier looks have cost.
+    The place with the widest comparison comes first. Its results are measured together: what has its trials in a slower
+    hour than the others looks slower. `took` is the seconds of one process of each cell, `spent` what earlier looks
+    have cost.
     """
+    of_place: dict[Any, list[Comparison]] = {}
+    for each in found:
+        of_place.setdefault(each.fastest, []).append(each)
+    widest = {
+        fastest: max(each.half for each in place if each.is_wide(asked["until"]))
+        for fastest, place in of_place.items()
+        if any(each.is_wide(asked["until"]) for each in place)
+    }
     chosen: list[Any] = []
-
-    for each in sorted(wide, key=lambda comparison: -comparison.half):
-        new = [at for at in (each.cell, each.fastest) if at not in chosen]
+    for fastest in sorted(widest, key=lambda at: -widest[at]):
+        new = [fastest, *(each.cell for each in of_place[fastest] if each.ratio.interval[0] < FAR)]
         more = sum(took[at] for at in new) * trials
         if spent + more <= asked["budget_seconds"]:
             chosen += new
