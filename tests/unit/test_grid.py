@@ -44,6 +44,7 @@ def test_shipped_grids_expand(name):
         found = networks if chosen["networks"] == "all" else networks & set(chosen["networks"])
         kinds = {loaded.networks[name].get("variant_of", name) for name in found}
         enough = len(kinds) >= chosen.get("least_networks", 1)
+        enough &= chosen["threads"] != "above" or bool(loaded.grid["threads"]["above"])
         return several and enough and asked[chosen.get("beside", "step")]
 
     shown = {name for name, chosen in loaded.artefacts.items() if has_cells(chosen)}

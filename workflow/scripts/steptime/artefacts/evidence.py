@@ -196,7 +196,7 @@ def our_times(
 
 def times_alone(grids: Collection[Grid]) -> pd.DataFrame:
     """The median time of each single operation in each way: ALONE; `framework` is an environment and its mode."""
-    place = ["network", "environment", "mode", "threads", "part", "way"]
+    place = ["network", "environment", "mode", "threads", "part", "way", "device"]
     columns = [*place, "variant", "status", "seconds", "grid"]
     known = [pd.DataFrame(columns=columns)]
     known += [part.rows.assign(grid=grid.name)[columns] for grid in grids for part in grid.parts]
@@ -223,6 +223,13 @@ def varied_trainings(grids: Collection[Grid]) -> pd.DataFrame:
             if len(found) > len(most.get(network, ())):
                 most[network] = found
     return pd.concat(most.values(), ignore_index=True)
+
+
+def packages_of(packages: list[dict[str, Any]], cells: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """What the package of each framework that measured says of itself, of its first environment."""
+    owners = dict(zip(cells["environment"], cells["framework"], strict=True))
+    known = [each for each in packages if each["environment"] in owners and "distribution" in each]
+    return {owners[each["environment"]]: each for each in reversed(known)}
 
 
 def _cores(measured: Measured) -> pd.Series:

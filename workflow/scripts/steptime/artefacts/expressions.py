@@ -66,11 +66,6 @@ def asks_every_framework(expression: str) -> bool:
     return "others" in calls(expression) or not all("framework" in names for names in named)
 
 
-def asks_of_cells(expression: str) -> bool:
-    """Whether any call of an expression is of times, so that it can be asked of other times too."""
-    return bool(calls(expression) & OF_CELLS)
-
-
 def calls(expression: str) -> set[str]:
     """The names of the functions that an expression calls."""
     return {node.id for node in ast.walk(parse(expression)) if isinstance(node, ast.Name)}

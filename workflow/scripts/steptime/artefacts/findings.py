@@ -3,10 +3,12 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.linalg import hadamard
 from scipy.special import ndtr
 
 from steptime.artefacts import evidence, expressions, functions
@@ -28,8 +30,6 @@ UNKNOWN, NOT_ASKED = "cannot be checked", "not asked"
 PRINTED_ONLY = "it is about what is printed"
 THEIR_MACHINE = "it is about seconds on their machine"
 THEIR_MACHINES = "it compares machines of the paper's"
-# How much a number is off follows from so many draws of the times from their intervals.
-DRAWS = 30
 # The chance that a verdict is wrong.
 ERROR = 0.05
 # What has no interval (CPUs in use, memory, what a training reached) decides nothing by less than this share.
@@ -154,7 +154,8 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 def rows_of(inputs: Inputs, only: str = "") -> pd.DataFrame:
     """The tidy rows (COLUMNS) of every claim, or of one paper's. Raises InputError for what is no calculation."""
     papers = read_papers(inputs.paths("papers"))
-    return build(papers, inputs.grids, inputs.frameworks, inputs.networks, only)
+    packages = inputs.packages if inputs.has("metadata") else None
+    return build(papers, inputs.grids, inputs.frameworks, inputs.networks, only, packages)
 
 
 def build(
@@ -163,11 +164,13 @@ def build(
     frameworks: Frameworks,
     catalogue: dict[str, Any],
     only: str = "",
+    packages: list[dict[str, Any]] | None = None,
 ) -> pd.DataFrame:
     """What `rows_of` says, of papers and of what was measured."""
     printed = pd.concat([paper.printed for paper in papers], ignore_index=True)
     cells = evidence.measured_times(grids)
     besides = {"alone": evidence.times_alone(grids), "varied": evidence.varied_trainings(grids)}
+    besides |= {"packages": evidence.packages_of(packages or [], cells)}
     every = {known.name: known for paper in papers for known in (paper, *paper.quoted())}
     names = Names(frameworks, catalogue, {paper.name: paper.catalogue["short"] for paper in papers})
 
@@ -186,7 +189,7 @@ def build(
 
 def check(finding: dict[str, Any], scope: Scope) -> Check:
     """The verdict of a finding over a scope's numbers. Raises ExpressionError."""
-    scope = replace(scope, asked=set(), places=set())
+    scope = replace(scope, asked=set(), places=set(), rows=set())
     try:
         values = expressions.evaluate(finding["value"], scope)
     except NothingThereError as error:
@@ -241,26 +244,25 @@ def _chances_outside(finding: dict[str, Any], scope: Scope, values: pd.Series) -
 def _errors(value: str, scope: Scope, numbers: np.ndarray) -> np.ndarray:
     """The standard deviation of each number of an expression, 0 where all that it is made of was printed.
 
-    Logarithms of times are drawn from normal distributions of their intervals (a parametric bootstrap: Efron and
-    Tibshirani 1993, An Introduction to the Bootstrap, 6.5).
+    The times that it selects get longer and shorter by their standard deviations, each as often together with any other
+    as without it (balanced repeated replications: McCarthy 1969): their variances add up, and luck decides nothing.
     """
     errors, times = np.zeros(len(numbers)), scope.times
-    if "low" not in times or not expressions.asks_of_cells(value):
+    if "low" not in times:
         return errors
+    times = times.loc[sorted(scope.rows)]
     deviations = np.log((times["high"] / times["low"]).to_numpy(float)) / 2 / evidence.NORMAL
     deviations = np.where(np.isnan(deviations), ALONE, deviations)
     if deviations.any():
-        normal = np.random.default_rng(1).standard_normal((DRAWS, len(times)))
-        seconds = times["seconds"].to_numpy(float) * np.exp(deviations * normal)
-        # All draws at once: to compute with each by itself takes thirty times as long.
-        of_draws = times.take(np.tile(np.arange(len(times)), DRAWS))
-        numbered = np.repeat(np.arange(DRAWS), len(times))
-        of_draws = of_draws.assign(**{"seconds": seconds.ravel(), DRAW: numbered})
+        signs = hadamard(2 ** len(times).bit_length())[:, 1 : len(times) + 1]
+        seconds = times["seconds"].to_numpy(float) * np.exp(deviations * signs)
+        # All draws at once: to compute with each by itself takes many times as long.
+        draws, at = np.indices(seconds.shape).reshape(2, -1)
+        of_draws = times.take(at).assign(**{"seconds": seconds.ravel(), DRAW: draws})
         found = expressions.evaluate(value, replace(scope, times=of_draws))
         if DRAW in found.index.names:
             order = np.argsort(found.index.get_level_values(DRAW), kind="stable")
-            drawn = found.to_numpy(float)[order].reshape(DRAWS, -1)
-            errors = np.std(drawn, axis=0, ddof=1)
+            errors = np.std(found.to_numpy(float)[order].reshape(len(signs), -1), axis=0)
     without = expressions.calls(value) & functions.NO_INTERVAL
     return np.maximum(errors, MARGIN * np.abs(numbers)) if without else errors
 
@@ -291,7 +293,7 @@ def _check_keys(paper: Paper, finding: dict[str, Any], known: list[str]) -> None
 def _scopes(
     paper: Paper,
     cells: pd.DataFrame,
-    besides: dict[str, pd.DataFrame],
+    besides: dict[str, Any],
     printed: pd.DataFrame,
     frameworks: Frameworks,
     catalogue: dict[str, Any],
@@ -356,7 +358,7 @@ def _of_whom(paper: Paper, finding: dict[str, Any], found: Check, names: Names) 
 def _ours(finding: dict[str, Any], about: Paper, ours: Scope) -> Check:
     """What ours says: of `ours` of the finding where it asks something else than of theirs."""
     asked = finding.get("ours", finding["value"])
-    if not expressions.asks_of_cells(asked) and "parameters" not in expressions.calls(asked):
+    if not expressions.calls(asked) & (functions.OF_CELLS | functions.OF_SOFTWARE):
         return Check(NOT_ASKED, PRINTED_ONLY)
     if expressions.tells_seconds(asked):
         return Check(NOT_ASKED, THEIR_MACHINE)
@@ -376,19 +378,18 @@ def _so_far(
     timed, on the networks that were measured. One counter-example refutes, whoever is missing.
     """
     asked = finding.get("ours", finding["value"])
-    # What counts dashes is only asked where every place is there.
-    if found.verdict not in SO_FAR or "empty" in expressions.calls(asked):
+    if found.verdict not in SO_FAR:
         return found
-    wanted = theirs.places
+    wanted, counts = theirs.places, expressions.names_in(asked, "threads")
     if not wanted:
         every = expressions.asks_every_framework(asked)
         frameworks = about.frameworks if every else expressions.names_in(asked, "framework")
         networks = {network for _, network, _ in found.places}
         lineages = (ours.lineages.get(name, name) for name in frameworks)
-        wanted = frozenset((name, network, False) for name in lineages for network in networks)
-    is_of_threads = bool(
-        expressions.calls(asked) & functions.OF_THREADS or expressions.names_in(asked, "threads")
-    )
+        # What says "any other number of threads" speaks of more than cores too.
+        above = [False, True] if "!=cores" in counts else [False]
+        wanted = frozenset(product(lineages, networks, above))
+    is_of_threads = bool(expressions.calls(asked) & functions.OF_THREADS or counts)
     wanted, there = (
         frozenset((name, network, above and is_of_threads) for name, network, above in places)
         for places in (wanted, found.places)
@@ -409,19 +410,19 @@ def _refuted(finding: dict[str, Any]) -> str:
 def _could_change(
     finding: dict[str, Any], found: Check, ours: Scope, missing: Collection[Place]
 ) -> bool:
-    """Whether the missing frameworks could change the verdict, if they were as fast or as slow as can be."""
+    """Whether the missing times could change the verdict, if one framework or all were as fast or as slow as can be."""
     asked = finding | {"value": finding.get("ours", finding["value"])}
-    times = ours.times
-    rows = [
-        times[times["network"] == network].assign(framework=framework, runner=framework)
-        for framework, network in {(framework, network) for framework, network, _ in missing}
-    ]
-    added = pd.concat(rows) if rows else times.iloc[:0]
-    added = added.drop_duplicates([*functions.PLACE, "devices"])
-    for seconds in (1e-9, 1e9):
-        extreme = added.assign(seconds=seconds, low=seconds, high=seconds)
-        scope = replace(ours, times=pd.concat([times, extreme], ignore_index=True))
-        if check(asked, scope).verdict != found.verdict:
+    times, rows = ours.times, []
+    for framework, network, above in missing:
+        own = times[times["network"] == network].assign(framework=framework, runner=framework)
+        rows.append(own[own["threads"] > 0].assign(threads=2 * own["cores"]) if above else own)
+    place = [*functions.PLACE, "devices"]
+    added = pd.concat(rows).drop_duplicates(place)
+    alone = [each for _, each in added.groupby("framework")]
+    for group, seconds in product([added, *alone], (1e-9, 1e9)):
+        extreme = group.assign(seconds=seconds, low=seconds, high=seconds)
+        every = pd.concat([times, extreme], ignore_index=True).drop_duplicates([*place, "exchange"])
+        if check(asked, replace(ours, times=every)).verdict != found.verdict:
             return True
     return False
 

@@ -2,14 +2,15 @@
 
 Each gives a number, or a series of them by place (network, framework, platform, threads, batch); two series meet in
 the places that they share. Threads are a number, or as many as the machine of each time has physical cores: `cores`,
-`2*cores`, `<=cores`, `>cores`.
+`2*cores`, `<=cores`, `>cores`, `!=cores`.
 """
 
+import math
 import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,7 +23,7 @@ PLACE = ["network", "framework", "platform", "threads", "batch"]
 # Which of many draws of all times a row is of, where they are computed with together.
 DRAW = "draw"
 # Of single operations: which, and in which way it was computed.
-ALONE = ["network", "framework", "threads", "part", "way", "grid", "seconds"]
+ALONE = ["network", "framework", "threads", "part", "way", "device", "grid", "seconds"]
 # Of variants of one network that are trained for as many epochs: which, who trained it, and what it then reached.
 VARIED = ["network", "framework", "platform", "threads", "grid", "accuracy", "test_loss"]
 SELECTABLE = [*PLACE, "device", "devices", "exchange", "family"]
@@ -33,15 +34,18 @@ USED = {"cpus": "effective_threads", "memory": "peak_memory_bytes"}
 SECONDS, SAME = ("time", "others", "alone"), ("least", "most", "mean", "per_thread")
 # Calls that give numbers without an interval.
 NO_INTERVAL = {"used", "varied"}
+# Calls that are answered by networks and packages, without a time.
+OF_SOFTWARE = {"parameters", "layers", "compiled"}
 # Calls that compare thread counts.
 OF_THREADS = {"speedup", "doubling", "per_thread"}
-RELATIVE = re.compile(r"(?P<how><=|>=|<|>)?(?:(?P<times>\d+)\*)?cores")
+RELATIVE = re.compile(r"(?P<how><=|>=|!=|<|>)?(?:(?P<times>\d+)\*)?cores")
 COMPARED: dict[str | None, Callable[[Any, Any], Any]] = {
     None: operator.eq,
     "<=": operator.le,
     "<": operator.lt,
     ">=": operator.ge,
     ">": operator.gt,
+    "!=": operator.ne,
 }
 Number: TypeAlias = float | pd.Series
 
@@ -64,8 +68,9 @@ class Scope:
     all papers (`paper`, `file`, `row`, `column`, `value`, `number`).
     Where times are not the paper's own, `stands_for` says which kind of device stands for each of its platforms.
     `batches` is the mini-batch size of each network where a claim names none, `networks` are the paper's. `alone` has
-    the times of single operations, `varied` what variants of a network reached. `asked` collects who was asked, and
-    of which grid, `places` which framework on which network had a time, and whether with more threads than cores.
+    the times of single operations, `varied` what variants of a network reached, `packages` what a framework's package says.
+    `asked` collects who was asked, and of which grid, `places` which framework on which network had a time, and whether
+    with more threads than cores, `rows` the index of the times that were selected.
     """
 
     paper: str
@@ -78,8 +83,10 @@ class Scope:
     networks: list[str] = field(default_factory=list)
     alone: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=ALONE))
     varied: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=VARIED))
+    packages: dict[str, dict[str, Any]] = field(default_factory=dict)
     asked: set[tuple[str, str]] = field(default_factory=set)
     places: set[tuple[str, str, bool]] = field(default_factory=set)
+    rows: set[int] = field(default_factory=set)
 
 
 def meet(left: Number, right: Number, operation: Callable[[Any, Any], Any]) -> Number:
@@ -94,7 +101,7 @@ def meet(left: Number, right: Number, operation: Callable[[Any, Any], Any]) -> N
     return result.set_axis(pd.MultiIndex.from_frame(both[places])) if places else result
 
 
-def _select(scope: Scope, where: dict[str, Any]) -> pd.DataFrame:
+def _select(scope: Scope, where: dict[str, Any], dashes: bool = False) -> pd.DataFrame:
     rows, said = scope.times, []
     for name, wanted in where.items():
         if name not in SELECTABLE:
@@ -117,9 +124,10 @@ def _select(scope: Scope, where: dict[str, Any]) -> pd.DataFrame:
     if rows.empty:
         raise NothingThereError(f"there is no time of {', '.join(said) or 'its networks'}")
     _ask(scope, rows, "runner")
-    timed = rows[rows["seconds"].notna()]
-    above = timed["threads"] > timed["cores"].fillna(np.inf).astype(float)
-    scope.places.update(zip(timed["framework"], timed["network"], above, strict=True))
+    scope.rows.update(rows.index)
+    there = rows if dashes else rows[rows["seconds"].notna()]
+    above = there["threads"] > there["cores"].fillna(np.inf).astype(float)
+    scope.places.update(zip(there["framework"], there["network"], above, strict=True))
     return rows
 
 
@@ -147,21 +155,17 @@ def _threads(rows: pd.DataFrame, values: list[Any]) -> pd.Series:
             found = RELATIVE.fullmatch(value)
             if found is None:
                 raise ExpressionError(
-                    f"'{value}' is no number of threads: write one, 'cores', '2*cores', '<=cores' or '>cores'"
+                    f"'{value}' is no number of threads: write one, 'cores', '2*cores', '<=cores' or '!=cores'"
                 )
             many = rows["cores"] * int(found["times"] or 1)
             chosen |= (rows["device"] == "cpu") & COMPARED[found["how"]](rows["threads"], many)
     return chosen
 
 
-def _is_one(name: str, wanted: Any) -> bool:
-    """Whether a selection leaves one single value of its name."""
-    return not isinstance(wanted, list) and not (name == "threads" and str(wanted)[0] in "<>")
-
-
 def _by_place(rows: pd.DataFrame, where: dict[str, Any], column: str = "seconds") -> pd.Series:
     """Seconds by what was not asked for by one single value; GPUs have no threads."""
-    fixed = {name for name, wanted in where.items() if _is_one(name, wanted)}
+    # A list, or threads such as '<=cores', leave several.
+    fixed = {name for name, wanted in where.items() if str(wanted)[0] not in "[<>!"}
     rows = rows[rows[column].notna()]
     if rows.empty:
         known = column == "seconds"
@@ -187,9 +191,10 @@ def used(scope: Scope, what: str, **where: Any) -> pd.Series:
     return _by_place(_select(scope, where), where, USED[what])
 
 
-def alone(scope: Scope, way: str) -> pd.Series:
+def alone(scope: Scope, way: str, device: str = "") -> pd.Series:
     """Times of single operations of a step that were computed in this way, by network, framework, threads and part."""
     rows = scope.alone[scope.alone["way"] == way]
+    rows = rows[rows["device"] == device] if device else rows
     if rows.empty:
         raise NothingThereError(f"no single operation was timed in the way '{way}'")
     _ask(scope, rows, "framework")
@@ -210,10 +215,11 @@ def varied(scope: Scope, what: str, network: str | list[str]) -> pd.Series:
     return rows.set_index(levels)[what]
 
 
-def others(scope: Scope, slowest: int = 0, *, framework: str, **where: Any) -> pd.Series:
-    """The shortest (with `slowest`, the longest) time of all frameworks but this one, by place."""
+def others(scope: Scope, slowest: int = 0, *, framework: Any, **where: Any) -> pd.Series:
+    """The shortest (with `slowest`, the longest) time of all frameworks but this one, or these, by place."""
     rows = _select(scope, where)
-    found = _by_place(rows[rows["framework"] != scope.lineages.get(framework, framework)], where)
+    left_out = rows["framework"].isin(_names(scope, "framework", framework)[0])
+    found = _by_place(rows[~left_out], where)
     return _over(found, "framework", "max" if slowest else "min")
 
 
@@ -257,28 +263,19 @@ def mean(scope: Scope, numbers: pd.Series, over: str | list[str] = "") -> Number
     return _over(numbers, over, "mean")
 
 
-def speedup(scope: Scope, upto: int | str = 0, **where: Any) -> pd.Series:
-    """The time with one thread divided by that with n, for each n from 2 (to `upto`, a number or 'cores')."""
-    alone = time(scope, **where, threads=1)
-    return meet(alone, _up_to(scope, upto, where, least=2), operator.truediv)
+def speedup(scope: Scope, upto: str = "", **where: Any) -> pd.Series:
+    """The time with one thread divided by that with n, for each n from 2 (to `upto`: as many as 'cores')."""
+    where |= {"threads": f"<={upto}"} if upto else {}
+    one = time(scope, **where | {"threads": 1})
+    several = time(scope, **where)
+    return meet(one, several[several.index.get_level_values("threads") > 1], operator.truediv)
 
 
-def doubling(scope: Scope, upto: int | str = 0, **where: Any) -> pd.Series:
-    """The time with n threads divided by that with 2 n, for each n (2 n to `upto`, a number or 'cores')."""
-    found = time(scope, **where)
+def doubling(scope: Scope, upto: str = "", **where: Any) -> pd.Series:
+    """The time with n threads divided by that with 2 n, for each n (2 n to `upto`: as many as 'cores')."""
+    found = time(scope, **where | ({"threads": f"<={upto}"} if upto else {}))
     halves = found.rename(index=lambda count: count * 2, level="threads")
-    return meet(halves, _up_to(scope, upto, where, least=1), operator.truediv)
-
-
-def _up_to(scope: Scope, upto: int | str, where: dict[str, Any], least: int) -> pd.Series:
-    """Times of thread counts from `least` to `upto`."""
-    rows = _select(scope, where)
-    limit = f"<={upto}" if isinstance(upto, str) else ""
-    within = _threads(rows, [limit]) if limit else rows["threads"] <= (upto or rows["threads"])
-    rows = rows[within & (rows["threads"] >= least)]
-    if rows.empty:
-        raise NothingThereError(f"there is no time of {least} threads or more up to {upto}")
-    return _by_place(rows, where)
+    return meet(halves, found, operator.truediv)
 
 
 def per_thread(scope: Scope, numbers: pd.Series) -> pd.Series:
@@ -288,28 +285,17 @@ def per_thread(scope: Scope, numbers: pd.Series) -> pd.Series:
 
 def empty(scope: Scope, **where: Any) -> float:
     """How many of these places have a dash; all of them must be there."""
-    rows = _select(scope, where)
+    rows = _select(scope, where, dashes=True)
     asked = [_names(scope, name, wanted) for name, wanted in where.items() if name != "family"]
     if "family" in where:
-        of_family = scope.catalogue, where["family"]
-        asked.append(([name for name in scope.networks if _family(*of_family, name)], "network"))
-    columns = [column for _, column in asked]
-    places = list(product(*(dict.fromkeys(values) for values, _ in asked)))
-    there = [_there(rows, dict(zip(columns, place, strict=True))) for place in places]
-    if not all(there):
-        raise NothingThereError(f"{there.count(False)} of {len(places)} places were not measured")
+        families, known = _list(where["family"]), scope.catalogue
+        own = [name for name in scope.networks if known[name].get("family") in families]
+        asked.append((own, "network"))
+    places = math.prod(len({*values}) for values, _ in asked)
+    there = len(rows[[column for _, column in asked]].drop_duplicates())
+    if there < places:
+        raise NothingThereError(f"{places - there} of {places} places were not measured")
     return float(rows["seconds"].isna().sum())
-
-
-def _family(catalogue: dict[str, Any], wanted: str | list[str], network: str) -> bool:
-    return catalogue[network].get("family") in _list(wanted)
-
-
-def _there(rows: pd.DataFrame, place: dict[str, Any]) -> bool:
-    """Whether a row is of this place."""
-    for column, value in place.items():
-        rows = rows[_threads(rows, [value]) if column == "threads" else rows[column] == value]
-    return len(rows) > 0
 
 
 def number(scope: Scope, file: str, row: str, column: str, paper: str = "") -> float:
@@ -328,11 +314,6 @@ def tally(scope: Scope, file: str, paper: str = "", **where: str) -> float:
     return float(same.sum())
 
 
-def rows(scope: Scope, file: str) -> float:
-    """How many rows a printed table has."""
-    return float(_printed(scope, file, "")["row"].nunique())
-
-
 def steps_down(scope: Scope, metric: str, *kinds: str) -> pd.Series:
     """How far the level (Low, Moderate, High) of each kind of device lies above that of the next in the list."""
     levels = []
@@ -349,6 +330,22 @@ def steps_down(scope: Scope, metric: str, *kinds: str) -> pd.Series:
 def parameters(scope: Scope, network: str) -> float:
     """Trainable parameters of a network, counted from its specification."""
     return float(specifications.count_parameters(specifications.specify(network, scope.catalogue)))
+
+
+def layers(scope: Scope, network: str) -> float:
+    """Layers of a network that multiply by weights, counted from its specification."""
+    return float(specifications.count_layers(specifications.specify(network, scope.catalogue)))
+
+
+def compiled(scope: Scope, framework: str | list[str]) -> pd.Series:
+    """The share of the code in each framework's package that is compiled, by bytes."""
+    names = _list(framework)
+    for name in names:
+        if name not in scope.packages:
+            raise NothingThereError(f"no package of {name} is installed here")
+    known = pd.DataFrame([scope.packages[name] for name in names], pd.Index(names, name="framework"))
+    scope.asked.update((name, "") for name in known["environment"])
+    return known["compiled"] / (known["compiled"] + known["python"])
 
 
 def operations(scope: Scope, network: str) -> float:
@@ -372,7 +369,7 @@ def _list(value: Any) -> list[Any]:
 
 
 _ALL: list[Callable[..., Any]] = [time, used, alone, varied, others, least, most, mean, larger]
-_ALL += [speedup, doubling, per_thread, empty, number, tally, rows, steps_down, parameters]
-FUNCTIONS = {function.__name__: function for function in (*_ALL, operations)}
+_ALL += [speedup, doubling, per_thread, empty, number, tally, steps_down, parameters]
+FUNCTIONS = {each.__name__: each for each in (*_ALL, layers, compiled, operations)}
 # Those that select times.
 OF_CELLS = {"time", "used", "alone", "varied", "others", "speedup", "doubling", "empty"}

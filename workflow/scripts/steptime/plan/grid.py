@@ -156,7 +156,7 @@ def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) 
         able = [way for way in runners[device] if fits(configuration.entry_of(way[0]), needs)]
         counts: list[int | str] = ["all"]
         if device == "cpu":
-            counts = policy.threads[selection["threads"]]
+            counts = policy.threads.get(selection["threads"], [])
         threads = axes.threads_of(configuration, platform, counts, cores, of)
         for (network, dataset, one), count, runner, precision in product(
             wanted, threads, able, axes.precisions_of(configuration, device)
