@@ -71,14 +71,14 @@ OF_NETWORKS = {
 }
 
 
-def checked(*claims, papers=None, measured=(), trained=None, only="", parts=(), others=(), packages=()):
+def checked(*claims, papers=None, measured=(), trained=None, only="", parts=(), others=(), had=()):
     """What is said of these claims, or of all, by their ids."""
     papers = papers or read()
     if claims:
         chosen = [[each for each in paper.findings if each["id"] in claims] for paper in papers]
         papers = [replace(paper, findings=own) for paper, own in zip(papers, chosen, strict=True)]
     own = Grid("", list(measured), list(parts), trained or Trained.nothing())
-    made = findings.build(papers, [own, *others], FRAMEWORKS, CATALOGUE, only, packages)
+    made = findings.build(papers, [own, *others], FRAMEWORKS, CATALOGUE, only, had)
     return made.set_index("id")
 
 
@@ -551,7 +551,7 @@ def test_what_a_framework_is_written_in_is_read_from_its_package(tmp_path):
     ]
     claims = ("pytorch-python", "mxnet-cpp", "cntk-cpp", "cpp-high-performance")
     known = [measured(tmp_path / "merged.parquet", *cells)]
-    found = checked(*claims, measured=known, packages=packages)
+    found = checked(*claims, measured=known, had=packages)
     # One of those in C++ that are missing may be faster than the fastest in Python.
     so_far = findings.SO_FAR[FAILS]
     assert found.loc[[*claims], "ours_verdict"].tolist() == [FAILS, FAILS, UNKNOWN, so_far]

@@ -68,7 +68,7 @@ class Scope:
     all papers (`paper`, `file`, `row`, `column`, `value`, `number`).
     Where times are not the paper's own, `stands_for` says which kind of device stands for each of its platforms.
     `batches` is the mini-batch size of each network where a claim names none, `networks` are the paper's. `alone` has
-    the times of single operations, `varied` what variants of a network reached, `packages` what a framework's package says.
+    the times of single operations, `varied` what variants of a network reached, `packages` those of frameworks.
     `asked` collects who was asked, and of which grid, `places` which framework on which network had a time, and whether
     with more threads than cores, `rows` the index of the times that were selected.
     """
@@ -343,7 +343,8 @@ def compiled(scope: Scope, framework: str | list[str]) -> pd.Series:
     for name in names:
         if name not in scope.packages:
             raise NothingThereError(f"no package of {name} is installed here")
-    known = pd.DataFrame([scope.packages[name] for name in names], pd.Index(names, name="framework"))
+    own = [scope.packages[name] for name in names]
+    known = pd.DataFrame(own, pd.Index(names, name="framework"))
     scope.asked.update((name, "") for name in known["environment"])
     return known["compiled"] / (known["compiled"] + known["python"])
 
