@@ -107,10 +107,8 @@ def test_the_contradictions_of_the_papers_come_out_by_themselves():
     assert set(verdicts) == {HOLDS, FAILS, UNKNOWN}
     # What a network here has of parameters is known without any time.
     ours = as_printed()["ours_verdict"]
-    by_networks = ours[[name in OF_NETWORKS for name in ours.index]]
-    assert set(ours.drop(by_networks.index)) == {UNKNOWN, findings.NOT_ASKED}
-    assert by_networks["fcn5-3-hidden-layers"] == by_networks["fcn8-6-hidden-layers"] == HOLDS
-    assert by_networks["fcn5-55-millions"] == FAILS and by_networks["alexnet-61-millions"] == HOLDS
+    assert set(ours.drop(OF_NETWORKS)) == {UNKNOWN, findings.NOT_ASKED}
+    assert ours["fcn5-55-millions"] == FAILS and ours["fcn5-3-hidden-layers"] == HOLDS
     numbers = as_printed().loc["cntk-alone-on-several-machines", "theirs_numbers"]
     assert numbers == "15 (with numbers of Dai and Berleant 2019)"
 
@@ -481,13 +479,10 @@ def test_a_claim_on_single_products_is_asked_of_products_alone(tmp_path):
     # Its claim is of GPUs.
     for device, said in (("cpu", UNKNOWN), ("gpu", HOLDS)):
         place = product | {"device": device, "platform": device}
-        rows = [cell("torch", "fcn5", 1, 1.0, way="NN", **place)]
-        rows += [cell("torch", "fcn5", 1, 3.0, way="NT", **place)]
+        rows = [cell("torch", "fcn5", 1, s, way=w, **place) for w, s in (("NN", 1.0), ("NT", 3.0))]
         parts = [measured(tmp_path / "products.parquet", *rows)]
         found = checked(*claims, measured=[steps], parts=parts)
         assert found.loc["gpu-sgemm-transposed-3x", "ours_verdict"] == said
-    assert found.loc["gpu-sgemm-transposed-3x", "ours_least"] == 3.0
-    assert set(found["theirs_verdict"]) == {UNKNOWN}
     assert found.loc["update-in-one-product-faster", "ours_verdict"] == UNKNOWN
 
 
@@ -644,11 +639,10 @@ def test_words_of_claims_are_decided_number_by_number(tmp_path):
         claim = {"value": value, bound: number, "of": many}
         assert findings.check(claim, scope).verdict == wanted, (many, bound, number)
     # Variances of two times add up in their ratio, whatever is drawn.
-    ratio = evaluate(value, replace(scope, rows=(rows := set()))).to_numpy()
+    ratio = evaluate(value, scope).to_numpy()
     deviations = np.log(known["high"] / known["low"]) / 2 / evidence.NORMAL
     both = [np.hypot(*deviations[known["network"] == name]) for name in known["network"].unique()]
-    errors = findings._errors(value, replace(scope, rows=rows), ratio)
-    assert errors == pytest.approx(ratio * both, rel=0.03)
+    assert findings._errors(value, scope, ratio) == pytest.approx(ratio * both, rel=0.03)
     # Of what has no interval, 0.9 % is nothing.
     used = scope.times.assign(effective_threads=np.where(known["framework"] == "b", 0.991, 1.0))
     claim = {"value": value.replace("time(", "used('cpus', "), "below": 1}

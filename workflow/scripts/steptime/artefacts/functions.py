@@ -343,8 +343,7 @@ def compiled(scope: Scope, framework: str | list[str]) -> pd.Series:
     for name in names:
         if name not in scope.packages:
             raise NothingThereError(f"no package of {name} is installed here")
-    own = [scope.packages[name] for name in names]
-    known = pd.DataFrame(own, pd.Index(names, name="framework"))
+    known = pd.DataFrame([scope.packages[name] for name in names], names)
     scope.asked.update((name, "") for name in known["environment"])
     return known["compiled"] / (known["compiled"] + known["python"])
 
