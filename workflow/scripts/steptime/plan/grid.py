@@ -154,9 +154,9 @@ def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) 
         needs = configuration.platforms[platform]
         device = needs["device"]
         able = [way for way in runners[device] if fits(configuration.entry_of(way[0]), needs)]
-        counts: list[int | str] = ["all"]
-        if device == "cpu":
-            counts = policy.threads.get(selection["threads"], [])
+        counts = policy.threads.get(selection["threads"], [])
+        if counts and device != "cpu":
+            counts = ["all"]
         threads = axes.threads_of(configuration, platform, counts, cores, of)
         for (network, dataset, one), count, runner, precision in product(
             wanted, threads, able, axes.precisions_of(configuration, device)
