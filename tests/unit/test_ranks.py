@@ -195,7 +195,7 @@ def test_proofs_that_run_side_by_side_do_not_all_wait_for_one_cpu(
 ):
     given = []
 
-    def noted(prefix, asked, cpus, *rest):
+    def noted(prefix, asked, cpus, *rest, watches):
         given.append(cpus)
         return supervise.Outcome("crashed", "as planted")
 

@@ -27,13 +27,12 @@ from shared import declarations
 from shared.precisions import PRECISIONS, USUAL
 from shared.statistics import median
 from steptime import machine, networks, project, tasks
-from steptime.cells.measure import fill
-from steptime.environments import build, interpreter
+from steptime.environments import build
 from steptime.machine import gpu, gpu_peak, placement
 from steptime.plan import exchanges
 from steptime.prove import network
 from steptime.prove.reference import compute
-from steptime.supervisor.supervise import Outcome, run_worker
+from steptime.supervisor.supervise import Outcome
 
 NO_GPU = "NVML sees no GPU on this machine, so there is nothing to check: run this where `nvidia-smi` lists one."
 BUDGET_SECONDS = 570.0
@@ -235,19 +234,12 @@ def run_cell(
     further: dict[str, Any] | None = None,
 ) -> Outcome:
     """A cell of TIMED at BATCH on this GPU, without its reference but for what is `further` asked."""
-    prefix, mode = interpreter.prefix_of(name), entry["modes"][0]
-    spec = specification(TIMED, False)
-    asked = network.worker_job(job_of(name, entry, {}), spec)
+    job = job_of(name, entry, variables or {})
+    asked = network.worker_job(job, specification(TIMED, False))
     asked |= {"task": tasks.USUAL, "batch": BATCH, "sampling": SAMPLING, "threads": 2}
     asked |= further or {}
-    own = fill(entry.get("variables", {}), 2, mode, prefix, asked["precision"]) | (variables or {})
-    ranks = asked["ranks"]
-    shown = placement.visible_devices({}, ranks)
-    return run_worker(
-        *(prefix, asked, machine.cpus_of_ranks(2, ranks), own | shown, LIMIT_SECONDS),
-        *(int(machine.usable_bytes() * 0.9), folder / "cell.log"),
-        watches=watches,
-    )
+    cpus = machine.cpus_of_ranks(2, asked["ranks"])
+    return network.run(job, asked, folder / "cell.log", cpus, LIMIT_SECONDS, watches)
 
 
 def cell_is_timed(name: str, entry: dict[str, Any], folder: Path) -> str:

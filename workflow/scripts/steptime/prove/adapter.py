@@ -17,20 +17,16 @@ from typing import Any
 from shared import declarations
 from steptime import machine, networks, project, tasks
 from steptime.cells.expected import Expected
-from steptime.cells.measure import fill
-from steptime.environments import every, interpreter
-from steptime.machine import placement
+from steptime.environments import every
 from steptime.networks.layers import LAYERS
 from steptime.networks.losses import LOSSES
 from steptime.networks.optimisers import OPTIMISERS
 from steptime.plan import configuration, schemas
 from steptime.prove import network
-from steptime.supervisor.supervise import run_worker
 
 FRAMEWORKS = project.SCRIPTS / "worker/frameworks"
 SAMPLING = {"budget_seconds": 1.0, "precision": 0.1, "least_samples": 3}
 LIMIT_SECONDS = 300
-LIMIT_BYTES = 4 * 2**30
 
 
 def main() -> None:
@@ -129,18 +125,9 @@ def verdict(job: dict[str, Any], spec: dict[str, Any], log: Path) -> str:
 
 def time_tiny(job: dict[str, Any], log: Path) -> str:
     """What is wrong with timing a tiny network, "" where nothing is."""
-    prefix = interpreter.prefix_of(job["environment"])
-    shown = placement.visible_devices({}, 1) if job["device"] == "gpu" else {}
-    outcome = run_worker(
-        prefix,
-        network.worker_job(job, networks.tiny("dense"))
-        | {"task": tasks.USUAL, "sampling": SAMPLING},
-        machine.cpus_for(network.THREADS),
-        fill(job["variables"], network.THREADS, job["mode"], prefix) | shown,
-        LIMIT_SECONDS,
-        LIMIT_BYTES,
-        log,
-    )
+    asked = network.worker_job(job, networks.tiny("dense"))
+    asked |= {"task": tasks.USUAL, "sampling": SAMPLING}
+    outcome = network.run(job, asked, log, machine.cpus_for(network.THREADS), LIMIT_SECONDS)
     return "" if outcome.status == "ok" else _plain(outcome.reason)
 
 

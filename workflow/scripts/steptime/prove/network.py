@@ -10,6 +10,7 @@ import signal
 import sys
 import tempfile
 import traceback
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from steptime.plan import digests
 from steptime.prove import compare, golden, turns
 from steptime.reading import read_yaml
 from steptime.say import doing, say
-from steptime.supervisor.supervise import Outcome, run_worker
+from steptime.supervisor.supervise import Outcome, Watch, run_worker
 from steptime.tasks import TASKS, that_proves
 
 # Theano compiles a narrow ResNet-50 for minutes where it has no cache and the machine is busy.
@@ -135,26 +136,31 @@ def _verdict(
 
 def _collected(job: dict[str, Any], asked: dict[str, Any], log: Path) -> tuple[Outcome, dict]:
     """How a worker that collects what a proof needs has ended, and what it has written."""
-    prefix, ranks = interpreter.prefix_of(job["environment"]), asked["ranks"]
-    # Whichever GPU: each cell proves itself once more on its own.
-    shown = placement.visible_devices({}, ranks) if asked["device"] == "gpu" else {}
     with tempfile.TemporaryDirectory() as folder:
         collected = Path(folder).absolute() / "collected.npz"
-        outcome = run_worker(
-            prefix,
-            asked
-            | {
-                "masks": networks.masks.of_network(asked["spec"], asked["batch"]),
-                "output": str(collected),
-            },
-            # Proofs run side by side: one CPU for each would be the same one for all.
-            machine.cpus_of_ranks(THREADS if ranks > 1 else machine.usable_cpus(), ranks),
-            fill(job["variables"], THREADS, job["mode"], prefix, asked["precision"]) | shown,
-            LIMIT_SECONDS,
-            int(machine.usable_bytes() * MEMORY_SHARE),
-            log,
-        )
+        masks = networks.masks.of_network(asked["spec"], asked["batch"])
+        # Proofs run side by side: one CPU for each would be the same one for all.
+        threads = THREADS if asked["ranks"] > 1 else machine.usable_cpus()
+        cpus = machine.cpus_of_ranks(threads, asked["ranks"])
+        outcome = run(job, asked | {"masks": masks, "output": str(collected)}, log, cpus)
         return outcome, compare.read(collected) if outcome.status == "ok" else {}
+
+
+def run(
+    job: dict[str, Any],
+    asked: dict[str, Any],
+    log: Path,
+    cpus: list[int],
+    seconds: float = LIMIT_SECONDS,
+    watches: Sequence[Watch] = (),
+) -> Outcome:
+    """How a worker that is asked this has ended, in the environment and with the variables of a proof's job."""
+    prefix = interpreter.prefix_of(job["environment"])
+    # Whichever GPU: each cell proves itself once more on its own.
+    shown = placement.visible_devices({}, asked["ranks"]) if asked["device"] == "gpu" else {}
+    given = fill(job["variables"], asked["threads"], job["mode"], prefix, asked["precision"])
+    most = int(machine.usable_bytes() * MEMORY_SHARE)
+    return run_worker(prefix, asked, cpus, given | shown, seconds, most, log, watches=watches)
 
 
 def worker_job(job: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
