@@ -1,8 +1,7 @@
-"""What a shard tells besides its cell: the machine, the workflow and the seeds, and whether they may be beside it."""
+"""What a shard tells besides its cell: the workflow, and whether this machine's cells may lie beside those there."""
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -84,27 +83,3 @@ def _written() -> dict[str, Any]:
     except (OSError, UnicodeDecodeError):
         written = ""
     return {"commit": written or None, "changed": None}
-
-
-class Context:
-    """What a shard tells besides the cell; looked at while the framework is imported, so that it costs no time."""
-
-    def __init__(self, shard: Path) -> None:
-        self.shard = shard
-        self.machine: dict[str, Any] = {}
-        self.workflow: dict[str, Any] = {}
-        self.seeds: dict[str, int] = {}
-
-    def look(self) -> None:
-        """Describes the machine and the workflow, and imports what writes the shard; the second time, nothing."""
-        if not self.machine:
-            self.machine, self.workflow = machine.describe(), workflow()
-            # pyarrow imports pandas when it makes its first array.
-            import pandas  # noqa: F401
-
-            from shared import data
-            from steptime.cells import shard  # noqa: F401
-
-            self.seeds = {"weights": data.SEED, "mini-batch": data.BATCH_SEED}
-            if refused := stranger(self.shard, self.machine):
-                sys.exit(refused)

@@ -15,8 +15,7 @@ from typing import Any
 
 from shared.precisions import PRECISIONS, USUAL, marked
 from steptime import machine, networks, project, run
-from steptime.cells import software
-from steptime.cells.context import Context
+from steptime.cells import context, software
 from steptime.datasets import DatasetError
 from steptime.environments import interpreter
 from steptime.machine import gpu, interference, placement
@@ -118,7 +117,9 @@ class CellRun:
         self.catalogue = read_yaml(options.networks)
         self.spec = networks.specify(self.cell["network"], self.catalogue)
         self.images = self._check_images() if self.task.needs_images else {}
-        self.context = Context(options.shard)
+        # What the shard tells besides the cell: it is looked at while the framework is imported, which costs no time.
+        self.machine: dict[str, Any] = {}
+        self.workflow: dict[str, Any] = {}
         self.needs = placement.entry(self.cell["platform"])
         self.shown = (
             placement.visible_devices(self.needs, self.cell["devices"])
@@ -176,10 +177,20 @@ class CellRun:
             if installed and outcome.status == "ok":
                 if changed := software.imported_another(cell, outcome, self.manifest):
                     outcome.status, outcome.reason = "install_failed", changed
-        self.context.look()
+        self.look()
         if self.devices and outcome.status == "crashed" and gpu.was_full(outcome.reason):
             outcome.status = "out_of_memory"
         return outcome
+
+    def look(self) -> None:
+        """Describes the machine and the workflow, and imports what writes the shard; the second time, nothing."""
+        if not self.machine:
+            self.machine, self.workflow = machine.describe(), context.workflow()
+            # pyarrow imports pandas when it makes its first array.
+            import pandas  # noqa: F401
+
+            if refused := context.stranger(self.options.shard, self.machine):
+                sys.exit(refused)
 
     def write(self, outcome: Outcome) -> None:
         """Writes the shard and reports what came out."""
@@ -226,13 +237,15 @@ class CellRun:
 
     def _footer(self, outcome: Outcome) -> Footer:
         """What its shard tells besides the columns."""
+        from shared import data
+
         energy_by = {"processor_energy": self.used.counter.state}
         energy_by |= {"gpu_energy": self.devices.facts()["energy_by"]} if self.devices else {}
         footer: Footer = {
-            "machine": self.context.machine | energy_by,
+            "machine": self.machine | energy_by,
             "software": software.describe(self.cell, outcome, self.manifest),
-            "workflow": self.context.workflow,
-            "seeds": self.context.seeds,
+            "workflow": self.workflow,
+            "seeds": {"weights": data.SEED, "mini-batch": data.BATCH_SEED},
             "devices": self.devices.facts() if self.devices else None,
             "job": self.job,
             "worker": outcome.events,
@@ -297,7 +310,7 @@ class CellRun:
             limits["seconds"],
             int(memory * 2**30),
             self.options.log,
-            meanwhile=self.context.look,
+            meanwhile=self.look,
             watches=[*([self.devices] if self.devices else []), self.used],
             launch=launch,
         )
@@ -352,8 +365,8 @@ class CellRun:
             "network_digest": self.job.get("network_digest"),
             "worker_digest": self.job.get("worker_digest"),
             "sampling_digest": digests.digest(self.job["asked"]),
-            "machine_id": machine.identify(self.context.machine),
-            "workflow_commit": self.context.workflow["commit"],
+            "machine_id": machine.identify(self.machine),
+            "workflow_commit": self.workflow["commit"],
         }
         took = timedelta(seconds=time.monotonic() - self.clock)
         span = outcome.span or (self.began, self.began + took)
