@@ -28,9 +28,6 @@ class Records(Mapping[str, Any]):
             self.found[name] = getattr(module, self.constant)
         return self.found[name]
 
-    def __contains__(self, name: object) -> bool:
-        return name in self.names
-
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
 
@@ -65,6 +62,22 @@ def as_number(text: str) -> str:
         return f"{float(text):g}"
     except ValueError:
         return ""
+
+
+def check_keys(
+    owner: str,
+    options: dict[str, Any],
+    needs: tuple[str, ...],
+    others: tuple[str, ...],
+    lacks: str = "{0} lacks '{1}'; write {1}: with its value",
+) -> None:
+    """Raises ValueError for a key that its owner has not, and for one that it lacks."""
+    for key in options:
+        if key not in needs + others:
+            raise ValueError(f"{owner} has no '{key}'; {write_instead(key, needs + others)}")
+    for key in needs:
+        if key not in options:
+            raise ValueError(lacks.format(owner, key))
 
 
 def write_instead(name: str, known: Iterable[str]) -> str:

@@ -27,7 +27,7 @@ from typing import Any
 from steptime.networks import optimisers
 from steptime.networks.layers import DENSE, FORMS, LAYERS, ROW, LayerKind, Shape
 from steptime.networks.losses import LOSSES
-from steptime.networks.records import WISHES, as_number, write_instead
+from steptime.networks.records import WISHES, as_number, check_keys, write_instead
 
 LEARNING_RATE, TINY_RATE = 0.01, 0.05
 LOSS = "softmax_cross_entropy"
@@ -191,7 +191,7 @@ class _Builder:
         Layers of the shortcut are no layers of their own in a paper's count, and a kind may start
         otherwise at the end of a branch.
         """
-        _check_keys("a residual", block, ("layers",), ("shortcut",))
+        check_keys("a residual", block, ("layers",), ("shortcut",))
         entered = self.last
         self.add_all(block["layers"])
         main, before = self.last, len(self.nodes)
@@ -280,7 +280,7 @@ class _Builder:
         kind = LAYERS[op]
         self.counts[op] = self.counts.get(op, 0) + 1
         name = f"{op}{self.counts[op]}"
-        _check_keys(
+        check_keys(
             f"layer '{name}'", options, kind.needs, (*kind.defaults, *kind.flags, "inputs", "name")
         )
         options = self.values(f"layer '{name}'", kind, options)
@@ -333,15 +333,3 @@ class _Builder:
 def _form(shape: Shape) -> str:
     """Which of `FORMS` numbers of a shape have."""
     return ("row", "sequence", "image")[len(shape) - 1]
-
-
-def _check_keys(
-    owner: str, options: dict[str, Any], needs: tuple[str, ...], others: tuple[str, ...]
-) -> None:
-    """Raises ValueError for a key that its owner has not, and for one that it lacks."""
-    for key in options:
-        if key not in needs + others:
-            raise ValueError(f"{owner} has no '{key}'; {write_instead(key, needs + others)}")
-    for key in needs:
-        if key not in options:
-            raise ValueError(f"{owner} lacks '{key}'; write {key}: with its value")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steptime.networks.arrays import Array, np
-from steptime.networks.records import Records, write_instead
+from steptime.networks.records import Records, check_keys, write_instead
 
 Arrays = dict[str, Array]
 # The two running averages of each parameter, and what an optimiser keeps behind them; one that needs
@@ -39,14 +39,8 @@ def check(optimiser: dict) -> None:
     name = optimiser["name"]
     if name not in OPTIMISERS:
         raise ValueError(f"there is no optimiser '{name}'; {write_instead(name, OPTIMISERS)}")
-    needs = REQUIRED + OPTIMISERS[name].needs
-    for key in optimiser:
-        if key not in needs + SCHEDULE:
-            instead = write_instead(key, needs + SCHEDULE)
-            raise ValueError(f"the optimiser {name} has no '{key}'; {instead}")
-    for key in needs:
-        if key not in optimiser:
-            raise ValueError(f"the optimiser {name} needs '{key}'; write it beside its name")
+    needs, lacks = REQUIRED + OPTIMISERS[name].needs, "{0} needs '{1}'; write it beside its name"
+    check_keys(f"the optimiser {name}", optimiser, needs, SCHEDULE, lacks)
 
 
 def in_floats(optimiser: dict) -> dict:
