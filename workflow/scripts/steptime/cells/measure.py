@@ -37,7 +37,14 @@ WIDTHS = (15, 8, 9)
 
 def main() -> None:
     """Command line. Exits with 0 when a shard was written, whatever its status."""
-    cell_run = CellRun(parse())
+    parser = argparse.ArgumentParser(description="Measure one cell and write its shard.")
+    parser.add_argument("--job", required=True, help="the cell and what to do with it, as JSON")
+    parser.add_argument("--networks", required=True, type=project.path)
+    for name in ("manifest", "proof", "shard", "log"):
+        parser.add_argument(f"--{name}", required=True, type=Path)
+    for name in ("images", "reference"):
+        parser.add_argument(f"--{name}", nargs="*", default=[], type=Path)
+    cell_run = CellRun(parser.parse_args())
     cell_run.write(cell_run.run_undisturbed())
 
 
@@ -80,18 +87,6 @@ def worker_job(job: Mapping[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
         "ranks": cell["devices"],
         "parameters": networks.count_parameters(spec),
     }
-
-
-def parse() -> argparse.Namespace:
-    """The command line of the program."""
-    parser = argparse.ArgumentParser(description="Measure one cell and write its shard.")
-    parser.add_argument("--job", required=True, help="the cell and what to do with it, as JSON")
-    parser.add_argument("--networks", required=True, type=project.path)
-    for name in ("manifest", "proof", "shard", "log"):
-        parser.add_argument(f"--{name}", required=True, type=Path)
-    for name in ("images", "reference"):
-        parser.add_argument(f"--{name}", nargs="*", default=[], type=Path)
-    return parser.parse_args()
 
 
 class CellRun:

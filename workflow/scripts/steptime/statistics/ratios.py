@@ -24,7 +24,7 @@ def spreads_of(cells: pd.DataFrame, of: str = "medians") -> dict[tuple[Any, ...]
     whose values are compared, medians or means.
     """
     own, independent = {}, {}
-    for kind, alike in _timed(cells).groupby(KIND, sort=False):
+    for kind, alike in timed(cells).groupby(KIND, sort=False):
         found = [spread_of(logs) for _, logs in _pairs(alike, of) if len(logs) > 1]
         if found:
             places = alike.groupby(PLACE, sort=False, dropna=False)["medians"]
@@ -42,7 +42,7 @@ def of_pairs(
     `cells` are rows of `merge.summary`, `spreads` is what `spreads_of` says of the whole run.
     """
     found: dict[Pair, Ratio] = {}
-    for kind, alike in _timed(cells).groupby(KIND, sort=False):
+    for kind, alike in timed(cells).groupby(KIND, sort=False):
         for (one, other), logs in _pairs(alike, of):
             if len(logs) > 1:
                 ratio = intervals.ratio_of(logs, known(spread_of(logs), spreads.get(kind)))
@@ -100,7 +100,8 @@ def _of_logs(
     return intervals.ratio_of(logs, known(spread_of(logs), prior)) if len(logs) > 1 else None
 
 
-def _timed(cells: pd.DataFrame) -> pd.DataFrame:
+def timed(cells: pd.DataFrame) -> pd.DataFrame:
+    """Those results that have a time."""
     return cells[(cells["status"] == "ok") & cells["seconds"].notna()]
 
 

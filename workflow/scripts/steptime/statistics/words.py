@@ -86,8 +86,7 @@ def words(cells: pd.DataFrame, pairs: Mapping[ratios.Pair, intervals.Ratio]) -> 
 
 def places(cells: pd.DataFrame) -> list[pd.DataFrame]:
     """The timed results of each place, the one with the shortest time first."""
-    timed = cells[(cells["status"] == "ok") & cells["seconds"].notna()]
-    ordered = timed.sort_values("seconds", kind="stable")
+    ordered = ratios.timed(cells).sort_values("seconds", kind="stable")
     return [place for _, place in ordered.groupby(PLACE, sort=False, dropna=False)]
 
 
