@@ -35,8 +35,6 @@ def build(job):
 class Trainer:
     threads = 1
     settings = {}
-    # So many ranks are right, whatever is wrong of what they are fed.
-    alone = 1
 
     def __init__(self, job):
         self.job, self.spec, start = job, job.spec, job.weights
@@ -83,10 +81,9 @@ class Trainer:
     def train(self, batches):
         mode, losses = self.job.mode, []
         for inputs, labels, rate in batches:
-            # One alone is right, so that only its turn tells.
-            if mode == "unfed" and self.job.ranks > self.alone:
+            if mode == "unfed" and self.job.ranks > 1:
                 inputs, labels = self.inputs, self.labels
-            if mode == "fed_rateless" and self.job.ranks > self.alone:
+            if mode == "fed_rateless" and self.job.ranks > 1:
                 rate = self.spec["optimiser"]["learning_rate"]
             losses.append(self.learn(inputs, labels, rate))
         return float(np.mean(losses))

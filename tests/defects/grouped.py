@@ -14,10 +14,7 @@ from .apart import golden
 
 # Wrong in one group too; the others are wrong where there are several.
 ALWAYS = ("summed", "absent")
-MODES = (
-    "right", "summed", "absent", "averaged", "half_absent", "silent",
-    "stale", "dropping", "same_share", "unfed", "fed_rateless",
-)  # fmt: skip
+MODES = ("right", "summed", "absent", "averaged", "half_absent", "same_share")
 TASKS = ("step", "stragglers", "training", "follow", "turns")
 _WIRES = []
 
@@ -33,7 +30,6 @@ def build(job):
 class Trainer(apart.Trainer):
     """The first of a group tells the other its weights, hears the other's gradients, and updates the weights of all."""
 
-    alone = 2
     hear = together.Trainer.hear
 
     def __init__(self, job):
@@ -50,15 +46,12 @@ class Trainer(apart.Trainer):
 
     def learn(self, inputs, labels, rate, number=0):
         before = self.shared.others()
-        if self.wrong != "stale":
-            self.seen = self.weights()
+        self.seen = self.weights()
         self.told(self.seen)
         taken = golden.train_step(self.spec, self.seen, inputs, labels)
         self.average(taken.gradients)
-        lost = self.wrong == "silent" and self.number or self.wrong == "dropping" and number > 4
         if self.leads:
-            times = 0 if lost else rate
-            self.update({name: times * each for name, each in taken.gradients.items()})
+            self.update({name: rate * each for name, each in taken.gradients.items()})
             self.seen = self.weights()
             self.shared.count(before)
         return float(np.float32(taken.loss))

@@ -19,7 +19,7 @@ from steptime.cells import shard
 from steptime.compare import results
 from steptime.compare.sides import read
 from steptime.statistics.intervals import Ratio
-from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED, holm, mean_of, verdicts
+from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED, holm, verdicts
 from steptime.statistics.words import estimate, key
 
 OTHER = MACHINE | {"cpu": {"model": "Another CPU", "logical_cores": 8}}
@@ -218,12 +218,6 @@ def test_a_proof_that_refuses_a_network_takes_its_time(monkeypatch, capsys, plai
     assert (code, "1 without a time now" in out) == (lost, bool(lost)), out
 
 
-def test_cells_on_several_devices_stand_on_the_proof_of_those(monkeypatch, capsys):
-    times = {"torch-9.9": 1.0, "torch-1.4": 3.0}
-    results_of(Path("results"), times, devices=2, exchange="sync")
-    assert run(monkeypatch, capsys, "torch-1.4", "torch-9.9")[0] == 0
-
-
 def shard_of(root):
     return next(root.glob("cells/*/step/torch-9.9*fcn8*-r1.parquet"))
 
@@ -271,12 +265,6 @@ def test_a_verdict_pays_for_all_cells():
     assert verdicts(two, 0.02) == [FASTER, EQUAL]
     # The third smallest is held against 0.05 / 2 and ends it, though the last would pass by itself.
     assert holm([0.01, 0.04, 0.03, 0.005], 0.05) == [True, False, False, True]
-
-
-def test_the_geometric_mean_has_the_interval_of_independent_cells():
-    together = mean_of([Ratio(0.1, 0.03, 10), Ratio(0.3, 0.04, 10)])
-    assert together.log == pytest.approx(0.2) and together.error == pytest.approx(0.025)
-    assert together.degrees == pytest.approx(0.0025**2 / (0.0009**2 / 10 + 0.0016**2 / 10))
 
 
 def test_equal_sides_are_seldom_called_different_in_any_cell():

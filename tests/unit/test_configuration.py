@@ -35,15 +35,6 @@ def test_no_default_takes_the_place_of_what_an_environment_shares_with_its_frame
     assert loaded.entry_of("paddle-1.8")["variables"]["OMP_NUM_THREADS"] == "{threads}"
 
 
-def test_a_default_is_nobody_elses_list():
-    """A platform that is changed must leave the schema's own default, and the next platform's, as they are."""
-    schema = {"additionalProperties": {"properties": {"list": {"default": []}}}}
-    content = {"one": {}, "other": {}}
-    schemas.fill(content, schema, {})
-    content["one"]["list"].append(1)
-    assert content["other"]["list"] == []
-
-
 def test_labels_of_older_files_of_platforms_are_still_accepted(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump({"mine": {"label": "my machine", "device": "cpu"}}))

@@ -95,28 +95,11 @@ def test_a_job_that_asks_for_more_is_refused_before_the_framework_is_imported(as
     assert not {"torch", "jax", "singa"} & set(sys.modules)
 
 
-def test_a_layer_that_is_not_declared_is_refused():
-    asked = job()
-    asked["spec"]["nodes"][0]["op"] = "maxout"
-    words = "the layer 'maxout' is not written here, since no grid asks for it"
-    with pytest.raises(contract.Unsupported, match=words):
-        building.load(asked)
-
-
 def test_a_network_on_real_images_is_proven_where_it_can_be_trained_alone():
     plain = job("mnist", "neon", task="proof", proves="training")
     plain["spec"]["optimiser"] = {"name": "sgd", "learning_rate": 0.1}
     with pytest.raises(contract.Unsupported, match="has no task 'training'; it has step"):
         building.load(plain)
-
-
-def test_what_a_module_leaves_out_is_said():
-    with pytest.raises(NotImplementedError, match="the trainer has no 'weights', 'threads'"):
-        contract.complete(
-            type("Trainer", (), {"run": 0, "parameters": 0, "settings": 0}),
-            "the trainer",
-            ("run", "weights", "threads", "settings", "parameters"),
-        )
 
 
 @pytest.mark.parametrize("adapter", [name for name in ADAPTERS if name != "absent"])

@@ -15,37 +15,9 @@ from steptime.plan import digests
 
 CATALOGUE = yaml.safe_load((Path(__file__).parents[2] / "config/networks.yaml").read_text())
 PROVEN = ("fcn5", "resnet50", "lstm32", "mnist")
-KINDS = ("dense", "conv", "attention")
-ADAPTER = """
-NAMES = ("dense",{name})
-LAYERS = {{"dense": _dense{entry}}}
-
-
-def build(job):
-    return _Trainer(LAYERS, job)
-
-
-class _Trainer:
-    pass
-
-
-def _dense(node):
-    return node["units"]
-{more}"""
-ATTENTION = """
-
-def _attention(node):
-    return _heads(node)
-
-
-def _heads(node):
-    return node["heads"]
-"""
-
-
-def digest_of(path, text, used=("dense",)):
+def digest_of(path, text):
     path.write_text(text)
-    return digests.code_digest([path], KINDS, used)
+    return digests.code_digest([path])
 
 
 def test_comments_docstrings_and_layout_leave_a_digest(tmp_path):
@@ -53,35 +25,6 @@ def test_comments_docstrings_and_layout_leave_a_digest(tmp_path):
     one = digest_of(path, '"""Says."""\ndef f(x):\n    """Does."""\n    return x + 1\n')
     assert digest_of(path, '"""Says more."""\n\n\ndef f(x):\n    # why\n    return x + 1\n') == one
     assert digest_of(path, "def f(x):\n    return x + 2\n") != one
-
-
-def test_a_new_layer_kind_leaves_the_digests_of_networks_without_it(tmp_path):
-    path = tmp_path / "adapter.py"
-    before, after = (
-        ADAPTER.format(name="", entry="", more=""),
-        ADAPTER.format(name='"attention"', entry=', "attention": _attention', more=ATTENTION),
-    )
-    assert digest_of(path, after) == digest_of(path, before)
-    both = ("dense", "attention")
-    assert digest_of(path, after, both) != digest_of(path, before, both)
-    assert digest_of(path, after.replace('heads"', 'head"'), both) != digest_of(path, after, both)
-    # What a kind that is used needs is never left out.
-    assert digest_of(path, after.replace("units", "unit")) != digest_of(path, after)
-
-
-def test_an_if_that_asks_for_new_kinds_leaves_the_digests_of_networks_without_them(tmp_path):
-    path, plain = tmp_path / "adapter.py", ADAPTER.format(name="", entry="", more="")
-    asking = plain.replace(
-        "    return node",
-        '    if node["op"] in ("attention",):\n        return _heads(node)\n    return node',
-    )
-    asking += ATTENTION.replace("_attention", "_other")
-    before, both = digest_of(path, plain), ("dense", "attention")
-    assert digest_of(path, asking) == before
-    assert digest_of(path, asking, both) != digest_of(path, plain, both)
-    # A condition that asks for more is code like any other.
-    assert digest_of(path, asking.replace('("attention",)', '("attention", "x")')) != before
-    assert digest_of(path, asking.replace("in (", "not in (")) != before
 
 
 def test_what_a_program_imports_and_names_belongs_to_its_code():

@@ -271,22 +271,6 @@ def test_a_preparing_step_that_fails_is_a_result(checkout, steps):
     assert not (checkout / ".environments/tiny-1").exists()
 
 
-def test_the_code_of_a_preparing_step_and_of_what_it_imports_is_part_of_the_environment(steps):
-    (steps / "part.py").write_text("from steptime.environments.prepare import shared\n" + STEP)
-    (steps / "shared.py").write_text("answer = 0\n")
-    digests = [prepare.digest("part")]
-    for text in ("answer = 1\n", "# why\nanswer = 1\n", "answer = 2\n"):
-        (steps / "shared.py").write_text(text)
-        # Which files there are is looked up once a process.
-        code._files_of.cache_clear()
-        digests.append(prepare.digest("part"))
-    assert digests[1] == digests[2] and len(set(digests)) == 3
-    wanted = pins.parse(
-        {"channels": ["c"], "dependencies": ["python=3.6", "pip=21.3", {"pip": ["a==1"]}]}, "x"
-    )
-    assert pins.digest(wanted) != pins.digest(wanted, digests[0])
-
-
 @pytest.mark.parametrize(("version", "status"), [("1.0", "ok"), ("2.0", "install_failed")])
 def test_packages_that_a_machine_has_already_are_taken_as_they_are(
     checkout, monkeypatch, version, status
@@ -312,21 +296,6 @@ def test_packages_that_a_machine_has_already_are_taken_as_they_are(
         assert gpu_peak.find_libraries(["tiny-1"])["libcublas"].is_relative_to(checkout)
     else:
         assert "lacks tiny 2.0" in manifest["reason"]
-
-
-def test_conda_is_asked_for_what_it_alone_has(checkout, steps, monkeypatch):
-    (steps / "part.py").write_text(STEP)
-    asked = []
-    content = {
-        "channels": ["c"],
-        "dependencies": ["python=3.6", "pip=21.3", "openjdk=11.0.1", {"pip": ["a==1"]}],
-    }
-    builder = build.Builder(pins.parse(content, "x"), checkout / "prefix", sys.stdout, "part")
-    monkeypatch.setattr(
-        builder, "run", lambda *command: asked.append(command) or subprocess.CompletedProcess([], 0)
-    )
-    builder._python_by_conda()
-    assert asked[0][-3:] == ("python=3.6", "pip=21.3", "openjdk=11.0.1")
 
 
 @pytest.mark.parametrize(
@@ -395,15 +364,6 @@ def test_an_environment_for_gpus_is_what_its_pins_mean_or_none(checkout, wheel, 
     manifest, _ = make(checkout)
     assert said in manifest["reason"]
     assert manifest["status"] == ("install_failed" if said else "ok")
-
-
-def test_a_build_for_cpus_under_pins_for_gpus_is_refused_whoever_installed_it(
-    checkout, monkeypatch
-):
-    builder = builder_of(checkout, "torch==1", "nvidia-a==1")
-    monkeypatch.setattr(builder, "installed", lambda: {"torch": "1+cpu", "nvidia-a": "1"})
-    with pytest.raises(prepare.InstallError, match=r"torch 1\+cpu is a build for CPUs"):
-        builder._check_cuda()
 
 
 def test_a_python_that_does_not_run_is_passed_over(tmp_path, monkeypatch):

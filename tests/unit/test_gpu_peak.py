@@ -108,11 +108,3 @@ def test_a_clean_process_finds_the_libraries_of_the_environment(environments, mo
 )
 def test_what_cuda_refuses_is_a_reason_and_no_number(environments, code, said):
     assert measured(environments, "with-cuda", STANDIN_CUDA=code) == {"reason": said}
-
-
-def test_environments_without_cuda_are_told(environments, monkeypatch):
-    monkeypatch.setenv("STEPTIME_ENVIRONMENTS", str(environments))
-    with pytest.raises(
-        gpu_peak.CudaError, match="none of without-cuda stands and has CUDA's libraries"
-    ):
-        gpu_peak.find_libraries(["without-cuda"])

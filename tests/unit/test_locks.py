@@ -66,21 +66,6 @@ def test_what_is_not_measured_may_be_beside_its_like_but_not_beside_a_cell(folde
                 each.kill()
 
 
-def test_the_lock_is_that_of_the_file_that_others_find(folder, capfd):
-    """Someone removes the file while it is waited for."""
-    with start(HOLDS) as first:
-        first.stdout.readline()
-        with start(HOLDS) as second:
-            second.stderr.readline()
-            (folder / "steptime.lock").unlink()
-            first.kill()
-            assert second.stdout.readline() == "has it\n"
-            with start(HOLDS) as third:
-                assert f"(process {second.pid})" in third.stderr.readline()
-                second.kill()
-                third.kill()
-
-
 def test_another_users_file_is_locked_and_a_link_is_not_followed(folder):
     (folder / "steptime.lock").touch()
     (folder / "steptime.lock").chmod(0o444)

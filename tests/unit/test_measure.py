@@ -110,17 +110,6 @@ def test_variables_are_filled_in(tmp_path):
     assert rounded["NVIDIA_TF32_OVERRIDE"] == "1"
 
 
-def test_interference_is_what_others_used():
-    before = interference.Snapshot(busy_seconds=100.0, stolen_seconds=1.0, megahertz=3000.0)
-    after = interference.Snapshot(busy_seconds=125.0, stolen_seconds=1.4, megahertz=1500.0)
-    assert interference.between(before, after, wall_seconds=10.0, cpu_seconds=20.0) == {
-        "foreign_cpus": pytest.approx(0.5),
-        "steal_share": pytest.approx(0.04),
-        "frequency_ratio": 0.5,
-        "throttled_seconds": None,
-    }
-
-
 def test_what_lies_between_two_windows_is_nobodys():
     """Between samples weights are read: neither the cell nor a neighbour has used what that takes."""
     counts = [
@@ -165,15 +154,6 @@ def test_a_snapshot_is_what_the_kernel_counts():
     held = interference.parse(**kernel, throttling=["throttled_usec 1500000", "throttled_time 5"])
     assert held.throttled_seconds == pytest.approx(1.5)
     assert interference.snapshot().busy_seconds > 0
-
-
-def test_a_clock_that_slows_down_disturbs():
-    assert interference.disturbed(
-        {"foreign_cpus": 0.0, "steal_share": None, "frequency_ratio": 0.8}
-    )
-    assert not interference.disturbed(
-        {"foreign_cpus": 0.05, "steal_share": float("nan"), "frequency_ratio": 0.95}
-    )
 
 
 def test_a_changed_checkout_says_what_differs_from_its_commit(tmp_path, monkeypatch):

@@ -118,14 +118,3 @@ def test_operations_per_joule_are_of_the_processors_where_a_cell_is_on_them(tmp_
         read.machines["m1"]["processor_energy"] = "not shown"
         (found,) = machines.MEASURED["energy"](machines.Machine(inputs(measured=read), "local-cpu"))
         assert found | told == found
-
-
-def test_of_a_process_that_has_just_ended_no_memory_is_noted():
-    with psutil.Popen(["true"]) as ended:
-        while ended.status() != psutil.STATUS_ZOMBIE:
-            time.sleep(0.001)
-        noted = resources.Watch(interval=0.0)
-        noted.look(ended.pid)
-        assert noted.rows == []
-        noted.look(os.getpid())
-        assert len(noted.rows) == 1

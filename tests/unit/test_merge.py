@@ -96,17 +96,6 @@ def test_two_machines_in_one_folder_are_refused_unless_equal_and_two_folders_are
     }
 
 
-def test_a_machine_does_not_measure_beside_cells_of_another():
-    mine = Path(shard_path(OTHER_KEY))
-    assert context.stranger(mine, MACHINE) is None
-    write(machine=OTHER)
-    assert "holds cells of another machine, Another CPU with 8 logical cores" in context.stranger(
-        mine, MACHINE
-    )
-    assert context.stranger(mine, OTHER) is None
-    assert context.stranger(write(machine=OTHER), MACHINE) is None
-
-
 def test_what_workers_declare_is_gathered_for_each_platform_and_mode():
     other = OTHER_KEY
     write(settings={"tf32": "off"})

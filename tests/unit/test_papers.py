@@ -201,15 +201,6 @@ def test_every_difference_of_table2_is_explained(inputs):
     assert parameters.loc[["fcn5-table2", "fcn8-table2", "lstm32-table2", "alexnet"], "same"].all()
 
 
-def test_a_merged_file_without_its_description_is_named(tmp_path):
-    pq.write_table(pa.table({"seconds": [1.0]}), tmp_path / "bare.parquet")
-    with pytest.raises(InputError, match="bare.parquet does not describe its machines"):
-        read_measured(tmp_path / "bare.parquet")
-    (tmp_path / "torn.parquet").write_bytes(b"PAR1")
-    with pytest.raises(InputError, match="torn.parquet cannot be read"):
-        read_measured(tmp_path / "torn.parquet")
-
-
 def test_numbers_are_written_for_readers():
     assert [significant(value) for value in (0.4123, 12.34, 1234.5, 0.00012345, 0.9996)] == [
         "0.412",
@@ -244,12 +235,6 @@ def test_a_mistake_of_an_artefact_is_one_sentence(monkeypatch):
 def test_nothing_is_both_made_and_not_made(paper):
     catalogue = read_yaml(paper)
     assert not set(catalogue["artefacts"]) & set(catalogue.get("not_made", {}))
-
-
-def test_footnote_letters_go_past_z():
-    letters = list(tables.letters_of(map(str, range(54))).values())
-    assert letters[25:28] == ["z", "aa", "ab"]
-    assert letters[52:] == ["ba", "bb"]
 
 
 @pytest.mark.parametrize("paper", sorted(path.parent.name for path in PAPERS.glob("*/paper.yaml")))

@@ -169,38 +169,6 @@ def test_a_sign_that_rounding_turned_is_right_and_no_room_for_a_defect(monkeypat
     assert " is wrong after step 8: off by " in proof.reason
 
 
-def test_a_turn_that_rounding_turned_is_right_and_no_room_for_a_defect(monkeypatch):
-    """Of ranks that do not wait for one another; what turns signs is this large here, and one of the ways."""
-
-    def rough(values):
-        return values * (1 + 0.03 * np.cos(np.arange(np.size(values))).reshape(np.shape(values)))
-
-    ways = [golden.exact, golden.exact, rough]
-    monkeypatch.setattr(golden, "right_in_float32", lambda number: ways[number % 3])
-    groups = grouping.groups(2, "async")
-    shares = turns._Shares(networks.tiny("dense"), 2 * narrow.BATCH, groups, {})
-    before, losses = shares.start, []
-    for number, steps in enumerate(narrow.TURNS):
-        for rank in (0, 1):
-            taken = shares.steps(rank, before, steps, rough)
-            before = {name: values.astype(np.float32) for name, values in taken.updated.items()}
-            found = {f"turn{number}.{rank}/{name}": values for name, values in before.items()}
-            shares.measured |= found
-            losses.append(taken.loss)
-    shares.measured["turn_losses"] = np.array(losses).reshape(-1, 2)
-    details = {}
-    assert turns._check_turns(shares, details) is None, details
-    assert details["turn1.0_exactly"] > compare.TOLERANCES["later_update"]
-
-    right = shares.measured
-    shares.measured = right | {"turn_losses": right["turn_losses"] * (1 + 2e-4)}
-    assert "in turn 1 of rank 0, the loss of step 1 is " in turns._check_turns(shares, {})
-    name = "turn1.0/dense1/weight"
-    step = right[name] - right["turn0.1/dense1/weight"]
-    shares.measured = right | {name: right[name] + np.float32(0.02) * step}
-    assert "in turn 2 of rank 0, dense1/weight is wrong" in turns._check_turns(shares, {})
-
-
 @pytest.mark.parametrize(
     ("network", "rate", "words"),
     [
@@ -230,13 +198,6 @@ def test_a_proof_that_raises_is_a_row_with_a_reason(tmp_path, monkeypatch):
     assert proof["status"] == "crashed"
     assert proof["reason"] == "its proof ended with KeyError: 'parameters'"
     assert "Traceback" in files["log"].read_text()
-
-
-def test_gradient_is_recovered_from_the_timed_step():
-    spec, wanted = expected("fcn8")
-    found = compare.gradients_of(wanted, prove.collect(adapter(), stand_in.job(spec)))
-    for name, gradient in wanted.first.gradients.items():
-        assert np.linalg.norm(found[name] - gradient) < 1e-6 * np.linalg.norm(gradient), name
 
 
 def test_proof_id_follows_what_was_proven(tmp_path):

@@ -1,9 +1,6 @@
 """Shards: what is written is read again, and what is broken is told with the command that helps."""
 
 import json
-import multiprocessing
-import resource
-import signal
 import struct
 from datetime import UTC, datetime
 
@@ -130,24 +127,3 @@ def test_a_broken_and_a_missing_shard_are_told(tmp_path):
         shard.read(broken)
     with pytest.raises(shard.ShardError, match="is missing: run `snakemake "):
         shard.read(tmp_path / "none.parquet")
-
-
-def _write_with_no_space(path):
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-    try:
-        shard.write(path, FACTS, SAMPLES[:1], {})
-    except OSError:
-        raise SystemExit(7) from None
-
-
-def test_no_space_leaves_the_old_shard_and_no_half_one(tmp_path):
-    """The file system refuses all but 100 bytes, as a full disk does."""
-    path = tmp_path / "cell.parquet"
-    shard.write(path, FACTS, SAMPLES[1:], {})
-    writer = multiprocessing.get_context("fork").Process(target=_write_with_no_space, args=(path,))
-    writer.start()
-    writer.join()
-    assert writer.exitcode == 7
-    assert shard.read(path)[0]["seconds"].to_pylist() == [0.25]
-    assert list(tmp_path.iterdir()) == [path]

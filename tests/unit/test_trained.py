@@ -79,24 +79,6 @@ def printed(monkeypatch, capsys, path):
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        {"software": {}},
-        {"software": {"packages": ["x"]}},
-        {"machine": []},
-        {"worker": "x"},
-        {"resources": {"columns": ["a"], "rows": [[1]]}},
-    ],
-)
-def test_what_a_footer_cannot_say_is_one_sentence_to_who_inspects_it(monkeypatch, capsys, said):
-    path = write()
-    row, rows, footer = shard.read_parts(path)
-    shard.write(path, row, rows.to_pylist(), footer | said)
-    with pytest.raises(SystemExit, match="does not have the columns of a shard"):
-        printed(monkeypatch, capsys, path)
-
-
 def test_a_training_tells_people_how_it_went(monkeypatch, capsys):
     said = printed(monkeypatch, capsys, write(dataset_label="Digits", target_accuracy=0.99))
     for words in (
