@@ -1,8 +1,8 @@
 """Ways of getting dropout wrong, each planted in an adapter: at each size, or above that of the narrow proof alone."""
 
 import numpy as np
-from defects.full_size import NARROW, with_operations
-from defects.stand_in import RIGHT, Trainer
+from defects.full_size import NARROW
+from defects.stand_in import RIGHT, Trainer, replacing
 
 from shared.specification import without_dropout
 
@@ -21,7 +21,7 @@ def masking(mask, above=0):
         factors = mask(node["random"], x.shape, node["rate"])
         return x * factors, lambda dy: ([dy * factors], {})
 
-    return with_operations(dropout=dropout)
+    return replacing(dropout=dropout)
 
 
 # {defect: (mask, words of the refusal, numbers of axes of a sample where it can be)}

@@ -1,7 +1,7 @@
 """Ways of training another network that begin above the size of the narrow proof, each planted in an adapter."""
 
 import numpy as np
-from defects.stand_in import RIGHT, Trainer
+from defects.stand_in import RIGHT, Trainer, replacing
 
 from shared import data
 
@@ -25,20 +25,7 @@ def in_bits(bits, *names, kind="dense", rounded=rounded):
         y, backward = RIGHT[kind](node, own, rounded(x, bits))
         return y, lambda dy: backward(rounded(dy, bits))
 
-    return with_operations(**{kind: layer})
-
-
-def with_operations(**operations):
-    """A trainer in which some operations are others."""
-    return type("Replaced", (Trainer,), {"operations": dict(RIGHT, **operations)})
-
-
-def without_class(node, own, x):
-    """The last layer gives a class that no label has no part in the softmax."""
-    y, backward = RIGHT["dense"](node, own, x)
-    if len(x) > NARROW and node["units"] == 20:
-        y[..., 19] = -1e9
-    return y, backward
+    return replacing(**{kind: layer})
 
 
 def truncated(node, own, x):
@@ -119,21 +106,6 @@ class OneOfBlock(Trainer):
         return super().run(1 if len(self.labels) > NARROW else steps)
 
 
-class Momentum(Trainer):
-    """Carries the last change on."""
-
-    push = None
-
-    def update(self, taken):
-        before = self.values
-        super().update(taken)
-        step = {name: self.values[name] - before[name] for name in before}
-        if self.push and len(self.labels) > NARROW:
-            step = {name: step[name] + np.float32(0.5) * self.push[name] for name in step}
-            self.values = {name: before[name] + step[name] for name in step}
-        self.push = step
-
-
 def keeping_first_product():
     """A trainer that computes the product of the batch once, since the batch never changes."""
 
@@ -180,38 +152,27 @@ class NoUpdate(Trainer):
         pass
 
 
+LATE_CHANGE = "after the samples"
 # {defect: (network, trainer, words of the refusal)}
 PLANTED = {
     "bfloat16 products": ("fcn5", in_bits(8), "at full size"),
     "TF32 in the first layer": ("fcn5", in_bits(11, "dense1"), "at full size"),
-    "TF32 in the last layer": ("fcn5", in_bits(11, "dense4"), "at full size"),
     "one sample left out": ("fcn5", OneLess, "the first change of"),
-    "one class left out": ("fcn5", with_operations(dense=without_class), "the first change of"),
-    "one time step less": ("lstm32", with_operations(lstm=truncated), "the first change of"),
+    "one time step less": ("lstm32", replacing(lstm=truncated), "the first change of"),
     "a weight not trained": ("fcn5", frozen("dense1/weight"), "dense1/weight"),
     "a bias not trained": ("alexnet", frozen("conv3/bias"), "conv3/bias"),
     "every second update skipped": ("fcn5", skipping(2), "the loss of step 3"),
     "every twentieth update skipped": ("fcn5", skipping(20), "no small parameter changes"),
     "another batch": ("lstm32", OtherBatch, "the first change of"),
-    "momentum": ("fcn5", Momentum, "the loss of step 3"),
-    "first product kept": ("alexnet", keeping_first_product(), "after the samples"),
-    "one step of a block": ("fcn5", OneOfBlock, "after the samples"),
+    "first product kept": ("alexnet", keeping_first_product(), LATE_CHANGE),
+    "one step of a block": ("fcn5", OneOfBlock, LATE_CHANGE),
     "the last layer alone in every second step after a while": (
-        "fcn5",
-        late(LastAlone),
-        "stands still in a step between two that change it",
+        *("fcn5", late(LastAlone), "stands still in a step between two that change it"),
     ),
     "no update after a while": ("fcn5", late(NoUpdate), "no small parameter changes"),
-    "a weight not trained after a while": (
-        "fcn5",
-        late(frozen("dense1/weight")),
-        "the loss after the samples",
-    ),
-    "bfloat16 products after a while": ("fcn5", late(in_bits(8)), "after the samples"),
-    "one sample left out after a while": ("lstm32", late(OneLess), "after the samples"),
+    "a weight not trained after a while": ("fcn5", late(frozen("dense1/weight")), LATE_CHANGE),
+    "bfloat16 products after a while": ("fcn5", late(in_bits(8)), LATE_CHANGE),
     "bfloat16 products of all trainers after a while": (
-        "fcn5",
-        late(in_bits(8), []),
-        "the first loss",
+        *("fcn5", late(in_bits(8), []), "the first loss"),
     ),
 }

@@ -1,44 +1,34 @@
 """Defects of networks for images: kernels, padding, groups, pools and norms over channels."""
 
 import numpy as np
-from defects.planting import replacing
-from defects.stand_in import RIGHT, adapter
-
-from steptime.networks.layers import channel_shuffle
+from defects.planting import wrong
+from defects.stand_in import RIGHT
 
 
-def turned(kind):
-    """A layer kind whose kernels stand with rows for columns."""
+def turned(node, own, x):
+    """A transposed convolution whose kernels have rows for columns."""
+    own = own | {"weight": own["weight"].swapaxes(2, 3)}
+    y, backward = RIGHT["conv_transpose"](node, own, x)
 
-    def wrong(node, own, x):
-        y, backward = RIGHT[kind](node, own | {"weight": own["weight"].swapaxes(2, 3)}, x)
+    def back(dy):
+        dx, gradients = backward(dy)
+        return dx, gradients | {"weight": gradients["weight"].swapaxes(2, 3)}
 
-        def back(dy):
-            dx, gradients = backward(dy)
-            return dx, gradients | {"weight": gradients["weight"].swapaxes(2, 3)}
-
-        return y, back
-
-    return wrong
+    return y, back
 
 
-def padded_behind(kind):
-    """A layer kind whose images are padded behind their last row and column alone, as TensorFlow's SAME does."""
+def padded_behind(node, own, x):
+    """A pool whose images are padded behind their last row and column alone, as TensorFlow's SAME does."""
+    edge = (0, 2 * node["padding"])
+    wide = np.pad(x, ((0, 0), (0, 0), edge, edge), constant_values=-np.inf)
+    y, backward = RIGHT["max_pool"](node | {"padding": 0}, own, wide)
+    height, width = x.shape[2:]
 
-    def wrong(node, own, x):
-        edge = (0, 2 * node["padding"])
-        filling = -np.inf if kind == "max_pool" else 0.0
-        wide = np.pad(x, ((0, 0), (0, 0), edge, edge), constant_values=filling)
-        y, backward = RIGHT[kind](node | {"padding": 0}, own, wide)
-        height, width = x.shape[2:]
+    def back(dy):
+        (dx,), gradients = backward(dy)
+        return [dx[:, :, :height, :width]], gradients
 
-        def back(dy):
-            (dx,), gradients = backward(dy)
-            return [dx[:, :, :height, :width]], gradients
-
-        return y, back
-
-    return wrong
+    return y, back
 
 
 def mean_without_padding(node, own, x):
@@ -46,18 +36,6 @@ def mean_without_padding(node, own, x):
     y, backward = RIGHT["avg_pool"](node, own, x)
     count = RIGHT["avg_pool"](node, own, np.ones_like(x))[0]
     return y / count, lambda dy: backward(dy / count)
-
-
-def interleaved(node, own, x):
-    """A convolution in groups that takes every so manyeth channel for a group."""
-    order = channel_shuffle.shuffled(np.arange(x.shape[1])[None, :, None], node["groups"]).ravel()
-    y, backward = RIGHT["grouped_conv"](node, own, x[:, order])
-
-    def back(dy):
-        (dx,), gradients = backward(dy)
-        return [dx[:, np.argsort(order)]], gradients
-
-    return y, back
 
 
 def shuffled_back(node, own, x):
@@ -84,78 +62,19 @@ def unbiased_groups(node, own, x):
     return y, back
 
 
-def reversed_concat(node, own, *inputs):
-    y, backward = RIGHT["concat"](node, own, *reversed(inputs))
-
-    def back(dy):
-        gradients, _ = backward(dy)
-        return gradients[::-1], {}
-
-    return y, back
+def unscaled(node, own, x):
+    """No layer scale."""
+    return x, lambda dy: ([dy], {"weight": np.zeros_like(own["weight"])})
 
 
-# {defect: (network, adapter, words of the refusal)}
 PLANTED = {
-    "a turned kernel in groups": (
-        "mobilenet",
-        adapter(replacing(grouped_conv=turned("grouped_conv"))),
-        "the first loss is",
-    ),
-    "a turned transposed kernel": (
-        "deconv",
-        adapter(replacing(conv_transpose=turned("conv_transpose"))),
-        "the first loss is",
-    ),
-    "padding behind a pool": (
-        "densenet121",
-        adapter(replacing(max_pool=padded_behind("max_pool"))),
-        "the first loss is",
-    ),
-    "padding behind a convolution in groups": (
-        "xception",
-        adapter(replacing(grouped_conv=padded_behind("grouped_conv"))),
-        "the first loss is",
-    ),
-    "padding that does not count": (
-        "shufflenet",
-        adapter(replacing(avg_pool=mean_without_padding)),
-        "the first loss is",
-    ),
-    "groups of other channels": (
-        "shufflenet",
-        adapter(replacing(grouped_conv=interleaved)),
-        "the first loss is",
-    ),
-    "channels shuffled back": (
-        "shufflenet",
-        adapter(replacing(channel_shuffle=shuffled_back)),
-        "the first loss is",
-    ),
-    "responses normalised by the whole sum": (
-        "googlenet",
-        adapter(replacing(local_response_norm=undivided)),
-        "the first loss is",
-    ),
-    "unbiased variance of groups": (
-        "resnet50-group-norm",
-        adapter(replacing(group_norm=unbiased_groups)),
-        "the first loss is",
-    ),
-    "inputs the other way round": (
-        "densenet121",
-        adapter(replacing(concat=reversed_concat)),
-        "the first loss is",
-    ),
-    "layer scale left out": (
-        "convnext-tiny",
-        adapter(
-            replacing(
-                layer_scale=lambda node, own, x: (
-                    x,
-                    lambda dy: ([dy], {"weight": np.zeros_like(own["weight"])}),
-                )
-            )
-        ),
-        "does not depend on layer_scale",
+    "a turned transposed kernel": wrong("deconv", conv_transpose=turned),
+    "padding behind a pool": wrong("densenet121", max_pool=padded_behind),
+    "padding that does not count": wrong("shufflenet", avg_pool=mean_without_padding),
+    "channels shuffled back": wrong("shufflenet", channel_shuffle=shuffled_back),
+    "responses normalised by the whole sum": wrong("googlenet", local_response_norm=undivided),
+    "unbiased variance of groups": wrong("resnet50-group-norm", group_norm=unbiased_groups),
+    "layer scale left out": wrong(
+        "convnext-tiny", "does not depend on layer_scale", layer_scale=unscaled
     ),
 }

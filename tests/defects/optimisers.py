@@ -1,7 +1,6 @@
 """Defects of the updates of momentum, Adam and AdamW."""
 
-from defects.planting import Updating
-from defects.stand_in import adapter
+from defects.planting import Updating, by
 
 from steptime.networks import optimisers
 
@@ -50,10 +49,9 @@ class Uncorrected(Updating):
         return optimisers.update(rule, self.values, gradients, kept)
 
 
-# {defect: (network, adapter, words of the refusal)}
 PLANTED = {
-    "momentum with dampening": ("fcn5-momentum", adapter(Dampened), "a call of 3 steps"),
-    "weight decay in the gradient": ("gpt-small-adamw", adapter(Decaying), "after one step"),
-    "decay of biases and norms": ("gpt-small-adamw", adapter(DecayingAll), "after one step"),
-    "Adam without its correction": ("gpt-small-adam", adapter(Uncorrected), "after one step"),
+    "momentum with dampening": by("fcn5-momentum", Dampened, "a call of 3 steps"),
+    "weight decay in the gradient": by("gpt-small-adamw", Decaying, "after one step"),
+    "decay of biases and norms": by("gpt-small-adamw", DecayingAll, "after one step"),
+    "Adam without its correction": by("gpt-small-adam", Uncorrected, "after one step"),
 }

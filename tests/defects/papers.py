@@ -3,11 +3,13 @@
 import copy
 
 import numpy as np
-from defects.full_size import rounded
-from defects.planting import CATALOGUE, changed, replacing
-from defects.stand_in import RIGHT, Trainer, adapter
+from defects.full_size import NoUpdate, rounded
+from defects.planting import CATALOGUE, by, other, wrong
+from defects.stand_in import RIGHT, Trainer
 
 from steptime.prove import golden
+
+ALEXNET = CATALOGUE["alexnet"]["layers"]
 
 
 def basic_blocks():
@@ -28,18 +30,12 @@ def basic_blocks():
 
 def same_padding():
     """AlexNet with every window padded until only the stride makes maps smaller."""
-    layers = copy.deepcopy(CATALOGUE["alexnet"]["layers"])
+    layers = copy.deepcopy(ALEXNET)
     for layer in layers:
         if "max_pool" in layer:
             layer["max_pool"]["padding"] = 1
     layers[0]["conv"]["padding"] = 4
     return layers
-
-
-def skipping(spec):
-    """AlexNet whose last layer reads the third convolution: conv4, conv5, dense1 and dense2 lead nowhere."""
-    layers = CATALOGUE["alexnet"]["layers"]
-    return changed("alexnet", layers=layers[:8] + layers[12:14] + layers[-1:])(spec)
 
 
 def one_hot(tokens, labels):
@@ -71,12 +67,12 @@ def swapped_gate_gradients(node, own, x):
     """Right forward, but a backward that takes the gates in another order (TensorFlow's BlockLSTMV2)."""
     y, backward = RIGHT["lstm"](node, own, x)
 
-    def wrong(dy):
+    def back(dy):
         dx, gradients = backward(dy)
         i, f, g, o = np.split(gradients["bias"], 4)
         return dx, dict(gradients, bias=np.concatenate([i, g, f, o]))
 
-    return y, wrong
+    return y, back
 
 
 def in_tf32(kind):
@@ -89,7 +85,7 @@ def in_tf32(kind):
         y, backward = RIGHT[kind](node, own, rounded(x, 11))
         return y, lambda dy: backward(rounded(dy, 11))
 
-    return {kind: computed}
+    return computed
 
 
 class RepeatableDropout(Trainer):
@@ -98,11 +94,6 @@ class RepeatableDropout(Trainer):
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self.operations = dict(RIGHT, relu=dropping(np.random.default_rng(5)))
-
-
-class NoUpdate(Trainer):
-    def update(self, taken):
-        pass
 
 
 class NoLoss(Trainer):
@@ -189,84 +180,60 @@ class SpareBias(Trainer):
         self.parameters += 64
 
 
-# {defect: (network, adapter, words of the refusal)}
+D2 = {
+    "input": {"kind": "one_hot", "shape": ["steps", "vocabulary"]},
+    "layers": [*CATALOGUE["lstm32"]["layers"][1:3], {"dense": {"units": 5}}],
+}
+D3 = [dict(CATALOGUE["fcn8"]["layers"][0], repeat=5), {"dense": {"units": "classes"}}]
 PLANTED = {
-    "D1 basic blocks": (
-        "resnet50",
-        adapter(mutate=changed("resnet50", layers=basic_blocks())),
-        "conv2/weight has shape (4, 4, 1, 1) in the specification and (4, 4, 3, 3)",
+    "D1 basic blocks": other(
+        *("resnet50", "conv2/weight has shape (4, 4, 1, 1) in the specification and (4, 4, 3, 3)"),
+        layers=basic_blocks(),
     ),
-    "D2 small softmax on one-hot words": (
-        "lstm32",
-        adapter(
-            mutate=changed(
-                "lstm32",
-                input={"kind": "one_hot", "shape": ["steps", "vocabulary"]},
-                layers=[*CATALOGUE["lstm32"]["layers"][1:3], {"dense": {"units": 5}}],
-            ),
-            feed=one_hot,
-        ),
-        "dense1/weight has shape (8, 30) in the specification and (8, 5) in the framework",
+    "D2 small softmax on one-hot words": other(
+        *("lstm32", "dense1/weight has shape (8, 30) in the specification and (8, 5)"),
+        feed=one_hot,
+        **D2,
     ),
-    "D3 five hidden layers": (
-        "fcn8",
-        adapter(
-            mutate=changed(
-                "fcn8",
-                layers=[
-                    dict(CATALOGUE["fcn8"]["layers"][0], repeat=5),
-                    {"dense": {"units": "classes"}},
-                ],
-            )
-        ),
-        "the framework lacks dense7",
+    "D3 five hidden layers": other("fcn8", "the framework lacks dense7", layers=D3),
+    "D4 frozen statistics": wrong(
+        *("resnet50", "batch_norm1 does not use the mean and variance"),
+        batch_norm=frozen_batch_norm,
     ),
-    "D4 frozen statistics": (
-        "resnet50",
-        adapter(replacing(batch_norm=frozen_batch_norm)),
-        "batch_norm1 does not use the mean and variance",
+    "D5 narrow conv4 and conv5, larger image": other(
+        *("alexnet", "conv4/weight has shape (8, 12, 3, 3) in the specification and (6, 12, 3, 3)"),
+        feed=lambda images, labels: (np.pad(images, ((0, 0), (0, 0), (0, 3), (0, 3))), labels),
+        narrow={"image": 99, "c4": 6, "c5": 6},
     ),
-    "D5 narrow conv4 and conv5, larger image": (
-        "alexnet",
-        adapter(
-            mutate=changed("alexnet", narrow={"image": 99, "c4": 6, "c5": 6}),
-            feed=lambda images, labels: (np.pad(images, ((0, 0), (0, 0), (0, 3), (0, 3))), labels),
-        ),
-        "conv4/weight has shape (8, 12, 3, 3) in the specification and (6, 12, 3, 3)",
+    "D6 SAME padding": other(
+        *("alexnet", "dense1/weight has shape (32, 24) in the specification and (72, 24)"),
+        layers=same_padding(),
     ),
-    "D6 SAME padding": (
-        "alexnet",
-        adapter(mutate=changed("alexnet", layers=same_padding())),
-        "dense1/weight has shape (32, 24) in the specification and (72, 24)",
+    "D7 other widths": other(
+        *("alexnet", "conv2/weight has shape (8, 6, 5, 5) in the specification and (6, 6, 5, 5)"),
+        narrow={"c2": 6, "c3": 8, "c4": 12},
     ),
-    "D7 other widths": (
-        "alexnet",
-        adapter(mutate=changed("alexnet", narrow={"c2": 6, "c3": 8, "c4": 12})),
-        "conv2/weight has shape (8, 6, 5, 5) in the specification and (6, 6, 5, 5)",
+    "D8 dropout": wrong(
+        *("alexnet", "something random is in the network, such as dropout"),
+        relu=dropping(np.random.default_rng()),
     ),
-    "D8 dropout": (
-        "alexnet",
-        adapter(replacing(relu=dropping(np.random.default_rng()))),
-        "something random is in the network, such as dropout",
+    "D8 dropout, repeatable": by("alexnet", RepeatableDropout),
+    "D9 no update": by("alexnet", NoUpdate, "the weights did not change in a training step"),
+    "D9 no loss": by("alexnet", NoLoss, "not that of a softmax cross-entropy"),
+    "D10 layers left out": other(
+        "alexnet", "conv4, conv5, dense2, dense3", layers=ALEXNET[:8] + ALEXNET[12:14] + ALEXNET[-1:]
     ),
-    "D8 dropout, repeatable": ("alexnet", adapter(RepeatableDropout), "the first loss is"),
-    "D9 no update": ("alexnet", adapter(NoUpdate), "the weights did not change in a training step"),
-    "D9 no loss": ("alexnet", adapter(NoLoss), "not that of a softmax cross-entropy"),
-    "D10 layers left out": ("alexnet", adapter(mutate=skipping), "conv4, conv5, dense2, dense3"),
-    "D10 layers without gradient": ("alexnet", adapter(Detached), "conv4, conv5, dense1, dense2"),
-    "D11 first step skipped": ("alexnet", adapter(SkipsFirst), "did not change in a training step"),
-    "D14 momentum": ("fcn5", adapter(Momentum), "a call of 3 steps"),
-    "wrong gradient of the gates": (
-        "lstm32",
-        adapter(replacing(lstm=swapped_gate_gradients)),
-        "the gradient of lstm",
+    "D10 layers without gradient": by("alexnet", Detached, "conv4, conv5, dense1, dense2"),
+    "D11 first step skipped": by("alexnet", SkipsFirst, "did not change in a training step"),
+    "D14 momentum": by("fcn5", Momentum, "a call of 3 steps"),
+    "wrong gradient of the gates": wrong(
+        "lstm32", "the gradient of lstm", lstm=swapped_gate_gradients
     ),
-    "TF32 in an LSTM": ("lstm32", adapter(replacing(**in_tf32("lstm"))), "the update of"),
-    "TF32 behind an LSTM": ("lstm64", adapter(replacing(**in_tf32("dense"))), "the update of"),
-    "TF32 in convolutions": ("alexnet", adapter(replacing(**in_tf32("conv"))), ""),
-    "one step a call": ("fcn5", adapter(OneStepACall), "a call of 3 steps"),
-    "summed gradient": ("fcn5", adapter(SummedLoss), "every update is 8 times"),
-    "fixed learning rate": ("fcn5", adapter(FixedRate), "the learning rate"),
-    "NaN": ("fcn5", adapter(Diverges), "the loss of step 4 is nan"),
-    "second bias trained": ("lstm32", adapter(SpareBias), "1,598 trainable parameters"),
+    "TF32 in an LSTM": wrong("lstm32", "the update of", lstm=in_tf32("lstm")),
+    "TF32 in convolutions": wrong("alexnet", "", conv=in_tf32("conv")),
+    "one step a call": by("fcn5", OneStepACall, "a call of 3 steps"),
+    "summed gradient": by("fcn5", SummedLoss, "every update is 8 times"),
+    "fixed learning rate": by("fcn5", FixedRate, "the learning rate"),
+    "NaN": by("fcn5", Diverges, "the loss of step 4 is nan"),
+    "second bias trained": by("lstm32", SpareBias, "1,598 trainable parameters"),
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-from defects.stand_in import RIGHT, Trainer
+from defects.stand_in import Trainer, adapter, replacing
 from today import entry_of, prefix_of
 
 from steptime import networks
@@ -55,9 +55,23 @@ def changed(network, narrow=None, **entry):
     return lambda spec: networks.specify(network, catalogue, narrow=True)
 
 
-def replacing(**operations):
-    """A trainer in which some operations are others."""
-    return type("Replaced", (Trainer,), {"operations": dict(RIGHT, **operations)})
+# A planted defect is (network, adapter, words of the refusal).
+LOSS = "the first loss is"
+
+
+def by(network, trainer, words=LOSS):
+    """A defect of a trainer."""
+    return network, adapter(trainer), words
+
+
+def wrong(network, words=LOSS, **operations):
+    """A defect of layer kinds: these operations in their places."""
+    return by(network, replacing(**operations), words)
+
+
+def other(network, words=LOSS, feed=None, **entry):
+    """A defect of the network: its narrow specification has other sizes or layers."""
+    return network, adapter(mutate=changed(network, **entry), feed=feed), words
 
 
 class Updating(Trainer):

@@ -1,8 +1,8 @@
 """Defects of plain recurrent layers and GRU."""
 
 import numpy as np
-from defects.planting import replacing
-from defects.stand_in import RIGHT, adapter
+from defects.planting import wrong
+from defects.stand_in import RIGHT
 
 
 def swapped_gates(node, own, x):
@@ -14,11 +14,11 @@ def swapped_gates(node, own, x):
 
     y, backward = RIGHT["gru"](node, {role: swapped(values) for role, values in own.items()}, x)
 
-    def wrong(dy):
+    def back(dy):
         dx, gradients = backward(dy)
         return dx, {role: swapped(values) for role, values in gradients.items()}
 
-    return y, wrong
+    return y, back
 
 
 def forgetting(node, own, x):
@@ -26,12 +26,7 @@ def forgetting(node, own, x):
     return RIGHT["rnn"](node, dict(own, recurrent=0.0 * own["recurrent"]), x)
 
 
-# {defect: (network, adapter, words of the refusal)}
 PLANTED = {
-    "gates of a GRU in another order": (
-        "gru32",
-        adapter(replacing(gru=swapped_gates)),
-        "the first loss is",
-    ),
-    "no recurrence": ("rnn32", adapter(replacing(rnn=forgetting)), "the first loss is"),
+    "gates of a GRU in another order": wrong("gru32", gru=swapped_gates),
+    "no recurrence": wrong("rnn32", rnn=forgetting),
 }

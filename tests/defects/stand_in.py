@@ -59,6 +59,11 @@ class Trainer:
         return self.values
 
 
+def replacing(**operations):
+    """A trainer in which some operations are others."""
+    return type("Replaced", (Trainer,), {"operations": dict(RIGHT, **operations)})
+
+
 def job(spec):
     """The job of a worker that collects what a proof of the specification needs."""
     return {

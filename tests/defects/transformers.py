@@ -3,8 +3,8 @@
 import copy
 
 import numpy as np
-from defects.planting import CATALOGUE, changed, replacing
-from defects.stand_in import RIGHT, adapter
+from defects.planting import CATALOGUE, other, wrong
+from defects.stand_in import RIGHT
 
 from steptime.networks.layers import attention
 
@@ -35,7 +35,7 @@ def unscaled(node, own, x):
 
 def with_epsilon(kind, epsilon):
     """A normalisation with another epsilon."""
-    return {kind: lambda node, own, x: RIGHT[kind](dict(node, epsilon=epsilon), own, x)}
+    return lambda node, own, x: RIGHT[kind](dict(node, epsilon=epsilon), own, x)
 
 
 def unbiased(node, own, x):
@@ -45,11 +45,11 @@ def unbiased(node, own, x):
     node = dict(node, epsilon=share * node["epsilon"])
     y, backward = RIGHT["layer_norm"](node, dict(own, weight=scale * own["weight"]), x)
 
-    def wrong(dy):
+    def back(dy):
         dx, gradients = backward(dy)
         return dx, dict(gradients, weight=scale * gradients["weight"])
 
-    return y, wrong
+    return y, back
 
 
 def normed_before(network="bert-base"):
@@ -75,62 +75,19 @@ def half_tied(node, own, x, table):
     return y, lambda dy: ([backward(dy)[0][0], 0.0], {})
 
 
-# {defect: (network, adapter, words of the refusal)}
 PLANTED = {
-    "no causal mask": (
-        "gpt-small",
-        adapter(replacing(attention=seeing(None))),
-        "the first loss is",
+    "mask off by one, with the next step": wrong("gpt2", attention=seeing(1)),
+    "no division by the root of a head's units": wrong("vit-tiny", attention=unscaled),
+    "pre-norm for post-norm": other("bert-base", layers=normed_before()),
+    "an epsilon of a tenth": wrong("gpt-small", layer_norm=with_epsilon("layer_norm", 1e-6)),
+    "another epsilon of RMSNorm": wrong(
+        *("gpt-small-rms", "the gradient of positions1/weight"),
+        rms_norm=with_epsilon("rms_norm", 1e-6),
     ),
-    "mask off by one, with the next step": (
-        "gpt2",
-        adapter(replacing(attention=seeing(1))),
-        "the first loss is",
-    ),
-    "no division by the root of a head's units": (
-        "vit-tiny",
-        adapter(replacing(attention=unscaled)),
-        "the first loss is",
-    ),
-    "pre-norm for post-norm": (
-        "bert-base",
-        adapter(mutate=changed("bert-base", layers=normed_before())),
-        "the first loss is",
-    ),
-    "an epsilon of a tenth": (
-        "gpt-small",
-        adapter(replacing(**with_epsilon("layer_norm", 1e-6))),
-        "the first loss is",
-    ),
-    "an epsilon of Keras's layer": (
-        "vit-tiny",
-        adapter(replacing(**with_epsilon("layer_norm", 1e-3))),
-        "the first loss is",
-    ),
-    "another epsilon of RMSNorm": (
-        "gpt-small-rms",
-        adapter(replacing(**with_epsilon("rms_norm", 1e-6))),
-        "the gradient of positions1/weight",
-    ),
-    "GELU by tanh": ("vit-tiny", adapter(replacing(gelu=RIGHT["gelu_tanh"])), "the first loss is"),
-    "GELU not by tanh": (
-        "gpt2",
-        adapter(replacing(gelu_tanh=RIGHT["gelu"])),
-        "the update of layer_norm",
-    ),
-    "unbiased variance": (
-        "gpt-small",
-        adapter(replacing(layer_norm=unbiased)),
-        "the first loss is",
-    ),
-    "untied weights": (
-        "gpt-small",
-        adapter(mutate=changed("gpt-small", layers=untied())),
-        "7,296 in the framework",
-    ),
-    "no gradient through one of two ties": (
-        "gpt-small",
-        adapter(replacing(unembedding=half_tied)),
-        "the gradient of table1/weight",
+    "GELU not by tanh": wrong("gpt2", "the update of layer_norm", gelu_tanh=RIGHT["gelu"]),
+    "unbiased variance": wrong("gpt-small", layer_norm=unbiased),
+    "untied weights": other("gpt-small", "7,296 in the framework", layers=untied()),
+    "no gradient through one of two ties": wrong(
+        "gpt-small", "the gradient of table1/weight", unembedding=half_tied
     ),
 }

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from defects import dropping
-from defects.full_size import LATE, PLANTED, OneOfBlock, in_bits, rounded, with_operations
+from defects.full_size import LATE, PLANTED, OneOfBlock, in_bits, rounded
 from defects.generative import detached, untied_machine, without_divergence
 from defects.optimisers import Dampened, Decaying, Uncorrected
-from defects.planting import CATALOGUE, DROPPING, losing, replacing
-from defects.stand_in import RIGHT, Trainer, adapter, computing, job
+from defects.planting import CATALOGUE, DROPPING, losing
+from defects.stand_in import RIGHT, Trainer, adapter, job, replacing
 from defects.transformers import seeing
 
 from shared import data, limits, sketch
@@ -122,7 +122,7 @@ def cut_off(values, bits):
 def products_of(bits, shortened):
     """A trainer all of whose products take factors of so many bits."""
     kinds = ("dense", "conv", "lstm")
-    return with_operations(
+    return replacing(
         **{kind: in_bits(bits, kind=kind, rounded=shortened).operations[kind] for kind in kinds}
     )
 
@@ -163,7 +163,7 @@ def test_of_many_windows_of_poolings_one_may_be_another_one(tmp_path, monkeypatc
         return y, lambda dy: backward(dy * lost)
 
     spec = networks.specify("mnist", CATALOGUE, narrow=True)
-    one_lost = with_operations(max_pool=max_pool)
+    one_lost = replacing(max_pool=max_pool)
     for most, name in ((2**17, "few.npz"), (1, "many.npz")):
         monkeypatch.setattr(reference, "MANY_WINDOWS", most)
         np.savez(tmp_path / name, **reference.compute(spec, BATCH))

@@ -1,29 +1,22 @@
 """An honest network passes its proof; every planted defect is refused with a sentence that names it."""
 
-import importlib
 import json
-import sys
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
+from defects import dropping, stand_in
+from defects.planted import PLANTED
+from defects.planting import CATALOGUE, DROPPING
+from defects.stand_in import Trainer, adapter
 
-from shared import grouping, narrow
+from shared import narrow
 from shared.specification import at_rate
 from steptime import networks
 from steptime.networks.layers import LAYERS
-from steptime.prove import compare, golden, network, turns
+from steptime.prove import compare, golden, network
 from steptime.supervisor import supervise
 from worker.tasks import proof as prove
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-PLANTED = importlib.import_module("defects.planted").PLANTED
-planting = importlib.import_module("defects.planting")
-dropping = importlib.import_module("defects.dropping")
-CATALOGUE = planting.CATALOGUE
-stand_in = importlib.import_module("defects.stand_in")
-Trainer, adapter = stand_in.Trainer, stand_in.adapter
 
 
 @cache
@@ -63,7 +56,7 @@ def test_defect_is_refused(defect, tmp_path):
     assert words in proof.reason
 
 
-@pytest.mark.parametrize("network", planting.DROPPING)
+@pytest.mark.parametrize("network", DROPPING)
 @pytest.mark.parametrize("defect", dropping.MASKS)
 def test_dropout_without_a_data_set_is_proven_wherever_it_is(defect, network, tmp_path):
     """After c6-dropout-left-out and c7-dropout-on-sequences."""

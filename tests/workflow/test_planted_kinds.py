@@ -9,7 +9,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from defects import planting, transformers
+from defects import planting
+from defects.planting import LOSS, changed
+from defects.transformers import normed_before, untied
 from today import CATALOGUE, TORCH, entry_of, prefix_of
 
 from shared import declarations
@@ -32,25 +34,14 @@ def with_nodes(kind, **changes):
     return mutate
 
 
+BERT, GPT = "bert-base-tanh", "gpt-small-rms"
 # {defect: (network, mutation, words of the refusal)}
 MUTATED = {
-    "no causal mask": ("gpt-small-rms", with_nodes("attention", causal=False), "the first loss is"),
-    "an epsilon of Keras's layer": (
-        "bert-base-tanh",
-        with_nodes("layer_norm", epsilon=1e-3),
-        "the first loss is",
-    ),
-    "GELU by tanh": ("vit-tiny", with_nodes("gelu", op="gelu_tanh"), "the first loss is"),
-    "pre-norm for post-norm": (
-        "bert-base-tanh",
-        planting.changed("bert-base-tanh", layers=transformers.normed_before("bert-base-tanh")),
-        "the first loss is",
-    ),
-    "untied weights": (
-        "gpt-small-rms",
-        planting.changed("gpt-small-rms", layers=transformers.untied("gpt-small-rms")),
-        "7,296 in the framework",
-    ),
+    "no causal mask": (GPT, with_nodes("attention", causal=False), LOSS),
+    "an epsilon of Keras's layer": (BERT, with_nodes("layer_norm", epsilon=1e-3), LOSS),
+    "GELU by tanh": ("vit-tiny", with_nodes("gelu", op="gelu_tanh"), LOSS),
+    "pre-norm for post-norm": (BERT, changed(BERT, layers=normed_before(BERT)), LOSS),
+    "untied weights": (GPT, changed(GPT, layers=untied(GPT)), "7,296 in the framework"),
     "no decay": (
         "fcn5-adamw",
         lambda spec: spec | {"optimiser": spec["optimiser"] | {"weight_decay": 0.0}},
@@ -59,20 +50,9 @@ MUTATED = {
 }
 # {defect: (network, function of `planted_in_torch`, words of the refusal)}
 PLANTED = {
-    "mask off by one": ("gpt-small-rms", "mask_off_by_one", "the first loss is"),
-    "no division by the root of a head's units": (
-        "bert-base-tanh",
-        "unscaled",
-        "the first loss is",
-    ),
-    "unbiased variance": ("bert-base-tanh", "unbiased", "the first loss is"),
-    "no gradient through one of two ties": ("gpt-small-rms", "half_tied", "the gradient of table1"),
-    "KL left out": ("vae", "without_divergence", "the first loss is"),
+    "no gradient through one of two ties": (GPT, "half_tied", "the gradient of table1"),
     "a detached generator": ("gan", "detached", "the loss does not depend on dense1"),
-    "a detached judge": ("gan", "detached_judge", "the loss does not depend on dense4"),
-    "a turned transposed kernel": ("deconv", "turned", "the first loss is"),
-    "padding behind a pool": ("autoencoder-conv", "padded_behind", "the first loss is"),
-    "momentum with dampening": ("fcn5-momentum", "dampened", "a call of 3 steps"),
+    "a turned transposed kernel": ("deconv", "turned", LOSS),
     "weight decay in the gradient": ("fcn5-adamw", "decaying", "after one step"),
 }
 # {adapter: what is planted there alone, as above; without words, it is no defect}
