@@ -1,5 +1,6 @@
 """The catalogue of frameworks: tests name no version that will be another one next year, and skip what is not made."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,9 @@ TODAY = {framework: entry["environments"][0] for framework, entry in CATALOGUE.i
 NAMES = ("torch", "tensorflow", "jax", "mxnet", "keras")
 TORCH, TENSORFLOW, JAX, MXNET, KERAS = map(TODAY.get, NAMES)
 TORCH_ON_GPU = f"{TORCH}-cuda"
+# `make test-zoo`: what takes hours, or seldom breaks.
+ALL = os.environ.get("STEPTIME_ZOO") == "all"
+only_zoo = pytest.mark.skipif(not ALL, reason="only with STEPTIME_ZOO=all")
 
 
 def entry_of(environment):

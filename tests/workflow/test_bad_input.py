@@ -208,16 +208,6 @@ def test_a_misspelt_target_is_answered_and_a_dry_run_says_how_much_there_is(chec
     assert " 1 table or figure: about " in done.stdout and "Reasons:" not in done.stdout
 
 
-def test_more_threads_than_cpus_are_planned_as_asked(checkout):
-    text = (checkout.root / "config/grids/ci.yaml").read_text()
-    (checkout.root / "mine.yaml").write_text(text.replace("table: [all]", "table: [64]"))
-    done = checkout.snakemake(
-        "--dry-run", "--quiet", "host", "--config", "grid=mine.yaml", "--", "steptime_times"
-    )
-    assert done.returncode == 0
-    assert "-t64-" in done.stdout
-
-
 def test_a_machine_that_is_not_at_hand_is_not_drawn_and_the_catalogue_says_why(checkout):
     text = (checkout.root / "config/grids/ci.yaml").read_text()
     (checkout.root / "mine.yaml").write_text(text.replace("local-cpu", "far"))

@@ -16,6 +16,7 @@ def checkout(new_checkout):
 
 
 def test_two_are_compared_and_nothing_is_measured(checkout):
+    assert checkout.planned("--config", *SIDES, "--", "compare") == {"compare": 1, "total": 1}
     for factor, margin in ((1.5, ()), (0.5, ("margin=0.1",))):
         results_of(checkout.root / "results", {"torch-1.4": 1.0, "torch-9.9": factor})
         before = checkout.times()
@@ -40,9 +41,3 @@ def test_what_cannot_be_compared_is_a_sentence(checkout, config, sentence):
     done = checkout.snakemake("--config", "grid=ci", *config, "--", "compare")
     assert done.returncode != 0 and sentence in done.stdout and "Traceback" not in done.stdout
     assert not (checkout.root / "results/compare/torch-1.4_torch-9.md").exists()
-
-
-def test_it_is_a_target_that_no_other_asks_for(checkout):
-    jobs = checkout.planned("--config", *SIDES, "--", "compare")
-    assert jobs == {"compare": 1, "total": 1}
-    assert "compare" not in checkout.planned("--config", "grid=ci", *SIDES)

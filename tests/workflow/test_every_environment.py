@@ -10,9 +10,7 @@ import os
 
 import pandas as pd
 import pytest
-import yaml
-from conftest import ROOT
-from today import CATALOGUE, JAX, MXNET, TENSORFLOW, TODAY, TORCH, entry_of
+from today import CATALOGUE, JAX, TORCH, entry_of
 
 pytestmark = pytest.mark.alone
 
@@ -23,14 +21,10 @@ NAMES = [
     for entry in CATALOGUE.values()
     for name in entry.get("history" if HISTORY else "environments", [])
 ]
-SMALL = [TORCH, TENSORFLOW, MXNET, JAX, "tensorflow-1.2", "theano-1.0.5", "cntk-2.7", "chainer-7.8"]
-# What else proves every network in these: the run of tests/workflow/test_real_run.py, which times them too.
-IN_CI = [
-    TODAY[name]
-    for name in yaml.safe_load((ROOT / "config/grids/ci.yaml").read_text())["environments"]
-]
-# Has g++ compile each operation once: on a machine that has not seen them, minutes for a network of many kinds.
-COMPILING = ["theano-1.0.5"]
+SMALL = [TORCH, JAX, "tensorflow-1.2", "theano-1.0.5", "cntk-2.7", "chainer-7.8"]
+# PyTorch proves every network in tests/workflow/test_real_run.py, with TensorFlow and MXNet. Theano has g++ compile each
+# operation once: on a machine that has not seen them, minutes for a network of many kinds.
+TIMED_ALONE = (TORCH, "theano-1.0.5")
 # What a framework may be unable to do here: its row then says why.
 HONEST = ("ok", "unsupported")
 
@@ -43,9 +37,7 @@ def networks_of(environment: str) -> list[str]:
     """What it proves here, besides the tiny network that it times."""
     if ALL:
         return ["fcn5", "fcn8", "alexnet", "resnet50", "lstm32", "lstm64"]
-    if environment in (*IN_CI, *COMPILING):
-        return []
-    return ["resnet50", "lstm32"]
+    return [] if environment in TIMED_ALONE else ["resnet50", "lstm32"]
 
 
 # The grid runs on this machine's CPUs.
@@ -82,6 +74,11 @@ def installed(checkout, environment):
     return manifest
 
 
+def table_of(run):
+    path = run.root / "results/tables/steptime_zoo.parquet"
+    return pd.read_parquet(path).set_index("environment")
+
+
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_an_environment_proves_itself_and_is_timed(run, environment):
     manifest = installed(run, environment)
@@ -89,26 +86,18 @@ def test_an_environment_proves_itself_and_is_timed(run, environment):
         # A source folder that nobody has named, say; the sentence says what to do.
         pytest.skip(manifest["reason"])
     assert manifest["status"] == "ok", manifest["reason"]
+    known = HONEST if ALL else HONEST[:1]
     for network in networks_of(environment):
-        proof = json.loads(
-            (
-                run.root / f"results/proofs/{environment}.{mode_of(environment)}-{network}.json"
-            ).read_text()
-        )
-        known = HONEST if ALL else HONEST[:1]
+        path = run.root / f"results/proofs/{environment}.{mode_of(environment)}-{network}.json"
+        proof = json.loads(path.read_text())
         assert proof["status"] in known, f"{network}: {proof['reason']}"
-    table = pd.read_parquet(run.root / "results/tables/steptime_zoo.parquet").set_index(
-        "environment"
-    )
-    row = table.loc[environment]
-    assert row["status"] in (HONEST if ALL else HONEST[:1]), row["reason"]
+    row = table_of(run).loc[environment]
+    assert row["status"] in known, row["reason"]
     assert row["status"] != "ok" or row["vector"], "no library of it multiplies"
 
 
 def test_environments_are_told_apart_by_their_build(run):
-    table = pd.read_parquet(run.root / "results/tables/steptime_zoo.parquet").set_index(
-        "environment"
-    )
+    table = table_of(run)
     assert table.index.is_unique and len(table) == len(ENVIRONMENTS)
     if HISTORY:
         return

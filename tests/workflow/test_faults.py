@@ -249,15 +249,3 @@ def test_a_limit_on_files(faulty, tmp_path):
     done = faulty[0].launch(*merge, *plan, STEPTIME_PYTHON=str(python))
     said = "merge.cells: a file could not be written (File too large): free some space and run again.\n"
     assert (done.returncode, done.stderr) == (1, said)
-
-
-def test_results_of_another_machine_make_tables_without_measuring(faulty, new_checkout):
-    here = new_checkout("faults")
-    here.copy_badly(faulty[0], "cells", "proofs", "environments")
-    content = {name: path.read_bytes() for name, path in here.shards().items()}
-    done = here.snakemake(*TABLE)
-    assert done.returncode == 0, done.stdout
-    assert "[1/" not in done.stdout and not (here.root / "logs/cells").exists()
-    assert {name: path.read_bytes() for name, path in here.shards().items()} == content
-    table = pd.read_parquet(here.root / "results/tables/steptime_times.parquet")
-    assert (table["source"] == "ours").sum() == len(content)

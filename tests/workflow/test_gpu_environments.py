@@ -1,14 +1,17 @@
-"""Environments for GPUs: their pins are closed, which a resolver says without fetching a package; needs an index."""
+"""Environments for GPUs: their pins are closed, which a resolver says without fetching a package.
+
+Needs an index; with STEPTIME_ZOO=all (`make test-zoo`) alone.
+"""
 
 import subprocess
 
 import pytest
-import yaml
 from conftest import ROOT
+from today import CATALOGUE, only_zoo
 
 from steptime.environments import build, installer, pins
 
-CATALOGUE = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
+pytestmark = only_zoo
 # Whoever has its packages already needs no index. Some files are there before an adapter speaks to their GPU.
 FILES = [
     path

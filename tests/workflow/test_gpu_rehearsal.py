@@ -1,7 +1,7 @@
 """Each adapter's lines for GPUs, run without one: another device that is here stands in for it (tests/stand_ins).
 
-In its first mode on one network, in the environments that stand; with STEPTIME_ZOO=all (`make test-zoo`) every one, in
-all modes on three.
+In its first mode on one network, in those of TIMED that stand; with STEPTIME_ZOO=all (`make test-zoo`) every one, in all
+modes on three.
 """
 
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import ROOT
-from today import CATALOGUE, entry_of, prefix_of
+from today import ALL, CATALOGUE, entry_of, only_zoo, prefix_of
 
 from shared import declarations
 from shared.narrow import BATCH
@@ -26,11 +26,9 @@ from steptime.tasks import USUAL
 
 NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 PROGRAM = ROOT / "tests/stand_ins/devices.py"
-ALL = os.environ.get("STEPTIME_ZOO") == "all"
 PROOF = {"task": "proof", "proves": USUAL}
 PROVEN = ("fcn5", "alexnet", "lstm32") if ALL else ("lstm32",)
-# Whose modes have lines of their own.
-APART = ("keras3",)
+TIMED = ("torch", "tensorflow", "jax", "mxnet")
 # What must have been called of what a CPU has not; JAX and MXNet wait as on CPUs.
 CALLED = {
     "torch": {"is_available", "synchronize"},
@@ -64,20 +62,15 @@ def rehearsed():
     for framework in CATALOGUE.values():
         for environment in framework["environments"]:
             entry = entry_of(environment)
-            if entry.get("device") == "gpu" or "gpu" not in declared(entry)["DEVICES"]:
+            if entry.get("device") == "gpu" or "gpu" not in declarations.declared(entry["adapter"])["DEVICES"]:
                 continue
             # One version of each adapter is enough.
             if entry["adapter"] in seen:
                 continue
             seen.add(entry["adapter"])
-            each = ALL or entry["adapter"] in APART
             modes = modes_on_gpus(framework, entry["adapter"])
-            for mode in modes if each else modes[:1]:
+            for mode in modes if ALL else modes[: entry["adapter"] in TIMED]:
                 yield entry["adapter"], mode, environment, entry.get("variables", {})
-
-
-def declared(entry):
-    return declarations.declared(entry["adapter"])
 
 
 def run(program, asked, environment, mode, variables):
@@ -126,7 +119,7 @@ BETWEEN_GPUS = {
 }
 
 
-@pytest.mark.parametrize("adapter", BETWEEN_GPUS)
+@pytest.mark.parametrize("adapter", BETWEEN_GPUS if ALL else TIMED)
 def test_each_rank_has_a_gpu_of_its_own_and_their_gradients_meet(tmp_path, monkeypatch, adapter):
     """Each rank is the stand-in above, started by the supervisor."""
     mode, environment, variables = next(rest for name, *rest in rehearsed() if name == adapter)
@@ -168,6 +161,7 @@ def test_a_machine_without_a_gpu_is_one_sentence(adapter, mode, environment, var
     assert any(words in told["reason"] for words in ("finds no", "sees no")), told["reason"]
 
 
+@only_zoo
 def test_an_operation_of_tensorflow_1_on_the_host_is_refused():
     entry = CATALOGUE["tensorflow"]["variables"]
     asked = [job_of("tensorflow1", "graph", "fcn5") | PROOF | {"output": "/dev/null"}]

@@ -1,4 +1,4 @@
-"""Table 4 of three machines: measured apart, brought together by hand and through a storage plugin of Snakemake."""
+"""Table 4 of two machines: measured apart, brought together by hand and through a storage plugin of Snakemake."""
 
 import shutil
 from importlib.util import find_spec
@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 import yaml
 
-# Three checkouts on one machine stand for three machines; each gives its cells another number of threads.
-CORES = {"desktop": 1, "server": 2, "laptop": 1}
+# Two checkouts on one machine stand for two machines; each gives its cells another number of threads.
+CORES = {"desktop": 1, "server": 2}
 GRID = {
     "environments": ["torch", "mxnet"],
     "networks": ["tiny"],
@@ -42,7 +42,7 @@ def machines(new_checkout):
 
 @pytest.fixture
 def elsewhere(new_checkout):
-    """A checkout on a machine that is none of the three."""
+    """A checkout on a machine that is none of the two."""
     return configured(new_checkout("slurm"), list(CORES), cpu="another processor")
 
 
@@ -61,7 +61,7 @@ def carry(checkout, *arguments):
     assert done.returncode == 0, done.stderr
 
 
-def test_what_three_machines_packed_is_one_table_with_a_column_of_each(
+def test_what_two_machines_packed_is_one_table_with_a_column_of_each(
     machines, elsewhere, tmp_path
 ):
     refused = elsewhere.snakemake(*CONFIG, "--", "steptime_times").stdout

@@ -1,8 +1,6 @@
 """Tables and figures as data: what a folder of data is enough for, and what makes each of them again."""
 
 import re
-import shutil
-import subprocess
 
 import pandas as pd
 import pytest
@@ -103,30 +101,6 @@ def test_a_table_that_holds_nothing_is_made_again_and_a_folder_in_its_place_is_n
     assert done.returncode != 0 and "With --cores 0 no job can begin: write" in done.stdout
     assert finished.snakemake(*CONFIG, *TARGETS).returncode == 0
     assert table.read_bytes() == content
-
-
-def test_a_limit_on_the_files_of_a_whole_run_cuts_no_table_off(finished):
-    """Of Snakemake too; in KiB."""
-
-    def tables():
-        return {path.name: path.read_bytes() for path in finished.root.glob("results/*/*.csv")}
-
-    before, times = tables(), finished.times()
-    for folder in ("tables", "figures", "merged"):
-        shutil.rmtree(finished.root / "results" / folder)
-    done = subprocess.run(
-        ["bash", "-c", 'ulimit -f 32; exec "$@"', "-", *finished.command(*CONFIG, *TARGETS)],
-        cwd=finished.root,
-        env=finished.environment(),
-        capture_output=True,
-        text=True,
-    )
-    said = done.stdout + done.stderr
-    assert done.returncode != 0 and "a file could not be written (File too large)" in said
-    assert "the same command goes on from here" in said and "Traceback" not in said
-    assert tables().items() < before.items() and finished.times() == times
-    assert finished.snakemake(*CONFIG, *TARGETS).returncode == 0
-    assert tables() == before
 
 
 def test_a_new_layer_kind_of_an_adapter_times_and_proves_nothing_again(finished, edit):

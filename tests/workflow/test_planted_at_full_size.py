@@ -4,15 +4,13 @@ With STEPTIME_ZOO=all (`make test-zoo`), in TensorFlow, MXNet and JAX too, and e
 """
 
 import json
-import os
 import subprocess
 import sys
 
 import pytest
 from conftest import ROOT
-from today import JAX, MXNET, TENSORFLOW, TORCH, prefix_of
+from today import ALL, JAX, MXNET, TENSORFLOW, TORCH, prefix_of
 
-ALL = os.environ.get("STEPTIME_ZOO") == "all"
 ENVIRONMENTS = [TORCH] + ([TENSORFLOW, MXNET, JAX] if ALL else [])
 # {defect: words of what refuses it}
 PLANTED = {

@@ -4,19 +4,17 @@ After c6-dropout-left-out and c7-dropout-on-sequences. With STEPTIME_ZOO=all (`m
 """
 
 import json
-import os
 
 import numpy as np
 import pytest
 import yaml
 from defects.planting import CATALOGUE, DROPPING, prove_in
-from today import JAX, KERAS, MXNET, TENSORFLOW, TORCH, entry_of
+from today import ALL, JAX, KERAS, MXNET, TENSORFLOW, TORCH, entry_of
 
 from shared.narrow import BATCH
 from steptime import networks
 from steptime.prove import compare, golden, network, reference
 
-ALL = os.environ.get("STEPTIME_ZOO") == "all"
 FULL = 4 * BATCH
 # {defect: words of the refusal}
 PLANTED = {

@@ -4,7 +4,6 @@ With STEPTIME_ZOO=all (`make test-zoo`), specifications are mutated in all frame
 optimisers. PyTorch alone is patched: proofs judge the arrays that a framework gives, whichever it is.
 """
 
-import os
 from functools import cache
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from defects import planting
 from defects.planting import LOSS, changed
 from defects.transformers import normed_before, untied
-from today import CATALOGUE, TORCH, entry_of, prefix_of
+from today import ALL, CATALOGUE, TORCH, entry_of, prefix_of
 
 from shared import declarations
 from shared.narrow import BATCH
@@ -21,7 +20,6 @@ from steptime.prove import compare, golden, network
 from steptime.tasks import that_proves
 from worker import contract
 
-ALL = os.environ.get("STEPTIME_ZOO") == "all"
 
 
 def with_nodes(kind, **changes):

@@ -4,13 +4,12 @@ With STEPTIME_ZOO=all (`make test-zoo`) all, in every environment and mode that 
 """
 
 import ast
-import os
 import shutil
 
 import pytest
 import yaml
 from conftest import ROOT
-from today import CATALOGUE, TORCH, entry_of, prefix_of
+from today import ALL, CATALOGUE, TORCH, entry_of, prefix_of
 
 from shared import declarations
 from steptime import networks
@@ -19,7 +18,6 @@ from steptime.supervisor import supervise
 
 NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 WORKER = ROOT / "workflow/scripts/worker"
-ALL = os.environ.get("STEPTIME_ZOO") == "all"
 # The defect, the network that shows it, and words of the reason.
 PLANTED = {
     "Right": ("mnist", ""),

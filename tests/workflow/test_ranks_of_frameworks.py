@@ -5,7 +5,6 @@ Some of them in every run of the tests, or with STEPTIME_ZOO=all (`make test-zoo
 and groups of them, can do wrong is planted in those of PLANTED.
 """
 
-import os
 import re
 import shutil
 import signal
@@ -20,7 +19,7 @@ import pytest
 import yaml
 from conftest import ROOT
 from defects.together_in_frameworks import PLANTED
-from today import CATALOGUE, JAX, MXNET, TENSORFLOW, TORCH, entry_of, prefix_of
+from today import ALL, CATALOGUE, JAX, MXNET, TENSORFLOW, TORCH, entry_of, only_zoo, prefix_of
 
 from shared import declarations
 from shared.grouping import GROUPED
@@ -35,7 +34,6 @@ from steptime.tasks import outcomes
 
 pytestmark = pytest.mark.alone
 
-ALL = os.environ.get("STEPTIME_ZOO") == "all"
 NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 QUICK = (f"{TORCH}-async", f"{TORCH}-mixed", f"{MXNET}-inside")
 # Those that tell how stale their gradients are.
@@ -182,7 +180,7 @@ def test_ranks_without_a_network_of_their_own_listen_on_the_loopback_interface_a
     assert found and all(ip_address(each).is_loopback for each in found), found
 
 
-@pytest.mark.skipif(not ALL, reason="only with STEPTIME_ZOO=all")
+@only_zoo
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGKILL, "crashed"), (signal.SIGSTOP, "timeout")]
 )

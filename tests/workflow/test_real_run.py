@@ -62,15 +62,6 @@ def test_a_network_is_trained_on_real_digits_in_every_framework(whole_run):
     assert "MNIST, 5,000 of its training images" in words
 
 
-def test_trainings_that_were_copied_with_their_data_sets_are_not_made_again(
-    whole_run, new_checkout
-):
-    here = new_checkout()
-    here.copy_badly(whole_run[0], "cells", "proofs", "datasets", "environments")
-    target = "results/merged/steptime_trainings.parquet"
-    assert set(here.planned(*GRID, target)) == {"merge_cells", "total"}
-
-
 def test_the_pins_of_every_environment_are_closed(whole_run):
     """Nothing was installed that the environment's file does not pin."""
     for path in (whole_run[0].root / "results/environments").glob("*.json"):
@@ -126,18 +117,6 @@ def test_every_artefact_is_there_and_the_table_is_printed(whole_run):
 def test_a_second_run_does_nothing_and_says_so(whole_run):
     done = whole_run[0].snakemake(*GRID, "all")
     assert "Nothing to be done" in done.stdout
-
-
-def test_a_comment_in_an_environment_times_nothing_again_and_a_pin_only_its_own_cells(whole_run):
-    checkout, _ = whole_run
-    spec = checkout.root / "envs/mxnet-1.9.yaml"
-    text = spec.read_text()
-    spec.write_text(f"# a comment\n{text}")
-    assert checkout.planned(*GRID, "all") == {}
-    spec.write_text(re.sub(r"idna==[0-9.]+", "idna==3.1", text))
-    jobs = checkout.planned(*GRID, "all")
-    assert (jobs["build_environment"], jobs["measure_cell"]) == (1, 8)
-    spec.write_text(text)
 
 
 def test_one_figure_measures_only_its_own_cells(whole_run, new_checkout):

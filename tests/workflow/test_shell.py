@@ -82,19 +82,6 @@ def test_a_reader_who_has_seen_enough_gets_no_traceback(made):
     assert (done.returncode, done.stdout, done.stderr) == (141, "line\n", "")
 
 
-@pytest.mark.parametrize("closed", ["2>&-", ">&-", "<&- >&- 2>&-"])
-def test_a_program_whose_streams_are_closed_ends_well(made, closed):
-    """As a daemon starts it: a cell that ends otherwise is removed after it was measured."""
-    program = made.root / "workflow/scripts/steptime/render/both.py"
-    lines = [f"print('line', file=sys.{name}, flush=True)" for name in ("stdout", "stderr")]
-    program.write_text(
-        "\n".join(["import sys", *lines, "sys.stdout.flush()", "sys.stderr.flush()"])
-    )
-    command = ["sh", "-c", f'exec "$0" render.both {closed}', made.root / "workflow/scripts/launch"]
-    done = subprocess.run(command, env=made.environment(), capture_output=True, text=True)
-    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
-
-
 def test_names_with_spaces_and_quotes_reach_a_program_whole(made):
     source = 'of o\'Brien "$(x)" & co.tar.gz'
     done = make(made, "merge", "FROM=" + source.replace("$", "$$"))
