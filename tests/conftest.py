@@ -9,8 +9,10 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 # The golden run's small matrix products take ten times as long with a pool of threads; read when numpy is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -57,6 +59,21 @@ class Checkout:
             stderr=subprocess.STDOUT,
             timeout=seconds,
         )
+
+    def run(self, *arguments: str, seconds: float = 2400) -> str:
+        """Runs Snakemake, which must end well; returns what it printed."""
+        done = self.snakemake(*arguments, seconds=seconds)
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    def configure(self, **values: Any) -> None:
+        """Sets keys of the grid `faults`."""
+        path = self.root / "config/grids/faults.yaml"
+        path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | values))
+
+    def choose(self, *modes: str, **values: Any) -> None:
+        """Has the grid `faults` ask for these modes of the stand-in, and for no environment that does not install."""
+        self.configure(environments=["standin-1.0"], modes={"standin": list(modes)}, **values)
 
     def planned(self, *arguments: str) -> dict[str, int]:
         """Number of jobs by rule in a dry run."""
@@ -133,9 +150,7 @@ class Checkout:
 def whole_run(new_checkout):
     """A checkout in which the grid `ci` was run with real frameworks, and what Snakemake printed."""
     checkout = new_checkout()
-    done = checkout.snakemake("--config", "grid=ci", "--", "all", seconds=3600)
-    assert done.returncode == 0, done.stdout
-    return checkout, done
+    return checkout, checkout.run("--config", "grid=ci", "--", "all", seconds=3600)
 
 
 @pytest.fixture(scope="session")

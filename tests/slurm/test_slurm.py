@@ -17,8 +17,6 @@ from today import JAX, MXNET, TORCH
 
 from steptime.cells import shard
 
-pytestmark = pytest.mark.alone
-
 HERE = Path(__file__).parent
 PLACES = {
     "desktop-cpu": "cpu1",

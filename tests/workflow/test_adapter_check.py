@@ -9,8 +9,7 @@ STANDIN = "workflow/scripts/worker/frameworks/standin/__init__.py"
 def checkout(new_checkout):
     """A checkout with the stand-in's environment."""
     made = new_checkout("faults")
-    done = made.snakemake("--config", "grid=faults", "--", "results/environments/standin-1.0.json")
-    assert done.returncode == 0, done.stdout
+    made.run("--config", "grid=faults", "--", "results/environments/standin-1.0.json")
     return made
 
 

@@ -216,8 +216,7 @@ def test_a_machine_that_is_not_at_hand_is_not_drawn_and_the_catalogue_says_why(c
     done = checkout.snakemake("--dry-run", *asked, "wuensche2018_fig4")
     assert done.returncode != 0
     assert "No machine of this grid is within reach" in done.stdout
-    done = checkout.snakemake(*asked, "steptime_catalogue")
-    assert done.returncode == 0, done.stdout
+    checkout.run(*asked, "steptime_catalogue")
     rows = pd.read_parquet(checkout.root / "results/tables/steptime_catalogue.parquet")
     states = rows.set_index("target")["state"]
     assert states["wuensche2018_fig4"] == states["dai2019_fig3"] == "no machine within reach"

@@ -34,12 +34,7 @@ esac
 def good_only(new_checkout):
     """A checkout whose grid asks for the mode `good` alone."""
     checkout = new_checkout("faults")
-    grid = checkout.root / "config/grids/faults.yaml"
-    grid.write_text(
-        grid.read_text().replace(
-            grid.read_text().partition("{standin: ")[2].partition("}")[0], "[good]"
-        )
-    )
+    checkout.configure(modes={"standin": ["good"]})
     return checkout
 
 
@@ -61,8 +56,7 @@ def test_an_environment_that_conda_cannot_make_stops_no_other(
 ):
     monkeypatch.setenv("PATH", str(conda), prepend=os.pathsep)
     good_only.variables["STEPTIME_ENVIRONMENTS"] = str(tmp_path / "environments")
-    done = good_only.snakemake(*GRID)
-    assert done.returncode == 0, done.stdout
+    good_only.run(*GRID)
     found = {
         name.split(".good")[0]: shard.read(path)[0].slice(0, 1).to_pylist()[0]
         for name, path in good_only.shards().items()
@@ -92,8 +86,7 @@ def test_all_environments_are_made_and_told_of_though_one_does_not_install(new_c
 
 
 def test_only_a_changed_pin_times_again_and_only_its_own_environment(good_only, conda, monkeypatch):
-    done = good_only.snakemake(*GRID)
-    assert done.returncode == 0, done.stdout
+    good_only.run(*GRID)
     path = os.environ["PATH"]
 
     def with_conda(there: bool) -> None:

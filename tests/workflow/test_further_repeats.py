@@ -6,27 +6,17 @@ import pytest
 
 from steptime.cells import shard
 
-GRID = """\
-environments: [standin-1.0]
-platforms: [local-cpu]
-networks: [tiny]
-modes: {standin: [good, twin, slow]}
-threads: {table: [1], figure: [1]}
-sampling: {budget_seconds: 0.2, precision: 0.5, least_samples: 3}
-limits: {seconds: 10, memory_gib: 0.3}
-"""
+GRID = {
+    "sampling": {"budget_seconds": 0.2, "precision": 0.5, "least_samples": 3},
+    "limits": {"seconds": 10, "memory_gib": 0.3},
+}
+WHAT = ("--config", "grid=faults", "--", "steptime_ratios")
 # Seconds of a step by mode and repeat: the first two cannot be told apart.
 TIMES = {"good": (1.0, 1.02), "twin": (1.02, 1.0), "slow": (9.0, 9.1)}
 
 
-def with_repeats(checkout, text):
-    (checkout.root / "config/grids/faults.yaml").write_text(f"{GRID}repeats: {text}\n")
-
-
-def run(checkout):
-    done = checkout.snakemake("--config", "grid=faults", "--", "steptime_ratios")
-    assert done.returncode == 0, done.stdout
-    return done.stdout
+def with_repeats(checkout, repeats):
+    checkout.choose("good", "twin", "slow", repeats=repeats, **GRID)
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +33,8 @@ def ran(new_checkout):
         more = words + (' "twin", "slow",' if path.suffix == ".py" else " twin, slow,")
         assert words in text
         path.write_text(text.replace(words, more, 1))
-    with_repeats(checkout, "2")
-    run(checkout)
+    with_repeats(checkout, 2)
+    checkout.run(*WHAT)
     for path in checkout.shards().values():
         row, rows, footer = shard.read_parts(path)
         seconds = TIMES[row["mode"]][row["repeat"] - 1]
@@ -55,9 +45,8 @@ def ran(new_checkout):
 
 def test_wide_intervals_alone_are_measured_further_and_the_next_run_asks_for_nothing(ran):
     before = ran.times()
-    asked = "{least: 2, most: 3, until: 0.000001, budget_seconds: 60}"
-    with_repeats(ran, asked)
-    printed = run(ran)
+    with_repeats(ran, {"least": 2, "most": 3, "until": 0.000001, "budget_seconds": 60})
+    printed = ran.run(*WHAT)
     assert (
         "after 2 trials, 1 of 2 comparisons have a wide interval: 2 results of them get 1 "
         in printed
@@ -70,9 +59,9 @@ def test_wide_intervals_alone_are_measured_further_and_the_next_run_asks_for_not
     assert {name: after[name] for name in before} == before
     table = (ran.root / "results/tables/steptime_ratios.md").read_text()
     assert "measured by 3 runs, since its interval was wide after 2" in table
-    assert ran.planned("--config", "grid=faults", "--", "steptime_ratios") == {}
+    assert ran.planned(*WHAT) == {}
     assert shard.read(ran.shards()[min(new)])[1]["looks"] == [2, 3]
     # What a look has chosen is found again where its file is lost.
     Path(ran.root / "results/further/faults-3.json").unlink()
-    run(ran)
+    ran.run(*WHAT)
     assert ran.times() == after

@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -24,7 +23,7 @@ GOOD, NAN, HANGING = (
 
 def test_an_interrupted_cell_is_the_only_one_to_be_measured_again(new_checkout):
     checkout = new_checkout("faults")
-    chosen(checkout, "good, hangs", 60)
+    chosen(checkout, 60, "good", "hangs")
     command = checkout.command(
         "--config", "grid=faults", "--", f"results/cells/local-cpu/step/{GOOD}.parquet"
     )
@@ -40,7 +39,7 @@ def test_an_interrupted_cell_is_the_only_one_to_be_measured_again(new_checkout):
     assert running.returncode not in (0, -signal.SIGKILL)
     assert checkout.times() == measured
     assert not checkout.leftovers()
-    chosen(checkout, "good, hangs", 2)
+    chosen(checkout, 2, "good", "hangs")
     checkout.snakemake(
         "--config", "grid=faults", "--rerun-triggers", "mtime", "--", "steptime_times"
     )
@@ -48,13 +47,9 @@ def test_an_interrupted_cell_is_the_only_one_to_be_measured_again(new_checkout):
     assert checkout.times()[GOOD] == measured[GOOD]
 
 
-def chosen(checkout, modes, seconds):
+def chosen(checkout, seconds, *modes):
     """Only these modes of the stand-in, with another limit."""
-    grid = checkout.root / "config/grids/faults.yaml"
-    text = grid.read_text().replace(", broken-1.0", "")
-    text = re.sub(r"limits: {seconds: \d+,", f"limits: {{seconds: {seconds},", text)
-    before, _, after = text.partition("standin: [")
-    grid.write_text(f"{before}standin: [{modes}]{after.partition(']')[2]}")
+    checkout.choose(*modes, limits={"seconds": seconds, "memory_gib": 0.3})
 
 
 def ranks_of(run):
@@ -81,10 +76,9 @@ def test_an_interrupt_ends_both_ranks_of_a_cell_and_leaves_nothing_of_them(
     told = f'STAND_IN_SCRIPTS: "{checkout.root}/workflow/scripts"'
     text = frameworks.read_text().replace("[good, killed,", "[good, slow, killed,")
     frameworks.write_text(text.replace("variables: {OMP", f"variables: {{{told}, OMP"))
-    chosen(checkout, "slow", 300)
-    grid = checkout.root / "config/grids/faults.yaml"
-    text = grid.read_text().replace("budget_seconds: 0.5", "budget_seconds: 200")
-    grid.write_text(text.replace("memory_gib: 0.3", "memory_gib: 1") + "devices: [1, 2]\n")
+    sampling = {"budget_seconds": 200, "precision": 0.05, "least_samples": 5}
+    limits = {"seconds": 300, "memory_gib": 1}
+    checkout.choose("slow", sampling=sampling, limits=limits, devices=[1, 2])
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     cell = "results/cells/local-cpu/step/standin-1.0.slow.float32-tiny-b16-t1-d2sync-r1.parquet"
     running = checkout.start("--config", "grid=faults", "--", cell)
@@ -111,7 +105,7 @@ def test_a_killed_run_takes_its_cell_with_it_and_the_same_command_goes_on(
 ):
     """Snakemake alone is killed, or the terminal is closed."""
     checkout = new_checkout("faults")
-    chosen(checkout, "hangs", 60)
+    chosen(checkout, 60, "hangs")
     running = checkout.start(*TABLE)
     checkout.await_doing("measuring standin-1.0")
     time.sleep(1)
@@ -120,7 +114,7 @@ def test_a_killed_run_takes_its_cell_with_it_and_the_same_command_goes_on(
     running.wait()
     _, left = psutil.wait_procs(below, timeout=120)
     assert not left and not checkout.shards() and not checkout.leftovers()
-    chosen(checkout, "hangs", 2)
+    chosen(checkout, 2, "hangs")
     again = checkout.snakemake(*TABLE)
     assert again.returncode == 0, again.stdout
     assert "had left this folder locked: it is open again" in again.stdout
@@ -130,7 +124,7 @@ def test_a_killed_run_takes_its_cell_with_it_and_the_same_command_goes_on(
 def test_a_clock_that_was_set_back_costs_no_cell(new_checkout):
     """Snakemake removes an output that is older than its input; a cell's manifest is of tomorrow here."""
     checkout = new_checkout("faults")
-    chosen(checkout, "good", 60)
+    chosen(checkout, 60, "good")
     path = f"results/cells/local-cpu/step/{GOOD}.parquet"
     checkout.snakemake("--config", "grid=faults", "--", path)
     (checkout.root / path).unlink()
@@ -150,7 +144,7 @@ def test_cells_of_two_runs_are_never_side_by_side(new_checkout):
     one, other = new_checkout("faults"), new_checkout("faults")
     places = [(one, GOOD), (one, NAN), (other, GOOD)]
     for checkout in (one, other):
-        chosen(checkout, "good, nan", 60)
+        chosen(checkout, 60, "good", "nan")
         targets = [f"results/cells/local-cpu/step/{cell}.parquet" for cell in (GOOD, NAN)]
         # What both need is there, so that only cells are left to be measured.
         assert checkout.snakemake(*TABLE[:3], *targets).returncode == 0

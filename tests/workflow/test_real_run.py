@@ -100,7 +100,7 @@ def test_no_two_cells_overlap(whole_run):
 
 
 def test_every_artefact_is_there_and_the_table_is_printed(whole_run):
-    checkout, done = whole_run
+    checkout, printed = whole_run
     for table in ("table1", "table2", "table3", "table4"):
         for ending in ("parquet", "csv", "md", "html"):
             assert (checkout.root / f"results/tables/shi2016_{table}.{ending}").stat().st_size
@@ -108,15 +108,14 @@ def test_every_artefact_is_there_and_the_table_is_printed(whole_run):
         for ending in ("svg", "png", "csv"):
             assert (checkout.root / f"results/figures/shi2016_fig1{letter}.{ending}").stat().st_size
     # Three of them are trainings.
-    assert "[24/24  done about " in done.stdout
+    assert "[24/24  done about " in printed
     frameworks = ("PyTorch 2.13.0 ", "TensorFlow 2.21.0 ", "MXNet 1.9.1 ", "overall")
     for words in (*frameworks, "24 of 24 runs measured in", "results/report/index.html"):
-        assert words in done.stdout
+        assert words in printed
 
 
 def test_a_second_run_does_nothing_and_says_so(whole_run):
-    done = whole_run[0].snakemake(*GRID, "all")
-    assert "Nothing to be done" in done.stdout
+    assert "Nothing to be done" in whole_run[0].run(*GRID, "all")
 
 
 def test_one_figure_measures_only_its_own_cells(whole_run, new_checkout):
@@ -133,10 +132,7 @@ def test_one_thread_is_one_thread(whole_run):
     grid |= {"table_batches": {"lstm32": 8}, "figure_batches": {"lstm32": [8]}}
     (checkout.root / "one.yaml").write_text(yaml.safe_dump(grid))
     before = set(checkout.shards())
-    done = checkout.snakemake(
-        "--config", "grid=one.yaml", "--", "results/merged/shi2016_fig1e.parquet"
-    )
-    assert done.returncode == 0, done.stdout
+    checkout.run("--config", "grid=one.yaml", "--", "results/merged/shi2016_fig1e.parquet")
     added = {name: path for name, path in checkout.shards().items() if name not in before}
     rows = [shard.read(path)[0].slice(0, 1).to_pylist()[0] for path in added.values()]
     assert len(rows) == 3 and {row["threads"] for row in rows} == {1}

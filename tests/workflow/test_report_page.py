@@ -73,8 +73,7 @@ def test_the_page_needs_nothing_from_outside_and_its_links_lead_somewhere(report
 
 def test_snakemake_s_own_report_has_each_artefact_with_its_caption(whole_run):
     checkout, _ = whole_run
-    done = checkout.snakemake("--config", "grid=ci", "--report", "snakemake.html")
-    assert done.returncode == 0, done.stdout
+    checkout.run("--config", "grid=ci", "--report", "snakemake.html")
     text = (checkout.root / "snakemake.html").read_text()
     for words in (
         "shi2016_fig1a",

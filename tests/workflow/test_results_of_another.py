@@ -45,12 +45,6 @@ def edit(checkout, name, changes):
         path.write_text(path.read_text().replace(old, new))
 
 
-def run(checkout):
-    done = checkout.snakemake(*WHAT)
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
 def row_of(path):
     return shard.read_parts(path)[0]
 
@@ -64,7 +58,7 @@ def carry(checkout, *arguments):
 def there(new_checkout):
     """A checkout in which the cell was measured, on this machine and as one of the platform `far`."""
     checkout = configured(new_checkout("faults"), platforms=["local-cpu", "far"])
-    run(checkout)
+    checkout.run(*WHAT)
     return checkout
 
 
@@ -79,7 +73,7 @@ def test_a_wider_network_is_measured_though_snakemake_remembers_nothing(there, h
     assert "measure_cell" not in here.planned(*WHAT)
     edit(here, "config/networks.yaml", WIDER)
     assert here.planned(*WHAT)["measure_cell"] == 1
-    run(here)
+    here.run(*WHAT)
     (path,) = (here.root / "results/cells/local-cpu").rglob("*.parquet")
     assert row_of(path)["parameters"] == 43520
     # That was enough.
@@ -127,7 +121,7 @@ def test_a_merge_refuses_what_a_plan_does_not_ask_for(there, tmp_path):
 def test_what_is_copied_over_older_results_of_the_same_names_is_taken_for_what_it_is(there, here):
     """Snakemake remembers what it measured here before, with other sampling."""
     configured(here, sampling=GRID["sampling"] | {"budget_seconds": 0.1})
-    run(here)
+    here.run(*WHAT)
     configured(here)
     for kind in CARRIED:
         old, new = (checkout.root / "results" / kind for checkout in (here, there))
@@ -142,7 +136,7 @@ def test_a_carried_proof_does_not_stand_for_another_adapter(there, here):
     configured(here, table_batches={"tiny": 32})
     jobs = here.planned(*WHAT)
     assert (jobs["prove_network"], jobs["measure_cell"]) == (1, 1)
-    run(here)
+    here.run(*WHAT)
     (path,) = (here.root / "results/cells/local-cpu").rglob("*-b32-*.parquet")
     assert row_of(path)["status"] == "not_equivalent"
 
@@ -169,7 +163,7 @@ def test_an_environment_that_was_made_elsewhere_is_made_here_for_what_is_new(the
     assert (jobs["build_environment"], jobs["measure_cell"]) == (1, 1)
     assert "prove_network" not in jobs
     before = here.times()
-    run(here)
+    here.run(*WHAT)
     assert before.items() < here.times().items()
     assert {row_of(path)["status"] for path in here.shards().values()} == {"ok"}
     assert here.planned(*WHAT) == {}
@@ -185,7 +179,7 @@ def test_what_is_measured_again_has_its_reference_again(there, here):
     edit(here, "config/frameworks.yaml", {'NUM_THREADS: "{threads}"': 'NUM_THREADS: "1"'})
     jobs = here.planned(*WHAT)
     assert (jobs["compute_reference"], jobs["measure_cell"]) == (1, 1)
-    run(here)
+    here.run(*WHAT)
     # A row that is proven narrow only has none.
     assert row_of(path)["proven_loss"] is not None
 
@@ -200,7 +194,7 @@ def test_what_is_measured_beside_a_carried_reference_has_its_own(there, here, tm
     configured(here, threads={"table": [1, 2], "figure": [1]})
     jobs = here.planned(*WHAT)
     assert (jobs["compute_reference"], jobs["measure_cell"]) == (1, 1)
-    run(here)
+    here.run(*WHAT)
     (own,) = (here.root / "results/references").glob("*.npz")
     assert path.read_bytes() == content
     # As another machine's sums would have it.
@@ -216,5 +210,5 @@ def test_a_reference_that_is_none_is_made_again_and_times_nothing(there, here):
     path.write_bytes(content[:-50])
     jobs = here.planned(*WHAT)
     assert jobs["compute_reference"] == 1 and "measure_cell" not in jobs
-    run(here)
+    here.run(*WHAT)
     assert path.read_bytes() == content and here.planned(*WHAT) == {}

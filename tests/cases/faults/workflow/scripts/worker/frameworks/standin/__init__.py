@@ -12,29 +12,15 @@ from ... import building
 from ...contract import Unsupported
 
 MODES = (
-    "good",
-    "killed",
-    "segfault",
-    "hangs",
-    "memory",
-    "quiet",
-    "nan",
-    "narrow",
-    "unable",
-    "wrong",
-    "frozen",
-    "early",
-    "lazy",
-    "greedy",
-    "crowded",
-    "dilated",
-)
+    "good", "killed", "segfault", "hangs", "memory", "quiet", "nan", "narrow",
+    "unable", "wrong", "frozen", "early", "lazy", "greedy", "crowded", "dilated",
+)  # fmt: skip
 LAYERS = ("dense", "sigmoid")
 FAULT_STEP = 3
-AWAITED = (
-    3  # calls of which the mode `early` tells the right loss: what follows is nobody's to know
-)
-ENGINE_STEPS = 300  # that the engine of the mode `early` takes before it makes the caller wait
+# Calls of which the mode `early` says the right loss: what follows is nobody's to know.
+AWAITED = 3
+# That the engine of the mode `early` takes before it makes the caller wait.
+ENGINE_STEPS = 300
 
 
 def versions():
@@ -83,9 +69,8 @@ class Trainer:
         if mode == "dilated" and self.full_size:
             clock = building.clock
             building.clock = lambda: clock() / 10
-        self.parameters = sum(value.size for value in self.values.values()) - (
-            mode == "narrow" and self.full_size
-        )
+        size = sum(value.size for value in self.values.values())
+        self.parameters = size - (mode == "narrow" and self.full_size)
 
     def run(self, steps):
         if self.queue:
@@ -123,10 +108,8 @@ class Trainer:
             if node["op"] == "sigmoid":
                 hidden = 1 / (1 + np.exp(-hidden))
             else:
-                hidden = (
-                    hidden @ self.values[node["name"] + "/weight"]
-                    + self.values[node["name"] + "/bias"]
-                )
+                weight, bias = (self.values[node["name"] + role] for role in ("/weight", "/bias"))
+                hidden = hidden @ weight + bias
         exponents = np.exp(hidden - hidden.max(axis=1, keepdims=True))
         chances = exponents / exponents.sum(axis=1, keepdims=True)
         rows = np.arange(len(self.labels))
