@@ -1,6 +1,7 @@
 """Cells made up for tests, and what a program reads of them."""
 
 import json
+import zipfile
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -125,3 +126,17 @@ def results_of(root, times, machine=MACHINE, start=0, **changes):
                 proof.parent.mkdir(parents=True, exist_ok=True)
                 proof.write_text(json.dumps({"status": "ok", "reason": "", "proof_id": "p"}))
     return root
+
+
+def write_wheel(folder: Path, name: str, version: str, *needs: str) -> None:
+    """A package with one module, for any Python."""
+    about = f"{name}-{version}.dist-info"
+    needed = "".join(f"Requires-Dist: {each}\n" for each in needs)
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(f"{name}.py", "answer = 42\n")
+        described = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needed}"
+        wheel.writestr(f"{about}/METADATA", described)
+        wheel.writestr(
+            f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(f"{about}/RECORD", "")

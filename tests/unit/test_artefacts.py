@@ -2,12 +2,11 @@
 
 import json
 import os
-from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-from examples import CATALOGUE, FRAMEWORKS, inputs, words
+from examples import CATALOGUE, FRAMEWORKS, ROOT, inputs, words
 from examples import CELL as STEP
 
 from steptime.artefacts import (
@@ -36,7 +35,6 @@ from steptime.merge.trainings import CELL, Trained
 from steptime.reading import InputError, read_yaml
 from steptime.render import tables
 
-ROOT = Path(__file__).parents[2]
 PAPERS = ROOT / "resources" / "papers"
 PEAK = {"threads": {"1": {"streams": {"copy": 4e10}}, "2": {"streams": {"copy": 6.3e10}}}}
 

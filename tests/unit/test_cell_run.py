@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from examples import MACHINE, PLANNED
+from examples import MACHINE, PLANNED, ROOT
 
 from steptime import tasks
 from steptime.cells import shard
@@ -18,7 +18,6 @@ from steptime.plan import configuration, grid
 from steptime.plan.cell import shard_path
 from worker.usage import kernel_counters
 
-ROOT = Path(__file__).parents[2]
 USED = {"cpu_seconds": 0.5, "wall_seconds": 0.5, "waited_seconds": 0.0, "involuntary_switches": 1}
 READY = {"parameters": 5, "import_seconds": 1.0, "build_seconds": 2.0, "versions": {}}
 EPOCH = {"epoch": 1, "steps": 9, "seconds": 4.0, "cpu_seconds": 3.0, "accuracy": 0.99}

@@ -2,14 +2,13 @@
 
 import copy
 import re
-from pathlib import Path
 
 import pytest
+from conftest import ROOT
 import yaml
 
 from steptime.plan import configuration, reference, schemas
 
-ROOT = Path(__file__).parents[2]
 # As the default grid has it.
 REPEATS = b"repeats: {least: 2, most: 8, until: 0.03, budget_seconds: 300}"
 

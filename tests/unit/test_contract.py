@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from examples import CATALOGUE, ROOT
 import yaml
 from defects import stand_in
 
@@ -17,8 +18,6 @@ from steptime.plan.cell import PLAIN
 from worker import building, contract
 from worker.layout import Layout
 
-ROOT = Path(__file__).parents[2]
-CATALOGUE = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 FRAMEWORKS = yaml.safe_load((ROOT / "config/frameworks.yaml").read_text())
 # The layer kinds of the networks that grids time in the mode PLAIN.
 TIMED = {

@@ -1,14 +1,13 @@
 """Grids of several devices: which cells they have, and the sentences for mistakes in them."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from conftest import ROOT
 from today import TORCH, TORCH_ON_GPU
 
 from steptime.plan import configuration, exchanges, grid
 
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture

@@ -4,16 +4,14 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-import yaml
+from examples import CATALOGUE
 
 from steptime import networks
 from steptime.environments import interpreter
 from steptime.plan import digests
 
-CATALOGUE = yaml.safe_load((Path(__file__).parents[2] / "config/networks.yaml").read_text())
 PROVEN = ("fcn5", "resnet50", "lstm32", "mnist")
 def digest_of(path, text):
     path.write_text(text)

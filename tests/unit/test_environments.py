@@ -11,6 +11,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
+from examples import write_wheel
 from today import TORCH
 
 from steptime import machine
@@ -18,7 +20,6 @@ from steptime.environments import build, every, installer, interpreter, pins, pr
 from steptime.machine import gpu_peak, placement
 from steptime.plan import digests as code
 
-ROOT = Path(__file__).resolve().parents[2]
 SPEC = """\
 channels: [conda-forge]
 dependencies:
@@ -28,20 +29,6 @@ dependencies:
       - {package}
 """
 HERE = "{}.{}".format(*sys.version_info)
-
-
-def write_wheel(folder: Path, name: str, version: str, *needs: str) -> None:
-    """A package with one module, for any Python."""
-    about = f"{name}-{version}.dist-info"
-    needed = "".join(f"Requires-Dist: {each}\n" for each in needs)
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
-        wheel.writestr(f"{name}.py", "answer = 42\n")
-        described = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needed}"
-        wheel.writestr(f"{about}/METADATA", described)
-        wheel.writestr(
-            f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        wheel.writestr(f"{about}/RECORD", "")
 
 
 @pytest.fixture
@@ -163,23 +150,16 @@ def test_a_changed_pin_does_not_keep_the_old_environment(checkout):
     assert seen.count("\n") == 2
 
 
-@pytest.mark.parametrize("change", ["another version", "one more", "one less"])
-def test_an_environment_that_was_changed_is_made_again(checkout, change):
+def test_an_environment_that_was_changed_is_made_again(checkout):
     """By hand, or by another program that installs into it."""
     manifest, _ = make(checkout)
     prefix = checkout / ".environments/tiny-1"
     assert interpreter.stands_as(manifest)
     (info,) = prefix.rglob("tiny-1.0.dist-info")
-    names = {"another version": "tiny-0.9.dist-info", "one more": "mine-1.0.dist-info"}
-    if change == "one more":
-        shutil.copytree(info, info.with_name(names[change]))
-    elif change == "one less":
-        shutil.rmtree(info)
-    else:
-        info.rename(info.with_name(names[change]))
-    said = {"one more": "mine 1.0 instead of none", "one less": "tiny none instead of 1.0"}
+    shutil.copytree(info, info.with_name("mine-1.0.dist-info"))
+    info.rename(info.with_name("tiny-0.9.dist-info"))
     told = interpreter.strangers(prefix, manifest["packages"])
-    assert told == said.get(change, "tiny 0.9 instead of 1.0")
+    assert {*told.split(", ")} == {"mine 1.0 instead of none", "tiny 0.9 instead of 1.0"}
     assert not interpreter.stands_as(manifest)
     again, seen = make(checkout)
     assert again == manifest and "making the environment" in seen

@@ -2,16 +2,15 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from conftest import ROOT
 
 from steptime.cells import footers, shard
 from steptime.cells.expected import Expected
 from steptime.plan import configuration, digests, grid, written
 
-ROOT = Path(__file__).parents[2]
 LOADED = configuration.load(ROOT, {"grid": "quick"})
 PLAN = grid.expand(LOADED, 2)
 EXPECTED = Expected(LOADED)

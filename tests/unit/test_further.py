@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from examples import MACHINE, PLANNED
+from examples import MACHINE, PLANNED, ROOT
 from today import MXNET, TENSORFLOW, TORCH
 
 from steptime import run
@@ -20,7 +20,6 @@ from steptime.plan.grid import COMPARED
 from steptime.render import words
 from steptime.supervisor import progress
 
-ROOT = Path(__file__).parents[2]
 
 ASKED = {"until": 0.01, "budget_seconds": 1000.0}
 # Of each network, the seconds of a step in each framework: in the first two of them two are equal. With those, what

@@ -1,10 +1,9 @@
 """The golden run against finite differences of its loss, and how well its narrow networks are conditioned."""
 
-from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
+from examples import CATALOGUE
 
 from shared import data
 from shared.narrow import BATCH
@@ -14,7 +13,6 @@ from steptime.networks.windows import pad, windows
 from steptime.prove import golden
 from steptime.prove.compare import FAINT, TOLERANCES
 
-CATALOGUE = yaml.safe_load((Path(__file__).parents[2] / "config/networks.yaml").read_text())
 # Of the spread of all values; frameworks err by some 1e-6 of it.
 NEAR = 4e-6
 # Looked at in a network.

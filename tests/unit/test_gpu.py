@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 from steptime.machine import gpu
 from worker import contract, rounding
 
-ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 # A cell of 0.3 s that is looked at four times while samples are taken.
 WATCHED = """

@@ -2,9 +2,9 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from conftest import ROOT
 import yaml
 from today import JAX, MXNET, TENSORFLOW, TORCH, TORCH_ON_GPU
 
@@ -14,7 +14,6 @@ from steptime.plan import axes, configuration, grid, looks, written
 from steptime.plan.cell import axes_of, reference_path
 from steptime.tasks import TASKS
 
-ROOT = Path(__file__).parents[2]
 FIGURES = {"figure_batches": {"fcn5": [32, 64, 128]}, "plain": []}
 
 

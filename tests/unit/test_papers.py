@@ -2,13 +2,12 @@
 
 import json
 import re
-from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from examples import CELL
+from examples import CELL, ROOT
 
 from steptime.artefacts import make as program
 from steptime.artefacts.inputs import Inputs
@@ -17,7 +16,6 @@ from steptime.reading import InputError, read_yaml
 from steptime.render import tables
 from steptime.render.words import significant, spread
 
-ROOT = Path(__file__).parents[2]
 PAPERS = ROOT / "resources" / "papers"
 SHI2016 = PAPERS / "shi2016"
 ENTRIES = read_yaml(SHI2016 / "paper.yaml")["artefacts"]

@@ -3,15 +3,14 @@
 import re
 from datetime import date
 from importlib.metadata import distribution
-from pathlib import Path
 
 import pytest
+from conftest import ROOT
 import yaml
 from packaging.requirements import Requirement
 
 from steptime.environments import offline, pins
 
-ROOT = Path(__file__).resolve().parents[2]
 SPECS = sorted((ROOT / "envs").glob("*.yaml"))
 
 

@@ -2,16 +2,14 @@
 
 import json
 import subprocess
-from pathlib import Path
 
 import pytest
-from examples import PLANNED
+from examples import PLANNED, ROOT
 
 from steptime import machine, run
 from steptime.machine import placement
 from steptime.plan import configuration
 
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ import socket
 import sys
 import time
 from contextlib import nullcontext
-from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
+from conftest import ROOT
 import yaml
 
 from shared import operations
@@ -21,7 +21,6 @@ from steptime.prove import network
 from steptime.supervisor import ranks, supervise
 from steptime.tasks import outcomes
 
-ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "workflow/scripts"
 SAMPLING = {"budget_seconds": 0.3, "precision": 0.1, "least_samples": 3}
 # The exchange of each stand-in.

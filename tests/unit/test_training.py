@@ -2,12 +2,11 @@
 
 import copy
 import json
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import yaml
+from examples import CATALOGUE, ROOT
 from defects import around, stand_in
 from defects import training as fed
 from today import TORCH
@@ -21,8 +20,6 @@ from worker.tasks import proof as prove
 from worker.tasks import training
 from worker.timing import Diverged
 
-ROOT = Path(__file__).parents[2]
-CATALOGUE = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 TRAINED = [name for name in CATALOGUE if "dataset" in networks.resolve(name, CATALOGUE)]
 
 

@@ -3,13 +3,13 @@
 import argparse
 import math
 import sys
-import zipfile
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from examples import write_wheel
 from today import TENSORFLOW, TORCH
 
 from steptime.compare import bisect, candidate, looks, results
@@ -106,28 +106,15 @@ def test_a_version_has_a_python_that_it_has_a_wheel_for(folder, monkeypatch):
     assert found == ["2.4.0", "2.5.0", "2.8.4", "2.9.0", "2.10.0", "2.13.0"]
 
 
-def wheel(folder, name, version, *needs):
-    """A package without code."""
-    about = f"{name}-{version}.dist-info"
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as file:
-        needed = "".join(f"Requires-Dist: {each}\n" for each in needs)
-        file.writestr(
-            f"{about}/METADATA",
-            f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needed}",
-        )
-        file.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
-        file.writestr(f"{about}/RECORD", "")
-
-
 def test_other_packages_of_a_version_change_where_they_do_not_fit(tmp_path, monkeypatch):
     folder = Folder(tmp_path / "a_b")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path))
-    wheel(tmp_path, "jax", "0.6.1", "jaxlib>=0.6.0", "numpy>=2", "ml_dtypes>=1", "parts")
+    write_wheel(tmp_path, "jax", "0.6.1", "jaxlib>=0.6.0", "numpy>=2", "ml_dtypes>=1", "parts")
     for name, version in pins.load(folder.root / "envs/jax-0.6.yaml").packages.items():
         for other in (version, "0.6.0", "0.6.2", "99"):
-            wheel(tmp_path, name.replace("-", "_"), other)
-    wheel(tmp_path, "parts", "1.0")
+            write_wheel(tmp_path, name.replace("-", "_"), other)
+    write_wheel(tmp_path, "parts", "1.0")
     name = folder.add("jax-0.6", "0.6.1")
     _, packages, _ = pinned(folder, name)
     known = pins.load(folder.root / "envs/jax-0.6.yaml").packages

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import browser
 import pytest
+from conftest import ROOT
 import yaml
 
-ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
     ROOT / "README.md",
     ROOT / "AGENTS.md",

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
-ROOT = Path(__file__).parents[2]
 WORKFLOW = f"""
 import json
 from pathlib import Path

@@ -10,8 +10,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
 from conftest import ROOT
+from examples import CATALOGUE as NETWORKS
 from today import ALL, CATALOGUE, entry_of, only_zoo, prefix_of
 
 from shared import declarations
@@ -24,7 +24,6 @@ from steptime.plan import configuration
 from steptime.prove import compare, golden, network
 from steptime.tasks import USUAL
 
-NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 PROGRAM = ROOT / "tests/stand_ins/devices.py"
 PROOF = {"task": "proof", "proves": USUAL}
 PROVEN = ("fcn5", "alexnet", "lstm32") if ALL else ("lstm32",)

@@ -7,8 +7,8 @@ import ast
 import shutil
 
 import pytest
-import yaml
 from conftest import ROOT
+from examples import CATALOGUE as NETWORKS
 from today import ALL, CATALOGUE, TORCH, entry_of, prefix_of
 
 from shared import declarations
@@ -16,7 +16,6 @@ from steptime import networks
 from steptime.prove import network
 from steptime.supervisor import supervise
 
-NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 WORKER = ROOT / "workflow/scripts/worker"
 # The defect, the network that shows it, and words of the reason.
 PLANTED = {

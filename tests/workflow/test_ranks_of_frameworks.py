@@ -16,8 +16,8 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
-import yaml
 from conftest import ROOT
+from examples import CATALOGUE as NETWORKS
 from defects.together_in_frameworks import PLANTED
 from today import ALL, CATALOGUE, JAX, MXNET, TENSORFLOW, TORCH, entry_of, only_zoo, prefix_of
 
@@ -34,7 +34,6 @@ from steptime.tasks import outcomes
 
 pytestmark = pytest.mark.alone
 
-NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 QUICK = (f"{TORCH}-async", f"{TORCH}-mixed", f"{MXNET}-inside")
 # Those that tell how stale their gradients are.
 TELL = ("torch", "tensorflow", "tensorflow1")

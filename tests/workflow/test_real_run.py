@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import yaml
 from conftest import ROOT
+from examples import CATALOGUE as NETWORKS
 
 from steptime.artefacts import timeline
 from steptime.cells import shard
@@ -14,7 +15,6 @@ from steptime.environments import build, pins
 
 pytestmark = pytest.mark.alone
 
-NETWORKS = yaml.safe_load((ROOT / "config/networks.yaml").read_text())
 GRID = ("--config", "grid=ci", "--")
 
 

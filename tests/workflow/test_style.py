@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 import yaml
 
 from steptime.environments import interpreter
 
-ROOT = Path(__file__).parents[2]
 TOOLS = Path(sys.executable).parent
 RULES = [
     "Snakefile",
