@@ -55,13 +55,8 @@ class Page:
 
     def open(self, path: Path, width: int = 1280, dark: bool = False) -> None:
         """Opens a file and waits until it is loaded and its scripts have run."""
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=900,
-            deviceScaleFactor=1,
-            mobile=width < 600,
-        )
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.call("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         self._loaded = False
@@ -96,14 +91,8 @@ class Page:
             "return [box.x + box.width / 2, box.y + box.height / 2]; })()"
         )
         for kind in ("mousePressed", "mouseReleased"):
-            self.call(
-                "Input.dispatchMouseEvent",
-                type=kind,
-                x=place[0],
-                y=place[1],
-                button="left",
-                clickCount=1,
-            )
+            event = {"type": kind, "x": place[0], "y": place[1], "button": "left", "clickCount": 1}
+            self.call("Input.dispatchMouseEvent", **event)
 
     def _receive(self) -> dict[str, Any]:
         message = json.loads(self._connection.recv())
@@ -127,14 +116,9 @@ class Page:
 @contextmanager
 def chromium(command: str, profile: Path) -> Iterator[Page]:
     """A page of a new browser without network, which ends with the `with`; `profile` is an empty folder."""
+    options = "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run"
     options = [
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--no-first-run",
-    ]
-    options += [
+        *options.split(),
         "--remote-debugging-port=0",
         f"--user-data-dir={profile}",
         "--host-resolver-rules=MAP * ~NOTFOUND",

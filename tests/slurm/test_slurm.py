@@ -42,16 +42,8 @@ class Run:
         variables: dict[str, str] | None = None,
     ) -> None:
         shutil.copy(HERE / "platforms.yaml", checkout.root)
-        config = ("--config", f"grid={grid}", "platforms=platforms.yaml")
-        command = (
-            "--workflow-profile",
-            "profiles/slurm",
-            *FASTER,
-            *arguments,
-            *config,
-            "--",
-            target,
-        )
+        config = ("--config", f"grid={grid}", "platforms=platforms.yaml", "--", target)
+        command = ("--workflow-profile", "profiles/slurm", *FASTER, *arguments, *config)
         self.checkout = checkout
         self.output = (checkout.root / f"{time.monotonic_ns()}.txt").open("w")
         self.process = subprocess.Popen(
@@ -118,9 +110,11 @@ class Watch:
         return self.seen
 
 
-def at_slurm(cluster, checkout) -> list[str]:
-    """States of the jobs that were submitted from a checkout."""
-    return [state for state, folder in cluster.queue("%t %Z") if folder == str(checkout.root)]
+def await_empty(cluster, checkout) -> None:
+    """Waits until no job of a checkout is left."""
+    folder = str(checkout.root)
+    words = "what Ctrl-C should cancel stays in the queue"
+    wait(lambda: [folder] not in cluster.queue("%Z"), words, 600)
 
 
 @pytest.fixture(scope="module")
@@ -146,11 +140,7 @@ def runs(cluster, new_checkout):
     five = Run(cluster, new_checkout("slurm"), "five")
     started = [refused, lost, five]
     try:
-        wait(
-            lambda: cluster.measuring("lost1", "lost2"),
-            "the cell of the node to lose does not start",
-            600,
-        )
+        wait(lambda: cluster.measuring("lost1", "lost2"), "no cell to lose starts", 600)
         # PyTorch is imported meanwhile, and samples are taken for 12 s.
         time.sleep(5)
         (told["lost node"],) = cluster.measuring("lost1", "lost2")
@@ -162,11 +152,7 @@ def runs(cluster, new_checkout):
         five.interrupt()
         told["interrupted"] = five.end(600)
         # SLURM ends a cancelled job after `scancel` has returned. One that is not cancelled goes on to its shard.
-        wait(
-            lambda: not at_slurm(cluster, five.checkout),
-            "what Ctrl-C should cancel stays in the queue",
-            600,
-        )
+        await_empty(cluster, five.checkout)
         told["kept"] = {name: path.stat().st_mtime_ns for name, path in five.shards().items()}
         again = Run(cluster, five.checkout, "five")
         pair = Run(cluster, new_checkout("slurm"), "pair", target="steptime_scaling")
@@ -215,11 +201,7 @@ def _halve(cluster, run: Run) -> tuple[int, str]:
     wait(asks.exists, "Snakemake does not ask SLURM", 600)
     run.interrupt()
     told = run.end(600)
-    wait(
-        lambda: not at_slurm(cluster, run.checkout),
-        "what Ctrl-C should cancel stays in the queue",
-        600,
-    )
+    await_empty(cluster, run.checkout)
     return told
 
 
@@ -234,6 +216,8 @@ def test_each_of_ten_cells_is_on_its_platform_s_node(runs):
     ]
     # The only cells that ask for the GPU itself, which is none.
     assert rows[rows["platform"] == "k80"]["reason"].str.contains("sees no CUDA device").all()
+    table = (runs["five"].checkout.root / "results/tables/steptime_times.md").read_text()
+    assert all(f"Here: {platform}" in table for platform in PLACES), table
 
 
 def test_what_cells_are_held_against_is_computed_on_a_node(runs):
@@ -250,18 +234,10 @@ def test_no_two_cells_share_a_node(runs):
         assert len(nodes) == len(set(nodes)), nodes
 
 
-def test_the_table_has_a_column_of_each_platform(runs):
-    table = (runs["five"].checkout.root / "results/tables/steptime_times.md").read_text()
-    for platform in PLACES:
-        assert f"Here: {platform}" in table, table
-
-
 def test_ctrl_c_cancels_what_waits_and_runs_and_keeps_what_is_measured(runs):
     assert runs["interrupted"][0] not in (0, -signal.SIGKILL)
     assert 2 <= len(runs["kept"]) < 10
-
-
-def test_the_same_command_measures_only_what_is_missing(runs):
+    # The same command measures only what is missing.
     shards = runs["five"].shards()
     assert {name: shards[name].stat().st_mtime_ns for name in runs["kept"]} == runs["kept"]
 
@@ -317,8 +293,4 @@ def test_a_killed_rank_is_a_row_and_ends_the_rank_of_the_other_node(runs):
 
 def test_ctrl_c_ends_the_ranks_of_both_nodes(runs, cluster):
     assert runs["halved"][0] not in (0, -signal.SIGKILL)
-    wait(
-        lambda: not cluster.ranks("half1") and not cluster.ranks("half2"),
-        "ranks go on without their cell",
-        600,
-    )
+    wait(lambda: not any(map(cluster.ranks, ("half1", "half2"))), "ranks go on alone", 600)

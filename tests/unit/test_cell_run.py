@@ -212,16 +212,6 @@ def test_single_operations_have_a_row_for_each_sample_and_one_for_what_is_lackin
     assert "NN: 0.375 s, " in told.stdout and "NT: there is none" in told.stdout, told.stderr
 
 
-def test_what_no_column_holds_is_a_row_and_ends_no_run(run, monkeypatch):
-    words, odd = "Python int too large to convert", {"parameters": 2**70}
-    monkeypatch.setitem(SAID, "step", [SAID["step"][0] | odd, *SAID["step"][1:]])
-    said, _, path = run("step")
-    (row,) = shard.read(path)[0].to_pylist()
-    assert row["status"] == "crashed" and row["seconds"] is None
-    assert row["reason"].startswith(f"what the worker said fits no row: {words}"), row["reason"]
-    assert row["started_at"] < row["ended_at"] and row["reason"] in said
-
-
 def test_packages_that_were_exchanged_are_a_row_and_no_time(run):
     packages = {"torch": "2.13.0", "numpy": "2.4.6"}
     said, job, path = run("step", packages=packages, installed=packages | {"numpy": "2.3.5"})

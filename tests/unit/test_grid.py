@@ -251,9 +251,6 @@ def test_a_precision_of_gpus_leaves_the_cells_of_float32_as_they_are(quick, on_g
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"platforms": ["gtx1081"]}, "'gtx1081' in config/platforms.yaml: did you mean 'gtx1080'?"),
-        ({"modes": {"torch": ["compield"]}}, "There is no mode 'compield' in the modes of torch "),
-        ({"modes": {"pytorch": ["eager"]}}, "'pytorch' in config/frameworks.yaml: did you mean"),
         (
             {"precision": ["float32", "tf32"], "platforms_if_present": []},
             "The grid asks for products in tf32, which a GPU alone has, and none of its platforms is one (local-cpu): "
@@ -303,12 +300,6 @@ def load_grid(tmp_path, capability=None, **values):
             ["gtx1080", "k80"],
             "jax-0.12-cuda12 is built for GPUs of compute capability 5.2 and newer, and that of the platform 'k80' is "
             "3.7: no environment of jax is, so take jax-0.12-cuda12 or k80 out of the grid.",
-        ),
-        (
-            ["torch-1.4-cuda", TORCH_ON_GPU],
-            ["k80"],
-            f"{TORCH_ON_GPU} is built for GPUs of compute capability 7.5 and newer, and that of the platform 'k80' is "
-            f"3.7: take {TORCH_ON_GPU} out of the grid, which has torch-1.4-cuda.",
         ),
     ],
 )

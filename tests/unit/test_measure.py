@@ -179,20 +179,6 @@ def test_a_changed_checkout_says_what_differs_from_its_commit(tmp_path, monkeypa
     assert context.workflow()["commit"] is None
 
 
-def test_a_git_that_hangs_or_is_told_of_another_checkout_says_nothing_wrong(tmp_path, monkeypatch):
-    here = context.workflow()
-    # As in a hook of git's.
-    subprocess.run(["git", "init", "-q", tmp_path / "another"], check=True)
-    monkeypatch.setenv("GIT_DIR", str(tmp_path / "another/.git"))
-    assert context.workflow() == here
-    program = tmp_path / "git"
-    program.write_text("#!/bin/sh\nexec sleep 60\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.setattr(context, "GIT_SECONDS", 0.1)
-    assert context.workflow() == {"commit": None, "changed": None}
-
-
 @pytest.mark.parametrize(("seconds", "text"), [(42, "42 s"), (420, "7 min"), (11100, "3 h 05 min")])
 def test_durations_are_said_as_people_say_them(seconds, text):
     assert progress.duration(seconds) == text

@@ -74,26 +74,16 @@ def test_a_cell_in_the_wrong_place_is_no_row(tmp_path, monkeypatch):
     assert not (tmp_path / "far").exists()
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "sentence"),
-    [
-        ("  cores: 32\n", "", "at 'server-cpu', the key 'cores' is missing: 'cluster' needs it."),
-        (
-            "    partition: cpu\n",
-            "    partitoin: cpu\n",
-            "at 'desktop-cpu.cluster', there is no key 'partitoin': did you mean 'partition'?",
-        ),
-        ("gpu:k80:2", "'k80 x 2'", "at 'k80.cluster.gres'"),
-    ],
-)
-def test_a_mistake_in_a_file_of_platforms(tmp_path, old, new, sentence):
+def test_a_mistake_in_a_file_of_platforms(tmp_path):
+    old = "  cores: 32\n"
+    sentence = "at 'server-cpu', the key 'cores' is missing: 'cluster' needs it."
     mine = tmp_path / "mine.yaml"
     example = (ROOT / "config/platforms.example.yaml").read_text()
     mine.write_text(example)
     loaded = configuration.load(ROOT, {"grid": "ci", "platforms": str(mine)})
     assert {"local-cpu", "k80"} <= set(loaded.platforms)
     assert old in example
-    mine.write_text(example.replace(old, new, 1))
+    mine.write_text(example.replace(old, "", 1))
     with pytest.raises(configuration.ConfigurationError) as error:
         configuration.load(ROOT, {"grid": "ci", "platforms": str(mine)})
     assert str(error.value).startswith(f"{mine}: {sentence}")
