@@ -63,11 +63,11 @@ ask("weights", lambda: [workflow.global_resources["host"].value, rules.first.rul
 ask("at start", at_start, lambda: ASKED.update(begun=True))
 
 onstart:
-    ask("jobs", lambda: [list(wildcards) for wildcards in jobs_to_run("first", "second")])
+    ask("jobs", lambda: [list(wildcards) for wildcards in jobs_to_run("first")])
     ask("outputs", lambda: sorted(map(str, outputs_of_jobs())))
     ask("to make", lambda: sorted(map(str, files_to_make())))
     ask("limited", lambda: workflow.scheduler.job_rate_limiter is not None)
-    ask("unlimit", start_jobs_at_once)
+    ask("unlimit", keep_turns)
     ask("limited afterwards", lambda: workflow.scheduler.job_rate_limiter is not None)
     Path("asked.json").write_text(json.dumps(ASKED))
 """
@@ -93,7 +93,7 @@ def test_snakemake_still_answers(here):
     nothing = ("describe", "unlimit", "chatter", "shared out", "at start")
     files = ["first.html", "second.txt", "third.txt"]
     known = {"methods": [], "main": True, "counts": False, "cores": 1, "tells": False}
-    known |= {"described": "Says what it makes.", "jobs": [[], []], "outputs": files}
+    known |= {"described": "Says what it makes.", "jobs": [[]], "outputs": files}
     known |= {"to make": files, "limited": True, "limited afterwards": False}
     known |= {"weights": [100, 10], "begun": True}
     assert here[0] == known | dict.fromkeys(nothing)

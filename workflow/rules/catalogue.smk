@@ -13,14 +13,12 @@ PEAKS = within_reach("peaks", (cell.platform for cell in STEPS.values()))
 TOPOLOGIES = within_reach("topology", (cell.platform for cell in STEPS.values()))
 # The searches for the largest mini-batch: the cell that each begins with, of the first repeat with the most threads.
 LARGEST = largest_searches()
-# Merged rows that hold each timed step of the grid; what lies within another artefact's cells is left out.
+# The cells of artefacts that are made of timed steps.
 OF_STEPS = {name: frozenset(keys) for name, keys in PLAN.artefacts.items() if keys[0] in STEPS}
+# Merged rows that hold each timed step of the grid; what lies within another artefact's cells is left out.
 FIRSTS = {keys: name for name, keys in reversed(OF_STEPS.items())}
-EVERY_CELL = [
-    name
-    for name, keys in OF_STEPS.items()
-    if FIRSTS[keys] == name and not any(keys < other for other in FIRSTS)
-]
+WIDEST = [keys for keys in FIRSTS if not any(keys < other for other in FIRSTS)]
+EVERY_CELL = [name for name, keys in OF_STEPS.items() if keys in WIDEST and FIRSTS[keys] == name]
 # Merged rows of single operations of a step.
 PARTS = [name for name, keys in PLAN.artefacts.items() if keys[0] in OPERATIONS]
 
@@ -31,9 +29,7 @@ def merged(names):
 
 
 def trained_for(entry):
-    """How many trainings of the grid on one device an entry shows: of its networks or variants of them, on its kind of
-    device.
-    """
+    """How many trainings on one device an entry shows: of its networks or variants, on its kind of device."""
 
     def shows(training):
         names = {training.network, CONFIGURATION.networks[training.network].get("variant_of")}
@@ -96,54 +92,50 @@ FACTS = {
 # Words behind which something is that was measured here.
 RESULTS = {"cells", "every_cell", "trainings"}
 PRINTED_ONLY, NO_CELLS = "printed numbers only", "no results in this grid"
+NO_MACHINE, NO_IMAGES = "no machine within reach", "data set not configured"
 # Who trains, by environment and mode.
 TRAINERS = {f"{cell.environment}.{cell.mode}" for cell in TRAININGS.values()}
+COUNTER = energy.Counter()
+# Where each energy would be counted is here, and no GPU: a platform elsewhere may have what this machine lacks.
+COUNTED_HERE = {*PLATFORMS} <= {*HERE} - {*ON_GPU}
+# Why this grid has not what a word says, and whether it has it for an artefact. Of one that times nothing, no machine is
+# looked at.
 LACKING = {
-    "cells": lambda artefact: "" if artefact.made_of in PLAN.artefacts else NO_CELLS,
-    # Of a grid that times nothing, no machine is looked at.
-    **dict.fromkeys(("every_cell", "peaks"), lambda artefact: "" if STEPS else NO_CELLS),
-    "topologies": lambda artefact: (
-        "" if TOPOLOGIES else "no machine within reach" if STEPS else NO_CELLS
+    "cells": (NO_CELLS, lambda artefact: artefact.made_of in PLAN.artefacts),
+    **dict.fromkeys(("every_cell", "peaks"), (NO_CELLS, lambda artefact: STEPS)),
+    "topologies": (NO_MACHINE if STEPS else NO_CELLS, lambda artefact: TOPOLOGIES),
+    "trainings": (NO_CELLS, lambda artefact: trained_for(artefact.entry)),
+    "images": (NO_IMAGES, lambda artefact: CONFIGURATION.dataset_of(artefact.entry["images"])),
+    "parts": (NO_CELLS, lambda artefact: PARTS),
+    "pairs": (
+        "nothing trained both with what is above it and without",
+        lambda artefact: any({*pair} <= TRAINERS for pair in artefact.entry["pairs"].items()),
     ),
-    "trainings": lambda artefact: "" if trained_for(artefact.entry) else NO_CELLS,
-    "images": lambda artefact: (
-        "" if CONFIGURATION.dataset_of(artefact.entry["images"]) else "data set not configured"
-    ),
-    "parts": lambda artefact: "" if PARTS else NO_CELLS,
-    "pairs": lambda artefact: (
-        ""
-        if any({*pair} <= TRAINERS for pair in artefact.entry["pairs"].items())
-        else "nothing trained both with what is above it and without"
-    ),
-    # A platform elsewhere may have what this machine lacks.
-    "counters": lambda artefact: (
-        energy.Counter().state
-        if STEPS and not energy.Counter().known and {*PLATFORMS} <= {*HERE} - {*ON_GPU}
-        else ""
-    ),
-    "popularity": lambda artefact: "" if CONFIGURATION.popularity else "file not named",
-    "versions": lambda artefact: (
-        ""
-        if len(ENVIRONMENTS) > len(set(FACTS["owners"]().values()))
-        else "no framework in two versions"
+    "counters": (COUNTER.state, lambda artefact: not (STEPS and COUNTED_HERE) or COUNTER.known),
+    "popularity": ("file not named", lambda artefact: CONFIGURATION.popularity),
+    "versions": (
+        "no framework in two versions",
+        lambda artefact: len(ENVIRONMENTS) > len({*map(CONFIGURATION.framework_of, ENVIRONMENTS)}),
     ),
 }
 
 
-def lacks(artefact, words="needs"):
-    """Why this grid has not all that an artefact needs, or joins; '' where it has."""
-    known = (LACKING[word](artefact) for word in artefact.entry.get(words, []) if word in LACKING)
-    return next(filter(None, known), "")
+def lacks(artefact, words=None):
+    """Why this grid has not all that an artefact needs, or that these words say; '' where it has."""
+    words = artefact.entry["needs"] if words is None else words
+    known = (LACKING[word] for word in words if word in LACKING)
+    return next((why for why, has in known if not has(artefact)), "")
 
 
 def is_printed_only(artefact):
     """Whether an artefact would show what a paper printed, and nothing of ours."""
-    return bool(lacks(artefact, "joins")) and not RESULTS & {*artefact.entry["needs"]}
+    lacking = lacks(artefact, artefact.entry.get("joins", []))
+    return bool(lacking) and not RESULTS & {*artefact.entry["needs"]}
 
 
 def inputs_of(artefact):
     """The files of results/ that an artefact is made of, by the words of its entry."""
-    joined = [word for word in artefact.entry.get("joins", []) if not LACKING[word](artefact)]
+    joined = [word for word in artefact.entry.get("joins", []) if not lacks(artefact, [word])]
     return {
         word: FILES[word](artefact) for word in [*artefact.entry["needs"], *joined] if word in FILES
     }

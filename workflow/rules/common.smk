@@ -1,6 +1,7 @@
 # Reads the configuration, expands the grid, and prepares this process, once, for all rules. No rules.
 import gc
 import json
+import math
 import os
 import re
 import sys
@@ -16,15 +17,18 @@ from snakemake.exceptions import WorkflowError
 SCRIPTS = ROOT / "workflow" / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from steptime import clock, machine, run, tasks
+from shared.precisions import USUAL
+from steptime import clock, machine, networks, run, tasks
 from steptime.cells import footers
+from steptime.cells.current import Current
 from steptime.cells.expected import Expected
 from steptime.compare import names
 from steptime.environments import pins
 from steptime.machine import energy, placement
 from steptime.plan import checks, configuration, digests, folders, grid, looks, schemas, written
 from steptime.plan.artefacts import TRAINED
-from steptime.plan.cell import FOLDER, ROUNDED, MARK, shard_path
+from steptime.plan.cell import FOLDER, MARK, ROUNDED, images_of, manifest_path, precision_of
+from steptime.plan.cell import proof_path, reference_path, shard_path
 from steptime.plan.grid import COMPARED
 from steptime.say import say
 from steptime.supervisor import holding, progress, work
@@ -32,6 +36,7 @@ from steptime.supervisor import holding, progress, work
 # Planning makes millions of objects that all stay; to look for garbage among them took a fifth of its time.
 gc.set_threshold(200_000, 50, 100)
 
+MAIN = is_main_process()
 # What the programs must know and no parameter may hold: it differs between machines and checkouts, and changes no number.
 if all(map(find_spec, (SCRIPTS / "packages.txt").read_text().split())):
     os.environ.setdefault("STEPTIME_PYTHON", sys.executable)
@@ -45,7 +50,7 @@ OWN_SOFTWARE = None if USES_CONDA and "--lint" not in sys.argv else "../../envs/
 
 def why_remote(needs):
     """Why this run cannot measure cells of a platform with this entry; None where it can."""
-    if not is_main_process():
+    if not MAIN:
         return None
     # Cells go to a cluster where jobs are counted and no host is shared out: profiles/default limits the host,
     # profiles/slurm the jobs. Snakemake itself tells its executor only after this file was read.
@@ -56,26 +61,21 @@ def why_remote(needs):
     return placement.lacking(needs)
 
 
-def capability_of(needs):
-    """The compute capability of this machine's GPUs, for a platform that is here; None elsewhere."""
-    return placement.capability(needs) if is_main_process() and "cluster" not in needs else None
-
-
 try:
     folders.check(ROOT, Path("results"))
-    if is_main_process() and not only_tells():
+    if MAIN and not only_tells():
         folders.check_space(holding.FOLDER)
         folders.remove_empty(Path("results"))
+    # The compute capability of this machine's GPUs decides for a platform that is here alone.
     CONFIGURATION = configuration.load(
-        ROOT, config, lambda needs: why_remote(needs) is None, capability_of
+        ROOT,
+        config,
+        lambda needs: why_remote(needs) is None,
+        lambda needs: placement.capability(needs) if MAIN and "cluster" not in needs else None,
     )
     PLAN_FILE = written.path_of(CONFIGURATION.grid_name)
     # A job of a cluster has CPUs of its own: it goes by the plan of the run that it belongs to.
-    PLAN = (
-        grid.expand(CONFIGURATION, machine.usable_cpus())
-        if is_main_process()
-        else written.read(PLAN_FILE)
-    )
+    PLAN = grid.expand(CONFIGURATION, machine.usable_cpus()) if MAIN else written.read(PLAN_FILE)
 except configuration.ConfigurationError as error:
     # Not a WorkflowError: it would wrap the sentence in lines about this file.
     sys.exit(str(error))
@@ -110,7 +110,7 @@ after_dry_run(tell_plan)
 open_streams_of_jobs()
 share_out_host()
 
-if is_main_process() and not only_tells():
+if MAIN and not only_tells():
     if cores_of_run() == 0:
         sys.exit(
             "With --cores 0 no job can begin: write --cores all, or how many CPUs jobs may take."
@@ -154,14 +154,9 @@ def runs_on(environment, platform):
     return configuration.fits(CONFIGURATION.entry_of(environment), needs)
 
 
-def key_from(wildcards):
-    """The key of the cell that a rule's wildcards name."""
-    return f"{wildcards.platform}/{wildcards.task}/{wildcards.cell}"
-
-
 def cell_of(wildcards):
     """The cell that a rule's wildcards name."""
-    key = key_from(wildcards)
+    key = f"{wildcards.platform}/{wildcards.task}/{wildcards.cell}"
     if key not in PLAN.cells:
         raise WorkflowError(
             f"There is no cell {key} in the grid '{CONFIGURATION.grid_name}', whose first is {next(iter(PLAN.cells), 'none')}."
@@ -209,7 +204,6 @@ def begin_run():
     if guessed and not counts_jobs():
         say(f"{work.words(guessed)}: done about {progress.clock(sum(guessed.values()))}.")
         progress.keep_talking()
-    start_jobs_at_once()
     keep_turns()
 
 

@@ -13,6 +13,14 @@ if not (ROOT / "workflow/scripts").is_dir():
     sys.exit(
         f"steptime is not on this disk ({ROOT}): clone it, and name its workflow/Snakefile here."
     )
+# What Snakemake is asked for where no job is to run; of these it tells a workflow's file nothing.
+QUESTIONS = {"--lint", "--list-rules", "--list-target-rules", "--summary", "--rulegraph", "--dag"}
+# What a run says of itself that nobody reads: two lines for each of hundreds of cells, the shell that is used, and which
+# rules have which reason.
+CHATTER = ("Select jobs to execute", "Execute ", "Using shell:", "Conda environments: ignored")
+CHATTER += ("Reasons:\n",)
+MISSING = re.compile(r"MissingRuleException.*\nNo rule to produce (.+?) \(if you use", re.DOTALL)
+IN_FUNCTION = re.compile(r"Error:\n *WorkflowError:\n(.*?)\nWildcards:", re.DOTALL)
 
 
 def deployment_methods():
@@ -25,13 +33,9 @@ def is_main_process():
     return workflow.is_main_process
 
 
-# What Snakemake is asked for where no job is to run; of these it tells a workflow's file nothing.
-QUESTIONS = ("--lint", "--list-rules", "--list-target-rules", "--summary", "--rulegraph", "--dag")
-
-
 def only_tells():
     """Whether this process runs no job: a dry run, or a question about the rules. It must change no file."""
-    return workflow.output_settings.dryrun or bool({*QUESTIONS} & {*sys.argv})
+    return workflow.output_settings.dryrun or bool(QUESTIONS & {*sys.argv})
 
 
 def counts_jobs():
@@ -45,16 +49,13 @@ def rule_of(name):
     return getattr(rules, name).rule
 
 
-def jobs_to_run(*names):
-    """The wildcards of each job of these rules that the run has to do, once that is known."""
-    wanted = [rule_of(name) for name in names]
-    return [job.wildcards for job in workflow.dag.needrun_jobs() if job.rule in wanted]
+def jobs_to_run(name):
+    """The wildcards of each job of a rule that the run has to do, once that is known."""
+    return [job.wildcards for job in workflow.dag.needrun_jobs() if job.rule == rule_of(name)]
 
 
 def files_to_make(and_made=False):
-    """The files of all jobs that the run has to do, once that is known; later of those that it has not done yet, or of
-    all of them. A dry run has done all at its end.
-    """
+    """The files of all jobs that the run has yet to do, or of all: a dry run has done all at its end."""
     jobs = workflow.dag.needrun_jobs(exclude_finished=not and_made)
     return [str(file) for job in jobs for file in job.output]
 
@@ -70,10 +71,7 @@ def asked_targets():
 
 
 def make_again(file):
-    """Has a file made again where this run asks for it, for a reason that Snakemake cannot know.
-
-    To be called by the function of some rule's input: what is to run is decided when all of them were asked.
-    """
+    """Has a file made again where this run asks for it. To be called by the function of some rule's input."""
     workflow.dag.forcefiles.add(file)
 
 
@@ -83,7 +81,7 @@ def is_asked_for_again(file):
 
 
 def leave_to_files(*names):
-    """Has Snakemake compare no parameters of these rules with those that it remembers: `make_again` says what is made.
+    """Has `make_again` say what is made of these rules, and not parameters that Snakemake remembers.
 
     To be called by the function of some rule's input, as often as one likes.
     """
@@ -110,10 +108,7 @@ def make_by_default(name):
 
 
 def at_start(begin):
-    """Has `begin` called before the first job.
-
-    Of a module Snakemake leaves `onstart` out, and its programs would lack what the run must tell them.
-    """
+    """Has `begin` called before the first job: of a module, Snakemake leaves `onstart` out."""
 
     def with_beginning(handler):
         def both(log):
@@ -134,10 +129,7 @@ def cancel_what_is_left():
 
 
 def share_out_host():
-    """Gives the host to one cell at a time where no profile does, as where this workflow is a module of another.
-
-    A cell weighs 100, as much as there is, and every other job 10.
-    """
+    """Gives the host to one cell at a time where no profile does, as in a module: a cell weighs all, other jobs 10."""
     if counts_jobs() or not is_main_process():
         return
     if "host" not in workflow.resource_settings.resources:
@@ -153,40 +145,24 @@ def describe_rule(name, words):
     rule_of(name).docstring = words
 
 
-def start_jobs_at_once():
-    """Switches Snakemake's limit on starts per second off where all jobs run on this machine.
-
-    With it, each round of the scheduler sets a timer that sets off a round of its own. After some dozens of jobs this
-    takes 6 % of a CPU from the cell that is timed.
-    """
-    if workflow.local_exec:
-        workflow.scheduler.job_rate_limiter = None
-
-
 def keep_turns():
     """Lets no job begin on this machine while one of a higher priority waits for the host.
 
     By itself, Snakemake fills what is free with whatever fits: a cell, which needs all of the host, would then wait until
-    no small job is left.
+    no small job is left. With its limit on starts per second, each round of the scheduler sets off another one: after some
+    dozens of jobs this takes 6 % of a CPU from the cell that is timed.
     """
+    if not workflow.local_exec:
+        return
     scheduler = workflow.scheduler
-    select = scheduler._job_selector
+    scheduler.job_rate_limiter, select = None, scheduler._job_selector
 
     def select_in_turn(jobs, *told):
         chosen = select(jobs, *told)
         waiting = max((job.priority for job in jobs if job not in chosen), default=0)
         return [job for job in chosen if job.priority >= waiting]
 
-    if workflow.local_exec:
-        scheduler._job_selector = select_in_turn
-
-
-# What a run says of itself that nobody reads: two lines for each of hundreds of cells, the shell that is used, and which
-# rules have which reason.
-CHATTER = ("Select jobs to execute", "Execute ", "Using shell:", "Conda environments: ignored")
-CHATTER += ("Reasons:\n",)
-MISSING = re.compile(r"MissingRuleException.*\nNo rule to produce (.+?) \(if you use", re.DOTALL)
-IN_FUNCTION = re.compile(r"Error:\n *WorkflowError:\n(.*?)\nWildcards:", re.DOTALL)
+    scheduler._job_selector = select_in_turn
 
 
 def speak_plainly(says_unknown):
@@ -201,13 +177,11 @@ def speak_plainly(says_unknown):
 
     def pass_on(record):
         text = record.getMessage()
-        if is_quiet and text.startswith(CHATTER):
-            return False
         if found := MISSING.match(text):
             record.msg = says_unknown(found[1], [entry.name for entry in workflow.rules])
         elif found := IN_FUNCTION.search(text):
             record.msg = " ".join(found[1].split())
-        return True
+        return not (is_quiet and text.startswith(CHATTER))
 
     for handler in logger.handlers:
         if handler.name == "DefaultStreamHandler":
@@ -225,8 +199,6 @@ def open_streams_of_jobs():
 
     A shell that is to write to a closed one fails. To open them here is too late: Snakemake's log has their numbers.
     """
-    streams = sys.stdin, sys.stdout, sys.stderr
-    if closed := [
-        f"{number}<>/dev/null" for number, stream in enumerate(streams) if stream is None
-    ]:
+    streams = enumerate((sys.stdin, sys.stdout, sys.stderr))
+    if closed := [f"{number}<>/dev/null" for number, stream in streams if stream is None]:
         shell.prefix(f"exec {' '.join(closed)}; ")

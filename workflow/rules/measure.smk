@@ -9,7 +9,7 @@ rule measure_cell:
         shard=f"results/{FOLDER}/{{platform}}/{{task}}/{{cell}}.parquet",
     log:
         f"logs/{FOLDER}/{{platform}}/{{task}}/{{cell}}.log",
-    priority: lambda wildcards: TURNS[key_from(wildcards)]
+    priority: lambda wildcards: TURNS[cell_of(wildcards).key]
     conda:
         OWN_SOFTWARE
     resources:
@@ -19,7 +19,7 @@ rule measure_cell:
         ),
         host=100,
     params:
-        job=measuring_job,
+        job=lambda wildcards: as_json(EXPECTED.job_of(cell_of(wildcards))),
     shell:
         '"$STEPTIME_LAUNCH" cells.measure --job {params.job:q} --networks config/networks.yaml'
         " --manifest {input.manifest} --proof {input.proof} --images {input.images}"

@@ -1,5 +1,8 @@
 # An artefact's merge names its own shards only; there is no file of all shards.
 
+# What the results of the run say together.
+STATISTICS = f"results/statistics/{CONFIGURATION.grid_name}.json"
+
 
 rule compare_results:
     """Estimate from all results how much processes differ, and say which result is fastest, slower or tied."""
@@ -7,7 +10,7 @@ rule compare_results:
         shards=compared_shards,
         proofs=compared_proofs,
     output:
-        f"results/statistics/{CONFIGURATION.grid_name}.json",
+        STATISTICS,
     log:
         f"logs/statistics/{CONFIGURATION.grid_name}.log",
     localrule: True
@@ -27,7 +30,7 @@ rule merge_cells:
         added=added_to,
         made_with=made_with,
         shown=shown_beside,
-        statistics=statistics_of,
+        statistics=lambda wildcards: STATISTICS if wildcards.artefact in OF_STEPS else [],
     output:
         "results/merged/{artefact}.parquet",
     log:
@@ -44,10 +47,35 @@ rule merge_cells:
         " --added {input.added} --statistics {input.statistics} --output {output} 2>&1 | tee {log} >&2"
 
 
-# Only where the grid asks for more processes where they matter.
+# Processes where they matter: after a look at the trials so far, cells of undecided comparisons are measured further times.
 if PLAN.looks:
+    REPEATS = looks.repeats_of(CONFIGURATION.grid)
 
-    include: "further.smk"
+    checkpoint choose_further:
+        """Choose the cells of undecided comparisons that are measured further times."""
+        input:
+            shards=looked_at,
+            before=lambda wildcards: chosen_until(int(wildcards.look) - 1),
+        output:
+            f"results/further/{CONFIGURATION.grid_name}-{{look}}.json",
+        log:
+            f"logs/further/{CONFIGURATION.grid_name}-{{look}}.log",
+        wildcard_constraints:
+            look=choice(map(str, PLAN.looks[1:])),
+        # Of what is ready with it, nothing is to be measured before the cells that it chooses.
+        priority: BEFORE_CELLS
+        localrule: True
+        conda:
+            OWN_SOFTWARE
+        params:
+            plan=str(PLAN_FILE),
+            looks=PLAN.looks,
+            asked=json.dumps({"until": REPEATS.until, "budget_seconds": REPEATS.budget_seconds}),
+            platforms=HERE,
+            code=digests.program_digest("steptime.merge.further"),
+        shell:
+            '"$STEPTIME_LAUNCH" merge.further --plan {params.plan} --look {wildcards.look} --asked {params.asked:q}'
+            " --platforms {params.platforms} --added {input.before} --output {output} 2>&1 | tee {log} >&2"
 
 
 # Only where it is asked for: the plugin of a bucket may not be installed.

@@ -1,9 +1,4 @@
 # What jobs are given and made of. What of it is made again, `steptime.cells.current` decides. Functions only.
-from steptime import networks
-from steptime.cells.current import Current
-from steptime.plan.cell import images_of, manifest_path, precision_of, proof_path
-from steptime.plan.cell import reference_path
-from shared.precisions import USUAL
 
 CURRENT = Current(EXPECTED)
 # The rules of whose files CURRENT alone says whether they stay.
@@ -11,9 +6,9 @@ DECIDED = ("build_environment", "prove_network", "prove_network_on_gpu", "comput
 DECIDED += ("measure_cell",)
 
 
-def measuring_job(wildcards):
-    """The job of the cell that a rule's wildcards name, as JSON."""
-    return json.dumps(EXPECTED.job_of(cell_of(wildcards)), sort_keys=True)
+def as_json(facts):
+    """All that decides a job, as text."""
+    return json.dumps(facts, sort_keys=True)
 
 
 def largest_searches():
@@ -30,17 +25,16 @@ def largest_searches():
 
 
 def largest_job(wildcards):
-    """All that decides what such a search finds, as JSON."""
-    cell = LARGEST[f"{wildcards.platform}/{wildcards.search}"]
-    job = EXPECTED.job_of(cell)
+    """All that decides what such a search finds."""
+    job = EXPECTED.job_of(LARGEST[f"{wildcards.platform}/{wildcards.search}"])
     gib = int(wildcards.search.rpartition("-m")[2])
-    return json.dumps(job | {"limits": job["limits"] | {"memory_gib": gib}}, sort_keys=True)
+    return as_json(job | {"limits": job["limits"] | {"memory_gib": gib}})
 
 
 def needed_by_search(wildcards):
     """The manifest and the proof that such a search stands on."""
-    cell = LARGEST[f"{wildcards.platform}/{wildcards.search}"]
-    path = Path(f"results/largest/{wildcards.platform}/{wildcards.search}.json")
+    name = f"{wildcards.platform}/{wildcards.search}"
+    path, cell = Path(f"results/largest/{name}.json"), LARGEST[name]
     made_again(path, path.exists(), cell.environment)
     return {"manifest": manifest_path(cell.environment), "proof": proof_path(cell.proof)}
 
@@ -83,16 +77,35 @@ def manifest_that_stays(wildcards):
     return made_again(manifest_path(name), CURRENT.manifest(name))
 
 
+def reference_axes(wildcards):
+    """What a reference is of."""
+    axes = {"network": wildcards.network, "batch": int(wildcards.batch)}
+    return axes | {"precision": precision_of(wildcards.rounded)}
+
+
 def reference_that_stays(wildcards):
     """Nothing; has a reference computed again where what lies here is none."""
-    axes = {"network": wildcards.network, "batch": wildcards.batch}
-    axes |= {"precision": precision_of(wildcards.rounded)}
+    axes = reference_axes(wildcards)
     return made_again(reference_path(axes), CURRENT.reference(*axes.values()))
+
+
+def reference_job(wildcards):
+    """All that decides the reference of a network, mini-batch and precision."""
+    digests_of = {
+        "network_digest": EXPECTED.network_digest(wildcards.network),
+        "reference_digest": EXPECTED.reference_digest(wildcards.network),
+    }
+    return as_json(reference_axes(wildcards) | digests_of)
+
+
+def proof_of(wildcards):
+    """The environment, mode, network and number of devices that a proof is of."""
+    return wildcards.environment, wildcards.mode, wildcards.network, wildcards.mark
 
 
 def manifest_of_proof(wildcards):
     """The manifest of a proof's environment, which a proof that stays does not follow."""
-    named = wildcards.environment, wildcards.mode, wildcards.network, wildcards.mark
+    named = proof_of(wildcards)
     known = CURRENT.proof(*named)
     made_again(proof_path("{}.{}-{}{}".format(*named)), known, wildcards.environment)
     return (ancient if known else str)(manifest_path(wildcards.environment))
@@ -113,24 +126,6 @@ def needed_by_cell(wildcards):
     }
 
 
-def reference_job(wildcards):
-    """All that decides the reference of a network, mini-batch and precision, as JSON."""
-    facts = {
-        "network": wildcards.network,
-        "batch": int(wildcards.batch),
-        "precision": precision_of(wildcards.rounded),
-        "network_digest": EXPECTED.network_digest(wildcards.network),
-        "reference_digest": EXPECTED.reference_digest(wildcards.network),
-    }
-    return json.dumps(facts, sort_keys=True)
-
-
-def proving_job(wildcards):
-    """All that decides the proof of a network in an environment and mode, as JSON."""
-    named = wildcards.environment, wildcards.mode, wildcards.network, wildcards.mark
-    return json.dumps(EXPECTED.proving_job(*named), sort_keys=True)
-
-
 def shards_of(wildcards):
     """The shards that an artefact is made of."""
     keys = PLAN.artefacts.get(wildcards.artefact)
@@ -141,13 +136,13 @@ def shards_of(wildcards):
 
 def compared_artefacts():
     """The artefacts whose results this run compares: those that it is asked for, or all that have timed steps."""
-    every = [name for name, keys in PLAN.artefacts.items() if keys[0] in STEPS]
     targets = {Path(target).stem for target in asked_targets()}
     asked = [each for each in CATALOGUE.values() if {each.name, f"make_{each.owner}"} & targets]
-    if not targets <= {name for each in asked for name in (each.name, f"make_{each.owner}")}:
-        return every
+    known = {name for each in asked for name in (each.name, f"make_{each.owner}")}
     words = {word for each in asked for word in inputs_of(each)}
-    return every if not asked or "every_cell" in words else [each.made_of for each in asked]
+    if not asked or not targets <= known or "every_cell" in words:
+        return list(OF_STEPS)
+    return [each.made_of for each in asked]
 
 
 def keys_of(artefacts):
@@ -171,21 +166,15 @@ def is_at_hand(key):
 
 def compared_shards(wildcards):
     """The shards of the results that this run compares, and of those that lie here already as the grid asks for them."""
-    chosen = {*keys_of(compared_artefacts()), *further_cells(), *filter(is_at_hand, STEPS)}
+    asked, further = keys_of(compared_artefacts()), looks.added(chosen_until())
+    chosen = {*asked, *further, *filter(is_at_hand, STEPS)}
     return shards_at_hand([key for key in STEPS if key in chosen])
 
 
 def compared_proofs(wildcards):
     """The proofs behind the results that this run is asked for: a stricter one may refuse what was the fastest."""
     cells = (STEPS[key] for key in keys_of(compared_artefacts()) if key in STEPS)
-    named = dict.fromkeys(cell.proof for cell in cells if cell.platform in HERE)
-    return list(map(proof_path, named))
-
-
-def statistics_of(wildcards):
-    """What the results of the run say together, where an artefact is made of timed steps."""
-    is_of_steps = PLAN.artefacts[wildcards.artefact][0] in STEPS
-    return f"results/statistics/{CONFIGURATION.grid_name}.json" if is_of_steps else []
+    return list(dict.fromkeys(proof_path(cell.proof) for cell in cells if cell.platform in HERE))
 
 
 def added_to(wildcards):
@@ -203,25 +192,15 @@ def chosen_until(look=math.inf):
     return [str(checkpoints.choose_further.get(look=each).output[0]) for each in chosen]
 
 
-def further_cells():
-    """The keys of all cells that looks have chosen."""
-    return looks.added(chosen_until())
-
-
 def cells_of_run():
     """The keys of all cells that this run is to measure, those that looks have chosen among them."""
-    return keys_of(PLAN.artefacts) | dict.fromkeys(further_cells())
+    return keys_of(PLAN.artefacts) | dict.fromkeys(looks.added(chosen_until()))
 
 
 def looked_at(wildcards):
     """The shards that a look needs: all that this run compares, of all trials before those that it chooses cells for."""
     keys = keys_of([COMPARED, *compared_artefacts()])
-    return shards_at_hand([*keys, *looks.added(chosen_before(wildcards))])
-
-
-def chosen_before(wildcards):
-    """The files of the looks before the one that a rule's wildcards name."""
-    return chosen_until(int(wildcards.look) - 1)
+    return shards_at_hand([*keys, *looks.added(chosen_until(int(wildcards.look) - 1))])
 
 
 def made_with(wildcards):
@@ -254,22 +233,3 @@ def threads_on(wildcards):
 def environments_on(wildcards):
     """The environments of the grid that run on this platform."""
     return [name for name in ENVIRONMENTS if runs_on(name, wildcards.platform)]
-
-
-# The two that the target `compare` compares, by example.
-SIDES = {"one": "torch-1.4", "other": "torch"}
-# What the files of the comparison are called that this run's configuration names, '' where it names none.
-COMPARISON = names.pair(config["one"], config["other"]) if SIDES.keys() <= config.keys() else ""
-
-
-def compared_anew(wildcards):
-    """Nothing; has the comparison made again, since what it reads may lie anywhere, and is no input."""
-    if not COMPARISON:
-        missing = " nor ".join(f"'{side}'" for side in SIDES if side not in config)
-        example = " ".join(f"{side}={config.get(side, name)}" for side, name in SIDES.items())
-        # Not a WorkflowError: it would wrap the sentence in lines about this file.
-        sys.exit(
-            f"The configuration does not name {missing}, of the two that are compared: write --config {example} -- compare."
-        )
-    make_again(f"results/compare/{COMPARISON}.md")
-    return []

@@ -1,5 +1,4 @@
 # Where a cell may be measured, and what a cluster is asked for. Functions only.
-import math
 
 # What SLURM has as an option of its own; the keys are those of `cluster` in config/platforms.yaml.
 OPTIONS = {"partition": "slurm_partition", "account": "slurm_account"}
@@ -7,33 +6,21 @@ OPTIONS |= {name: name for name in ("qos", "gres", "constraint")}
 # A cell's time limit is kept by its supervisor; SLURM's lies above it, for the starts of Snakemake and the framework.
 START_MINUTES = 10
 # Why this run cannot measure some platforms of the grid, and which it can.
-PLATFORMS = CONFIGURATION.grid["platforms"]
-REMOTE = {name: why for name in PLATFORMS if (why := why_remote(CONFIGURATION.platforms[name]))}
+PLATFORMS = {name: CONFIGURATION.platforms[name] for name in CONFIGURATION.grid["platforms"]}
+REMOTE = {name: why for name, needs in PLATFORMS.items() if (why := why_remote(needs))}
 HERE = [name for name in PLATFORMS if name not in REMOTE]
-
 # A platform has a peak, and proofs, of its kind of device.
-ON_GPU = [name for name in PLATFORMS if CONFIGURATION.platforms[name]["device"] == "gpu"]
-
-
+ON_GPU = [name for name, needs in PLATFORMS.items() if needs["device"] == "gpu"]
 # Where a cluster computes references, which take memory and no GPU.
 REFERENCE_PLATFORM = max(
-    [name for name in PLATFORMS if "cluster" in CONFIGURATION.platforms[name]],
-    key=lambda name: (
-        not CONFIGURATION.platforms[name].get("gpu"),
-        CONFIGURATION.platforms[name]["memory_gib"],
-    ),
+    (name for name, needs in PLATFORMS.items() if "cluster" in needs),
+    key=lambda name: (not PLATFORMS[name].get("gpu"), PLATFORMS[name]["memory_gib"]),
     default=None,
 )
-
-
-def reference_mb():
-    """The memory that a reference may take where this process runs."""
-    given = [machine.usable_bytes() / 2**20]
-    if REFERENCE_PLATFORM:
-        given.append(CONFIGURATION.platforms[REFERENCE_PLATFORM]["memory_gib"] * 1024)
-    return int(0.9 * min(given))
-
-
+# The memory that a reference may take where this process runs.
+GIVEN_MB = [machine.usable_bytes() / 2**20]
+GIVEN_MB += [PLATFORMS[REFERENCE_PLATFORM]["memory_gib"] * 1024] if REFERENCE_PLATFORM else []
+REFERENCE_MB = int(0.9 * min(GIVEN_MB))
 # So many references side by side, at most, and as many CPUs for each, at least: it computes two steps side by side, each
 # of which takes memory.
 MOST_REFERENCES = 4
@@ -44,8 +31,7 @@ def references_at_once(wildcards):
     """How many references like one may be computed side by side: much of NumPy's work is done on one CPU."""
     spec = CONFIGURATION.specify(wildcards.network)
     needed = STEPS_AT_ONCE * networks.bytes_of_reference(spec, int(wildcards.batch)) / 2**20
-    most = own_cores() // LEAST_CPUS
-    return max(1, min(MOST_REFERENCES, most, int(reference_mb() / needed)))
+    return max(1, min(MOST_REFERENCES, own_cores() // LEAST_CPUS, int(REFERENCE_MB / needed)))
 
 
 def reference_turn(wildcards):
@@ -58,25 +44,17 @@ def reference_turn(wildcards):
     return BEFORE_CELLS - 1e9 / (1e9 + networks.flops_per_step(spec, int(wildcards.batch)))
 
 
-def reference_host(wildcards):
-    """The share of this host that a reference takes."""
-    return 100 // references_at_once(wildcards)
-
-
 def reference_threads(wildcards):
     """The CPUs that a reference takes: Snakemake tells NumPy's libraries."""
     if REFERENCE_PLATFORM:
-        return CONFIGURATION.platforms[REFERENCE_PLATFORM]["cores"]
+        return PLATFORMS[REFERENCE_PLATFORM]["cores"]
     return max(1, own_cores() // references_at_once(wildcards))
 
 
 def within_reach(folder, platforms):
     """Those platforms whose machine this run can look at, or whose file results/<folder>/<platform>.json was fetched."""
-    return [
-        platform
-        for platform in dict.fromkeys(platforms)
-        if platform in HERE or Path(f"results/{folder}/{platform}.json").exists()
-    ]
+    fetched = lambda name: Path(f"results/{folder}/{name}.json").exists()
+    return [name for name in dict.fromkeys(platforms) if name in HERE or fetched(name)]
 
 
 def shards_at_hand(keys):
@@ -89,7 +67,7 @@ def shards_at_hand(keys):
                 f"this run cannot measure them: {reason}. Fetch what was measured there with "
                 f"`make merge FROM=<its results folder>`, or leave the platform out of the grid."
             )
-    if is_main_process():
+    if MAIN:
         refuse_others(keys)
     return list(map(shard_path, keys))
 
@@ -118,13 +96,12 @@ def asked_of_slurm(
     """The resources of a rule that must run on a platform for so many seconds at most, on so many devices, as functions
     of its wildcards.
     """
-    catalogue = CONFIGURATION.platforms
-    if not any("cluster" in catalogue[name] for name in PLATFORMS):
+    if not any("cluster" in needs for needs in PLATFORMS.values()):
         return {}
 
     def of_entry(value, otherwise=None):
         def resource(wildcards):
-            needs = catalogue[platform(wildcards)]
+            needs = CONFIGURATION.platforms[platform(wildcards)]
             return value(needs, wildcards) if "cluster" in needs else otherwise
 
         return resource
@@ -136,23 +113,22 @@ def asked_of_slurm(
         return None if "gpu" in needs["cluster"].get("gres", "") else nodes(needs, wildcards)
 
     # Only what some platform says: a resource of the rule, even an empty one, hides --default-resources.
-    said = {key for entry in catalogue.values() for key in entry.get("cluster", {})}
+    entries = CONFIGURATION.platforms.values()
+    said = {key for entry in entries for key in entry.get("cluster", {})}
     asked = {
         resource: of_entry(lambda needs, wildcards, key=key: needs["cluster"].get(key))
         for key, resource in OPTIONS.items()
         if key in said
     }
-    if any(placement.nodes_of(entry, 2) > 1 for entry in catalogue.values()):
+    if any(placement.nodes_of(entry, 2) > 1 for entry in entries):
         # As many tasks, or SLURM would give one node for the one task; beside GPUs they would be those of each GPU.
         asked |= {"nodes": of_entry(nodes), "tasks": of_entry(tasks_of)}
     return asked | {
-        "mem_mb": of_entry(lambda needs, wildcards: int(needs["memory_gib"] * 1024), 0),
+        "mem_mb": of_entry(lambda needs, _: int(needs["memory_gib"] * 1024), 0),
         # All CPUs of the node, not the cell's threads: a step that is bound to 2 CPUs may get two halves of one core, and
         # the supervisor could not take one of each.
-        "cpus_per_task": of_entry(lambda needs, wildcards: needs["cores"]),
-        "slurm_extra": of_entry(
-            lambda needs, wildcards: f"--exclusive {needs['cluster']['extra']}".strip()
-        ),
+        "cpus_per_task": of_entry(lambda needs, _: needs["cores"]),
+        "slurm_extra": of_entry(lambda needs, _: f"--exclusive {needs['cluster']['extra']}".strip()),
         "runtime": of_entry(
             lambda needs, wildcards: math.ceil(seconds(wildcards) / 60) + START_MINUTES
         ),

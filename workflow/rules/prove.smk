@@ -27,7 +27,7 @@ rule prove_network:
     conda:
         OWN_SOFTWARE
     params:
-        job=proving_job,
+        job=lambda wildcards: as_json(EXPECTED.proving_job(*proof_of(wildcards))),
     shell:
         '"$STEPTIME_LAUNCH" prove.network --job {params.job:q} --networks config/networks.yaml'
         " --manifest {input.manifest} --proof {output.proof} --details {output.details} --log {log}"
@@ -66,8 +66,8 @@ rule compute_reference:
     threads: reference_threads
     resources:
         **asked_of_slurm(lambda wildcards: REFERENCE_SECONDS, lambda wildcards: REFERENCE_PLATFORM),
-        host=reference_host,
-        reference_mb=reference_mb(),
+        host=lambda wildcards: 100 // references_at_once(wildcards),
+        reference_mb=REFERENCE_MB,
     params:
         job=reference_job,
         seconds=REFERENCE_SECONDS,
