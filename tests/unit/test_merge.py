@@ -42,15 +42,6 @@ def write(key=CELL.key, machine=MACHINE, settings=None, **changes):
     return path
 
 
-def test_every_broken_shard_is_named():
-    paths = [write(key) for key in (CELL.key, OTHER_KEY)]
-    for path in paths:
-        path.write_bytes(b"PAR1")
-    with pytest.raises(shard.ShardError) as raised:
-        cells.merge([CELL.key, OTHER_KEY])
-    assert all(str(path) in str(raised.value) for path in paths)
-
-
 def test_what_another_grid_measured_is_read_by_its_plan_and_a_broken_shard_is_told(folder):
     plan = Plan({CELL.key: CELL}, {"steptime_times": [CELL.key]}, [])
     written.write(plan, written.path_of("shi2016"))
@@ -140,21 +131,6 @@ def test_two_machines_of_one_kind_are_two_nodes_of_a_cluster():
     write()
     write(other, threads=2, machine_id="another node")
     assert cells.merge([CELL.key, other]).num_rows == 2
-
-
-def test_a_shard_under_another_cell_s_name_is_refused():
-    wrong = CELL.key.replace("b64", "b32")
-    write(wrong)
-    with pytest.raises(
-        shard.ShardError,
-        match="holds the cell of results/cells/local-cpu/step/torch-9.9.eager.float32-fcn5-b64-t1-d1-r1.parquet",
-    ):
-        cells.merge([wrong])
-    write()
-    with pytest.raises(
-        shard.ShardError, match=r"-r1.parquet: remove it, for that cell has a shard"
-    ):
-        cells.merge([wrong])
 
 
 @pytest.mark.parametrize(

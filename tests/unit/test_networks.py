@@ -111,13 +111,6 @@ def test_a_network_stays_what_was_timed(name):
     assert float(known[0].split()[-1]) == pytest.approx(float(facts.split()[-1]), rel=1e-13)
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
-def test_parameters(name):
-    """`parameters` was counted by hand, from the layers that the papers' authors used."""
-    spec = networks.specify(name, CATALOGUE)
-    assert networks.count_parameters(spec) == networks.resolve(name, CATALOGUE)["parameters"]
-
-
 # What others print: nanoGPT's README ("number of parameters: 10.65M", without the positions), OpenAI's
 # GPT-2 small as Hugging Face's `gpt2`, `BertForMaskedLM` of bert-base-uncased, timm's
 # `vit_tiny_patch16_224` (DeiT-Ti of Touvron et al. 2021, table 1: 5 M) and `mixer_s16_224`.
@@ -157,14 +150,6 @@ def test_parameters_are_those_that_others_print(name):
     assert networks.count_parameters(networks.specify(name, CATALOGUE)) == PUBLISHED[name]
 
 
-def test_vit_costs_what_its_authors_say():
-    """1.3e9 multiply-adds forward (timm's table of models), of which attention's own are 0.18e9."""
-    spec = networks.specify("vit-tiny", CATALOGUE)
-    first = 2 * 192 * 3 * 16**2 * 14**2
-    flops = networks.flops_per_step(spec, 1) + first
-    assert flops / 6 == pytest.approx(1.26e9, rel=0.01)
-
-
 def test_a_shared_weight_is_one_parameter_with_both_gradients():
     """The table's gradient is the sum of what reaches it as what is looked up and as scores."""
     spec = networks.specify("gpt-small", CATALOGUE, narrow=True)
@@ -188,11 +173,6 @@ def test_every_loss_and_optimiser_is_in_a_network():
     """So that its steps are proven: those of a layer kind are, on its tiny network."""
     specs = [networks.specify(name, CATALOGUE) for name in CATALOGUE]
     assert set.union(*map(networks.used_records, specs)) >= networks.RECORDS - set(LAYERS)
-
-
-@pytest.mark.parametrize("kind", LAYERS)
-def test_the_tiny_network_of_a_layer_kind_has_it(kind):
-    assert kind in {node["op"] for node in networks.tiny(kind)["nodes"]}
 
 
 def test_resnet50_costs_what_its_authors_say():

@@ -31,17 +31,6 @@ def test_bytes_of_dense_layers_counted_by_hand():
     assert networks.bytes_per_step(spec, batch=2) == 4 * (first + second + loss)
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
-def test_bytes_are_at_least_those_of_reading_the_weights_twice_and_writing_them(name):
-    spec = networks.specify(name, CATALOGUE)
-    weights = sum(
-        np.prod(entry["shape"])
-        for entry in spec["parameters"]
-        if not entry["name"].startswith("embedding")
-    )
-    assert networks.bytes_per_step(spec, 1) >= 4 * 5 * weights
-
-
 def test_share_of_peak_is_that_of_the_same_thread_count(tmp_path):
     read = measured(tmp_path, {"threads": 1, "seconds": 1.0}, {"threads": 2, "seconds": 0.5})
     data = efficiency.shares(inputs(measured=read, peaks={"local-cpu": PEAK}))

@@ -305,17 +305,6 @@ def test_a_flood_of_words_is_ended_and_its_last_line_is_read_alone(tmp_path, mon
     assert ended.reason.endswith("before it was done: the end")
 
 
-@pytest.mark.parametrize("name", [".", "a:b"])
-def test_a_folder_for_temporary_files_may_be_the_working_one_or_have_a_colon_in_its_name(
-    tmp_path, monkeypatch, name
-):
-    (tmp_path / "a:b").mkdir()
-    monkeypatch.chdir(tmp_path / "a:b")
-    monkeypatch.setattr(supervise.tempfile, "tempdir", name if name == "." else os.getcwd())
-    outcome = run(tmp_path, "import worker; tell('done', path=worker.__file__)")
-    assert outcome.status == "ok", outcome
-
-
 def program(text, **streams):
     """A program of the workflow that runs `text`."""
     script = f"import runpy, sys; runpy.run_module = lambda *_, **__: exec({text!r}); sys.argv.append('x'); "
