@@ -34,12 +34,6 @@ def test_no_default_takes_the_place_of_what_an_environment_shares_with_its_frame
     assert loaded.entry_of("paddle-1.8")["variables"]["OMP_NUM_THREADS"] == "{threads}"
 
 
-def test_labels_of_older_files_of_platforms_are_still_accepted(tmp_path):
-    path = tmp_path / "mine.yaml"
-    path.write_text(yaml.safe_dump({"mine": {"label": "my machine", "device": "cpu"}}))
-    assert "mine" in configuration.platforms(ROOT, {"platforms": str(path)})
-
-
 def grid_file(folder, change):
     path = folder / "mine.yaml"
     content = change((ROOT / "config/grids/quick.yaml").read_bytes())

@@ -82,17 +82,6 @@ def test_what_rows_must_say_travels_with_the_plan_and_is_told_of_any_key(tmp_pat
     assert len(seeds) == 2
 
 
-def test_the_sentence_names_what_differs_the_versions_and_the_files():
-    others = [
-        footers.Outdated(key, ("network",), commit)
-        for key, commit in zip(list(PLAN.cells)[:3], ("abc", "abc", None), strict=True)
-    ]
-    said = footers.name_outdated(others, "results/cells", "remove them: `rm {files}`.")
-    assert said.startswith("3 shards were measured with another network than this configuration")
-    assert "by version abc, such as results/cells/local-cpu/step/" in said
-    assert "`rm results/cells/local-cpu/step/" in said and "\n" not in said
-
-
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"cells": [{"batch": 1}]}', "[" * 100_000])
 def test_a_plan_that_was_edited_by_hand_is_one_sentence(tmp_path, text):
     (tmp_path / "plan.json").write_text(text)

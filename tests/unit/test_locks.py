@@ -118,8 +118,3 @@ def test_the_lock_of_another_host_or_an_older_version_is_left_with_the_command(
     os.close(holding.hold(tmp_path))
     assert list(locks.iterdir())
     assert "open it with `snakemake --unlock`" in capsys.readouterr().err
-
-
-def test_a_folder_that_cannot_be_written_is_not_held(tmp_path):
-    (tmp_path / "file").touch()
-    assert holding.hold(tmp_path / "file") is None

@@ -68,13 +68,6 @@ def test_ranks_learn_of_one_another_and_the_manager_ends_with_them(manager, monk
     assert manager[0].wait(10) == 0
 
 
-def test_the_first_rank_does_not_wait_for_a_manager_that_has_ended(manager, monkeypatch):
-    start = mpi.ranks.start
-    monkeypatch.setattr(mpi.ranks, "start", lambda code: start("raise SystemExit(1)"))
-    with pytest.raises(FileNotFoundError):
-        joined(0)
-
-
 def test_ranks_that_others_could_reach_are_refused(manager, monkeypatch):
     monkeypatch.setenv("STEPTIME_NETWORK", "nodes")
     with pytest.raises(contract.Unsupported, match="MPICH listens on every interface"):

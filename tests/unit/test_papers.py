@@ -211,14 +211,6 @@ def test_numbers_are_written_for_readers():
     assert spread(2.0, 0.5, 8.0) == "within a factor of 4.00"
 
 
-def test_what_an_entry_does_not_ask_for_is_named_with_the_file_to_mend(inputs):
-    made = inputs("table4")
-    with pytest.raises(
-        InputError, match="shi2016_table4 is made of 'peaks': write it into 'needs'"
-    ):
-        made.peaks  # noqa: B018
-
-
 def test_a_mistake_of_an_artefact_is_one_sentence(monkeypatch):
     data = {"catalogue": ["nowhere/paper.yaml"]}
     job = json.dumps({"artefact": "nowhere_table", "facts": {}, "data": data})
