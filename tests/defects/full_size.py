@@ -1,6 +1,5 @@
 """Ways of training another network that begin above the size of the narrow proof, each planted in an adapter."""
 
-import numpy as np
 from defects.stand_in import RIGHT, Trainer, replacing
 
 from shared import data

@@ -221,7 +221,9 @@ PLANTED = {
     "D9 no update": by("alexnet", NoUpdate, "the weights did not change in a training step"),
     "D9 no loss": by("alexnet", NoLoss, "not that of a softmax cross-entropy"),
     "D10 layers left out": other(
-        "alexnet", "conv4, conv5, dense2, dense3", layers=ALEXNET[:8] + ALEXNET[12:14] + ALEXNET[-1:]
+        "alexnet",
+        "conv4, conv5, dense2, dense3",
+        layers=ALEXNET[:8] + ALEXNET[12:14] + ALEXNET[-1:],
     ),
     "D10 layers without gradient": by("alexnet", Detached, "conv4, conv5, dense1, dense2"),
     "D11 first step skipped": by("alexnet", SkipsFirst, "did not change in a training step"),

@@ -62,7 +62,10 @@ PLANTED = {
         "torch/mixed", LIE + DESCEND, LIE + DOUBLED + DESCEND, TWICE
     ),
     (TORCH, "mixed", "stale"): Defect(
-        "torch/mixed", COPIED, f"self._before or {COPIED}", "in turn . of group ., .* is wrong after"
+        "torch/mixed",
+        COPIED,
+        f"self._before or {COPIED}",
+        "in turn . of group ., .* is wrong after",
     ),
     (MXNET, "inside", "absent"): Defect(
         "mxnet/inside", HEAD, f"{HEAD}    made.head *= number == 0\n", DIFFERS

@@ -5,7 +5,6 @@ import re
 
 import pytest
 from conftest import ROOT
-import yaml
 
 from steptime.plan import configuration, reference, schemas
 

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from examples import CATALOGUE, ROOT
 import yaml
 from defects import stand_in
+from examples import CATALOGUE, ROOT
 
 from shared import data, declarations
 from shared.precisions import PRECISIONS

@@ -9,7 +9,6 @@ from today import TORCH, TORCH_ON_GPU
 from steptime.plan import configuration, exchanges, grid
 
 
-
 @pytest.fixture
 def quick():
     return configuration.load(ROOT, {"grid": "quick"})

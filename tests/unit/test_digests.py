@@ -13,6 +13,8 @@ from steptime.environments import interpreter
 from steptime.plan import digests
 
 PROVEN = ("fcn5", "resnet50", "lstm32", "mnist")
+
+
 def digest_of(path, text):
     path.write_text(text)
     return digests.code_digest([path])

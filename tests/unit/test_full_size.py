@@ -2,7 +2,6 @@
 
 import json
 import threading
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,11 +13,11 @@ from defects.planting import CATALOGUE, DROPPING, losing
 from defects.stand_in import RIGHT, Trainer, adapter, job, replacing
 from defects.transformers import seeing
 
-from shared import data, limits, sketch
+from shared import data
 from shared.precisions import PRECISIONS
 from shared.specification import at_rate
 from steptime import networks
-from steptime.prove import golden, reference, steady
+from steptime.prove import reference
 from worker import building, full_size, timing
 from worker.contract import NotEquivalent
 from worker.tasks import step

@@ -20,7 +20,6 @@ from steptime.plan.grid import COMPARED
 from steptime.render import words
 from steptime.supervisor import progress
 
-
 ASKED = {"until": 0.01, "budget_seconds": 1000.0}
 # Of each network, the seconds of a step in each framework: in the first two of them two are equal. With those, what
 # takes less than twice as long is measured further.

@@ -1,6 +1,5 @@
 """The golden run against finite differences of its loss, and how well its narrow networks are conditioned."""
 
-
 import numpy as np
 import pytest
 from examples import CATALOGUE

@@ -4,8 +4,8 @@ import re
 from dataclasses import replace
 
 import pytest
-from conftest import ROOT
 import yaml
+from conftest import ROOT
 from today import JAX, MXNET, TENSORFLOW, TORCH, TORCH_ON_GPU
 
 from steptime.artefacts.inputs import read_printed

@@ -1,9 +1,5 @@
 """Memory: the line through what was measured, the search for the largest mini-batch, and energy beside it."""
 
-import os
-import time
-
-import psutil
 import pytest
 from examples import ROOT, inputs, measured
 

@@ -12,7 +12,6 @@ from steptime.networks.layers import LAYERS
 from steptime.plan import digests
 from steptime.prove import golden
 
-
 # Of every network: digests of its specification and of the narrow one, layers, operations and bytes
 # of a step on 7 samples, and the narrow one's loss in float64 after three steps on 8. Whoever
 # changes a digest has the network timed again, so it must be meant.
@@ -197,8 +196,6 @@ def test_the_narrow_version_has_the_same_layers():
             (n["op"], n["inputs"]) for n in narrow["nodes"]
         ]
         assert networks.count_parameters(narrow) < 100_000
-
-
 
 
 def specified(*layers, **entry):

@@ -11,7 +11,6 @@ from examples import CELL, ROOT
 
 from steptime.artefacts import make as program
 from steptime.artefacts.inputs import Inputs
-from steptime.merge.measured import read_measured
 from steptime.reading import InputError, read_yaml
 from steptime.render import tables
 from steptime.render.words import significant, spread

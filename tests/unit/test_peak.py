@@ -1,6 +1,5 @@
 """The machine's peak: every thread counts, and one that was disturbed is measured again."""
 
-
 import pytest
 
 from steptime.machine import peak

@@ -5,8 +5,8 @@ from datetime import date
 from importlib.metadata import distribution
 
 import pytest
-from conftest import ROOT
 import yaml
+from conftest import ROOT
 from packaging.requirements import Requirement
 
 from steptime.environments import offline, pins

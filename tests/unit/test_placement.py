@@ -11,7 +11,6 @@ from steptime.machine import placement
 from steptime.plan import configuration
 
 
-
 @pytest.mark.parametrize(
     ("needs", "said"),
     [

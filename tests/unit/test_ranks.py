@@ -5,14 +5,13 @@ import re
 import shutil
 import socket
 import sys
-import time
 from contextlib import nullcontext
 
 import numpy as np
 import psutil
 import pytest
-from conftest import ROOT
 import yaml
+from conftest import ROOT
 
 from shared import operations
 from shared.statistics import median

@@ -2,7 +2,6 @@
 
 from types import SimpleNamespace
 
-import numpy as np
 import pandas as pd
 import pytest
 from examples import CATALOGUE, FRAMEWORKS, PEAK, inputs, measured

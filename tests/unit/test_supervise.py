@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -16,7 +15,7 @@ from steptime import plain
 from steptime.environments import build
 from steptime.machine import interference, processes
 from steptime.machine.variables import isolated
-from steptime.supervisor import ranks, supervise
+from steptime.supervisor import supervise
 from steptime.supervisor.pace import Pace
 
 

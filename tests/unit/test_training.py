@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from examples import CATALOGUE, ROOT
 from defects import around, stand_in
 from defects import training as fed
+from examples import CATALOGUE, ROOT
 from today import TORCH
 
 from shared.specification import learning_rate

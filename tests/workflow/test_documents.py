@@ -11,8 +11,8 @@ from pathlib import Path
 
 import browser
 import pytest
-from conftest import ROOT
 import yaml
+from conftest import ROOT
 
 DOCUMENTS = [
     ROOT / "README.md",

@@ -22,7 +22,7 @@ NAMES = [
     for name in entry.get("history" if HISTORY else "environments", [])
 ]
 SMALL = [TORCH, JAX, "tensorflow-1.2", "theano-1.0.5", "cntk-2.7", "chainer-7.8"]
-# PyTorch proves every network in tests/workflow/test_real_run.py, with TensorFlow and MXNet. Theano has g++ compile each
+# PyTorch, TensorFlow and MXNet prove every network in tests/workflow/test_real_run.py. Theano has g++ compile each
 # operation once: on a machine that has not seen them, minutes for a network of many kinds.
 TIMED_ALONE = (TORCH, "theano-1.0.5")
 # What a framework may be unable to do here: its row then says why.

@@ -1,7 +1,7 @@
 """Each adapter's lines for GPUs, run without one: another device that is here stands in for it (tests/stand_ins).
 
-In its first mode on one network, in those of TIMED that stand; with STEPTIME_ZOO=all (`make test-zoo`) every one, in all
-modes on three.
+In its first mode on one network, in those of TIMED that stand; with STEPTIME_ZOO=all (`make test-zoo`) every one, in
+all modes on three.
 """
 
 import json
@@ -61,7 +61,10 @@ def rehearsed():
     for framework in CATALOGUE.values():
         for environment in framework["environments"]:
             entry = entry_of(environment)
-            if entry.get("device") == "gpu" or "gpu" not in declarations.declared(entry["adapter"])["DEVICES"]:
+            if (
+                entry.get("device") == "gpu"
+                or "gpu" not in declarations.declared(entry["adapter"])["DEVICES"]
+            ):
                 continue
             # One version of each adapter is enough.
             if entry["adapter"] in seen:

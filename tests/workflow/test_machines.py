@@ -60,9 +60,7 @@ def carry(checkout, *arguments):
     assert done.returncode == 0, done.stderr
 
 
-def test_what_two_machines_packed_is_one_table_with_a_column_of_each(
-    machines, elsewhere, tmp_path
-):
+def test_what_two_machines_packed_is_one_table_with_a_column_of_each(machines, elsewhere, tmp_path):
     refused = elsewhere.snakemake(*CONFIG, "--", "steptime_times").stdout
     assert "2 shards of the platform 'desktop' are missing" in refused
     assert "`make merge FROM=" in refused

@@ -21,7 +21,6 @@ from steptime.tasks import that_proves
 from worker import contract
 
 
-
 def with_nodes(kind, **changes):
     """The specification with these entries in each node of a kind."""
 

@@ -16,9 +16,8 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
-from conftest import ROOT
-from examples import CATALOGUE as NETWORKS
 from defects.together_in_frameworks import PLANTED
+from examples import CATALOGUE as NETWORKS
 from today import ALL, CATALOGUE, JAX, MXNET, TENSORFLOW, TORCH, entry_of, only_zoo, prefix_of
 
 from shared import declarations
@@ -39,7 +38,9 @@ QUICK = (f"{TORCH}-async", f"{TORCH}-mixed", f"{MXNET}-inside")
 TELL = ("torch", "tensorflow", "tensorflow1")
 # Of PLANTED, those of today's frameworks that take the least time.
 LONG = {(TORCH, "async", "twice"), (TORCH, "mixed", "stale")}
-CHEAP = [each for each in PLANTED if each[0] in (TORCH, TENSORFLOW, MXNET, JAX) and each not in LONG]
+CHEAP = [
+    each for each in PLANTED if each[0] in (TORCH, TENSORFLOW, MXNET, JAX) and each not in LONG
+]
 # Of a cell whose rank hangs: the slowest of them begin to be timed before.
 HANGING_SECONDS = 60
 

@@ -6,7 +6,6 @@ import re
 import pandas as pd
 import pytest
 import yaml
-from conftest import ROOT
 from examples import CATALOGUE as NETWORKS
 
 from steptime.artefacts import timeline

@@ -1,7 +1,6 @@
 """Results of another network, adapter, machine or folder are named or measured anew, and never shown as this one's."""
 
 import json
-import re
 import shutil
 
 import numpy as np

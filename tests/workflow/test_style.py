@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
 import yaml
+from conftest import ROOT
 
 from steptime.environments import interpreter
 

@@ -128,7 +128,9 @@ def asked_of_slurm(
         # All CPUs of the node, not the cell's threads: a step that is bound to 2 CPUs may get two halves of one core, and
         # the supervisor could not take one of each.
         "cpus_per_task": of_entry(lambda needs, _: needs["cores"]),
-        "slurm_extra": of_entry(lambda needs, _: f"--exclusive {needs['cluster']['extra']}".strip()),
+        "slurm_extra": of_entry(
+            lambda needs, _: f"--exclusive {needs['cluster']['extra']}".strip()
+        ),
         "runtime": of_entry(
             lambda needs, wildcards: math.ceil(seconds(wildcards) / 60) + START_MINUTES
         ),
