@@ -79,7 +79,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     Of several numbers of threads, one of each platform is drawn (`Trained.drawn_threads`); the data have all.
     """
     trained = judged(inputs.trained)
-    data = seeds.runners(trained.epochs)
+    data = seeds.runners(trained.epochs, inputs.frameworks)
     drawn = data[data["threads"] == data["platform"].map(trained.drawn_threads)]
     looks = curves.looks_of(drawn, inputs.frameworks, "runner")
     labels = list(dict.fromkeys(trained.runs["label"]))
@@ -95,7 +95,8 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             axes.yaxis.set_major_formatter(PercentFormatter(1.0))
         panels[-1].set_xlabel("seconds of training, without judging")
         figures.title(drawing, inputs.entry["title"])
-        failed = seeds.runners(trained.runs)[trained.runs["epochs"] == 0]
+        failed = seeds.runners(trained.runs, inputs.frameworks)
+        failed = failed[failed["epochs"] == 0]
         notes = [
             f"A line for each seed, a mark for each epoch; {curves.threads_drawn(drawn)}.",
             *curves.not_drawn(failed, lambda row: f"{row['runner']}, {row['label']}"),

@@ -134,7 +134,8 @@ def measured_times(grids: Collection[Grid]) -> pd.DataFrame:
     without variants, in the papers' precision. A training on a subset of a data set stands for one on the whole. What
     did not install, or trains another network, is no time and no dash.
     """
-    columns = [*IDENTITY, "framework", "cores", "status", "repeats", "grid", *VALUES]
+    columns = [*IDENTITY, "framework", "framework_version", "cores", "status", "repeats", "grid"]
+    columns += VALUES
     parts = [pd.DataFrame(columns=columns)]
     for grid in grids:
         own = [found.cells.assign(cores=_cores(found)) for found in grid.steps]

@@ -35,6 +35,8 @@ ROWS = {
     "host_watts": "power of the\nprocessors (W)",
 }
 COLUMNS = [*RUN, "seconds", *ROWS]
+# What names and draws a line besides.
+NAMED = ["framework", "framework_version", "device"]
 ROW_INCHES = 1.9
 
 
@@ -86,7 +88,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         for run in trained.runs.to_dict("records")
         for row in _rows(run, trained.resources[run["key"]])
     ]
-    data = seeds.runners(pd.DataFrame(rows, columns=[*COLUMNS, "framework", "device"]))
+    data = seeds.runners(pd.DataFrame(rows, columns=[*COLUMNS, *NAMED]), inputs.frameworks)
     first = data.groupby(["label", "environment", "mode"])["seed"].transform("min")
     most = data["platform"].map(trained.drawn_threads)
     drawn = data[(data["threads"] == most) & (data["seed"] == first)]
@@ -126,7 +128,7 @@ def _rows(run: dict[str, Any], noted: dict[str, Any]) -> list[dict[str, Any]]:
         "device_gib": held["device_bytes"] / 2**30,
         "host_watts": rates["host_joules"] / rates["seconds"],
     }
-    named = {name: run[name] for name in (*RUN, "framework", "device")}
+    named = {name: run[name] for name in (*RUN, *NAMED)}
     return pd.DataFrame(used).assign(**named).to_dict("records")
 
 

@@ -95,18 +95,6 @@ def with_spreads(columns: Sequence[str], names: Iterable[str]) -> list[str]:
     return [*columns, *(f"{part}{name}" for name in names for part in ("", "least_", "most_"))]
 
 
-def runner(row: Row, modes: dict[str, int]) -> str:
-    """The environment, and its mode where `modes` says that it has more than one: 'keras-2.0.5, theano'."""
-    several = modes[row["environment"]] > 1
-    return f"{row['environment']}, {row['mode']}" if several else row["environment"]
-
-
-def runners(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with the column `runner`."""
-    modes = modes_of(rows)
-    return rows.assign(runner=[runner(row, modes) for row in rows.to_dict("records")])
-
-
-def modes_of(rows: pd.DataFrame) -> dict[str, int]:
-    """By environment, the number of its modes."""
-    return rows.groupby("environment")["mode"].nunique().to_dict()
+def runners(rows: pd.DataFrame, frameworks: Frameworks) -> pd.DataFrame:
+    """Rows with the column `runner`: what `environment_labels` calls who trained."""
+    return rows.assign(runner=environment_labels(frameworks, rows))

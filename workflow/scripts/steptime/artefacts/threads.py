@@ -16,7 +16,7 @@ from steptime.merge.others import Grid
 from steptime.merge.trainings import Trained
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
-from steptime.render.words import NOTHING_MEASURED, origin
+from steptime.render.words import NOTHING_MEASURED, environment_labels, origin
 
 COLUMNS = ["source", "network", "framework", "line", "platform", "threads", "cores"]
 COLUMNS += ["threads_per_core", "seconds"]
@@ -30,7 +30,7 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     trained, frameworks = inputs.trained, inputs.frameworks
     steps = inputs.every_measured if inputs.has("every_cell") else []
     cells = measured_times([Grid(steps=steps, trained=trained)])
-    both = [_theirs(paper, frameworks, inputs.networks), _ours(paper, cells)]
+    both = [_theirs(paper, frameworks, inputs.networks), _ours(paper, cells, frameworks)]
     data = pd.concat(both, ignore_index=True)
     networks = [network for network in paper.networks if (data["network"] == network).any()]
     height = NOTHING_INCHES + PANEL_INCHES * len(networks)
@@ -69,15 +69,13 @@ def _theirs(paper: Paper, frameworks: Frameworks, catalogue: dict[str, Any]) -> 
     return _shared(times.assign(source="paper", line=lines, framework=first))
 
 
-def _ours(paper: Paper, cells: pd.DataFrame) -> pd.DataFrame:
+def _ours(paper: Paper, cells: pd.DataFrame, frameworks: Frameworks) -> pd.DataFrame:
     usual = cells["network"].map(paper.batches)
     own = cells["network"].isin(paper.networks) & (cells["task"] == paper.task)
     own &= cells["devices"] == 1
     own &= (cells["device"] == "cpu") & cells["seconds"].notna() & cells["cores"].notna()
     times = cells[own & (usual.isna() | (cells["batch"] == usual))]
-    several = times.groupby("environment")["mode"].transform("nunique") > 1
-    line = times["runner"].where(several, times["environment"])
-    return _shared(times.assign(source="ours", line=line))
+    return _shared(times.assign(source="ours", line=environment_labels(frameworks, times)))
 
 
 def _trained_on(trained: Trained, network: str) -> str:

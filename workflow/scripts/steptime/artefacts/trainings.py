@@ -8,10 +8,9 @@ from matplotlib.figure import Figure
 
 from steptime.artefacts import common, curves, times
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.seeds import modes_of, runner
 from steptime.render import figures
 from steptime.render.frameworks import Frameworks
-from steptime.render.words import NOTHING_MEASURED, facts, raw_data, significant
+from steptime.render.words import NOTHING_MEASURED, environment_labels, facts, raw_data, significant
 
 COLUMNS = ["source", "network", "device", "group", "framework", "label", "seconds", "low", "high"]
 COLUMNS += ["variant", "status", "reason"]
@@ -71,10 +70,10 @@ def _ours(inputs: Inputs) -> list[dict[str, Any]]:
     cells, artefact = inputs.trained.times.cells, inputs.entry
     is_here = cells["network"].isin(artefact["networks"]) & (cells["device"] == artefact["device"])
     here, labels = cells[is_here], inputs.catalogue.get("labels", {})
-    modes, on_cpu = modes_of(here), artefact["device"] == "cpu"
+    names, on_cpu = environment_labels(inputs.frameworks, here), artefact["device"] == "cpu"
     rows = []
-    for row in here.to_dict("records"):
-        words = [runner(row, modes), row["variant"], f"here on {row['platform']}"]
+    for name, row in zip(names, here.to_dict("records"), strict=True):
+        words = [name, row["variant"], f"here on {row['platform']}"]
         group = str(row["threads"]) if on_cpu else labels[row["network"]]
         named = {"source": "ours", "group": group, "label": ", ".join(filter(None, words))}
         rows.append({name: row[name] for name in COLUMNS if name in row} | named)
