@@ -58,6 +58,11 @@ NO_POPULARITY = "No file of how often a term was searched for is named: name one
 FILES = {
     "cells": lambda artefact: merged([artefact.made_of]),
     "every_cell": lambda artefact: merged(EVERY_CELL),
+    "verdicts": lambda artefact: [
+        f"results/tables/{name}.parquet"
+        for name, each in CATALOGUE.items()
+        if each.entry["kind"] == "verdict"
+    ],
     "proofs": lambda artefact: [f"results/proofs/{name}.details.json" for name in PROVEN],
     "metadata": lambda artefact: [f"results/metadata/{name}.json" for name in ENVIRONMENTS],
     "peaks": lambda artefact: [f"results/peaks/{name}.json" for name in PEAKS],

@@ -192,7 +192,7 @@ def our_times(
     times = times[chosen.isna() | (times["rank"] == chosen)]
     times = times.sort_values(["rank", "seconds"], kind="stable")
     times = times.drop_duplicates([*PLACE, "device", "devices", "exchange"])
-    return _with_family(times.sort_index(), catalogue)
+    return _with_family(times.sort_index().drop(columns="rank"), catalogue)
 
 
 def times_alone(grids: Collection[Grid]) -> pd.DataFrame:

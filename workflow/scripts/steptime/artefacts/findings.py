@@ -134,7 +134,7 @@ class Scopes:
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows and the layout."""
-    data, page = rows_of(inputs), inputs.page
+    data, page = _of_all(inputs), inputs.page
     papers = {paper.name: paper.catalogue for paper in read_papers(inputs.paths("papers"))}
     page.facts = [*counted(data), *said_of_grids(inputs)]
     page.notes = [
@@ -149,6 +149,19 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     ]
     short = data["paper"].map({name: paper["short"] for name, paper in papers.items()})
     return data, columns(data.assign(short=short), SHOWN, INDEX)
+
+
+def _of_all(inputs: Inputs) -> pd.DataFrame:
+    """The rows of all papers, in the order of their files: those of its table of verdicts where a paper has one."""
+    made = {path.stem.partition("_")[0]: path for path in inputs.paths("verdicts")}
+    parts = []
+    for paper in read_papers(inputs.paths("papers")):
+        if paper.findings:
+            known = paper.name in made
+            rows = pd.read_parquet(made[paper.name]) if known else rows_of(inputs, paper.name)
+            order = [finding["id"] for finding in paper.findings]
+            parts.append(rows.set_index("id").loc[order].reset_index())
+    return pd.concat(parts, ignore_index=True)[COLUMNS]
 
 
 def rows_of(inputs: Inputs, only: str = "") -> pd.DataFrame:
@@ -313,7 +326,10 @@ def _scopes(
     }
     here = {"stands_for": paper.platforms, **besides, **parts}
     printed_here = Scope(times=theirs, **parts)
-    return Scopes(paper, printed_here, *(Scope(times=times, **here) for times in (ours, today)))
+    own = Scope(times=ours, **here)
+    # Where no framework is here in two versions, today's are the nearest.
+    now = own if today.equals(ours) else Scope(times=today, **here)
+    return Scopes(paper, printed_here, own, now)
 
 
 def _row(paper: Paper, finding: dict[str, Any], scopes: Scopes, names: Names) -> dict[str, Any]:
@@ -337,10 +353,12 @@ def _checks(paper: Paper, finding: dict[str, Any], scopes: Scopes, names: Names)
             theirs = Check(UNKNOWN, finding["why_not"])
         else:
             theirs = _of_whom(paper, finding, check(finding, scopes.theirs), names)
-        return [theirs] + [
+        several = [scopes.ours] if scopes.today is scopes.ours else [scopes.ours, scopes.today]
+        checks = [
             _so_far(finding, _ours(finding, about, scope), about, scope, theirs, names)
-            for scope in (scopes.ours, scopes.today)
+            for scope in several
         ]
+        return [theirs, checks[0], checks[-1]]
     except ExpressionError as error:
         raise InputError(f"{_where(paper, finding)}: {error}.") from error
 
