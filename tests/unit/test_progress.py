@@ -274,7 +274,7 @@ PLACES = [(1, 1), (1, 2), (2, 1), (2, 2)]
 
 
 def test_what_is_left_is_guessed_from_what_was_shown():
-    """Another trial takes as long, another thread count as many times its guess, another environment what all do."""
+    """Another trial, thread count or mini-batch takes as many times its guess, another environment what all do."""
     cell = CELL | {"network": "fcn5"}
     keys = [key_of(cell | {"repeat": repeat, "threads": threads}) for repeat, threads in PLACES]
     guessed = {shard_path(key): seconds for key, seconds in zip(keys, (10, 5, 10, 5), strict=True)}
@@ -284,6 +284,8 @@ def test_what_is_left_is_guessed_from_what_was_shown():
     assert work.left(guessed, {keys[0]: 30.0}, 0.0) == 15.0 + 30.0 + 15.0
     other = shard_path(key_of(cell | {"environment": "mxnet-1.9"}))
     assert 10.0 < work.left({**guessed, other: 10.0}, {keys[0]: 30.0}, 0.0) - 60.0 < 30.0
+    larger = shard_path(key_of(cell | {"batch": 7}))
+    assert work.left({**guessed, larger: 10.0}, {keys[0]: 30.0}, 0.0) == 90.0
     # A file of a run before is made again.
     os.utime(shard_path(keys[0]), (1, 1))
     assert work.left(guessed, {keys[0]: 30.0}, 2.0) == 30.0 + 60.0

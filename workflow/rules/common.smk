@@ -98,7 +98,7 @@ def unknown_target(name, known):
 
 def tell_plan():
     """Prints what a run would do, and about how long it would take."""
-    guessed = work.guess(files_to_make(and_made=True), CONFIGURATION, own_cores())
+    guessed = work.guess(files_to_make(and_made=True), CONFIGURATION, own_cores(), shown_by())
     # On a cluster, nobody knows how many run side by side.
     lasts = "" if counts_jobs() else f": about {progress.duration(sum(guessed.values()))}"
     if guessed:
@@ -180,7 +180,7 @@ def begin_run():
     shown = shown_so_far()
     told = set(shown.get("cells", []))
     parts = Counter(part for cell in waiting for part in progress.parts_of(cell.facts(), told))
-    guessed = work.guess(files_to_make(), CONFIGURATION, own_cores())
+    guessed = work.guess(files_to_make(), CONFIGURATION, own_cores(), shown_by())
     ways = {(cell.environment, cell.mode) for cell in PLAN.cells.values()}
     varied = ["mode"] if len(ways) > len({environment for environment, _ in ways}) else []
     varied += ["platform"] if len({cell.platform for cell in PLAN.cells.values()}) > 1 else []

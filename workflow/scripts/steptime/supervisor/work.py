@@ -1,7 +1,7 @@
 """About how long what a run has to do will take: a guess for each file, mended by what the run has shown."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ KINDS = {
     r"results/environments/(?P<environment>.*)\.json": 1.0,
     r"results/proofs/(?P<proof>.*)(?<!\.details)\.json": 3.0,
     r"results/references/(?P<reference>.*)-b(?P<batch>\d+)[^/]*\.npz": 3.0,
-    rf"results/{FOLDER}/(?P<key>.*)\.parquet": 4.5,
+    rf"results/{FOLDER}/(?P<key>.*)\.parquet": 5.0,
     r"results/(peaks|largest)/.*\.json": 15.0,
     r"results/further/(?P<look>.*)\.json": 1.5,
     r"results/(metadata|topology|statistics)/.*\.json": 1.5,
@@ -32,13 +32,17 @@ KINDS = {
 # To fetch and install an environment, and its size where nobody has looked; a run that was asked for on the way.
 INSTALL, USUAL_MB, FURTHER = 60.0, 700, 15.0
 # Operations a second and thread, how many steps a run and a reference compute, which part of its time a training takes.
-SPEED, STEPS, STEPS_OF_REFERENCE, TRAINED = 150e9, 12, 20, 0.3
+SPEED, STEPS, STEPS_OF_REFERENCE, TRAINED = 150e9, 12, 30, 0.6
+# A run that shows the gradients of others takes as long as so many of them.
+SHOWS = 2.0
 # So many seconds of guesses are worth as much as what an environment has shown.
 WORTH = 20.0
 
 
-def guess(files: Iterable[str], configuration: "Configuration", cores: int) -> dict[str, float]:
-    """Seconds of each job, by the one of its files that stands for it."""
+def guess(
+    files: Iterable[str], configuration: "Configuration", cores: int, shown: Collection[str]
+) -> dict[str, float]:
+    """Seconds of each job, by the file that stands for it; `shown` are cells whose gradients others show."""
     grid = configuration.grid
 
     @cache
@@ -67,6 +71,8 @@ def guess(files: Iterable[str], configuration: "Configuration", cores: int) -> d
                 count = operations(axes["task"], axes["network"], axes["batch"])
                 found[file] += grid["sampling"]["budget_seconds"]
                 found[file] += STEPS * count / (SPEED * min(axes["threads"], cores))
+                shows = TASKS[axes["task"]].needs_reference and named["key"] not in shown
+                found[file] *= SHOWS if shows else 1.0
     return found
 
 
@@ -98,8 +104,8 @@ def words(guessed: Mapping[str, float]) -> str:
 def left(guessed: Mapping[str, float], took: Mapping[str, float], began: float) -> float:
     """Seconds of the jobs whose file is not there yet, or older than the run, which `began` then.
 
-    `took` are the seconds of runs by their keys. Another run of the same result takes as long; one with other threads
-    as many times the guess, and any other as many times the guess as other runs of the environment.
+    `took` are the seconds of runs by their keys. Another run of the same result takes as many times its guess; else one
+    with other threads says how many, one of the same network, or all runs of the environment.
     """
     sums: dict[Any, tuple[float, float]] = {}
     for file, thought in guessed.items():
@@ -137,11 +143,13 @@ def _stands(environment: str) -> bool:
 
 
 def _commons(key: str) -> list[Any]:
-    """What a run has in common with others: all but the trial; all but that and threads; environment and task; task."""
+    """What a run has in common with others: all but the trial; that and threads; network, environment and task; these
+    two; task.
+    """
     axes = axes_of(key) | {"repeat": 0}
     apart = axes | {"threads": 0}
     way = axes["task"], axes["environment"], axes["mode"]
-    return [tuple(axes.values()), tuple(apart.values()), way, axes["task"]]
+    return [tuple(axes.values()), tuple(apart.values()), (*way, axes["network"]), way, axes["task"]]
 
 
 def _is_done(file: str, began: float) -> bool:
