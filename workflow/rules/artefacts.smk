@@ -13,6 +13,7 @@ for name, artefact in CATALOGUE.items():
             **outputs_of(artefact),
         log:
             f"logs/artefacts/{name}.log",
+        priority: AFTER_STEPS
         localrule: True
         conda:
             OWN_SOFTWARE

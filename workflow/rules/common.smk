@@ -141,6 +141,8 @@ TURNS, PROOF_TURNS, REFERENCE_TURNS = {}, {}, {}
 for turn, (key, cell) in enumerate(reversed(PLAN.cells.items()), 1):
     TURNS[key] = PROOF_TURNS[cell.network] = REFERENCE_TURNS[cell.network, str(cell.batch)] = turn
 BEFORE_CELLS = len(TURNS) + 1
+# Before what follows the steps, as trainings do: so little is left to make after the last result.
+AFTER_STEPS = min((TURNS[key] for key in STEPS), default=0)
 
 
 def choice(names):

@@ -45,6 +45,7 @@ rule read_metadata:
         "results/metadata/{environment}.json",
     log:
         "logs/metadata/{environment}.log",
+    priority: AFTER_STEPS
     localrule: True
     conda:
         OWN_SOFTWARE

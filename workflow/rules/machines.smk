@@ -9,6 +9,7 @@ rule peak:
         "logs/peaks/{platform}.log",
     wildcard_constraints:
         platform=choice(name for name in HERE if name not in ON_GPU),
+    priority: AFTER_STEPS + 1
     conda:
         OWN_SOFTWARE
     resources:
@@ -31,6 +32,7 @@ rule gpu_peak:
         "logs/peaks/{platform}.log",
     wildcard_constraints:
         platform=choice(name for name in HERE if name in ON_GPU),
+    priority: AFTER_STEPS + 1
     conda:
         OWN_SOFTWARE
     resources:
@@ -51,6 +53,7 @@ rule topology:
         "results/topology/{platform}.json",
     log:
         "logs/topology/{platform}.log",
+    priority: AFTER_STEPS
     conda:
         OWN_SOFTWARE
     resources:

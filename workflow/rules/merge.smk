@@ -13,6 +13,7 @@ rule compare_results:
         STATISTICS,
     log:
         f"logs/statistics/{CONFIGURATION.grid_name}.log",
+    priority: AFTER_STEPS
     localrule: True
     conda:
         OWN_SOFTWARE
@@ -35,6 +36,7 @@ rule merge_cells:
         "results/merged/{artefact}.parquet",
     log:
         "logs/merged/{artefact}.log",
+    priority: AFTER_STEPS
     localrule: True
     conda:
         OWN_SOFTWARE
