@@ -206,4 +206,6 @@ def write(prefix: Path, data: pd.DataFrame, drawing: Figure) -> None:
     tables.write_csv(data, prefix.with_suffix(".csv"))
     with style.context(STYLE, after_reset=True):
         drawing.savefig(prefix.with_suffix(".svg"), metadata={"Date": None})
+        # All is placed: to place it once more takes as long as to draw it.
+        drawing.set_layout_engine("none")
         drawing.savefig(prefix.with_suffix(".png"))

@@ -52,6 +52,10 @@ TYPES = {
 }
 # With more columns than these its letters are smaller.
 MANY_COLUMNS = 9
+# A template is read once.
+TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True
+)
 
 # What would end a cell of a table or begin HTML.
 MARKDOWN = str.maketrans({letter: f"\\{letter}" for letter in "\\|<"})
@@ -259,10 +263,7 @@ def in_html(template: str, layout: pd.DataFrame, page: Page, heading: str) -> st
         [(text, span) for *_, text, span in filter(None, level)]
         for level in zip(*across, strict=True)
     ]
-    templates = Environment(
-        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True
-    )
-    return templates.get_template(template).render(
+    return TEMPLATES.get_template(template).render(
         page=page,
         heading=heading,
         names=layout.index.names if named else [],
