@@ -78,7 +78,7 @@ def timed(job, prefix, log, sampling=None, watches=(), seconds=adapter.LIMIT_SEC
         machine.cpus_of_ranks(1, job["devices"]),
         fill(job["variables"], 1, job["mode"], prefix),
         seconds,
-        adapter.LIMIT_BYTES,
+        4 * 2**30,
         log,
         watches=watches,
     )
