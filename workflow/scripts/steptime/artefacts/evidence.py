@@ -226,13 +226,6 @@ def varied_trainings(grids: Collection[Grid]) -> pd.DataFrame:
     return pd.concat(most.values(), ignore_index=True)
 
 
-def packages_of(packages: list[dict[str, Any]], cells: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """What the package of each framework that measured says of itself, of its first environment."""
-    owners = dict(zip(cells["environment"], cells["framework"], strict=True))
-    known = [each for each in packages if each["environment"] in owners and "distribution" in each]
-    return {owners[each["environment"]]: each for each in reversed(known)}
-
-
 def _cores(measured: Measured) -> pd.Series:
     """The physical cores of the machine of each cell."""
     cores = {

@@ -167,8 +167,7 @@ def _of_all(inputs: Inputs) -> pd.DataFrame:
 def rows_of(inputs: Inputs, only: str = "") -> pd.DataFrame:
     """The tidy rows (COLUMNS) of every claim, or of one paper's. Raises InputError for what is no calculation."""
     papers = read_papers(inputs.paths("papers"))
-    packages = inputs.packages if inputs.has("metadata") else None
-    return build(papers, inputs.grids, inputs.frameworks, inputs.networks, only, packages)
+    return build(papers, inputs.grids, inputs.frameworks, inputs.networks, only)
 
 
 def build(
@@ -177,13 +176,11 @@ def build(
     frameworks: Frameworks,
     catalogue: dict[str, Any],
     only: str = "",
-    packages: list[dict[str, Any]] | None = None,
 ) -> pd.DataFrame:
     """What `rows_of` says, of papers and of what was measured."""
     printed = pd.concat([paper.printed for paper in papers], ignore_index=True)
     cells = evidence.measured_times(grids)
     besides = {"alone": evidence.times_alone(grids), "varied": evidence.varied_trainings(grids)}
-    besides |= {"packages": evidence.packages_of(packages or [], cells)}
     every = {known.name: known for paper in papers for known in (paper, *paper.quoted())}
     names = Names(frameworks, catalogue, {paper.name: paper.catalogue["short"] for paper in papers})
 
@@ -306,7 +303,7 @@ def _check_keys(paper: Paper, finding: dict[str, Any], known: list[str]) -> None
 def _scopes(
     paper: Paper,
     cells: pd.DataFrame,
-    besides: dict[str, Any],
+    besides: dict[str, pd.DataFrame],
     printed: pd.DataFrame,
     frameworks: Frameworks,
     catalogue: dict[str, Any],
@@ -376,7 +373,7 @@ def _of_whom(paper: Paper, finding: dict[str, Any], found: Check, names: Names) 
 def _ours(finding: dict[str, Any], about: Paper, ours: Scope) -> Check:
     """What ours says: of `ours` of the finding where it asks something else than of theirs."""
     asked = finding.get("ours", finding["value"])
-    if not expressions.calls(asked) & (functions.OF_CELLS | functions.OF_SOFTWARE):
+    if not expressions.calls(asked) & {*functions.OF_CELLS, "parameters"}:
         return Check(NOT_ASKED, PRINTED_ONLY)
     if expressions.tells_seconds(asked):
         return Check(NOT_ASKED, THEIR_MACHINE)

@@ -34,8 +34,6 @@ USED = {"cpus": "effective_threads", "memory": "peak_memory_bytes"}
 SECONDS, SAME = ("time", "others", "alone"), ("least", "most", "mean", "per_thread")
 # Calls that give numbers without an interval.
 NO_INTERVAL = {"used", "varied"}
-# Calls that are answered by networks and packages, without a time.
-OF_SOFTWARE = {"parameters", "layers", "compiled"}
 # Calls that compare thread counts.
 OF_THREADS = {"speedup", "doubling", "per_thread"}
 RELATIVE = re.compile(r"(?P<how><=|>=|!=|<|>)?(?:(?P<times>\d+)\*)?cores")
@@ -68,7 +66,7 @@ class Scope:
     all papers (`paper`, `file`, `row`, `column`, `value`, `number`).
     Where times are not the paper's own, `stands_for` says which kind of device stands for each of its platforms.
     `batches` is the mini-batch size of each network where a claim names none, `networks` are the paper's. `alone` has
-    the times of single operations, `varied` what variants of a network reached, `packages` those of frameworks.
+    the times of single operations, `varied` what variants of a network reached.
     `asked` collects who was asked, and of which grid, `places` which framework on which network had a time, and whether
     with more threads than cores, `rows` the index of the times that were selected.
     """
@@ -83,7 +81,6 @@ class Scope:
     networks: list[str] = field(default_factory=list)
     alone: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=ALONE))
     varied: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=VARIED))
-    packages: dict[str, dict[str, Any]] = field(default_factory=dict)
     asked: set[tuple[str, str]] = field(default_factory=set)
     places: set[tuple[str, str, bool]] = field(default_factory=set)
     rows: set[int] = field(default_factory=set)
@@ -332,22 +329,6 @@ def parameters(scope: Scope, network: str) -> float:
     return float(specifications.count_parameters(specifications.specify(network, scope.catalogue)))
 
 
-def layers(scope: Scope, network: str) -> float:
-    """Layers of a network that multiply by weights, counted from its specification."""
-    return float(specifications.count_layers(specifications.specify(network, scope.catalogue)))
-
-
-def compiled(scope: Scope, framework: str | list[str]) -> pd.Series:
-    """The share of the code in each framework's package that is compiled, by bytes."""
-    names = _list(framework)
-    for name in names:
-        if name not in scope.packages:
-            raise NothingThereError(f"no package of {name} is installed here")
-    known = pd.DataFrame([scope.packages[name] for name in names], names)
-    scope.asked.update((name, "") for name in known["environment"])
-    return known["compiled"] / (known["compiled"] + known["python"])
-
-
 def operations(scope: Scope, network: str) -> float:
     """Floating-point operations of one training step, counted from the specification, at the paper's mini-batch."""
     spec = specifications.specify(network, scope.catalogue)
@@ -370,6 +351,6 @@ def _list(value: Any) -> list[Any]:
 
 _ALL: list[Callable[..., Any]] = [time, used, alone, varied, others, least, most, mean, larger]
 _ALL += [speedup, doubling, per_thread, empty, number, tally, steps_down, parameters]
-FUNCTIONS = {each.__name__: each for each in (*_ALL, layers, compiled, operations)}
+FUNCTIONS = {each.__name__: each for each in (*_ALL, operations)}
 # Those that select times.
 OF_CELLS = {"time", "used", "alone", "varied", "others", "speedup", "doubling", "empty"}

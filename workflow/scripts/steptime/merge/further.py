@@ -127,13 +127,11 @@ def choose(
     have cost.
     """
     of_place: dict[Any, list[Comparison]] = {}
+    widest: dict[Any, float] = {}
     for each in found:
         of_place.setdefault(each.fastest, []).append(each)
-    widest = {
-        fastest: max(each.half for each in place if each.is_wide(asked["until"]))
-        for fastest, place in of_place.items()
-        if any(each.is_wide(asked["until"]) for each in place)
-    }
+        if each.is_wide(asked["until"]):
+            widest[each.fastest] = max(each.half, widest.get(each.fastest, 0))
     chosen: list[Any] = []
     for fastest in sorted(widest, key=lambda at: -widest[at]):
         new = [fastest, *(each.cell for each in of_place[fastest] if each.ratio.interval[0] < FAR)]
