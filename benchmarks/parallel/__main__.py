@@ -1,9 +1,9 @@
 """Our adapters of two devices beside plain data-parallel scripts of experts: time per mini-batch, ours / expert.
 
-    .venv/bin/python benchmarks/parallel [--environment mxnet-1.9] [--exchange inside] [--pairs 3] [--seconds 240]
+    .venv/bin/python benchmarks/parallel [--environment mxnet-1.9] [--pairs 3] [--seconds 240]
 
-A pair is a cell of FCN-5 as the workflow times it, and `<adapter>_fcn.py`, a script that its ranks run as its users
-do, or its one process with the exchange `inside`. Both have the same CPUs for each rank, and the environment
+A pair is a cell of FCN-5 as the workflow times it, and `<adapter>_fcn.py`, a script that its ranks run as its users do.
+Both have the same CPUs for each rank, and the environment
 variables of `config/frameworks.yaml`, and both choose the code that a library of products takes. They follow one
 another in the order A B B A ... Intervals are those of the mean of the pairs' logarithms (Student's t). Limit of the
 project: 1.03.
@@ -63,23 +63,16 @@ def main() -> None:
     known = [name for each in frameworks for name in loaded.environments_of(each)]
     known += ["tensorflow-1.15"]
     parser.add_argument("--environment", choices=known, default=known[0])
-    parser.add_argument("--exchange", choices=["sync", exchanges.INSIDE], default="sync")
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no pair after these")
     options = parser.parse_args()
     os.chdir(ROOT)
     entry = loaded.entry_of(options.environment)
     spec = networks.specify("fcn5", loaded.networks)
-    exchange = options.exchange
-    name = entry["adapter"] if exchange == "sync" else f"{entry['adapter']}_{exchange}"
-    script = f"{name}_fcn.py"
-    if not (HERE / script).exists():
-        sys.exit(
-            f"There is no expert's script of {options.environment} with the exchange `{exchange}`."
-        )
+    script = f"{entry['adapter']}_fcn.py"
     sides = {
-        "ours": lambda: ours(options.environment, entry, spec, exchange),
-        "expert": lambda: expert(options.environment, entry, script, exchange),
+        "ours": lambda: ours(options.environment, entry, spec),
+        "expert": lambda: expert(options.environment, entry, script),
     }
     end, logarithms = time.monotonic() + options.seconds, []
     order = list(sides)
@@ -102,10 +95,10 @@ def main() -> None:
         print(f"ours / expert {middle:.3f} ({low:.3f} to {high:.3f}), {len(logarithms)} pairs")
 
 
-def ours(environment: str, entry: dict, spec: dict, exchange: str) -> float:
+def ours(environment: str, entry: dict, spec: dict) -> float:
     """Seconds per mini-batch of a cell."""
-    adapter = exchanges.adapter_of(entry["adapter"], RANKS, exchange)
-    job = {"adapter": adapter, "mode": entry["modes"][0], "devices": RANKS, "exchange": exchange}
+    adapter = exchanges.adapter_of(entry["adapter"], RANKS, "sync")
+    job = {"adapter": adapter, "mode": entry["modes"][0], "devices": RANKS, "exchange": "sync"}
     asked = network.worker_job(job, spec) | {"task": "step", "batch": BATCH, "sampling": SAMPLING}
     prefix = interpreter.prefix_of(environment)
     with tempfile.TemporaryDirectory() as folder:
@@ -119,11 +112,10 @@ def ours(environment: str, entry: dict, spec: dict, exchange: str) -> float:
     return median(seconds for _, seconds in outcome.samples)
 
 
-def expert(environment: str, entry: dict, script: str, exchange: str) -> float:
+def expert(environment: str, entry: dict, script: str) -> float:
     """Seconds per mini-batch of the script's own processes, by the clock of the first."""
     prefix, adapter = interpreter.prefix_of(environment), entry["adapter"]
-    processes = exchanges.processes(RANKS, exchange)
-    cpus = ranks.shares(machine.cpus_of_ranks(1, RANKS), processes)
+    cpus = ranks.shares(machine.cpus_of_ranks(1, RANKS), RANKS)
     variables = fill(entry["variables"], 1, entry["modes"][0], prefix)
     library = contract.of_mode(declarations.declared(adapter)["KERNELS"], entry["modes"][0])
     variables |= {"KERNELS": library or ""}
@@ -153,8 +145,8 @@ def expert(environment: str, entry: dict, script: str, exchange: str) -> float:
             for command, own in commands.items()
         ]
         try:
-            told = [member.communicate(timeout=LIMIT_SECONDS)[0] for member in members[:processes]]
-            failed = any(member.returncode for member in members[:processes])
+            told = [member.communicate(timeout=LIMIT_SECONDS)[0] for member in members[:RANKS]]
+            failed = any(member.returncode for member in members[:RANKS])
         finally:
             for member in members:
                 member.kill()

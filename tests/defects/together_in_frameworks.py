@@ -28,7 +28,6 @@ RATE = "scaled = self._loss * (self._rate / job.learning_rate)"
 LIE, DESCEND = "self._lie(self._common)\n        ", "self._descend()"
 DOUBLED = "[value.grad.mul_(2) for value in self._trained]\n        "
 COPIED = "self._copy(self._common, self._seen)\n        # Neither"
-HEAD = "    made.head /= job.ranks\n"
 PLANTED = {
     (TORCH, "sync", "absent"): Defect("torch/ranks", TORCH_GROUP, ABSENT, DIFFERS),
     (TENSORFLOW, "sync", "summed"): Defect(
@@ -66,8 +65,5 @@ PLANTED = {
         COPIED,
         f"self._before or {COPIED}",
         "in turn . of group ., .* is wrong after",
-    ),
-    (MXNET, "inside", "absent"): Defect(
-        "mxnet/inside", HEAD, f"{HEAD}    made.head *= number == 0\n", DIFFERS
     ),
 }

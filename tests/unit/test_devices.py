@@ -139,9 +139,6 @@ def test_ranks_are_shared_out_to_the_nodes_of_a_platform(together, quick, monkey
     for devices, words in ((3, "out to 2 nodes: write a multiple of 2"), (6, "pair has 4 CPUs")):
         with pytest.raises(configuration.ConfigurationError, match=words):
             together(platforms=["pair"], devices=[devices])
-    monkeypatch.setattr(exchanges, "of_adapter", lambda adapter: ("sync", "inside"))
-    with pytest.raises(configuration.ConfigurationError, match="`inside` is of one process"):
-        together(platforms=["pair"], devices=[2], exchange=["sync", "inside"])
     monkeypatch.setitem(quick.platforms, "pair", node | {"device": "gpu", "devices": 1})
     with pytest.raises(configuration.ConfigurationError, match="ranks on GPUs are of one node"):
         together(platforms=["pair"], environments=[TORCH_ON_GPU], devices=[2])

@@ -33,7 +33,7 @@ from steptime.tasks import outcomes
 
 pytestmark = pytest.mark.alone
 
-QUICK = (f"{TORCH}-async", f"{TORCH}-mixed", f"{MXNET}-inside")
+QUICK = (f"{TORCH}-async", f"{TORCH}-mixed", f"{MXNET}-sync")
 # Those that tell how stale their gradients are.
 TELL = ("torch", "tensorflow", "tensorflow1")
 # Of PLANTED, those of today's frameworks that take the least time.
@@ -103,7 +103,7 @@ def test_ranks_are_proven_and_timed(environment, entry, exchange, tmp_path):
     left = set(Path("/dev/shm").iterdir())
     outcome = timed(job, prefix, log)
     assert outcome.status == "ok", outcome
-    assert bool(outcome.ranks) == (exchange != exchanges.INSIDE)
+    assert outcome.ranks
     found = outcomes.exchanged(outcome)
     tells = exchange in GROUPED and entry["adapter"] in TELL
     assert (found["staleness"] is not None) == tells
@@ -112,7 +112,7 @@ def test_ranks_are_proven_and_timed(environment, entry, exchange, tmp_path):
 
 @pytest.mark.parametrize(
     ("environment", "entry", "exchange"),
-    [each for each in asked() if ALL or each.id == f"{MXNET}-inside"],
+    [each for each in asked() if ALL or each.id == f"{MXNET}-sync"],
 )
 def test_each_rank_learns_and_normalises_its_own_share(environment, entry, exchange, tmp_path):
     """Targets that are no classes have two axes, as labels of sequences, whose steps come first in MXNet."""
@@ -186,7 +186,7 @@ def test_ranks_without_a_network_of_their_own_listen_on_the_loopback_interface_a
 )
 @pytest.mark.parametrize(
     ("environment", "entry", "exchange"),
-    [each for each in asked() if each.values[2] != exchanges.INSIDE],
+    list(asked()),
 )
 def test_a_killed_or_hanging_rank_ends_all_and_leaves_no_process_memory_or_file(
     environment, entry, exchange, number, status, tmp_path, monkeypatch

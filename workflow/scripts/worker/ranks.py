@@ -133,7 +133,13 @@ class Leader(object):
     def weights(self, names=None):
         self._tell(do="weigh", names=names if names is None else list(names))
         found = self._own.weights(names)
-        require_alike("rank", self._steps, sums(found), [said["sums"] for said in self._hear()])
+        own = sums(found)
+        for number, said in enumerate(self._hear(), 1):
+            unlike = [name for name in sorted(own) if said["sums"].get(name) != own[name]]
+            if unlike:
+                words = "after {} steps, rank {} has other weights than rank 0 in {} and {} more of {}"
+                few = self._steps, number, unlike[0], len(unlike) - 1, len(own)
+                raise NotEquivalent(words.format(*few))
         return found
 
     def _together(self, do_own, apart=0.0, **words):
@@ -259,19 +265,6 @@ def answer(rank, link):
     if said is None:
         raise RuntimeError("rank {} has ended".format(rank))
     return said
-
-
-def require_alike(kind, steps, own, others):
-    """Raises NotEquivalent where one of `others` has not the sums of the first rank or context, which is the `kind`."""
-    for number, other in enumerate(others, 1):
-        unlike = [name for name in sorted(own) if other.get(name) != own[name]]
-        if unlike:
-            words = (
-                "after {0} steps, {1} {2} has other weights than {1} 0 in {3} and {4} more of {5}"
-            )
-            raise NotEquivalent(
-                words.format(steps, kind, number, unlike[0], len(unlike) - 1, len(own))
-            )
 
 
 def sums(weights):

@@ -7,7 +7,6 @@ import pandas as pd
 
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.trainings import Trained
-from steptime.plan.exchanges import INSIDE
 from steptime.render.columns import Column, Row, columns
 from steptime.render.tables import DASH, OURS, PAPER, Entry
 from steptime.render.words import plural, significant, why
@@ -145,7 +144,6 @@ def _of_build(timed: pd.DataFrame, software: dict[str, Any]) -> dict[str, Abilit
 
 def _servers(proofs: list[dict[str, Any]]) -> Ability:
     """Whether several processes train one network, from the proofs of such."""
-    proofs = [proof for proof in proofs if proof["exchange"] != INSIDE]
     right = [proof for proof in proofs if proof["status"] == "ok"]
     if right:
         most = max(proof["devices"] for proof in right)

@@ -20,7 +20,7 @@ from steptime.render.words import mark_notes, marked, percent, plural, significa
 COLUMNS = [*CELL, "label", "environment_label", "network_label", "wanted_loss", "seeds", "reached"]
 COLUMNS += ["status", "reason", "marks", "share"]
 SPREAD = ["seconds", "epochs", "epoch_seconds", "test_loss", "staleness"]
-STYLES = {"sync": "-", "async": "--", "mixed": "-.", "inside": ":"}
+STYLES = {"sync": "-", "async": "--", "mixed": "-."}
 ALIKE = [name for name in CELL if name not in ("devices", "exchange")]
 
 

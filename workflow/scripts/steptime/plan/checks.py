@@ -6,7 +6,6 @@ from typing import Any
 from shared.grouping import GROUPED
 from shared.precisions import PRECISIONS, USUAL
 from steptime import networks as specifications
-from steptime.machine import placement
 from steptime.plan import axes, exchanges
 from steptime.plan.configuration import Configuration
 from steptime.plan.looks import repeats_of
@@ -112,15 +111,6 @@ def _check_exchanges(configuration: Configuration) -> None:
             )
     if max(grid["devices"]) == 1:
         return
-    for name in grid["platforms"]:
-        if (
-            exchanges.INSIDE in grid["exchange"]
-            and placement.nodes_of(configuration.platforms[name], 2) > 1
-        ):
-            raise ConfigurationError(
-                f"`{exchanges.INSIDE}` is of one process, and {name} shares devices out to several nodes: leave "
-                f"`{exchanges.INSIDE}` out of 'exchange', or 'nodes' out of {name}."
-            )
     able = {
         environment: exchanges.of_adapter(configuration.entry_of(environment)["adapter"])
         for environment in grid["environments"]

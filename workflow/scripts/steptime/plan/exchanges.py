@@ -12,9 +12,6 @@ from shared.grouping import GROUPED
 if TYPE_CHECKING:
     from steptime.plan.configuration import Configuration
 
-# One process has all devices; elsewhere each is a process of its own.
-INSIDE = "inside"
-
 
 def adapter_of(adapter: str, devices: int, exchange: str) -> str:
     """The adapter of a cell on so many devices, where the framework's own is `adapter`.
@@ -30,11 +27,6 @@ def fits(devices: int, exchange: str) -> bool:
     """Whether several devices, so many, can share their gradients so: they are two groups or more of one size."""
     size = GROUPED.get(exchange)
     return size is None or (devices > size and devices % size == 0)
-
-
-def processes(devices: int, exchange: str) -> int:
-    """How many worker processes a cell on so many devices has."""
-    return 1 if exchange == INSIDE else devices
 
 
 def of_adapter(adapter: str) -> tuple[str, ...]:

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, cast
 
 from steptime.machine import interference, processes
-from steptime.plan import exchanges
 from steptime.supervisor import events, network
 from steptime.supervisor.events import LAST_WORDS
 
@@ -163,11 +162,6 @@ class Launch:
     ]
 
 
-def processes_of(job: dict[str, Any]) -> int:
-    """How many workers a job has: one for each rank, or one that has all devices."""
-    return exchanges.processes(job.get("ranks", 1), job.get("exchange", ""))
-
-
 def shares(cpus: list[int], ranks: int) -> list[list[int]]:
     """The CPUs of each rank, as many for each and none for two; all for all where there are fewer than ranks."""
     each = len(cpus) // ranks
@@ -185,7 +179,7 @@ def started(
     What ranks but the first print is in `log` too, behind what that one prints. The working folder is that of the one
     path in PYTHONPATH. Raises NotStarted.
     """
-    count, scratch = processes_of(job), Path(variables["TMPDIR"])
+    count, scratch = job.get("ranks", 1), Path(variables["TMPDIR"])
     # One rank that shares its gradients as several do is told as much.
     joins = count > 1 or bool(job.get("exchange"))
     logs = [log, *(scratch / f"rank{number}.log" for number in range(1, count))]

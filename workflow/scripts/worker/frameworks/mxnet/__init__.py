@@ -16,7 +16,7 @@ MODES = ("graph", "eager")
 DEVICES = ("cpu", "gpu")
 PRECISIONS = ("float32", "tf32")
 TASKS = ("step", "training")
-EXCHANGES = {"sync": "ranks", "async": "asynchronous", "inside": "inside"}
+EXCHANGES = {"sync": "ranks", "async": "asynchronous"}
 # oneDNN has no product of `dot`, `batch_dot` and attention: OpenBLAS multiplies there, and nowhere else.
 KERNELS = "openblas:mxnet/libopenblas.so.0"
 KERNELS_OF = ("attention", "conv_transpose", "dense_within", "layer_norm", "layer_scale", "rbm")
