@@ -96,25 +96,6 @@ def test_what_workers_declare_is_gathered_for_each_platform_and_mode():
     assert found == {"local-cpu, eager": {"tf32": "off", "memory_format": "channels_last"}}
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        {"worker": {"ready": {"settings": ["abc"]}}},
-        {"worker": "x"},
-        {"software": {"framework_version": "2", "prepared": ["x"]}},
-        {"software": {"framework_version": "2", "libraries": {"x": 1}}},
-        {"machine": MACHINE | {"memory_bytes": "much"}},
-        {"machine": MACHINE | {"gpus": ["x"]}},
-    ],
-)
-def test_a_shard_that_tells_of_its_making_in_another_form_is_named(said):
-    path = write()
-    row, rows, footer = shard.read_parts(path)
-    shard.write(path, row, rows.to_pylist(), footer | said)
-    with pytest.raises(shard.ShardError, match="does not have the columns of a shard"):
-        cells.merge([CELL.key])
-
-
 @pytest.mark.parametrize("digest", [None, "other", "e"])
 def test_a_proof_that_refuses_is_of_the_environment_that_it_names(folder, monkeypatch, digest):
     monkeypatch.setattr(judged, "_proof", judged._proof.__wrapped__)

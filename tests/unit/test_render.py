@@ -78,17 +78,6 @@ def test_tables_of_one_kind_are_read_together_whether_or_not_a_column_is_empty(t
     assert len(pd.read_parquet(sorted(tmp_path.glob("*.parquet")))) == 2
 
 
-def test_words_of_a_framework_are_no_formula_in_a_spreadsheet(tmp_path):
-    words = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "-0.5", "+1e-3", "plain", None]
-    data = pd.DataFrame({"words": words, "number": [-1.5] * len(words)})
-    tables.write_csv(data, tmp_path / "x.csv")
-    written = (tmp_path / "x.csv").read_text().splitlines()[1:]
-    begun = [line.strip('"')[0] for line in written]
-    assert begun == ["'", "'", "'", "'", "-", "+", "p", ","]
-    assert all(line.endswith(",-1.5") for line in written)
-    assert tables.read_csv(tmp_path / "x.csv")["words"].tolist() == [*words[:-1], ""]
-
-
 def test_a_mark_that_all_points_of_a_figure_have_is_said_without_their_names():
     names = {"network_label": "FCN-5", "framework_label": ["PyTorch", "JAX"], "threads": 2}
     rows = pd.DataFrame(names | {"marks": ["throttled, disturbed", "disturbed"]})

@@ -154,11 +154,11 @@ def read(folder: Path, name: str) -> Results:
         row |= {"variant": row["variant"] or ""} | _judged(folder, path, row)
         rows.append(row)
         samples.append(table["seconds"].to_pylist())
-        said = _said(path, footer)
-        planned = planned or said["looks"]
+        planned = planned or footer.get("looks", [])
         told = {column: row[column] for column in TOLD}
-        processes.append(told | {"kind": kind, "variables": said["variables"]})
-        logical[row["machine_id"]] = said["logical_cores"]
+        variables = json.dumps(footer.get("job", {}).get("variables", {}), sort_keys=True)
+        processes.append(told | {"kind": kind, "variables": variables})
+        logical[row["machine_id"]] = footer["machine"]["cpu"].get("logical_cores")
     refuse_several(machines)
     rows = judged.by_gradients(rows)
     counts = [len(each) for each in samples]
@@ -178,24 +178,6 @@ def _statistics(folder: Path, cells: pd.DataFrame) -> Statistics:
     told = [Statistics.from_json(trusted.record(file)) for file in files]
     said = [each for each in told if keys & each.words.keys()]
     return max(said, key=lambda each: len(keys & each.words.keys()), default=estimate(cells))
-
-
-def _said(path: Path, footer: dict[str, Any]) -> dict[str, Any]:
-    """What is needed of a shard's footer. Raises ShardError for one that says it in another form."""
-    try:
-        variables = footer.get("job", {}).get("variables", {})
-        looks, cores = footer.get("looks", []), footer["machine"]["cpu"].get("logical_cores")
-        texts = all(isinstance(text, str) for text in variables.values())
-        counts = all(isinstance(count, int) for count in [*looks, cores or 0])
-    except (KeyError, TypeError, AttributeError) as error:
-        raise shard.without_columns(path) from error
-    if not (texts and counts):
-        raise shard.without_columns(path)
-    return {
-        "variables": json.dumps(variables, sort_keys=True),
-        "looks": looks,
-        "logical_cores": cores,
-    }
 
 
 def _judged(folder: Path, path: Path, row: dict[str, Any]) -> dict[str, Any]:

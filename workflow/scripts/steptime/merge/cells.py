@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from steptime import machine, run
+from steptime import run
 from steptime.atomic import atomic_write
 from steptime.cells import footers, shard
 from steptime.cells.mixed import MixedRowsError, refuse_several, under_another_name
@@ -28,12 +28,6 @@ from steptime.merge.measured import was_told
 from steptime.plain import plain_values
 from steptime.plan import configuration, looks, written
 from steptime.plan.cell import FOLDER, axes_of, shard_path
-
-# What tables say of a machine and of software, and what each must be where it is known.
-FORMS: dict[str, dict[str, Any]] = {
-    "machine": {"cpu": dict, "memory_bytes": int | float, "gpus": list, "os": str},
-    "software": {"packages": dict, "prepared": dict, "libraries": dict, "arithmetic": dict},
-}
 
 
 def main() -> None:
@@ -89,10 +83,7 @@ def merge(
     for key, row, table, footer in read(keys, expected or {}):
         rows.append(judged.by_proof(key, row))
         tables.append(table)
-        try:
-            _gather(known, key, row, footer)
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise shard.without_columns(Path(shard_path(key))) from error
+        _gather(known, key, row, footer)
     of_row = pa.array(np.repeat(np.arange(len(rows)), [len(table) for table in tables]))
     shown_by = run.facts().get("shown_by", {})
     siblings = _beside(keys, shown_by)
@@ -123,13 +114,7 @@ def _beside(keys: list[str], shown_by: dict[str, str]) -> list[dict[str, Any]]:
 
 
 def _gather(known: dict[str, Any], key: str, row: dict[str, Any], footer: dict[str, Any]) -> None:
-    """Adds what the footer of a shard says to what is known. Raises TypeError and such for what it cannot say."""
-    for part, forms in FORMS.items():
-        for name, form in forms.items():
-            if not isinstance(footer[part].get(name), form | None):
-                raise TypeError(name)
-    if footer["machine"].get("gpus"):
-        machine.kind(footer["machine"], "gpu")
+    """Adds what the footer of a shard says to what is known."""
     # Of a machine with GPUs, only cells on them know by what their energy is.
     known["machines"].setdefault(row["machine_id"], {}).update(footer["machine"])
     software = known["software"].get(row["environment"])

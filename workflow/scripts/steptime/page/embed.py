@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import pandas as pd
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
@@ -51,7 +52,7 @@ def drawing(path: Path, title: str) -> Markup:
 
 def data(path: Path) -> dict[str, Any]:
     """The numbers behind a figure, without the columns that are empty, and how many rows are left out."""
-    rows = layouts.read_csv(path)
+    rows = pd.read_csv(path, dtype=str, keep_default_na=False)
     rows = rows.loc[:, (rows != "").any()]
     shown = rows.head(MOST_ROWS).to_numpy().tolist()
     return {"headings": list(rows), "rows": shown, "left_out": max(len(rows) - MOST_ROWS, 0)}

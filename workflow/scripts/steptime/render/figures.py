@@ -20,7 +20,6 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, LogLocator, NullLocator
 
-from steptime.render import tables
 
 STYLE = Path(__file__).with_name("steptime.mplstyle")
 GREY = "#8A8A8A"
@@ -203,7 +202,7 @@ def write(prefix: Path, data: pd.DataFrame, drawing: Figure) -> None:
     same files.
     """
     prefix.parent.mkdir(parents=True, exist_ok=True)
-    tables.write_csv(data, prefix.with_suffix(".csv"))
+    data.to_csv(prefix.with_suffix(".csv"), index=False)
     with style.context(STYLE, after_reset=True):
         drawing.savefig(prefix.with_suffix(".svg"), metadata={"Date": None})
         # All is placed: to place it once more takes as long as to draw it.

@@ -61,8 +61,6 @@ TEMPLATES = Environment(
 MARKDOWN = str.maketrans({letter: f"\\{letter}" for letter in "\\|<"})
 # What would make a link of words in brackets. A bracket alone makes none, and stands in commands as `devices: [1, 2]`.
 LINK = re.compile(r"\](?=[(\[:])")
-# What a spreadsheet takes for a formula, and what keeps it from that; a number with a sign is none.
-FORMULA = re.compile(r"^(?=[=+\-@\t\r])(?![+-]?[\d.]+(e[+-]?\d+)?$)", re.IGNORECASE)
 LATEX = str.maketrans(
     {
         **{letter: f"\\{letter}" for letter in "&%$#{}"},
@@ -131,22 +129,9 @@ def write(prefix: Path, data: pd.DataFrame, layout: pd.DataFrame, page: Page) ->
     layout = layout.map(lambda value: value if isinstance(value, Entry) else Entry(str(value)))
     # Not `with_suffix`: a prefix may end in a version, as torch-1.4.
     write_parquet(data, layout, page, Path(f"{prefix}.parquet"))
-    write_csv(data, Path(f"{prefix}.csv"))
+    data.to_csv(f"{prefix}.csv", index=False)
     for ending, made_of in (("md", markdown), ("html", web_page), ("tex", latex)):
         Path(f"{prefix}.{ending}").write_text(made_of(layout, page), encoding="utf-8")
-
-
-def write_csv(data: pd.DataFrame, path: Path) -> None:
-    """Writes rows as CSV, with ' before a text that a spreadsheet would run: a framework's words may begin with =."""
-    words = data.select_dtypes(exclude=["number", "bool", "datetime", "datetimetz"])
-    words = words.map(lambda value: FORMULA.sub("'", value, 1) if isinstance(value, str) else value)
-    data.assign(**words).to_csv(path, index=False, lineterminator="\n")
-
-
-def read_csv(path: Path) -> pd.DataFrame:
-    """Rows as `write_csv` was given them, each value as text."""
-    rows = pd.read_csv(path, dtype=str, keep_default_na=False)
-    return rows.map(lambda text: text[1:] if text[:1] == "'" and FORMULA.match(text[1:]) else text)
 
 
 def write_parquet(data: pd.DataFrame, layout: pd.DataFrame, page: Page, path: Path) -> None:
