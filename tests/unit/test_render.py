@@ -5,7 +5,6 @@ from xml.etree import ElementTree
 import matplotlib
 import pandas as pd
 import pyarrow.parquet as pq
-import pytest
 
 from steptime.render import figures, tables, words
 
@@ -30,12 +29,6 @@ def test_settings_that_a_user_has_for_matplotlib_change_no_figure():
         with figures.canvas() as (drawing, axes):
             usetex = matplotlib.rcParams["text.usetex"]
     assert axes.get_facecolor() == (1, 1, 1, 1) and not usetex
-
-
-def test_labels_that_would_lie_on_one_another_are_moved_apart_in_their_order():
-    moved = figures.moved_apart([0.5, 0.9, 0.51, 0.5, 0.62], 0.1)
-    assert moved == pytest.approx([0.38, 0.9, 0.58, 0.48, 0.68], abs=0.01)
-    assert figures.moved_apart([0.3, 0.1], 0.1) == [0.3, 0.1] and figures.moved_apart([], 1) == []
 
 
 def test_a_markdown_table_keeps_its_columns_and_holds_no_html():

@@ -17,9 +17,6 @@ from steptime.render.words import environment_labels, origin, plural, significan
 COLUMNS = ["source", "framework", "label", "network", "platform", "devices", "relative_time"]
 ALIKE = without("devices", "exchange")
 NOT_HERE = "Here no result on several devices is measured: `devices` of a grid asks for it."
-GREY = "#6A6A6A"
-LABEL_INCHES = 0.16
-LEAST_INCHES = 4.8
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
@@ -31,26 +28,21 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     frameworks, artefact = inputs.frameworks, inputs.entry
     data = pd.DataFrame([*_theirs(inputs), *_ours(inputs.measured, frameworks)], columns=COLUMNS)
     most = int(data["devices"].max())
-    height = 2.5 + LABEL_INCHES * data.groupby(["source", "label"]).ngroups
-    with figures.canvas(height=max(LEAST_INCHES, height)) as (drawing, axes):
+    with figures.canvas() as (drawing, axes):
         figures.batch_axis(axes, sorted(set(data["devices"])))
-        axes.set_xlim(0.9, most * 1.9)
+        axes.set_xlim(0.9, most * 1.12)
         axes.set_xlabel("devices")
         axes.set_ylabel("time per mini-batch (1 on one device), less is better")
-        top = 1.12 * max(1.0, data["relative_time"].max())
-        axes.set_ylim(0, top)
-        axes.plot([1, most], [1, 1 / most], color=GREY, linestyle=":", zorder=2)
-        ends = [(1 / most, "as many times faster as there are devices")]
-        ends += _lines(axes, data, frameworks).items()
-        # About as high as a line of words.
-        gap = top * LABEL_INCHES / drawing.get_figheight() / 0.8
-        places = figures.moved_apart([end for end, _ in ends], gap)
-        for (end, words), place in zip(ends, places, strict=True):
-            _name(axes, most, end, place, words)
+        axes.set_ylim(0, 1.12 * max(1.0, data["relative_time"].max()))
+        even: dict[str, Any] = {"color": figures.GREY, "linestyle": ":"}
+        axes.plot([1, most], [1, 1 / most], **even, zorder=2)
+        keys = [figures.key("as many times faster as there are devices", **even)]
+        keys += _lines(axes, data, frameworks)
         is_ours = (data["source"] == "ours").any()
         title = f"{artefact['title']}{'' if is_ours else ', as printed'}"
         figures.headings(axes, title, [artefact["caption"]])
-        figures.notes_below(drawing, _notes(inputs) if is_ours else [_printed(inputs), NOT_HERE])
+        notes = _notes(inputs) if is_ours else [_printed(inputs), NOT_HERE]
+        figures.notes_below(drawing, notes, keys, 2)
     return data, drawing
 
 
@@ -107,31 +99,14 @@ def _notes(inputs: Inputs) -> list[str]:
     ]
 
 
-def _lines(axes: Axes, data: pd.DataFrame, frameworks: Frameworks) -> dict[float, str]:
-    """Draws a line for each label; returns the height of each end, with its words."""
-    ends: dict[float, list[str]] = {}
+def _lines(axes: Axes, data: pd.DataFrame, frameworks: Frameworks) -> list[Any]:
+    """Draws a line for each label; returns the legend's keys, with what the time comes to on the most devices."""
+    keys = []
     for (source, label), line in data.groupby(["source", "label"], sort=False):
         # Ours are dashed and outlined.
         look = frameworks[line["framework"].iloc[0]].line(source == "ours")
         axes.plot(line["devices"], line["relative_time"], **look, zorder=3)
-        ends.setdefault(round(line["relative_time"].iloc[-1], 3), []).append(label)
-    return {
-        height: f"{' and '.join(labels)}: {'+' if height > 1 else '−'}{significant(100 * abs(height - 1), 2)} %"
-        for height, labels in ends.items()
-    }
-
-
-def _name(axes: Axes, x: float, height: float, place: float, text: str) -> None:
-    """Words beside the end of a line, at a place of their own to which a thin line leads."""
-    axes.annotate(
-        text,
-        (x, height),
-        xytext=(x * 1.06, place),
-        va="center",
-        fontsize=8,
-        color="#222222",
-        annotation_clip=False,
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
-        arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkB": 5}
-        | {"shrinkA": 1, "relpos": (0, 0.5)},
-    )
+        end = line["relative_time"].iloc[-1]
+        words = f"{label}: {'+' if end > 1 else '−'}{significant(100 * abs(end - 1), 2)} %"
+        keys.append(figures.key(words, **look))
+    return keys

@@ -20,7 +20,6 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, LogLocator, NullLocator
 
-
 STYLE = Path(__file__).with_name("steptime.mplstyle")
 GREY = "#8A8A8A"
 # Around words that may lie on lines.
@@ -158,32 +157,6 @@ def notes_below(
         linespacing=1.3,
     )
     text.set_in_layout(False)
-
-
-def moved_apart(heights: Sequence[float], gap: float) -> list[float]:
-    """Heights in the same order that are at least `gap` from one another, each group of them about its own middle."""
-    groups: list[list[int]] = []
-
-    def overlap(one: list[int], other: list[int]) -> bool:
-        end = _lowest(one, heights, gap) + gap * len(one)
-        return _lowest(other, heights, gap) < end
-
-    for at in sorted(range(len(heights)), key=lambda at: heights[at]):
-        groups.append([at])
-        while len(groups) > 1 and overlap(groups[-2], groups[-1]):
-            last = groups.pop()
-            groups[-1] += last
-    places = {
-        at: _lowest(group, heights, gap) + gap * number
-        for group in groups
-        for number, at in enumerate(group)
-    }
-    return [places[at] for at in range(len(heights))]
-
-
-def _lowest(group: list[int], heights: Sequence[float], gap: float) -> float:
-    middle = sum(heights[at] for at in group) / len(group)
-    return middle - gap * (len(group) - 1) / 2
 
 
 def key(label: str, **look: Any) -> Line2D:
