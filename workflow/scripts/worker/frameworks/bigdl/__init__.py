@@ -15,8 +15,6 @@ import numpy as np
 
 from shared import specification
 
-from . import layers
-from .layers import java_integers, java_list
 
 MODES = ("graph",)
 LAYOUT = {"dense": "units first", "lstm": "units first", "rnn": "units first", "gates": "igfo"}
@@ -78,13 +76,13 @@ class _Trainer(object):
         for node in _described(job.spec):
             module = modules[node["name"]] = LAYERS[node["op"]](self.api, node)
             nodes[node["name"]] = self.api.createNode(
-                module, java_list(nodes[name] for name in node["inputs"])
+                module, _java_list(nodes[name] for name in node["inputs"])
             )
         end = nodes[node["name"]]
         if len(node["shape"]) > 1:
-            rows = self.api.createInferReshape(java_integers(-1, node["shape"][-1]), False)
-            end = self.api.createNode(rows, java_list([end]))
-        self.model = self.api.createModel(java_list([start]), java_list([end]))
+            rows = self.api.createInferReshape(_java_integers(-1, node["shape"][-1]), False)
+            end = self.api.createNode(rows, _java_list([end]))
+        self.model = self.api.createModel(_java_list([start]), _java_list([end]))
         # In this order: it moves all weights into one array, which the update needs.
         flat = self.model.getParameters()
         self.values, self.gradients = flat._1(), flat._2()
@@ -128,7 +126,7 @@ def _described(spec):
     kinds = {node["name"]: node["op"] for node in spec["nodes"]}
     for node in spec["nodes"]:
         (source, *others) = node["inputs"]
-        alone = readers.count(source) == 1 and kinds.get(source) in layers.OWN_MEMORY
+        alone = readers.count(source) == 1 and kinds.get(source) in OWN_MEMORY
         first = source == "input" and readers.count("input") == 1
         yield dict(node, alone=alone and not others, first=first)
 
@@ -169,12 +167,12 @@ def _dense(api, node):
 
 
 def _max_pool(api, node):
-    window = layers.window(node)
+    window = _window(node)
     return api.createSpatialMaxPooling(*window, False, "NCHW")
 
 
 def _avg_pool(api, node):
-    window = layers.window(node)
+    window = _window(node)
     return api.createSpatialAveragePooling(*window, False, False, True, True, "NCHW")
 
 
@@ -183,7 +181,7 @@ def _global_average_pool(api, node):
     pool = api.createSpatialAveragePooling(
         width, height, 1, 1, 0, 0, False, False, True, True, "NCHW"
     )
-    return api.createSequential().add(pool).add(layers.reshaped(api, channels))
+    return api.createSequential().add(pool).add(_reshaped(api, channels))
 
 
 def _batch_norm(api, node):
@@ -201,22 +199,89 @@ def _lstm(api, node):
     return api.createRecurrent().add(cell)
 
 
+# A ReLU behind one of these may overwrite what it reads: none of them is a view, or reads its output again.
+OWN_MEMORY = ("conv", "grouped_conv", "batch_norm", "dense", "add", "concat")
+
+
+def _java_list(items):
+    """A list of Java."""
+    made = jpype.JClass("java.util.ArrayList")()
+    for item in items:
+        made.add(item)
+    return made
+
+
+def _java_integers(*values):
+    """A list of Java, of its integers."""
+    return _java_list(jpype.JClass("java.lang.Integer")(int(value)) for value in values)
+
+
+def _reshaped(api, *shape):
+    """A module that gives each sample this shape."""
+    return api.createReshape(_java_integers(*shape), jpype.JClass("java.lang.Boolean")(True))
+
+
+def _plain(name, *options):
+    """A layer that is a module of BigDL's with these options."""
+    return lambda api, node: getattr(api, "create" + name)(*options)
+
+
+def _window(node):
+    """Its extents in rows and columns."""
+    return [node[key] for key in ("kernel", "stride", "padding") for _ in range(2)]
+
+
+def _relu(api, node):
+    """In place where nothing else reads what it overwrites."""
+    return api.createReLU(node["alone"])
+
+
+def _conv(api, node):
+    """A convolution, in groups where it has them. The first layer makes no gradient of the data."""
+    channels = node["in_shape"][0], node["channels"]
+    options = [node.get("groups", 1), not node["first"]] + [None] * 6 + [node["bias"], "NCHW"]
+    return api.createSpatialConvolution(*(list(channels) + _window(node) + options))
+
+
+def _local_response_norm(api, node):
+    """In the terms of Caffe, as the specification."""
+    options = [node["size"], 1.0 / node["inverse_alpha"], 0.75, 1.0]
+    return api.createSpatialCrossMapLRN(*(options + ["NCHW"]))
+
+
+def _channel_shuffle(api, node):
+    """Groups of channels, one channel of each in turn."""
+    (channels, height, width), groups = node["shape"], node["groups"]
+    made = api.createSequential()
+    made.add(_reshaped(api, groups, channels // groups, height * width))
+    made.add(api.createTranspose(_java_list([_java_integers(2, 3)])))
+    return made.add(_reshaped(api, channels, height, width))
+
+
+def _rnn(api, node):
+    """BigDL's own cell, whose product of the inputs of all steps is one."""
+    cell = api.createRnnCell(
+        node["in_shape"][-1], node["units"], api.createTanh(), True, False, None, None, None
+    )
+    return api.createRecurrent().add(cell)
+
+
 LAYERS = {
     "dense": _dense,
-    "conv": layers.conv,
-    "grouped_conv": layers.conv,
+    "conv": _conv,
+    "grouped_conv": _conv,
     "max_pool": _max_pool,
     "avg_pool": _avg_pool,
     "global_average_pool": _global_average_pool,
-    "flatten": lambda api, node: layers.reshaped(api, node["shape"][0]),
+    "flatten": lambda api, node: _reshaped(api, node["shape"][0]),
     "batch_norm": _batch_norm,
-    "local_response_norm": layers.local_response_norm,
-    "relu": layers.relu,
-    "sigmoid": layers.plain("Sigmoid"),
-    "add": layers.plain("CAddTable", False),
-    "concat": layers.plain("JoinTable", 2, 0),
-    "channel_shuffle": layers.channel_shuffle,
+    "local_response_norm": _local_response_norm,
+    "relu": _relu,
+    "sigmoid": _plain("Sigmoid"),
+    "add": _plain("CAddTable", False),
+    "concat": _plain("JoinTable", 2, 0),
+    "channel_shuffle": _channel_shuffle,
     "embedding": _embedding,
     "lstm": _lstm,
-    "rnn": layers.rnn,
+    "rnn": _rnn,
 }
