@@ -8,7 +8,6 @@ from caffe2.python import brew, core, model_helper, recurrent, rnn_cell, workspa
 
 from shared import specification
 
-from . import layers
 
 MODES = ("graph",)
 LAYOUT = {
@@ -159,30 +158,114 @@ def _batch_norm(model, node, value):
 
 def _lstm(model, node, value):
     name = node["name"]
-    start = layers.constant(name + "/start", np.zeros((1, node["batch"], node["units"])))
+    start = _constant(name + "/start", np.zeros((1, node["batch"], node["units"])))
     sizes = (node["in_shape"][-1], node["units"])
     options = {"scope": name, "outputs_with_grads": (0,)}
     return rnn_cell.LSTM(model, value, None, (start,) * 2, *sizes, **options)[0]
 
 
+def _own(node, role):
+    """The blob of a layer's parameter."""
+    return "{}/{}".format(node["name"], role)
+
+
+def _constant(name, values):
+    """A blob that no step changes."""
+    workspace.FeedBlob(name, np.ascontiguousarray(values, np.float32))
+    return name
+
+
+def _plain(kind, **options):
+    """A layer of one operator without parameters."""
+    return lambda model, node, value: getattr(model.net, kind)(value, node["name"], **options)
+
+
+def _grouped_conv(model, node, value):
+    """A convolution in groups."""
+    window = {"kernel": node["kernel"], "stride": node["stride"], "pad": node["padding"]}
+    blobs = [value, _own(node, "weight")] + ([_own(node, "bias")] if node["bias"] else [])
+    return model.net.Conv(blobs, node["name"], group=node["groups"], order="NCHW", **window)
+
+
+def _max_pool(model, node, value):
+    """Caffe2's own gives the gradient to each of equal maxima, so where pixels repeat it is that of ATen."""
+    size, stride, pad = node["kernel"], node["stride"], node["padding"]
+    if not node["repeats"]:
+        window = {"kernel": size, "stride": stride, "pad": pad}
+        return model.net.MaxPool(value, node["name"], order="NCHW", **window)
+    window = {"kernel_size": [size] * 2, "stride": [stride] * 2, "padding": [pad] * 2}
+    options = dict(window, dilation=[1, 1], ceil_mode=0, operator="max_pool2d_with_indices")
+    return model.net.ATen(value, [node["name"], node["name"] + "/places"], **options)[0]
+
+
+@core.GradientRegistry.RegisterGradient("ATen")
+def _to_one(pool, flowing):
+    """The gradient of a pool of ATen, which Caffe2 has operators for and no rule."""
+    (value,), (_, places) = pool.input, pool.output
+    window = [arg for arg in pool.arg if arg.name != "operator"]
+    sources, made = [flowing[0], value, places], value + "_grad"
+    back = "max_pool2d_with_indices_backward"
+    return core.CreateOperator("ATen", sources, [made], arg=window, operator=back), [made]
+
+
+def _avg_pool(model, node, value):
+    """Padding counts."""
+    window = {"kernel": node["kernel"], "stride": node["stride"], "pad": node["padding"]}
+    return model.net.AveragePool(value, node["name"], count_include_pad=1, order="NCHW", **window)
+
+
+def _global_average_pool(model, node, value):
+    """One number a channel."""
+    name = node["name"]
+    value = model.net.AveragePool(value, name + "/maps", global_pooling=True, order="NCHW")
+    return model.net.Squeeze(value, name, dims=[2, 3])
+
+
+def _local_response_norm(model, node, value):
+    """Caffe2 divides its alpha by the number of neighbours, as Caffe does."""
+    rule = {"size": node["size"], "alpha": 1.0 / node["inverse_alpha"], "beta": 0.75, "bias": 1.0}
+    name = node["name"]
+    return model.net.LRN(value, [name, name + "/scale"], order="NCHW", **rule)[0]
+
+
+def _concat(model, node, *values):
+    """The channels of images behind one another."""
+    name = node["name"]
+    return model.net.Concat(list(values), [name, name + "/sizes"], axis=1)[0]
+
+
+def _channel_shuffle(model, node, value):
+    """Caffe2's own."""
+    return model.net.ChannelShuffle(value, node["name"], group=node["groups"], order="NCHW")
+
+
+def _rnn(model, node, value):
+    """Caffe2's own, which multiplies the inputs of all steps at once."""
+    name, units = node["name"], node["units"]
+    start = _constant(name + "/start", np.zeros((1, node["batch"], units)))
+    sizes, cell = (node["in_shape"][-1], units), rnn_cell.BasicRNNCell
+    options = {"activation": "tanh", "scope": name, "outputs_with_grads": (0,)}
+    return rnn_cell._LSTM(cell, model, value, None, (start,), *sizes, **options)[0]
+
+
 LAYERS = {
     "dense": _dense,
     "conv": _conv,
-    "grouped_conv": layers.conv,
-    "max_pool": layers.max_pool,
-    "avg_pool": layers.avg_pool,
-    "global_average_pool": layers.global_average_pool,
-    "flatten": layers.plain("Flatten"),
-    "channel_shuffle": layers.channel_shuffle,
+    "grouped_conv": _grouped_conv,
+    "max_pool": _max_pool,
+    "avg_pool": _avg_pool,
+    "global_average_pool": _global_average_pool,
+    "flatten": _plain("Flatten"),
+    "channel_shuffle": _channel_shuffle,
     "batch_norm": _batch_norm,
-    "local_response_norm": layers.local_response_norm,
-    "relu": layers.plain("Relu"),
-    "sigmoid": layers.plain("Sigmoid"),
+    "local_response_norm": _local_response_norm,
+    "relu": _plain("Relu"),
+    "sigmoid": _plain("Sigmoid"),
     "add": lambda model, node, left, right: brew.sum(model, [left, right], node["name"]),
-    "concat": layers.concat,
+    "concat": _concat,
     "embedding": lambda model, node, value: model.net.Gather(
-        [layers.own(node, "weight"), value], node["name"]
+        [_own(node, "weight"), value], node["name"]
     ),
     "lstm": _lstm,
-    "rnn": layers.rnn,
+    "rnn": _rnn,
 }

@@ -7,7 +7,8 @@ there: images are (width, height, channels), kernels (width, height, in, out), d
 import dynet
 import numpy as np
 
-from . import layers
+from shared import specification
+
 
 MODES = ("eager",)
 LAYOUT = {
@@ -133,7 +134,7 @@ def _border(readers):
 
 
 def _dense(node, own, x):
-    return dynet.affine_transform([own["bias"], own["weight"], layers.whole(x)])
+    return dynet.affine_transform([own["bias"], own["weight"], _whole(x)])
 
 
 def _conv(node, own, x):
@@ -198,22 +199,96 @@ def _lstm(node, own, x):
     return outputs
 
 
+def _whole(x):
+    """The steps of a sequence as one batch, so that one product takes them all."""
+    return dynet.concatenate_to_batch(x) if isinstance(x, list) else x
+
+
+def _rnn(node, own, x):
+    outputs = []
+    for value in x:
+        before = [own["recurrent"], outputs[-1]] if outputs else []
+        sums = dynet.affine_transform([own["bias"], own["input"], value] + before)
+        outputs.append(dynet.tanh(sums))
+    return outputs
+
+
+def _avg_pool(node, x):
+    """Mean of one strided part of the image for each place in a window: DyNet has no average pooling."""
+    stride, kernel = node["stride"], node["kernel"]
+    reach = [(extent - 1) * stride + 1 for extent in node["shape"][:0:-1]]
+    parts = [
+        dynet.strided_select(
+            x, [stride, stride], [across, down], [across + reach[0], down + reach[1]]
+        )
+        for down in range(kernel)
+        for across in range(kernel)
+    ]
+    return dynet.average(parts)
+
+
+def _local_response_norm(node, own, x):
+    (channels, height, width), half = node["in_shape"], node["size"] // 2
+    border = [dynet.zeros((width, height, half), batch_size=x.dim()[1])]
+    squares = dynet.concatenate(border + [dynet.square(x)] + border, d=2)
+    parts = [dynet.pick_range(squares, at, at + channels, 2) for at in range(node["size"])]
+    sums = dynet.esum(parts) * (1 / (node["inverse_alpha"] * node["size"])) + 1.0
+    return dynet.cmult(x, dynet.exp(dynet.log(sums) * -0.75))
+
+
+def _channel_shuffle(node, own, x):
+    groups, (channels, height, width) = node["groups"], node["in_shape"]
+    batch = x.dim()[1]
+    parts = dynet.reshape(x, (width * height, channels // groups, groups), batch_size=batch)
+    parts = dynet.transpose(parts, [0, 2, 1])
+    return dynet.reshape(parts, (width, height, channels), batch_size=batch)
+
+
+def _concat(node, own, *values):
+    """Images by their channels."""
+    return dynet.concatenate(list(values), d=2)
+
+
+def _batch_norm(node, own, x):
+    """From primitives, as all normalisation is: DyNet has none by the batch."""
+    centred = x - _wide(node, _of_channels(x))
+    variance = _of_channels(dynet.square(centred))
+    scale = dynet.cdiv(own["gamma"], dynet.sqrt(variance + specification.BATCH_NORM_EPSILON))
+    return dynet.cmult(centred, _wide(node, scale)) + _wide(node, own["beta"])
+
+
+def _of_channels(x):
+    """Mean of each channel: first of each image, since one long sum in float32 is less exact."""
+    (width, height, channels), batch = x.dim()
+    columns = dynet.reshape(x, (width * height, channels), batch_size=batch)
+    # A product, since what DyNet repeats for itself takes five times as long.
+    means = dynet.constant((1, width * height), 1.0 / (width * height)) * columns
+    return dynet.mean_batches(dynet.reshape(means, (channels,), batch_size=batch))
+
+
+def _wide(node, values):
+    """One number a channel, to stand beside an image."""
+    channels, height, width = node["shape"]
+    rows = dynet.ones((width * height, 1)) * dynet.reshape(values, (1, channels))
+    return dynet.reshape(rows, (width, height, channels))
+
+
 LAYERS = {
     "dense": _dense,
     "conv": _conv,
     "max_pool": _max_pool,
     "global_average_pool": lambda node, own, x: dynet.mean_dim(x, [0, 1], False),
     "flatten": lambda node, own, x: dynet.reshape(x, (node["shape"][0],), batch_size=x.dim()[1]),
-    "batch_norm": layers.batch_norm,
+    "batch_norm": _batch_norm,
     "relu": lambda node, own, x: dynet.rectify(x),
     "sigmoid": lambda node, own, x: dynet.logistic(x),
     "add": lambda node, own, x, y: x + y,
     "embedding": lambda node, own, x: [dynet.lookup_batch(own["weight"], words) for words in x],
     "lstm": _lstm,
     "grouped_conv": _grouped_conv,
-    "avg_pool": lambda node, own, x: layers.avg_pool(node, _padded(node, x, 0.0)),
-    "local_response_norm": layers.local_response_norm,
-    "channel_shuffle": layers.channel_shuffle,
-    "concat": layers.concat,
-    "rnn": layers.rnn,
+    "avg_pool": lambda node, own, x: _avg_pool(node, _padded(node, x, 0.0)),
+    "local_response_norm": _local_response_norm,
+    "channel_shuffle": _channel_shuffle,
+    "concat": _concat,
+    "rnn": _rnn,
 }
