@@ -9,7 +9,6 @@ from cntk.internal.sanitize import sanitize_batch
 from shared import specification
 
 from ...contract import Unsupported
-from . import layers
 
 MODES = ("graph",)
 TASKS = ("step", "training")
@@ -202,7 +201,7 @@ def _padded(node, value, filling=0.0):
     """The images, and whether CNTK is to pad them by itself: it puts each window's centre on a pixel."""
     if node["padding"] and _centred(node):
         return value, True
-    return layers.surrounded(node, value, filling), False
+    return _surrounded(node, value, filling), False
 
 
 def _centred(node):
@@ -210,6 +209,100 @@ def _centred(node):
     kernel, sides = node["kernel"], node["in_shape"][1:]
     starts = {(side - 1) % node["stride"] // 2 for side in sides}
     return 2 * node["padding"] == kernel - 1 and starts == {0} and kernel <= min(sides)
+
+
+def _grouped_conv(node, own, value):
+    """A convolution for each group, behind one another: on CPUs CNTK has no convolution in groups."""
+    groups, steps = node["groups"], (node["stride"],) * 2
+    width, count = node["in_shape"][0] // groups, node["channels"] // groups
+    value = _surrounded(node, value)
+    made = [
+        cntk.convolution(
+            cntk.slice(own["weight"], 0, group * count, (group + 1) * count),
+            cntk.slice(value, 0, group * width, (group + 1) * width),
+            steps,
+            auto_padding=[False] * 3,
+        )
+        for group in range(groups)
+    ]
+    return cntk.splice(*made, axis=0) if groups > 1 else made[0]
+
+
+def _surrounded(node, value, filling=0.0):
+    """An image with its padding, which CNTK itself sets about the windows."""
+    around = (node["padding"],) * 2
+    if not node["padding"]:
+        return value
+    return cntk.pad(value, [(0, 0), around, around], cntk.CONSTANT_PAD, filling)
+
+
+def _avg_pool(node, own, value):
+    """Padding counts."""
+    window, steps = ((node[extent],) * 2 for extent in ("kernel", "stride"))
+    value = _surrounded(node, value)
+    return cntk.pooling(value, cntk.AVG_POOLING, window, steps, auto_padding=[False])
+
+
+def _channel_shuffle(node, own, value):
+    """Groups of channels, one channel of each in turn."""
+    (channels, height, width), groups = node["shape"], node["groups"]
+    parts = cntk.reshape(value, (groups, channels // groups, height, width))
+    return cntk.reshape(cntk.transpose(parts, (1, 0, 2, 3)), tuple(node["shape"]))
+
+
+def _local_response_norm(node, own, value):
+    """Divided by the squares of neighbouring channels."""
+    channels, half = node["shape"][0], node["size"] // 2
+    around = [(half, half), (0, 0), (0, 0)]
+    squares = cntk.pad(cntk.square(value), around, cntk.CONSTANT_PAD, 0.0)
+    near = sum(cntk.slice(squares, 0, first, first + channels) for first in range(node["size"]))
+    scale = 1.0 + near * (1.0 / (node["inverse_alpha"] * node["size"]))
+    return value * cntk.exp(-0.75 * cntk.log(scale))
+
+
+def _batch_norm(node, own, value):
+    """CNTK's own, of which the averages are not read."""
+    shape = (node["shape"][0],)
+    return cntk.batch_normalization(
+        value,
+        own["gamma"],
+        own["beta"],
+        cntk.constant(0, shape),
+        cntk.constant(0, shape),
+        spatial=True,
+        epsilon=specification.BATCH_NORM_EPSILON,
+        use_cudnn_engine=False,
+        running_count=cntk.constant(0),
+    )
+
+
+def _lstm(node, own, value):
+    """A loop, beside which stands the product with the inputs, so CNTK takes it once for all steps."""
+    units = node["units"]
+
+    @cntk.Function
+    def step(output, cell, given):
+        sums = given + cntk.times(output, own["recurrent"])
+        i, f, g, o = (cntk.slice(sums, -1, gate * units, (gate + 1) * units) for gate in range(4))
+        cell = cntk.sigmoid(f) * cell + cntk.sigmoid(i) * cntk.tanh(g)
+        return cntk.sigmoid(o) * cntk.tanh(cell), cell
+
+    return cntk.layers.Recurrence(step)(cntk.times(value, own["input"]) + own["bias"])
+
+
+def _rnn(node, own, value):
+    """A loop, as an LSTM's is."""
+
+    @cntk.Function
+    def step(output, given):
+        return cntk.tanh(given + cntk.times(output, own["recurrent"]))
+
+    return cntk.layers.Recurrence(step)(cntk.times(value, own["input"]) + own["bias"])
+
+
+def _concat(node, own, *values):
+    """The channels of images behind one another."""
+    return cntk.splice(*values, axis=0)
 
 
 LAYERS = {
@@ -220,17 +313,17 @@ LAYERS = {
         cntk.pooling(value, cntk.AVG_POOLING, tuple(node["in_shape"][1:])), (node["shape"][0],)
     ),
     "flatten": lambda node, own, value: cntk.reshape(value, (node["shape"][0],)),
-    "batch_norm": layers.batch_norm,
+    "batch_norm": _batch_norm,
     "relu": lambda node, own, value: cntk.relu(value),
     "dropout": lambda node, own, value: cntk.dropout(value, node["rate"], own["seed"]),
     "sigmoid": lambda node, own, value: cntk.sigmoid(value),
     "add": lambda node, own, left, right: left + right,
     "embedding": lambda node, own, words: cntk.times(words, own["weight"]),
-    "lstm": layers.lstm,
-    "concat": layers.concat,
-    "grouped_conv": layers.grouped_conv,
-    "avg_pool": layers.avg_pool,
-    "channel_shuffle": layers.channel_shuffle,
-    "local_response_norm": layers.local_response_norm,
-    "rnn": layers.rnn,
+    "lstm": _lstm,
+    "concat": _concat,
+    "grouped_conv": _grouped_conv,
+    "avg_pool": _avg_pool,
+    "channel_shuffle": _channel_shuffle,
+    "local_response_norm": _local_response_norm,
+    "rnn": _rnn,
 }

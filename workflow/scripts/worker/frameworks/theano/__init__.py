@@ -9,12 +9,12 @@ from theano import tensor
 from theano.sandbox.rng_mrg import MRG_RandomStreams
 from theano.tensor import nnet
 from theano.tensor.nnet import bn
+from theano.tensor.signal import pool
 
 from shared import specification
 
 from ... import kernels
 from ...contract import Unsupported
-from . import layers
 
 MODES = ("graph",)
 TASKS = ("step", "training")
@@ -106,7 +106,7 @@ class _Trainer(object):
             values[node["name"]] = value
             if node["op"] == "embedding":
                 self._read[node["name"] + "/weight"] = value.owner.inputs[0]
-        return layers.rows(value)
+        return _rows(value)
 
     def _updates(self, loss, optimiser):
         names, averaged = sorted(self._shared), OPTIMISERS[optimiser["name"]]
@@ -158,21 +158,26 @@ OPTIMISERS = {"sgd": None, "adadelta": _adadelta, "rmsprop": _rmsprop}
 
 
 def _dense(node, own, value):
-    rows = tensor.dot(layers.rows(value), own["weight"]) + own["bias"]
+    rows = tensor.dot(_rows(value), own["weight"]) + own["bias"]
     if value.ndim == 2:
         return rows
     return rows.reshape((value.shape[0], value.shape[1], node["units"]))
 
 
 def _conv(node, own, value):
+    """A convolution, in groups where it has them."""
+    groups, kernel = node.get("groups", 1), node["kernel"]
+    if groups > 1 and not _GROUPED:
+        raise Unsupported("before Theano 1.0 a convolution has no groups")
     value = nnet.conv2d(
         value,
         own["weight"],
         input_shape=(None,) + tuple(node["in_shape"]),
-        filter_shape=(node["channels"], node["in_shape"][0], node["kernel"], node["kernel"]),
+        filter_shape=(node["channels"], node["in_shape"][0] // groups, kernel, kernel),
         border_mode=(node["padding"],) * 2,
         subsample=(node["stride"],) * 2,
         filter_flip=False,
+        **({"num_groups": groups} if groups > 1 else {})
     )
     return value + own["bias"].dimshuffle("x", 0, "x", "x") if node["bias"] else value
 
@@ -200,7 +205,7 @@ def _dropout(node, own, value):
 def _lstm(node, own, value):
     units = node["units"]
     # The product with the inputs needs no loop: one large product in place of one for each step.
-    products = tensor.dot(layers.rows(value), own["input"]) + own["bias"]
+    products = tensor.dot(_rows(value), own["input"]) + own["bias"]
     products = products.reshape((value.shape[0], value.shape[1], 4 * units))
 
     def step(given, output, cell, recurrent):
@@ -214,10 +219,74 @@ def _lstm(node, own, value):
     return outputs
 
 
+# Before 1.0, a convolution has no groups.
+_GROUPED = int(theano.__version__.split(".")[0]) > 0
+_GIVEN = "gx[0] = gx[0] + gz[0];"
+
+
+class _OfOne(pool.MaxPoolGrad):
+    """Theano's own gives each of several equal maxima the whole gradient. Here, what was met equals nothing more."""
+
+    def c_code(self, *asked):
+        return super().c_code(*asked).replace(_GIVEN, _GIVEN + " maximum = NAN;")
+
+    def c_code_cache_version(self):
+        return super().c_code_cache_version() + ("of one",)
+
+
+# Theano's pools look their gradient up by this name.
+pool.MaxPoolGrad = _OfOne
+
+
+def _pooled(node, value, mode):
+    window, steps, edge = ((node[extent],) * 2 for extent in ("kernel", "stride", "padding"))
+    return pool.pool_2d(value, ws=window, stride=steps, pad=edge, ignore_border=True, mode=mode)
+
+
+def _channel_shuffle(node, own, value):
+    """The first of each group, then the second of each."""
+    (channels, height, width), groups = node["shape"], node["groups"]
+    parts = value.reshape((value.shape[0], groups, channels // groups, height * width))
+    return parts.dimshuffle(0, 2, 1, 3).reshape((value.shape[0], channels, height, width))
+
+
+def _local_response_norm(node, own, value):
+    """Divided by the squares of neighbouring channels."""
+    (channels, height, width), size = node["shape"], node["size"]
+    half, share = size // 2, np.float32(1 / (node["inverse_alpha"] * size))
+    empty = tensor.zeros((value.shape[0], channels + 2 * half, height, width), dtype="float32")
+    squares = tensor.set_subtensor(empty[:, half : half + channels], value**2)
+    near = sum(squares[:, first : first + channels] for first in range(size))
+    return value * (1 + share * near) ** np.float32(-0.75)
+
+
+def _rows(value):
+    """Of features, whatever stands before them."""
+    return value if value.ndim == 2 else value.reshape((-1, value.shape[-1]), ndim=2)
+
+
+def _rnn(node, own, value):
+    """A loop, as an LSTM's is, behind one product of the inputs of all steps."""
+    products = tensor.dot(_rows(value), own["input"]) + own["bias"]
+    products = products.reshape((value.shape[0], value.shape[1], -1), ndim=3)
+
+    def step(given, output, recurrent):
+        return tensor.tanh(given + tensor.dot(output, recurrent))
+
+    start = tensor.zeros((value.shape[1], node["units"]), dtype="float32")
+    return theano.scan(step, [products], [start], [own["recurrent"]], strict=True)[0]
+
+
+def _concat(node, own, *values):
+    """The channels of images behind one another."""
+    return tensor.concatenate(list(values), 1)
+
+
 LAYERS = {
     "dense": _dense,
     "conv": _conv,
-    "max_pool": layers.max_pool,
+    # Padding never is the largest, and counts in a mean.
+    "max_pool": lambda node, own, value: _pooled(node, value, "max"),
     "global_average_pool": lambda node, own, value: value.mean((2, 3)),
     "flatten": lambda node, own, value: value.flatten(2),
     "batch_norm": _batch_norm,
@@ -227,10 +296,10 @@ LAYERS = {
     "add": lambda node, own, left, right: left + right,
     "embedding": _embedding,
     "lstm": _lstm,
-    "grouped_conv": layers.grouped_conv,
-    "avg_pool": layers.avg_pool,
-    "channel_shuffle": layers.channel_shuffle,
-    "local_response_norm": layers.local_response_norm,
-    "concat": layers.concat,
-    "rnn": layers.rnn,
+    "grouped_conv": _conv,
+    "avg_pool": lambda node, own, value: _pooled(node, value, "average_inc_pad"),
+    "channel_shuffle": _channel_shuffle,
+    "local_response_norm": _local_response_norm,
+    "concat": _concat,
+    "rnn": _rnn,
 }
