@@ -10,8 +10,6 @@ from caffe.proto import caffe_pb2
 from shared import specification
 
 from ... import kernels
-from . import layers
-from .layers import add_layer
 
 MODES = ("graph",)
 LAYOUT = {
@@ -115,7 +113,7 @@ def _describe(spec, input_shape, label_shape):
         if node["op"] == "lstm":
             shapes["continued"] = input_shape[:2]
         elif node["op"] == "rnn":
-            shapes[layers.zero(node)] = input_shape[1], node["units"]
+            shapes[_zero(node)] = input_shape[1], node["units"]
     for name, shape in shapes.items():
         add_layer(net, "Input", [], name).input_param.shape.add().dim.extend(shape)
     readers = [source for node in spec["nodes"] for source in node["inputs"]]
@@ -178,22 +176,129 @@ def _lstm(net, node, sources, top):
     add_layer(net, "LSTM", sources + ["continued"], top, node["name"], recurrent_param=options)
 
 
+def add_layer(net, kind, bottoms, top, name=None, **options):
+    """Adds a layer; `options` are its own message's, such as inner_product_param, as a dict."""
+    tops = top if isinstance(top, list) else [top]
+    layer = net.layer.add(type=kind, name=name or tops[0], bottom=bottoms, top=tops)
+    for message, values in options.items():
+        for key, value in values.items():
+            if isinstance(value, list):
+                getattr(getattr(layer, message), key).extend(value)
+            else:
+                setattr(getattr(layer, message), key, value)
+    return layer
+
+
+def _plain(kind):
+    """A layer that has nothing to set."""
+    return lambda net, node, sources, top: add_layer(net, kind, sources, top, node["name"])
+
+
+def _flatten(net, node, sources, top):
+    """Caffe's own Flatten puts other memory under its input's gradient, which a Reshape before it does not see."""
+    _reshaped(net, sources[0], top, [0, -1])
+
+
+def _reshaped(net, source, top, shape):
+    add_layer(net, "Reshape", [source], top).reshape_param.shape.dim.extend(shape)
+    return top
+
+
+def _pieces(net, source, top, count, axis):
+    """`count` pieces of the same size; a blob itself where it is one."""
+    if count == 1:
+        return [source]
+    tops = ["{}/{}".format(top, at) for at in range(count)]
+    add_layer(net, "Slice", [source], tops, slice_param={"axis": axis})
+    return tops
+
+
+def _conv(net, node, sources, top):
+    """A convolution, in groups where it has them."""
+    window = {"kernel_size": [node["kernel"]], "stride": [node["stride"]], "pad": [node["padding"]]}
+    options = dict(window, num_output=node["channels"], bias_term=node["bias"])
+    options["group"] = node.get("groups", 1)
+    add_layer(net, "Convolution", sources, top, node["name"], convolution_param=options)
+
+
+def _pool(net, node, sources, top):
+    """The largest of a window, or its mean, in which padding counts."""
+    methods = {
+        "max_pool": caffe_pb2.PoolingParameter.MAX,
+        "avg_pool": caffe_pb2.PoolingParameter.AVE,
+    }
+    window = {"kernel_size": node["kernel"], "stride": node["stride"], "pad": node["padding"]}
+    # Caffe's own way is to round up, and to look at a part of a window at the edge.
+    rounded = caffe_pb2.PoolingParameter.FLOOR
+    options = dict(window, pool=methods[node["op"]], round_mode=rounded)
+    add_layer(net, "Pooling", sources, top, node["name"], pooling_param=options)
+
+
+def _local_response_norm(net, node, sources, top):
+    """Caffe's own, in whose terms the specification is written."""
+    options = {"local_size": node["size"], "alpha": 1.0 / node["inverse_alpha"], "beta": 0.75}
+    add_layer(net, "LRN", sources, top, node["name"], lrn_param=options)
+
+
+def _channel_shuffle(net, node, sources, top):
+    """Groups of channels, one channel of each in turn."""
+    (channels, height, width), groups = node["shape"], node["groups"]
+    parts = [
+        _reshaped(net, part, part + "/apart", [0, channels // groups, 1, height * width])
+        for part in _pieces(net, sources[0], top + "/group", groups, 1)
+    ]
+    add_layer(net, "Concat", parts, top + "/turns", concat_param={"axis": 2})
+    _reshaped(net, top + "/turns", top, [0, channels, height, width])
+
+
+def _rnn(net, node, sources, top):
+    """One product of the inputs of all steps, then layers for each step, as Caffe's own recurrent ones have inside."""
+    options = {"num_output": node["units"], "axis": 2}
+    add_layer(net, "InnerProduct", sources, top + "/all", node["name"], inner_product_param=options)
+    count, outputs = node["in_shape"][0], []
+    given = _pieces(net, top + "/all", top + "/given", count, 0)
+    before = _zero(node)
+    for at in range(count):
+        rows = _reshaped(net, given[at], given[at] + "/rows", [-1, node["units"]])
+        name = "{}/step{}".format(node["name"], at)
+        inner = _recurrent(net, node, before, name + "/product")
+        add_layer(net, "Eltwise", [rows, inner], name + "/sum")
+        add_layer(net, "TanH", [name + "/sum"], name)
+        before = name
+        outputs.append(_reshaped(net, name, name + "/row", [1, -1, node["units"]]))
+    add_layer(net, "Concat", outputs, top, top + "/steps", concat_param={"axis": 0})
+
+
+def _recurrent(net, node, output, name):
+    """The product of the output before, by a weight that all steps share by its name."""
+    options = {"num_output": node["units"], "bias_term": False}
+    layer = add_layer(net, "InnerProduct", [output], name, inner_product_param=options)
+    shared = caffe_pb2.ParamSpec.PERMISSIVE
+    layer.param.add(name=node["name"] + "/recurrent", share_mode=shared)
+    return name
+
+
+def _zero(node):
+    """The input of a net that stands for the output before the first step."""
+    return "zero/{}".format(node["units"])
+
+
 LAYERS = {
     "dense": _dense,
-    "conv": layers.conv,
-    "grouped_conv": layers.conv,
-    "max_pool": layers.pool,
-    "avg_pool": layers.pool,
+    "conv": _conv,
+    "grouped_conv": _conv,
+    "max_pool": _pool,
+    "avg_pool": _pool,
     "global_average_pool": _global_average_pool,
-    "flatten": layers.flatten,
+    "flatten": _flatten,
     "batch_norm": _batch_norm,
-    "local_response_norm": layers.local_response_norm,
-    "relu": layers.plain("ReLU"),
-    "sigmoid": layers.plain("Sigmoid"),
-    "add": layers.plain("Eltwise"),
-    "concat": layers.plain("Concat"),
-    "channel_shuffle": layers.channel_shuffle,
+    "local_response_norm": _local_response_norm,
+    "relu": _plain("ReLU"),
+    "sigmoid": _plain("Sigmoid"),
+    "add": _plain("Eltwise"),
+    "concat": _plain("Concat"),
+    "channel_shuffle": _channel_shuffle,
     "embedding": _embedding,
     "lstm": _lstm,
-    "rnn": layers.rnn,
+    "rnn": _rnn,
 }
