@@ -8,7 +8,6 @@ from plaidml import op, tile
 
 from shared import specification
 
-from . import images, layers
 
 MODES = ("graph",)
 # So that each step of a recurrence is one block of memory.
@@ -54,7 +53,7 @@ class _Trainer(object):
             values[node["name"]] = LAYERS[node["op"]](
                 node, own, *[values[name] for name in node["inputs"]]
             )
-        likelihoods = op.log_softmax(layers.rows(values[node["name"]]))
+        likelihoods = op.log_softmax(_rows(values[node["name"]]))
         labels = job.labels.reshape(-1)
         # Rows of one 1.
         answers = np.zeros(likelihoods.shape.dims, np.float32)
@@ -123,27 +122,181 @@ def _value(tensor, shape):
 
 
 def _dense(node, own, x):
-    y = layers.product(x, own["weight"])
+    y = _product(x, own["weight"])
     return y + own["bias"] if node["bias"] else y
 
 
 def _conv(node, own, x):
     window = {"strides": (node["stride"],) * 2, "pads": (node["padding"],) * 4}
     y = op.convolution(x, own["weight"], **dict(window, **_FIRST))
-    return y + layers.wide(own["bias"], y) if node["bias"] else y
+    return y + _wide(own["bias"], y) if node["bias"] else y
 
 
 def _batch_norm(node, own, x):
     centred = x - op.mean(x, axes=[0, 2, 3], keepdims=True)
     variance = op.mean(centred * centred, axes=[0, 2, 3], keepdims=True)
-    scale = layers.wide(own["gamma"], x) / op.sqrt(variance + specification.BATCH_NORM_EPSILON)
-    return centred * scale + layers.wide(own["beta"], x)
+    scale = _wide(own["gamma"], x) / op.sqrt(variance + specification.BATCH_NORM_EPSILON)
+    return centred * scale + _wide(own["beta"], x)
+
+
+def _max_pool(node, own, value):
+    """Padding never is the largest."""
+    if node["repeats"]:
+        return _first_maxima(node, value)
+    edges = {"pads": (node["padding"],) * 2}
+    return op.max_pool(value, (node["kernel"],) * 2, (node["stride"],) * 2, **edges)
+
+
+def _first_maxima(node, value):
+    """The first of equal maxima has the whole gradient; of PlaidML's own pool, all of them have it.
+
+    In the program, S is the largest number held `constant`, and T is greatest at its first place.
+    """
+    (_, height, width), (_, high, broad) = node["shape"], node["in_shape"]
+    places = {"k": node["kernel"], "p": node["padding"], "s": node["stride"]}
+    places.update(height=height, width=width)
+    code = """function (I[N, C, H, W]) -> (O) {{
+        E[n, c, y, x, i, j : N, C, {height}, {width}, {k}, {k}] = =(I[n, c, {s}*y + i - {p}, {s}*x + j - {p}]);
+        Y = {s} * index(E, 2) + index(E, 4);
+        X = {s} * index(E, 3) + index(E, 5);
+        R = (Y < {p} ? -3.0e38 : (Y > {bottom} ? -3.0e38 : E));
+        V = (X < {p} ? -3.0e38 : (X > {right} ? -3.0e38 : R));
+        M[n, c, y, x, 0, 0 : N, C, {height}, {width}, 1, 1] = >(V[n, c, y, x, i, j]);
+        S = as_float(M, 32) + (M < -3.1e38 ? M : 0.0);
+        T = (V == S ? {k}.0 * {k}.0 - {k}.0 * index(E, 4) - 1.0 * index(E, 5) : 0.0);
+        F[n, c, y, x, 0, 0 : N, C, {height}, {width}, 1, 1] = >(T[n, c, y, x, i, j]);
+        P = (T == F ? V : 0.0);
+        O[n, c, y, x : N, C, {height}, {width}] = +(P[n, c, y, x, i, j]);
+    }}"""
+    code = code.format(
+        bottom=high - 1 + node["padding"], right=broad - 1 + node["padding"], **places
+    )
+    return _written(code, tuple(value.shape.dims[:2]) + (height, width), I=value)
+
+
+def _avg_pool(node, own, value):
+    """Padding counts. Shares are added up: PlaidML gives a wrong loss for a sum that is divided (shufflenet)."""
+    size, (channels, height, width) = node["kernel"], node["shape"]
+    code = """function (I[N, C, H, W]) -> (O) {{
+        S = I / {5}.0;
+        O[n, c, y, x : N, C, {0}, {1}] = +(S[n, c, {2}*y + i - {3}, {2}*x + j - {3}]), i < {4}, j < {4};
+    }}"""
+    code = code.format(height, width, node["stride"], node["padding"], size, size * size)
+    return _written(code, (value.shape.dims[0], channels, height, width), I=value)
+
+
+def _grouped_conv(node, own, value):
+    """Kernels come as (out, in / groups, height, width)."""
+    groups, (channels, height, width) = node["groups"], node["shape"]
+    seen, made = node["in_shape"][0] // groups, channels // groups
+    batch, kernel = value.shape.dims[0], node["kernel"]
+    value = op.reshape(value, (batch, groups, seen) + tuple(node["in_shape"][1:]))
+    weight = op.reshape(own["weight"], (groups, made, seen, kernel, kernel))
+    code = """function (I[N, G, CI, H, W], K[G, CO, CI, KH, KW]) -> (O) {{
+        O[n, g, co, y, x : N, G, CO, {0}, {1}] =
+            +(I[n, g, ci, {2}*y + i - {3}, {2}*x + j - {3}] * K[g, co, ci, i, j]);
+    }}"""
+    code = code.format(height, width, node["stride"], node["padding"])
+    found = _written(code, (batch, groups, made, height, width), I=value, K=weight)
+    return op.reshape(found, (batch, channels, height, width))
+
+
+def _channel_shuffle(node, own, value):
+    """The first of each group, then the second of each."""
+    (channels, height, width), groups = node["shape"], node["groups"]
+    batch, each = value.shape.dims[0], channels // groups
+    parts = op.reshape(value, (batch, groups, each, height * width))
+    code = "function (I[N, G, K, P]) -> (O) { O[n, k, g, p : N, K, G, P] = =(I[n, g, k, p]); }"
+    turned = _written(code, (batch, each, groups, height * width), I=parts)
+    return op.reshape(turned, (batch, channels, height, width))
+
+
+def _local_response_norm(node, own, value):
+    """Divided by the squares of neighbouring channels."""
+    size = node["size"]
+    code = """function (I[N, C, H, W]) -> (O) {{
+        S = I * I;
+        O[n, c, y, x : N, C, H, W] = +(S[n, c + i - {}, y, x]), i < {};
+    }}""".format(size // 2, size)
+    near = _written(code, value.shape.dims, I=value)
+    scale = 1.0 + near * (1.0 / (node["inverse_alpha"] * size))
+    return value * op.exp(-0.75 * op.log(scale))
+
+
+def _written(code, shape, **given):
+    """What a program of Tile makes of values, under the name O."""
+    like = next(iter(given.values())).shape.dtype
+    made = tile.Operation(code, list(given.items()), [("O", tile.Shape(like, tuple(shape)))])
+    return made.sole_output()
+
+
+def _rows(value):
+    """Of features, whatever stands before them."""
+    dims = value.shape.dims
+    return value if len(dims) == 2 else op.reshape(value, (int(np.prod(dims[:-1])), dims[-1]))
+
+
+def _product(value, weight):
+    """Of the features of each step."""
+    made = op.matmul(_rows(value), weight)
+    return op.reshape(made, tuple(value.shape.dims[:-1]) + (weight.shape.dims[-1],))
+
+
+def _cut(value, axis, start, length):
+    """Some of the places of an axis."""
+    return op.slice_tensor(value, axes=[axis], starts=[start], ends=[start + length])
+
+
+def _wide(weight, value):
+    """One number a feature, to stand beside a value."""
+    image = len(value.shape.dims) == 4
+    return op.reshape(weight, tuple(weight.shape.dims) + (1, 1)) if image else weight
+
+
+def _given(own, value):
+    """Products of all steps with the inputs as one, and what takes a step's."""
+    products = _product(value, own["input"]) + own["bias"]
+    _, batch, units = products.shape.dims
+    return lambda step: op.reshape(_cut(products, 0, step, 1), (batch, units))
+
+
+def _joined(outputs):
+    """Of each step, as a sequence."""
+    dims = outputs[0].shape.dims
+    return op.concatenate([op.reshape(output, (1,) + tuple(dims)) for output in outputs], axis=0)
+
+
+def _lstm(node, own, value):
+    """Unrolled, as all that recurs."""
+    units, given = node["units"], _given(own, value)
+    output = cell = None
+    outputs = []
+    for step in range(value.shape.dims[0]):
+        gates = given(step)
+        if outputs:
+            gates = gates + op.matmul(output, own["recurrent"])
+        i, f, g, o = [_cut(gates, 1, gate * units, units) for gate in range(4)]
+        new = op.sigmoid(i) * op.tanh(g)
+        cell = op.sigmoid(f) * cell + new if outputs else new
+        output = op.sigmoid(o) * op.tanh(cell)
+        outputs.append(output)
+    return _joined(outputs)
+
+
+def _rnn(node, own, value):
+    """A product and a hyperbolic tangent."""
+    given, outputs = _given(own, value), []
+    for step in range(value.shape.dims[0]):
+        sums = given(step)
+        sums = sums + op.matmul(outputs[-1], own["recurrent"]) if outputs else sums
+        outputs.append(op.tanh(sums))
+    return _joined(outputs)
 
 
 LAYERS = {
     "dense": _dense,
     "conv": _conv,
-    "max_pool": images.max_pool,
+    "max_pool": _max_pool,
     "global_average_pool": lambda node, own, x: op.mean(x, axes=[2, 3]),
     "flatten": lambda node, own, x: op.reshape(x, (x.shape.dims[0], node["shape"][0])),
     "batch_norm": _batch_norm,
@@ -151,11 +304,11 @@ LAYERS = {
     "sigmoid": lambda node, own, x: op.sigmoid(x),
     "add": lambda node, own, x, y: x + y,
     "embedding": lambda node, own, x: op.gather(own["weight"], x),
-    "lstm": layers.lstm,
-    "grouped_conv": images.grouped_conv,
-    "avg_pool": images.avg_pool,
-    "channel_shuffle": images.channel_shuffle,
-    "local_response_norm": images.local_response_norm,
+    "lstm": _lstm,
+    "grouped_conv": _grouped_conv,
+    "avg_pool": _avg_pool,
+    "channel_shuffle": _channel_shuffle,
+    "local_response_norm": _local_response_norm,
     "concat": lambda node, own, *x: op.concatenate(list(x), axis=1),
-    "rnn": layers.rnn,
+    "rnn": _rnn,
 }
