@@ -9,7 +9,7 @@ from singa import autograd, device, tensor
 from singa import singa_wrap as core
 
 from ... import kernels
-from . import images, layers
+from . import layers
 from . import repair as singa_repair
 
 MODES = ("eager",)
@@ -150,13 +150,10 @@ class _Lstm(autograd.Operator):
 
     def backward(self, d_outputs):
         units, batch = self.units, d_outputs.shape()[0] // self.steps
-        d_products, d_recurrent = (
-            singa_repair.empty(self.steps * batch, 4 * units),
-            singa_repair.empty(units, 4 * units),
-        )
-        d_recurrent.SetFloatValue(0.0)
+        d_products = singa_repair.empty(self.steps * batch, 4 * units)
+        d_recurrent = singa_repair.filled(0.0, units, 4 * units)
         turned = core.DefaultTranspose(self.recurrent)
-        d_output, d_cell = None, None
+        d_output, d_cell, none = None, None, singa_repair.filled(0.0, batch, units)
         for step in reversed(range(self.steps)):
             output, before, i, f, o, g, squashed = self.kept[step]
             arriving = core.SliceOn(d_outputs, step * batch, (step + 1) * batch, 0)
@@ -169,11 +166,11 @@ class _Lstm(autograd.Operator):
                 own_cell += d_cell
             parts = [
                 core.__mul__(core.__mul__(own_cell, g), _slope(i)),
-                core.__mul__(core.__mul__(own_cell, before), _slope(f)) if step else None,
+                core.__mul__(core.__mul__(own_cell, before), _slope(f)) if step else none,
                 core.__mul__(core.__mul__(arriving, squashed), _slope(o)),
                 core.__mul__(core.__mul__(own_cell, i), layers.one_minus(core.Square(g))),
             ]
-            gates = singa_repair.beside(parts, batch, units)
+            gates = singa_repair.joined(parts)
             core.CopyDataToFrom(d_products, gates, batch * 4 * units, step * batch * 4 * units, 0)
             if step:
                 core.MultWithScale(1.0, core.DefaultTranspose(output), gates, 1.0, d_recurrent)
@@ -230,10 +227,10 @@ def _lstm(trainer, node):
 
 LAYERS = {
     "dense": _dense,
-    "conv": images.conv,
-    "grouped_conv": images.grouped_conv,
-    "max_pool": images.pool,
-    "avg_pool": images.pool,
+    "conv": layers.conv,
+    "grouped_conv": layers.grouped_conv,
+    "max_pool": layers.pool,
+    "avg_pool": layers.pool,
     "global_average_pool": _global_average_pool,
     "flatten": lambda trainer, node: autograd.flatten,
     "batch_norm": _batch_norm,
@@ -241,8 +238,8 @@ LAYERS = {
     "sigmoid": lambda trainer, node: autograd.sigmoid,
     "add": lambda trainer, node: autograd.add,
     "concat": layers.concat,
-    "channel_shuffle": images.channel_shuffle,
-    "local_response_norm": images.local_response_norm,
+    "channel_shuffle": layers.channel_shuffle,
+    "local_response_norm": layers.local_response_norm,
     "embedding": _dense,
     "lstm": _lstm,
     "rnn": layers.rnn(_Dense),

@@ -73,12 +73,3 @@ def joined(parts):
         places[:, end : end + values.shape[1]] = values
         end += values.shape[1]
     return whole
-
-
-def beside(parts, rows, columns):
-    """Matrices side by side in one; SINGA can only join lists, which its wheel cannot take. None stands for zeros."""
-    joined = empty(rows, len(parts) * columns)
-    places = view(joined).reshape(rows, len(parts), columns)
-    for place, part in enumerate(parts):
-        places[:, place] = 0.0 if part is None else view(part).reshape(rows, columns)
-    return joined
