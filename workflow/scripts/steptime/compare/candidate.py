@@ -64,18 +64,15 @@ class Folder:
         self._link(candidate)
         if any(candidate in entry["environments"] for entry in frameworks.values()):
             if candidate == base:
-                return self._write(
-                    base, f"{base}-again", framework, frameworks, _content(self, base)
-                )
+                return self._write(base, f"{base}-again", _content(self, base))
             return candidate
         path = Path(candidate)
-        content = _content(self, base)
         if path.suffix == ".whl" and path.is_file():
-            return self._of_wheel(base, path, framework, frameworks, content)
+            return self._of_wheel(base, path)
         if path.suffix in (".yaml", ".yml") and path.is_file():
             content = yaml.safe_load(path.read_text())
             name = path.stem if path.stem != base else f"{base}-again"
-            return self._write(base, name, framework, frameworks, content)
+            return self._write(base, name, content)
         if not VERSION.fullmatch(candidate):
             if not (self.root / "results").exists():
                 shutil.rmtree(self.root)
@@ -90,7 +87,7 @@ class Folder:
             self._link(like)
             return like
         self._pin(content, framework, package, candidate, like)
-        return self._write(like, f"{framework}-{candidate}", framework, frameworks, content)
+        return self._write(like, f"{framework}-{candidate}", content)
 
     def releases(self, base: str) -> list[str]:
         """The releases of the base's framework that the index has wheels of for the Python of one of the framework's
@@ -222,34 +219,30 @@ class Folder:
             here.parent.mkdir(exist_ok=True)
             here.symlink_to(there)
 
-    def _of_wheel(
-        self, base: str, path: Path, framework: str, frameworks: dict[str, Any], content: Any
-    ) -> str:
+    def _of_wheel(self, base: str, path: Path) -> str:
         match = WHEEL.fullmatch(path.name)
         if match is None:
             raise CompareError(
                 f"{path} has not the name of a wheel: name-version-python-abi-system.whl."
             )
-        package = pins.normalise(match["name"])
+        framework, content = _framework_of(base, self._frameworks()), _content(self, base)
         # Two wheels of one version are two candidates.
         digest = hashlib.sha256(path.read_bytes()).hexdigest()[:6]
         # The base may need what lies in the folders that pip knows.
         known = installer.environment_variables().get("UV_FIND_LINKS", "")
         folders = [str(path.absolute().parent), *filter(None, known.split(","))]
         self.variables["UV_FIND_LINKS"] = ",".join(folders)
-        self._pin(content, framework, package, match["version"], base)
-        name = f"{framework}-{match['version']}-{digest}"
-        return self._write(base, name, framework, frameworks, content)
+        self._pin(content, framework, pins.normalise(match["name"]), match["version"], base)
+        return self._write(base, f"{framework}-{match['version']}-{digest}", content)
 
-    def _write(
-        self, base: str, name: str, framework: str, frameworks: dict[str, Any], content: Any
-    ) -> str:
+    def _write(self, base: str, name: str, content: Any) -> str:
         """Writes the pins of an environment that is run as the base is."""
         try:
             pins.parse(content, f"the pins of {name}")
         except pins.PinsError as error:
             raise CompareError(str(error)) from error
-        entry = frameworks[framework]
+        frameworks = self._frameworks()
+        entry = frameworks[_framework_of(base, frameworks)]
         if name not in entry["environments"]:
             entry["environments"].append(name)
         if base in entry.get("differing", {}):
