@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -105,32 +105,19 @@ def size(folder: Path) -> int:
     return sum(each.st_blocks * 512 for each in found)
 
 
-JUSTIFIED: tuple[tuple[str, Literal["left", "right"]], ...] = (
-    ("Environment", "left"),
-    ("State", "left"),
-    ("Python", "left"),
-    ("Seconds", "right"),
-)
-
-
 def table(rows: list[dict[str, Any]]) -> Table:
     """The summary for the terminal."""
     drawn = Table(header_style="bold", pad_edge=False)
-    for heading, justify in JUSTIFIED:
-        drawn.add_column(heading, justify=justify, no_wrap=True)
-    drawn.add_column("MiB", justify="right", no_wrap=True)
+    for heading in ("Environment", "State", "Python", "Seconds", "MiB"):
+        numbers = heading in ("Seconds", "MiB")
+        drawn.add_column(heading, justify="right" if numbers else "left", no_wrap=True)
     drawn.add_column("Reason, and what is there besides packages", overflow="fold")
     for row in rows:
         seconds, used = row.get("seconds"), row.get("bytes")
-        drawn.add_row(
-            row["name"],
-            row["state"],
-            row.get("python") or "",
-            "" if seconds is None else str(seconds),
-            f"{used / 2**20:.0f}" if used else "",
-            row["reason"],
-            style="" if row["state"] == "ok" else "yellow",
-        )
+        took = "" if seconds is None else str(seconds)
+        mib = f"{used / 2**20:.0f}" if used else ""
+        cells = row["name"], row["state"], row.get("python") or "", took, mib, row["reason"]
+        drawn.add_row(*cells, style="" if row["state"] == "ok" else "yellow")
     return drawn
 
 

@@ -37,7 +37,7 @@ import numpy as np
 
 from steptime import machine
 from steptime.atomic import write_json
-from steptime.machine import interference
+from steptime.machine import interference, topology
 from steptime.machine.alone import alone
 from steptime.machine.variables import isolated
 from steptime.project import SCRIPTS
@@ -219,13 +219,9 @@ def shortest_pass(prepare: Callable[[], Callable[[], None]], threads: int) -> fl
 
 def last_cache_bytes() -> int:
     """Bytes of all last-level caches of the machine together; 0 where the kernel does not tell."""
-    caches: dict[str, int] = {}
-    for cpu in machine.CPUS.glob("cpu[0-9]*"):
-        folders = sorted(cpu.glob("cache/index[0-9]*"))
-        if folders:
-            shared = (folders[-1] / "shared_cpu_list").read_text()
-            caches[shared] = int((folders[-1] / "size").read_text().strip().rstrip("K")) * 1024
-    return sum(caches.values())
+    caches = [cache for package in topology.packages() for cache in package["caches"]]
+    last = max((cache["level"] for cache in caches), default=0)
+    return sum(cache["bytes"] for cache in caches if cache["level"] == last)
 
 
 # What STREAM counts for each element, in arrays read or written, and the kernel. None of them holds the GIL.
