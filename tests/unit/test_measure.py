@@ -55,15 +55,15 @@ def test_what_a_framework_does_in_a_process_below_the_worker_is_counted():
         assert usage.peak_memory() > processes.memory(below.pid)[1] > 2**22
         assert usage.waited_seconds() >= waited
         below.stdin.close()
-    assert usage._family() == ["self"]
+    assert processes.family(os.getpid()) == [os.getpid()]
     # It has ended, and what it used is not a neighbour's.
     assert usage.cpu_seconds() - cpu > 0.4 + time.process_time() - own
 
 
 def test_what_the_kernel_does_not_count_is_not_nought(monkeypatch):
     """Without schedstat nobody knows how long threads waited."""
-    read = usage._text
-    monkeypatch.setattr(usage, "_text", lambda path: "" if "schedstat" in path else read(path))
+    read = usage.text
+    monkeypatch.setattr(usage, "text", lambda path: "" if "schedstat" in path else read(path))
     seen = usage.Usage(time.perf_counter).so_far()
     assert seen["waited_seconds"] is None and seen["wall_seconds"] > 0
 

@@ -5,6 +5,8 @@ import os
 import resource
 import time
 
+from shared.processes import family, text
+
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -49,10 +51,10 @@ def cpu_seconds():
     """
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     total = time.process_time() + ended.ru_utime + ended.ru_stime
-    for process in _family()[1:]:
+    for process in family(os.getpid())[1:]:
         # The name in parentheses may hold anything; the state comes after it, and eleven fields later the times of the
         # process and those of its children that have ended.
-        fields = _text("/proc/{}/stat".format(process)).rpartition(")")[2].split()
+        fields = text("/proc/{}/stat".format(process)).rpartition(")")[2].split()
         total += sum(map(int, fields[11:15])) / TICKS
     return total
 
@@ -63,8 +65,8 @@ def waited_seconds():
     None where the kernel does not count it.
     """
     texts = [
-        _text(path)
-        for process in _family()
+        text(path)
+        for process in family(os.getpid())
         for path in glob.glob("/proc/{}/task/*/schedstat".format(process))
     ]
     counted = [int(waited) for text in texts for waited in text.split()[1:2]]
@@ -81,7 +83,7 @@ def kernel_counters():
         rates = [line for line in cpuinfo if line.startswith(("processor", "cpu MHz"))]
         times = [line for line in stat if line.startswith("cpu")]
     files = filter(None, os.environ.get("STEPTIME_THROTTLING", "").split(os.pathsep))
-    throttling = [_text(path) for path in files]
+    throttling = [text(path) for path in files]
     return {"stat": "".join(times), "cpuinfo": "".join(rates), "throttling": throttling}
 
 
@@ -91,8 +93,8 @@ def libraries():
     Told from here: who looks from outside may come when a short worker has ended.
     """
     mapped = set()
-    for process in _family():
-        for line in _text("/proc/{}/maps".format(process)).splitlines():
+    for process in family(os.getpid()):
+        for line in text("/proc/{}/maps".format(process)).splitlines():
             # Address, rights, offset, device and inode come before the path.
             path = line.split(None, 5)[-1]
             if path.startswith(os.sep) and ".so" in os.path.basename(path):
@@ -104,26 +106,7 @@ def peak_memory():
     """Resident memory in bytes, of this process and of those below it, at their kernel's high-water marks (VmHWM)."""
     lines = [
         line
-        for process in _family()
-        for line in _text("/proc/{}/status".format(process)).splitlines()
+        for process in family(os.getpid())
+        for line in text("/proc/{}/status".format(process)).splitlines()
     ]
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
-
-
-def _family():
-    """This process and those below it: some frameworks are programs that Python only speaks to."""
-    found, left = [], ["self"]
-    while left:
-        found.append(left.pop())
-        for path in glob.glob("/proc/{}/task/*/children".format(found[-1])):
-            left.extend(_text(path).split())
-    return found
-
-
-def _text(path):
-    """The text of a file of /proc, or "" where what it tells of has ended."""
-    try:
-        with open(path, errors="replace") as lines:
-            return lines.read()
-    except OSError:
-        return ""

@@ -10,6 +10,7 @@ from typing import Any
 
 import psutil
 
+from shared.processes import text
 from steptime.machine import cgroups
 from steptime.machine.gpu import gpus
 
@@ -149,7 +150,4 @@ def _siblings(index: int) -> tuple[int, ...]:
 
 def read_text(path: Path) -> str | None:
     """The content of a file of the kernel's, or None where there is none."""
-    try:
-        return path.read_text().strip() or None
-    except OSError:
-        return None
+    return text(path).strip() or None

@@ -6,6 +6,8 @@ memory.rst of the kernel's documentation).
 
 from pathlib import Path
 
+from shared.processes import text
+
 PROC = Path("/proc/self")
 
 
@@ -13,8 +15,8 @@ def cpu_quota(proc: Path = PROC) -> float | None:
     """How many CPUs' time may be used, at most; None without a limit."""
     quotas = []
     for folder in _folders("cpu", proc):
-        old = [_text(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
-        words = (_text(folder / "cpu.max") or " ".join(old)).split()
+        old = [text(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
+        words = (text(folder / "cpu.max") or " ".join(old)).split()
         # No quota is "max" in version 2 and -1 in version 1.
         if len(words) == 2 and words[0].isdigit():
             quotas.append(int(words[0]) / int(words[1]))
@@ -24,7 +26,7 @@ def cpu_quota(proc: Path = PROC) -> float | None:
 def memory_limit(proc: Path = PROC) -> int | None:
     """How many bytes may be used, at most; None without a limit."""
     names = ("memory.max", "memory.high", "memory.limit_in_bytes")
-    texts = [_text(folder / name).strip() for folder in _folders("memory", proc) for name in names]
+    texts = [text(folder / name).strip() for folder in _folders("memory", proc) for name in names]
     return min((int(text) for text in texts if text.isdigit()), default=None)
 
 
@@ -45,8 +47,8 @@ def throttled_seconds(texts: list[str]) -> float:
 def _folders(controller: str, proc: Path) -> list[Path]:
     """The folders of a controller for this process, from its own group to the top, as far as they are seen here."""
     found = []
-    groups = [line.split(":", 2) for line in _text(proc / "cgroup").splitlines()]
-    mounts = [line.split() for line in _text(proc / "mountinfo").splitlines()]
+    groups = [line.split(":", 2) for line in text(proc / "cgroup").splitlines()]
+    mounts = [line.split() for line in text(proc / "mountinfo").splitlines()]
     for _, controllers, path in groups:
         for mount in mounts:
             kind, options = mount[mount.index("-") + 1], mount[-1].split(",")
@@ -62,10 +64,3 @@ def _folders(controller: str, proc: Path) -> list[Path]:
                 own = own if own.is_dir() else top
                 found += [own, *(each for each in own.parents if each.is_relative_to(top))]
     return list(dict.fromkeys(found))
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""

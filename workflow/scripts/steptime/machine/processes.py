@@ -7,7 +7,8 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
+
+from shared.processes import children, family, text
 
 PR_SET_CHILD_SUBREAPER = 36
 # What does not end in this time sleeps in the kernel, where nothing reaches it.
@@ -20,14 +21,14 @@ def ancestors() -> Iterator[int]:
     while pid > 0:
         yield pid
         # The name in parentheses may hold anything; the state and the parent come after it.
-        fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+        fields = text(f"/proc/{pid}/stat").rpartition(")")[2].split()
         pid = int(fields[1]) if len(fields) > 1 else 0
 
 
 def adopt_orphans() -> set[int]:
     """Makes this process the parent of what its children leave behind; returns the children that it has now."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
-    return set(_children(os.getpid()))
+    return set(children(os.getpid()))
 
 
 def end(child: subprocess.Popen[bytes], others: set[int]) -> None:
@@ -37,7 +38,7 @@ def end(child: subprocess.Popen[bytes], others: set[int]) -> None:
     child.wait()
     deadline = time.monotonic() + ENDING_SECONDS
     # Who is killed may have started one more, and who is left of its children comes to this process.
-    while left := set(_children(os.getpid())) - others:
+    while left := set(children(os.getpid())) - others:
         for pid in (member for orphan in left for member in family(orphan)):
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -48,20 +49,11 @@ def end(child: subprocess.Popen[bytes], others: set[int]) -> None:
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 0)
 
 
-def family(pid: int) -> list[int]:
-    """A process and those below it, as far as they are still there."""
-    found, left = [], [pid]
-    while left:
-        found.append(left.pop())
-        left += _children(found[-1])
-    return found
-
-
 def memory(pid: int) -> tuple[int, int | None]:
     """Resident bytes now, of a process and those below it, and their high-water marks (VmRSS and VmHWM of proc(5))."""
     resident, peak = 0, 0
     for member in family(pid):
-        for line in _text(f"/proc/{member}/status").splitlines():
+        for line in text(f"/proc/{member}/status").splitlines():
             key, _, rest = line.partition(":")
             if key == "VmRSS":
                 resident += int(rest.split()[0]) * 1024
@@ -72,33 +64,12 @@ def memory(pid: int) -> tuple[int, int | None]:
 
 def proportional_memory(pid: int) -> int:
     """Resident bytes of a process and those below it, pages that they share counted once (Pss of proc(5))."""
-    texts = (_text(f"/proc/{member}/smaps_rollup") for member in family(pid))
+    texts = (text(f"/proc/{member}/smaps_rollup") for member in family(pid))
     lines = (line.split() for text in texts for line in text.splitlines())
     return sum(int(words[1]) * 1024 for words in lines if words[:1] == ["Pss:"])
 
 
 def kernel_kills() -> int:
     """How many processes the kernel has killed for want of memory since boot."""
-    lines = _text("/proc/vmstat").splitlines()
+    lines = text("/proc/vmstat").splitlines()
     return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
-
-
-def _children(pid: int) -> list[int]:
-    tasks = _listed(f"/proc/{pid}/task")
-    return [
-        int(child) for task in tasks for child in _text(f"/proc/{pid}/task/{task}/children").split()
-    ]
-
-
-def _listed(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text(errors="replace")
-    except OSError:
-        return ""

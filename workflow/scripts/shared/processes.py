@@ -1,0 +1,32 @@
+"""What the kernel tells of a process and of those below it: some frameworks are programs that Python speaks to."""
+
+import os
+
+
+def text(path):
+    """The text of a file of the kernel's, or "" where there is none, as where what it tells of has ended."""
+    try:
+        with open(str(path), errors="replace") as lines:
+            return lines.read()
+    except OSError:
+        return ""
+
+
+def children(pid):
+    """The processes that one has started, as far as they are still there."""
+    folder = "/proc/{}/task".format(pid)
+    try:
+        tasks = os.listdir(folder)
+    except OSError:
+        return []
+    texts = (text("{}/{}/children".format(folder, task)) for task in tasks)
+    return [int(child) for each in texts for child in each.split()]
+
+
+def family(pid):
+    """A process and those below it, as far as they are still there."""
+    found, left = [], [pid]
+    while left:
+        found.append(left.pop())
+        left += children(found[-1])
+    return found
