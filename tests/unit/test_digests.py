@@ -46,7 +46,7 @@ def test_a_proof_and_a_training_are_no_part_of_what_times_a_step():
     }
     assert found >= {"timing.py", "building.py", "contract.py", "settings/torch.py"}
     frameworks = {path for path in found if path.startswith("frameworks/")}
-    own = {"__init__.py", "torch/__init__.py", "torch/early.py"}
+    own = {"__init__.py", "torch/__init__.py"}
     assert frameworks <= {f"frameworks/{name}" for name in own}
     assert not found & {"tasks/proof.py", "tasks/training.py"}
 

@@ -31,8 +31,6 @@ LAYOUT = {
 
 # Layers that recur, by how many vectors of units a bias has: MXNet wants all of a layer's parameters in one array.
 _GATES = {"rnn": 1, "gru": 3, "lstm": 4}
-# Attention by operators of 1.6 and later, which have the queries, keys and values of a head beside each other.
-BY_HEAD = hasattr(mx.sym.contrib, "interleaved_matmul_selfatt_qk")
 
 
 def versions():
@@ -81,7 +79,7 @@ class Trainer(object):
         self.layout, self.context = job.layout, context
         self.layers = ON_GPUS if job.device == "gpu" else LAYERS
         self.trained, self.states = {}, {}
-        self.heads = _heads_of(spec) if BY_HEAD else {}
+        self.heads = _heads_of(spec)
         for node in spec["nodes"]:
             self._add_arrays(node, job)
         self.data = {"input": array_of(job.inputs), "labels": array_of(job.labels)}
@@ -488,34 +486,12 @@ def _positions(operators, node, own, x):
     return operators.broadcast_add(x, operators.expand_dims(rows, axis=1))
 
 
-def _attention_by_head(operators, node, own, x):
+def _attention(operators, node, own, x):
     scores = operators.contrib.interleaved_matmul_selfatt_qk(x, heads=node["heads"])
     if node.get("causal"):
         scores = operators.broadcast_add(scores, own("mask"))
     shares = operators.softmax(scores, axis=-1)
     return operators.contrib.interleaved_matmul_selfatt_valatt(x, shares, heads=node["heads"])
-
-
-def attention(operators, node, own, x):
-    """All queries first, then all keys, then all values."""
-    steps, units = node["shape"]
-    heads, size = node["heads"], units // node["heads"]
-    x = operators.transpose(
-        operators.reshape(x, shape=(0, 0, 3, heads, size)), axes=(2, 1, 3, 0, 4)
-    )
-    # Each (batch x heads, steps, size).
-    q, k, v = [
-        operators.reshape(
-            operators.slice_axis(x, axis=0, begin=part, end=part + 1), shape=(-1, steps, size)
-        )
-        for part in range(3)
-    ]
-    scores = operators.batch_dot(q * size**-0.5, k, transpose_b=True)
-    if node.get("causal"):
-        scores = operators.broadcast_add(scores, own("mask"))
-    found = operators.batch_dot(operators.softmax(scores, axis=-1), v)
-    found = operators.reshape(found, shape=(-1, heads, steps, size))
-    return operators.reshape(operators.transpose(found, axes=(2, 0, 1, 3)), shape=(0, 0, -1))
 
 
 def _class_token(operators, node, own, x):
@@ -628,7 +604,7 @@ LAYERS = {
     "unembedding": lambda operators, node, own, x, table: operators.FullyConnected(
         x, table, num_hidden=node["shape"][-1], no_bias=True, flatten=False
     ),
-    "attention": _attention_by_head if BY_HEAD else attention,
+    "attention": _attention,
     "patches": _patches,
     "class_token": _class_token,
     "first_step": _one_step,
@@ -675,6 +651,8 @@ def _heads_of(spec):
     found = {}
     for node in spec["nodes"]:
         if node["op"] == "attention":
+            if not hasattr(mx.sym.contrib, "interleaved_matmul_selfatt_qk"):
+                raise Unsupported("MXNet {} has no operators for attention".format(mx.__version__))
             (name,) = node["inputs"]
             if made.get(name) != "dense" or read.count(name) > 1:
                 raise Unsupported("in MXNet, attention reads a dense layer that nothing else reads")

@@ -329,27 +329,17 @@ def _class_token(node):
     return _Weighted(node["shape"][-1:], put)
 
 
-def _masked(q, k, v, is_causal):
-    """Causal attention over (batch, steps, heads, size), which Paddle 2 has for GPUs alone."""
-    q, k, v = (each.transpose([0, 2, 1, 3]) for each in (q, k, v))
-    steps, size = q.shape[2:]
-    mask = paddle.triu(paddle.full([steps, steps], -float("inf")), 1)
-    weights = functional.softmax(paddle.matmul(q * size**-0.5, k, transpose_y=True) + mask)
-    return paddle.matmul(weights, v).transpose([0, 2, 1, 3])
-
-
 def _attention(node):
     heads, causal = node["heads"], bool(node.get("causal"))
-    attention = functional.scaled_dot_product_attention
     if causal and paddle.__version__.startswith("2.") and not paddle.is_compiled_with_cuda():
-        attention = _masked
+        raise Unsupported("PaddlePaddle 2 has causal attention on GPUs alone")
 
     def attend(values):
         steps, batch, _ = values.shape
         values = values.reshape([steps, batch, 3, heads, -1]).transpose([2, 1, 0, 3, 4])
         # Each (batch, steps, heads, size), as Paddle's own function wants them.
         q, k, v = values.unbind(0)
-        found = attention(q, k, v, is_causal=causal)
+        found = functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
         return found.transpose([1, 0, 2, 3]).reshape([steps, batch, -1])
 
     return attend

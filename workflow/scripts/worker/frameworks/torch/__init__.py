@@ -305,17 +305,8 @@ def _momentum(parameters, wanted):
     return torch.optim.SGD(parameters, lr=rate, momentum=momentum, **fused)
 
 
-def _own():
-    """Where Adam and AdamW are."""
-    if hasattr(torch.optim, "AdamW"):
-        return torch.optim
-    from . import early as torch_early
-
-    return torch_early
-
-
 def _adam(parameters, wanted):
-    return _own().Adam(parameters, **_averaging(wanted))
+    return torch.optim.Adam(parameters, **_averaging(wanted))
 
 
 def _adamw(parameters, wanted):
@@ -327,13 +318,15 @@ def _adamw(parameters, wanted):
         {"params": vectors, "weight_decay": 0.0},
     ]
     decay = wanted["weight_decay"]
-    return _own().AdamW(
+    return torch.optim.AdamW(
         [group for group in groups if group["params"]], weight_decay=decay, **_averaging(wanted)
     )
 
 
 def _averaging(wanted):
     """What Adam and AdamW are told; one kernel for all of an update, where there is one."""
+    if not hasattr(torch.optim, "AdamW"):
+        raise Unsupported("PyTorch 1.0 adds the epsilon of Adam to a root that is not corrected yet")
     fused = {} if torch_settings.OLD else {"fused": True}
     betas = wanted["beta1"], wanted["beta2"]
     return dict(fused, lr=wanted["learning_rate"], betas=betas, eps=wanted["epsilon"])
