@@ -137,7 +137,9 @@ class Leader(object):
         for number, said in enumerate(self._hear(), 1):
             unlike = [name for name in sorted(own) if said["sums"].get(name) != own[name]]
             if unlike:
-                words = "after {} steps, rank {} has other weights than rank 0 in {} and {} more of {}"
+                words = (
+                    "after {} steps, rank {} has other weights than rank 0 in {} and {} more of {}"
+                )
                 few = self._steps, number, unlike[0], len(unlike) - 1, len(own)
                 raise NotEquivalent(words.format(*few))
         return found

@@ -256,7 +256,7 @@ def start(
 
     Of several ranks on GPUs, each sees its own alone. Raises NotStarted.
     """
-    if job["device"] == "gpu" and processes_of(job) > 1:
+    if job["device"] == "gpu" and job.get("ranks", 1) > 1:
         own = variables["CUDA_VISIBLE_DEVICES"].split(",")[number]
         variables = variables | {"CUDA_VISIBLE_DEVICES": own}
     reading, writing = os.pipe()

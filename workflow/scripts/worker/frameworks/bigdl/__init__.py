@@ -15,7 +15,6 @@ import numpy as np
 
 from shared import specification
 
-
 MODES = ("graph",)
 LAYOUT = {"dense": "units first", "lstm": "units first", "rnn": "units first", "gates": "igfo"}
 # Which the Java machine loads.

@@ -8,7 +8,6 @@ from caffe2.python import brew, core, model_helper, recurrent, rnn_cell, workspa
 
 from shared import specification
 
-
 MODES = ("graph",)
 LAYOUT = {
     "sequences": "steps first",

@@ -9,7 +9,6 @@ import numpy as np
 
 from shared import specification
 
-
 MODES = ("eager",)
 LAYOUT = {
     "sequences": "steps first",

@@ -8,7 +8,6 @@ from plaidml import op, tile
 
 from shared import specification
 
-
 MODES = ("graph",)
 # So that each step of a recurrence is one block of memory.
 LAYOUT = {"sequences": "steps first"}

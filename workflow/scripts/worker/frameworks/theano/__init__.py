@@ -177,7 +177,7 @@ def _conv(node, own, value):
         border_mode=(node["padding"],) * 2,
         subsample=(node["stride"],) * 2,
         filter_flip=False,
-        **({"num_groups": groups} if groups > 1 else {})
+        **({"num_groups": groups} if groups > 1 else {}),
     )
     return value + own["bias"].dimshuffle("x", 0, "x", "x") if node["bias"] else value
 

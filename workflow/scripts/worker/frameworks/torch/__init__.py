@@ -326,7 +326,9 @@ def _adamw(parameters, wanted):
 def _averaging(wanted):
     """What Adam and AdamW are told; one kernel for all of an update, where there is one."""
     if not hasattr(torch.optim, "AdamW"):
-        raise Unsupported("PyTorch 1.0 adds the epsilon of Adam to a root that is not corrected yet")
+        raise Unsupported(
+            "PyTorch 1.0 adds the epsilon of Adam to a root that is not corrected yet"
+        )
     fused = {} if torch_settings.OLD else {"fused": True}
     betas = wanted["beta1"], wanted["beta2"]
     return dict(fused, lr=wanted["learning_rate"], betas=betas, eps=wanted["epsilon"])
