@@ -10,11 +10,7 @@ from typing import Any, BinaryIO
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
-    """A binary file to write that becomes `path` once all of it is on the disk: beside it, synchronised, then renamed.
-
-    Raises OSError (a full disk, say) and leaves what was at `path`. What a killed program leaves beside it is written
-    over by the next one.
-    """
+    """A binary file that becomes `path` once it is whole on the disk. Raises OSError and leaves what was there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.partial")
     try:

@@ -25,10 +25,7 @@ def begin(**facts: Any) -> None:
 
 
 def facts() -> dict[str, Any]:
-    """What holds for the run that is under way, or was the last here; {} where a program is run by hand before any.
-
-    Ends the program with a sentence where it is part of a run that has written nothing.
-    """
+    """What holds for the run that is under way or was the last here, or {}; ends a program of a run without it."""
     try:
         found = json.loads(FILE.read_text())
     except (OSError, ValueError, RecursionError):

@@ -60,11 +60,10 @@ INDEX: dict[str, Callable[[Row], Any]] = {
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS) and the layout.
+    """The tidy rows (COLUMNS) and the layout: seconds of an epoch, the median over each seed's median.
 
-    The entry's `pairs` have, for an environment and mode, those that it stands on, of the same version. `above_seconds`
-    and `below_seconds` are those of an epoch: of each seed the median, of these the median. `ratio` is
-    the geometric mean over the seeds that both have, `low` and `high` its 95 % interval.
+    The entry's `pairs` name the environment and mode of the same version. `ratio` is the geometric mean over the seeds
+    that both have, `low` and `high` its 95 % interval.
     """
     cells: dict[str, dict[tuple[Any, ...], dict[str, Any]]] = {}
     trained = inputs.trained

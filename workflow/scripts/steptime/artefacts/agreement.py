@@ -48,15 +48,11 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS) and the layout.
+    """The tidy rows (COLUMNS), one for each paper, kind of device and common network, and the layout.
 
-    There is a row for each paper, kind of device and common network.
-
-    A framework's place in an order is its shortest time over platforms and thread counts. A pair is decided where our
-    two times are shown to differ, with a chance of 5 % at most that any pair here is wrongly so, and the paper's
-    differ; `same_pairs` are of these. Kendall's tau is that of the two orders; it has no interval: with three or four
-    frameworks it takes too few values. The row of every network correlates all times of the same network, framework,
-    kind of device and thread count.
+    A framework's place is its shortest time over platforms and threads. A pair is decided where our two times are shown
+    to differ (5 % for all pairs together) and the paper's differ. Kendall's tau has no interval: with three or four
+    frameworks it takes too few values. The row of every network correlates all times that both have.
     """
     papers, measured = read_papers(inputs.paths("papers")), inputs.measured
     frameworks, catalogue, page = inputs.frameworks, inputs.networks, inputs.page
@@ -97,10 +93,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def points(theirs: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
-    """Times of the same network, framework and thread count: `theirs` and `ours`, seconds; the shortest of several.
-
-    `theirs_batch` and `ours_batch` are the mini-batch sizes, which may differ.
-    """
+    """Places with a time on both sides: `theirs` and `ours`, seconds, the shortest of several; `_batch` may differ."""
     place = ["network", "framework", "threads", "device"]
     shortest = [
         _shortest(times, place)[["seconds", "batch"]].set_axis([name, f"{name}_batch"], axis=1)
@@ -249,9 +242,7 @@ def _number(value: float) -> str:
 def draw(
     both: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any], measured: Measured
 ) -> tuple[pd.DataFrame, Figure]:
-    """The points and the figure. `both` has network, framework (a lineage), threads, device, theirs and ours (seconds),
-    paper and short; the points of one network and framework are joined in the order of their threads.
-    """
+    """The points (`points`, paper, short) and the figure; points of a network and framework are joined."""
     with figures.canvas(height=5.4) as (drawing, axes):
         if len(both):
             _frame(axes, both)

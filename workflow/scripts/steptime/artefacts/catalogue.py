@@ -26,10 +26,7 @@ INDEX: dict[str, Any] = {
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS) and the layout.
-
-    `targets` has, for each rule of a paper, the number of `cells` of the grid that it is made of, and `state`.
-    """
+    """The tidy rows (COLUMNS) and the layout; `targets` has the `state` and the number of `cells` of each rule."""
     papers, page = read_papers(inputs.paths("papers")), inputs.page
     targets, grid = (inputs.facts["targets"][name] for name in ("targets", "grid"))
     rows = [row for paper in papers for row in _of_paper(paper, targets)]

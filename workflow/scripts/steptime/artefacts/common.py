@@ -19,11 +19,8 @@ PLACES = ["platform", "devices", "threads"]
 
 
 def labelled(rows: pd.DataFrame, frameworks: Frameworks, catalogue: dict[str, Any]) -> pd.DataFrame:
-    """`rows` in the order of the catalogue of networks, then of frameworks, with `network_label`, `framework_label`.
-
-    Needs the columns network (a variant by its own name), environment, framework, framework_version, mode;
-    where there is `batch`, it stands after the network in the order, `precision`, `platform`, `threads` and `devices`
-    last.
+    """Rows in the order of networks, mini-batches, frameworks, versions, modes and places, with `network_label` and
+    `framework_label`. Needs network (a variant by its own name), environment, framework, framework_version, mode.
     """
     named = rows.assign(
         network_label=[catalogue[name].get("label", name) for name in rows["network"]],
@@ -79,10 +76,7 @@ def stacked(
     names: Sequence[str],
     headings: Iterable[str],
 ) -> pd.DataFrame:
-    """The layout of groups of rows with networks across: below what names a group, a line for each column of `lines`.
-
-    Where nothing ran, one line says so.
-    """
+    """The layout of groups with networks across: a line for each column of `lines` that has something."""
     found = []
     for name, rows in groups:
         for line in lines:
@@ -115,9 +109,7 @@ def by_threads(what: str) -> Callable[[Row], tuple[str, str]]:
 
 
 def printed_rows(inputs: Inputs) -> list[Row]:
-    """What the paper printed in the shape of results: `seconds` with its `value` as printed and `unit`; mini-batch and
-    threads are None where it names none.
-    """
+    """What the paper printed as rows of results; mini-batch and threads are None where it names none."""
     paper, kept = inputs.catalogue, ("network", "framework", "platform", "status", "reason")
     return [
         {name: row[name] for name in (*kept, "unit", "value")}

@@ -18,9 +18,7 @@ Looks: TypeAlias = dict[str, dict[str, Any]]
 def looks_of(
     rows: pd.DataFrame, frameworks: Frameworks, by: str = "label", alike: Sequence[str] = ()
 ) -> Looks:
-    """How each line is drawn, by its name in the column `by`. Lines of one framework (and of one of `alike`) share
-    colour and marker, and differ in dashes and filling.
-    """
+    """How each line is drawn; lines of one framework (and of one of `alike`) differ in dashes and filling alone."""
     named = rows.drop_duplicates(by)
     turns = named.groupby(["framework", *alike]).cumcount()
     return {
@@ -70,9 +68,7 @@ def not_drawn(
     reason: Callable[[Row], str] = why,
     at: str = "",
 ) -> list[str]:
-    """A sentence for each reason for which rows have no number, with their names, and at which values of the column
-    `at` that is.
-    """
+    """A sentence for each reason for which rows have no number, with their names and the values of the column `at`."""
     found: dict[str, dict[str, dict[str, None]]] = {}
     for row in rows.to_dict("records"):
         places = found.setdefault(reason(row).rstrip("."), {}).setdefault(name(row), {})

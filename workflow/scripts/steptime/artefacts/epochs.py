@@ -39,9 +39,8 @@ PANEL_INCHES = 2.6
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS, and of each of SPREAD its median, `least_` and `most_` over the seeds) and the layout.
 
-    `epochs` and `seconds` are those to the accuracy, over the seeds that reached it; `accuracy` is that after the last
-    epoch of every seed, `epoch_seconds` the median epoch of each, `feed_share` the share of the time in which images
-    were drawn.
+    `epochs` and `seconds` are those to the accuracy, of the seeds that reached it; `accuracy` is that after the last
+    common epoch; `feed_share` is the share of the time in which images were drawn.
     """
     trained, rows = judged(inputs.trained), []
     for row, runs, own in seeds.by_cell(trained, inputs.frameworks):
@@ -74,10 +73,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The data behind the figure (CURVE; seconds of training until the end of an epoch) and the figure.
-
-    Of several numbers of threads, one of each platform is drawn (`Trained.drawn_threads`); the data have all.
-    """
+    """The data behind the figure (CURVE; seconds until the end of an epoch) and the figure."""
     trained = judged(inputs.trained)
     data = seeds.runners(trained.epochs, inputs.frameworks)
     drawn = data[data["threads"] == data["platform"].map(trained.drawn_threads)]

@@ -103,10 +103,7 @@ def _findings(path: Path, files: Collection[Path]) -> list[dict[str, Any]]:
 
 
 def their_times(paper: Paper, frameworks: Frameworks, catalogue: dict[str, Any]) -> pd.DataFrame:
-    """The times that a paper prints: TIMES; frameworks are lineages, a dash is NaN seconds.
-
-    The paper's catalogue names the file under `times`; without it there are none. GPUs have 0 threads.
-    """
+    """The times that a paper prints (TIMES): frameworks are lineages, a dash is NaN seconds, GPUs have 0 threads."""
     rows = paper.printed[paper.printed["file"] == paper.catalogue.get("times")]
     machines = paper.catalogue.get("platforms", {})
     times = pd.DataFrame(
@@ -164,11 +161,10 @@ def our_times(
     catalogue: dict[str, Any],
     today: bool = False,
 ) -> pd.DataFrame:
-    """What was measured of a paper's networks and frameworks, and of what it timed: TIMES, environment, mode, VALUES.
+    """What was measured of a paper's networks, frameworks and task: TIMES, environment, mode, VALUES.
 
-    `cells` is what `measured_times` gives. On each kind of device, the environment and mode nearest to the
-    paper's version (`nearest` of its catalogue) represents its framework in every place, if it has any time
-    there; else the fastest of the others in each place. With `today`, these others come first.
+    On each kind of device, the environment and mode nearest to the paper's version (`nearest`) stands for its
+    framework, if it has any time; else the fastest of the others in each place. With `today`, these others come first.
     """
     nearest = paper.catalogue.get("nearest", {}).items()
     lineages = {runner: name for name, runners in nearest for runner in runners}
@@ -210,9 +206,7 @@ def times_alone(grids: Collection[Grid]) -> pd.DataFrame:
 
 
 def varied_trainings(grids: Collection[Grid]) -> pd.DataFrame:
-    """What variants of each network reached after the last epoch that all of them had: VARIED, medians over the seeds;
-    `framework` is an environment and its mode. Of the grid with most of them.
-    """
+    """What variants of each network reached after their last common epoch: VARIED, medians over the seeds."""
     most = {"": pd.DataFrame(columns=VARIED)}
     for grid in grids:
         runs = grid.trained.runs

@@ -37,12 +37,10 @@ DRAWN_COLUMNS = {
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS; seconds, bytes) and the layout.
+    """The tidy rows (COLUMNS; seconds, bytes) of each platform's highest thread count, and the layout.
 
-    A series is a framework of which at least two environments have cells, in one mode where an environment has several;
-    `place` counts its versions from 0, and `ratio` is the time divided by that of the newest version that has one.
-    `released` is the day of each environment's version, as far as known.
-    Rows are of each platform's highest thread count. Raises InputError where no framework has two versions.
+    A series is a framework with two environments at least, in one mode where an environment has several; `place` counts
+    its versions from 0, `ratio` is the time by that of the newest version. Raises InputError where there is no series.
     """
     measured, frameworks = inputs.measured, inputs.frameworks
     cells = common.whole(measured.cells)

@@ -26,10 +26,7 @@ class Inputs:
     """What an artefact may read; a file is read when it is first asked for."""
 
     def __init__(self, name: str, files: dict[str, list[str]], facts: dict[str, Any]) -> None:
-        """`files` are paths by the words of the artefact's `needs` and `joins`, `facts` what no file holds.
-
-        A relative path of OWN is of the project, another of the folder that is worked in.
-        """
+        """`files` are paths by the words of `needs` and `joins`, `facts` what no file holds."""
         self.name = name
         self.facts = facts
         self._files = files
@@ -195,9 +192,7 @@ class Inputs:
 
 
 def read_printed(path: Path) -> pd.DataFrame:
-    """The printed numbers of one table: all columns as text ('' is empty), and `number`, the value as a
-    float or NaN.
-    """
+    """The printed numbers of one table: all columns as text ('' is empty), and `number`, a float or NaN."""
     try:
         printed = pd.read_csv(path, dtype=str, keep_default_na=False)
     except OSError as error:

@@ -60,9 +60,8 @@ def _of(rows: pd.DataFrame, platform: str, network: str) -> pd.DataFrame:
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS; `value` as text) and the layout.
 
-    The entry's `quantities` says which printed columns or rows are shown, and what is measured of the same; its
-    `not_here` why others are not measured. `down` says what stands below one another: devices, their `units` by
-    platform, or quantities.
+    The entry's `quantities` says which printed quantities are shown, and what is measured of the same; `not_here` why
+    others are not; `down` what stands below one another: devices, their `units` by platform, or quantities.
     """
     entry, rows = inputs.entry, _their_rows(inputs)
     for platform in inputs.measured.platforms:
@@ -199,9 +198,7 @@ def _efficiency(here: Machine) -> list[Row]:
 
 
 def _energy(here: Machine) -> list[Row]:
-    """Operations per joule of the result that has most of them; a cell's energy is that of all its sampled steps: of a
-    GPU its own, of a CPU that of all processors of the machine.
-    """
+    """Operations per joule of the result that has most: of a GPU its own energy, of a CPU that of all processors."""
     both = []
     for name, device in (("energy_joules", "gpu"), ("host_energy_joules", "cpu")):
         rows = here.samples(energy=name)

@@ -71,11 +71,9 @@ def limits_of(inputs: Inputs) -> dict[str, float]:
 
 
 def lines_of(inputs: Inputs) -> pd.DataFrame:
-    """One row (COLUMNS) for each cell; of each framework and place, memory as a straight line over the mini-batch: of a
-    cell on a GPU the GPU's own memory, else that of the process.
+    """One row (COLUMNS) for each cell: the most memory, of a GPU its own, as a least-squares line over the mini-batch.
 
-    `fixed_bytes` is the line at a mini-batch of none, `sample_bytes` what each sample adds (least squares); `no_line`
-    says why there is none.
+    `fixed_bytes` is the line at no sample, `sample_bytes` what each adds; `no_line` says why there is none.
     """
     cells = common.whole(inputs.measured.cells)
     on_gpu = cells["device"] == "gpu"

@@ -1,6 +1,4 @@
-"""The table of the networks: what the specifications say beside what the paper printed, each difference
-explained.
-"""
+"""The table of the networks: the specifications beside what the paper printed, each difference explained."""
 
 import math
 from typing import Any
@@ -21,10 +19,8 @@ MILLION = 1_000_000
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS) and the layout; fills the page's notes and footnotes.
-
-    A variant stands below its network and is compared with the same printed numbers. Parameters are the same
-    when they agree in whole millions, which is what a paper prints.
+    """The tidy rows (COLUMNS) and the layout. A variant stands below its network and is compared with the same numbers;
+    parameters are the same when they agree in whole millions, which is what a paper prints.
     """
     networks, paper, page = inputs.networks, inputs.catalogue, inputs.page
     theirs = {(row["network"], row["column"]): row for row in inputs.printed.to_dict("records")}

@@ -22,10 +22,7 @@ PLACE = ["platform", "environment", "mode", "precision", "devices", "exchange", 
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS), one for each cell of ranks that wait for one another, and the layout.
-
-    Raises InputError where there is none.
-    """
+    """The tidy rows (COLUMNS), one for each cell of ranks that wait, and the layout. Raises InputError without any."""
     measured, rows, alone = inputs.measured, common.cells_of(inputs), sums_of(inputs)
     counts = common.whole(measured.rows)
     parameters = counts.groupby("network")["parameters"].max().to_dict()

@@ -180,9 +180,7 @@ def by_place(
     entries: Callable[[str, Place, Ways], list[Entry]],
     first: Callable[[str], tuple[str, ...]] = lambda part: (part,),
 ) -> pd.DataFrame:
-    """The layout with a line for each part and framework, and for each place the `headings`, with what `entries` says
-    of a part, a place and its rows by their way; `first` says what names a part.
-    """
+    """A line for each part (named by `first`) and framework, for each place the `headings`, filled by `entries`."""
     lines: dict[tuple[str, ...], dict[Any, Entry]] = {}
     for (part, label, place), ways in by_way(data).items():
         line = lines.setdefault((*first(part), label), {})

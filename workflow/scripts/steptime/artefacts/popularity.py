@@ -1,6 +1,4 @@
-"""The figure of how often a term was searched for: drawn from an export of a search engine's statistics, which the user
-names; a paper shows the curve as a picture without numbers.
-"""
+"""The figure of how often a term was searched for, from an export of a search engine's statistics."""
 
 import csv
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""The table of benchmarking principles: what each asks, what of it this workflow does, by a measured figure, and where
-that is shown.
-"""
+"""The table of benchmarking principles: what each asks, what is done of it here, and where it is shown."""
 
 from typing import Any
 

@@ -26,9 +26,8 @@ NO_INTERVAL = (
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS) and the layout.
+    """The tidy rows (COLUMNS) and the layout: each time by that of `fastest`, `verdict` in words of `statistics.words`.
 
-    `fastest` names the environment and mode that a row is divided by, `verdict` is a word of `statistics.words`.
     OVERALL is the mean of a framework's ratios in all networks, with its interval.
     """
     rows = common.cells_of(inputs)

@@ -20,11 +20,7 @@ NOT_HERE = "Here no result on several devices is measured: `devices` of a grid a
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The data behind the figure (COLUMNS) and the figure.
-
-    The paper states by how many percent a second device shortens the time; ours are cells that differ in the number of
-    devices alone.
-    """
+    """The data behind the figure (COLUMNS) and the figure: by how many percent further devices shorten the time."""
     frameworks, artefact = inputs.frameworks, inputs.entry
     data = pd.DataFrame([*_theirs(inputs), *_ours(inputs.measured, frameworks)], columns=COLUMNS)
     most = int(data["devices"].max())

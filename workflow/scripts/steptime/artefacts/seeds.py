@@ -26,9 +26,7 @@ def gibibytes(size: float) -> str:
 def by_cell(
     trained: Trained, frameworks: Frameworks
 ) -> list[tuple[Row, pd.DataFrame, pd.DataFrame]]:
-    """Of each cell, in the order of tables: what names it (CELL, label, environment_label, target_accuracy, seeds), its
-    runs, a row for each seed, and all their epochs.
-    """
+    """Of each cell, in the order of tables: what names it, its runs, a row for each seed, and all their epochs."""
     labels, found = list(dict.fromkeys(trained.runs["label"])), []
     named = trained.runs.assign(environment_label=environment_labels(frameworks, trained.runs))
     for _, runs in named.groupby(CELL, sort=False, dropna=False):

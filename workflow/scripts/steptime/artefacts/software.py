@@ -1,6 +1,4 @@
-"""The table of the software: what ran here beside what the paper ran, framework by framework of one
-lineage.
-"""
+"""The table of the software: what ran here beside what the paper ran, by lineage."""
 
 import pandas as pd
 
@@ -24,11 +22,7 @@ OURS = Column("", "ours", why_not=lambda row: row["reason"], kind="ours words")
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS, texts) and the layout; fills the page's notes and footnotes.
-
-    The artefact's entry in the paper's catalogue says under `compared` which printed column tells of the same as a
-    property of ours; printed columns that none of ours compares with stand alone.
-    """
+    """The tidy rows (COLUMNS, texts) and the layout; `compared` says which printed column is which of ours."""
     printed, frameworks, compared = inputs.printed, inputs.frameworks, inputs.entry["compared"]
     theirs = {(row["framework"], row["column"]): row["value"] for row in printed.to_dict("records")}
     by_lineage = {frameworks[name].lineage: name for name in printed["framework"].unique()}

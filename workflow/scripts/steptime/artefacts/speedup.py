@@ -28,12 +28,11 @@ NO_INTERVAL = "fewer than two repeats of both were measured, so there is no inte
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS), one for each cell on several devices, and the layout.
+    """The tidy rows (COLUMNS), one for each cell on several devices, and the layout. Raises InputError without any.
 
-    `speedup` is samples per second divided by those of one device with as many threads, `efficiency` that divided by
-    the number of devices, `whole` the same against one device with the threads of all. `scaling` says whether the
-    devices share the mini-batch of the one (`strong`) or each has one as large (`weak`). Raises InputError where no
-    cell has several devices.
+    `speedup` is samples a second by those of one device with as many threads, `efficiency` that by the number of
+    devices, `whole` the same against one device with the threads of all. `scaling`: the devices share one mini-batch
+    (`strong`), or each has one as large (`weak`).
     """
     rows, measured = common.cells_of(inputs), inputs.measured
     several = [

@@ -23,10 +23,8 @@ HOLLOW: dict[str, Any] = {"markersize": 4.5, "markerfacecolor": "white", "linest
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The data behind the figure (COLUMNS; seconds per mini-batch) and the figure itself.
-
-    The paper gives its figure as a picture only, so its numbers are those of its table at one mini-batch
-    size, GPUs alone; of a paper without a GPU it shows nothing.
+    """The data behind the figure (COLUMNS; seconds per mini-batch) and the figure. The paper's own figure is a picture:
+    its numbers are those of its table at one mini-batch size, of GPUs alone.
     """
     paper, frameworks = inputs.catalogue, inputs.frameworks
     measured, artefact = inputs.measured, inputs.entry

@@ -1,7 +1,4 @@
-"""The figure of time against threads divided by cores: a paper's, and ours beside it, network by network.
-
-At 1 there are as many threads as physical cores; to the right of it there are more, on purpose.
-"""
+"""The figure of time against threads divided by cores, a paper's and ours; right of 1 are more threads than cores."""
 
 from typing import Any
 

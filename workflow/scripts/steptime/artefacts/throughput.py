@@ -1,6 +1,4 @@
-"""How many words or images a second a training takes, which share of the machine's peak its model needs, and where
-the entry asks for it, the seconds of a training until a loss.
-"""
+"""How many words or images a second a training takes, its share of the machine's peak, its seconds until a loss."""
 
 import math
 from collections.abc import Callable

@@ -20,10 +20,9 @@ OVERLAP_COLOUR = "#CC0000"
 
 
 def spans_of(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row for each process of merged rows, in the order of starts: cell, machine_id, environment, framework, mode,
-    repeat, status, started_at and ended_at (UTC; from the start of its job to its end), seconds.
-
-    Raises InputError, which names a cell that does not say when it ended.
+    """One row for each process of merged rows in the order of starts: cell, machine_id, environment, framework, mode,
+    repeat, status, started_at and ended_at of its job (UTC), seconds. Raises InputError for one that does not say when
+    it ended.
     """
     names = ["machine_id", "environment", "framework", "mode", "repeat", "status"]
     processes = rows.drop_duplicates([*IDENTITY, "repeat"])

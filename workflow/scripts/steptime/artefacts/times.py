@@ -1,6 +1,4 @@
-"""The table of times, per mini-batch or of a whole training: networks x frameworks down, ours, the ratio and the
-paper's platforms across.
-"""
+"""The table of times, per mini-batch or of a training: networks x frameworks down, ours, ratios, the paper's across."""
 
 from typing import Any, TypeAlias
 
@@ -49,11 +47,10 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def build(inputs: Inputs, measured: Measured) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS; times in seconds of the entry's `quantity`) and the layout, of what was measured.
+    """The tidy rows (COLUMNS; seconds of the entry's `quantity`) and the layout, of what was measured.
 
-    A row of source 'ours' has the paper's number as `theirs` and `ratio` (ours / theirs) only where it is
-    like for like: same network, mini-batch and thread count, a framework of the same lineage, on the platform
-    `compared_with`; of a GPU, on the first of `compared_gpu`. The layout has a ratio for each of them.
+    A row of ours has `theirs` and `ratio` (ours / theirs) only where it is like for like: same network, mini-batch,
+    threads and lineage, on the platform `compared_with`; of a GPU, on the first of `compared_gpu`.
     """
     paper, page = inputs.catalogue, inputs.page
     rows = [*_our_rows(measured, inputs), *_their_rows(inputs)]
@@ -256,9 +253,7 @@ def _layout(data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -
 
 
 def _most_of_peak(theirs: pd.DataFrame, paper: dict[str, Any]) -> Entry:
-    """The largest share of a processor's peak that any of the printed times of a line needs, and which needs more than
-    there is.
-    """
+    """The largest share of a processor's peak that a line's printed times need, and which need more than all."""
     shares, platforms = theirs["peak_share"].astype(float), paper["platforms"]
     above = [
         f"{platforms[row['platform']]['name']}, {row['column']}: {100 * row['peak_share']:.0f} %"

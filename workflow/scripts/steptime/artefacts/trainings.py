@@ -31,8 +31,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
     """The data behind the figure (COLUMNS; seconds) and the figure; printed bars are filled, ours are outlined.
 
-    The artefact's entry says which `networks` and which kind of `device`; CPUs are grouped by threads, GPUs by network.
-    What is trained on other data, or is another network, is in a panel of its own with an axis of its own.
+    The entry says which `networks` and kind of `device`; other data and other networks are in panels of their own.
     """
     frameworks, artefact = inputs.frameworks, inputs.entry
     data = pd.DataFrame([*_theirs(inputs), *_ours(inputs)], columns=COLUMNS)

@@ -31,10 +31,7 @@ GIGA = 1e9
 def evaluate(
     bandwidth: float, memory: float, devices: float, waited_for: float, compute: float
 ) -> dict[str, float]:
-    """The results of the model; GB/s, GB and seconds in, seconds and percent out.
-
-    A device that calculates longer than it waits is never idle: its share is 100 %.
-    """
+    """The results of the model; GB/s, GB and seconds in, seconds and percent out. Who never waits has 100 %."""
     one = memory / bandwidth
     others = waited_for * one
     share = 100 * compute / max(others, compute)
@@ -49,9 +46,7 @@ def evaluate(
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS) and the layout: every quantity as printed, as calculated from the printed inputs, and
-    with the bandwidth that was measured on each platform in place of the paper's.
-    """
+    """The tidy rows (COLUMNS) and the layout: each quantity as printed, from printed inputs, and by our bandwidths."""
     printed, peaks, page = inputs.printed, inputs.peaks, inputs.page
     summed = summed_per_second(inputs.parts)
     rows = printed.set_index("column")
@@ -116,9 +111,7 @@ def copied_per_second(peak: dict[str, Any]) -> float:
 
 
 def between_gpus(peak: dict[str, Any]) -> tuple[float, str]:
-    """Bytes per second from the first GPU of a platform to that of its others which it reaches slowest, or 0 and why
-    there is none; 0 and "" where nobody asked, as on CPUs.
-    """
+    """Bytes per second from the first GPU to the one that it reaches slowest, or 0 and why; 0 and "" on CPUs."""
     for known in peak["threads"].values():
         rates = [each["bytes_per_second"] for each in known.get("peers", [])]
         return min(rates, default=0.0), known.get("no_peers", "")

@@ -17,10 +17,9 @@ COLUMNS += ["ratio", "low", "high", "verdict", "plain_verdict", "lacking"]
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS) and the layout: a row for each result in the mode `plain`.
+    """The tidy rows (COLUMNS) and the layout: a row for each result in the mode `plain`, beside the fastest other mode.
 
-    `seconds` is the shortest time of the same environment in another mode. `verdict` and `plain_verdict` are words of
-    `statistics.words`, the second among the plain results alone.
+    `verdict` and `plain_verdict` are words of `statistics.words`, the second among the plain results alone.
     """
     cells, statistics = common.whole(inputs.measured.cells), inputs.measured.statistics
     is_plain = cells["mode"] == PLAIN

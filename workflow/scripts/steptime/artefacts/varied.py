@@ -30,10 +30,7 @@ PANEL_INCHES = 2.3
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS, and of each of SPREAD its median, `least_` and `most_` over the seeds) and the layout.
-
-    All is after the last epoch that every training has; `varied` is the entry's number of a network.
-    """
+    """The tidy rows (COLUMNS, and spreads of SPREAD over the seeds) after the last common epoch, and the layout."""
     trained, numbers, rows = chosen(inputs), inputs.entry["varied"], []
     shared = in_step(trained)
     most = int(shared["epoch"].max()) if len(shared) else 0

@@ -1,6 +1,4 @@
-"""The table to read first of a paper: what it claims, what its own numbers say of it, and what ours say, the most
-important claims first.
-"""
+"""The table to read first of a paper: its claims, main ones first, by its own numbers and by ours."""
 
 from collections.abc import Callable
 from typing import Any

@@ -14,10 +14,7 @@ ROOT = Path(__file__).resolve().parents[4]
 
 
 def stranger(path: Path, here: dict[str, Any]) -> str | None:
-    """Why this machine cannot measure the cell of a shard beside what lies there, as a sentence; None where it can.
-
-    One shard of its platform tells, of whatever task: more than one kind of machine does not come about in this way.
-    """
+    """Why this machine's cells cannot lie beside the shards of a platform, as a sentence; None where they can."""
     from steptime.cells import shard
 
     platform = path.parent.parent
@@ -43,10 +40,9 @@ def stranger(path: Path, here: dict[str, Any]) -> str | None:
 
 
 def workflow() -> dict[str, Any]:
-    """The workflow's commit, with "-dirty" when the checkout differs from it, and what differs.
+    """The workflow's commit, with "-dirty" where the checkout differs, and the files that do, but for ignored ones.
 
-    New files count, but for those that git is told to ignore. Outside a git checkout, the commit is
-    what the file .commit says, which whoever copies the tree may write, or None.
+    Outside a git checkout, the commit is what the file .commit says, or None.
     """
     # As a hook of git's sets them, they name another checkout.
     environment = {name: value for name, value in os.environ.items() if name[:4] != "GIT_"}

@@ -49,10 +49,7 @@ class Current:
         return machine.own_id()
 
     def manifest(self, environment: str) -> bool:
-        """Whether what is written down of an environment holds here.
-
-        What failed for want of an index or on another machine is tried again, and so is what has other pins.
-        """
+        """Whether a manifest holds here; what failed elsewhere or for want of an index is tried again."""
         made = self._read(manifest_path(environment))
         failed_here = made.get("machine", self.here) == self.here and not made.get("passing", False)
         is_of = made.get("digest") == self.expected.environment_digest(environment)
@@ -64,10 +61,7 @@ class Current:
         return made.get("status") == "ok" and not interpreter.stands_as(made)
 
     def proof(self, environment: str, mode: str, network: str, mark: str) -> bool:
-        """Whether a proof is of what is asked for, and of an environment that did or did not install as the one here.
-
-        `mark` says on which devices it is, or of what task, as `plan.cell.proof_mark` does.
-        """
+        """Whether a proof is of what is asked, in an environment as the one here; `mark`: see `cell.proof_mark`."""
         proof = self._read(proof_path(f"{environment}.{mode}-{network}{mark}"))
         job = self.expected.proving_job(environment, mode, network, mark)
         asked = job | {"variables": digests.digest(job["variables"])}

@@ -41,9 +41,7 @@ class Expected:
         return self.configuration.entry_of(environment).get("prepare", "")
 
     def worker_digest(self, adapter: str, network: str, *names: str) -> str:
-        """Digest of the code that runs in a worker with this adapter for tasks of these names: an edit of it makes
-        other numbers.
-        """
+        """Digest of the code that runs in a worker with this adapter for tasks of these names."""
         modules = ["worker.__main__", "worker.building", *map("worker.tasks.{}".format, names)]
         own = f"worker.frameworks.{adapter}"
         # Where there is none, the worker says so.
@@ -64,11 +62,7 @@ class Expected:
         return self.code_for(network, "steptime.prove.reference")
 
     def has_reference(self, cell: Cell) -> bool:
-        """Whether the steps of a cell are compared with the network's reference at full size.
-
-        That is of the whole mini-batch: where batch normalisation takes the statistics of each rank's share, it says
-        nothing, nor where each rank steps by itself.
-        """
+        """Whether a cell is compared with the reference at full size: of a whole mini-batch, and ranks that wait."""
         if not tasks.TASKS[cell.task].needs_reference or cell.devices == 1:
             return tasks.TASKS[cell.task].needs_reference
         spec = self.configuration.specify(cell.network)
@@ -80,9 +74,7 @@ class Expected:
         return facts | {"network_digest": self.network_digest(cell.network)}
 
     def proving_job(self, environment: str, mode: str, network: str, mark: str) -> dict[str, Any]:
-        """All that decides the proof of a network in an environment and mode; `mark` says on which devices, if on
-        several, and of which task, if training steps do not prove it.
-        """
+        """All that decides a proof; `mark` says on which devices, if several, and of which other task than steps."""
         apart = apart_of(mark)
         judged_by = self.proof_digest(network, apart.get("exchange", ""), apart.get("task", ""))
         facts = self.framework_facts(environment, mode, network, **apart) | apart
@@ -118,9 +110,7 @@ class Expected:
         return digests.digest([self.configuration.specify(network, of) for of in (False, True)])
 
     def _code_for(self, network: str, *modules: str) -> str:
-        """Digest of modules and all that they import, without what only layers, losses and optimisers need that the
-        network has not.
-        """
+        """Digest of modules and all that they import, without what only other networks need."""
         used = networks.used_records(self.configuration.specify(network))
         files = digests.closure(*map(digests.module_path, modules), unused=networks.RECORDS - used)
         return digests.code_digest(files, networks.RECORDS, used)

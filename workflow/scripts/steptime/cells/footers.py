@@ -83,10 +83,7 @@ def _row(path: str, written: float) -> dict[str, Any]:
 
 
 def differing(facts: Facts, expected: Facts) -> tuple[str, ...]:
-    """What of a row is not as a configuration asks, in words; () where all that is known of both agrees.
-
-    What is null is not known.
-    """
+    """What of a row is not as a configuration asks, in words; what is null is not known and no difference."""
     # A worker that was refused may have counted others.
     skipped = () if facts["status"] == "ok" else ("parameters",)
     words = (
@@ -105,10 +102,7 @@ def are_as_asked(key: str, expected: Mapping[str, Facts]) -> bool:
 
 
 def name_outdated(others: Iterable[Outdated], folder: str, advice: str) -> str:
-    """The sentence that names shards of other networks, adapters and so on, below a folder of cells.
-
-    `advice` says what to do; `{files}` in it are patterns of the shards, for a shell.
-    """
+    """The sentence that names shards of other networks, adapters and so on; `advice` may have their `{files}`."""
     others = list(others)
     words = " and ".join(dict.fromkeys(word for other in others for word in other.words))
     versions = ", ".join(dict.fromkeys(other.commit for other in others if other.commit))

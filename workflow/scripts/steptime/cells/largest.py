@@ -117,8 +117,7 @@ def _held(outcome: Outcome, limit: int) -> bool:
 def search(trial: Callable[[int], Trial], start: int, limit: int) -> int:
     """The largest mini-batch that `trial` holds, to a STEP of it; 0 where it holds none.
 
-    The next one to be tried is where a straight line through the last two that were held reaches the limit; without
-    two, the double. Between one that is held and one that is not, the line's place or else the middle.
+    The next trial is where a line through the last two that were held meets the limit, or double, or the middle.
     """
     held: list[tuple[int, int]] = []
     low, high, batch = 0, MOST, start

@@ -1,6 +1,4 @@
-"""Measures one cell, whatever its task, and writes its shard. Every way to fail becomes a shard with a status and a
-reason.
-"""
+"""Measures one cell, whatever its task, and writes its shard: each failure is a row with a status and a reason."""
 
 import argparse
 import json
@@ -128,11 +126,7 @@ class CellRun:
         self.left_out: Outcome | None = None
 
     def run_undisturbed(self) -> Outcome:
-        """Runs the worker, and once more where something else was at work meanwhile and the run has the time for it.
-
-        What is not used is kept in the footer. The second process is used where it was not disturbed: its time decides
-        nothing.
-        """
+        """Runs the worker, and once more where it was disturbed and the run has time; the other goes to the footer."""
         first = self.run()
         took = time.monotonic() - self.clock
         if not (self._is_disturbed(first) and progress.allows_another(took)):

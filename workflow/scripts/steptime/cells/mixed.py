@@ -13,10 +13,7 @@ class MixedRowsError(Exception):
 
 
 def under_another_name(path: Path, row: dict[str, Any]) -> str:
-    """The sentence about a shard whose row is of another cell than its path says, '' for one of just that.
-
-    A platform is the folder that it lies in.
-    """
+    """The sentence about a shard whose row is of another cell than its path says, or ''; its folder is its platform."""
     results, platform = path.parents[3], path.parents[1].name
     held = Path(shard_path(key_of(row | {"platform": platform}), str(results)))
     if held == path:

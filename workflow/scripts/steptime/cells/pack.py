@@ -87,10 +87,9 @@ def main() -> None:
 
 
 def pack(results: Path, target: Path, platform: str = "*") -> int:
-    """Writes the shards below `results`, and what they were made with, into one file; the number of shards.
+    """Writes the shards below `results`, and what they were made with, into one file; returns how many shards.
 
-    Raises PackError where there is none and for a target that is no file, and what `check` raises for those that nobody
-    could take.
+    Raises PackError where there is none and for a target that is no file, and what `check` raises.
     """
     files = found(results, platform)
     shards = files["cells"]
@@ -110,9 +109,8 @@ def pack(results: Path, target: Path, platform: str = "*") -> int:
 
 
 def take(source: Path, results: Path, expected: Expected | None = None) -> int:
-    """Copies what `source` has and `results` lacks; the number of new shards. Raises what `check` raises.
-
-    With `expected`, also PackError for rows of another network, adapter and so on than this checkout's.
+    """Copies what `source` has and `results` lacks; returns how many new shards. Raises what `check` raises, and
+    PackError for rows of another network, adapter and so on than is `expected`.
     """
     with opened(source) as there:
         return _take(there, results, expected)
@@ -179,11 +177,10 @@ def _axes(path: Path) -> dict[str, Any]:
 
 
 def check(results: Path, shards: list[Path]) -> dict[str, str]:
-    """The kind of machine of each platform, the first where it has several that are equal.
+    """The kind of machine of each platform.
 
-    Raises ShardError for a shard that cannot be read or is of another version, UntrustedError for one that cannot be
-    what it says, PackError for one under another cell's name or without its proof, and MixedRowsError for two kinds of
-    machine in one platform.
+    Raises ShardError for a shard that cannot be read, UntrustedError for one that cannot be what it says, PackError for
+    one under another name or without its proof, MixedRowsError for two kinds of machine in one platform.
     """
     unproven: list[Path] = []
     machines: dict[str, dict[str, list[Path]]] = {}
@@ -299,10 +296,7 @@ def _copy(sources: dict[Path, Path]) -> None:
 
 
 def _place(path: Path, target: Path) -> Path:
-    """Where a file is taken to: a reference beside those of this machine, which alone judge what is measured here.
-
-    Where another proof has its name here, its own has the proof's id besides.
-    """
+    """Where a file is taken to: a reference beside this machine's own; a second proof of a name gets its id."""
     if path.parent.name == "references":
         return carried(target)
     if path.parent.name != "proofs" or not target.exists():

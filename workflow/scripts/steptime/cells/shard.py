@@ -28,10 +28,9 @@ class ShardError(Exception):
 
 
 def write(path: Path, facts: dict[str, Any], rows: list[dict[str, Any]], footer: Footer) -> None:
-    """Writes the shard of one cell, whole or not at all.
+    """Writes the shard of one cell, whole or not at all. Raises OSError (a full disk, say) or Unfit.
 
-    `facts` are the columns that are constant in a cell of the task (missing ones are null), `rows` have the others;
-    without rows there is one. Raises OSError (a full disk, say) or Unfit, and leaves no half-written shard.
+    `facts` are the task's constant columns (missing ones are null), `rows` the others; without rows there is one.
     """
     schema, constant = schema_of(facts["task"]), constant_of(facts["task"])
     columns = [name for name in schema.names if name not in constant]
@@ -67,11 +66,10 @@ def read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
 
 
 def read_parts(path: Path) -> tuple[dict[str, Any], pa.Table, dict[str, Any]]:
-    """The constant columns as a dict, those that differ from row to row, and the footer, in a quarter of the time.
+    """The constant columns as a dict, which the footer repeats, the other columns, and the footer: four times as fast.
 
-    The footer repeats the constant columns for this: a table of an artefact is made of thousands of shards. Raises
-    ShardError for a shard that is missing, broken, or of another schema version, and for rows that are not those that
-    were written: Parquet notices no single bit that a disk has lost.
+    Raises ShardError for a shard that is missing, broken, of another schema version, or with other rows than were
+    written.
     """
     file, footer = _open(path)
     row = footer["row"]

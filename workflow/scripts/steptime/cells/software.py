@@ -11,10 +11,8 @@ from steptime.supervisor.supervise import Outcome
 
 
 def describe(cell: dict[str, Any], outcome: Outcome, manifest: Manifest) -> dict[str, Any]:
-    """Versions, packages and compiled libraries of a cell, from what its worker said and its environment's manifest.
-
-    `libraries` are those that the worker had loaded and computes with, `arithmetic` is what they are in short (see
-    `environments.libraries`), `prepared` is what was added to the packages.
+    """Versions, packages and compiled libraries of a cell: `libraries` that its worker had loaded and computes with,
+    their `arithmetic` in short (see `environments.libraries`), and what was `prepared`.
     """
     versions = outcome.events.get("ready", {}).get("versions", {})
     named = {
@@ -46,10 +44,9 @@ def changed(cell: dict[str, Any], manifest: Manifest) -> str:
 
 
 def imported_another(cell: dict[str, Any], outcome: Outcome, manifest: Manifest) -> str:
-    """Why a worker's framework is not the one that was installed, by the first two numbers of its version, or ''.
+    """Why a worker's framework is not the one that was installed, by two numbers of its version, or ''.
 
-    A framework that no package is named after is what it says: one that was compiled from source, or in a package that
-    counts its own releases (dynet38 2.2 has DyNet 2.1).
+    A framework that no package is named after is what it says (dynet38 2.2 has DyNet 2.1).
     """
     version = outcome.events.get("ready", {}).get("versions", {}).get("framework_version")
     installed = {

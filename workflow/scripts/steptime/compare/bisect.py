@@ -47,10 +47,7 @@ def main() -> None:
 
 
 def within(known: list[str], first: str, last: str) -> list[str]:
-    """The releases from the first to the last, oldest first; 2.16 means the first that begins so, or the last.
-
-    Raises CompareError where there is none, or where the last is not newer.
-    """
+    """The releases from the first to the last, oldest first; 2.16 means those that begin so. Raises CompareError."""
     ordered = sorted(known, key=order)
     ends = [
         [at for at, version in enumerate(ordered) if f"{version}.".startswith(f"{end}.")]
@@ -123,8 +120,7 @@ class Search:
     def _halfway(self, whole: Ratio, of: str) -> tuple[str, looks.Against]:
         """The verdict on a release that is nearer to the newer end, and what those between the ends are compared with.
 
-        Half of the way has an error of its own. The ratios share processes of the older end with it, so that their
-        difference is known no worse than that of two that were measured apart.
+        Half of the way has an error of its own; the ratios share processes of the older end with it.
         """
         half = whole._replace(log=whole.log / 2, error=whole.error / 2)
         older, newer = (f"nearer to {self.known[end]}" for end in (0, -1))

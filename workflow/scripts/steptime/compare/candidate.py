@@ -90,18 +90,13 @@ class Folder:
         return self._write(like, f"{framework}-{candidate}", content)
 
     def releases(self, base: str) -> list[str]:
-        """The releases of the base's framework that the index has wheels of for the Python of one of the framework's
-        environments, oldest first. Raises CompareError.
-        """
+        """The releases with wheels for a Python of the framework's environments, oldest first. Raises CompareError."""
         asked = {self._package_of(name) for name in self._alike(base)}
         return sorted({version for each in asked for version in releases(*each)}, key=order)
 
     def like(self, base: str, version: str) -> str:
-        """Chooses the environment whose pins a new environment of this version copies.
-
-        It takes the environment of the nearest release, as tensorflow-2.16 for 2.17.1, and the older one of two that
-        are equally near. The index must have a wheel of this version for the environment's Python; where it has a
-        wheel for none of them, all environments are candidates.
+        """Chooses the environment whose pins a new one of this version copies: that of the nearest release, the older
+        of two, of those for whose Python the index has a wheel.
         """
         alike = self._alike(base)
         having = [name for name in alike if version in self._releases_for(name)] or alike
@@ -167,8 +162,7 @@ class Folder:
 
     def _pin(self, content: Any, framework: str, package: str, version: str, base: str) -> None:
         """Pins a package of a conda file's content to another version, in place, and changes of the others what does
-        not fit it: uv takes known versions where it can. Where it finds none that fit, they stay, and the environment
-        will say why it cannot be made.
+        not fit it, as uv says; where nothing fits they stay, and the environment will say why it cannot be made.
         """
         listed = next(entry for entry in content["dependencies"] if isinstance(entry, dict))["pip"]
         names = [requirement.partition("==")[0] for requirement in listed]

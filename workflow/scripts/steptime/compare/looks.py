@@ -40,9 +40,7 @@ ONE = Against()
 
 
 def ratios_of(logs: Mapping[Any, Sequence[float]], kinds: Mapping[Any, Any]) -> dict[Any, Ratio]:
-    """The ratio of each cell from the logarithms of its pairs' ratios; the other cells of its kind help to estimate its
-    variance.
-    """
+    """The ratio of each cell from its pairs' logarithms; the cells of its kind help to estimate its variance."""
     own = {cell: spread_of(values) for cell, values in logs.items() if len(values) > 1}
     by_kind: dict[Any, list[Spread]] = {}
     for cell, spread in own.items():

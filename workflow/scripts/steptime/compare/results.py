@@ -173,9 +173,7 @@ def status(data: pd.DataFrame) -> int:
 
 
 def _ratios(one: Side, other: Side, pairs: list[tuple[Any, Any]], of: str) -> list[Ratio | None]:
-    """Ratios other / one of the cells' values `of` processes: trial by trial where both are of one run and place; the
-    processes of two runs or machines are draws of their own.
-    """
+    """Ratios other / one of the values `of`: trial by trial within a run and place, else of independent processes."""
     is_said = of == OF[0]
     if one.results is other.results and "platform" not in {*one.chosen, *other.chosen}:
         cells = one.results.cells

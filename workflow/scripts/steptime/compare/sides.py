@@ -71,10 +71,9 @@ class Side:
 
 @contextmanager
 def opened(one: str, other: str, here: Path) -> Iterator[tuple[Side, Side]]:
-    """The two sides that a user names: each a pack, a folder of results, or an environment, a mode or a platform; a
-    choice within a pack or folder is written after a colon. `here` is the folder of results where no other is named.
-
-    Raises CompareError, and what `cells.pack.opened` raises.
+    """The two sides that a user names: a pack, a folder, or an environment, mode or platform; a choice within a pack or
+    folder follows a colon, and `here` is the folder elsewhere. Raises CompareError, and what `cells.pack.opened`
+    raises.
     """
     parts = [_parted(text) for text in (one, other)]
     if not all(source for source, _ in parts) and not here.exists():
@@ -108,9 +107,7 @@ def _parted(text: str) -> tuple[str, str]:
 
 
 def _choice(text: str, results: Results) -> dict[str, str]:
-    """The columns and their values that a word chooses: an environment, with its mode or not, a framework's first
-    environment, a platform, a mode.
-    """
+    """The columns and values that a word chooses: an environment, with its mode or not, a platform, a mode."""
     if not text:
         return {}
     cells = results.cells
@@ -130,10 +127,7 @@ def _choice(text: str, results: Results) -> dict[str, str]:
 
 
 def read(folder: Path, name: str) -> Results:
-    """The timed steps of a results folder.
-
-    Raises CompareError where there are none, and what `cells.pack.check` raises.
-    """
+    """The timed steps of a results folder. Raises CompareError without any, and what `cells.pack.check` raises."""
     paths = sorted(folder.glob(f"{FOLDER}/*/step/*.parquet"))
     if not paths:
         raise CompareError(f"{name} has no timed cell: measure something there first.")
@@ -181,10 +175,7 @@ def _statistics(folder: Path, cells: pd.DataFrame) -> Statistics:
 
 
 def _judged(folder: Path, path: Path, row: dict[str, Any]) -> dict[str, Any]:
-    """What the proofs beside a shard say of it, where that is another thing than the shard does.
-
-    A proof is of a row where it has its id; of the same environment it is a later one, as a stricter one.
-    """
+    """What a proof with a row's id, or a later one of its environment, says of it otherwise than the shard."""
     files = [folder / "proofs" / name for name in pack.proofs_of(row)]
     files = [file for file in files if os.path.lexists(file)]
     trusted.regular(files)
@@ -206,10 +197,9 @@ def _judged(folder: Path, path: Path, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def beside(one: Side, other: Side) -> list[tuple[Any, Any]]:
-    """The labels of the cells, of `one` and of `other`, that differ in nothing but what is compared.
+    """The labels of cells of `one` and `other` that differ in what is compared alone, in the order of networks.
 
-    They are in the order of the catalogue of networks. Raises CompareError where there are none, and where a side has
-    several for the same place.
+    Raises CompareError where there are none, and where a side has several for the same place.
     """
     free = {*one.chosen, *other.chosen}
     if set(one.cells["mode"]) != set(other.cells["mode"]) and "environment" in free:

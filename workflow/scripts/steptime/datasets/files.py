@@ -94,9 +94,7 @@ def _of_file(path: Path) -> Iterator[Held]:
 
 
 def _held(name: str, content: bytes, where: str, came_in: str = PUBLISHED) -> Iterator[Held]:
-    """Every file that a file holds, by name and without gzip, and in what it came; a fault in its
-    place where it cannot be read.
-    """
+    """Every file that a file holds, by name and without gzip, and in what it came; a fault where it cannot be read."""
     ending = next((each for each in PACKED if name.lower().endswith(each)), "")
     try:
         if ending == ".gz":
@@ -132,9 +130,7 @@ def _members(ending: str, content: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _choose(entry: dict[str, Any], held: Iterable[Held], where: str) -> Found:
-    """The first version whose files are all held, known by their sums; where there is none, by
-    their names, so that what is wrong with them can be said. Raises DatasetError.
-    """
+    """The first version whose files are all held, known by their sums, or else by their names. Raises DatasetError."""
     wanted = {digest: name for name, digest in entry["sums"].items()}
     right: dict[str, tuple[bytes, str]] = {}
     named: dict[str, bytes | DatasetError] = {}

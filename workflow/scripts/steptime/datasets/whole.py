@@ -12,11 +12,9 @@ from steptime.datasets import DatasetError, sums
 
 
 def check(entry: dict[str, Any], train: Path, test: Path) -> str:
-    """The sums of both splits of a data set, each of which its own arrays have.
+    """The sums of both splits of a data set, which their arrays have; `entry` is {} for one outside of the catalogue.
 
-    `entry` is that of the catalogue; of a data set that it has not ({}), how many images there are is not looked at.
-    Raises DatasetError for a file that was changed, is of another data set or the other split: under the right name,
-    it would be trained on like any other.
+    Raises DatasetError for a file that was changed, or is of another data set or split.
     """
     told = sums(train, test)
     for split, path in (("train", train), ("test", test)):

@@ -224,11 +224,7 @@ class Builder:
             (self.prefix / PREPARED).write_text(json.dumps(said))
 
     def _exact(self, name: str) -> str:
-        """A package with the sign before its version.
-
-        A wheel 2.13.0+cpu in a local folder satisfies torch==2.13.0, which beside NVIDIA's packages means the build
-        for GPUs.
-        """
+        """A package with the sign before its version: for CUDA torch===2.13.0, which no wheel 2.13.0+cpu satisfies."""
         return f"{name}===" if name == "torch" and self._for_cuda() else f"{name}=="
 
     def _for_cuda(self) -> bool:
@@ -258,11 +254,9 @@ class Builder:
     def _needs_cpu_torch(self) -> bool:
         """Whether uv must be told to take torch from PyTorch's own index of CPU builds.
 
-        The pins say which build is meant: without NVIDIA's packages among them it is the CPU build, on a
-        machine with a GPU too. The index of all packages has only the CUDA build under that version, with
-        gigabytes that are not pinned; it cannot be had with --no-deps, since it does not import without
-        them. A wheel in a local folder comes first. Before 1.13 the CUDA build needs no other package: it is
-        what the pins mean.
+        Without NVIDIA's packages the pins mean the CPU build; under that version the index of all packages has only the
+        CUDA build, which needs gigabytes. A wheel in a local folder comes first. Before 1.13 the CUDA build needs
+        nothing else.
         """
         version = self.wanted.packages.get("torch")
         if version is None or self._for_cuda():
@@ -296,10 +290,7 @@ def is_passing(output: str) -> bool:
 
 
 def reason(output: str, failure: str) -> str:
-    """One clause that says why an installer failed and what to do, from what it printed.
-
-    Of much that was printed, the beginning and the end, where the cause stands.
-    """
+    """One clause that says why an installer failed, from the beginning and the end of what it printed."""
     # From the first error on, without uv's drawing of the chain of causes. Hints, addresses and paths are of
     # this machine, and so is how long uv tried.
     output = "\n".join(map(plain, output.splitlines()))

@@ -22,10 +22,7 @@ QUESTION = "import platform; print(platform.python_implementation(), platform.py
 
 
 def prefix_of(environment: str) -> Path:
-    """The absolute folder of an environment that stands; its interpreter is bin/python there.
-
-    Ends the program with one sentence when there is none, as in a checkout that was copied without them.
-    """
+    """The absolute folder of an environment that stands; ends the program with one sentence when it does not."""
     prefix = project.environment(environment).absolute()
     if not (prefix / "bin/python").exists():
         again = f"snakemake --force results/environments/{environment}.json"
@@ -70,10 +67,7 @@ def strangers(prefix: Path, packages: Mapping[str, str]) -> str:
 
 
 def find(wanted: str, run_uv: Callable[..., subprocess.CompletedProcess[str]]) -> Path | None:
-    """A CPython of the version `wanted` ("3.11" or "3.11.7"), or None.
-
-    Looked for in this order: the workflow's own Python, PATH, pyenv, what uv knows, and what uv may download.
-    """
+    """A CPython of the version `wanted` ("3.11", "3.11.7"), or None: of PATH, pyenv, uv, or downloaded by uv."""
     for candidate in candidates(wanted):
         if version_of(candidate, wanted):
             return candidate

@@ -80,10 +80,7 @@ def inspect(prefix: Path) -> Libraries:
 
 
 def name_of(path: Path, prefix: Path) -> str:
-    """How a library below `prefix` is called here.
-
-    '' for one of Python itself, of its home, of NVIDIA's packages, whose code is of GPUs, or from elsewhere.
-    """
+    """How a library below `prefix` is called; '' for one of Python, of NVIDIA's packages, or from elsewhere."""
     if not path.is_relative_to(prefix):
         return ""
     parts = path.relative_to(prefix).parts
@@ -96,19 +93,14 @@ def name_of(path: Path, prefix: Path) -> str:
 
 
 def used(libraries: Libraries, loaded: Collection[str]) -> Libraries:
-    """Those of `libraries` that a worker had loaded and that its framework computes with.
-
-    NumPy's count only for a framework that has none of its own, since every worker loads them.
-    """
+    """The libraries that a worker had loaded and computes with; NumPy's only where a framework has none."""
     there = {name: about for name, about in libraries.items() if name in loaded}
     own = {name: about for name, about in there.items() if not NUMPY.match(name)}
     return own if any(_total(about) >= LEAST_MULTIPLIES for about in own.values()) else there
 
 
 def summarise(libraries: Libraries) -> dict[str, Any]:
-    """`vector`, the widest registers that the libraries multiply with, `blas`, what linear algebra is in them, and
-    whether some of it makes code `at_run_time`. `vector` is '' where there are none.
-    """
+    """The widest registers that libraries multiply with, or '', their `blas`, whether any codes `at_run_time`."""
     total = sum(map(_total, libraries.values()))
     deciding = [
         about["vector"]
@@ -188,9 +180,7 @@ def _segments(content: bytes | mmap.mmap) -> Iterator[tuple[int, int, int]]:
 
 
 def executable_stacks(prefix: Path) -> dict[Path, int]:
-    """The libraries below `prefix` that ask for an executable stack, which glibc 2.41 and newer
-    refuse; and where in the file each says so.
-    """
+    """The libraries below `prefix` that ask for an executable stack, refused by glibc 2.41, and where each says so."""
     found = {}
     for path in sorted(prefix.rglob("*.so*")):
         if path.is_file() and not path.is_symlink():

@@ -26,10 +26,7 @@ class PinsError(ValueError):
 
 @dataclass(frozen=True)
 class Pins:
-    """What an environment is made of: versions are exact, names are normalised as package indexes do it.
-
-    `conda` are packages that only a conda installs; without one, the environment's preparing step gives a stand-in.
-    """
+    """What an environment is made of, by normalised names; `conda` are packages that only a conda installs."""
 
     python: str
     pip: str
@@ -119,10 +116,7 @@ def parse(content: Any, where: str) -> Pins:
 
 
 def digest(pins: Pins, step: str = "") -> str:
-    """Digest of what is to be installed: blind to comments, order and layout, and to who installs it.
-
-    `step` is the digest of the code that prepares the environment, '' where nothing does.
-    """
+    """Digest of what is to be installed, blind to comments and order; `step` is that of the preparing code."""
     content: dict[str, Any] = {"python": pins.python, "requirements": pins.requirements}
     content |= {
         name: value for name, value in {"conda": pins.conda, "prepare": step}.items() if value

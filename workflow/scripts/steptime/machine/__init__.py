@@ -32,11 +32,10 @@ def describe() -> dict[str, Any]:
 
 
 def kind(description: dict[str, Any], device: str = "cpu") -> str:
-    """What two machines have in common whose rows may stand in one column, in words: the CPU.
+    """The words that machines share whose rows may stand in one column: CPU and instruction sets, on a GPU the GPUs
+    too.
 
-    With its instruction sets: a virtual machine's may have the model "AMD EPYC", whichever it is.
-    For cells on a GPU the GPUs too: a driver that was lost makes no other machine for those on CPUs. Nor does memory:
-    each kernel keeps another part of it for itself, and a step waits for none that it does not use.
+    Not memory: each kernel keeps another part of it, and no step waits for memory that it does not use.
     """
     cpu = description["cpu"]
     sets = f" ({', '.join(cpu['instruction_sets'])})" if cpu.get("instruction_sets") else ""
@@ -120,10 +119,7 @@ def cpus_for(threads: int) -> list[int]:
 
 
 def cpus_of_ranks(threads: int, ranks: int) -> list[int]:
-    """The CPUs of several ranks, one rank's behind the other's, so that none has a core in common with another's.
-
-    As far as there are so many cores; the CPUs are those of `cpus_for`.
-    """
+    """The CPUs of several ranks, one rank's behind the other's, with no core in common if there are enough."""
     chosen = cpus_for(threads * ranks)
     return chosen if ranks == 1 else sorted(chosen, key=lambda index: (_siblings(index), index))
 

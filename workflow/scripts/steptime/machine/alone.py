@@ -21,10 +21,7 @@ LOCKS = Path("/proc/locks")
 
 @contextmanager
 def alone(beside: bool = False) -> Iterator[None]:
-    """Keeps cells of other runs from being measured within; with `beside`, within may be others that say so too.
-
-    Waits until it may, and says so. Where no lock can be had, a line tells it.
-    """
+    """Waits until no other run measures, and keeps others out; with `beside`, all that say so may be within."""
     file = _take(fcntl.LOCK_SH if beside else fcntl.LOCK_EX)
     try:
         yield

@@ -87,10 +87,7 @@ def gpus() -> list[dict[str, Any]]:
 
 
 def given(known: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those of `known` that this process may use, in the order in which CUDA_VISIBLE_DEVICES names them.
-
-    By number, as NVML counts, or by the beginning of a UUID; a name that is none ends the list, as CUDA reads it.
-    """
+    """Those of `known` that CUDA_VISIBLE_DEVICES names, by number or beginning of a UUID, as CUDA reads it."""
     wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
     if wanted is None:
         return known
@@ -129,8 +126,7 @@ def was_full(reason: str) -> bool:
 
 
 def driver_links(folder: Path) -> str:
-    """A folder with links to the driver's own libraries, where the user's LD_LIBRARY_PATH leads to them; '' where the
-    system finds them by itself.
+    """A folder with links to the driver's libraries where the user's LD_LIBRARY_PATH leads to them, else ''.
 
     Nothing else of that path reaches a worker: another CUDA would take the place of the environment's own.
     """
@@ -145,10 +141,9 @@ def driver_links(folder: Path) -> str:
 
 
 class Watch:
-    """Reads the GPUs that a worker is shown, by UUID.
+    """Reads the GPUs that a worker is shown, by UUID; what NVML does not tell stays None.
 
     Nobody else may be at work on them (machine.placement), so that the memory that comes to be used is the worker's.
-    Where NVML does not answer, or a GPU lacks a counter, what it would tell stays None.
     """
 
     def __init__(self, visible: list[str]) -> None:
@@ -189,9 +184,7 @@ class Watch:
         self._note_power()
 
     def look(self, pid: int) -> None:
-        """Notes memory, and while samples are taken utilisation, clocks, power and what holds the clocks back; called
-        every half second or so.
-        """
+        """Notes memory, and while samples are taken utilisation, clocks and power; called every half second or so."""
         self._note_memory()
         if not self.sampling:
             return
@@ -205,10 +198,8 @@ class Watch:
         self._note_clocks()
 
     def columns(self) -> dict[str, Any]:
-        """The shard's columns: most bytes used, mean share of the time in which a kernel ran, joules over the samples,
-        seconds in which a GPU held its clock back.
-
-        The share is NVML's: of its last sampling period of up to a second, whatever part of the GPU the kernel used.
+        """The shard's columns: most bytes used, mean share of the time in which a kernel ran (by NVML's periods of up
+        to a second), joules over the samples, seconds in which a GPU held its clock back.
         """
         return {
             "peak_device_memory_bytes": self.peak,
@@ -218,10 +209,8 @@ class Watch:
         }
 
     def facts(self) -> dict[str, Any]:
-        """What else a reader may ask of the GPUs.
-
-        Which they are; lowest and highest clock of the multiprocessors in MHz while samples were taken, mean over the
-        GPUs; by what their energy is known; seconds for which each of HELD_BACK held a clock back.
+        """What else is known of the GPUs: which they are, lowest and highest MHz (mean over the GPUs), by what their
+        energy is known, seconds for which each of HELD_BACK held a clock back.
         """
         clocks = (
             {"least_mhz": min(self.megahertz), "most_mhz": max(self.megahertz)}
@@ -236,9 +225,7 @@ class Watch:
         } | clocks
 
     def _joules(self) -> tuple[float | None, str]:
-        """Energy over the samples, and by what it is known: a counter of the GPU (Volta and newer), or its power, which
-        is taken to change evenly between two readings.
-        """
+        """Energy over the samples, and by what it is known: a counter (Volta and newer), or power read now and then."""
         counted = interference.growth(self.millijoules)
         if counted is not None:
             return counted / 1000, "counter"

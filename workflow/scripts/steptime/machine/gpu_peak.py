@@ -132,11 +132,9 @@ def find_libraries(environments: list[str]) -> dict[str, Path]:
 
 
 def measure_here(libraries: dict[str, Path]) -> dict[str, Any]:
-    """What the first GPU that this process sees reaches: `flops_per_second` of float32 and `bytes_per_second`, and what
-    each product, copy and transfer reached; {"reason"} where a call fails. `peers` are the other GPUs (`peer_speed`),
-    and `no_peers` says why there is none.
-
-    A type of numbers that the GPU or the library does not know is left out.
+    """What the first GPU that this process sees reaches: `flops_per_second` of float32, `bytes_per_second`, each
+    product, copy and transfer, and `peers` (`peer_speed`); {"reason"} where a call fails. Types that are not known are
+    left out.
     """
     try:
         cuda = Cuda(libraries)
@@ -196,9 +194,7 @@ def copy_speed(cuda: "Cuda", direction: int, kind: str) -> float:
 
 
 def peer_speed(cuda: "Cuda", device: int) -> dict[str, Any]:
-    """`bytes_per_second` from the first GPU to another `device`, and whether they go there `directly`: through a link
-    between the two, and not by way of the host's memory.
-    """
+    """`bytes_per_second` from the first GPU to another, and whether they go there `directly`, not through the host."""
     directly = cuda.reach(device)
     with cuda.memory(HOST_BYTES) as here, cuda.memory(HOST_BYTES, device) as there:
         work = partial(cuda.copy_to_peer, there, device, here, HOST_BYTES)

@@ -23,10 +23,8 @@ MEASURED = ("foreign_cpus", "steal_share", "frequency_ratio", "throttled_seconds
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The kernel's counters at one moment.
-
-    CPU seconds since boot over all CPUs; of a cell's own CPUs the mean of the seconds that were stolen from each, and
-    of their clock rates in MHz; seconds in which a quota held its control groups back.
+    """The kernel's counters at one moment: CPU seconds of all CPUs; of the cell's own the mean seconds that were stolen
+    and the mean MHz; seconds in which a quota held its control groups back.
     """
 
     busy_seconds: float
@@ -82,10 +80,7 @@ def parse(
 
 
 def growth(readings: Sequence[float | None]) -> float | None:
-    """What a counter grew by in windows, from its readings at the beginning and the end of each, one after the other.
-
-    None where a reading is not known, or where a window has not ended.
-    """
+    """What a counter grew by in windows, from readings at the ends of each; None where one is missing."""
     known = [reading for reading in readings if reading is not None]
     if not known or len(known) < len(readings) or len(known) % 2:
         return None
@@ -107,11 +102,10 @@ def joined(snapshots: Sequence[Snapshot]) -> tuple[Snapshot, Snapshot]:
 def between(
     before: Snapshot, after: Snapshot, wall_seconds: float, cpu_seconds: float
 ) -> dict[str, Any]:
-    """Interference over `wall_seconds` in which the worker itself used `cpu_seconds`.
+    """Interference over `wall_seconds` in which the worker itself used `cpu_seconds`; None is what is not known.
 
-    `foreign_cpus` is the number of CPUs that others kept busy, `steal_share` the share of its own CPUs' time that a
-    hypervisor gave to other guests, `frequency_ratio` the clock rate after by the rate before, `throttled_seconds` how
-    long a quota held it back; None is what is not known.
+    `foreign_cpus` others kept busy, `steal_share` of its CPUs' time went to other guests, `frequency_ratio` is the
+    clock rate after by that before, for `throttled_seconds` a quota held it back.
     """
     busy = after.busy_seconds - before.busy_seconds
     return {

@@ -107,10 +107,9 @@ def measure_once(threads: int) -> dict[str, Any]:
 
 
 def measure_here(threads: int) -> dict[str, Any]:
-    """What this process reaches with its threads on the CPUs that a cell of as many threads gets.
-
-    `flops_per_second` and `bytes_per_second`, with the size of the product, the memory kernel and the BLAS that
-    reached them, what every other size and kernel reached (`products`, `streams`), and the interference meanwhile.
+    """What this process reaches with its threads on the CPUs of a cell with as many: `flops_per_second`,
+    `bytes_per_second`, what reached them and what every other size (`products`) and kernel (`streams`) did, and the
+    interference meanwhile.
     """
     cpus = machine.cpus_for(threads)
     os.sched_setaffinity(0, cpus)

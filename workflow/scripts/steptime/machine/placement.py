@@ -28,10 +28,8 @@ def nodes_of(needs: dict[str, Any], devices: int) -> int:
 
 
 def refusal(platform: str) -> str | None:
-    """Why this machine cannot measure the platform, as a sentence; None where it can.
-
-    Nobody else may be at work on the GPUs that a cell would use, nor, in a SLURM job, which has its node to itself,
-    anywhere on it.
+    """Why this machine cannot measure the platform, as a sentence, or None. Nobody else may be at work on the cell's
+    GPUs, nor anywhere on the node of a SLURM job.
     """
     needs = entry(platform)
     lacks = lacking(needs)
@@ -120,9 +118,7 @@ def capability(needs: dict[str, Any]) -> float | None:
 
 
 def visible_devices(needs: dict[str, Any], count: int) -> dict[str, str]:
-    """The variables that show a worker the first `count` GPUs of those that fit its platform: by UUID, which names the
-    same one whatever the order and in whatever container, and an instance of a GPU that is divided.
-    """
+    """The variables that show a worker the first `count` GPUs that fit: by UUID, the same in any container."""
     uuids = [each["uuid"] for each in fitting_gpus(needs)[:count]]
     return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(uuids)}
 

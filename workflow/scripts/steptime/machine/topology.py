@@ -61,10 +61,8 @@ def packages(cpus: Path = machine.CPUS) -> list[dict[str, Any]]:
 
 
 def nodes(folder: Path = NODES, zones: Path = ZONES) -> list[dict[str, Any]]:
-    """Every memory node with its `bytes` of physical memory and the numbers of its `cpus`.
-
-    Not MemTotal of the node's own meminfo: that counts pages that the kernel's allocator manages, and was seen to be a
-    quarter below what a virtual machine has. `present` is the physical pages of a zone (proc_zoneinfo in proc(5)).
+    """Every memory node with its `bytes` of physical memory and its `cpus`. `present` of proc_zoneinfo (proc(5)):
+    MemTotal was seen to be a quarter below what a virtual machine has.
     """
     pages: dict[int, int] = {}
     node = 0

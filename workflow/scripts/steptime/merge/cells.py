@@ -65,14 +65,11 @@ def merge(
 ) -> pa.Table:
     """All rows of the shards of cells of one task.
 
-    What their footers say is in the metadata: machines by id, software by environment, the arithmetic of its
-    libraries by environment and mode, `resources` by key where they were noted, and as `told` the keys of those whose
-    library of products was told to take newer code. `settings` of an environment's
-    software is what its workers declare, for each platform and mode. `missing` are labels of data sets that cannot be
-    had; they are told on, and so is after which trials was `looked` (`plan.looks`). `expected` says by key what a row
-    must have been measured with (`cells.expected`), `statistics` what all results of the run say together
-    (`merge.statistics`). Raises ShardError, which names every shard that cannot be read or is of another network,
-    adapter and so on, and MixedRowsError.
+    The metadata have what their footers say: machines by id, software by environment with its workers' `settings` by
+    platform and mode, arithmetic by environment and mode, `resources` by key, and as `told` the keys of those whose
+    library was told to take newer code; `missing` data sets and after which trials was `looked` go along. `expected`
+    says by key what a row must have been measured with (`cells.expected`), `statistics` what all results of the run say
+    together. Raises MixedRowsError, and ShardError, which names every shard that cannot be used.
     """
     task = axes_of(keys[0])["task"]
     constant, schema = constant_of(task), schema_of(task)
@@ -141,10 +138,9 @@ def read(
 ) -> Iterator[tuple[str, dict[str, Any], pa.Table, dict[str, Any]]]:
     """Key, constant columns, rows and footer of each cell; a row's platform is the folder that its shard lies in.
 
-    So shards of another machine get a platform of their own by being moved. After the last one, raises ShardError,
-    which names every shard that cannot be read, that holds another cell than its name says or was measured with
-    something else than `expected`, and MixedRowsError for two kinds of machine in one folder, unless the platform's
-    entry says `equal_machines`.
+    Raises, after the last one, ShardError, which names every shard that cannot be read, is of another cell or was
+    measured with something else than `expected`, and MixedRowsError for two kinds of machine in a folder
+    (`equal_machines`).
     """
     # One after another: to hold ten thousand footers takes more time than to read them.
     errors, others = [], []

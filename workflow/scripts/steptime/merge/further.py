@@ -46,9 +46,8 @@ class Comparison(NamedTuple):
     ratio: Ratio
 
     def is_wide(self, until: float) -> bool:
-        """Whether half of the interval is more than `until`, such as 0.03, and the result may be close to the fastest.
-
-        Whether the interval holds 1 is not asked: who goes on by the answer errs more often.
+        """Whether half of the interval is more than `until` and the result may be close to the fastest. Whether the
+        interval holds 1 is not asked: who goes on by the answer errs more often.
         """
         return self.half > until and self.ratio.interval[1] < CLOSE
 

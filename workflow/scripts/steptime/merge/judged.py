@@ -72,10 +72,7 @@ def by_losses(rows: list[Row]) -> list[Row]:
 
 
 def by_place(rows: list[Row], siblings: Iterable[Row] = ()) -> list[Row]:
-    """Rows of cells; where one of a place is refused, none of it has a time, at whatever threads and repeat.
-
-    `siblings` are rows of other cells.
-    """
+    """Rows of cells; where one of a place is refused, of these or of `siblings`, none of it has a time."""
     refused = {_place(row): row for row in [*siblings, *rows] if row["status"] == "not_equivalent"}
     judged = []
     for row in rows:

@@ -66,9 +66,7 @@ class Measured:
 
 
 def read_measured(path: Path) -> Measured:
-    """The merged rows of one artefact with their description. Raises InputError and
-    merge.summary.MixedRowsError.
-    """
+    """The merged rows of one artefact with their description. Raises InputError and merge.summary.MixedRowsError."""
     return of_table(read_table(path), str(path))
 
 
@@ -116,9 +114,7 @@ def was_told(settings: dict[str, Any]) -> bool:
 def _with_arithmetic(
     cells: pd.DataFrame, arithmetic: dict[str, dict[str, Any]], told: Collection[str] = ()
 ) -> pd.DataFrame:
-    """Adds ARITHMETIC, empty where nothing is known, and marks what makes the old slower than the new by itself, and
-    the results whose library was told to take newer code: those of a process whose key is in `told`.
-    """
+    """Adds ARITHMETIC, and marks results of old code, and those whose keys were `told` to take newer code."""
     first = {looks.first_of(key) for key in told}
     found = [arithmetic.get(f"{cell.environment}.{cell.mode}", {}) for cell in cells.itertuples()]
     for cell, known in zip(cells.itertuples(), found, strict=True):

@@ -47,9 +47,7 @@ class Trained:
 
     @property
     def drawn_threads(self) -> dict[str, int]:
-        """By platform the threads of what a figure shows of one number: the most that its CPUs are enough for, or the
-        fewest there are.
-        """
+        """By platform the threads that a figure draws: the most that its CPUs are enough for, or the fewest."""
         found = {}
         for platform, counts in self.runs.groupby("platform", sort=False)["threads"]:
             cpus = self.times.platforms[platform].get("cpu", {}).get("logical_cores")

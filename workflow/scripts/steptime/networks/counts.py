@@ -45,21 +45,17 @@ def single_values(spec: Spec, batch: int) -> str:
 
 
 def bytes_of_reference(spec: Spec, batch: int) -> int:
-    """Bytes that a step of `prove.reference` takes at most, about: four arrays for each parameter, what every layer
-    gives, and what is at hand while the largest of that is made.
-    """
+    """Bytes that a step of `prove.reference` takes at most, about: four arrays for each parameter, and all outputs."""
     given = [batch * math.prod(node["shape"]) for node in spec["nodes"]]
     return DOUBLE * (4 * count_parameters(spec) + sum(given) + 3 * max(given))
 
 
 def flops_per_step(spec: Spec, batch: int) -> int:
-    """Floating-point operations of one training step: 2 for each multiply-add of the matrix
-    products.
+    """Floating-point operations of one training step: 2 for each multiply-add of the matrix products.
 
-    Forward, gradient of the weights and gradient of the input cost the same number each (Goodfellow
-    et al., Deep Learning, 2016, section 6.5; the convention of Kaplan et al. 2020, "6 N"); the
-    gradient of the network's own input is not computed. Element-wise work, pooling, normalisation
-    and the embedding's look-up are left out.
+    Forward, gradient of the weights and gradient of the input cost the same number each (Goodfellow et al., Deep
+    Learning, 2016, section 6.5; Kaplan et al. 2020, "6 N"); the network's own input has no gradient. Element-wise work,
+    pooling, normalisation and the embedding's look-up are left out.
     """
     total = 0
     for node in spec["nodes"]:

@@ -44,9 +44,7 @@ def fold(pieces: Array, shape: tuple[int, ...], node: Node) -> Array:
 
 
 def places(padded: Array, node: Node) -> Iterator[Array]:
-    """For each place in a window, row by row, what all windows have there: parts of the padded
-    images, (batch, channels, height, width) each.
-    """
+    """For each place in a window, row by row, what all windows have there: (batch, channels, height, width) each."""
     kernel, step = node["kernel"], node["stride"]
     height, width = (step * ((extent - kernel) // step + 1) for extent in padded.shape[2:])
     for row in range(kernel):

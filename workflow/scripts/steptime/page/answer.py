@@ -13,11 +13,9 @@ from steptime.statistics.words import FASTEST, SLOWER, TIED, key
 
 
 def matrices(ratios: pd.DataFrame | None) -> list[dict[str, Any]]:
-    """For each platform and number of threads, networks by frameworks, the fastest framework first, from the rows of
-    `artefacts.ratios`.
-
-    Each has `title`, `says` (who is fastest, in words), `frameworks`, `lines` (an entry by framework, network by
-    network) and `overall`. [] where that artefact is not made.
+    """For each place networks by frameworks, the fastest first, from the rows of `artefacts.ratios`, [] without any:
+    `title`, `says` (who is fastest), `frameworks`, `lines` (an entry by framework, network by network), `overall`,
+    `least`, `most`.
     """
     found = []
     places = ["platform", "devices", "threads"]
@@ -146,9 +144,7 @@ def _change(row: pd.Series) -> str:
 
 
 def decided(findings: pd.DataFrame | None) -> dict[str, Any]:
-    """Finds the claims that our numbers answer: one sentence on all, and by paper a sentence and its rows of
-    `artefacts.findings`, main claims first.
-    """
+    """Finds the claims that our numbers answer: a sentence on all, and by paper a sentence and its rows."""
     if findings is None:
         return {"says": "", "papers": {}}
     from steptime.artefacts.findings import FAILS, HOLDS, SO_FAR, UNDECIDED

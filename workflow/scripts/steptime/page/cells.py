@@ -42,10 +42,8 @@ def gather(
     frameworks: Frameworks,
     catalogue: dict[str, Any],
 ) -> pd.DataFrame:
-    """One row per result, with the names of COLUMNS; a result that several artefacts share comes once.
-
-    `compared` are rows of tables of times, each with its paper, which give `theirs` and `ratio`; `shares` those of
-    tables that compare ours with a peak.
+    """One row per result, with the names of COLUMNS. `compared` are rows of tables of times, each with its paper, which
+    give `theirs` and `ratio`; `shares` those of tables that compare ours with a peak.
     """
     cells = pd.concat([part.cells for part in measured], ignore_index=True)
     cells = cells.drop_duplicates(IDENTITY)

@@ -59,9 +59,7 @@ def data(path: Path) -> dict[str, Any]:
 
 
 def artefact(entry: dict[str, Any], folder: Path, common: Collection[str]) -> dict[str, Any]:
-    """The entry with its title, links to its files and, where it is made, what of it stands in the page: all that is
-    not `common`. `empty` says that it has no number of ours.
-    """
+    """The entry with its title, links and what of it stands in the page, but for `common`; `empty`: nothing of ours."""
     shown: dict[str, Any] = {"title": entry["about"].rstrip("."), "facts": [], "empty": False}
     shown |= dict.fromkeys(("rows", "table", "drawing", "data"))
     if not entry["missing"]:

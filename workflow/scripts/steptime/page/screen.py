@@ -25,9 +25,7 @@ Pairs = dict[Pair, Ratio]
 
 
 def lines(inputs: Inputs) -> list[str]:
-    """Matrices of frameworks and networks, the one of the most threads first, what their signs mean, and who is fastest
-    there; none where nothing has a time. `inputs` are those of a table of times.
-    """
+    """Matrices of frameworks and networks of a table of times, what their signs mean, and who is fastest; or none."""
     rows = _rows(inputs)
     pairs = of_pairs(rows, inputs.measured.statistics.ratios)
     timed = [place for _, place in rows.groupby(common.PLACES) if place["seconds"].notna().any()]

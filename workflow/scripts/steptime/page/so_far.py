@@ -56,10 +56,7 @@ def main() -> None:
 
 
 def show(shown: dict[str, Any], looked: list[int]) -> list[Inputs]:
-    """Writes PAGE and its tables, of the cells that are measured and made as the whole ones are.
-
-    `shown` says how, and of which cells, and `looked` after which trials was looked (`plan.looks`).
-    """
+    """Writes PAGE and its tables, as `shown` says; `looked` says after which trials was looked (`plan.looks`)."""
     keys = progress.measured(shown["cells"])
     planned = [
         key for key in shown["cells"] if not looks.is_further(looked, axes_of(key)["repeat"])
@@ -78,9 +75,7 @@ def show(shown: dict[str, Any], looked: list[int]) -> list[Inputs]:
 
 
 def build(grid: str, made: Sequence[Inputs], measured: int, planned: int) -> str:
-    """The page. `made` are artefacts of the same cells, times first, whose tables are written; `measured` and `planned`
-    are numbers of cells.
-    """
+    """The page of artefacts whose tables are written, times first, with so many cells `measured` and `planned`."""
     artefacts = [embed.artefact(_entry(inputs), FOLDER, ()) for inputs in made]
     own = {entry["kind"]: entry for entry in artefacts}
     times, *_ = made

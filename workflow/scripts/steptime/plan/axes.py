@@ -21,9 +21,7 @@ ABOVE = "*all"
 def runners(
     configuration: Configuration, plain: bool = False
 ) -> dict[str, list[tuple[str, str, str]]]:
-    """Every (environment, framework, mode) of the grid, by the kind of device that it is for; with `plain`, also those
-    that the mode PLAIN of an environment adds.
-    """
+    """Every (environment, framework, mode) of the grid by kind of device; with `plain`, those of the mode PLAIN too."""
     found: dict[str, list[tuple[str, str, str]]] = {}
     for environment in configuration.grid["environments"]:
         framework = configuration.framework_of(environment)
@@ -67,10 +65,7 @@ def precisions_of(configuration: Configuration, device: str) -> list[str]:
 
 
 def datasets_of(configuration: Configuration, task: Task, network: str) -> list[str]:
-    """The data set that stands for a network's, checked against its input and its classes; none where none can be had.
-
-    '' for a task that needs none.
-    """
+    """The data set that stands for a network's, checked against its input and classes; [''] without images."""
     if not task.needs_images:
         return [""]
     name = configuration.dataset_of(whole_dataset(configuration, network))
@@ -195,10 +190,9 @@ def threads_of(
 
 
 def thread_counts(wanted: list[int | str], cores: int, most: int | None) -> list[int]:
-    """Thread counts of a list such as [1, all] or [doubling, 2*all] for a machine of `cores` logical CPUs, in order.
+    """Thread counts, in order, of a list such as [1, all] or [doubling, 2*all] for a machine of `cores` logical CPUs.
 
-    `all` is every CPU, `doubling` the powers of two up to it and it; both stop at `most`. A number is taken as it is,
-    and `2*all` and `4*all` are that many times the CPUs: above them on purpose, as papers did.
+    `all` and `doubling` stop at `most`; a number and `2*all`, `4*all` are taken as they are, above the CPUs on purpose.
     """
     whole = min(cores, most or cores)
     counts: set[int] = set()

@@ -1,6 +1,4 @@
-"""A cell: one point of the grid, which is one measurement and one shard. Its axes, its key, and the columns that tell
-cells apart, each in this one place.
-"""
+"""A cell, one point of the grid, is one measurement and one shard: its axes, its key, what tells cells apart."""
 
 import re
 from collections.abc import Mapping

@@ -37,9 +37,7 @@ class Configuration:
     left_out: list[str] = field(default_factory=list)
 
     def dataset_of(self, whole: str) -> str | None:
-        """The data set that stands for `whole`: itself or a subset of it, whichever comes first of those that can be
-        had: the configuration says where their files lie, or a package brings them. None where none can.
-        """
+        """The first data set that can be had of `whole` and its subsets, from files or a package; None without any."""
         for name, entry in self.datasets.items():
             if whole in (name, entry.get("subset_of")) and (
                 name in self.data or "package" in entry
@@ -67,9 +65,7 @@ class Configuration:
         return networks.specify(network, self.networks, narrow)
 
     def environments_of(self, name: str, devices: Collection[str] = ("cpu",)) -> list[str]:
-        """The environments that a name means: of a framework the first for each of these kinds of device, or its first
-        of all where it has none for them. An environment is itself.
-        """
+        """The environments that a name means: itself, or of a framework the first for each kind of device."""
         if name not in self.frameworks:
             return [name]
         own, firsts = self.frameworks[name]["environments"], dict[str, str]()
@@ -89,10 +85,9 @@ def load(
     is_present: Callable[[dict[str, Any]], bool] = lambda needs: False,
     capability_of: Callable[[dict[str, Any]], float | None] = lambda needs: None,
 ) -> Configuration:
-    """The configuration below `root`, with `config` as Snakemake has merged it from config.yaml and the command line.
+    """The configuration below `root`, with `config` as Snakemake has merged it. Raises ConfigurationError.
 
-    `is_present` says of a platform's entry whether this run can measure it, for those that count only then, and
-    `capability_of` the compute capability of its GPUs, for those that do not say it. Raises ConfigurationError.
+    `is_present` says whether this run can measure an optional platform, `capability_of` what its GPUs' capability is.
     """
     schemas = root / "config" / "schemas"
     check(config, schemas / "config.yaml", "config/config.yaml or --config")
@@ -149,11 +144,9 @@ def _settle_platforms(
     is_present: Callable[[dict[str, Any]], bool],
     capability_of: Callable[[dict[str, Any]], float | None],
 ) -> None:
-    """Adds to the grid's platforms, in place, those of `platforms_if_present` that are. Environments for the kind of
-    device of the others alone are left out, and `all` are those that run on a platform that is there.
-    Frameworks become their environments for these kinds.
-
-    Raises ConfigurationError for an environment and a platform that cannot be together, where the grid names both.
+    """Adds the optional platforms that are present to the grid's, in place, leaves out environments that then have
+    none, and puts environments for `all` and for frameworks. Raises ConfigurationError for what the grid names and
+    cannot be together.
     """
     grid, known = loaded.grid, loaded.platforms
     optional = [name for name in grid["platforms_if_present"] if name not in grid["platforms"]]
@@ -193,9 +186,7 @@ def _settle_platforms(
 
 
 def _named(loaded: Configuration) -> list[str]:
-    """The environments that a grid names: by themselves, or by a framework, of which each platform gets the first that
-    runs there.
-    """
+    """The environments that a grid names: by themselves, or by a framework, the first that runs on each platform."""
     grid, known = loaded.grid, loaded.platforms
     asked = [
         known[name] for name in (*grid["platforms"], *grid["platforms_if_present"]) if name in known

@@ -48,9 +48,8 @@ def module_path(name: str) -> Path:
 def closure(*paths: Path, unused: Collection[str] = ()) -> list[Path]:
     """These Python files with all of the project that they import, directly or not, in order.
 
-    A file that is no Python counts where a file beside it names it in a string: a style sheet, a template, a program of
-    another language. A package that names its `__path__` finds its modules by listing them: all of them count, but for
-    those of `unused` names that nothing imports besides.
+    A file that is no Python counts where a file beside it names it in a string; of a package that names its `__path__`
+    all modules count but those of `unused` names that nothing imports besides.
     """
     found: set[Path] = set()
     waiting = list(paths)
@@ -187,9 +186,7 @@ def _without(node: Any, records: Records) -> Any:
 
 
 def _asks_for_unused(node: Any, records: Records) -> bool:
-    """Whether a node is an `if`, without an `else`, whose condition is that something is in a tuple of names of records
-    that are not used.
-    """
+    """Whether a node is an `if`, without an `else`, that asks for membership in a tuple of unused records' names."""
     if not isinstance(node, ast.If) or node.orelse or not isinstance(node.test, ast.Compare):
         return False
     operators, (*_, listed) = node.test.ops, node.test.comparators

@@ -1,7 +1,6 @@
 """Which adapter speaks for the ranks of a cell on several devices, and how these can share their gradients.
 
-A framework that can has a module for each way in its folder: what is timed on one device, or in the other way, stays as
-it is when that one changes.
+A module for each way: what is timed in another way stays as it is when one changes.
 """
 
 from typing import TYPE_CHECKING
@@ -14,10 +13,7 @@ if TYPE_CHECKING:
 
 
 def adapter_of(adapter: str, devices: int, exchange: str) -> str:
-    """The adapter of a cell on so many devices, where the framework's own is `adapter`.
-
-    Of a framework without such a way that of the other one, or its own, which says so.
-    """
+    """The adapter of a cell on so many devices: of this exchange, else of the framework's other one, or its own."""
     ways = declarations.exchanges_of(adapter) if devices > 1 else {}
     modules = [ways[exchange]] if exchange in ways else list(ways.values())
     return ".".join([adapter, *modules[:1]])

@@ -35,9 +35,7 @@ def check(root: Path, results: Path) -> None:
 
 
 def check_space(folder: Path) -> None:
-    """Raises ConfigurationError where the disk of a folder is full: Snakemake, which keeps its own files there, would
-    end in a traceback.
-    """
+    """Raises ConfigurationError where the disk of a folder is full, where Snakemake would end in a traceback."""
     probe = folder / ".space"
     try:
         folder.mkdir(exist_ok=True)

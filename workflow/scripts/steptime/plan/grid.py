@@ -44,10 +44,7 @@ class Plan:
 
 
 def expand(configuration: Configuration, cores: int) -> Plan:
-    """The plan of the configuration's grid; `cores` is the number of logical CPUs of this machine.
-
-    Raises ConfigurationError for a name that is not in a catalogue and for a grid without a cell.
-    """
+    """The plan of the configuration's grid; `cores` are this machine's logical CPUs. Raises ConfigurationError."""
     checks.check(configuration)
     cells: dict[str, Cell] = {}
     artefacts: dict[str, list[str]] = {}
@@ -86,9 +83,8 @@ def expand(configuration: Configuration, cores: int) -> Plan:
 
 
 def shown_by(cells: Mapping[str, Cell], cores: int) -> dict[str, str]:
-    """The key of the cell that shows their gradients, by those of timed steps that differ in threads and repeat alone.
-
-    It is of the first repeat, and has the most threads that `cores` are enough for, where there is such a one.
+    """By the keys of timed steps the key of the cell that shows their gradients: of the first repeat, with the most
+    threads that `cores` are enough for. The two differ in threads and repeat alone.
     """
     places: dict[Cell, list[tuple[int, bool, int, str]]] = {}
     for key, cell in cells.items():
@@ -184,15 +180,12 @@ def _cells(configuration: Configuration, selection: dict[str, Any], cores: int) 
 def _running_order(
     configuration: Configuration, compared: set[str]
 ) -> Callable[[tuple[str, Cell]], tuple[int | str, ...]]:
-    """The key that sorts cells, with their keys, into interleaved trials.
+    """The key that sorts cells, with their keys, into interleaved trials, each task as a whole.
 
-    Every repeat of the whole grid comes before the next one, so that the repeats of a cell lie far apart and a drift
-    of the machine is seen as spread between them; what is compared stands side by side, in another order in each
-    repeat, so that no framework always comes first (multiple interleaved trials: Abedi and Brecht, "Conducting
-    repeatable experiments in highly variable cloud computing environments", ICPE 2017). Each task comes as a whole.
-
-    The first trial is the first answer. So in each trial those cells come first whose times are `compared` in a table,
-    column by column, and cheap networks before dear ones.
+    Every repeat of the grid comes before the next one, so that a drift of the machine is seen as spread; what is
+    compared stands side by side, in another order in each repeat (multiple interleaved trials: Abedi and Brecht,
+    "Conducting repeatable experiments in highly variable cloud computing environments", ICPE 2017). The first trial is
+    the first answer: what is `compared` comes first in it, column by column, cheap networks before dear ones.
     """
     tasks, platforms, networks = (
         list(TASKS),

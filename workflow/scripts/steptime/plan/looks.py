@@ -29,9 +29,7 @@ class Repeats:
 
     @property
     def looks(self) -> list[int]:
-        """Lists after how many trials the comparisons are checked: `least`, then twice as many each time, and at last
-        `most`; [] where a grid asks for `least` alone.
-        """
+        """After how many trials comparisons are checked: `least`, twice as many each time, at last `most`; or []."""
         looks = [self.least]
         while looks[-1] < self.most:
             looks.append(min(2 * looks[-1], self.most))

@@ -91,10 +91,7 @@ def parse(text: str) -> Any:
 
 
 def check(content: Any, schema: Path, where: str) -> None:
-    """Fills in, in place, what holds where the content says nothing.
-
-    Raises ConfigurationError with one sentence when the schema does not accept the content.
-    """
+    """Fills in, in place, what holds where the content says nothing. Raises ConfigurationError."""
     accepted = load(schema)
     error = best_match(_VALIDATOR(accepted).iter_errors(content))
     if error is not None:
@@ -103,10 +100,7 @@ def check(content: Any, schema: Path, where: str) -> None:
 
 
 def fill(content: Any, schema: dict[str, Any], named: dict[str, Any]) -> None:
-    """Adds to content that a schema accepts, in place, the schema's `default` of each key that is left out.
-
-    `named` are the schemas that others refer to.
-    """
+    """Adds to accepted content, in place, the `default` of each key that is left out; `named` are other schemas."""
     schema = resolved(schema, named)
     if isinstance(content, dict):
         known = schema.get("properties", {})
@@ -174,9 +168,7 @@ _FASTEST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_FASTEST):
-    """Refuses what YAML would silently take otherwise than it is meant: of a key that stands twice the last, and some
-    numbers.
-    """
+    """Refuses what YAML would silently take otherwise than it is meant: a key that stands twice, and some numbers."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """The mapping of a node."""

@@ -85,9 +85,7 @@ def laid_out(
     names: Sequence[str],
     headings: Iterable[Heading] = (),
 ) -> pd.DataFrame:
-    """The layout of lines, each of what names it and its entries by heading; `headings` are in order, the first
-    appearance by default. A place without an entry is empty.
-    """
+    """The layout of lines, each a name and its entries by heading; `headings` are in order."""
     known = list(lines)
     ordered = list(dict.fromkeys(headings or (each for _, entries in known for each in entries)))
     body = [[entries.get(heading, Entry()) for heading in ordered] for _, entries in known]

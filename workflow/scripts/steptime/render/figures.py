@@ -1,6 +1,4 @@
-"""Style and saving of every figure: one look, plain numbers on logarithmic axes, words below the axes, SVG
-and PNG.
-"""
+"""Style and saving of every figure: one look, plain numbers on logarithmic axes, words below the axes, SVG and PNG."""
 
 import math
 import textwrap
@@ -34,9 +32,7 @@ LEGEND_INCHES = 0.2  # height of a legend's line
 def canvas(
     rows: int = 1, columns: int = 1, height: float | None = None, **shared: Any
 ) -> Iterator[tuple[Figure, Any]]:
-    """A figure in the house style with one axes, or an array of them that share theirs; drawing happens inside the
-    `with`. `height` is in inches, `shared` as matplotlib's `subplots` takes it.
-    """
+    """A figure in the house style with its axes; `height` is in inches, `shared` as `subplots` takes it."""
     with style.context(STYLE, after_reset=True):
         drawing = Figure(layout="constrained")
         if height is not None:
@@ -102,9 +98,7 @@ def batch_axis(axes: Axes, batches: list[int]) -> None:
 
 
 def time_axis(axes: Axes, lowest: float, highest: float) -> None:
-    """An axis of seconds: from nought where the range is small, else logarithmic with plain numbers (0.02,
-    0.05, 0.1).
-    """
+    """An axis of seconds: from nought where the range is small, else logarithmic with plain numbers (0.02, 0.05)."""
     axes.set_ylabel("time per mini-batch (s), less is better")
     if highest / lowest < 4:
         axes.set_ylim(0, highest * 1.12)
@@ -125,9 +119,7 @@ def plain_logarithms(axis: Axis, ticks: Locator | None = None) -> None:
 def notes_below(
     drawing: Figure, notes: list[str], handles: Sequence[Artist] = (), columns: int = 1
 ) -> None:
-    """Sentences below the axes, wrapped to the figure's width, and above them a legend of `handles`; the figure grows
-    by what they need.
-    """
+    """Sentences below the axes, and above them a legend of `handles`; the figure grows by what they need."""
     lines = [line for note in notes for line in textwrap.wrap(note, NOTE_WIDTH)]
     legend = LEGEND_INCHES * math.ceil(len(handles) / columns) + 0.1 if handles else 0.0
     height = len(lines) * NOTE_SIZE * 1.35 / 72 + 0.12 + legend
@@ -171,9 +163,7 @@ def title(drawing: Figure, text: str) -> None:
 
 
 def write(prefix: Path, data: pd.DataFrame, drawing: Figure) -> None:
-    """Writes `<prefix>.svg`, `.png` and the data as `.csv`; no time stamp, so that the same data give the
-    same files.
-    """
+    """Writes `<prefix>.svg`, `.png` and the data as `.csv`, without time stamps: the same data, the same files."""
     prefix.parent.mkdir(parents=True, exist_ok=True)
     data.to_csv(prefix.with_suffix(".csv"), index=False)
     with style.context(STYLE, after_reset=True):

@@ -27,9 +27,7 @@ class Framework:
         return {"color": self.colour, "marker": self.marker}
 
     def line(self, turn: int) -> dict[str, Any]:
-        """The look of one of its lines, counted from 0: further ones (versions, modes, threads) differ in dashes and
-        filling.
-        """
+        """The look of one of its lines, counted from 0: versions, modes and threads differ in dashes and filling."""
         style = STYLES[turn % len(STYLES)]
         return {
             **self.look,
@@ -39,9 +37,7 @@ class Framework:
 
 
 class Frameworks:
-    """The frameworks of `resources/papers/frameworks.yaml`; one that is not there gets its own name and a
-    plain colour.
-    """
+    """The frameworks of `resources/papers/frameworks.yaml`; another one gets its own name and a plain colour."""
 
     def __init__(self, path: Path) -> None:
         self._known = {

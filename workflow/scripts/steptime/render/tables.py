@@ -1,8 +1,7 @@
 """Writes a table as Parquet, CSV, Markdown, HTML and LaTeX: one way for every table of every paper.
 
-A table is two frames: `data`, the tidy rows (Parquet, CSV), and `layout`, what a reader sees (Markdown,
-HTML, LaTeX), whose values are `Entry` objects or plain text and whose row and column indexes may have several
-levels.
+`data` are the tidy rows (Parquet, CSV), `layout` is what a reader sees: `Entry` objects or plain text, with indexes of
+one level or several.
 """
 
 import json
@@ -77,10 +76,8 @@ LATEX = str.maketrans(
 
 @dataclass(frozen=True)
 class Entry:
-    """What stands in one place of a table: its text, the texts of its footnotes, and whether it is the best
-    of its kind.
-
-    `kind` holds classes of the page's style: 'ours', 'theirs', 'ratio', 'words' (text, set to the left).
+    """What stands in one place of a table: its text, its footnotes, whether it is the best, and as `kind` classes of
+    the page's style: 'ours', 'theirs', 'ratio', 'words' (text, set to the left).
     """
 
     text: str = ""
@@ -111,9 +108,7 @@ class Entry:
 
 @dataclass
 class Page:
-    """What stands around a table: its heading, its caption with facts on the measurement, and the notes
-    below it.
-    """
+    """What stands around a table: its heading, its caption with facts on the measurement, and the notes below it."""
 
     artefact: str
     title: str
@@ -207,9 +202,7 @@ def in_markdown(text: str) -> str:
 
 
 def markdown(layout: pd.DataFrame, page: Page) -> str:
-    """A layout of entries as a Markdown document; headings of several levels become one line, row headings
-    columns.
-    """
+    """A layout as a Markdown document; headings of several levels become one line, row headings columns."""
     letters = _letters(layout)
     flat = layout.map(lambda entry: entry.markdown(letters))
     flat.columns = [in_markdown(_one_line(column)) for column in flat.columns]
@@ -238,9 +231,7 @@ def web_page(layout: pd.DataFrame, page: Page) -> str:
 
 
 def in_html(template: str, layout: pd.DataFrame, page: Page, heading: str) -> str:
-    """A layout of entries by a template of this folder, below a heading of this level. Footnotes have the artefact in
-    their names, so that several tables can stand on one page.
-    """
+    """A layout by a template of this folder; footnotes are named by the artefact: a page can hold several."""
     named = any(layout.index.names)
     down = _spans(list(map(_levels, layout.index))) if named else [()] * len(layout)
     across = _spans(list(map(_levels, layout.columns)))

@@ -143,9 +143,7 @@ def remarks(row: Mapping[str, Any]) -> list[str]:
 
 
 def environment_label(frameworks: Frameworks, cell: dict[str, Any], modes: bool) -> str:
-    """The framework's label and version, and the mode where a framework runs in more than one: 'PyTorch
-    2.13.0, eager'.
-    """
+    """Label and version, and where there are several the mode: 'PyTorch 2.13.0, eager'."""
     version = cell["framework_version"]
     if not isinstance(version, str):
         version = re.sub(r"-cuda\d*$", "", cell["environment"].partition("-")[2])
@@ -157,9 +155,7 @@ def environment_label(frameworks: Frameworks, cell: dict[str, Any], modes: bool)
 
 
 def environment_labels(frameworks: Frameworks, rows: pd.DataFrame) -> list[str]:
-    """What `environment_label` says of each row, told apart where two environments for one kind of device have it in
-    common: the second has its name behind it, 'JAX 0.12.0 (jax-0.12-cuda12)'.
-    """
+    """What `environment_label` says of each row; of two alike the second has its name: 'JAX 0.12 (jax-0.12-cuda12)'."""
     tuned = rows[rows["mode"] != PLAIN]
     modes = tuned.groupby("framework")["mode"].nunique().gt(1).to_dict()
     seen: dict[tuple[str, str], list[str]] = {}

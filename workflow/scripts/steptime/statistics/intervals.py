@@ -54,9 +54,8 @@ def of_ratio(
 ) -> Ratio | None:
     """The ratio ours / theirs of two cells, each a process's median by repeat; None below two repeats that both have.
 
-    The same repeat of both was measured in the same trial, side by side, so each repeat gives one ratio: what slowed
-    the machine during a trial slowed both. The estimate is the ratios' geometric mean, its interval Student's of their
-    logarithms. `spread` is that of one such ratio (`statistics.spreads.known`).
+    The same repeat is of the same trial: what slowed the machine slowed both, so each gives one ratio. The estimate is
+    their geometric mean, its interval Student's of logarithms; `spread` as of `statistics.spreads.known`.
     """
     logs = paired(ours, theirs)
     return ratio_of(logs, spread or spread_of(logs)) if len(logs) > 1 else None

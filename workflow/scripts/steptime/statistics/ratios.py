@@ -18,11 +18,7 @@ Row = dict[str, Any]
 
 
 def spreads_of(cells: pd.DataFrame, of: str = "medians") -> dict[tuple[Any, ...], Prior]:
-    """Estimate how much the ratios of two results of a place differ from trial to trial, by KIND.
-
-    `cells` are rows of `merge.summary`, those of one platform's other grids too, if there are any; `of` is the column
-    whose values are compared, medians or means.
-    """
+    """Estimate how much ratios of two results of a place differ from trial to trial, by KIND, `of` their medians."""
     own, independent = {}, {}
     for kind, alike in timed(cells).groupby(KIND, sort=False):
         found = [spread_of(logs) for _, logs in _pairs(alike, of) if len(logs) > 1]
@@ -36,10 +32,8 @@ def spreads_of(cells: pd.DataFrame, of: str = "medians") -> dict[tuple[Any, ...]
 def of_pairs(
     cells: pd.DataFrame, spreads: dict[tuple[Any, ...], Prior], of: str = "medians"
 ) -> dict[Pair, Ratio]:
-    """The ratio of each two timed results of a place that have two repeats in common, by their labels in the index;
-    both ways.
-
-    `cells` are rows of `merge.summary`, `spreads` is what `spreads_of` says of the whole run.
+    """The ratio of each two timed results of a place with two common repeats, by their labels, both ways; `spreads` are
+    those of the whole run (`spreads_of`).
     """
     found: dict[Pair, Ratio] = {}
     for kind, alike in timed(cells).groupby(KIND, sort=False):
@@ -53,11 +47,9 @@ def of_pairs(
 def overall(
     of_places: Sequence[pd.DataFrame], pairs: Mapping[Pair, Ratio]
 ) -> dict[tuple[str, str], Ratio]:
-    """Average how many times the shortest time of a place each environment and mode takes: the geometric mean over the
-    places in which all of them have a time; {} where there is none.
-
-    `of_places` are those of `statistics.words.places`, `pairs` what `of_pairs` says. Without repeats the mean has no
-    interval: its error is not a number.
+    """Average how many times the shortest time each environment and mode takes: the geometric mean over those
+    `of_places` in which all have a time, {} without any. `pairs` is what `of_pairs` says; without repeats there is no
+    interval.
     """
     found: dict[tuple[str, str], list[Ratio]] = {}
     ways = [set(zip(place["environment"], place["mode"], strict=True)) for place in of_places]
@@ -75,9 +67,7 @@ def overall(
 def to_bases(
     cells: Sequence[Row], bases: Sequence[Row | None], spreads: dict[tuple[Any, ...], Prior]
 ) -> list[Ratio | None]:
-    """The ratio base / result of each result and the base beside it, rows of `merge.summary`; None without a base, or
-    where they have not two repeats in common. `spreads` is what `spreads_of` says of the whole run.
-    """
+    """The ratio base / result of each result and its base; None without one, or without two common repeats."""
     both = zip(cells, bases, strict=True)
     return [
         _of_logs(intervals.paired(base["medians"], cell["medians"]) if base else [], cell, spreads)

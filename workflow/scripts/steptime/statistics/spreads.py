@@ -37,10 +37,7 @@ class Spread(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """What all results of a KIND say of a variance: its scale, worth `degrees` degrees of freedom.
-
-    `independent` are the degrees of freedom that all of them have together: more can nobody learn from them.
-    """
+    """What all results of a KIND say of a variance: its scale, worth `degrees` of `independent` degrees of freedom."""
 
     scale: float
     degrees: float
@@ -58,10 +55,7 @@ def spread_of(logs: Sequence[float]) -> Spread:
 def priors(
     own: Mapping[Any, Sequence[Spread]], independent: Mapping[Any, float] | None = None
 ) -> dict[Any, Prior]:
-    """Estimate what the variances of each kind say of one another; kinds without any are left out.
-
-    `independent` gives the degrees of freedom of a kind together where some of its variances stand on the same values.
-    """
+    """Estimate what variances of each kind say of one another; `independent`: their degrees of freedom together."""
     kinds = {
         kind: spreads for kind, spreads in own.items() if any(each.variance for each in spreads)
     }
@@ -109,9 +103,8 @@ def _columns(spreads: Sequence[Spread]) -> tuple[Array, Array]:
 
 
 def _scale(variances: Array, own: Array, degrees: float) -> tuple[float, float]:
-    """The likeliest scale of variances with `own` degrees of freedom each, and the logarithm of its likelihood.
-
-    The derivative of the likelihood is 0 where `scale` is a mean of the variances that weighs large ones less.
+    """The likeliest scale of variances with `own` degrees of freedom each, where the derivative of the likelihood is 0,
+    and the logarithm of its likelihood.
     """
     scale = float(np.exp(np.mean(np.log(variances))))
     for _ in range(200):

@@ -33,10 +33,7 @@ def owed(job: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def read(line: bytes) -> tuple[str, Event] | None:
-    """Name and fields of the event in a line of the pipe; None for what a library has written there.
-
-    What a library leaves without an end of line stands before the next event.
-    """
+    """Name and fields of the event in a line of the pipe, behind what a library left there; None without one."""
     try:
         event = json.loads(line[max(line.find(b"{"), 0) :])
         # Texts of the kernel's, whose lines count.

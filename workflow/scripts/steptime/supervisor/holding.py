@@ -14,10 +14,7 @@ FOLDER = Path(".snakemake")
 
 
 def hold(folder: Path = FOLDER) -> int | None:
-    """Holds the folder of a run until this process ends, and opens what a run that was killed has left locked.
-
-    Returns the file that is locked; None where the file system knows no such locks.
-    """
+    """Holds a run's folder until this process ends, and opens what a killed run left locked; the file, or None."""
     try:
         (folder / "steptime").mkdir(parents=True, exist_ok=True)
         file = os.open(folder / "steptime" / "held", os.O_RDWR | os.O_CREAT, 0o666)

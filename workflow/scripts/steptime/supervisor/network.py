@@ -20,10 +20,7 @@ SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 
 @contextmanager
 def made() -> Iterator[list[int]]:
-    """Files of a new network, for `enter`: it lasts as long as they, or who has entered. None where there can be none.
-
-    No rank makes it: the first one may have ended when the next one starts.
-    """
+    """Files of a new network, for `enter`, that lasts as long as they; None where there can be none."""
     here, there = socket.socketpair()
     with here, ExitStack() as stack:
         maker = os.fork()

@@ -111,10 +111,7 @@ class Guest:
 
 
 def launch(platform: str, nodes: int, threads: int) -> Launch:
-    """How to start ranks of so many threads on so many nodes of a platform, in the job that this process is part of.
-
-    Where SLURM does not give them, or a node is not the platform, the program ends with a sentence: that is no row.
-    """
+    """How to start ranks of so many threads on a platform's nodes, in this job; ends the program without them."""
     begin = partial(_started, platform=platform, nodes=nodes, threads=threads)
     # Beside the log, since all nodes see that.
     return Launch(lambda log: log.parent.absolute(), begin)
@@ -292,10 +289,7 @@ def _rank(number: int, guest: Guest, log: Path, owes: tuple[str, ...]) -> Rank:
 
 
 def heard(connection: socket.socket, seconds: float | None = ANSWER_SECONDS) -> dict[str, Any]:
-    """The words that the other end says next, a line of JSON; {} where it says none in `seconds`, or has gone.
-
-    Reads no byte more.
-    """
+    """The words that the other end says next, a line of JSON and no byte more; {} where it says none in `seconds`."""
     connection.settimeout(seconds)
     line = bytearray()
     with suppress(OSError, ValueError):

@@ -62,9 +62,7 @@ def under_way() -> str:
 
 
 def parts_of(cell: Mapping[str, Any], shown: Collection[str]) -> list[str]:
-    """The parts of the grid that are told of when their last cell was measured: of a cell whose time is `shown` in the
-    answer so far, its place in the first trial, the thread count, and the whole trial.
-    """
+    """The parts of the grid that are told of when they end: a cell's place, its threads, the first trial."""
     if key_of(cell) not in shown or cell["repeat"] > 1:
         return []
     threads = "1 thread" if cell["threads"] == 1 else f"{cell['threads']} threads"

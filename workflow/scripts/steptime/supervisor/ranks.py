@@ -174,10 +174,9 @@ def shares(cpus: list[int], ranks: int) -> list[list[int]]:
 def started(
     python: Path, job: dict[str, Any], cpus: list[int], variables: dict[str, str], log: Path
 ) -> Iterator[list[Rank]]:
-    """The ranks of a job, each with these variables and those that join it to the others; afterwards, none is left.
+    """The ranks of a job, with the variables that join them; afterwards, none is left. Raises NotStarted.
 
-    What ranks but the first print is in `log` too, behind what that one prints. The working folder is that of the one
-    path in PYTHONPATH. Raises NotStarted.
+    What further ranks print comes behind the first's in `log`. PYTHONPATH, of one path, is the working folder.
     """
     count, scratch = job.get("ranks", 1), Path(variables["TMPDIR"])
     # One rank that shares its gradients as several do is told as much.
@@ -210,10 +209,7 @@ HERE = Launch(lambda log: None, started)
 def _joining(
     count: int, scratch: Path, alone: bool, stack: ExitStack
 ) -> list[tuple[dict[str, str], list[socket.socket]]]:
-    """For each rank the variables that join it to the others, and its ends of the sockets.
-
-    They say whether the ranks are `alone` in their network.
-    """
+    """For each rank the variables that join it to the others, `alone` in their network or not, and its sockets."""
     meeting = scratch / "meeting"
     meeting.mkdir()
     pairs = [socket.socketpair() for _ in range(1, count)]
@@ -252,10 +248,7 @@ def start(
     log: Path,
     files: list[int],
 ) -> Rank:
-    """A rank of this number: the worker of a job on these CPUs, with these ends of sockets, in the network of `files`.
-
-    Of several ranks on GPUs, each sees its own alone. Raises NotStarted.
-    """
+    """The rank `number` of a job on these CPUs, in the network of `files`; it sees its GPU alone. Raises NotStarted."""
     if job["device"] == "gpu" and job.get("ranks", 1) > 1:
         own = variables["CUDA_VISIBLE_DEVICES"].split(",")[number]
         variables = variables | {"CUDA_VISIBLE_DEVICES": own}

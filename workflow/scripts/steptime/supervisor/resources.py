@@ -78,9 +78,7 @@ class Watch:
         return interference.growth(self.joules)
 
     def series(self) -> dict[str, Any]:
-        """All that was noted, as plain data: `columns`, `rows`, `span` of the training, `interval_seconds`,
-        `own_seconds`.
-        """
+        """All that was noted: `columns`, `rows`, `span` of the training, `interval_seconds`, `own_seconds`."""
         return {
             "columns": COLUMNS,
             "rows": self.rows,
