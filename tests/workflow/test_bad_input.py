@@ -1,7 +1,5 @@
 """Mistakes as a user makes them: one sentence, an exit code that is not zero, and no traceback."""
 
-import subprocess
-
 import pandas as pd
 import pytest
 from today import JAX
@@ -143,16 +141,6 @@ def test_a_mistake_is_what_snakemake_ends_with_and_nothing_else(checkout):
     lines = done.stdout.splitlines()
     assert done.returncode != 0 and "there is no key 'repeat'" in lines[-1], done.stdout
     assert "Traceback" not in done.stdout and not [line for line in lines if ".smk" in line]
-
-
-def test_a_shell_that_lets_files_be_too_small_for_snakemake_is_told(checkout):
-    command = ["bash", "-c", 'ulimit -f 4; exec "$@"', "-", *checkout.command("--dry-run")]
-    done = subprocess.run(command, cwd=checkout.root, capture_output=True, text=True)
-    assert done.returncode != 0 and "File too large" not in done.stderr, done.stderr
-    assert done.stderr.splitlines()[-1] == (
-        "The shell lets no file have more than 4 KiB, which are not enough: write `ulimit -f unlimited`, or begin in "
-        "another shell."
-    )
 
 
 def test_an_unknown_key_or_data_set_is_refused_and_missing_files_write_nothing(checkout):

@@ -179,22 +179,3 @@ def test_a_file_says_itself_whether_it_is_made_again_where_its_rule_has_other_pa
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         assert (tmp_path / "made").read_text().split() == made
-
-
-WRITING = """
-rule make:
-    output: "file"
-    shell: "cat; echo said | tee {output} >&2; echo said"
-
-open_streams_of_jobs()
-"""
-
-
-@pytest.mark.parametrize("closed", ["2>&-", ">&-", "<&- >&- 2>&-"])
-def test_a_job_may_write_though_the_streams_of_the_run_are_closed(tmp_path, closed):
-    (tmp_path / "Snakefile").write_text(f'include: "{ROOT}/workflow/rules/engine.smk"\n{WRITING}')
-    snakemake = Path(sys.executable).with_name("snakemake")
-    command = ["sh", "-c", f'exec "$0" --cores 1 {closed}', snakemake]
-    done = subprocess.run(command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True)
-    assert done.returncode == 0, (done.stdout, done.stderr)
-    assert (tmp_path / "file").read_text() == "said\n"

@@ -62,7 +62,7 @@ def why_remote(needs):
 
 
 try:
-    folders.check(ROOT, Path("results"))
+    folders.check(Path("results"))
     if MAIN and not only_tells():
         folders.check_space(holding.FOLDER)
         folders.remove_empty(Path("results"))
@@ -107,14 +107,9 @@ def tell_plan():
 
 speak_plainly(unknown_target)
 after_dry_run(tell_plan)
-open_streams_of_jobs()
 share_out_host()
 
 if MAIN and not only_tells():
-    if cores_of_run() == 0:
-        sys.exit(
-            "With --cores 0 no job can begin: write --cores all, or how many CPUs jobs may take."
-        )
     for sentence in CONFIGURATION.left_out:
         say(f"Left out: {sentence}")
     # Held until this process ends; the cells end with it.

@@ -192,13 +192,3 @@ def after_dry_run(tell):
     """Has `tell` called when a dry run has told what it would do: Snakemake calls nothing of ours then."""
     if workflow.output_settings.dryrun and is_main_process():
         atexit.register(lambda: workflow.dag and tell())
-
-
-def open_streams_of_jobs():
-    """Gives the shells of jobs the streams that this process was started without, such as by `2>&-`.
-
-    A shell that is to write to a closed one fails. To open them here is too late: Snakemake's log has their numbers.
-    """
-    streams = enumerate((sys.stdin, sys.stdout, sys.stderr))
-    if closed := [f"{number}<>/dev/null" for number, stream in streams if stream is None]:
-        shell.prefix(f"exec {' '.join(closed)}; ")

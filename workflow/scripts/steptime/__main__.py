@@ -16,7 +16,6 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 def main() -> None:
     """Command line: the program's module and its own arguments."""
-    _open_streams()
     name = sys.argv[1]
     del sys.argv[0]
     try:
@@ -50,16 +49,6 @@ def _has_reader() -> bool:
     asked = select.poll()
     asked.register(sys.stdout, 0)
     return not any(event & select.POLLERR for _, event in asked.poll(0))
-
-
-def _open_streams() -> None:
-    """Opens what a shell or a daemon has closed: a pipe to a worker would get its number, and be mistaken for it."""
-    while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
-        os.set_inheritable(opened, True)
-    os.close(opened)
-    # For what was closed Python has no stream, and a program would end when it prints or flushes.
-    sys.stdout = sys.stdout or open(1, "w")
-    sys.stderr = sys.stderr or open(2, "w")
 
 
 if __name__ == "__main__":

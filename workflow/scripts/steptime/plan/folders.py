@@ -15,18 +15,8 @@ LEAST_BYTES = 2**16
 ENDINGS = (".parquet", ".csv", ".md", ".html", ".tex", ".svg", ".png", ".json", ".npz")
 
 
-def check(root: Path, results: Path) -> None:
+def check(results: Path) -> None:
     """Raises ConfigurationError where Snakemake would end in a traceback before its first job."""
-    if set("{}") & set(str(root)):
-        raise ConfigurationError(
-            f"Snakemake takes braces in a path for wildcards, and the project lies in {root}: move it to a folder "
-            "without them."
-        )
-    if os.pathsep in str(root):
-        raise ConfigurationError(
-            f"Python takes a colon in a path for its end, and the project lies in {root}: move it to a folder "
-            "without one."
-        )
     if os.path.lexists(results) and not results.is_dir():
         what = "is no folder: move it away"
         if results.is_symlink():
@@ -54,18 +44,9 @@ def check_space(folder: Path) -> None:
 
 
 def remove_empty(results: Path) -> None:
-    """Removes what holds nothing below a folder of results: none of our files does, but a full disk may leave one.
-
-    Snakemake asks whether a file is there, and not what is in it. Raises ConfigurationError for a folder where a file
-    of ours is to be, which Snakemake takes for that file.
-    """
+    """Removes what holds nothing below a folder of results, as a full disk leaves it: Snakemake looks at no content."""
     empty: list[Path] = []
-    for folder, below, files in os.walk(results):
-        for name in below:
-            if Path(name).suffix in ENDINGS:
-                raise ConfigurationError(
-                    f"{folder}/{name} is a folder, and has the name of a file that this project makes: move it away."
-                )
+    for folder, _, files in os.walk(results):
         paths = (Path(folder, name) for name in files if Path(name).suffix in ENDINGS)
         empty += [path for path in paths if path.is_file() and not path.stat().st_size]
     if empty:
