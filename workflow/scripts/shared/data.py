@@ -22,9 +22,7 @@ def initial_weights(spec, seed=SEED):
 
 
 def start_values(spec, seed=SEED, names=None):
-    """Name and start values of each parameter, or those of these names, one after the other: all at once take much
-    memory.
-    """
+    """Name and start values of each parameter, or of these names, one after the other: all at once take much memory."""
     table = np.random.RandomState(seed).uniform(-1.0, 1.0, TABLE_LENGTH).astype(np.float32)
     offset = 0
     for parameter in spec["parameters"]:

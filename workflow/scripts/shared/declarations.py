@@ -31,11 +31,10 @@ class Unsupported(Exception):
 
 
 def declared(adapter):
-    """What an adapter declares, by name, read from its text: the framework need not be there.
+    """What an adapter declares, by name, read from its text. Raises Unsupported where there is none of this name.
 
-    A module of a framework's folder has what its framework declares, unless it says otherwise; its tasks are its own.
-    Its exchanges are those that the framework has it for: ("",) of one device. Raises Unsupported where there is no
-    adapter of this name.
+    A module has what its framework's folder declares, unless it says otherwise, but tasks of its own; its exchanges are
+    those that it is for, ("",) of one device.
     """
     framework, _, module = adapter.partition(".")
     found = dict(DEFAULTS, **_written(framework))

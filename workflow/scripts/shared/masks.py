@@ -17,9 +17,8 @@ def share_kept(masks):
 
 
 def fault(masks, rate):
-    """What is wrong with the masks of two steps, (2, batch, ...sample), in a sentence; "" where nothing is.
-
-    Values are dropped one by one, at the rate, others in each step and sample, and the rest is scaled.
+    """What is wrong with the masks of two steps, (2, batch, ...sample), in a sentence: single values are dropped, at
+    the rate, others in each step and sample; "" where nothing is.
     """
     kept, scaled = np.abs(masks) > MASK, np.abs(masks * (1 - rate) - 1) < MASK
     layer = "dropout of {:g} on {}".format(rate, PLACES[masks.ndim - 2])

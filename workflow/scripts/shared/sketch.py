@@ -1,7 +1,4 @@
-"""An array in a few hundred numbers, by which another one like it can be held: its norm, random projections, entries.
-
-Used on both sides of a proof at full size.
-"""
+"""An array in a few hundred numbers, as both sides of a proof compare it: its norm, random projections, entries."""
 
 import functools
 import zlib
@@ -53,10 +50,7 @@ def take(name, shape, parts):
 
 
 def distance(found, true, share):
-    """How far a sketch is from the true one, as a share of the norm: by its projections, its norm and its entries.
-
-    `share` is that of the entries that are kept.
-    """
+    """How far a sketch is from the true one, as a share of the norm; `share` is that of the entries that are kept."""
     size = max(true.norm, 1e-300)
     apart = np.linalg.norm(found.projections - true.projections) / size
     longer = abs(found.norm - true.norm) / size

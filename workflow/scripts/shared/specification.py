@@ -49,10 +49,7 @@ def without_dropout(spec, **instead):
 
 
 def learning_rate(optimiser, epoch, steps_before):
-    """The rate of a step of an epoch, counted from 1, before which so many steps were taken.
-
-    `decay` is that of Keras 2.0's optimisers, `after_epochs` is CNTK's schedule.
-    """
+    """The rate of a step of an epoch, counted from 1, after so many steps; `decay`: Keras 2.0, `after_epochs`: CNTK."""
     rate = optimiser["learning_rate"]
     for epochs, later in optimiser.get("after_epochs", []):
         if epoch > epochs:

@@ -17,10 +17,7 @@ Loaded = collections.namedtuple("Loaded", ["adapter", "chosen", "seconds"])
 
 
 def load(job):
-    """The adapter of a job, ready to build.
-
-    Raises Unsupported where it lacks what the job asks for, before its framework is imported.
-    """
+    """The adapter of a job. Raises Unsupported, before its framework is imported, where it lacks what the job asks."""
     has = declarations.declared(job["adapter"])
     contract.require(job["adapter"], has, job)
     start = clock()

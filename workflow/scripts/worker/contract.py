@@ -115,10 +115,7 @@ class Job(object):
         self.learning_rate = spec["optimiser"]["learning_rate"]
 
     def take(self, name):
-        """The start value of a parameter in the adapter's layout, which may be a view of memory that is free then.
-
-        Taken out, so that few large ones are held twice.
-        """
+        """Takes out the start value of a parameter in the adapter's layout, so that few large ones are held twice."""
         return self.layout.enter(name, self.weights.pop(name))
 
     def own(self, node):

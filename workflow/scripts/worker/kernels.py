@@ -38,10 +38,7 @@ def _choose_mkl():
 
 
 def _choose_openblas(loaded_by):
-    """A processor that it does not know is one of 2007 to it, which takes 2.3 times as long for a product here.
-
-    A child loads it first, to see.
-    """
+    """Has OpenBLAS take AVX2 on a processor that it does not know (2.3 times as fast here); a child looks first."""
     with open("/proc/cpuinfo") as lines:
         able = any(line.startswith("flags") and " avx2" in line for line in lines)
     package, _, name = loaded_by.rpartition("/")

@@ -21,10 +21,7 @@ MAPPING = "(vector,(0,1,{}))"
 
 
 def join(job):
-    """Tells MPICH who this rank is, before it is loaded. Returns what must stay open as long as it is used.
-
-    Raises Unsupported where others could reach MPICH, and OSError where the manager has ended.
-    """
+    """Tells MPICH who this rank is, before it is loaded; what must stay open. Raises Unsupported, OSError."""
     ranks.require_own_network("MPICH")
     manager = job.rank == 0 and ranks.start("from worker import mpi; mpi.manage()")
     link = socket.socket(socket.AF_UNIX)

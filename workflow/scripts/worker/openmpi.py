@@ -37,10 +37,7 @@ _LOADED = []
 
 
 def load():
-    """Loads the library of the environment for all that is loaded later, and returns it.
-
-    Raises Unsupported where the environment has none.
-    """
+    """Loads the environment's library for all that is loaded later. Raises Unsupported where there is none."""
     if not _LOADED:
         path = os.path.join(sys.prefix, "lib", "libmpi.so.40")
         if not os.path.exists(path):
@@ -50,10 +47,7 @@ def load():
 
 
 def join(job):
-    """Tells Open MPI who this rank is, before it is initialised.
-
-    Raises Unsupported where others could reach it, and RuntimeError where `mpirun` has ended.
-    """
+    """Tells Open MPI who this rank is. Raises Unsupported, or RuntimeError where `mpirun` has ended."""
     ranks.require_own_network("Open MPI")
     manager = job.rank == 0 and ranks.start("from worker import openmpi; openmpi.manage()")
     place = _place(job.rank)

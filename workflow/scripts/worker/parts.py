@@ -32,9 +32,8 @@ BLOCK = 2**20
 
 
 class Product(object):
-    """left times right, each taken as it lies in memory ("N") or transposed ("T"): way "NT", say.
-
-    An update is `weights` less `rate` times that product, in `calls` calls of the framework: 1 or 2.
+    """left times right, each as it lies in memory ("N") or transposed ("T"), such as "NT"; an update is `weights` less
+    `rate` times that, in `calls` calls of the framework: 1 or 2.
     """
 
     kind = "product"
@@ -99,11 +98,7 @@ class Convolution(object):
 
 
 def error_of(seen, wanted):
-    """How far a result is off, of its length, both in float64 and projected on one random vector of signs.
-
-    Every number of the result takes part, and no product of matrices in float64 is needed. Infinite where the shapes
-    differ.
-    """
+    """How far a result is off, of its length, both projected in float64 on one random vector; or infinite."""
     if seen.shape != wanted.shape:
         return float("inf")
     return float(np.linalg.norm(seen - wanted) / np.linalg.norm(wanted))

@@ -202,10 +202,7 @@ def server():
 
 
 def start(code, arguments=(), **variables):
-    """Starts a server: Python code, in a process of its own that ends when the one that has started it does.
-
-    Returns the process.
-    """
+    """Starts a server: Python code, in a process that ends when this one does. Returns the process."""
     command = [sys.executable, "-c", ENDS_WITH_PARENT + code] + list(arguments)
     return subprocess.Popen(command, env=dict(os.environ, **variables))
 
@@ -249,9 +246,7 @@ def links():
 
 
 def share(job, rank=None):
-    """Inputs and labels of the job's rank, or of another, in the adapter's layout: an equal part of the mini-batch, in
-    one piece.
-    """
+    """Inputs and labels of the job's rank, or of another, in the adapter's layout: an equal part, in one piece."""
     number = job.rank if rank is None else rank
     parts = []
     for values, turned in ((job.inputs, job.layout.inputs), (job.labels, job.layout.labels)):

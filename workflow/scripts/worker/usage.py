@@ -45,10 +45,7 @@ class Usage(object):
 
 
 def cpu_seconds():
-    """CPU seconds of this process and of those below it, with those that have ended and were waited for.
-
-    In the kernel's ticks but for this process itself (stat, proc(5)).
-    """
+    """CPU seconds of this process and of those below it, ended ones too, in the kernel's ticks (stat, proc(5))."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     total = time.process_time() + ended.ru_utime + ended.ru_stime
     for process in family(os.getpid())[1:]:
@@ -60,10 +57,7 @@ def cpu_seconds():
 
 
 def waited_seconds():
-    """How long threads that are still there, of processes below too, could have run and had no CPU (schedstat).
-
-    None where the kernel does not count it.
-    """
+    """How long threads, of processes below too, waited for a CPU (schedstat); None where it is not counted."""
     texts = [
         text(path)
         for process in family(os.getpid())
@@ -74,11 +68,7 @@ def waited_seconds():
 
 
 def kernel_counters():
-    """The texts of /proc/stat and /proc/cpuinfo (proc(5)) that tell CPU seconds and clock rates, and those of the files
-    in STEPTIME_THROTTLING, which tell how long a quota held this process back.
-
-    Read here: the supervisor may be late, while it imports or where it has no CPU of its own.
-    """
+    """The texts of /proc/stat, /proc/cpuinfo (proc(5)) and of the files in STEPTIME_THROTTLING, read here."""
     with open("/proc/stat") as stat, open("/proc/cpuinfo") as cpuinfo:
         rates = [line for line in cpuinfo if line.startswith(("processor", "cpu MHz"))]
         times = [line for line in stat if line.startswith("cpu")]
@@ -88,10 +78,7 @@ def kernel_counters():
 
 
 def libraries():
-    """Absolute paths of the shared libraries that this process and those below it have loaded, in order.
-
-    Told from here: who looks from outside may come when a short worker has ended.
-    """
+    """Absolute paths of the shared libraries that this process and those below it have loaded, in order."""
     mapped = set()
     for process in family(os.getpid()):
         for line in text("/proc/{}/maps".format(process)).splitlines():

@@ -28,10 +28,7 @@ def cuda_versions():
 
 
 def first_gpu(precision, asked):
-    """Returns the first GPU of this process, with products in a precision, for which JAX is `asked` this.
-
-    Raises Unsupported where it finds none, and NotEquivalent where products have another one.
-    """
+    """The first GPU, with products as `asked`. Raises Unsupported without any, NotEquivalent for other products."""
     try:
         place = jax.local_devices(backend="gpu")[0]
     except RuntimeError:

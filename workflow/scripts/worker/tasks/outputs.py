@@ -1,7 +1,4 @@
-"""What the proof of a network in use needs from a framework: the outputs of its narrow version.
-
-Judged by `prove.outputs`. The job has output, the file to write.
-"""
+"""What the proof of a network in use needs: the outputs of its narrow version (`prove.outputs`)."""
 
 import numpy as np
 

@@ -22,10 +22,7 @@ def run(loaded, job, emit):
 
 
 def sizes(spec, batch):
-    """{(rows, inner, columns): roles} of all products of dense layers, in the order of the layers.
-
-    Raises Unsupported where there is none. The gradient of the network's own inputs is not computed.
-    """
+    """{(rows, inner, columns): roles} of dense layers' products, but for the inputs' gradient. Raises Unsupported."""
     found = {}
     for node in spec["nodes"]:
         if node["op"] != "dense":

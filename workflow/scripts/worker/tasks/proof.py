@@ -82,9 +82,7 @@ def fed(job, number=0):
 
 
 def _collect_training(collected, build, job):
-    """`scores`: what a fresh trainer, with its dropout, gives for the first data. `fed_loss`, `fed/<name>`: mean loss
-    of and weights after a call of `train` with `data.fed_batches`, without dropout.
-    """
+    """`scores` of a fresh trainer; `fed_loss`, `fed/<name>` after a `train` with `data.fed_batches`."""
     spec = job["spec"]
     trainer = build(dict(spec, seed=data.SEED))
     inputs, _ = data.synthetic_batch(spec, job["batch"])

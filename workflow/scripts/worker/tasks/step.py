@@ -72,10 +72,8 @@ def _hold_others(proof, adapter, gradients):
 
 
 def _time(job, steps, proof, emit):
-    """Warms up, takes samples, and shows that the loss fell and that no work was left behind them.
-
-    Where other trainers are compared with this one, the last samples are those that they repeat. Returns what `done`
-    says.
+    """Warms up, takes samples, and shows that the loss fell and no work was left; returns what `done` says. The last
+    samples are those that other trainers repeat.
     """
     from .. import full_size
 

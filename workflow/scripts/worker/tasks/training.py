@@ -178,10 +178,8 @@ _LESSONS = {
 
 
 class Fed(object):
-    """(inputs, labels, learning rate) of mini-batches, in the neutral layout; of several ranks, a rank's share of each.
-
-    `words` are what another rank makes its own from: `fed` of a task of the worker, with a number. `steps` is how many
-    there are.
+    """(inputs, labels, learning rate) of so many mini-batches, in the neutral layout, or a rank's share; `words` tell
+    another rank how to make them.
     """
 
     def __init__(self, task, number, steps, made=()):
@@ -193,10 +191,7 @@ class Fed(object):
 
 
 class Epoch(Fed):
-    """The mini-batches of an epoch, each image once in an order of its own; `seconds` is what making them took.
-
-    `share` is the rank whose share of each it is, and the number of ranks.
-    """
+    """The mini-batches of an epoch, each image once, or a rank's `share`; `seconds` is what making them took."""
 
     def __init__(self, spec, split, batch, plan, epoch, clock, share=(0, 1)):
         self._images, self._labels = split

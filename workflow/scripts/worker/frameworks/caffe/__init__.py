@@ -48,9 +48,7 @@ def versions():
 
 
 def build(job, make=None):
-    """A trainer of the specification, by `make` or the one of this module. The BLAS reads its thread number from the
-    environment.
-    """
+    """A trainer of the specification, by `make` or the one of this module; the BLAS reads its threads itself."""
     caffe.set_mode_cpu()
     return (make or Trainer)(job)
 

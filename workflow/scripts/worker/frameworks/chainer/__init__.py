@@ -1,6 +1,4 @@
-"""Chainer 7: its functions and its automatic differentiation; images on iDeep (`ideep`) or NumPy (`numpy`), or all on
-a GPU, by CuPy (`cupy`).
-"""
+"""Chainer 7: its functions and differentiation; images on iDeep (`ideep`), NumPy (`numpy`), or by CuPy (`cupy`)."""
 
 import chainer
 import numpy as np
@@ -38,10 +36,7 @@ def build(job):
 
 
 def prepare(job):
-    """Settles how Chainer computes, and returns the module of its arrays.
-
-    The BLAS reads its threads from the environment, and CuPy whether it rounds.
-    """
+    """Settles how Chainer computes, and returns the module of its arrays; threads and CuPy's rounding are variables."""
     on_gpu = job.mode == "cupy"
     if on_gpu != (job.device == "gpu"):
         raise Unsupported("Chainer computes on GPUs by CuPy alone, and CuPy on nothing else")

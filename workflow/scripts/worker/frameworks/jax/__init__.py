@@ -241,10 +241,7 @@ LOSSES = {
 
 
 def logits(nodes, key, parameters, inputs, fresh=None):
-    """Scores (labels, classes), of sequences in the order step, sample; without a key nothing is dropped.
-
-    `fresh` takes the means and variances by which a mini-batch is normalised.
-    """
+    """Scores (labels, classes), of sequences by step, then sample; nothing is dropped without a key."""
     values = {"input": inputs}
     for node in nodes:
         own = specification.own_of(node, parameters)
@@ -305,10 +302,7 @@ def _grouped_conv(node, own, value):
 
 
 def _depthwise_conv(stride, padding, value, weight):
-    """A sum of shifted views, with its gradient; weights come as (height, width, channels).
-
-    XLA's own convolution takes ten times as long on CPUs.
-    """
+    """A sum of shifted views, ten times as fast on CPUs as XLA's own; weights (height, width, channels)."""
     kernel, (rows, columns) = len(weight), value.shape[1:3]
     edges = [(0, 0), (padding,) * 2, (padding,) * 2, (0, 0)]
 
@@ -341,10 +335,7 @@ def _weighed(value, weight, stride, height, width):
 
 
 def _products_of_views(value, gradient, kernel, stride):
-    """The gradient of the weight. As sums over samples, rows and columns, XLA would take as long as for its own.
-
-    Here rows of products are added up, of several samples at a time, and their columns at the end.
-    """
+    """The gradient of the weight, as added rows of products of several samples: other sums are as slow as XLA's."""
     batch, height, width, channels = gradient.shape
     along, taps = stride * (width - 1) + 1, [*np.ndindex(kernel, kernel)]
     # XLA compiles longer sums for minutes.
@@ -386,10 +377,7 @@ def _conv_transpose(node, own, value):
 
 
 def _transposed_product(node, weight, value):
-    """A transposed convolution as a product, whose parts are added up where they overlap.
-
-    XLA's own convolution of spread inputs takes ten times as long on CPUs.
-    """
+    """A transposed convolution as a product with added overlaps: ten times as fast on CPUs as XLA's own."""
     kernel, stride, padding = node["kernel"], node["stride"], node["padding"]
     (channels, height, width), count = node["shape"], -(-kernel // stride)
     batch, rows, columns = value.shape[:3]

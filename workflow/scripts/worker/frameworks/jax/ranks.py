@@ -1,6 +1,4 @@
-"""JAX on several ranks: a process each, whose compiled steps average the gradients of the adapter jax over gloo, on
-GPUs over NCCL.
-"""
+"""JAX on several ranks: processes whose compiled steps average their gradients over gloo, on GPUs over NCCL."""
 
 import functools
 import os

@@ -119,10 +119,7 @@ def _embedding(node, value):
 
 
 def _lstm(node, value):
-    """From primitives, unrolled over the steps.
-
-    Paddle's own, `dynamic_lstm`, did not pass the proof: right outputs, wrong gradients (docs/adapters/paddle.md).
-    """
+    """From primitives, unrolled: `dynamic_lstm` had wrong gradients (docs/adapters/paddle.md)."""
     units, batch = node["units"], value.shape[1]
     products = fluid.layers.fc(value, 4 * units, 2, _at(node, "input"), _at(node, "bias"))
     weight = fluid.layers.create_parameter(

@@ -147,10 +147,7 @@ def _max_pool(node, own, value):
 
 
 def _first_maxima(node, value):
-    """The first of equal maxima has the whole gradient; of PlaidML's own pool, all of them have it.
-
-    In the program, S is the largest number held `constant`, and T is greatest at its first place.
-    """
+    """The first of equal maxima has the whole gradient, which PlaidML's own pool gives to all of them."""
     (_, height, width), (_, high, broad) = node["shape"], node["in_shape"]
     places = {"k": node["kernel"], "p": node["padding"], "s": node["stride"]}
     places.update(height=height, width=width)

@@ -1,7 +1,4 @@
-"""Operators of SINGA's primitives, and layers of them: of rows and of images.
-
-Sequences are matrices of (steps x batch, features), images (batch, channels, height, width).
-"""
+"""Operators and layers of SINGA's primitives: sequences (steps x batch, features), images with channels first."""
 
 import numpy as np
 from singa import autograd

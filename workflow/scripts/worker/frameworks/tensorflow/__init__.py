@@ -317,10 +317,7 @@ def _conv_transpose(node, own, value):
 
 
 def _transposed_product(node, filters, value):
-    """A product, whose parts are added up where they overlap, with the gradients of a convolution.
-
-    With TensorFlow's own, a step of deconv takes 1.4 times as long on CPUs. Filters come as (height, width, out, in).
-    """
+    """A product with added overlaps: deconv takes 1 / 1.4 of the time on CPUs. Filters (height, width, out, in)."""
     stride, padding = node["stride"], node["padding"]
 
     @tf.custom_gradient
@@ -442,9 +439,8 @@ def _lstm(node, own, value):
 
 @tf.custom_gradient
 def _recur(products, weight):
-    """Outputs (steps, batch, units) of an LSTM from the products of its inputs (steps, batch, 4 units).
-
-    With a gradient of its own, so that the recurrent weight's too is one large product outside of the loop.
+    """Outputs (steps, batch, units) of an LSTM from its inputs' products (steps, batch, 4 units), with a gradient of
+    its own: that of the recurrent weight is one large product outside of the loop.
     """
     steps, batch, width = products.shape
     units, zero = width // 4, tf.zeros([batch, width // 4])

@@ -45,9 +45,7 @@ def build(job):
 
 
 def meet(job):
-    """The strategy that all ranks have, made once: it reads TF_CONFIG, waits for the others, and comes before any other
-    operation.
-    """
+    """The strategy that all ranks have, made once and first: it reads TF_CONFIG and waits for the others."""
     tf.config.threading.set_intra_op_parallelism_threads(job.threads)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     if not _MET:

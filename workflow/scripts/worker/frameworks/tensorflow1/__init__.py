@@ -169,10 +169,7 @@ class Trainer(object):
 
 
 def _update(wanted, loss, rate):
-    """The operation that trains all parameters, when all gradients are known: TensorFlow's own where it has the rule.
-
-    The epsilon of its RMSProp stands inside of the root, and its averages begin with 1.
-    """
+    """The operation that trains all parameters: TensorFlow's own rule where it has it, but for RMSProp's epsilon."""
     if wanted["name"] == "sgd":
         return tf.train.GradientDescentOptimizer(rate).minimize(loss)
     if wanted["name"] == "adadelta" and not _OLD:

@@ -1,6 +1,4 @@
-"""PyTorch on several ranks: DistributedDataParallel over gloo, on GPUs over NCCL, around the network of the adapter
-torch.
-"""
+"""PyTorch on several ranks: DistributedDataParallel over gloo, on GPUs over NCCL, around the adapter torch."""
 
 import os
 
@@ -23,9 +21,7 @@ _OPTIONS = {} if torch_settings.OLD else {"gradient_as_bucket_view": True, "stat
 
 
 def averaging(job, group=None):
-    """A trainer of the rank's share, whose gradients are averaged over all ranks, or over the process group that
-    `group(job)` makes when the ranks have met.
-    """
+    """A trainer of the rank's share; gradients are averaged over all ranks, or those of `group(job)`."""
     job.inputs, job.labels = ranks.share(job)
     # No two ranks drop the same.
     job.seed += job.rank
