@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-from examples import CATALOGUE, FRAMEWORKS, PEAK, inputs, measured
+from examples import CATALOGUE, PEAK, inputs, measured
 
 from steptime import networks
-from steptime.artefacts import efficiency, matrix, proofs, ratios, ratios_figure, throughput
+from steptime.artefacts import efficiency, matrix, proofs, ratios, throughput
 from steptime.render import tables
 from steptime.render.words import significant
 
@@ -155,7 +155,6 @@ def test_a_ratio_is_of_repeats_side_by_side_and_says_where_no_difference_is_show
     texts = dict(zip(data["framework"], layout.iloc[:, 0], strict=True))
     assert texts["torch"].text == "tied for the fastest" and not texts["torch"].best
     assert texts["tensorflow"].text.endswith(" tied") and texts["jax"].footnotes
-    ratios_figure.draw(data, FRAMEWORKS, read)
 
 
 def test_one_process_of_each_decides_nothing(tmp_path):
@@ -165,10 +164,6 @@ def test_one_process_of_each_decides_nothing(tmp_path):
     assert data["verdict"].tolist() == ["not known", "not known"]
     assert layout.iloc[1, 0].text == "5.00" and "`repeats`" in layout.iloc[1, 0].footnotes[0]
     assert any("One run measured" in note for note in told.page.notes)
-    assert any(
-        "interval not known" in text.get_text()
-        for text in ratios_figure.draw(data, FRAMEWORKS, read)[1].axes[0].texts
-    )
 
 
 def proof(network="fcn5", **changes):

@@ -1,6 +1,6 @@
-"""How much slower every framework is than the fastest one, with intervals, as a table and a forest plot."""
+"""How much slower every framework is than the fastest one, with intervals, as a table."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -11,9 +11,6 @@ from steptime.render.words import ERROR_RATE, further, processes, ranged, remark
 from steptime.statistics.intervals import Ratio
 from steptime.statistics.ratios import Pair, of_pairs, overall
 from steptime.statistics.words import FASTEST, SLOWER, TIED, UNKNOWN, places
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 COLUMNS = [*common.NAMED, "marks", "seconds", "repeats", "further", "fastest", "ratio"]
 OVERALL = ["overall", "overall_low", "overall_high"]
@@ -51,14 +48,6 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     )
     shown = data.assign(is_fastest=data["verdict"] == FASTEST)
     return data, columns(shown, SHOWN, INDEX, common.PLACES)
-
-
-def figure(inputs: Inputs) -> "tuple[pd.DataFrame, Figure]":
-    """The rows that are drawn and the drawing."""
-    # The table is made while cells wait, and need not wait for a library that draws.
-    from steptime.artefacts.ratios_figure import draw
-
-    return draw(inputs.table[0], inputs.frameworks, inputs.measured)
 
 
 def _row(
