@@ -214,7 +214,7 @@ def test_a_mistake_of_an_artefact_is_one_sentence(monkeypatch):
     data = {"catalogue": ["nowhere/paper.yaml"]}
     job = json.dumps({"artefact": "nowhere_table", "facts": {}, "data": data})
     monkeypatch.setattr("sys.argv", ["make", "--job", job, "--files", "{}"])
-    with pytest.raises(SystemExit, match="nowhere/paper.yaml cannot be read: No such file"):
+    with pytest.raises(InputError, match="nowhere/paper.yaml cannot be read: No such file"):
         program.main()
 
 

@@ -1,5 +1,5 @@
-"""Runs one of the workflow's programs, as `python -m` does; a full disk ends it with one sentence, and a reader that is
-gone, as `head` is after ten lines, with none.
+"""Runs one of the workflow's programs, as `python -m` does; a mistake or a full disk ends it with one sentence, and a
+reader that is gone, as `head` is after ten lines, with none.
 
     workflow/scripts/launch cells.inspect results/cells/...
 """
@@ -9,6 +9,8 @@ import os
 import runpy
 import select
 import sys
+
+from steptime.reading import InputError
 
 # No space, no quota left, or a file above the limit of the shell (`ulimit -f`).
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -24,6 +26,8 @@ def main() -> None:
     except KeyboardInterrupt:
         # As a shell tells of Ctrl-C.
         sys.exit(130)
+    except InputError as error:
+        sys.exit(str(error))
     except BrokenPipeError:
         if _has_reader():
             raise

@@ -11,7 +11,7 @@ _FASTEST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class InputError(Exception):
-    """An input that cannot be used; the text is the whole message for the user."""
+    """A mistake that a user can mend; the text is the whole message, with which a program ends (`__main__`)."""
 
 
 def read_json(path: Path) -> Any:

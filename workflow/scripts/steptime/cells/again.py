@@ -11,7 +11,7 @@ from pathlib import Path
 from steptime import machine, project
 from steptime.cells import shard
 from steptime.machine import interference
-from steptime.plan import cell, configuration, grid, written
+from steptime.plan import cell, grid, written
 from steptime.reading import read_yaml
 
 
@@ -22,12 +22,9 @@ def main() -> None:
     )
     parser.add_argument("--grid", help="the grid, if it is not the one of config/config.yaml")
     chosen = parser.parse_args().grid or read_yaml(project.path("config/config.yaml"))["grid"]
-    try:
-        here = machine.identify(machine.describe())
-        plan = written.read(written.path_of(Path(chosen).stem))
-        paths = [path for path in planned(plan) if path.exists() and disturbed(path, here)]
-    except (configuration.ConfigurationError, shard.ShardError) as error:
-        sys.exit(str(error))
+    here = machine.identify(machine.describe())
+    plan = written.read(written.path_of(Path(chosen).stem))
+    paths = [path for path in planned(plan) if path.exists() and disturbed(path, here)]
     if not paths:
         print(
             "Nothing was measured under disturbance on this machine: there is nothing to measure again.",

@@ -43,11 +43,9 @@ def main() -> None:
         trusted.regular([path])
         table, footer = shard.read(path)
         shown = _plain(tree(path, table.to_pylist(), footer))
-    except shard.ShardError as error:
-        sys.exit(str(error))
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError):
         # Of a footer that says something else than those that were written here.
-        sys.exit(str(shard.without_columns(path)))
+        raise shard.without_columns(path) from None
     Console(highlight=False, markup=False).print(shown)
 
 

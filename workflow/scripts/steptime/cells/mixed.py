@@ -6,10 +6,11 @@ from typing import Any
 from steptime.cells.footers import few
 from steptime.machine import placement
 from steptime.plan.cell import key_of, shard_path
+from steptime.reading import InputError
 
 
-class MixedRowsError(Exception):
-    """Rows that must not stand in one table; the text is the whole message for the user."""
+class MixedRowsError(InputError):
+    """Rows that must not stand in one table."""
 
 
 def under_another_name(path: Path, row: dict[str, Any]) -> str:

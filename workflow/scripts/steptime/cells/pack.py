@@ -25,11 +25,11 @@ from steptime import project, run
 from steptime.atomic import atomic_write
 from steptime.cells import footers, shard, trusted
 from steptime.cells.expected import Expected
-from steptime.cells.mixed import MixedRowsError, refuse_several, under_another_name
-from steptime.environments.pins import PinsError
+from steptime.cells.mixed import refuse_several, under_another_name
 from steptime.machine import placement
 from steptime.plan import configuration
 from steptime.plan.cell import FOLDER, axes_of, carried, proof_name
+from steptime.reading import InputError
 
 RESULTS = Path("results")
 # Beside its shards, what stands for a machine that is not at hand; in the order in which one is made of the other.
@@ -45,8 +45,8 @@ KINDS = {
 }
 
 
-class PackError(Exception):
-    """Results that cannot be taken as they are; the text says which, why, and what to do."""
+class PackError(InputError):
+    """Results that cannot be taken as they are: which, why, and what to do."""
 
 
 def main() -> None:
@@ -74,15 +74,7 @@ def main() -> None:
             expected = Expected(configuration.without_grid(project.ROOT))
             count = take(options.source, RESULTS, expected)
             print(f"{count} new shards were taken from {options.source}.")
-    except (
-        PackError,
-        MixedRowsError,
-        configuration.ConfigurationError,
-        PinsError,
-        shard.ShardError,
-        trusted.UntrustedError,
-        OSError,
-    ) as error:
+    except OSError as error:
         sys.exit(str(error))
 
 
@@ -131,7 +123,7 @@ def opened(source: Path) -> Iterator[Path]:
             there, name = Path(folder) / "results", f"{source}: results"
         try:
             yield there
-        except (PackError, MixedRowsError, shard.ShardError) as error:
+        except InputError as error:
             # Of files as a user knows them, not where they were unpacked, and of no cell to measure there.
             text = str(error).replace(str(there), name)
             raise type(error)(

@@ -13,6 +13,7 @@ from steptime.atomic import atomic_write
 from steptime.cells.schema import ADDED, SCHEMA_VERSION, TIMES, constant_of, rows_of, schema_of
 from steptime.plain import plain
 from steptime.plan import digests
+from steptime.reading import InputError
 from steptime.records import Footer
 from steptime.tasks import TASKS
 
@@ -23,8 +24,8 @@ class Unfit(Exception):
     """What is no value of its column; the text says it."""
 
 
-class ShardError(Exception):
-    """A shard that cannot be used; the text says which, why, and the command that measures its cell again."""
+class ShardError(InputError):
+    """A shard that cannot be used: which, why, and the command that measures its cell again."""
 
 
 def write(path: Path, facts: dict[str, Any], rows: list[dict[str, Any]], footer: Footer) -> None:

@@ -24,7 +24,7 @@ MOST_OFF = 4.0
 
 
 class UntrustedError(shard.ShardError):
-    """A file that cannot be what it says it is; the text is the whole message for the user."""
+    """A file that cannot be what it says it is."""
 
 
 def regular(paths: Iterable[Path]) -> None:

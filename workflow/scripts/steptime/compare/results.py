@@ -21,12 +21,11 @@ import numpy as np
 import pandas as pd
 
 from steptime import project, run
-from steptime.cells import pack, shard
-from steptime.cells.mixed import MixedRowsError
 from steptime.compare import caveats, names, words
 from steptime.compare.sides import CompareError, Side, beside, opened
 from steptime.plan import configuration
 from steptime.plan.cell import PLACE
+from steptime.reading import InputError
 from steptime.render import tables
 from steptime.statistics import intervals, ratios
 from steptime.statistics.intervals import Ratio
@@ -67,15 +66,7 @@ def complaints(platforms: str | None = None) -> Iterator[None]:
         chosen = {"platforms": platforms} if platforms else {}
         run.TOLD.update(platforms=configuration.platforms(project.ROOT, chosen))
         yield
-    except (
-        CompareError,
-        MixedRowsError,
-        OSError,
-        configuration.ConfigurationError,
-        pack.PackError,
-        shard.ShardError,
-        tarfile.TarError,
-    ) as error:
+    except (InputError, OSError, tarfile.TarError) as error:
         print(error, file=sys.stderr)
         sys.exit(CANNOT_TELL)
 

@@ -19,7 +19,7 @@ from steptime.merge.summary import summarise
 from steptime.plan import configuration
 from steptime.plan.cell import FOLDER, IDENTITY, PLAIN, key_of, shard_path
 from steptime.plan.schemas import meant
-from steptime.reading import read_yaml
+from steptime.reading import InputError, read_yaml
 from steptime.statistics.words import Statistics, estimate, key
 
 # What is noted of each process, to tell what else differs than what is compared.
@@ -28,8 +28,8 @@ TOLD += ["worker_digest", "sampling_digest", "machine_id", "timed_region", "para
 TOLD += ["flops_per_step", "started_at", "ended_at"]
 
 
-class CompareError(Exception):
-    """A comparison that means nothing; the text is the whole message for the user."""
+class CompareError(InputError):
+    """A comparison that means nothing."""
 
 
 @dataclass

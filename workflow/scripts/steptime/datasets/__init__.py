@@ -3,10 +3,11 @@
 from pathlib import Path
 
 from steptime import npz
+from steptime.reading import InputError
 
 
-class DatasetError(Exception):
-    """A data set cannot be had; the text is the whole message for the user."""
+class DatasetError(InputError):
+    """A data set cannot be had."""
 
 
 def sums(train: Path, test: Path) -> str:

@@ -380,8 +380,6 @@ def main() -> None:
             write_json(
                 options.output, make(options.environment, options.spec, options.prepare, log)
             )
-    except pins.PinsError as error:
-        sys.exit(str(error))
     except OSError as error:
         sys.exit(f"{options.environment}: {error.filename or options.output}: {error.strerror}.")
     except KeyboardInterrupt:

@@ -38,10 +38,7 @@ def main() -> None:
         "names", nargs="*", help="frameworks or environments of config/frameworks.yaml; none: all"
     )
     options = parser.parse_args()
-    try:
-        names = chosen(options.names)
-    except (configuration.ConfigurationError, pins.PinsError) as error:
-        sys.exit(str(error))
+    names = chosen(options.names)
     code = make(names, options.cores)
     rows = [describe(name) for name in names]
     output = Console()

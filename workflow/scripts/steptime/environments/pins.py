@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from steptime.reading import InputError
+
 KEYS = ("name", "channels", "dependencies")
 PYTHON = re.compile(r"python={1,2}(\d+\.\d+(?:\.\d+)?)")
 PIP = re.compile(r"pip={1,2}(\d+(?:\.\d+)*)")
@@ -20,8 +22,8 @@ REQUIREMENT = re.compile(
 CUDA = re.compile(r"(nvidia-.+)-cu\d+")
 
 
-class PinsError(ValueError):
-    """A mistake in an environment's file; the text is the whole message for the user."""
+class PinsError(InputError):
+    """A mistake in an environment's file."""
 
 
 @dataclass(frozen=True)

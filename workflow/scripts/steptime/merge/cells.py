@@ -21,12 +21,12 @@ import pyarrow.parquet as pq
 from steptime import run
 from steptime.atomic import atomic_write
 from steptime.cells import footers, shard
-from steptime.cells.mixed import MixedRowsError, refuse_several, under_another_name
+from steptime.cells.mixed import refuse_several, under_another_name
 from steptime.cells.schema import CONSTANT, constant_of, schema_of
 from steptime.merge import judged
 from steptime.merge.measured import was_told
 from steptime.plain import plain_values
-from steptime.plan import configuration, looks, written
+from steptime.plan import looks, written
 from steptime.plan.cell import FOLDER, axes_of, shard_path
 
 
@@ -43,15 +43,11 @@ def main() -> None:
     options = parser.parse_args()
     # What is read stays until the end, and to look for garbage among it takes a fifth of the time.
     gc.disable()
-    try:
-        plan = written.read(options.plan)
-        keys = plan.artefacts[options.artefact]
-        keys = keys + looks.of_artefact(keys, looks.added(options.added))
-        statistics = next((json.loads(file.read_text()) for file in options.statistics), None)
-        merged = merge(keys, plan.missing, plan.expected, plan.looks, statistics)
-    except (configuration.ConfigurationError, shard.ShardError, MixedRowsError) as error:
-        print(error, file=sys.stderr)
-        sys.exit(1)
+    plan = written.read(options.plan)
+    keys = plan.artefacts[options.artefact]
+    keys = keys + looks.of_artefact(keys, looks.added(options.added))
+    statistics = next((json.loads(file.read_text()) for file in options.statistics), None)
+    merged = merge(keys, plan.missing, plan.expected, plan.looks, statistics)
     with atomic_write(options.output) as file:
         pq.write_table(merged, file)
 

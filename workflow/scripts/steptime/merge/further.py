@@ -11,7 +11,6 @@ interrupted goes on with them, and one that has ended asks for nothing more.
 import argparse
 import json
 import math
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,12 +18,10 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from steptime.atomic import atomic_write
-from steptime.cells import shard
-from steptime.cells.mixed import MixedRowsError
 from steptime.merge import cells
 from steptime.merge.summary import summarise
 from steptime.plain import plural
-from steptime.plan import configuration, looks, written
+from steptime.plan import looks, written
 from steptime.plan.cell import IDENTITY, key_of, shard_path
 from steptime.plan.grid import COMPARED, Plan
 from steptime.say import say
@@ -76,13 +73,10 @@ def main() -> None:
     )
     parser.add_argument("--output", required=True, type=Path)
     options = parser.parse_args()
-    try:
-        plan = written.read(options.plan)
-        before = looks.added(options.added)
-        keys = [*plan.artefacts[COMPARED], *before]
-        rows = cells.merge(keys, expected=plan.expected).to_pandas()
-    except (configuration.ConfigurationError, shard.ShardError, MixedRowsError) as error:
-        sys.exit(str(error))
+    plan = written.read(options.plan)
+    before = looks.added(options.added)
+    keys = [*plan.artefacts[COMPARED], *before]
+    rows = cells.merge(keys, expected=plan.expected).to_pandas()
     summary = summarise(rows, planned=plan.looks)
     found = list(comparisons(summary))
     wide = [each for each in found if each.is_wide(options.asked["until"])]

@@ -6,14 +6,12 @@ from pathlib import Path
 
 from steptime import tasks
 from steptime.cells import footers
-from steptime.cells.mixed import MixedRowsError
-from steptime.cells.shard import ShardError
 from steptime.merge import measured, trainings
 from steptime.merge.cells import merge
 from steptime.merge.measured import Measured
 from steptime.merge.trainings import Trained
 from steptime.plan import written
-from steptime.plan.schemas import ConfigurationError
+from steptime.reading import InputError
 
 
 @dataclass
@@ -46,6 +44,6 @@ def read(plan_path: Path) -> Grid:
             else:
                 own = grid.steps if is_of_steps else grid.parts
                 own.append(measured.of_table(table, str(plan_path)))
-    except (ConfigurationError, MixedRowsError, ShardError) as error:
+    except InputError as error:
         return Grid(plan_path.stem, refused=str(error).splitlines()[0])
     return grid

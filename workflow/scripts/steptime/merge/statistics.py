@@ -7,15 +7,13 @@ Every table and figure reads the same file, so that a result has one interval an
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
 from steptime.atomic import atomic_write
-from steptime.cells import footers, shard
-from steptime.cells.mixed import MixedRowsError
+from steptime.cells import footers
 from steptime.merge.cells import merge
 from steptime.merge.summary import summarise
-from steptime.plan import configuration, written
+from steptime.plan import written
 from steptime.plan.grid import Plan
 from steptime.statistics import words
 
@@ -28,10 +26,7 @@ def main() -> None:
     )
     parser.add_argument("--output", required=True, type=Path)
     options = parser.parse_args()
-    try:
-        said = estimated(written.read(options.plan))
-    except (configuration.ConfigurationError, shard.ShardError, MixedRowsError) as error:
-        sys.exit(str(error))
+    said = estimated(written.read(options.plan))
     with atomic_write(options.output) as file:
         file.write(json.dumps(said.to_json()).encode())
 

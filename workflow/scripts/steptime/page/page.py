@@ -8,7 +8,6 @@ import argparse
 import base64
 import gzip
 import json
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from markupsafe import Markup
 
 from steptime import project
 from steptime.artefacts.findings import WEIGHTS
-from steptime.cells.mixed import MixedRowsError
 from steptime.merge.measured import Measured, read_measured
 from steptime.page import answer, cells, embed, explorer, samples
 from steptime.page.explorer import Column
@@ -57,10 +55,7 @@ def main() -> None:
         "--merged", type=Path, nargs="*", default=[], help="merged rows of the artefacts, Parquet"
     )
     parser.add_argument("--output", type=Path, required=True, help="the page")
-    try:
-        _make(parser.parse_args())
-    except (InputError, MixedRowsError) as error:
-        sys.exit(str(error))
+    _make(parser.parse_args())
 
 
 def build(

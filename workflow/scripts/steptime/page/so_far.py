@@ -19,8 +19,6 @@ import pyarrow.parquet as pq
 from steptime import run
 from steptime.artefacts.inputs import Inputs
 from steptime.atomic import atomic_write
-from steptime.cells.mixed import MixedRowsError
-from steptime.cells.shard import ShardError
 from steptime.merge.cells import merge
 from steptime.page import answer, cells, embed, samples, screen
 from steptime.plan import looks
@@ -45,7 +43,7 @@ def main() -> None:
     is_first = not PAGE.exists() or PAGE.stat().st_mtime < progress.began_at()
     try:
         times, *_ = show(told["shown"], told["looks"])
-    except (InputError, MixedRowsError, ShardError) as error:
+    except InputError as error:
         sys.exit(str(error))
     except Exception as error:
         sys.exit(f"The page so far is not made ({type(error).__name__}: {error}); the run goes on.")

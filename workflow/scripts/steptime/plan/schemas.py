@@ -16,6 +16,7 @@ from jsonschema.exceptions import ValidationError, best_match
 from shared.precisions import PRECISIONS
 from steptime import tasks
 from steptime.networks.records import WISHES
+from steptime.reading import InputError
 
 # What a schema calls a type, in words.
 KINDS = {"integer": "a whole number", "array": "a list", "string": "a text", "object": "keys"}
@@ -46,8 +47,8 @@ MOST_LETTERS = 60
 MISREAD = re.compile(r"[-+]?0[0-9_]|.*:")
 
 
-class ConfigurationError(Exception):
-    """A mistake in the configuration; the text is the whole message for the user."""
+class ConfigurationError(InputError):
+    """A mistake in the configuration."""
 
 
 def read(path: Path, schema: Path) -> Any:
