@@ -53,9 +53,7 @@ class Failure(Exception):
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description="Check the parts that need a GPU.")
-    parser.add_argument(
-        "names", nargs="*", help="environments; none: each of a GPU that stands or can be had here"
-    )
+    parser.add_argument("names", nargs="*", help="environments; none: each that can be had here")
     options = parser.parse_args()
     if not machine.gpus():
         sys.exit(NO_GPU) if options.names else print(NO_GPU)

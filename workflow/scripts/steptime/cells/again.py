@@ -17,9 +17,7 @@ from steptime.reading import read_yaml
 
 def main() -> None:
     """Prints one path a line, and a sentence beside them when there is none."""
-    parser = argparse.ArgumentParser(
-        description="Print what was measured while something else was at work."
-    )
+    parser = argparse.ArgumentParser(description="Print what was measured under disturbance.")
     parser.add_argument("--grid", help="the grid, if it is not the one of config/config.yaml")
     chosen = parser.parse_args().grid or read_yaml(project.path("config/config.yaml"))["grid"]
     here = machine.identify(machine.describe())

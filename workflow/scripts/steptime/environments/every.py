@@ -34,9 +34,7 @@ def main() -> None:
     """Command line; the exit status is 0 whenever each environment stands or has a reason."""
     parser = argparse.ArgumentParser(description="Make the frameworks' environments.")
     parser.add_argument("--cores", default="all", help="how many are made at a time")
-    parser.add_argument(
-        "names", nargs="*", help="frameworks or environments of config/frameworks.yaml; none: all"
-    )
+    parser.add_argument("names", nargs="*", help="frameworks or environments; none: all")
     options = parser.parse_args()
     names = chosen(options.names)
     code = make(names, options.cores)

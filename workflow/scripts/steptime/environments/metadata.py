@@ -21,13 +21,9 @@ COMPILED = (".so", ".dll", ".dylib", ".a")
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description="Read what the package of a framework says of itself."
-    )
+    parser = argparse.ArgumentParser(description="Read what a package says of itself.")
     parser.add_argument("--manifest", required=True, type=Path, help="manifest of the environment")
-    parser.add_argument(
-        "--package", required=True, help="name under which the framework is imported"
-    )
+    parser.add_argument("--package", required=True, help="by which the framework is imported")
     parser.add_argument("--output", required=True, type=Path)
     options = parser.parse_args()
     environment = json.loads(options.manifest.read_text())["environment"]
@@ -57,21 +53,15 @@ def describe(found: Distribution) -> dict[str, Any]:
     plain = dict.fromkeys(language.partition(" :: ")[0] for language in languages)
     sizes = {"compiled": 0, "python": 0}
     for file in found.files or ():
-        kind = (
-            "python"
-            if file.suffix == ".py"
-            else "compiled"
-            if set(file.suffixes) & set(COMPILED)
-            else None
-        )
-        if kind:
-            sizes[kind] += file.size or 0
+        if file.suffix == ".py":
+            sizes["python"] += file.size or 0
+        elif set(file.suffixes) & set(COMPILED):
+            sizes["compiled"] += file.size or 0
+    licence = metadata.get("License-Expression") or metadata.get("License")
     return {
         "distribution": metadata["Name"],
         "version": metadata["Version"],
-        "licence": metadata.get("License-Expression")
-        or metadata.get("License")
-        or "; ".join(licences),
+        "licence": licence or "; ".join(licences),
         "languages": [language for language in plain if language != "Other"],
         **sizes,
     }

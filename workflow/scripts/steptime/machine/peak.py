@@ -56,9 +56,7 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description="Measure the peak of this machine.")
     parser.add_argument("--threads", required=True, type=int, nargs="+", help="thread counts")
-    parser.add_argument(
-        "--output", type=Path, help="the file to write; without it, one thread count is printed"
-    )
+    parser.add_argument("--output", type=Path, help="without it, one thread count is printed")
     options = parser.parse_args()
     if options.output is None:
         print(json.dumps(measure_here(options.threads[0])))

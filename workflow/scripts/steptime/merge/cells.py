@@ -34,9 +34,7 @@ def main() -> None:
     """Command line; every broken shard is named before it gives up."""
     parser = argparse.ArgumentParser(description="Merge the shards of one artefact.")
     parser.add_argument("--artefact", required=True)
-    parser.add_argument(
-        "--plan", required=True, type=Path, help="the plan that the run has written"
-    )
+    parser.add_argument("--plan", required=True, type=Path, help="that the run has written")
     parser.add_argument("--added", nargs="*", default=[], type=Path, help="what looks have chosen")
     parser.add_argument("--statistics", type=Path, nargs="*", default=[], help="of the whole run")
     parser.add_argument("--output", required=True, type=Path)

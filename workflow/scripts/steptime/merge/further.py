@@ -57,20 +57,12 @@ class Comparison(NamedTuple):
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description="Choose the cells that are measured further times."
-    )
-    parser.add_argument(
-        "--plan", required=True, type=Path, help="the plan that the run has written"
-    )
-    parser.add_argument(
-        "--look", required=True, type=int, help="until which trial they are measured"
-    )
+    parser = argparse.ArgumentParser(description="Choose the cells that are measured again.")
+    parser.add_argument("--plan", required=True, type=Path, help="that the run has written")
+    parser.add_argument("--look", required=True, type=int, help="the last trial that is added")
     parser.add_argument("--asked", required=True, type=json.loads, help="until and budget_seconds")
     parser.add_argument("--platforms", nargs="*", default=[], help="that this run can measure")
-    parser.add_argument(
-        "--added", nargs="*", default=[], type=Path, help="what earlier looks chose"
-    )
+    parser.add_argument("--added", nargs="*", default=[], type=Path, help="by earlier looks")
     parser.add_argument("--output", required=True, type=Path)
     options = parser.parse_args()
     plan = written.read(options.plan)

@@ -48,12 +48,8 @@ LIBRARY = "html/dt_bundle.js"
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(prog="page.page", description="Make the report.")
-    parser.add_argument(
-        "--job", type=json.loads, required=True, help="the grid and its artefacts, JSON"
-    )
-    parser.add_argument(
-        "--merged", type=Path, nargs="*", default=[], help="merged rows of the artefacts, Parquet"
-    )
+    parser.add_argument("--job", type=json.loads, required=True, help="grid and artefacts, JSON")
+    parser.add_argument("--merged", type=Path, nargs="*", default=[], help="merged rows, Parquet")
     parser.add_argument("--output", type=Path, required=True, help="the page")
     _make(parser.parse_args())
 
