@@ -56,9 +56,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def read(inputs: Inputs) -> pd.DataFrame:
-    """One row for each environment, in the order of the cells; columns: framework, version, and an Ability for each of
-    licence, core, interface, cpu, threads, gpu, devices, devices_together, cudnn, servers, networks, data.
-    """
+    """One row for each environment, by its cells: framework, version, and an Ability for each property that is read."""
     measured = inputs.measured
     by_name = {package["environment"]: package for package in inputs.packages}
     rows, environments = {}, measured.cells.groupby(["environment", "framework"], sort=False)

@@ -28,9 +28,7 @@ def read(inputs: Inputs) -> pd.DataFrame:
 
 
 def with_rates(data: pd.DataFrame) -> pd.DataFrame:
-    """The rows with `bytes` of the array, `algbw` = bytes / seconds, and `busbw` = algbw * 2 (n - 1) / n of n ranks
-    (words of NVIDIA's nccl-tests). A copy has its algbw alone.
-    """
+    """The rows with `bytes`, `algbw` = bytes / seconds, and `busbw` = algbw * 2 (n - 1) / n (NVIDIA's nccl-tests)."""
     size = [int(part.split()[0]) if part else None for part in data["part"]]
     algbw = pd.Series(size, data.index, dtype=float) / data["seconds"].astype(float) / GIGA
     ranks = data["devices"]

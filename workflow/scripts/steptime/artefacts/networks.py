@@ -19,9 +19,7 @@ MILLION = 1_000_000
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS) and the layout. A variant stands below its network and is compared with the same numbers;
-    parameters are the same when they agree in whole millions, which is what a paper prints.
-    """
+    """The tidy rows (COLUMNS) and the layout; parameters are the same when they agree in whole millions, as printed."""
     networks, paper, page = inputs.networks, inputs.catalogue, inputs.page
     theirs = {(row["network"], row["column"]): row for row in inputs.printed.to_dict("records")}
     rows = [

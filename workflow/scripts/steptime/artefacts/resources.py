@@ -78,9 +78,7 @@ def _used(
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The data behind the figure (COLUMNS; `seconds` since the worker's start) and the figure: networks down,
-    resources across. The first seed of one number of threads of each platform is drawn (`Trained.drawn_threads`); the
-    data have all.
+    """The data (COLUMNS; `seconds` since the worker's start) of all seeds, and the figure of the first: networks down.
     """
     trained = inputs.trained
     rows = [

@@ -23,9 +23,7 @@ HOLLOW: dict[str, Any] = {"markersize": 4.5, "markerfacecolor": "white", "linest
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The data behind the figure (COLUMNS; seconds per mini-batch) and the figure. The paper's own figure is a picture:
-    its numbers are those of its table at one mini-batch size, of GPUs alone.
-    """
+    """The data (COLUMNS; seconds per mini-batch) and the figure; a paper's numbers are its table's, of GPUs alone."""
     paper, frameworks = inputs.catalogue, inputs.frameworks
     measured, artefact = inputs.measured, inputs.entry
     ours, theirs = _ours(measured, frameworks), _theirs(inputs)

@@ -20,9 +20,8 @@ OVERLAP_COLOUR = "#CC0000"
 
 
 def spans_of(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row for each process of merged rows in the order of starts: cell, machine_id, environment, framework, mode,
-    repeat, status, started_at and ended_at of its job (UTC), seconds. Raises InputError for one that does not say when
-    it ended.
+    """Each process of merged rows by its start: cell, machine_id, environment, framework, mode, repeat, status,
+    started_at and ended_at of its job (UTC), seconds. Raises InputError for one that does not say when it ended.
     """
     names = ["machine_id", "environment", "framework", "mode", "repeat", "status"]
     processes = rows.drop_duplicates([*IDENTITY, "repeat"])

@@ -101,9 +101,7 @@ def pack(results: Path, target: Path, platform: str = "*") -> int:
 
 
 def take(source: Path, results: Path, expected: Expected | None = None) -> int:
-    """Copies what `source` has and `results` lacks; returns how many new shards. Raises what `check` raises, and
-    PackError for rows of another network, adapter and so on than is `expected`.
-    """
+    """Copies what `source` has and `results` lacks; returns how many new shards. Raises PackError, and as `check`."""
     with opened(source) as there:
         return _take(there, results, expected)
 

@@ -54,9 +54,8 @@ class Folder:
         shutil.copy2(project.ROOT / "Snakefile", self.root)
 
     def add(self, base: str, candidate: str) -> str:
-        """Adds the environment of a candidate, which is a version of the base's framework, a wheel of it, or a file of
-        pins; its name. One that the project has already is taken as it is. A version has the Python and the other pins
-        of the environment that it is like (`like`), less what does not fit it. Raises CompareError.
+        """Adds the environment of a candidate (a version, a wheel or a file of pins; what the project has is taken as
+        it is); its name. A version has the pins of an environment that it is `like`. Raises CompareError.
         """
         frameworks = self._frameworks()
         framework = _framework_of(base, frameworks)
@@ -95,8 +94,7 @@ class Folder:
         return sorted({version for each in asked for version in releases(*each)}, key=order)
 
     def like(self, base: str, version: str) -> str:
-        """Chooses the environment whose pins a new one of this version copies: that of the nearest release, the older
-        of two, of those for whose Python the index has a wheel.
+        """Chooses the environment whose pins a new one copies: of the nearest release, the older of two, with wheels.
         """
         alike = self._alike(base)
         having = [name for name in alike if version in self._releases_for(name)] or alike

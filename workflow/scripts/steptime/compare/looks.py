@@ -59,9 +59,7 @@ def decided(
     cells: int,
     against: Against = ONE,
 ) -> dict[Any, str]:
-    """The verdict on those cells that a look after `pairs` pairs decides, of a watch of so many `cells`: equal where
-    all ratios of a cell, of medians and of means, are, else by the one that differs most clearly.
-    """
+    """The verdicts that a look reaches, of so many `cells`: equal in medians and means, else by the clearest."""
     allowed = ERROR * LOOKS[pairs] / cells / against.watches
     found = {}
     for cell, own in ratios.items():

@@ -99,9 +99,7 @@ def shown(
 
 
 def table(one: Side, other: Side, pairs: list[tuple[Any, Any]], margin: float) -> pd.DataFrame:
-    """A row for each cell that both have: times, intervals and marks of both sides, their ratio (other / one), its
-    interval and the verdict; KNOWN are the Ratios of medians and of means, None where these have no interval.
-    """
+    """A row for each cell of both: times and marks, the ratio (other / one), verdict, and KNOWN, Ratios or None."""
     found = zip(*(_ratios(one, other, pairs, of) for of in OF), strict=True)
     rows = []
     for (at, label), known_ratios in zip(pairs, found, strict=True):

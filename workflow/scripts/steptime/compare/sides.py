@@ -71,9 +71,8 @@ class Side:
 
 @contextmanager
 def opened(one: str, other: str, here: Path) -> Iterator[tuple[Side, Side]]:
-    """The two sides that a user names: a pack, a folder, or an environment, mode or platform; a choice within a pack or
-    folder follows a colon, and `here` is the folder elsewhere. Raises CompareError, and what `cells.pack.opened`
-    raises.
+    """The two sides that a user names: a pack, a folder, or an environment, mode or platform of `here`; a choice within
+    a pack or folder follows a colon. Raises CompareError, and what `cells.pack.opened` raises.
     """
     parts = [_parted(text) for text in (one, other)]
     if not all(source for source, _ in parts) and not here.exists():

@@ -198,8 +198,7 @@ class Watch:
         self._note_clocks()
 
     def columns(self) -> dict[str, Any]:
-        """The shard's columns: most bytes used, mean share of the time in which a kernel ran (by NVML's periods of up
-        to a second), joules over the samples, seconds in which a GPU held its clock back.
+        """The shard's columns; the share of time in which a kernel ran is a mean over NVML's periods of up to a second.
         """
         return {
             "peak_device_memory_bytes": self.peak,

@@ -133,8 +133,7 @@ def find_libraries(environments: list[str]) -> dict[str, Path]:
 
 def measure_here(libraries: dict[str, Path]) -> dict[str, Any]:
     """What the first GPU that this process sees reaches: `flops_per_second` of float32, `bytes_per_second`, each
-    product, copy and transfer, and `peers` (`peer_speed`); {"reason"} where a call fails. Types that are not known are
-    left out.
+    product, copy and transfer that is known here, and `peers` (`peer_speed`); {"reason"} where a call fails.
     """
     try:
         cuda = Cuda(libraries)

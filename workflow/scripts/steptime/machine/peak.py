@@ -105,9 +105,8 @@ def measure_once(threads: int) -> dict[str, Any]:
 
 
 def measure_here(threads: int) -> dict[str, Any]:
-    """What this process reaches with its threads on the CPUs of a cell with as many: `flops_per_second`,
-    `bytes_per_second`, what reached them and what every other size (`products`) and kernel (`streams`) did, and the
-    interference meanwhile.
+    """What this process reaches on the CPUs of a cell with as many threads: `flops_per_second`, `bytes_per_second`,
+    each size (`products`) and kernel (`streams`), and the interference meanwhile.
     """
     cpus = machine.cpus_for(threads)
     os.sched_setaffinity(0, cpus)

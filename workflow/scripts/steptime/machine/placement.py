@@ -28,8 +28,7 @@ def nodes_of(needs: dict[str, Any], devices: int) -> int:
 
 
 def refusal(platform: str) -> str | None:
-    """Why this machine cannot measure the platform, as a sentence, or None. Nobody else may be at work on the cell's
-    GPUs, nor anywhere on the node of a SLURM job.
+    """Why this machine, or who is at work on the cell's GPUs or SLURM's node, forbids to measure the platform; or None.
     """
     needs = entry(platform)
     lacks = lacking(needs)

@@ -61,8 +61,7 @@ def packages(cpus: Path = machine.CPUS) -> list[dict[str, Any]]:
 
 
 def nodes(folder: Path = NODES, zones: Path = ZONES) -> list[dict[str, Any]]:
-    """Every memory node with its `bytes` of physical memory and its `cpus`. `present` of proc_zoneinfo (proc(5)):
-    MemTotal was seen to be a quarter below what a virtual machine has.
+    """Every memory node: its `cpus`, and `bytes` of zoneinfo (proc(5)); MemTotal may be a quarter below what there is.
     """
     pages: dict[int, int] = {}
     node = 0

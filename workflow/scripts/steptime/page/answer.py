@@ -13,10 +13,7 @@ from steptime.statistics.words import FASTEST, SLOWER, TIED, key
 
 
 def matrices(ratios: pd.DataFrame | None) -> list[dict[str, Any]]:
-    """For each place networks by frameworks, the fastest first, from the rows of `artefacts.ratios`, [] without any:
-    `title`, `says` (who is fastest), `frameworks`, `lines` (an entry by framework, network by network), `overall`,
-    `least`, `most`.
-    """
+    """For each place networks by frameworks, the fastest first, from the rows of `artefacts.ratios`; [] without any."""
     found = []
     places = ["platform", "devices", "threads"]
     for (platform, devices, threads), rows in ratios.groupby(places) if ratios is not None else ():

@@ -62,9 +62,8 @@ def build(
     catalogue: dict[str, Any],
     output: Path,
 ) -> str:
-    """The page. `job` has the grid's name, its sampling and limits, and its artefacts: each with name, kind, about,
-    paper, files, and missing: why it is not made, '' where it is. `papers` holds the content
-    of each paper.yaml. Links are relative to `output`.
+    """The page of a `job`: the grid's name, sampling and limits, and its artefacts, each with name, kind, about, paper,
+    files and why it is `missing`, or ''. `papers` are the contents of paper.yaml. Links are relative to `output`.
     """
     common = embed.common_words(job["artefacts"])
     artefacts = [embed.artefact(entry, output.parent, common) for entry in job["artefacts"]]

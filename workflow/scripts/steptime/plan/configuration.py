@@ -144,9 +144,8 @@ def _settle_platforms(
     is_present: Callable[[dict[str, Any]], bool],
     capability_of: Callable[[dict[str, Any]], float | None],
 ) -> None:
-    """Adds the optional platforms that are present to the grid's, in place, leaves out environments that then have
-    none, and puts environments for `all` and for frameworks. Raises ConfigurationError for what the grid names and
-    cannot be together.
+    """Adds optional platforms that are present to the grid's, in place, leaves out environments without one, and
+    settles `all` and frameworks. Raises ConfigurationError for what the grid names and cannot be together.
     """
     grid, known = loaded.grid, loaded.platforms
     optional = [name for name in grid["platforms_if_present"] if name not in grid["platforms"]]

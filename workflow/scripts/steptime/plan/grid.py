@@ -83,8 +83,7 @@ def expand(configuration: Configuration, cores: int) -> Plan:
 
 
 def shown_by(cells: Mapping[str, Cell], cores: int) -> dict[str, str]:
-    """By the keys of timed steps the key of the cell that shows their gradients: of the first repeat, with the most
-    threads that `cores` are enough for. The two differ in threads and repeat alone.
+    """The key of the cell that shows a timed step's gradients: of the first repeat and the most threads within `cores`.
     """
     places: dict[Cell, list[tuple[int, bool, int, str]]] = {}
     for key, cell in cells.items():

@@ -76,9 +76,7 @@ LATEX = str.maketrans(
 
 @dataclass(frozen=True)
 class Entry:
-    """What stands in one place of a table: its text, its footnotes, whether it is the best, and as `kind` classes of
-    the page's style: 'ours', 'theirs', 'ratio', 'words' (text, set to the left).
-    """
+    """What stands in a place of a table; `kind` are classes of the page's style: 'ours', 'theirs', 'ratio', 'words'."""
 
     text: str = ""
     footnotes: tuple[str, ...] = ()

@@ -32,9 +32,7 @@ def spreads_of(cells: pd.DataFrame, of: str = "medians") -> dict[tuple[Any, ...]
 def of_pairs(
     cells: pd.DataFrame, spreads: dict[tuple[Any, ...], Prior], of: str = "medians"
 ) -> dict[Pair, Ratio]:
-    """The ratio of each two timed results of a place with two common repeats, by their labels, both ways; `spreads` are
-    those of the whole run (`spreads_of`).
-    """
+    """The ratio of each two timed results of a place with two common repeats, by their labels, both ways."""
     found: dict[Pair, Ratio] = {}
     for kind, alike in timed(cells).groupby(KIND, sort=False):
         for (one, other), logs in _pairs(alike, of):
@@ -48,8 +46,7 @@ def overall(
     of_places: Sequence[pd.DataFrame], pairs: Mapping[Pair, Ratio]
 ) -> dict[tuple[str, str], Ratio]:
     """Average how many times the shortest time each environment and mode takes: the geometric mean over those
-    `of_places` in which all have a time, {} without any. `pairs` is what `of_pairs` says; without repeats there is no
-    interval.
+    `of_places` in which all have a time, {} without any; without repeats there is no interval.
     """
     found: dict[tuple[str, str], list[Ratio]] = {}
     ways = [set(zip(place["environment"], place["mode"], strict=True)) for place in of_places]

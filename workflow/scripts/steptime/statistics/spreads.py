@@ -103,9 +103,7 @@ def _columns(spreads: Sequence[Spread]) -> tuple[Array, Array]:
 
 
 def _scale(variances: Array, own: Array, degrees: float) -> tuple[float, float]:
-    """The likeliest scale of variances with `own` degrees of freedom each, where the derivative of the likelihood is 0,
-    and the logarithm of its likelihood.
-    """
+    """The likeliest scale of variances with `own` degrees of freedom each, and the logarithm of its likelihood."""
     scale = float(np.exp(np.mean(np.log(variances))))
     for _ in range(200):
         ratio = own * variances / scale / degrees

@@ -12,9 +12,7 @@ OF_ANOTHER = ("connection", "peer", "has ended", "broken pipe", "unavailable")
 
 
 def cause(members: list[Rank], by_kernel: Callable[[], bool]) -> tuple[str, str]:
-    """Status and reason of the rank that was the first cause, "ok" and '' where all are done: an end without a word
-    comes before those that complain of it.
-    """
+    """Status and reason of the rank that was the first cause: an end without a word comes before a complaint."""
     if "done" in members[0].events:
         # Its last word comes when all that was asked for is done and shown, by all.
         return "ok", ""

@@ -9,9 +9,7 @@ if TYPE_CHECKING:
 
 
 def used_by_ranks(outcome: "Outcome") -> list[dict[str, Any]]:
-    """Of several ranks, what each used while samples were taken or it trained, as far as it is known: its `seconds` in
-    steps and its `cpu_seconds` besides what `Rank.facts` says. The first rank has its own in the columns.
-    """
+    """Of several ranks, what each used: its `seconds` in steps and `cpu_seconds` besides what `Rank.facts` says."""
     warm = outcome.events.get("warmup", {}).get("steps", 0)
     taken = [steps for steps, _ in outcome.samples] + [epoch["steps"] for epoch in outcome.epochs]
     last, found = warm + sum(taken), []
@@ -27,9 +25,7 @@ def used_by_ranks(outcome: "Outcome") -> list[dict[str, Any]]:
 
 
 def exchanged(outcome: "Outcome") -> dict[str, Any]:
-    """What ranks exchanged in a step: bytes over the loopback interface; seconds, and the updates of others that an
-    update had not seen, where the framework tells.
-    """
+    """What ranks exchanged in a step: bytes over loopback; seconds and unseen updates, where the framework tells."""
     steps = sum(steps for steps, _ in outcome.samples)
     sent = interference.growth(outcome.loopback)
     told = {

@@ -24,9 +24,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Rows:
-    """A kind of rows: the columns that differ from row to row, with their types in Arrow, what they are of an outcome,
-    and how `make inspect` shows them below a branch: the first row and all.
-    """
+    """A kind of rows: its columns with Arrow's types, what they are of an outcome, how `make inspect` shows them."""
 
     columns: dict[str, str]
     of: "Callable[[Outcome], list[Row]]"
