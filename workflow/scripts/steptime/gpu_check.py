@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import yaml
@@ -268,14 +269,9 @@ def own_libraries(name: str, entry: dict[str, Any], folder: Path) -> str:
         for library in ("cublas", "cublasLt", "cudart", "cudnn"):
             (other / f"lib{library}.so.{number}").touch()
     before = os.environ.get("LD_LIBRARY_PATH")
-    os.environ["LD_LIBRARY_PATH"] = f"{other}:{before}" if before else str(other)
-    try:
+    path = f"{other}:{before}" if before else str(other)
+    with mock.patch.dict(os.environ, LD_LIBRARY_PATH=path):
         outcome = run_cell(name, entry, folder)
-    finally:
-        if before is None:
-            del os.environ["LD_LIBRARY_PATH"]
-        else:
-            os.environ["LD_LIBRARY_PATH"] = before
     _refuse(outcome.status, outcome.reason, folder / "cell.log")
     taken = [path for path in outcome.libraries if "libcublas.so" in path or "libcudnn.so" in path]
     strange = [path for path in taken if path.startswith(str(other))]

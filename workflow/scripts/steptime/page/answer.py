@@ -26,6 +26,7 @@ def matrices(ratios: pd.DataFrame | None) -> list[dict[str, Any]]:
         ways = rows.drop_duplicates("framework_label").sort_values("overall", kind="stable")
         overall = {row["framework_label"]: _overall(row) for row in ways.to_dict("records")}
         known = {"title": title, "says": fastest(rows), "frameworks": list(overall)}
+        known |= {"threads": threads, "rows": rows.index}
         most = max(1.5, rows["high"].max(), rows["ratio"].max())
         known |= {"least": min(1, rows["low"].min()), "most": most}
         found.append(known | {"lines": lines, "overall": overall})
@@ -49,6 +50,7 @@ def _entry(row: Row) -> dict[str, Any]:
     time = f"{significant(1000 * seconds)} ms" if seconds < 10 else f"{significant(seconds)} s"
     entry = {"time": f"{time}{star}", "ratio": shown, "kind": kind, "says": "; ".join(says)}
     low, high = (row["ratio"] if pd.isna(row[end]) else row[end] for end in ("low", "high"))
+    entry |= {"seconds": seconds, "disturbed": "disturbed" in row["marks"]}
     return entry | {"key": key(row), "at": row["ratio"], "low": low, "high": high}
 
 

@@ -1,38 +1,33 @@
-"""The answer in the terminal: how long each framework takes for each network, the fastest first."""
+"""The answer in the terminal: the matrices of the report's first page as text, the fastest framework first."""
 
-import math
-from collections.abc import Sequence
+from collections import Counter
 from typing import Any
 
 import pandas as pd
 
-from steptime.artefacts import common
+from steptime.artefacts import ratios
 from steptime.artefacts.inputs import Inputs
-from steptime.page.answer import fastest
+from steptime.page.answer import matrices
 from steptime.plain import plural
-from steptime.plan.cell import PLACE
 from steptime.render.tables import DASH
-from steptime.render.words import limits, significant
-from steptime.statistics.intervals import Ratio
-from steptime.statistics.ratios import Pair, of_pairs, overall
-from steptime.statistics.words import SLOWER, places
+from steptime.render.words import significant
 
 # With what `page.summary` says besides, 24 lines.
 MOST_LINES, WIDEST = 14, 120
-# What tells columns of one network apart, where it differs among them.
-BESIDES = {"batch": "/{}", "precision": " {}", "exchange": " {}"}
-Pairs = dict[Pair, Ratio]
+# The name of a network in the catalogue, by its label and mini-batch.
+Names = dict[tuple[str, int], str]
 
 
 def lines(inputs: Inputs) -> list[str]:
     """Matrices of frameworks and networks of a table of times, what their signs mean, and who is fastest; or none."""
     rows = _rows(inputs)
-    pairs = of_pairs(rows, inputs.measured.statistics.ratios)
-    timed = [place for _, place in rows.groupby(common.PLACES) if place["seconds"].notna().any()]
-    timed.sort(key=lambda place: -int(place["threads"].iloc[0]))
+    keys = zip(rows["network_label"], rows["batch"], strict=True)
+    names = dict(zip(keys, rows["network"], strict=True))
+    timed = [each for each in matrices(rows) if rows.loc[each["rows"], "seconds"].notna().any()]
+    timed.sort(key=lambda each: -each["threads"])
     shown: list[str] = []
     for at, place in enumerate(timed):
-        matrix, left = _matrix(place, pairs), MOST_LINES - len(shown)
+        matrix, left = _matrix(place, names), MOST_LINES - len(shown)
         if at and len(matrix) > left:
             shown[-1] = f"... and {plural(len(timed) - at, 'more table')} in the report"
             break
@@ -42,77 +37,55 @@ def lines(inputs: Inputs) -> list[str]:
     if not shown:
         return []
     signs = "ms of the shortest time, × times as long, ≈ not shown slower"
-    marks = ", * disturbed" if any("disturbed" in marks for marks in rows["marks"]) else ""
+    marks = ", * disturbed" if rows["marks"].str.contains("disturbed").any() else ""
     mean = "overall: geometric mean of ×, 95 % interval"
-    first = timed[0].rename(columns={"word": "verdict"})
-    where = f"{plural(int(first['threads'].iloc[0]), 'thread')}: " if len(timed) > 1 else ""
-    return [*shown[:-1], f"({signs}{marks}; {mean})", "", f"{where}{fastest(first)}"]
+    where = f"{plural(timed[0]['threads'], 'thread')}: " if len(timed) > 1 else ""
+    return [*shown[:-1], f"({signs}{marks}; {mean})", "", f"{where}{timed[0]['says']}"]
 
 
 def disturbed(inputs: Inputs) -> list[str]:
     """The results that were measured while something else was at work, in words."""
     rows = _rows(inputs)
-    marked = rows[["disturbed" in marks for marks in rows["marks"]]]
     return [
         f"{row['framework_label']} on {row['network']} with {plural(row['threads'], 'thread')}"
-        for row in marked.to_dict("records")
+        for row in rows[rows["marks"].str.contains("disturbed")].to_dict("records")
     ]
 
 
 def _rows(inputs: Inputs) -> pd.DataFrame:
-    rows = common.cells_of(inputs)
+    rows, _ = ratios.table(inputs)
     # Of PyTorch's own versions.
     return rows.assign(framework_label=rows["framework_label"].str.replace("+cpu", "", regex=False))
 
 
-def _matrix(rows: pd.DataFrame, pairs: Pairs) -> list[str]:
+def _matrix(place: dict[str, Any], names: Names) -> list[str]:
     """The lines of one place: a heading, and one for each framework, in the order of their overall means."""
-    of_places = places(rows)
-    means = overall(of_places, pairs)
-    count = sum(len(place) == len(means) for place in of_places)
-    columns = [column for _, column in rows.groupby(PLACE, sort=False, dropna=False)]
-    ways = rows.drop_duplicates("framework_label").set_index("framework_label")
-    table: dict[str, list[str]] = {label: [] for label in ways.index}
-    for column in columns:
-        shortest = next(iter(places(column)), column).iloc[0]
-        for label in table:
-            own = column[column["framework_label"] == label]
-            table[label].append("" if own.empty else _entry(own.iloc[0], shortest, pairs))
-    known = {label: means.get((way["environment"], way["mode"])) for label, way in ways.iterrows()}
-    ordered = sorted(table, key=lambda label: mean.log if (mean := known[label]) else math.inf)
-    threads, devices = (int(rows[name].iloc[0]) for name in ("threads", "devices"))
-    several = f" on {devices} devices" if devices > 1 else ""
-    heading = f"{rows['platform'].iloc[0]}, {plural(threads, 'thread')}{several}"
-    body = [[label, *table[label], _mean(known[label])] for label in ordered]
-    total = "overall" if count == len(columns) else f"overall, of {count}"
-    return _aligned([[heading, *_headings(columns), total], *body])
-
-
-def _headings(columns: Sequence[pd.DataFrame]) -> list[str]:
-    first = pd.DataFrame([column.iloc[0] for column in columns])
-    varied = [name for name in BESIDES if first.groupby("network")[name].nunique().max() > 1]
-    return [
-        row["network"] + "".join(BESIDES[name].format(row[name]) for name in varied)
-        for row in first.to_dict("records")
+    means, networks = place["overall"], place["lines"]
+    meant = [name for name, mean in means.items() if mean["mean"] != DASH]
+    count = sum(all("at" in entries.get(name, {}) for name in meant) for entries in networks.values())
+    total = "overall" if count == len(networks) else f"overall, of {count}"
+    sizes = Counter(names[key] for key in networks)
+    headings = [names[key] + f"/{key[1]}" * (sizes[names[key]] > 1) for key in networks]
+    body = [
+        [name, *(_entry(entries.get(name)) for entries in networks.values()), _mean(mean)]
+        for name, mean in means.items()
     ]
+    return _aligned([[place["title"], *headings, total], *body])
 
 
-def _entry(row: Any, shortest: Any, pairs: Pairs) -> str:
-    if pd.isna(row["seconds"]):
+def _entry(entry: dict[str, Any] | None) -> str:
+    if entry is None:
+        return ""
+    if "at" not in entry:
         return DASH
-    mark = "*" if "disturbed" in row["marks"] else ""
-    if row.name == shortest.name:
-        return f"{significant(1000 * row['seconds'], 4)}{mark}"
-    pair = pairs.get((row.name, shortest.name))
-    ratio = pair.interval[0] if pair else row["seconds"] / shortest["seconds"]
-    return f"{'' if row['word'] == SLOWER else '≈'}{significant(ratio)}×{mark}"
+    is_shortest = entry["at"] == 1
+    text = significant(1000 * entry["seconds"], 4) if is_shortest else entry["ratio"]
+    return text.replace(" ", "") + "*" * entry["disturbed"]
 
 
-def _mean(known: Ratio | None) -> str:
-    if known is None:
-        return DASH
-    mean, low, high = known.interval
-    return significant(mean) + (f" ({limits(low, high)})" if low < high else "")
+def _mean(mean: dict[str, str]) -> str:
+    interval = f" ({mean['interval']})" if mean["interval"] else ""
+    return mean["mean"].removesuffix(" ×") + interval
 
 
 def _aligned(table: list[list[str]]) -> list[str]:
