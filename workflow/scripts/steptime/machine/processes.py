@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 
+import psutil
+
 from shared.processes import children, family, text
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -16,13 +18,8 @@ ENDING_SECONDS = 5.0
 
 
 def ancestors() -> Iterator[int]:
-    """The processes above this one, the nearest first: who looks for one reads no more than it must."""
-    pid = os.getppid()
-    while pid > 0:
-        yield pid
-        # The name in parentheses may hold anything; the state and the parent come after it.
-        fields = text(f"/proc/{pid}/stat").rpartition(")")[2].split()
-        pid = int(fields[1]) if len(fields) > 1 else 0
+    """The processes above this one, the nearest first."""
+    return (each.pid for each in psutil.Process().parents())
 
 
 def adopt_orphans() -> set[int]:

@@ -1,7 +1,4 @@
-"""numpy, imported when it is first used.
-
-Planning asks records for shapes and counts alone, in a Snakemake whose Python may have no numpy.
-"""
+"""numpy, imported when it is first used: planning asks for shapes and counts alone, in a Python that may lack it."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,4 @@
-"""Windows that slide over images (batch, channels, height, width), for layers that have them.
-
-In memory channels come last: so most of what is in a window lies in one piece.
-"""
+"""Windows that slide over images (batch, channels, height, width), which lie in memory with their channels last."""
 
 from collections.abc import Iterator
 

@@ -1,6 +1,4 @@
-"""The channels of an image in another order: the first of each of `groups` parts, then the second
-of each (Zhang et al. 2017, ShuffleNet, figure 1).
-"""
+"""The channels of an image, the first of each of `groups` parts first (Zhang et al. 2017, ShuffleNet, figure 1)."""
 
 from steptime.networks.layers import CONV, IMAGES, LayerKind, check_groups
 

@@ -1,6 +1,4 @@
-"""Puts a trainable step, weight (units), before the first one of a sequence (steps, units)
-(Dosovitskiy et al. 2021, equation 1).
-"""
+"""Puts a trainable step, weight (units), before a sequence (steps, units) (Dosovitskiy et al. 2021, equation 1)."""
 
 import math
 

@@ -1,6 +1,4 @@
-"""A dense layer whose weight starts uniform within +-`bound`, whatever its size: to ask what start values
-cost (Wünsche 2018, section III-A).
-"""
+"""A dense layer whose weight starts uniform within +-`bound`, whatever its size (Wünsche 2018, section III-A)."""
 
 from dataclasses import replace
 

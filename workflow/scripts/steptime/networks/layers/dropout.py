@@ -1,7 +1,4 @@
-"""Sets each value to 0 with probability `rate`, on its own, and divides the others by 1 - rate.
-
-While a network is judged it does nothing.
-"""
+"""Sets each value to 0 with probability `rate`, and divides the others by 1 - rate; does nothing in use."""
 
 from steptime.networks.layers import SHARE, LayerKind
 

@@ -1,6 +1,4 @@
-"""x times the chance that a standard normal number is below x (Hendrycks and Gimpel 2016), by the
-error function and not by an approximation of it; see `gelu_tanh`.
-"""
+"""x times the chance that a standard normal number is below x, by the error function (Hendrycks and Gimpel 2016)."""
 
 import math
 

@@ -1,6 +1,4 @@
-"""The features of each step divided by the root of the mean of their squares plus `epsilon`, with
-weight (features) (Zhang and Sennrich 2019). The last axis holds the features.
-"""
+"""Features (last axis) divided by the root of their mean square plus `epsilon`, times weight (Zhang, Sennrich 2019)."""
 
 from steptime.networks.arrays import np
 from steptime.networks.layers import POSITIVE, LayerKind, moved_by_fused, parameter

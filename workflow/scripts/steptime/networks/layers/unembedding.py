@@ -1,6 +1,4 @@
-"""The product of the features of each step with every row of a `table`, its second input: the
-scores of words, by the weight that they are looked up in (Press and Wolf 2017).
-"""
+"""Scores of words: the features of each step times each row of a `table`, its second input (Press and Wolf 2017)."""
 
 import math
 

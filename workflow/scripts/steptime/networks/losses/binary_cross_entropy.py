@@ -1,6 +1,4 @@
-"""Mean over all outputs of -t log s(y) - (1 - t) log(1 - s(y)): y is the output, t its target from 0 to
-1, and s the logistic function.
-"""
+"""Mean of -t log s(y) - (1 - t) log(1 - s(y)) over outputs y, targets t from 0 to 1, s the logistic function."""
 
 from steptime.networks.arrays import np
 from steptime.networks.layers.sigmoid import logistic
