@@ -78,8 +78,7 @@ def _used(
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The data (COLUMNS; `seconds` since the worker's start) of all seeds, and the figure of the first: networks down.
-    """
+    """The data (COLUMNS; `seconds` since the worker's start) of all seeds; the figure of the first, networks down."""
     trained = inputs.trained
     rows = [
         row

@@ -94,8 +94,7 @@ class Folder:
         return sorted({version for each in asked for version in releases(*each)}, key=order)
 
     def like(self, base: str, version: str) -> str:
-        """Chooses the environment whose pins a new one copies: of the nearest release, the older of two, with wheels.
-        """
+        """Chooses whose pins a new environment copies: of the nearest release, the older of two, with wheels."""
         alike = self._alike(base)
         having = [name for name in alike if version in self._releases_for(name)] or alike
 

@@ -198,8 +198,7 @@ class Watch:
         self._note_clocks()
 
     def columns(self) -> dict[str, Any]:
-        """The shard's columns; the share of time in which a kernel ran is a mean over NVML's periods of up to a second.
-        """
+        """The shard's columns; the share of time with a kernel at work is a mean over NVML's periods (up to 1 s)."""
         return {
             "peak_device_memory_bytes": self.peak,
             "device_utilisation": sum(self.shares) / len(self.shares) if self.shares else None,

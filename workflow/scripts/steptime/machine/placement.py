@@ -28,8 +28,7 @@ def nodes_of(needs: dict[str, Any], devices: int) -> int:
 
 
 def refusal(platform: str) -> str | None:
-    """Why this machine, or who is at work on the cell's GPUs or SLURM's node, forbids to measure the platform; or None.
-    """
+    """Why this machine, or who is at work on its GPUs or SLURM's node, forbids to measure the platform; or None."""
     needs = entry(platform)
     lacks = lacking(needs)
     if not lacks and "SLURM_JOB_ID" in os.environ:

@@ -61,8 +61,7 @@ def packages(cpus: Path = machine.CPUS) -> list[dict[str, Any]]:
 
 
 def nodes(folder: Path = NODES, zones: Path = ZONES) -> list[dict[str, Any]]:
-    """Every memory node: its `cpus`, and `bytes` of zoneinfo (proc(5)); MemTotal may be a quarter below what there is.
-    """
+    """Every memory node: its `cpus`, and `bytes` of zoneinfo (proc(5)); MemTotal may be a quarter too low."""
     pages: dict[int, int] = {}
     node = 0
     for words in map(str.split, (read_text(zones) or "").splitlines()):

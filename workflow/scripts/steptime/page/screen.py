@@ -62,7 +62,9 @@ def _matrix(place: dict[str, Any], names: Names) -> list[str]:
     """The lines of one place: a heading, and one for each framework, in the order of their overall means."""
     means, networks = place["overall"], place["lines"]
     meant = [name for name, mean in means.items() if mean["mean"] != DASH]
-    count = sum(all("at" in entries.get(name, {}) for name in meant) for entries in networks.values())
+    count = sum(
+        all("at" in entries.get(name, {}) for name in meant) for entries in networks.values()
+    )
     total = "overall" if count == len(networks) else f"overall, of {count}"
     sizes = Counter(names[key] for key in networks)
     headings = [names[key] + f"/{key[1]}" * (sizes[names[key]] > 1) for key in networks]

@@ -83,8 +83,7 @@ def expand(configuration: Configuration, cores: int) -> Plan:
 
 
 def shown_by(cells: Mapping[str, Cell], cores: int) -> dict[str, str]:
-    """The key of the cell that shows a timed step's gradients: of the first repeat and the most threads within `cores`.
-    """
+    """The key of the cell that shows a timed step's gradients: of the first repeat, most threads within `cores`."""
     places: dict[Cell, list[tuple[int, bool, int, str]]] = {}
     for key, cell in cells.items():
         if TASKS[cell.task].needs_reference:

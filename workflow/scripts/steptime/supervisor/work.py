@@ -143,8 +143,7 @@ def _stands(environment: str) -> bool:
 
 
 def _commons(key: str) -> list[Any]:
-    """What a run shares with others: all but the trial; that and threads; network, environment, task; these two; task.
-    """
+    """What a run shares with others: all but trial; that and threads; network, environment, task; these two; task."""
     axes = axes_of(key) | {"repeat": 0}
     apart = axes | {"threads": 0}
     way = axes["task"], axes["environment"], axes["mode"]
