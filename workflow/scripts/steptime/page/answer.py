@@ -48,7 +48,7 @@ def _entry(row: Row) -> dict[str, Any]:
         shown, kind = f"≈ {shown}", "undecided"
     seconds = row["seconds"]
     time = f"{significant(1000 * seconds)} ms" if seconds < 10 else f"{significant(seconds)} s"
-    entry = {"time": f"{time}{star}", "ratio": shown, "kind": kind, "says": "; ".join(says)}
+    entry: Row = {"time": f"{time}{star}", "ratio": shown, "kind": kind, "says": "; ".join(says)}
     low, high = (row["ratio"] if pd.isna(row[end]) else row[end] for end in ("low", "high"))
     entry |= {"seconds": seconds, "disturbed": "disturbed" in row["marks"]}
     return entry | {"key": key(row), "at": row["ratio"], "low": low, "high": high}
