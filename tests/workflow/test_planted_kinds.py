@@ -132,3 +132,20 @@ def test_a_defect_of_a_layer_kind_is_refused_in_a_real_framework(
         wanted = expected(job["spec"]["network"])
         proof = compare.judge(job["spec"], wanted, compare.read(Path(job["output"])))
         assert (proof.passed, words in proof.reason) == (not words, True), (defect, proof.reason)
+
+
+@pytest.mark.parametrize("environment", ["cntk-2.7"] + ["cntk-2.5.1", "theano-1.0.5"] * ALL)
+def test_each_layer_kind_of_an_old_framework_is_right_alone(environment, tmp_path):
+    """CNTK's grouped convolution had no bias, which no network of the catalogue asks for."""
+    entry = entry_of(environment)
+    mode, kinds = entry["modes"][0], declarations.declared(entry["adapter"])["LAYERS"]
+    asked = {"adapter": entry["adapter"], "mode": mode}
+    asked = {kind: network.worker_job(asked, networks.tiny(kind)) for kind in kinds}
+    for kind, job in asked.items():
+        job |= {"task": "proof", "proves": "step", "output": f"{tmp_path}/{kind}"}
+        job["masks"] = networks.masks.of_network(job["spec"], BATCH)
+    planting.prove_in(environment, mode, asked.values(), tmp_path)
+    for kind, job in asked.items():
+        found = compare.read(Path(job["output"]))
+        proof = compare.judge(job["spec"], golden.expect(job["spec"]), found)
+        assert proof.passed, (kind, proof.reason)

@@ -225,7 +225,8 @@ def _grouped_conv(node, own, value):
         )
         for group in range(groups)
     ]
-    return cntk.splice(*made, axis=0) if groups > 1 else made[0]
+    value = cntk.splice(*made, axis=0) if groups > 1 else made[0]
+    return value + cntk.reshape(own["bias"], (-1, 1, 1)) if node["bias"] else value
 
 
 def _surrounded(node, value, filling=0.0):
