@@ -376,26 +376,21 @@ def _sampled_code(values, noise):
     return mean + (0.5 * spread).exp() * noise
 
 
+def _dense(node):
+    return nn.Linear(node["in_shape"][-1], node["units"], bias_attr=None if node["bias"] else False)
+
+
+def _convolution(kind, node, **more):
+    sizes = [node[extent] for extent in ("channels", "kernel", "stride", "padding")]
+    return kind(node["in_shape"][0], *sizes, bias_attr=None if node["bias"] else False, **more)
+
+
 LAYERS = {
-    "dense": lambda node: nn.Linear(
-        node["in_shape"][-1], node["units"], bias_attr=None if node["bias"] else False
-    ),
-    "dense_within": lambda node: nn.Linear(
-        node["in_shape"][-1], node["units"], bias_attr=None if node["bias"] else False
-    ),
-    "conv": lambda node: nn.Conv2D(
-        *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]],
-        bias_attr=None if node["bias"] else False,
-    ),
-    "conv_transpose": lambda node: nn.Conv2DTranspose(
-        *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]],
-        bias_attr=None if node["bias"] else False,
-    ),
-    "grouped_conv": lambda node: nn.Conv2D(
-        *[node["in_shape"][0], node["channels"], node["kernel"], node["stride"], node["padding"]],
-        groups=node["groups"],
-        bias_attr=None if node["bias"] else False,
-    ),
+    "dense": _dense,
+    "dense_within": _dense,
+    "conv": lambda node: _convolution(nn.Conv2D, node),
+    "conv_transpose": lambda node: _convolution(nn.Conv2DTranspose, node),
+    "grouped_conv": lambda node: _convolution(nn.Conv2D, node, groups=node["groups"]),
     "avg_pool": lambda node: nn.AvgPool2D(
         node["kernel"], node["stride"], node["padding"], exclusive=False
     ),
