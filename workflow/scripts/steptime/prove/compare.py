@@ -266,11 +266,8 @@ def _check_steps(spec, expected, measured, details):
         exactly, off = hold(driven, steps, reached, loss, call)
         if exactly.reason:
             details[f"after{step}_exactly"] = exactly.update[0]
-        details.update({f"after{step}_parameters": off.size[0]})
-        details.update({f"after{step}_parameters_of": off.size[1]})
-        details.update(
-            {f"after{step}_update": off.update[0], f"after{step}_update_of": off.update[1]}
-        )
+        for what, (share, name) in (("parameters", off.size), ("update", off.update)):
+            details.update({f"after{step}_{what}": share, f"after{step}_{what}_of": name})
         if off.reason:
             when = "one step" if step == 1 else f"step {step}"
             when = f"one step and then a call of {steps} steps" if steps > 1 else when

@@ -49,22 +49,23 @@ def check_feeding(spec, expected, measured, details):
             f"the mean loss over {len(losses)} mini-batches that were fed is {float(measured['fed_loss']):.6g} in the "
             f"framework and {np.mean(losses):.6g} in the specification"
         )
-    errors = {
-        name: np.linalg.norm(measured[f"fed/{name}"] - wanted)
-        / np.linalg.norm(wanted - expected.start[name])
-        for name, wanted in weights.items()
-    }
-    worst = farthest(errors)
-    details.update(fed_update=float(errors[worst]), fed_update_of=worst)
-    if not errors[worst] <= FED_UPDATE:
-        way = f"off by {errors[worst]:.2g} of the way it should have gone"
+    found = {name: measured[f"fed/{name}"] for name in weights}
+    off, worst = farthest(found, weights, expected.start)
+    details.update(fed_update=off, fed_update_of=worst)
+    if not off <= FED_UPDATE:
+        way = f"off by {off:.2g} of the way it should have gone"
         return f"{worst} is wrong after {len(losses)} mini-batches were fed: {way}"
     return None
 
 
-def farthest(errors):
-    """The name of the largest error; one that is no number is larger than all."""
-    return max(errors, key=lambda name: np.nan_to_num(errors[name], nan=np.inf))
+def farthest(found, wanted, start):
+    """The largest part of its way that an array is off by, and its name; what is no number is larger than all."""
+    off = {
+        name: float(np.linalg.norm(found[name] - end) / np.linalg.norm(end - start[name]))
+        for name, end in wanted.items()
+    }
+    worst = max(off, key=lambda name: np.nan_to_num(off[name], nan=np.inf))
+    return off[worst], worst
 
 
 def check_dropout(spec, expected, measured, details):

@@ -107,14 +107,12 @@ def _check_alone(shares, details):
                 f"{who} every update is {factor:.4g} times what it must be: a gradient is not taken once, at the rate "
                 "that was asked for"
             )
-        errors = {
-            name: np.linalg.norm(found[name] - true[name]) / np.linalg.norm(true[name])
-            for name in driven
-        }
-        worst = farthest(errors)
-        details[f"alone{group}"] = float(errors[worst])
-        if not errors[worst] <= TOLERANCES["update"]:
-            return f"{who} the update of {worst} is off by {errors[worst]:.2g} of its length"
+        off, worst = farthest(
+            found, {name: true[name] for name in driven}, dict.fromkeys(true, 0.0)
+        )
+        details[f"alone{group}"] = off
+        if not off <= TOLERANCES["update"]:
+            return f"{who} the update of {worst} is off by {off:.2g} of its length"
         loss = shares.measured["alone_losses"][group]
         if not abs(loss - taken.loss) <= TOLERANCES["loss"] * abs(taken.loss):
             return (
@@ -156,15 +154,11 @@ def _check_fed(shares, details):
                 f"the mean loss of what {shares.named(group)} is fed in its turn is {loss:.6g} in the framework and "
                 f"{wanted:.6g} of its share"
             )
-        errors = {
-            name: np.linalg.norm(reached[name] - values) / np.linalg.norm(values - before[name])
-            for name, values in after.items()
-        }
-        worst = farthest(errors)
-        details[f"fed{group}"] = float(errors[worst])
-        if not errors[worst] <= FED_UPDATE:
+        off, worst = farthest(reached, after, before)
+        details[f"fed{group}"] = off
+        if not off <= FED_UPDATE:
             who = f"{shares.named(group)} was fed in its turn"
-            return f"{worst} is wrong after {who}: off by {errors[worst]:.2g} of its way"
+            return f"{worst} is wrong after {who}: off by {off:.2g} of its way"
         before = reached
     return None
 
