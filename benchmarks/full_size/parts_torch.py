@@ -49,7 +49,7 @@ def changing(adapter, changes):
         def made(node, in_place):
             module = make(node, in_place)
             if node["name"] in changes:
-                roles = {home[0]: role for role, home in adapter._HOMES[op].items()}
+                roles = {home[0]: role for role, home in adapter._HOMES.get(op, {}).items()}
                 _change(module, changes[node["name"]], roles)
             return module
 
@@ -65,7 +65,7 @@ def changing(adapter, changes):
 def _change(module, change, roles):
     right, kept = module.forward, {}
 
-    def forward(values):
+    def forward(values, *more):
         own = dict(module.named_parameters())
         for name, value in own.items():
             if change.keeps and name in roles:
@@ -76,7 +76,7 @@ def _change(module, change, roles):
             if name in roles
         }
         module.forward = right
-        found = torch.func.functional_call(module, changed, (change.given(HERE, values),))
+        found = torch.func.functional_call(module, changed, (change.given(HERE, values), *more))
         module.forward = forward
         return change.found(HERE, found)
 

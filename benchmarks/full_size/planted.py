@@ -322,6 +322,7 @@ DEFECTS = {
     "late: every 20th step left out": late(skipping(20)),
     "late: no step at all": late(skipping(1)),
     "late: last layer alone in every 2nd step": late(alternating(in_layers(last_layer_alone))),
+    "late: last layer alone": late(in_layers(last_layer_alone)),
     "one step of a block": one_of_block,
 }
 # Of how many steps a block is.

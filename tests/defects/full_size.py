@@ -6,6 +6,7 @@ from shared import data
 
 NARROW = 8  # the mini-batch of the narrow proof
 LATE = 12  # steps after which the proof before the samples is over
+NEVER = 10**9
 
 
 def rounded(values, bits):
@@ -84,18 +85,21 @@ def skipping(period):
     return Skipping
 
 
-class LastAlone(Trainer):
-    """Trains the last layer alone in each second step."""
+def last_alone(period):
+    """A trainer that trains the last layer alone, but in each step of a period."""
 
-    steps = 0
+    class LastAlone(Trainer):
+        steps = 0
 
-    def update(self, taken):
-        self.steps += 1
-        kept = self.values
-        super().update(taken)
-        if self.steps % 2 and len(self.labels) > NARROW:
-            last = list(kept)[-1].split("/")[0]
-            self.values |= {name: kept[name] for name in kept if name.split("/")[0] != last}
+        def update(self, taken):
+            self.steps += 1
+            kept = self.values
+            super().update(taken)
+            if self.steps % period and len(self.labels) > NARROW:
+                last = list(kept)[-1].split("/")[0]
+                self.values |= {name: kept[name] for name in kept if name.split("/")[0] != last}
+
+    return LastAlone
 
 
 class OneOfBlock(Trainer):
@@ -166,7 +170,13 @@ PLANTED = {
     "first product kept": ("alexnet", keeping_first_product(), LATE_CHANGE),
     "one step of a block": ("fcn5", OneOfBlock, LATE_CHANGE),
     "the last layer alone in every second step after a while": (
-        *("fcn5", late(LastAlone), "stands still in a step between two that change it"),
+        *("fcn5", late(last_alone(2)), "stands still in a step between two that change it"),
+    ),
+    "the last layer alone after a while, by momentum": (
+        *("fcn5-momentum", late(last_alone(NEVER)), "stands still, .* though it has a gradient"),
+    ),
+    "the last layer alone after a while, by AdamW": (
+        *("gpt-small-adamw", late(last_alone(NEVER)), "stands still, .* though it has a gradient"),
     ),
     "no update after a while": ("fcn5", late(NoUpdate), "no small parameter changes"),
     "a weight not trained after a while": ("fcn5", late(frozen("dense1/weight")), LATE_CHANGE),

@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 from defects import dropping
-from defects.full_size import LATE, PLANTED, OneOfBlock, in_bits, rounded
+from defects.full_size import LATE, NEVER, PLANTED, OneOfBlock, in_bits, last_alone, late, rounded
 from defects.generative import detached, untied_machine, without_divergence
 from defects.optimisers import Dampened, Decaying, Uncorrected
 from defects.planting import CATALOGUE, DROPPING, losing
@@ -215,6 +215,7 @@ def test_dropout_that_is_wrong_above_the_narrow_size_is_refused(defect, network,
         ("drop-mlp", None, dropping.LeftOut, "its dropout takes the first changes"),
         ("drop-mlp", {"name": "adam"}, dropping.LeftOut, "first losses are those without dropout"),
         ("drop-seq", {"name": "adam"}, dropping.AnEighth, "the first loss"),
+        ("drop-mlp", None, late(last_alone(NEVER)), "stands still"),
     ],
 )
 def test_the_trainer_that_is_timed_is_looked_at_where_it_drops(
@@ -275,12 +276,27 @@ def test_where_each_step_is_a_block_what_every_second_one_leaves_out_is_refused(
         "no update after a while",
         "one step of a block",
         "the last layer alone in every second step after a while",
+        "the last layer alone after a while, by momentum",
+        "the last layer alone after a while, by AdamW",
     ],
 )
 def test_an_update_that_is_left_out_is_refused_in_each_repeat(defect, references):
     network, trainer, words = PLANTED[defect]
     with pytest.raises(NotEquivalent, match=words):
         measure(network, trainer, references(network), gradients=False)
+
+
+def test_what_stands_still_is_right_where_it_has_no_gradient(references):
+    spec = networks.specify("fcn5-momentum", CATALOGUE, narrow=True)
+    proof = full_size.Proof(
+        job(spec) | {"batch": BATCH, "reference": str(references("fcn5-momentum"))}
+    )
+    cut = {"dense2/weight": np.zeros_like(data.initial_weights(spec)["dense2/weight"])}
+    proof.still = ["dense1/weight"], data.initial_weights(spec) | cut
+    proof._hold_still(adapter())
+    proof.still = ["dense1/weight"], data.initial_weights(spec)
+    with pytest.raises(NotEquivalent, match="dense1/weight stands still"):
+        proof._hold_still(adapter())
 
 
 def test_of_steps_that_are_blocks_the_losses_show_an_update_that_is_left_out(references):

@@ -79,9 +79,6 @@ def build(loaded, job, spec, emit):
         clock=timing.clock_facts(CLOCK),
     )
     if trainer.parameters != job["parameters"]:
-        raise contract.NotEquivalent(
-            "the network has {:,} trainable parameters in the specification and {:,} in the framework".format(
-                job["parameters"], trainer.parameters
-            )
-        )
+        words = "the network has {:,} trainable parameters in the specification and {:,} in the framework"
+        raise contract.NotEquivalent(words.format(job["parameters"], trainer.parameters))
     return trainer

@@ -10,6 +10,7 @@ that the process begins late is seen as well.
 
 import functools
 import gc
+import zlib
 
 import numpy as np
 
@@ -50,6 +51,9 @@ BARELY, TRIES = 2.0**-30, 4
 SIGNIFICANT = 30.0
 # So many times as far as our masks, or as near, may other ones take the first gradients in the median.
 MASKED = 3.0
+# What stands still in some steps has less than this part of its first gradient: by SGD or momentum, where this surely
+# moved it; by Adam, where the rate is above 1e-4 and no later gradient was ten times as long.
+STILL = 0.2
 
 
 def _counted(part):
@@ -81,7 +85,7 @@ class Proof(object):
         self.job, self.spec = job, job["spec"]
         self.precision = PRECISIONS[job["precision"]]
         self.held, self.first, self.seconds, self.lacking = [], {}, 0.0, ""
-        self.end, self.shown, self.per_block = None, False, 1
+        self.end, self.still, self.shown, self.per_block = None, None, False, 1
         self.small = [
             parameter["name"]
             for parameter in self.spec["parameters"]
@@ -96,7 +100,8 @@ class Proof(object):
         # A trainer that begins behind the first step would know nothing of what another optimiser carries.
         self.plain = self.alike and optimiser == "sgd"
         rate = self.spec["optimiser"]["learning_rate"]
-        self.moving = self.reference.moving(self.small, rate) if self.reference else []
+        self.sure = self.reference.moving(rate) if self.reference else []
+        self.moving = [name for name in self.small if name in self.sure]
 
     @_counted
     def look(self, trainer):
@@ -129,11 +134,10 @@ class Proof(object):
                 shares.append(off / self.reference.masked[name])
         middle = float(np.median(shares or [1.0]))
         if not 1 / MASKED <= middle <= MASKED:
-            self.refuse(
-                "at full size, its dropout takes the first changes {:.2g} times as far as masks do".format(
-                    middle
-                )
+            words = (
+                "at full size, its dropout takes the first changes {:.2g} times as far as masks do"
             )
+            self.refuse(words.format(middle))
 
     def hold_losses(self, losses):
         """Of the first steps of the trainer that is timed."""
@@ -182,11 +186,33 @@ class Proof(object):
             if self.first and np.array_equal(self.first[name], before[name])
         ]
         if still:
-            self.refuse(
-                "{} has not changed since the first step, nor have {} more".format(
-                    still[0], len(still) - 1
-                )
-            )
+            words = "{} has not changed since the first step, nor have {} more"
+            self.refuse(words.format(still[0], len(still) - 1))
+        if not self.plain:
+            self._keep_still(trainer)
+
+    def _keep_still(self, trainer):
+        """Steps on, and keeps the weights where parameters stand still that once surely moved."""
+        before = {name: _mark(trainer, name) for name in self.sure}
+        for _ in range(SINGLE_STEPS if self.per_block > 1 else END_STEPS):
+            trainer.run(1)
+        still = [name for name, mark in before.items() if mark == _mark(trainer, name)]
+        if still:
+            self.still = still, self._read(trainer, self.reference.parameters)
+
+    def _hold_still(self, adapter):
+        """Of what stands still, a new trainer that begins there and carries nothing must find no gradient either."""
+        (names, begun), self.still = self.still, None
+        gc.collect()
+        kept = {name: begun[name].copy() for name in names}
+        rate = float(self.reference.rate)
+        trainer = self._another(adapter, begun, at_rate(self.spec, rate))
+        trainer.run(1)
+        for name in names:
+            length = _apart(in_one_piece(trainer.weights([name])[name]), kept[name]) / rate
+            if length > STILL * self.reference.parameters[name][0].norm:
+                words = "after the samples, {} stands still, and so do {} more, though it has a gradient"
+                self.refuse(words.format(name, len(names) - 1))
 
     @_counted
     def keep_start(self, trainer):
@@ -208,6 +234,8 @@ class Proof(object):
         Where rounding to float32 hides most of a step, a small error of the gradient turns the rounding of few of its
         values, each by a last place: so the limit grows with the root.
         """
+        if self.still:
+            self._hold_still(adapter)
         if self.reference and not self.plain and self.per_block > 1:
             self.end = self._block_of_another(adapter)
         if not self.end:
@@ -246,9 +274,9 @@ class Proof(object):
         ends = _ends(trainer, data.start_values(self.spec))
         return dict(data.start_values(self.spec)), losses, ends
 
-    def _another(self, adapter, begun):
+    def _another(self, adapter, begun, spec=None):
         """A new trainer from these weights, in which nothing is dropped at random."""
-        spec = without_dropout(self.spec)
+        spec = without_dropout(spec or self.spec)
         inputs, labels = data.synthetic_batch(spec, self.job["batch"])
         return building.make(adapter, self.job, spec, begun, inputs, labels)
 
@@ -320,11 +348,8 @@ class Proof(object):
         for one, step, other in zip(moves, moves[1:], moves[2:]):
             still = [name for name in step if not step[name] and min(one[name], other[name]) > FIRM]
             if still:
-                self.refuse(
-                    "after the samples, {} stands still in a step between two that change it, and so do {} more".format(
-                        still[0], len(still) - 1
-                    )
-                )
+                words = "after the samples, {} stands still in a step between two that change it, and so do {} more"
+                self.refuse(words.format(still[0], len(still) - 1))
 
     def _hold_falls(self, losses):
         """No loss is that of the step before where the steps around it change it, nor are the last ones the same.
@@ -342,11 +367,8 @@ class Proof(object):
         if last + 1 < len(falls) and falls[last] > least and abs(losses[-1]) > least:
             left.append(last + 2)
         if left:
-            self.refuse(
-                "an update is left out: step {} has the loss of the step before, {:.9g}, and {} more steps have".format(
-                    left[0] + 1, losses[left[0]], len(left) - 1
-                )
-            )
+            words = "an update is left out: step {} has the loss of the step before, {:.9g}, and {} more steps have"
+            self.refuse(words.format(left[0] + 1, losses[left[0]], len(left) - 1))
 
     def facts(self):
         """For the supervisor: `loss` and `change`, the largest distances, None where none was held.
@@ -374,11 +396,8 @@ class Proof(object):
         off, size = abs(loss - wanted), max(abs(wanted), limits.LOGARITHM)
         self.held.append((kind, what, float(off / size), float(limit / size)))
         if not off <= limit:
-            self.refuse(
-                "at full size, {} is {:.9g} in the framework and {:.9g} in {}".format(
-                    what, loss, wanted, whose
-                )
-            )
+            words = "at full size, {} is {:.9g} in the framework and {:.9g} in {}"
+            self.refuse(words.format(what, loss, wanted, whose))
 
     def _hold_changes(self, what, parameters, pairs, rate, middle=None):
         """Of (name, before, after) of parameters; `middle` is how far off the median of the counted ones may be."""
@@ -394,11 +413,8 @@ class Proof(object):
             limit = middle + BLURS * sketch.READING
             self.held.append(("middle", "the median gradient", off, limit))
             if not off <= limit:
-                self.refuse(
-                    "at full size, the gradients are off by {:.2g} of their length in the median (limit {:.2g})".format(
-                        off, limit
-                    )
-                )
+                words = "at full size, the gradients are off by {:.2g} of their length in the median (limit {:.2g})"
+                self.refuse(words.format(off, limit))
 
     def _hold_nearest(self, kind, what, held):
         """Remembers of parameters the one that is nearest to its limit."""
@@ -408,11 +424,8 @@ class Proof(object):
         self.held.append((kind, what + name, float(off), float(limit)))
         if not share <= 1:
             others = sum(not each[0] <= 1 for each in held) - 1
-            self.refuse(
-                "at full size, {}{} is off by {:.2g} of its length (limit {:.2g}), and of {} more of {}".format(
-                    what, name, off, limit, others, len(held)
-                )
-            )
+            words = "at full size, {}{} is off by {:.2g} of its length (limit {:.2g}), and of {} more of {}"
+            self.refuse(words.format(what, name, off, limit, others, len(held)))
 
 
 def _nearness(name, off, limit):
@@ -424,6 +437,11 @@ def _places(before, after):
     """The largest change of a value, in last places of the largest value."""
     largest = float(np.abs(after).max()) or 1.0
     return float(np.abs(after - before).max()) / (PLACE * largest)
+
+
+def _mark(trainer, name):
+    """A number that changes with the values of a parameter."""
+    return zlib.crc32(in_one_piece(trainer.weights([name])[name]))
 
 
 def _copied(values):

@@ -64,14 +64,12 @@ class Reference(object):
         found = sketch.take(name, before.shape, parts)
         return sketch.distance(found, true, share), limit + BLURS * blur / rate
 
-    def moving(self, names, rate):
-        """Those of these parameters that the first and the second step at this rate change for certain."""
+    def moving(self, rate):
+        """The parameters that the first and the second step at this rate change for certain."""
         return [
             name
-            for name in names
-            if self.parameters[name][2] < np.inf
-            and self.parameters[name][3] < SURE * rate
-            and self.later[name] < SURE * rate
+            for name, (_, _, limit, blur) in self.parameters.items()
+            if limit < np.inf and max(blur, self.later[name]) < SURE * rate
         ]
 
 

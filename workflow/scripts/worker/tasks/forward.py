@@ -81,11 +81,8 @@ class Proof(object):
         off = evaluation.distance(evaluation.projected(seen), wanted, self._spread)
         self.farthest = max(off, self.farthest or 0.0)
         if not off <= self._limit:
-            raise NotEquivalent(
-                "at full size, the outputs are off by {:.2g} of what samples differ by (limit {:.2g})".format(
-                    off, self._limit
-                )
-            )
+            words = "at full size, the outputs are off by {:.2g} of what samples differ by (limit {:.2g})"
+            raise NotEquivalent(words.format(off, self._limit))
 
 
 def _time(predictor, job, emit):
@@ -129,11 +126,8 @@ def _refuse_left_out(passes, clock, per_block, seconds):
         passes(1)
         singles.append(clock() - start)
     if seconds < LEAST_SHARE * min(singles):
-        raise NotEquivalent(
-            "a pass of a block of {} takes {:.3g} s and one alone {:.3g} s: passes are left out".format(
-                per_block, seconds, min(singles)
-            )
-        )
+        words = "a pass of a block of {} takes {:.3g} s and one alone {:.3g} s: passes are left out"
+        raise NotEquivalent(words.format(per_block, seconds, min(singles)))
 
 
 def _late_seconds(predictor, passes, clock, per_block, seconds):
@@ -144,9 +138,6 @@ def _late_seconds(predictor, passes, clock, per_block, seconds):
     passes(per_block)
     late = timing.late_seconds(passes, predictor.outputs, clock, per_block, limit)
     if late > limit:
-        raise NotEquivalent(
-            "a synchronisation is missing: {} passes return after {:.3g} s, but their work takes {:.3g} s more".format(
-                per_block, block, late
-            )
-        )
+        words = "a synchronisation is missing: {} passes return after {:.3g} s, but their work takes {:.3g} s more"
+        raise NotEquivalent(words.format(per_block, block, late))
     return late

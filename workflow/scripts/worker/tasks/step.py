@@ -54,7 +54,7 @@ def run(loaded, job, emit):
 
 def _asks_others(job, proof):
     """Whether other trainers are compared with this one: each process shows that a block takes all of its steps."""
-    return job.get("gradients") or (proof.reference and proof.per_block > 1)
+    return job.get("gradients") or proof.still or (proof.reference and proof.per_block > 1)
 
 
 def _hold_others(proof, adapter, gradients):
@@ -167,11 +167,8 @@ def late_seconds(trainer, run, spec, clock, per_block, block_seconds):
     weights = getattr(trainer, "own_weights", trainer.weights)
     late = timing.late_seconds(run, lambda: weights([name]), clock, per_block, limit)
     if late > limit:
-        raise NotEquivalent(
-            "a synchronisation is missing: {} steps return after {:.3g} s, but their work takes {:.3g} s more".format(
-                per_block, block_seconds, late
-            )
-        )
+        words = "a synchronisation is missing: {} steps return after {:.3g} s, but their work takes {:.3g} s more"
+        raise NotEquivalent(words.format(per_block, block_seconds, late))
     # Holds several ranks against one another.
     trainer.weights([name])
     return late

@@ -76,10 +76,9 @@ class Leading(object):
             own.run(times)
             errors = [answer["error"] for answer in self._hear()]
             if max(errors) > parts.TOLERANCE:
+                words = "rank {} has a sum that is off by {:.2g} of its length"
                 raise contract.NotEquivalent(
-                    "rank {} has a sum that is off by {:.2g} of its length".format(
-                        1 + errors.index(max(errors)), max(errors)
-                    )
+                    words.format(1 + errors.index(max(errors)), max(errors))
                 )
 
         return Operation(run, own.value)
