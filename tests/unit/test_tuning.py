@@ -58,3 +58,5 @@ def test_a_result_without_the_other_says_why(read):
     assert data["ratio"].isna().tolist() == [False, False, True, True]
     assert "not timed in another mode" in layout.iloc[2, 2].footnotes
     assert "the fastest is not known on" in tuning.winners(data)
+    tied = data.assign(verdict="tied", plain_verdict="tied")
+    assert tuning.winners(tied) == "Without them the same frameworks are tied on FCN-5, LSTM-32."

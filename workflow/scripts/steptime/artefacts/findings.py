@@ -61,9 +61,9 @@ SIDES = ("theirs", "ours", "today")
 Place = tuple[str, str, bool]
 HOW_ASKED = (
     "Ours: the paper's kind of device stands for its machine. Only its own networks, mini-batches and frameworks are "
-    "asked, and of trainings only trainings. Of each framework the environment nearest to the paper's version stands "
-    "for it (`nearest` in its paper.yaml), or the fastest where that was not measured: PyTorch for Torch. Today's: the "
-    "fastest of the others. A footnote names who was asked.",
+    "asked, and of trainings only trainings, where a part of a data set stands for all of it. Of each framework the "
+    "environment nearest to the paper's version stands for it (`nearest` in its paper.yaml), or the fastest where that "
+    "was not measured: PyTorch for Torch. Today's: the fastest of the others. A footnote names who was asked.",
     "So far: what was measured says so, but a framework, network or thread count that the claim names is missing, and "
     "could change it. One counter-example refutes a claim of all, whoever is missing.",
     "Undecided: the intervals of the times allow either verdict. A verdict has a chance of 5 % at most to be wrong. "
@@ -425,7 +425,7 @@ def _refuted(finding: dict[str, Any]) -> str:
 def _could_change(
     finding: dict[str, Any], found: Check, ours: Scope, missing: Collection[Place]
 ) -> bool:
-    """Whether the missing times could change the verdict, if one framework or all were as fast or as slow as can be."""
+    """Whether the missing times, all or of one framework or network, could change it, as short or as long as can be."""
     asked = finding | {"value": finding.get("ours", finding["value"])}
     times, rows = ours.times, []
     for framework, network, above in missing:
@@ -433,7 +433,7 @@ def _could_change(
         rows.append(own[own["threads"] > 0].assign(threads=2 * own["cores"]) if above else own)
     place = [*functions.PLACE, "devices"]
     added = pd.concat(rows).drop_duplicates(place)
-    alone = [each for _, each in added.groupby("framework")]
+    alone = [each for name in ("framework", "network") for _, each in added.groupby(name)]
     for group, seconds in product([added, *alone], (1e-9, 1e9)):
         extreme = group.assign(seconds=seconds, low=seconds, high=seconds)
         every = pd.concat([times, extreme], ignore_index=True).drop_duplicates([*place, "exchange"])

@@ -260,12 +260,12 @@ def mean(scope: Scope, numbers: pd.Series, over: str | list[str] = "") -> Number
     return _over(numbers, over, "mean")
 
 
-def speedup(scope: Scope, upto: str = "", **where: Any) -> pd.Series:
-    """The time with one thread divided by that with n, for each n from 2 (to `upto`: as many as 'cores')."""
+def speedup(scope: Scope, upto: str = "", fewest: int = 2, **where: Any) -> pd.Series:
+    """The time with one thread divided by that with n, for each n from `fewest` (to `upto`: as many as 'cores')."""
     where |= {"threads": f"<={upto}"} if upto else {}
     one = time(scope, **where | {"threads": 1})
     several = time(scope, **where)
-    return meet(one, several[several.index.get_level_values("threads") > 1], operator.truediv)
+    return meet(one, several[several.index.get_level_values("threads") >= fewest], operator.truediv)
 
 
 def doubling(scope: Scope, upto: str = "", **where: Any) -> pd.Series:

@@ -27,8 +27,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     named = cells[is_plain].assign(mode="")
     plain = common.labelled(named, inputs.frameworks, inputs.networks).assign(mode=PLAIN)
     said = words(plain, of_pairs(plain, statistics.ratios))
-    place = [*PLACE, "environment"]
-    best = cells[~is_plain].sort_values("seconds").drop_duplicates(place)
+    best = cells[~is_plain].sort_values("seconds").drop_duplicates([*PLACE, "environment"])
     tuned = {_place(row): row for row in best.to_dict("records")}
     rows = plain.to_dict("records")
     bases = [tuned.get(_place(row)) for row in rows]
@@ -51,19 +50,20 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def winners(rows: pd.DataFrame) -> str:
     """Say whether the fastest framework of each network would be another one without the settings."""
-    other, same, open_ = [], [], []
+    other, same, tied, open_ = (list[str]() for _ in range(4))
     for _, place in rows.groupby(PLACE, sort=False, dropna=False):
         network = place["network_label"].iloc[0]
         with_them, without = (_leaders(place, name) for name in ("verdict", "plain_verdict"))
         if not with_them or not without or (with_them & without and with_them != without):
             open_.append(network)
         elif with_them == without:
-            same.append(network)
+            (same if len(without) == 1 else tied).append(network)
         else:
             other.append(f"{' or '.join(sorted(without))} on {network}")
     said = [
         f"Without them the fastest would be {', '.join(other)}." if other else "",
         f"Without them the fastest is the same on {', '.join(same)}." if same else "",
+        f"Without them the same frameworks are tied on {', '.join(tied)}." if tied else "",
         f"Without them the fastest is not known on {', '.join(open_)}." if open_ else "",
     ]
     return " ".join(filter(None, said))
