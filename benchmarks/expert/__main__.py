@@ -2,8 +2,8 @@
 
     .venv/bin/python benchmarks/expert [--environment mxnet-1.9] [--network fcn5] [--threads 1] [--pairs 5]
 
-A pair is two live processes, an adapter as a worker runs it (`ours.py`) and the script `<adapter>_<network without
-its number>.py`, on the same CPUs, with the environment variables of `config/frameworks.yaml`. A network with a data set
+A pair is two live processes, an adapter as a worker runs it (`ours.py`) and the script of the adapter whose usage names
+the network, on the same CPUs, with the environment variables of `config/frameworks.yaml`. A network with a data set
 is trained on its images, which a worker's loop feeds to ours, and the script to itself. They train in turn for
 about SECONDS_PER_TURN, in the order A B B A ...; turns beside which something else was at work are not kept. The pair's
 ratio is the median of the ratios of turns that stand beside each other. Intervals are those of the mean of the pairs'
@@ -20,6 +20,7 @@ import itertools
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -63,7 +64,7 @@ def main() -> None:
     options = _options(loaded)
     end = time.monotonic() + options.seconds
     every = itertools.product(options.environment, options.network, options.threads)
-    cases = [case for case in every if script(loaded, *case[:2]).exists()]
+    cases = [case for case in every if script(loaded, *case[:2])]
     digests = {case: digest(loaded, *case) for case in cases}
     rows = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
     for number, case in itertools.product(range(options.pairs), cases):
@@ -227,15 +228,14 @@ class Side:
         return math.ceil(SECONDS_PER_TURN / seconds)
 
 
-def script(loaded: configuration.Configuration, environment: str, network: str) -> Path:
-    """The expert's script, which may be for several sizes of a network, or for a whole family of networks."""
-    entry = networks.resolve(network, loaded.networks)
-    name = network if "dataset" in entry else network.rstrip("0123456789")
+def script(loaded: configuration.Configuration, environment: str, network: str) -> Path | None:
+    """The script of the adapter whose usage, in its docstring, names the network; None where no expert wrote one."""
     adapter = loaded.entry_of(environment)["adapter"]
-    own, of_family = (
-        HERE / f"{adapter}_{each}.py" for each in (name, entry.get("family", "").lower())
-    )
-    return own if own.exists() else of_family
+    for path in HERE.glob(f"{adapter}_*.py"):
+        usage = re.search(rf"python {path.name} (\S+)", path.read_text())
+        if network in usage[1].strip("{}").split(","):
+            return path
+    return None
 
 
 def images_of(loaded: configuration.Configuration, network: str) -> list[str]:

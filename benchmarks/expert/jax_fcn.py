@@ -1,6 +1,6 @@
-"""FCN-5 and FCN-8 in JAX.
+"""FCN-5, FCN-8, feed-forward networks and an autoencoder for MNIST in JAX.
 
-python jax_fcn.py {fcn5,fcn8} THREADS < commands
+python jax_fcn.py {fcn5,fcn8,ffn-shallow,ffn-deep,autoencoder} THREADS < commands
 """
 
 import sys
@@ -10,23 +10,34 @@ import jax.numpy as jnp
 import loops
 import numpy as np
 
-sizes = [26752] + [2048] * {"fcn5": 3, "fcn8": 6}[sys.argv[1]] + [26752]
+SIZES = loops.dense(sys.argv[1])
 random = np.random.default_rng(0)
 parameters = [
     {"w": jnp.array(random.uniform(-1, 1, (m, n)) * (3 / m) ** 0.5, jnp.float32), "b": jnp.zeros(n)}
-    for m, n in zip(sizes, sizes[1:], strict=False)
+    for m, n, _ in SIZES
 ]
-inputs, labels = (
-    jnp.array(random.uniform(-1, 1, (64, 26752)), jnp.float32),
-    jnp.array(random.integers(0, 26752, 64)),
-)
+inputs = jnp.array(random.uniform(-1, 1, (64, SIZES[0][0])), jnp.float32)
 
 
-def compute_loss(parameters, inputs, labels):
-    for layer in parameters[:-1]:
-        inputs = jax.nn.sigmoid(inputs @ layer["w"] + layer["b"])
-    logits = inputs @ parameters[-1]["w"] + parameters[-1]["b"]
+def apply(parameters, x):
+    for layer, (*_, bent) in zip(parameters, SIZES, strict=True):
+        x = x @ layer["w"] + layer["b"]
+        x = jax.nn.sigmoid(x) if bent else x
+    return x
+
+
+def classify(parameters, inputs, labels):
+    logits = apply(parameters, inputs)
     return -jnp.mean(jax.nn.log_softmax(logits)[jnp.arange(len(labels)), labels])
 
 
-loops.jax(parameters, compute_loss, inputs, labels)
+def give_back(parameters, inputs, targets):
+    logits = apply(parameters, inputs)
+    return jnp.mean(jax.nn.softplus(logits) - targets * logits)
+
+
+if sys.argv[1] == "autoencoder":
+    loops.jax(parameters, give_back, inputs, (inputs + 1) / 2)
+else:
+    labels = jnp.array(random.integers(0, SIZES[-1][1], 64))
+    loops.jax(parameters, classify, inputs, labels)

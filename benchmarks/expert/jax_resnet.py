@@ -39,7 +39,7 @@ def make():
     return {"stem": convolution(7, 3, 64), "blocks": made, "head": head}
 
 
-def convolve(layer, x, stride=1):
+def convolve(layer, x, statistics, stride=1):
     """Those of 1 x 1 are products of rows, which XLA does not make of them by itself."""
     size, _, channels, behind = layer["w"].shape
     if size == 1:
@@ -53,6 +53,7 @@ def convolve(layer, x, stride=1):
     # In one pass over the values, as Flax has it.
     mean = jnp.mean(x, (0, 1, 2))
     variance = jnp.mean(jnp.square(x), (0, 1, 2)) - jnp.square(mean)
+    statistics.append((mean, variance))
     return (x - mean) * (jax.lax.rsqrt(variance + 1e-5) * layer["gamma"]) + layer["beta"]
 
 
@@ -64,15 +65,17 @@ def pool(x):
 
 
 def compute_loss(parameters, inputs, labels):
-    x = pool(jax.nn.relu(convolve(parameters["stem"], inputs, 2)))
+    statistics = []
+    x = pool(jax.nn.relu(convolve(parameters["stem"], inputs, statistics, 2)))
     strides = [s if n == 0 else 1 for _, count, s in STAGES for n in range(count)]
     for layers, stride in zip(parameters["blocks"], strides, strict=True):
-        shortcut = convolve(layers[3], x, stride) if len(layers) == 4 else x
-        y = jax.nn.relu(convolve(layers[0], x))
-        y = jax.nn.relu(convolve(layers[1], y, stride))
-        x = jax.nn.relu(convolve(layers[2], y) + shortcut)
+        shortcut = convolve(layers[3], x, statistics, stride) if len(layers) == 4 else x
+        y = jax.nn.relu(convolve(layers[0], x, statistics))
+        y = jax.nn.relu(convolve(layers[1], y, statistics, stride))
+        x = jax.nn.relu(convolve(layers[2], y, statistics) + shortcut)
     logits = x.mean((1, 2)) @ parameters["head"]["w"] + parameters["head"]["b"]
-    return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], -1))
+    chances = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], -1)
+    return -jnp.mean(chances), statistics
 
 
 inputs = jnp.array(random.uniform(-1, 1, (16, 224, 224, 3)), jnp.float32)

@@ -1,6 +1,6 @@
-"""FCN-5 and FCN-8 in MXNet's Gluon.
+"""FCN-5, FCN-8, feed-forward networks and an autoencoder for MNIST in MXNet's Gluon.
 
-    python mxnet_fcn.py {fcn5,fcn8} THREADS < commands
+    python mxnet_fcn.py {fcn5,fcn8,ffn-shallow,ffn-deep,autoencoder} THREADS < commands
 
 MXNet takes the number of threads from the environment.
 """
@@ -10,17 +10,15 @@ import sys
 import loops
 import mxnet as mx
 import numpy as np
+from mxnet import gluon
 from mxnet.gluon import nn
 
-HIDDEN_LAYERS = {"fcn5": 3, "fcn8": 6}[sys.argv[1]]
-BATCH = 64
-
-net = nn.HybridSequential()
-features = 26752
-for _ in range(HIDDEN_LAYERS):
-    net.add(nn.Dense(2048, activation="sigmoid", in_units=features))
-    features = 2048
-net.add(nn.Dense(26752, in_units=features))
-inputs = mx.nd.random.uniform(-1, 1, (BATCH, 26752))
-labels = mx.nd.array(np.random.randint(0, 26752, BATCH))
-loops.mxnet(net, inputs, labels)
+net, sizes = nn.HybridSequential(), loops.dense(sys.argv[1])
+for before, behind, bent in sizes:
+    net.add(nn.Dense(behind, activation="sigmoid" if bent else None, in_units=before))
+inputs = mx.nd.random.uniform(-1, 1, (64, sizes[0][0]))
+if sys.argv[1] == "autoencoder":
+    criterion = gluon.loss.SigmoidBinaryCrossEntropyLoss()
+    loops.mxnet(net, inputs, (inputs + 1) / 2, criterion)
+else:
+    loops.mxnet(net, inputs, mx.nd.array(np.random.randint(0, behind, 64)))

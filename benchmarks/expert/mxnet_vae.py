@@ -5,12 +5,12 @@
 MXNet takes the number of threads from the environment.
 """
 
-import blocks
+import loops
 import mxnet as mx
-from mxnet import autograd, gluon
+from mxnet import gluon
 from mxnet.gluon import nn
 
-PIXELS, HIDDEN, CODE, BATCH, RATE = 784, 400, 20, 64, 0.001
+PIXELS, HIDDEN, CODE, BATCH = 784, 400, 20, 64
 
 
 class Bound(gluon.HybridBlock):
@@ -31,26 +31,6 @@ class Bound(gluon.HybridBlock):
 
 
 net = Bound()
-net.initialize(mx.init.Xavier())
-net.hybridize(static_alloc=True, static_shape=True)
-images, noise = (
-    mx.nd.random.uniform(shape=(BATCH, PIXELS)),
-    mx.nd.random.normal(shape=(BATCH, CODE)),
-)
-parameters = list(net.collect_params().values())
-learning_rates = mx.nd.full((BATCH,), RATE / BATCH)
-
-
-def train(steps):
-    for _ in range(steps):
-        with autograd.record():
-            loss = net(images, noise)
-        loss.backward(learning_rates)
-        for parameter in parameters:
-            value = parameter.data()
-            value -= parameter.grad()
-    mx.nd.waitall()
-    return loss.mean().asscalar()
-
-
-blocks.obey(train, sum(parameter.data().size for parameter in parameters))
+images = mx.nd.random.uniform(shape=(BATCH, PIXELS))
+noise = mx.nd.random.normal(shape=(BATCH, CODE))
+loops.mxnet_losses(net, lambda: net(images, noise), BATCH, rate=0.001)

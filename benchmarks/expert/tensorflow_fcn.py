@@ -1,6 +1,6 @@
-"""FCN-5 and FCN-8 in TensorFlow by Keras.
+"""FCN-5, FCN-8, feed-forward networks and an autoencoder for MNIST in TensorFlow by Keras.
 
-python tensorflow_fcn.py {fcn5,fcn8} THREADS < commands
+python tensorflow_fcn.py {fcn5,fcn8,ffn-shallow,ffn-deep,autoencoder} THREADS < commands
 """
 
 import sys
@@ -10,15 +10,18 @@ import loops
 import tensorflow as tf
 from keras import layers
 
-HIDDEN_LAYERS = {"fcn5": 3, "fcn8": 6}[sys.argv[1]]
 tf.config.threading.set_intra_op_parallelism_threads(int(sys.argv[2]))
 tf.config.threading.set_inter_op_parallelism_threads(1)
 
+sizes = loops.dense(sys.argv[1])
+before, behind = sizes[0][0], sizes[-1][1]
 model = keras.Sequential(
-    [keras.Input((26752,))]
-    + [layers.Dense(2048, activation="sigmoid") for _ in range(HIDDEN_LAYERS)]
-    + [layers.Dense(26752)]
+    [keras.Input((before,))]
+    + [layers.Dense(units, activation="sigmoid" if bent else None) for _, units, bent in sizes]
 )
-inputs = tf.random.uniform((64, 26752), -1, 1)
-labels = tf.random.uniform((64,), 0, 26752, tf.int32)
-loops.tensorflow(model, inputs, labels)
+inputs = tf.random.uniform((64, before), -1, 1)
+if sys.argv[1] == "autoencoder":
+    criterion = keras.losses.BinaryCrossentropy(from_logits=True)
+    loops.tensorflow(model, inputs, (inputs + 1) / 2, criterion)
+else:
+    loops.tensorflow(model, inputs, tf.random.uniform((64,), 0, behind, tf.int32))

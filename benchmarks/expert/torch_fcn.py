@@ -1,6 +1,6 @@
-"""FCN-5 and FCN-8 in PyTorch.
+"""FCN-5, FCN-8, feed-forward networks and an autoencoder for MNIST in PyTorch.
 
-python torch_fcn.py {fcn5,fcn8} THREADS < commands
+python torch_fcn.py {fcn5,fcn8,ffn-shallow,ffn-deep,autoencoder} THREADS < commands
 """
 
 import sys
@@ -9,15 +9,16 @@ import loops
 import torch
 from torch import nn
 
-HIDDEN_LAYERS = {"fcn5": 3, "fcn8": 6}[sys.argv[1]]
 torch.set_num_threads(int(sys.argv[2]))
 # Products by oneDNN, which is faster than MKL on processors that are not Intel's; without AMX they stay in float32.
 torch.set_float32_matmul_precision("medium")
 
-layers, features = [], 26752
-for _ in range(HIDDEN_LAYERS):
-    layers += [nn.Linear(features, 2048), nn.Sigmoid()]
-    features = 2048
-model = nn.Sequential(*layers, nn.Linear(features, 26752))
-inputs, labels = torch.rand(64, 26752) * 2 - 1, torch.randint(26752, (64,))
-loops.torch(model, inputs, labels)
+layers = []
+for before, behind, bent in loops.dense(sys.argv[1]):
+    layers += [nn.Linear(before, behind)] + [nn.Sigmoid()] * bent
+inputs = torch.rand(64, layers[0].in_features) * 2 - 1
+if sys.argv[1] == "autoencoder":
+    targets, criterion = (inputs + 1) / 2, nn.BCEWithLogitsLoss()
+    loops.torch(nn.Sequential(*layers), inputs, targets, criterion)
+else:
+    loops.torch(nn.Sequential(*layers), inputs, torch.randint(behind, (64,)))

@@ -1,6 +1,6 @@
-"""LSTM-32 and LSTM-64 in MXNet's Gluon.
+"""RNN-32, GRU-32, LSTM-32 and LSTM-64 in MXNet's Gluon.
 
-    python mxnet_lstm.py {lstm32,lstm64} THREADS < commands
+    python mxnet_recurrent.py {rnn32,gru32,lstm32,lstm64} THREADS < commands
 
 MXNet takes the number of threads from the environment.
 """
@@ -12,13 +12,16 @@ import mxnet as mx
 import numpy as np
 from mxnet.gluon import nn, rnn
 
-STEPS = {"lstm32": 32, "lstm64": 64}[sys.argv[1]]
+STEPS = int(sys.argv[1][-2:])
 BATCH = 128
+# Gluon's RNN has ReLU otherwise.
+KINDS = {"rnn": (rnn.RNN, {"activation": "tanh"}), "gru": (rnn.GRU, {}), "lstm": (rnn.LSTM, {})}
 
+kind, options = KINDS[sys.argv[1][:-2]]
 net = nn.HybridSequential()
 net.add(
     nn.Embedding(10000, 256),
-    rnn.LSTM(256, num_layers=2, input_size=256),
+    kind(256, num_layers=2, input_size=256, **options),
     nn.Dense(10000, flatten=False, in_units=256),
 )
 # MXNet's second bias is redundant, and no part of the network.
