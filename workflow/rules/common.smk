@@ -18,7 +18,7 @@ SCRIPTS = ROOT / "workflow" / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 from shared.precisions import USUAL
-from steptime import clock, machine, networks, run, tasks
+from steptime import clock, machine, networks, run, tasks, warm
 from steptime.cells import footers
 from steptime.cells.current import Current
 from steptime.cells.expected import Expected
@@ -201,6 +201,7 @@ def begin_run():
     if guessed and not counts_jobs():
         say(f"{work.words(guessed)}: done about {progress.clock(sum(guessed.values()))}.")
         progress.keep_talking()
+    warm.begin()
     keep_turns()
 
 

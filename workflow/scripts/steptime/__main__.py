@@ -9,7 +9,10 @@ import os
 import runpy
 import select
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+from steptime import warm
 from steptime.reading import InputError
 
 # No space, no quota left, or a file above the limit of the shell (`ulimit -f`).
@@ -18,10 +21,19 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 def main() -> None:
     """Command line: the program's module and its own arguments."""
-    name = sys.argv[1]
     del sys.argv[0]
-    try:
+    name = sys.argv[0]
+    with said_in_words(name):
+        if (status := warm.status_of(sys.argv)) is not None:
+            sys.exit(status)
         runpy.run_module(f"steptime.{name}", run_name="__main__", alter_sys=True)
+
+
+@contextmanager
+def said_in_words(name: str) -> Iterator[None]:
+    """Ends a program of this name, whatever stops it, as this module says."""
+    try:
+        yield
         sys.stdout.flush()
     except KeyboardInterrupt:
         # As a shell tells of Ctrl-C.

@@ -1,0 +1,36 @@
+"""Tables, figures and pages begin in processes with all loaded: to load it takes longer than to make most of them."""
+
+import json
+import os
+import socket
+import subprocess
+
+from steptime import run
+
+# Relative to the folder that is worked in: a socket's address has 107 letters at most.
+ADDRESS = f"{run.FOLDER}/warm"
+PROGRAMS = ["artefacts.make", "merge.cells", "merge.further", "merge.statistics"]
+PROGRAMS += ["page.page", "page.so_far", "page.summary"]
+STARTED: list["subprocess.Popen[bytes]"] = []
+
+
+def begin() -> None:
+    """Starts `warm.serve`, which ends when its input does: with this process, however that ends."""
+    command = [os.environ["STEPTIME_LAUNCH"], "warm.serve"]
+    STARTED.append(subprocess.Popen(command, stdin=subprocess.PIPE))
+
+
+def status_of(arguments: list[str]) -> int | None:
+    """The exit status of a program that was run in a process with all loaded; None where there is no such process."""
+    if arguments[0] not in PROGRAMS or not run.is_under_way():
+        return None
+    try:
+        with socket.socket(socket.AF_UNIX) as asked:
+            asked.connect(ADDRESS)
+            socket.send_fds(asked, [b"\0"], [0, 1, 2])
+            asked.sendall(json.dumps(arguments).encode())
+            asked.shutdown(socket.SHUT_WR)
+            # Nothing comes of a process that was killed.
+            return (asked.recv(1) or b"\1")[0]
+    except OSError:
+        return None
