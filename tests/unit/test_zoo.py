@@ -80,6 +80,9 @@ def test_every_framework_has_its_time_or_its_reason(read):
     assert (
         registers["TensorFlow 1.2.0"] == "SSE" and registers["PyTorch 9.9.0"] == "AVX2, at run time"
     )
+    _, drawing = zoo.figure(told)
+    words = [text.get_text() for text in drawing.axes[0].texts]
+    assert {"unsupported", "≈8.0×*", "4000"} <= set(words)
 
 
 DAYS = {"tensorflow-0.12": "2016-12-19", "tensorflow-1.2": "2017-06-15"}

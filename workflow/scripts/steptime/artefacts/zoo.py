@@ -1,15 +1,32 @@
-"""Every framework beside every network: time, share of the peak, start, memory, registers, linear algebra."""
+"""Every framework beside every network, as a table and a picture: time, share of the peak, start, memory."""
+
+import math
+from typing import Any
 
 import pandas as pd
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
-from steptime.artefacts import common, efficiency, startup
+from steptime.artefacts import common, curves, efficiency, startup
 from steptime.artefacts.inputs import Inputs
 from steptime.environments.libraries import registers
 from steptime.merge.measured import ARITHMETIC
 from steptime.plan.cell import IDENTITY, PLACE
+from steptime.render import figures
 from steptime.render.columns import Column, Row
 from steptime.render.tables import Entry
-from steptime.render.words import STATUS_WORDS, plural, processes, remarks, significant, spread
+from steptime.render.words import (
+    STATUS_WORDS,
+    mark_notes,
+    plural,
+    processes,
+    remarks,
+    significant,
+    spread,
+)
+from steptime.statistics.words import FASTEST, SLOWER
 
 COLUMNS = [*common.NAMED, "marks", "word", "seconds", "low", "high", "ratio", "share_of_peak"]
 COLUMNS += ["startup_seconds", "peak_memory_bytes", *ARITHMETIC]
@@ -79,3 +96,103 @@ def _layout(data: pd.DataFrame) -> pd.DataFrame:
         threads = plural(int(known["threads"]), "thread")
         groups.append(((label, threads, registers(known), known["blas"]), records))
     return common.stacked(groups, LINES, NAMES, map(common.of_network, data.to_dict("records")))
+
+
+ROW_INCHES = 0.3
+COLOURS = colormaps["YlGnBu"]
+# Colours go by the logarithm of the ratio and end at this one: what is slower still is as dark.
+DARKEST = 30
+# From here on a time is in seconds, as it says then: five digits have no room.
+LONG_SECONDS = 10
+NOT_TIMED = "#ECECEC"
+# What stands beside the tiles, with its width in tiles.
+BESIDE = {"start": 0.8, "memory": 0.9, "registers": 2.2}
+SHORT = {
+    "unsupported": "unsupported",
+    "install_failed": "not installed",
+    "not_equivalent": "not equivalent",
+    "out_of_memory": "out of memory",
+}
+
+
+def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
+    """The rows of the table, as they are, and the figure."""
+    data = inputs.table[0]
+    several = data["platform"].nunique() > 1
+    networks = list(dict.fromkeys(zip(data["network_label"], data["batch"], strict=True)))
+    labels = data["framework_label"] + (", " + data["platform"] if several else "")
+    runners = list(dict.fromkeys(labels))
+    with figures.canvas(height=1.5 + ROW_INCHES * len(runners)) as (drawing, axes):
+        for label, row in zip(labels, data.to_dict("records"), strict=True):
+            network = networks.index((row["network_label"], row["batch"]))
+            _tile(axes, network, runners.index(label), row)
+        for height, label in enumerate(runners):
+            _beside(axes, len(networks), height, data[labels == label])
+        right = len(networks) + sum(BESIDE.values())
+        ticks = [at + 0.5 for at in range(len(networks))]
+        headings = [f"{label}\nbatch {batch}" for label, batch in networks]
+        at = float(len(networks))
+        for name, width in BESIDE.items():
+            ticks.append(at + width / 2)
+            headings.append(name)
+            at += width
+        axes.set_xticks(ticks, headings, fontsize=8)
+        axes.xaxis.tick_top()
+        axes.set_yticks([height + 0.5 for height in range(len(runners))], runners, fontsize=8)
+        axes.tick_params(length=0)
+        axes.grid(visible=False)
+        axes.set(xlim=(0, right), ylim=(len(runners), 0))
+        axes.spines[:].set_visible(False)
+        title = f"Time divided by the fastest, and ms, less is better: {curves.threads_drawn(data)}"
+        figures.title(drawing, title)
+        figures.notes_below(drawing, _notes(data))
+    return data, drawing
+
+
+def _tile(axes: Axes, left: int, top: int, row: dict[str, Any]) -> None:
+    timed = pd.notna(row["seconds"])
+    shade = min(math.log(row["ratio"]) / math.log(DARKEST), 1) if timed else 0
+    colour = COLOURS(0.08 + 0.84 * shade) if timed else NOT_TIMED
+    axes.add_patch(Rectangle((left + 0.02, top + 0.04), 0.96, 0.92, color=colour, linewidth=0))
+    ink: dict[str, Any] = {"color": "white" if shade > 0.55 else "#222222", "va": "center"}
+    if not timed:
+        word = SHORT.get(row["status"], row["status"])
+        _words(axes, left + 0.5, top, word, fontsize=6.5, color="#777777")
+        return
+    weight = "bold" if row["word"] == FASTEST else "normal"
+    tied = "" if row["word"] in (FASTEST, SLOWER) else "≈"
+    marked = "*" if row["marks"] else ""
+    ratio = f"{tied}{significant(row['ratio'], 2) if row['ratio'] > 1 else 1}×{marked}"
+    axes.text(left + 0.05, top + 0.5, ratio, fontsize=7, ha="left", weight=weight, **ink)
+    long = row["seconds"] >= LONG_SECONDS
+    time = f"{significant(row['seconds'], 3)} s" if long else significant(1000 * row["seconds"], 3)
+    axes.text(left + 0.96, top + 0.52, time, fontsize=6, ha="right", **ink)
+
+
+def _words(axes: Axes, middle: float, top: int, words: str, **look: Any) -> None:
+    axes.text(middle, top + 0.5, words, ha="center", va="center", **look)
+
+
+def _beside(axes: Axes, left: float, top: int, rows: pd.DataFrame) -> None:
+    timed = rows[rows["status"] == "ok"]
+    words = dict.fromkeys(BESIDE, "")
+    if len(timed):
+        words["start"] = f"{significant(timed['startup_seconds'].median(), 2)} s"
+        words["memory"] = f"{significant(timed['peak_memory_bytes'].max() / 2**30, 2)} GiB"
+        row = timed.iloc[0]
+        words["registers"] = f"{row['vector']}{' + at run time' if row['at_run_time'] else ''}"
+    for name, width in BESIDE.items():
+        _words(axes, left + width / 2, top, words[name], fontsize=7, color="#444444")
+        left += width
+
+
+def _notes(data: pd.DataFrame) -> list[str]:
+    notes = [
+        f"Colours go by the logarithm of the ratio and end at {DARKEST}. Start: seconds from import to the end of the "
+        "first step, median of the networks. Memory: the most of any network. Registers: the widest that the "
+        "framework's libraries multiply in; at run time: some of them can make code for the processor while they run.",
+        "Bold: shown to be the fastest. ≈: not shown slower than the shortest time.",
+    ]
+    untimed = data[data["seconds"].isna()]
+    missing = curves.not_drawn(untimed, lambda row: row["framework_label"], at="network_label")
+    return [*notes, "An asterisk stands at what is marked.", *mark_notes(data), *missing]
