@@ -27,6 +27,7 @@ LAYOUT = {
     "rnn": "units first",
     "gru": "units first",
     "lstm": "units first",
+    "rbm": "units first",
 }
 
 # Layers that recur, by how many vectors of units a bias has: MXNet wants all of a layer's parameters in one array.
@@ -534,19 +535,21 @@ def _rbm(operators, node, own, visible, noise):
     # Each is asked for once: of two variables of one name, one writes its gradient over the other's.
     weight, bias, given = own("weight"), own("hidden"), own("visible")
 
-    def scores(values, own_bias, transpose_b=False):
-        product = operators.dot(values, weight, transpose_b=transpose_b)
-        return operators.broadcast_add(product, operators.reshape(own_bias, shape=(1, -1)))
+    def scores(values):
+        return operators.FullyConnected(values, weight, bias, num_hidden=node["units"])
 
     def soft(values):
         return operators.Activation(values, act_type="softrelu")
 
     visible = operators.BlockGrad(visible)
-    first = scores(visible, bias)
+    first = scores(visible)
     chances = operators.BlockGrad(operators.sigmoid(first))
     drawn = operators.broadcast_greater(2 * chances - 1, noise)
-    end = operators.BlockGrad(operators.sigmoid(scores(drawn, given, True)))
-    energy = operators.sum(soft(scores(end, bias)) - soft(first), axis=1, keepdims=True)
+    end = operators.broadcast_add(
+        operators.dot(drawn, weight), operators.reshape(given, shape=(1, -1))
+    )
+    end = operators.BlockGrad(operators.sigmoid(end))
+    energy = operators.sum(soft(scores(end)) - soft(first), axis=1, keepdims=True)
     moved = operators.dot(end - visible, operators.reshape(given, shape=(-1, 1)))
     return operators.concat(energy + moved, chances, dim=1)
 
