@@ -19,7 +19,7 @@ from steptime.prove import golden
 
 # The least value in front of a ReLU, as a part of the range of its channel.
 ROOM = 0.1
-# So near to one another, as a part of the range of a channel, are the two largest values of a window that noise may turn.
+# Noise may turn a window whose two largest values are as near as this part of the range of their channel.
 NEAR = 2.0**-18
 # With more windows of a channel, some are always so near. A kernel moves by such a part, so often.
 MOST_WINDOWS, SHIFT, TRIES = 2**15, 2.0**-6, 32
