@@ -7,7 +7,6 @@
 import argparse
 import gc
 import json
-import sys
 from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
