@@ -103,6 +103,8 @@ def test_versions_are_in_order_and_held_against_the_newest(read):
     _, drawing = history.figure(told)
     assert drawing.axes[0].lines[0].get_xdata().tolist() == [1, 2]
     assert "TensorFlow 0.12 with FCN-5 (not supported: no layer)." in drawing.texts[-1].get_text()
+    hollow = [line for line in drawing.axes[0].lines if line.get_markerfacecolor() == (1, 1, 1)]
+    assert len(hollow) == 1
     told = started(read, releases=DAYS | {"tensorflow-1.15": "2019-10-16"})
     told.table = history.table(told)
     _, drawing = history.figure(told)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -34,6 +35,9 @@ DRAWN_COLUMNS = {
     "startup_seconds": ("start (s)", 1),
     "peak_memory_bytes": ("memory (MiB)", 2**20),
 }
+# How full a marker is: the wider the registers, the fuller.
+FILLED = {"SSE": 0.0, "AVX": 0.35, "AVX2": 0.35, "AVX-512": 1.0}
+REGISTERS = {"SSE": "128 bits", "AVX2": "256 bits", "AVX-512": "512 bits"}
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -121,9 +125,8 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
         for line, ((series, platform), rows) in zip(axes, panels, strict=True):
             label = series if data["platform"].nunique() == 1 else f"{series}, {platform}"
             for ax, (column, (words, divisor)) in zip(line, DRAWN_COLUMNS.items(), strict=True):
-                timed = rows[rows["ratio"].notna()]
-                timed = timed.assign(drawn=timed[column].astype(float) / divisor)
-                curves.draw(ax, timed, "at", "drawn", looks, "network_label", linewidth=1.1)
+                values = rows[column].astype(float) / divisor
+                _panel(ax, rows.assign(drawn=values), looks)
                 ax.set_title(f"{label}: {words}", fontsize=8)
             line[0].axhline(1, color="#222222", linewidth=0.8, zorder=1)
         for ax in axes[0]:
@@ -134,7 +137,13 @@ def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
             _place_axis(ax, rows, dated)
         threads = ", ".join(plural(int(count), "thread") for count in data["threads"].unique())
         figures.title(drawing, f"The same networks through the versions of a framework, {threads}")
-        figures.notes_below(drawing, _notes(data), curves.keys(looks), 5)
+        handles = curves.keys(looks)
+        grey: dict[str, Any] = {"color": "#444444", "marker": "o", "linestyle": ""}
+        handles += [
+            figures.key(words, **grey, markerfacecolor=_filled("#444444", FILLED[vector]))
+            for vector, words in REGISTERS.items()
+        ]
+        figures.notes_below(drawing, _notes(data), handles, 5)
     return data.drop(columns="at"), drawing
 
 
@@ -157,6 +166,11 @@ def _place_axis(ax: Axes, rows: pd.DataFrame, dated: pd.Series) -> None:
     ax.set_xlim(-0.4, rows["place"].max() + 0.4)
 
 
+def _filled(colour: str, share: float) -> tuple[float, ...]:
+    """A colour on white, by its share of what is seen."""
+    return tuple(1 - share * (1 - part) for part in to_rgb(colour))
+
+
 def _looks(data: pd.DataFrame, catalogue: dict[str, Any]) -> curves.Looks:
     """Colour and marker of each network, by its label."""
     names = dict(zip(data["network_label"], data["network"], strict=True))
@@ -172,10 +186,20 @@ def _looks(data: pd.DataFrame, catalogue: dict[str, Any]) -> curves.Looks:
     return looks
 
 
+def _panel(ax: Axes, rows: pd.DataFrame, looks: curves.Looks) -> None:
+    for label, look in looks.items():
+        timed = rows[(rows["network_label"] == label) & rows["ratio"].notna()]
+        ax.plot(timed["at"], timed["drawn"], color=look["color"], linewidth=1.1, zorder=2)
+        for row in timed.to_dict("records"):
+            face = _filled(look["color"], FILLED.get(row["vector"], 1.0))
+            ax.plot(row["at"], row["drawn"], **look, markerfacecolor=face, markersize=4, zorder=3)
+
+
 def _notes(data: pd.DataFrame) -> list[str]:
     notes = [
         "Times are divided by that of the newest version that has one: above 1, the older version is slower. A version "
-        "stands at the day of its release; where a day is not known, in its order."
+        "stands at the day of its release; where a day is not known, in its order. The wider the registers in which "
+        "the compiled code multiplies, the fuller the marker; a hollow one is of a build without AVX."
     ]
     untimed = data[data["seconds"].isna()]
     return notes + curves.not_drawn(
