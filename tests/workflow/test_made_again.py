@@ -84,6 +84,8 @@ def test_a_table_that_holds_nothing_is_made_again(finished):
     done = finished.snakemake(*CONFIG, *TARGETS)
     said = "1 files hold nothing and are made again, such as results/tables/standin2026_table1.csv."
     assert said in done.stdout and table.read_bytes() == content, done.stdout
+    done = finished.snakemake("--cores", "0", *CONFIG, *TARGETS)
+    assert done.returncode != 0 and "With --cores 0 no job can begin: write" in done.stdout
 
 
 def test_a_new_layer_kind_of_an_adapter_times_and_proves_nothing_again(finished, edit):

@@ -110,6 +110,10 @@ after_dry_run(tell_plan)
 share_out_host()
 
 if MAIN and not only_tells():
+    if cores_of_run() == 0:
+        sys.exit(
+            "With --cores 0 no job can begin: write --cores all, or how many CPUs jobs may take."
+        )
     for sentence in CONFIGURATION.left_out:
         say(f"Left out: {sentence}")
     # Held until this process ends; the cells end with it.
