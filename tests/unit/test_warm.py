@@ -27,7 +27,7 @@ def test_a_program_of_a_run_begins_with_all_loaded_and_without_a_run_by_itself(
     assert [asked("page.summary", "--nonsense") for _ in range(2)] == 2 * [(2, "page.summary")]
     keeper = warm.STARTED.pop()
     keeper.stdin.close()
-    assert keeper.wait(60) == 0
+    assert keeper.wait(60) == 0 and not Path(warm.ADDRESS).exists()
     assert asked("page.summary", "--nonsense") == (2, "summary.py")
 
 

@@ -1,30 +1,20 @@
 """Start values at which no unit in front of a ReLU is near to zero: all are on, for every sample.
 
 At the usual start values, float32 noise turns a few signs there, and what that changes may hide a layer of lower
-precision. At these, noise turns nothing, nor which value is the largest of a `max_pool`'s window: where two are next to
-equal, the kernel of their channel is moved a little.
+precision. At these, noise turns nothing but which value is the largest of a `max_pool`'s window.
 """
 
-import math
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from steptime.networks.layers import Arrays, Backward
-from steptime.networks.windows import pad, windows
 from steptime.prove import golden
 
 # The least value in front of a ReLU, as a part of the range of its channel.
 ROOM = 0.1
-# Noise may turn a window whose two largest values are as near as this part of the range of their channel.
-NEAR = 2.0**-18
-# With more windows of a channel, some are always so near. A kernel moves by such a part, so often.
-MOST_WINDOWS, SHIFT, TRIES = 2**15, 2.0**-6, 32
-# What lies between a convolution and a pooling, of the same channels.
-BETWEEN = ("relu", "sigmoid", "tanh", "batch_norm", "local_response_norm")
 # What moves all values of a channel.
 ROLES = ("bias", "beta")
 
@@ -38,67 +28,22 @@ def movable(spec: dict[str, Any]) -> list[str]:
 
 def forward(
     spec: dict[str, Any], weights: Arrays, inputs: np.ndarray
-) -> tuple[Arrays, set[str], np.ndarray, dict[str, Backward]]:
-    """What to add to biases, betas and channels of kernels, as float32; the poolings that noise may still turn; and
-    from there logits and tape, as of `golden.forward`.
+) -> tuple[Arrays, np.ndarray, dict[str, Backward]]:
+    """What to add to biases and betas (channels), as float32, and from there logits and tape, as of `golden.forward`.
 
     `weights` are float32. How a layer carries gradients back does not hang on what is added to its outputs.
     """
     shifts: Arrays = {}
-    apart: Arrays = {}
-    turned: set[str] = set()
-    random, tries = np.random.RandomState(0), Counter[str]()
     readers = Counter(name for node in spec["nodes"] for name in node["inputs"])
 
     def moved(node, sources):
-        if node["op"] == "max_pool":
-            count = len(inputs) * math.prod(node["shape"][1:])
-            few = node["kernel"] > 1 and count <= MOST_WINDOWS
-            kernel = _kernel(spec, node["inputs"][0]) if few else None
-            near = _near(node, sources[0]) if kernel else ()
-            tries[node["name"]] += 1
-            if len(near) and tries[node["name"]] <= TRIES:
-                shift = apart.setdefault(kernel, np.zeros(len(weights[kernel]), np.float32))
-                most = SHIFT * np.abs(weights[kernel]).max()
-                shift[near] = most * random.uniform(-1, 1, len(near))
-                raise _Near
-            if len(near) or not kernel:
-                turned.add(node["name"])
         name = _moving(spec, readers, node["inputs"][0]) if node["op"] == "relu" else None
         if name:
             shifts[name], sources = _moved_up(sources[0], weights[name])
         return sources
 
-    while True:
-        own = {name: shifted(values, apart.get(name)) for name, values in weights.items()}
-        with suppress(_Near):
-            logits, tape = golden.forward(spec, _Exact(own), inputs, moved=moved)
-            return shifts | apart, turned, logits, tape
-
-
-def shifted(values: np.ndarray, shift: np.ndarray | None) -> np.ndarray:
-    """Values with what is added to each of their first axis."""
-    return values if shift is None else (values.T + shift).T
-
-
-class _Near(Exception):
-    """Windows have two largest values that noise may turn, and a kernel was moved for them."""
-
-
-def _near(node, values):
-    """The channels of windows whose two largest values are nearly equal, and not the same."""
-    seen = windows(pad(values, node, -np.inf), node)
-    two = np.partition(seen.reshape(*seen.shape[:4], -1), -2)[..., -2:]
-    gaps, least = two[..., 1] - two[..., 0], NEAR * np.ptp(values, (0, 2, 3))
-    return np.flatnonzero(((gaps > 0) & (gaps < least[:, None, None])).any((0, 2, 3)))
-
-
-def _kernel(spec, name):
-    """The kernel of the convolution whose channels a node has; or None."""
-    node = next((node for node in spec["nodes"] if node["name"] == name), None)
-    if node and node["op"] in BETWEEN:
-        return _kernel(spec, node["inputs"][0])
-    return f"{name}/weight" if node and node["op"] == "conv" else None
+    logits, tape = golden.forward(spec, _Exact(weights), inputs, moved=moved)
+    return shifts, logits, tape
 
 
 class _Exact(dict):
@@ -108,14 +53,14 @@ class _Exact(dict):
         return super().__getitem__(name).astype(np.float64)
 
 
-def turning(spec: dict[str, Any], moved: Arrays, pools: set[str]) -> set[str]:
+def turning(spec: dict[str, Any], moved: Arrays) -> set[str]:
     """The nodes after which noise may still turn something, so that their own gradients may leap."""
     readers = Counter(name for node in spec["nodes"] for name in node["inputs"])
 
     def turns(node):
         if node["op"] == "relu":
             return _moving(spec, readers, node["inputs"][0]) not in moved
-        return node["name"] in pools
+        return node["op"] == "max_pool"
 
     return below(spec, turns)
 

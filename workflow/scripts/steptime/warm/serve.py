@@ -38,6 +38,8 @@ def main() -> None:
                 gc.freeze()
                 if os.fork() == 0:
                     _answer(asked)
+    # Who copies the project's folder could not copy it.
+    Path(ADDRESS).unlink()
 
 
 def _answer(asked: socket.socket) -> None:
