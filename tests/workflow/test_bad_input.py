@@ -103,17 +103,13 @@ WHOLE = "write a whole number of at least 1."
                 ("5, bias: 0", "'bias: 0'; write true or false."),
             ]
         ),
-        *(
-            (
-                "- sigmoid",
-                f"- dropout: {{rate: {value}}}",
-                f"layer 'dropout1' has 'rate: {value}'; ",
-            )
-            for value in ("1", "-1", "2")
-        ),
+        *(("- sigmoid", f"- dropout: {{rate: {n}}}", f"has 'rate: {n}'; ") for n in (1, -1, 2)),
         ("- sigmoid", "- dropout: {rate: .nan}", "has 'rate: nan'; write a number of at least 0"),
         ("- sigmoid", "- layer_norm: {epsilon: 0.0}", "'epsilon: 0.0'; write a number above 0."),
         ("- sigmoid", "- part: {start: -1, size: 2}", "'start: -1'; write a whole number of at"),
+        ("- sigmoid", "- residual", "no layer 'residual'; write `residual:` with `layers:`."),
+        ("- repeat: 3", "- residual:", "is not possible: write one layer, with its values and la"),
+        ("- repeat: 3", "- repeat: 0", "'fcn5.layers.0.repeat', 0 is not possible: write 1 or"),
         ("hidden: 16", "hidden: no", "at 'fcn5.narrow.hidden', YAML reads false: write a whole nu"),
         (LABEL, "label:", "at 'fcn5.label', YAML reads nothing: write a text in quotes."),
         ("fcn5:", "off:", "networks.yaml, line 5: the key 'off' is no text to YAML: write it"),

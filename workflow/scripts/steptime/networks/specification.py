@@ -207,9 +207,9 @@ class _Builder:
     def add_layer(self, kind: str, options: dict[str, Any]) -> None:
         """A layer as it is written, with its inputs and its name if it says them."""
         if kind not in LAYERS:
-            raise ValueError(
-                f"there is no layer '{kind}'; {write_instead(kind, [*LAYERS, *BLOCKS])}"
-            )
+            block = f"write `{kind}:` with `layers:`" if kind in BLOCKS else ""
+            instead = block or write_instead(kind, [*LAYERS, *BLOCKS])
+            raise ValueError(f"there is no layer '{kind}'; {instead}")
         values = {key: options[key] for key in options if key not in ("inputs", "name")}
         inputs = [self.node_named(kind, name) for name in options.get("inputs", [])] or [self.last]
         self.add_node(kind, inputs, values)

@@ -261,10 +261,10 @@ def _advice(error: ValidationError) -> str:
         )
     if error.validator == "oneOf" and (possible := _possible(error)):
         return meant(error.instance, [_alike(each, error.instance) for each in possible])
+    if error.validator in ("pattern", "maxProperties") and "write" in error.schema:
+        return f"write {error.schema['write']}."
     if error.validator in BOUNDS:
         return f"write {BOUNDS[error.validator].format(asked)}."
-    if error.validator == "pattern" and "write" in error.schema:
-        return f"write {error.schema['write']}."
     if error.validator == "type":
         kinds = asked if isinstance(asked, list) else [asked]
         words = (KINDS.get(str(kind), str(kind)) for kind in kinds)
