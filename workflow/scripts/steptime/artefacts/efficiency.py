@@ -13,11 +13,11 @@ from steptime import networks
 from steptime.artefacts import common, curves
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
-from steptime.plan.cell import PLACE
 from steptime.render import figures
 from steptime.render.columns import Column, Row, columns, dash
 from steptime.render.frameworks import Frameworks
 from steptime.render.words import mark_notes, origin, plural, processes, remarks, significant, why
+from steptime.statistics.words import FASTEST
 
 COLUMNS = [*common.NAMED, "marks", "seconds", "low", "high", "flops_per_step", "bytes_per_step"]
 COLUMNS += ["intensity", "flops_per_second", "peak_flops_per_second", "peak_bytes_per_second"]
@@ -40,7 +40,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         "layer touches each of its arrays once, a model of the specification (Williams et al. 2009). The true number "
         "is lower.",
         "The peak is that of a library's matrix product, measured by the rule `peak`; it is not a data sheet's number. "
-        "The best of a network in each column is bold.",
+        "Bold: shown to be the fastest.",
         processes(inputs.measured.cells),
     )
     inputs.page.facts += _peak_facts(inputs.peaks)
@@ -52,10 +52,7 @@ def shares(inputs: Inputs) -> pd.DataFrame:
     rows, catalogue, peaks = common.cells_of(inputs), inputs.networks, inputs.peaks
     specs = {name: networks.specify(name, catalogue) for name in rows["network"].unique()}
     found = [_row(cell, specs[cell["network"]], peaks) for cell in rows.to_dict("records")]
-    data = pd.DataFrame(found, columns=COLUMNS)
-    place = data.groupby(PLACE, dropna=False)["flops_per_second"]
-    is_most = data["flops_per_second"] == place.transform("max")
-    return data.assign(best=is_most & (place.transform("count") > 1))
+    return pd.DataFrame(found, columns=COLUMNS)
 
 
 def _row(cell: dict[str, Any], spec: dict[str, Any], peaks: dict[str, Any]) -> dict[str, Any]:
@@ -75,6 +72,7 @@ def _row(cell: dict[str, Any], spec: dict[str, Any], peaks: dict[str, Any]) -> d
         "share_of_peak": speed / peak["flops_per_second"] if speed and peak else None,
         "no_peak": no_peak,
         "peak_disturbed": peak.get("disturbed", False),
+        "best": cell["word"] == FASTEST,
     }
 
 

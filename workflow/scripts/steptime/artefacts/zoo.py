@@ -13,7 +13,7 @@ from steptime.artefacts import common, curves, efficiency, startup
 from steptime.artefacts.inputs import Inputs
 from steptime.environments.libraries import registers
 from steptime.merge.measured import ARITHMETIC
-from steptime.plan.cell import IDENTITY, PLACE
+from steptime.plan.cell import IDENTITY
 from steptime.render import figures
 from steptime.render.columns import Column, Row
 from steptime.render.tables import Entry
@@ -26,7 +26,8 @@ from steptime.render.words import (
     significant,
     spread,
 )
-from steptime.statistics.words import FASTEST, SLOWER
+from steptime.statistics.ratios import of_pairs
+from steptime.statistics.words import FASTEST, SLOWER, to_fastest
 
 COLUMNS = [*common.NAMED, "marks", "word", "seconds", "low", "high", "ratio", "share_of_peak"]
 COLUMNS += ["startup_seconds", "peak_memory_bytes", *ARITHMETIC]
@@ -37,12 +38,12 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     measured = inputs.measured
     shares, begun = efficiency.shares(inputs), startup.medians(inputs)
     cells = common.whole(measured.cells)
-    data = shares.merge(cells[[*IDENTITY, "word", "peak_memory_bytes", *ARITHMETIC]], on=IDENTITY)
+    cells["ratio"] = pd.Series(to_fastest(cells, of_pairs(cells, measured.statistics.ratios)))
+    kept = [*IDENTITY, "word", "ratio", "peak_memory_bytes", *ARITHMETIC]
+    data = shares.merge(cells[kept], on=IDENTITY)
     data = data.merge(begun[[*IDENTITY, "total_seconds"]], on=IDENTITY, how="left")
     data = data.rename(columns={"total_seconds": "startup_seconds"})
     data = common.of_most_threads(data)
-    place = data.groupby(PLACE, dropna=False)["seconds"]
-    data = data.assign(ratio=data["seconds"].astype(float) / place.transform("min").astype(float))
     data = data.reindex(columns=COLUMNS).reset_index(drop=True)
     common.describe(
         inputs,
@@ -61,7 +62,7 @@ def _time(row: Row) -> Entry:
         words = str(STATUS_WORDS.get(row["status"], row["status"]))
         return Entry(words, tuple(remarks(row)), kind="ours words")
     text = f"{significant(row['seconds'])} {spread(row['seconds'], row['low'], row['high'])}"
-    return Entry(text, tuple(remarks(row)), row["ratio"] == 1, "ours")
+    return Entry(text, tuple(remarks(row)), row["word"] == FASTEST, "ours")
 
 
 def _number(heading: str, name: str, scale: float, digits: int, unit: str = "") -> Column:
