@@ -58,5 +58,10 @@ def test_a_result_without_the_other_says_why(read):
     assert data["ratio"].isna().tolist() == [False, False, True, True]
     assert "not timed in another mode" in layout.iloc[2, 2].footnotes
     assert "the fastest is not known on" in tuning.winners(data)
+    lost = data.assign(verdict="tied", plain_verdict=["slower", "tied", "tied", "slower"])
+    assert tuning.winners(lost) == (
+        "On FCN-5, MXNet 1.9.1 and PyTorch 9.9.0 are tied with them, MXNet 1.9.1 is fastest without. "
+        "On LSTM-32, MXNet 1.9.1 and PyTorch 9.9.0 are tied with them, PyTorch 9.9.0 is fastest without."
+    )
     tied = data.assign(verdict="tied", plain_verdict="tied")
     assert tuning.winners(tied) == "Without them the same frameworks are tied on FCN-5, LSTM-32."

@@ -41,6 +41,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         inputs,
         *([winners(data)] if len(data) else []),
         *_settings(inputs, data),
+        "A ratio is of those runs that both had in the same trials; times are of all runs.",
         ERROR_RATE,
         processes(inputs.measured.cells),
     )
@@ -50,12 +51,15 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def winners(rows: pd.DataFrame) -> str:
     """Say whether the fastest framework of each network would be another one without the settings."""
-    other, same, tied, open_ = (list[str]() for _ in range(4))
+    other, same, tied, changed, open_ = (list[str]() for _ in range(5))
     for _, place in rows.groupby(PLACE, sort=False, dropna=False):
         network = place["network_label"].iloc[0]
         with_them, without = (_leaders(place, name) for name in ("verdict", "plain_verdict"))
-        if not with_them or not without or (with_them & without and with_them != without):
+        if not with_them or not without:
             open_.append(network)
+        elif with_them & without and with_them != without:
+            led = _led(with_them), _led(without)
+            changed.append("On {}, {} with them, {} without.".format(network, *led))
         elif with_them == without:
             (same if len(without) == 1 else tied).append(network)
         else:
@@ -64,6 +68,7 @@ def winners(rows: pd.DataFrame) -> str:
         f"Without them the fastest would be {', '.join(other)}." if other else "",
         f"Without them the fastest is the same on {', '.join(same)}." if same else "",
         f"Without them the same frameworks are tied on {', '.join(tied)}." if tied else "",
+        *changed,
         f"Without them the fastest is not known on {', '.join(open_)}." if open_ else "",
     ]
     return " ".join(filter(None, said))
@@ -71,6 +76,11 @@ def winners(rows: pd.DataFrame) -> str:
 
 def _leaders(place: pd.DataFrame, column: str) -> set[str]:
     return set(place.loc[place[column].isin([FASTEST, TIED]), "framework_label"])
+
+
+def _led(names: set[str]) -> str:
+    *others, last = sorted(names)
+    return f"{', '.join(others)} and {last} are tied" if others else f"{last} is fastest"
 
 
 def _place(row: Row) -> tuple[Any, ...]:
