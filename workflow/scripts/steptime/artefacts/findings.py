@@ -32,7 +32,7 @@ THEIR_MACHINE = "it is about seconds on their machine"
 THEIR_MACHINES = "it compares machines of the paper's"
 # The chance that a verdict is wrong.
 ERROR = 0.05
-# What has no interval (CPUs in use, memory, what a training reached) decides nothing by less than this share.
+# Standard deviation of what has no interval: CPUs in use, memory, what a training reached.
 MARGIN = 0.02
 # Standard deviation of a time of one process alone, about as much as the widest of real runs.
 ALONE = 0.1
@@ -68,7 +68,7 @@ HOW_ASKED = (
     "could change it. One counter-example refutes a claim of all, whoever is missing.",
     "Undecided: the intervals of the times allow either verdict. A verdict has a chance of 5 % at most to be wrong. "
     "More processes of each result (`repeats` in the grid) decide it; of one process alone, a time counts as known to "
-    "20 %. CPU use, memory and accuracies have no interval: less than 2 % decides nothing.",
+    "20 %. CPU use, memory and accuracies have no interval, and count as known to 4 %.",
     "Cannot be checked: a number is missing. Not asked: the claim is about what is printed, or about seconds on the "
     "paper's machine.",
 )
