@@ -41,6 +41,11 @@ def test_a_markdown_table_keeps_its_columns_and_holds_no_html():
     assert [line.count("|") for line in cells] == [4, 4, 4]
 
 
+def test_an_end_that_is_nearly_one_says_on_which_side():
+    assert words.limits(1.0004, 1.1) == "1.0004 to 1.10"
+    assert (words.limits(0.9, 0.9999999), words.limits(1, 1.00001)) == ("0.900 to <1", "1.00 to >1")
+
+
 def test_a_table_is_the_same_from_the_entries_that_lie_with_its_rows(tmp_path):
     index = pd.MultiIndex.from_tuples(
         [("a", "x"), ("a", "y"), (WORDS, "x")], names=["row", "other"]

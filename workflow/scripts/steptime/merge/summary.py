@@ -48,6 +48,9 @@ COLUMNS += ["looks", "medians", "means", *MEASURED, "marks", "word"]
 OVERSUBSCRIBED, IDLE = 1.1, 0.7
 # The last third of a run's samples by the first, above which its step did not stay as fast.
 DRIFT = 1.2
+FAR_APART = (
+    1.25  # times of the slowest process of a result by the fastest's, from which on both are told
+)
 CROWDED = 0.5  # threads waiting for a CPU per thread asked for; TensorFlow's pools come to 0.2 on an idle machine
 
 Row = dict[str, Any]
@@ -211,8 +214,9 @@ def _set_interval(cell: Row, statistics: Statistics) -> None:
     if not cell["low"] <= mean <= cell["high"]:
         cell["marks"].append("mean apart")
         cell["reason"] = "; ".join(filter(None, [cell["reason"], f"the mean is {mean:.4g} s"]))
-    if is_odd(own, prior):
-        cell["marks"].append("two speeds")
+    is_of_two = is_odd(own, prior)
+    cell["marks"] += ["two speeds"] if is_of_two else []
+    if is_of_two or max(medians) > FAR_APART * min(medians):
         both = f"its processes took {min(medians):.4g} to {max(medians):.4g} s"
         cell["reason"] = "; ".join(filter(None, [cell["reason"], both]))
 

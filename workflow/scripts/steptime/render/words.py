@@ -67,13 +67,14 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def limits(low: float, high: float) -> str:
-    """The ends of an interval of a ratio, '0.982 to 1.07'; an end is never rounded to the other side of 1, or to 1."""
+    """The ends of an interval of a ratio, '0.982 to 1.07'; an end that is nearly 1 says on which side: '>1'."""
     texts = []
     for value in (low, high):
         digits = 3
-        while float(text := significant(value, digits)) == 1 and value != 1 and digits < 6:
+        while float(text := significant(value, digits)) == 1 and value != 1 and digits < 5:
             digits += 1
-        texts.append(text)
+        is_one = float(text) == 1 and value != 1
+        texts.append((">1" if value > 1 else "<1") if is_one else text)
     return " to ".join(texts)
 
 
