@@ -6,6 +6,7 @@ import re
 from urllib.parse import unquote
 
 import numpy as np
+import pandas as pd
 import pytest
 from examples import CATALOGUE, FRAMEWORKS, PEAK, ROOT, inputs, measured, words
 
@@ -139,3 +140,19 @@ def test_the_report_opens_with_who_is_fastest_and_says_where_that_is_not_shown(t
     links = re.findall(r'href="#(samples-[^"]*)"', opening)
     assert len(links) == 4 and all(f'id="{link}"' in text for link in links)
     assert answer.changes(None, None) == [] and answer.decided(None)["says"] == ""
+
+
+def test_claims_are_counted_in_words():
+    verdicts = ["holds", "does not hold", "does not hold", "undecided", "not asked"]
+    rows = pd.DataFrame({"ours_verdict": verdicts, "weight": 2, "paper": "doe2020"})
+    assert answer.decided(rows)["says"] == (
+        "4 of 5 claims can be checked here: 1 holds, 2 do not hold, 1 is undecided."
+    )
+
+
+def test_pairs_say_how_many_are_of_a_script_that_did_something_else():
+    pairs = {"network": "fcn5", "same_pairs": 1, "decided_pairs": 3, "apart_pairs": 2}
+    assert answer.changes(None, pd.DataFrame([pairs])) == [
+        "1 of 3 pairs of frameworks that differ here have the same order as in the papers; 2 of 3 with a script of "
+        "the authors that trained another network or timed something else."
+    ]

@@ -1,6 +1,6 @@
 """Compares our results with what the papers printed: the order of the frameworks, and how slow each network is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import combinations
 from typing import Any
 
@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from steptime.artefacts import times
 from steptime.artefacts.evidence import measured_times, our_times, read_papers, their_times
 from steptime.artefacts.inputs import Inputs
 from steptime.merge.measured import Measured
@@ -25,11 +26,12 @@ from steptime.statistics.ratios import Pair, mean_of_result, of_pairs
 from steptime.statistics.verdicts import ERROR, chance_of_none, holm
 
 COLUMNS = ["paper", "network", "device", "frameworks", "their_order", "our_order", "our_frameworks"]
-COLUMNS += ["same_pairs", "decided_pairs", "pairs", "tau", "points", "no_tau"]
+COLUMNS += ["same_pairs", "apart_pairs", "decided_pairs", "pairs", "tau", "points", "no_tau"]
 FEWEST = 3  # frameworks of an order for which a correlation of ranks says anything
 EVERY = "every network"
 POINTS_PER_INCH, LETTER = 72, 4.3  # a letter of the names is about so many points wide
 RATIOS = ((1, "ours = theirs"), (10, "10 times as fast"), (100, "100 times as fast"))
+APART = "with a script of the authors that trained another network or timed something else"
 NOTHING = "no time was measured here for a network, framework and thread count that a paper printed"
 # What the points that are joined have in common.
 LINE = ["paper", "network", "framework", "device"]
@@ -61,10 +63,11 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     for paper in papers:
         theirs = their_times(paper, frameworks, catalogue)
         ours = our_times(paper, cells, frameworks, catalogue)
+        apart = times.caveats(paper.catalogue, frameworks)
         for device in dict.fromkeys(theirs["device"]):
-            them, us = (times[times["device"] == device] for times in (theirs, ours))
+            them, us = (side[side["device"] == device] for side in (theirs, ours))
             found = {
-                name: _of_network(_of(them, name), _of(us, name), measured, ratios)
+                name: _of_network(_of(them, name), _of(us, name), measured, ratios, apart)
                 for name in them["network"].unique()
                 if (us["network"] == name).any()
             }
@@ -121,22 +124,27 @@ def _shortest(times: pd.DataFrame, place: str | list[str]) -> pd.DataFrame:
 
 
 def _of_network(
-    theirs: pd.DataFrame, ours: pd.DataFrame, measured: Measured, ratios: dict[Pair, Ratio]
+    theirs: pd.DataFrame,
+    ours: pd.DataFrame,
+    measured: Measured,
+    ratios: dict[Pair, Ratio],
+    apart: Collection[tuple[str, str]],
 ) -> dict[str, Any]:
     printed = theirs.groupby("framework", sort=False)["seconds"].min().dropna()
-    timed = _shortest(ours, "framework")
+    timed, network = _shortest(ours, "framework"), theirs["network"].iloc[0]
     names = [name for name in printed.index if name in timed.index]
-    times = timed["seconds"]
+    seconds = timed["seconds"]
     cells = {name: _cell(measured, timed.loc[name]) for name in names}
     compared = [
         {
             "chance": _chance(cells[one], cells[other], measured, ratios),
-            "same": (printed[one] < printed[other]) == (times[one] < times[other]),
+            "same": (printed[one] < printed[other]) == (seconds[one] < seconds[other]),
+            "apart": any((network, name) in apart for name in (one, other)),
         }
         for one, other in combinations(names, 2)
         if printed[one] != printed[other]
     ]
-    ordered = sorted(names, key=times.__getitem__)
+    ordered = sorted(names, key=seconds.__getitem__)
     row = {
         "frameworks": len(names),
         "their_order": " ".join(sorted(names, key=printed.__getitem__)),
@@ -147,7 +155,7 @@ def _of_network(
         "points": len(names),
     }
     too_few = f"too few: {plural(len(names), 'framework')} in common"
-    return row | _tau(printed[names], times[names], too_few)
+    return row | _tau(printed[names], seconds[names], too_few)
 
 
 def _tau(theirs: pd.Series, ours: pd.Series, too_few: str) -> dict[str, Any]:
@@ -188,7 +196,10 @@ def _decide(rows: list[dict[str, Any]]) -> None:
     decided = {at for at, is_shown in zip(pairs, shown, strict=True) if is_shown}
     for row in rows:
         own = [pair for pair in row.pop("compared") if id(pair) in decided]
-        row |= {"decided_pairs": len(own), "same_pairs": sum(bool(pair["same"]) for pair in own)}
+        counts = {
+            f"{what}_pairs": sum(bool(pair[what]) for pair in own) for what in ("same", "apart")
+        }
+        row |= {"decided_pairs": len(own)} | counts
 
 
 def _of_all(found: list[dict[str, Any]], both: pd.DataFrame) -> dict[str, Any]:
@@ -232,7 +243,9 @@ def _why(row: dict[str, Any]) -> tuple[str, ...]:
     if not row["pairs"]:
         return ("fewer than two frameworks in common",)
     left = row["pairs"] - row["decided_pairs"]
-    return (f"{left} of {plural(row['pairs'], 'pair')} undecided",) if left else ()
+    undecided = (f"{left} of {plural(row['pairs'], 'pair')} undecided",) if left else ()
+    apart = row["apart_pairs"]
+    return (*undecided, *([f"{apart} of {row['decided_pairs']} {APART}"] if apart else []))
 
 
 def _number(value: float) -> str:

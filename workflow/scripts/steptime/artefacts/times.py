@@ -63,7 +63,8 @@ def build(inputs: Inputs, measured: Measured) -> tuple[pd.DataFrame, pd.DataFram
 
 
 def _our_rows(measured: Measured, inputs: Inputs) -> list[dict[str, Any]]:
-    frameworks, reference, caveats = inputs.frameworks, _reference(inputs), _caveats(inputs)
+    frameworks, reference = inputs.frameworks, _reference(inputs)
+    told = caveats(inputs.catalogue, frameworks)
     cells = measured.cells.assign(framework_label=environment_labels(frameworks, measured.cells))
     rows = []
     for cell in cells.to_dict("records"):
@@ -99,22 +100,23 @@ def _our_rows(measured: Measured, inputs: Inputs) -> list[dict[str, Any]]:
                 "reason": reason,
                 "marks": ", ".join(cell["marks"]),
                 "further": further(cell),
-                "caveat": caveats.get((cell["network"], lineage), "") if theirs else "",
+                "caveat": told.get((cell["network"], lineage), "") if theirs else "",
             }
         )
     return rows
 
 
-def _caveats(inputs: Inputs) -> dict[tuple[str, str], str]:
+def caveats(catalogue: dict[str, Any], frameworks: Frameworks) -> dict[tuple[str, str], str]:
     """By network and lineage, where the authors' scripts train another network or time something else."""
     return {
-        (entry["network"], inputs.frameworks[entry["framework"]].lineage): entry["text"]
-        for entry in inputs.catalogue.get("caveats", [])
+        (entry["network"], frameworks[entry["framework"]].lineage): entry["text"]
+        for entry in catalogue.get("caveats", [])
     }
 
 
 def _their_rows(inputs: Inputs) -> list[dict[str, Any]]:
-    frameworks, caveats, rows = inputs.frameworks, _caveats(inputs), []
+    frameworks, rows = inputs.frameworks, list[dict[str, Any]]()
+    told = caveats(inputs.catalogue, frameworks)
     for row in common.printed_rows(inputs):
         lineage = frameworks[row["framework"]].lineage
         platform = inputs.catalogue["platforms"][row["platform"]]
@@ -132,7 +134,7 @@ def _their_rows(inputs: Inputs) -> list[dict[str, Any]]:
                 "further": "",
                 "printed": row["value"],
                 "peak_share": _peak_share(row, inputs),
-                "caveat": caveats.get((row["network"], lineage), ""),
+                "caveat": told.get((row["network"], lineage), ""),
             }
         )
     return rows

@@ -108,9 +108,9 @@ def changes(cells: pd.DataFrame | None, agreement: pd.DataFrame | None) -> list[
             ratios = alike["ratio"].astype(float)
             low, middle, high = (significant(ratios.quantile(share), 2) for share in (0, 0.5, 1))
             sentences.append(
-                f"The papers printed {plural(len(alike), 'time')} for the same network, framework and threads. "
-                f"{int((ratios < 1).sum())} are shorter here; the median result takes {middle} of the printed time "
-                f"({low} to {high})."
+                f"The papers printed {plural(len(alike), 'time')} for the same framework, threads and network, as "
+                f"their scripts have it. {int((ratios < 1).sum())} are shorter here; the median result takes {middle} "
+                f"of the printed time ({low} to {high})."
             )
             most, least = alike.loc[ratios.idxmin()], alike.loc[ratios.idxmax()]
             end = "Smallest" if least["ratio"] <= 1 else "Biggest loss"
@@ -122,13 +122,15 @@ def changes(cells: pd.DataFrame | None, agreement: pd.DataFrame | None) -> list[
             )
     if agreement is not None:
         # Only where it is needed: with what draws it takes half a second to load.
-        from steptime.artefacts.agreement import EVERY
+        from steptime.artefacts.agreement import APART, EVERY
 
         rows = agreement[(agreement["network"] != EVERY) & (agreement["decided_pairs"] > 0)]
         if len(rows):
             same, pairs = int(rows["same_pairs"].sum()), int(rows["decided_pairs"].sum())
+            apart = int(rows["apart_pairs"].sum())
             sentences.append(
-                f"{same} of {pairs} pairs of frameworks that differ here have the same order as in the papers."
+                f"{same} of {pairs} pairs of frameworks that differ here have the same order as in the papers"
+                + (f"; {apart} of {pairs} {APART}." if apart else ".")
             )
     return sentences
 
@@ -146,16 +148,20 @@ def decided(findings: pd.DataFrame | None) -> dict[str, Any]:
     """Finds the claims that our numbers answer: a sentence on all, and by paper a sentence and its rows."""
     if findings is None:
         return {"says": "", "papers": {}}
-    from steptime.artefacts.findings import FAILS, HOLDS, SO_FAR, UNDECIDED
+    from steptime.artefacts.findings import ANSWERED, UNDECIDED
 
-    names = {HOLDS: "hold", SO_FAR[HOLDS]: "hold so far", SO_FAR[FAILS]: "do not hold so far"}
-    names |= {FAILS: "do not hold", UNDECIDED: "undecided"}
+    names = {name: (name, name.replace("holds", "hold").replace("does", "do")) for name in ANSWERED}
+    names[UNDECIDED] = ("is undecided", "are undecided")
 
     def said(rows: pd.DataFrame) -> str:
         counts = rows["ours_verdict"].value_counts()
-        numbers = [f"{counts[name]} {word}" for name, word in names.items() if name in counts]
+        numbers = [
+            f"{counts[name]} {word if counts[name] > 1 else words[0]}"
+            for name, (*words, word) in names.items()
+            if name in counts
+        ]
         known = sum(counts.get(verdict, 0) for verdict in names)
-        answers = f"What was measured here answers {known} of {plural(len(rows), 'claim')}"
+        answers = f"{known} of {plural(len(rows), 'claim')} can be checked here"
         return f"{answers}: {', '.join(numbers)}." if numbers else f"{answers}."
 
     ours = findings[findings["ours_verdict"].isin(names)]

@@ -43,9 +43,9 @@ TYPES = {
         "version way why why_not worst_cosine_of worst_update_of".split()
     ),
     pa.int64(): set(
-        "batch bytes_per_step cells count decided_pairs devices epoch flops_per_step frameworks frozen_parameters "
-        "full_parameters gradient_bytes items_per_step pairs parameters points reached repeats same_pairs samples seed "
-        "seeds threads timed warmup_steps weight".split()
+        "apart_pairs batch bytes_per_step cells count decided_pairs devices epoch flops_per_step frameworks "
+        "frozen_parameters full_parameters gradient_bytes items_per_step pairs parameters points reached repeats "
+        "same_pairs samples seed seeds threads timed warmup_steps weight".split()
     ),
     pa.bool_(): {"at_run_time", "best", "peak_disturbed", "same", "steady"},
 }
