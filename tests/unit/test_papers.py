@@ -10,9 +10,11 @@ import pytest
 from examples import CELL, ROOT
 
 from steptime.artefacts import make as program
+from steptime.artefacts import times
 from steptime.artefacts.inputs import Inputs
 from steptime.reading import InputError, read_yaml
 from steptime.render import tables
+from steptime.render.frameworks import Frameworks
 from steptime.render.words import significant, spread
 
 PAPERS = ROOT / "resources" / "papers"
@@ -104,6 +106,14 @@ def test_table4_sets_like_beside_like_only(inputs):
     assert pd.isna(ours.loc[("mxnet-1.9", "fcn5", 1, 64), "theirs"])
     assert (data["source"] == "paper").sum() == 286
     assert ("FCN-5, batch 64", "Torch", "PyTorch 9.9.0 (stands for Torch)") in layout.index
+
+
+def test_pytorch_is_called_torch_only_where_a_paper_has_torch():
+    known = Frameworks(PAPERS / "frameworks.yaml")
+    ours = {"source": tables.OURS, "lineage": "torch", "framework": "torch"}
+    theirs = ours | {"source": tables.PAPER, "framework": "torch7"}
+    assert times._lineage_names(pd.DataFrame([ours]), known) == {"torch": "PyTorch"}
+    assert times._lineage_names(pd.DataFrame([ours, theirs]), known) == {"torch": "Torch"}
 
 
 def test_every_dash_of_table4_has_a_footnote(inputs, tmp_path):

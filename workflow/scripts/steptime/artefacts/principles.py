@@ -61,18 +61,17 @@ def _spread(cells: pd.DataFrame) -> tuple[str, float | None]:
     timed = cells.dropna(subset=["seconds", "low", "high"])
     if timed.empty:
         return "no result has an interval", None
-    half = 100 * ((timed["high"] - timed["low"]) / 2 / timed["seconds"]).astype(float)
-    text = f"±{significant(half.median(), 2)} % is the median interval, ±{significant(half.max(), 2)} % the widest"
-    return text, half.median()
+    seconds = timed["seconds"].astype(float)
+    sides = timed[["low", "high"]].astype(float).sub(seconds, axis=0).abs()
+    wider = 100 * sides.max(axis=1) / seconds
+    text = f"±{significant(wider.median(), 2)} % is the median interval, ±{significant(wider.max(), 2)} % the widest"
+    return text, wider.median()
 
 
 def _cost(rows: pd.DataFrame) -> tuple[str, float]:
     once = rows.drop_duplicates([*IDENTITY, "repeat"])
     minutes = once[["import_seconds", "build_seconds", "wall_seconds"]].sum().sum() / 60
-    return (
-        f"{significant(minutes)} minutes of workers for {plural(len(once), 'measurement')} of cells",
-        minutes,
-    )
+    return f"{plural(len(once), 'run')} took {significant(minutes)} minutes of workers", minutes
 
 
 def _sizes(cells: pd.DataFrame) -> tuple[str, float]:
@@ -80,7 +79,7 @@ def _sizes(cells: pd.DataFrame) -> tuple[str, float]:
     most = int(cells["devices"].max())
     machines = plural(cells["platform"].nunique(), "machine")
     return (
-        f"{', '.join(map(str, threads))} threads; {plural(most, 'device')} together at most; {machines}",
+        f"{', '.join(map(str, threads))} threads; at most {plural(most, 'device')} at a time; {machines}",
         most,
     )
 

@@ -244,14 +244,23 @@ def _layout(data: pd.DataFrame, paper: dict[str, Any], frameworks: Frameworks) -
         if theirs["peak_share"].notna().any():
             beside[short, MOST_OF_PEAK] = _most_of_peak(theirs, paper)
     columns = _columns(data, paper)
+    names = _lineage_names(data, frameworks)
     named = [
-        ((network, frameworks.lineage(lineage).label, label), entries)
+        ((network, names[lineage], label), entries)
         for (network, lineage, label), entries in table.items()
     ]
     if not (data["source"] == PAPER).any():
         alone = [((network, label), entries) for (network, _, label), entries in named]
         return laid_out(alone, ["Network", "Framework"], columns)
     return laid_out(named, ["Network", "Framework", "Measured here"], columns)
+
+
+def _lineage_names(data: pd.DataFrame, frameworks: Frameworks) -> dict[str, str]:
+    """What lineages are called: PyTorch is no Torch where the paper has none."""
+    own = data[data["source"] == OURS].drop_duplicates("lineage").set_index("lineage")["framework"]
+    printed = data.loc[data["source"] == PAPER, "lineage"].unique()
+    names = {lineage: frameworks[name].label for lineage, name in own.items()}
+    return names | {lineage: frameworks.lineage(lineage).label for lineage in printed}
 
 
 def _most_of_peak(theirs: pd.DataFrame, paper: dict[str, Any]) -> Entry:
@@ -309,7 +318,7 @@ def _notes(measured: Measured, paper: dict[str, Any], artefact: dict[str, Any]) 
     beside = " or does not stand in the paper" if theirs else ""
     return [
         f"{artefact['quantity']}, ± 95 % interval (the wider side). Ours is bold where it is shown to be the fastest; "
-        "where none is bold, the shortest are tied. A dash is a time that does not exist, for the reason in its "
+        "where none is bold, none is shown to be. A dash is a time that does not exist, for the reason in its "
         f"footnote; an empty place was not measured here{beside}.",
         *theirs[:1],
         seeds(measured.cells) if "epoch" in measured.rows else processes(measured.cells),
