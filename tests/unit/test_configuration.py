@@ -85,6 +85,17 @@ def test_names_that_become_files_and_words_of_a_shell_have_plain_letters(tmp_pat
     schemas.check({"x": entry}, schema, "frameworks.yaml")
 
 
+@pytest.mark.parametrize("value", ["{thread}", "{", "{}", "a}"])
+def test_an_unknown_word_in_a_variable_is_told(value):
+    differing = {"jax-0.1": {"variables": {"OK": "{{{threads}}}", "NPROC": value}}}
+    entry = {"adapter": "jax", "modes": ["graph"], "environments": ["jax-0.1"]}
+    schema = ROOT / "config/schemas/frameworks.yaml"
+    with pytest.raises(configuration.ConfigurationError) as refused:
+        schemas.check({"jax": entry | {"differing": differing}}, schema, "frameworks.yaml")
+    assert "jax-0.1.variables.NPROC', " in str(refused.value)
+    assert "write a text with {threads}, {mode} or {prefix}" in str(refused.value)
+
+
 FILES = {
     "config": "config/config.yaml",
     "grid": "config/grids/ranks.yaml",

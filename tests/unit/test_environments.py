@@ -76,7 +76,7 @@ TWICE = "nvidia-nccl-cu12==2\n      - nvidia-nccl-cu13==2"
     ("text", "said"),
     [
         ("channels: [a\nb", "is not valid YAML"),
-        ("channels: [conda-forge]", "has no list 'dependencies'"),
+        ("channels: [conda-forge]", "the key 'dependencies' is missing"),
         (GOOD.replace("a==1", "a>=1"), "'a>=1' is not an exact pin: write it as name==version"),
         (GOOD.replace("a==1", "a==1.*"), "'a==1.*' is not an exact pin"),
         (GOOD.replace("a==1", "a==1\n      - A==2"), "a is pinned twice, as 1 and 2"),
@@ -90,7 +90,7 @@ TWICE = "nvidia-nccl-cu12==2\n      - nvidia-nccl-cu13==2"
 )
 def test_a_mistake_in_a_file_is_one_sentence(tmp_path, text, said):
     (tmp_path / "tiny-1.yaml").write_text(text)
-    with pytest.raises(pins.PinsError) as refused:
+    with pytest.raises(pins.InputError) as refused:
         pins.load(tmp_path / "tiny-1.yaml")
     sentence = str(refused.value)
     assert sentence.startswith(f"{tmp_path}/tiny-1.yaml") and said in sentence

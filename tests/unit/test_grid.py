@@ -417,14 +417,6 @@ def test_a_grid_without_a_cell_is_told(quick):
         grid.expand(changed(only, networks=["alexnet"]), 2)
 
 
-def test_an_unknown_word_in_a_variable_is_told():
-    sentence = "NPROC of jax: '{thread}' is not known: write {threads}, {mode}, {prefix}"
-    with pytest.raises(configuration.ConfigurationError, match=sentence):
-        configuration._check_variables(
-            "jax", {"differing": {"jax-0.1": {"variables": {"NPROC": "{thread}"}}}}
-        )
-
-
 def test_the_first_cells_are_a_column_of_the_table_from_cheap_to_dear(quick):
     cells = list(grid.expand(changed(quick, **FIGURES), 2).cells.values())
     first = cells[: 4 * 6]

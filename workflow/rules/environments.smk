@@ -4,7 +4,7 @@
 try:
     for environment in ENVIRONMENTS:
         pins.load(ROOT / f"envs/{environment}.yaml", EXPECTED.preparing_step(environment))
-except pins.PinsError as error:
+except pins.InputError as error:
     raise WorkflowError(str(error)) from None
 
 

@@ -228,10 +228,7 @@ class Folder:
 
     def _write(self, base: str, name: str, content: Any) -> str:
         """Writes the pins of an environment that is run as the base is."""
-        try:
-            pins.parse(content, f"the pins of {name}")
-        except pins.PinsError as error:
-            raise CompareError(str(error)) from error
+        pins.parse(content, f"the pins of {name}")
         frameworks = self._frameworks()
         entry = frameworks[_framework_of(base, frameworks)]
         if name not in entry["environments"]:

@@ -320,7 +320,7 @@ def unpinned(installed: dict[str, str], wanted: pins.Pins) -> list[str]:
 
 
 def make(environment: str, spec: Path, step: str, log: TextIO) -> dict[str, Any]:
-    """Makes an environment and returns its manifest. Raises PinsError, OSError."""
+    """Makes an environment and returns its manifest. Raises InputError, OSError."""
     wanted = pins.load(spec, step)
     prefix = project.environment(environment)
     prefix.parent.mkdir(parents=True, exist_ok=True)

@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def chosen(names: list[str]) -> list[str]:
-    """Finds the environments that are named, or all. Raises ConfigurationError, PinsError for a mistake in any."""
+    """Finds the environments that are named, or all. Raises InputError for a mistake in any."""
     loaded = configuration.load(project.ROOT, {"grid": GRID}, placement.is_here)
     devices = {loaded.platforms[name]["device"] for name in loaded.grid["platforms"]}
     meant = (loaded.environments_of(name, devices) for name in names)

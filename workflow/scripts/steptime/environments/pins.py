@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from steptime import project
 from steptime.reading import InputError
 
-KEYS = ("name", "channels", "dependencies")
+SCHEMA = "config/schemas/environment.yaml"
 PYTHON = re.compile(r"python={1,2}(\d+\.\d+(?:\.\d+)?)")
 PIP = re.compile(r"pip={1,2}(\d+(?:\.\d+)*)")
 CONDA = re.compile(r"[a-z0-9][a-z0-9._-]*={1,2}\d[A-Za-z0-9._]*")
@@ -20,10 +19,6 @@ REQUIREMENT = re.compile(
 )
 # One of NVIDIA's libraries, for a version of CUDA.
 CUDA = re.compile(r"(nvidia-.+)-cu\d+")
-
-
-class PinsError(InputError):
-    """A mistake in an environment's file."""
 
 
 @dataclass(frozen=True)
@@ -39,21 +34,14 @@ class Pins:
 
 
 def load(path: Path | str, step: str = "") -> Pins:
-    """The pins in the conda file `path` of an environment that `step` prepares ('' for none). Raises PinsError."""
-    try:
-        content = yaml.load(
-            Path(path).read_text(encoding="utf-8"),
-            Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader),
-        )
-    except (OSError, UnicodeDecodeError) as error:
-        raise PinsError(
-            f"{path} cannot be read ({getattr(error, 'strerror', 'it is not text')})."
-        ) from error
-    except yaml.YAMLError as error:
-        raise PinsError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from error
-    pins = parse(content, str(path))
+    """The pins in the conda file `path` of an environment that `step` prepares ('' for none). Raises InputError."""
+    # Here, since each cell's program imports this module, and what checks a configuration takes it a tenth of a second.
+    from steptime.plan import schemas
+
+    content = schemas.read(Path(path), project.path(SCHEMA))
+    pins = _parsed(content, str(path))
     if pins.conda and not step:
-        raise PinsError(
+        raise InputError(
             f"{path}: '{pins.conda[0]}' cannot be used in 'dependencies', since it does not install without conda: "
             "write every package in the list 'pip:', or a preparing step (`prepare` in config/frameworks.yaml) that "
             "does without it."
@@ -62,25 +50,14 @@ def load(path: Path | str, step: str = "") -> Pins:
 
 
 def parse(content: Any, where: str) -> Pins:
-    """The pins in a conda file's parsed content; `where` names the file in messages. Raises PinsError."""
-    if not isinstance(content, dict) or not isinstance(content.get("dependencies"), list):
-        raise PinsError(
-            f"{where} has no list 'dependencies': write python=..., pip=... and a list 'pip:' there."
-        )
-    for key in content:
-        if key not in KEYS:
-            raise PinsError(
-                f"{where}: there is no key '{key}' in an environment's file: write {', '.join(KEYS)}."
-            )
-    channels = content.get("channels", [])
-    if (
-        not isinstance(channels, list)
-        or not all(isinstance(channel, str) for channel in channels)
-        or not channels
-    ):
-        raise PinsError(
-            f"{where}: 'channels' must be a list of names: write channels: [conda-forge]."
-        )
+    """The pins in a conda file's parsed content; `where` names the file in messages. Raises InputError."""
+    from steptime.plan import schemas
+
+    schemas.check(content, project.path(SCHEMA), where)
+    return _parsed(content, where)
+
+
+def _parsed(content: dict[str, Any], where: str) -> Pins:
     found: dict[str, str] = {}
     conda: list[str] = []
     listed: list[Any] | None = None
@@ -94,23 +71,23 @@ def parse(content: Any, where: str) -> Pins:
         elif CONDA.fullmatch(str(entry)):
             conda.append(str(entry))
         else:
-            raise PinsError(
+            raise InputError(
                 f"{where}: '{entry}' cannot be used in 'dependencies': write python=3.11, pip=25.3, and every other "
                 "package as name==version in the list 'pip:'."
             )
     for name, example in (("python", "python=3.11"), ("pip", "pip=25.3")):
         if name not in found:
-            raise PinsError(
+            raise InputError(
                 f"{where}: 'dependencies' does not pin {name}: write for instance {example}."
             )
     if not listed:
-        raise PinsError(
+        raise InputError(
             f"{where}: 'dependencies' has no list 'pip:': write name==version for each package there."
         )
     packages, requirements = _requirements(listed, where)
     return Pins(
         **found,
-        channels=tuple(channels),
+        channels=tuple(content["channels"]),
         conda=tuple(sorted(conda)),
         packages=packages,
         requirements=requirements,
@@ -142,10 +119,10 @@ def _requirements(listed: list[Any], where: str) -> tuple[dict[str, str], tuple[
     for entry in listed:
         match = REQUIREMENT.fullmatch(str(entry))
         if match is None:
-            raise PinsError(f"{where}: '{entry}' is not an exact pin: write it as name==version.")
+            raise InputError(f"{where}: '{entry}' is not an exact pin: write it as name==version.")
         name, extras, version = normalise(match[1]), match[2] or "", match[3]
         if name in packages:
-            raise PinsError(
+            raise InputError(
                 f"{where}: {name} is pinned twice, as {packages[name]} and {version}: remove one."
             )
         packages[name] = version
@@ -161,7 +138,7 @@ def _check_cuda(packages: dict[str, str], where: str) -> None:
         if match := CUDA.fullmatch(name):
             other = seen.setdefault(match[1], name)
             if other != name:
-                raise PinsError(
+                raise InputError(
                     f"{where}: {other} and {name} write the same files: pin one of them, and give what needs the other "
                     "an environment of its own."
                 )

@@ -1,7 +1,6 @@
 """The configuration as one value: catalogues, platforms and the chosen grid, and whether they fit one another."""
 
 import os
-import string
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +12,6 @@ from steptime.plan.artefacts import Artefact
 from steptime.plan.schemas import ConfigurationError, check, read, require, unknown
 
 CATALOGUES = ("frameworks", "networks", "datasets")
-# What is filled into the values of a framework's `variables`.
-FILLED = ("threads", "mode", "prefix")
 
 
 @dataclass(frozen=True)
@@ -112,7 +109,6 @@ def load(
     for name, framework in loaded.frameworks.items():
         where = f"the environments of {name} in config/frameworks.yaml, which 'differing' speaks of"
         require("environment", framework["differing"], framework["environments"], where)
-        _check_variables(name, framework)
     for environment in loaded.grid["environments"]:
         entry = loaded.entry_of(environment)
         needs = [f"envs/{environment}.yaml"]
@@ -259,27 +255,6 @@ def platforms(root: Path, config: dict[str, Any]) -> dict[str, Any]:
     for path in paths:
         known |= read(path, root / "config" / "schemas" / "platforms.yaml")
     return known
-
-
-def _check_variables(framework: str, entry: dict[str, Any]) -> None:
-    """Raises ConfigurationError for a variable of a framework that cannot be filled in."""
-    for part in (entry, *entry["differing"].values()):
-        own = (part.get("variables", {}), part.get("plain", {}))
-        for variable, value in (each for variables in own for each in variables.items()):
-            where = f"config/frameworks.yaml, {variable} of {framework}"
-            try:
-                wanted = [
-                    name for _, name, _, _ in string.Formatter().parse(value) if name is not None
-                ]
-            except ValueError as error:
-                raise ConfigurationError(
-                    f"{where}: {error} in '{value}': write {{{{ or }}}} for a brace."
-                ) from error
-            for name in wanted:
-                if name not in FILLED:
-                    raise ConfigurationError(
-                        f"{where}: '{{{name}}}' is not known: write {', '.join(f'{{{each}}}' for each in FILLED)}."
-                    )
 
 
 def fits(entry: Mapping[str, Any], needs: Mapping[str, Any]) -> bool:
