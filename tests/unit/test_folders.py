@@ -2,6 +2,7 @@
 
 import errno
 import os
+import time
 
 import pytest
 
@@ -67,3 +68,19 @@ def test_a_folder_that_is_not_ours_is_named(tmp_path, monkeypatch):
     folders.check_writable([f"{tmp_path}/tables/a.csv"])
     with pytest.raises(ConfigurationError, match=f"^{tmp_path}/cells cannot be written to"):
         folders.check_writable([f"{tmp_path}/tables/a.csv", f"{tmp_path}/cells/a/step/b.parquet"])
+
+
+def test_files_of_the_future_get_one_present_time_and_the_others_keep_theirs(tmp_path):
+    """One time for all: none of them becomes older than what it was made of."""
+    files = [tmp_path / name for name in ("old", "deep/manifest", "deep/shard")]
+    for path, ahead in zip(files, (-100, 3600, 1800), strict=True):
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+        os.utime(path, (time.time() + ahead,) * 2)
+    old = files[0].stat().st_mtime_ns
+    (tmp_path / "elsewhere").symlink_to(tmp_path / "none")
+    assert folders.to_present([tmp_path, tmp_path / "none"]) == 2
+    manifest, shard = (path.stat().st_mtime_ns for path in files[1:])
+    assert manifest == shard <= time.time_ns()
+    assert files[0].stat().st_mtime_ns == old
+    assert folders.to_present([tmp_path]) == 0

@@ -18,13 +18,13 @@ SCRIPTS = ROOT / "workflow" / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 from shared.precisions import USUAL
-from steptime import clock, machine, networks, run, tasks, warm
+from steptime import machine, networks, run, tasks, warm
 from steptime.cells import footers
 from steptime.cells.current import Current
 from steptime.cells.expected import Expected
-from steptime.compare import names
 from steptime.environments import pins
 from steptime.machine import energy, placement
+from steptime.plain import file_name
 from steptime.plan import checks, configuration, digests, folders, grid, looks, schemas, written
 from steptime.plan.artefacts import TRAINED
 from steptime.plan.cell import FOLDER, MARK, ROUNDED, images_of, manifest_path, precision_of
@@ -119,7 +119,7 @@ if MAIN and not only_tells():
     # Held until this process ends; the cells end with it.
     HELD = holding.hold()
     os.environ.update(STEPTIME_RUN=str(os.getpid()))
-    clock.to_present(map(Path, ("results", ROOT / "envs", ROOT / "config")))
+    folders.to_present(map(Path, ("results", ROOT / "envs", ROOT / "config")))
 
 # The cells whose merged rows the catalogues' `needs` call by these words: of single steps, of trained networks, and of
 # single operations of a step.

@@ -238,7 +238,7 @@ def environments_on(wildcards):
 # The two that the target `compare` compares, by example.
 SIDES = {"one": "torch-1.4", "other": "torch"}
 # What the files of the comparison are called that this run's configuration names, '' where it names none.
-COMPARISON = names.pair(config["one"], config["other"]) if SIDES.keys() <= config.keys() else ""
+COMPARISON = file_name(config["one"], config["other"]) if SIDES.keys() <= config.keys() else ""
 
 
 def compared_anew(wildcards):

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from pathlib import Path
 from typing import Any
 
 # Sequences of a terminal: CSI (colours), OSC (titles, links) up to BEL or ESC \, and the short ones (ECMA-48).
@@ -36,6 +37,12 @@ def _character(each: str) -> str:
         # How Python stands for a byte that is no UTF-8 (PEP 383).
         return f"\\x{ord(each) & 0xFF:02x}"
     return "" if category.startswith("C") else each
+
+
+def file_name(*things: str) -> str:
+    """The name of a file about these things, as a user names them; a path goes by its last part."""
+    names = (Path(thing).name if "/" in thing else thing for thing in things)
+    return "_".join(re.sub(r"[^\w.-]+", "-", name).strip("-") for name in names)
 
 
 def plural(number: int, word: str) -> str:

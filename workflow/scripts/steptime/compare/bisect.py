@@ -14,10 +14,11 @@ import math
 import sys
 from typing import Any
 
-from steptime.compare import looks, names, results, words
+from steptime.compare import looks, results, words
 from steptime.compare.candidate import Folder, environment_of, order
 from steptime.compare.sides import CompareError
 from steptime.compare.watch import Watch, add_options
+from steptime.plain import file_name
 from steptime.plan.schemas import meant
 from steptime.statistics.intervals import Ratio
 from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED, chance_of_none
@@ -37,8 +38,8 @@ def main() -> None:
             raise CompareError(
                 "A search is of one cell: name one network and one number of threads."
             )
-        name = f"{names.slug(options.framework)}_{options.first}_{options.last}"
         base = environment_of(options.framework)
+        name = file_name(options.framework, options.first, options.last)
         folder = Folder(options.folder / name)
         known = options.releases or folder.releases(base)
         between = within(known, options.first, options.last)

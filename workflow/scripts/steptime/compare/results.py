@@ -21,8 +21,9 @@ import numpy as np
 import pandas as pd
 
 from steptime import project, run
-from steptime.compare import caveats, names, words
+from steptime.compare import caveats, words
 from steptime.compare.sides import CompareError, Side, beside, opened
+from steptime.plain import file_name
 from steptime.plan import configuration
 from steptime.plan.cell import PLACE
 from steptime.reading import InputError
@@ -75,7 +76,7 @@ def compare(options: argparse.Namespace) -> int:
     """Writes the comparison and prints its answer; the exit status. Raises CompareError and what reading raises."""
     if not 0 < options.margin < 1:
         raise CompareError(f"The margin {options.margin} is no share: write 0.02 for 2 %.")
-    prefix = options.output or Path("results/compare") / names.pair(options.one, options.other)
+    prefix = options.output or Path("results/compare") / file_name(options.one, options.other)
     with opened(options.one, options.other, options.results) as (one, other):
         pairs = beside(one, other)
         caveats.refuse(one, other, pairs)

@@ -17,9 +17,10 @@ from typing import Any
 
 import pandas as pd
 
-from steptime.compare import caveats, looks, names, results, words
+from steptime.compare import caveats, looks, results, words
 from steptime.compare.candidate import Folder, environment_of
 from steptime.compare.sides import CompareError, Side, beside, read
+from steptime.plain import file_name
 from steptime.plan.cell import Cell, shard_path
 from steptime.statistics import intervals
 from steptime.statistics.intervals import Ratio
@@ -43,7 +44,7 @@ def main() -> None:
     options = parser.parse_args()
     with results.complaints():
         base = environment_of(options.base)
-        folder = Folder(options.folder / names.pair(options.base, options.candidate))
+        folder = Folder(options.folder / file_name(options.base, options.candidate))
         watch = Watch(folder, base, folder.add(base, options.candidate), options)
         watch.measure()
         sys.exit(watch.tell())
