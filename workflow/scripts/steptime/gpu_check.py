@@ -52,7 +52,6 @@ class Failure(Exception):
 
 
 def main() -> None:
-    """Command line."""
     parser = argparse.ArgumentParser(description="Check the parts that need a GPU.")
     parser.add_argument("names", nargs="*", help="environments; none: each that can be had here")
     options = parser.parse_args()
@@ -181,7 +180,6 @@ def job_of(name: str, entry: dict[str, Any], variables: dict[str, str]) -> dict[
 
 
 def specification(name: str, narrow: bool) -> dict[str, Any]:
-    """The specification of a network of the catalogue."""
     catalogue = yaml.safe_load(project.path("config/networks.yaml").read_text())
     return networks.specify(name, catalogue, narrow=narrow)
 

@@ -25,7 +25,6 @@ def read_json(path: Path) -> Any:
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """The content of a YAML file."""
     try:
         return yaml.load(path.read_text(encoding="utf-8"), Loader=_FASTEST)
     except OSError as error:

@@ -38,7 +38,6 @@ LINE = ["paper", "network", "framework", "device"]
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the drawing."""
     drawn, cells = [], measured_times([Grid(steps=[inputs.measured])])
     for paper in read_papers(inputs.paths("papers")):
         theirs = their_times(paper, inputs.frameworks, inputs.networks)

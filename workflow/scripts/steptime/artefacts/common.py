@@ -94,7 +94,6 @@ def describe(inputs: Inputs, *notes: str, measured: Measured | None = None) -> N
 
 
 def of_most_threads(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of each platform's highest thread count."""
     return rows[rows["threads"] == rows.groupby("platform")["threads"].transform("max")]
 
 

@@ -19,7 +19,6 @@ WAYS = {
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (parts.COLUMNS) and the layout."""
     data = parts.read(inputs)
     common.describe(
         inputs,

@@ -52,7 +52,6 @@ def whiskers(
 
 
 def keys(looks: Looks, **more: Any) -> list[Line2D]:
-    """The keys of a legend."""
     return [figures.key(name, **look | more) for name, look in looks.items()]
 
 

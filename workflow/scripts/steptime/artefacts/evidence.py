@@ -50,12 +50,10 @@ class Paper:
 
     @property
     def networks(self) -> list[str]:
-        """The networks that it timed."""
         return list(self.catalogue.get("networks", []))
 
     @property
     def frameworks(self) -> list[str]:
-        """The frameworks that it timed."""
         timed = self.printed.loc[self.printed["file"] == self.catalogue.get("times"), "framework"]
         return list(dict.fromkeys([*self.catalogue.get("frameworks", []), *timed]))
 

@@ -38,7 +38,6 @@ def with_rates(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy rows (COLUMNS) and the layout."""
     data = read(inputs)
     common.describe(
         inputs,

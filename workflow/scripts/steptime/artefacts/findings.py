@@ -133,7 +133,6 @@ class Scopes:
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows and the layout."""
     data, page = _of_all(inputs), inputs.page
     papers = {paper.name: paper.catalogue for paper in read_papers(inputs.paths("papers"))}
     page.facts = [*counted(data), *said_of_grids(inputs)]
@@ -211,7 +210,6 @@ def check(finding: dict[str, Any], scope: Scope) -> Check:
 
 
 def _within(finding: dict[str, Any], values: pd.Series) -> pd.Series:
-    """Which numbers are within the bounds."""
     within = pd.Series(True, values.index)
     for name in BOUNDS:
         if name in finding:

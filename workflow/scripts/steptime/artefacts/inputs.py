@@ -56,7 +56,6 @@ class Inputs:
 
     @property
     def entry(self) -> dict[str, Any]:
-        """The artefact's entry in its catalogue."""
         return self.catalogue["artefacts"][self.key]
 
     @cached_property
@@ -146,12 +145,10 @@ class Inputs:
 
     @cached_property
     def frameworks(self) -> Frameworks:
-        """How frameworks are named and drawn."""
         return Frameworks(self.paths("frameworks")[0])
 
     @cached_property
     def networks(self) -> dict[str, Any]:
-        """The catalogue of networks."""
         return read_yaml(self.paths("networks")[0])
 
     @cached_property

@@ -34,7 +34,6 @@ class Machine:
 
     @property
     def described(self) -> dict[str, Any]:
-        """What the machine says of itself."""
         return self.inputs.measured.platforms[self.platform]
 
     @property

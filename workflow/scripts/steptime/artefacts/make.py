@@ -16,7 +16,6 @@ from steptime.say import doing
 
 
 def main() -> None:
-    """Command line."""
     parser = argparse.ArgumentParser(prog="artefacts.make", description="Make a table or figure.")
     parser.add_argument("--job", type=json.loads, required=True, help="artefact, facts, data, JSON")
     parser.add_argument("--files", type=json.loads, required=True, help="results by word, JSON")

@@ -75,12 +75,10 @@ def _operation(samples: pd.DataFrame) -> dict[str, Any]:
 
 
 def places_of(data: pd.DataFrame) -> list[Place]:
-    """Every place, in order."""
     return sorted({(row.platform, row.threads) for row in data.itertuples()})
 
 
 def column_of(place: Place) -> str:
-    """The heading of a place."""
     return f"{place[0]}, {plural(place[1], 'thread')}"
 
 
@@ -115,7 +113,6 @@ def ratio(row: Row | None, base: Row | None) -> tuple[float, str] | None:
 
 
 def milliseconds(row: Row) -> str:
-    """Its time, as text."""
     return words.milliseconds(row["seconds"]) if row["repeats"] else ""
 
 

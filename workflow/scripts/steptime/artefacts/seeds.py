@@ -44,7 +44,6 @@ def by_cell(
 
 
 def describe(inputs: Inputs, trained: Trained, *notes: str) -> None:
-    """Fills the page of a table of trainings."""
     common.describe(inputs, *notes, *trained.notes, measured=trained.times)
 
 

@@ -29,7 +29,6 @@ SHOWN = [
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows and the layout."""
     data, page = rows_of(inputs), inputs.page
     runs = data["timed"] > 0
     page.facts = [

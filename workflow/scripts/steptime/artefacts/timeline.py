@@ -64,7 +64,6 @@ def sentence(spans: pd.DataFrame) -> str:
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
-    """The rows that are drawn and the drawing."""
     spans = spans_of(pd.concat([measured.rows for measured in inputs.every_measured]))
     print(sentence(spans))
     return draw(spans, inputs.frameworks)

@@ -42,7 +42,6 @@ COMPARED = {"cpu": "compared_with", "gpu": "compared_gpu"}
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows and the layout."""
     return build(inputs, inputs.measured)
 
 

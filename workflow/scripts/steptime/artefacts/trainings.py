@@ -23,7 +23,6 @@ KEY_LETTERS = 6  # as wide as a key and the space around it
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows and the layout."""
     inputs.page.notes[:0] = inputs.trained.notes
     return times.build(inputs, inputs.trained.times)
 

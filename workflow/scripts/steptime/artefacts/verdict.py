@@ -53,7 +53,6 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def in_short(row: dict[str, str]) -> str:
-    """What came of a claim, in a few words."""
     theirs, ours, today = (row[f"{side}_verdict"] for side in findings.SIDES)
     both, now = _of_both(theirs, ours), _of_both(theirs, today)
     if both is None:

@@ -33,7 +33,6 @@ def main() -> None:
 
 
 def planned(plan: grid.Plan) -> list[Path]:
-    """The peaks and shards of a plan."""
     platforms = dict.fromkeys(each.platform for each in plan.cells.values())
     peaks = [f"results/peaks/{platform}.json" for platform in platforms]
     return [Path(path) for path in (*peaks, *map(cell.shard_path, plan.cells))]

@@ -30,7 +30,6 @@ OTHERS = {
 
 
 def main() -> None:
-    """Command line."""
     parser = argparse.ArgumentParser(description="Print what a shard knows.")
     parser.add_argument("shard", type=Path)
     path = parser.parse_args().shard

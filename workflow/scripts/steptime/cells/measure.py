@@ -225,7 +225,6 @@ class CellRun:
             progress.DUE.write_text(ended)
 
     def _footer(self, outcome: Outcome) -> Footer:
-        """What its shard tells besides the columns."""
         from shared import data
 
         energy_by = {"processor_energy": self.used.counter.state}

@@ -50,7 +50,6 @@ class PackError(InputError):
 
 
 def main() -> None:
-    """Command line."""
     parser = argparse.ArgumentParser(description="Carry results from one machine to another.")
     commands = parser.add_subparsers(dest="command", required=True)
     pack_parser = commands.add_parser("pack")

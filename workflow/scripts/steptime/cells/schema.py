@@ -108,5 +108,4 @@ def constant_of(task: str) -> list[str]:
 
 
 def schema_of(task: str) -> pa.Schema:
-    """All columns of a task's shard."""
     return pa.schema([*map(CONSTANT.field, constant_of(task)), *rows_of(task)])

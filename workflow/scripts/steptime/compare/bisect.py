@@ -25,7 +25,6 @@ from steptime.statistics.verdicts import EQUAL, FASTER, SLOWER, UNDECIDED, chanc
 
 
 def main() -> None:
-    """Command line."""
     parser = argparse.ArgumentParser(description="Find the release that changed a time.")
     parser.add_argument("framework", help="or an environment of it, for those of a GPU")
     parser.add_argument("first", help="the older release")

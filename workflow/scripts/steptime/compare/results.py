@@ -45,7 +45,6 @@ SIDES = ["platform", "environment", "mode", "status", "reason", "seconds", "low"
 
 
 def main() -> None:
-    """Command line."""
     parser = argparse.ArgumentParser(description="Compare two things that were measured.")
     parser.add_argument("one", help="the base: a pack, a folder, an environment, mode or platform")
     parser.add_argument("other", help="what is compared with it")

@@ -57,7 +57,6 @@ class Side:
 
     @property
     def cells(self) -> pd.DataFrame:
-        """The rows of its cells."""
         return self.of(self.results.cells)
 
     def of(self, rows: pd.DataFrame) -> pd.DataFrame:

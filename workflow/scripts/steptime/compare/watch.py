@@ -36,7 +36,6 @@ Place = tuple[str, int, int]
 
 
 def main() -> None:
-    """Command line."""
     parser = argparse.ArgumentParser(description="Watch a candidate until the verdict is clear.")
     parser.add_argument("base", help="an environment, or a framework: its first one")
     parser.add_argument("candidate", help="a version, a wheel, a file of pins or an environment")
@@ -161,7 +160,6 @@ class Watch:
         return looks.ratios_of(logs, kinds)
 
     def _so_far(self) -> str:
-        """The verdicts that there are, in words."""
         return (
             "; ".join(
                 f"{network}, {threads} threads: {verdict or 'no time'}"

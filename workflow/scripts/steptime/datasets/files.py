@@ -68,7 +68,6 @@ def fetch(entry: dict[str, Any], location: str | None) -> Found:
 
 
 def names_of(version: dict[str, Any]) -> list[str]:
-    """The files of a version."""
     return [name for split in ("train", "test", "all") for name in version.get(split, [])]
 
 

@@ -73,7 +73,6 @@ READERS: dict[str, Callable[[dict[str, bytes]], Split]] = {
 
 
 def idx_of(array: np.ndarray) -> bytes:
-    """The IDX file of an array of bytes."""
     shape = np.array(array.shape, ">u4").tobytes()
     return bytes([0, 0, UNSIGNED_BYTES, array.ndim]) + shape + array.astype(np.uint8).tobytes()
 

@@ -364,7 +364,6 @@ def make(environment: str, spec: Path, step: str, log: TextIO) -> dict[str, Any]
 
 
 def main() -> None:
-    """Command line."""
     parser = argparse.ArgumentParser(description="Make an environment from its file of pins.")
     parser.add_argument("--spec", required=True, type=project.path, help="conda file with the pins")
     parser.add_argument("--environment", required=True, help="name of the environment")

@@ -98,7 +98,6 @@ def size(folder: Path) -> int:
 
 
 def table(rows: list[dict[str, Any]]) -> Table:
-    """The summary for the terminal."""
     drawn = Table(header_style="bold", pad_edge=False)
     for heading in ("Environment", "State", "Python", "Seconds", "MiB"):
         numbers = heading in ("Seconds", "MiB")

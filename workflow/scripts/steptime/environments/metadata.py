@@ -20,7 +20,6 @@ COMPILED = (".so", ".dll", ".dylib", ".a")
 
 
 def main() -> None:
-    """Command line."""
     parser = argparse.ArgumentParser(description="Read what a package says of itself.")
     parser.add_argument("--manifest", required=True, type=Path, help="manifest of the environment")
     parser.add_argument("--package", required=True, help="by which the framework is imported")

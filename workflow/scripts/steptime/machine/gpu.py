@@ -169,7 +169,6 @@ class Watch:
         self.held_back = dict.fromkeys(HELD_BACK, 0.0)
 
     def begin(self) -> None:
-        """Samples are taken from now on."""
         self._note_memory()
         self.sampling, self.last = True, time.monotonic()
         self.power.append([])
@@ -177,7 +176,6 @@ class Watch:
         self._note_power()
 
     def end(self) -> None:
-        """The last sample was taken."""
         self._note_memory()
         self.sampling = False
         self.millijoules.append(self._sum("nvmlDeviceGetTotalEnergyConsumption"))

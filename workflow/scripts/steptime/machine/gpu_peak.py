@@ -58,7 +58,6 @@ class CudaError(Exception):
 
 
 def main() -> None:
-    """Command line."""
     parser = argparse.ArgumentParser(description="Measure the peak of a GPU.")
     parser.add_argument("--platform", required=True)
     parser.add_argument("--threads", required=True, type=int, nargs="+", help="of its cells")

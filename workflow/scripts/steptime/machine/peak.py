@@ -53,7 +53,6 @@ ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_
 
 
 def main() -> None:
-    """Command line."""
     parser = argparse.ArgumentParser(description="Measure the peak of this machine.")
     parser.add_argument("--threads", required=True, type=int, nargs="+", help="thread counts")
     parser.add_argument("--output", type=Path, help="without it, one thread count is printed")

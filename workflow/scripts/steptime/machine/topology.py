@@ -20,7 +20,6 @@ CLASSES = {"03": "GPU", "12": "accelerator", "0108": "NVMe", "01": "storage", "0
 
 
 def main() -> None:
-    """Command line."""
     parser = argparse.ArgumentParser(description="Write down how this machine is built.")
     parser.add_argument("--output", required=True, type=Path)
     output = parser.parse_args().output

@@ -56,7 +56,6 @@ class Comparison(NamedTuple):
 
 
 def main() -> None:
-    """Command line."""
     parser = argparse.ArgumentParser(description="Choose the cells that are measured again.")
     parser.add_argument("--plan", required=True, type=Path, help="that the run has written")
     parser.add_argument("--look", required=True, type=int, help="the last trial that is added")

@@ -102,7 +102,6 @@ def of_table(table: pa.Table, source: str) -> Measured:
 
 
 def logical_cores(machines: dict[str, dict[str, Any]]) -> dict[str, int]:
-    """The number of logical CPUs of each machine."""
     return {name: found.get("cpu", {}).get("logical_cores") for name, found in machines.items()}
 
 

@@ -19,7 +19,6 @@ from steptime.statistics import words
 
 
 def main() -> None:
-    """Command line."""
     parser = argparse.ArgumentParser(prog="merge.statistics", description=__doc__.splitlines()[0])
     parser.add_argument("--plan", required=True, type=Path, help="that the run has written")
     parser.add_argument("--output", required=True, type=Path)

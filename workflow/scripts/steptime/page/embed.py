@@ -21,7 +21,6 @@ PLAIN = " !$()*+,-./:;=?@[]_|~{}"  # in the address of an image, besides letters
 
 
 def render(template: str, **facts: Any) -> str:
-    """A page by one of the templates in this folder."""
     templates = Environment(
         loader=FileSystemLoader([HERE, HERE.parent / "render"]),
         autoescape=True,

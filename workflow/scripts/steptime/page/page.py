@@ -46,7 +46,6 @@ LIBRARY = "html/dt_bundle.js"
 
 
 def main() -> None:
-    """Command line."""
     parser = argparse.ArgumentParser(prog="page.page", description="Make the report.")
     parser.add_argument("--job", type=json.loads, required=True, help="grid and artefacts, JSON")
     parser.add_argument("--merged", type=Path, nargs="*", default=[], help="merged rows, Parquet")
@@ -121,14 +120,12 @@ def _make(options: argparse.Namespace) -> None:
 
 
 def _explored_cells(rows: pd.DataFrame) -> dict[str, Any]:
-    """The results to choose from."""
     states = rows["status"].value_counts().to_dict()
     told = {"states": states, "marks": cells.marks_of(rows)}
     return explorer.build(rows, cells.columns_of(rows), "cells", "All results of the run") | told
 
 
 def _explored_claims(claims: pd.DataFrame, papers: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The claims of the findings to choose from."""
     shorts = [papers.get(name, {}).get("short", name) for name in claims["paper"]]
     rows = claims.assign(paper=shorts, matters=claims["weight"].map(WEIGHTS))
     return explorer.build(rows, CLAIMS, "claims", "Claims of the papers")
@@ -211,7 +208,6 @@ def _described(machine: dict[str, Any]) -> dict[str, str]:
 
 
 def _software(measured: list[Measured]) -> dict[str, dict[str, str]]:
-    """What ran in each environment."""
     names = {"framework_version": "Version", "python": "Python", "blas": "Linear algebra"}
     names |= {"build": "Build"}
     settings: dict[str, dict[str, dict[str, str]]] = {}

@@ -39,7 +39,6 @@ ONWARD = """<!doctype html>
 
 
 def main() -> None:
-    """Command line."""
     parser = argparse.ArgumentParser(description="Print what a run has made.")
     ended = parser.add_mutually_exclusive_group(required=True)
     ended.add_argument("--succeeded", action="store_true")

@@ -43,7 +43,6 @@ class Configuration:
         return None
 
     def framework_of(self, environment: str) -> str:
-        """Name of the framework that has this environment."""
         for name, framework in self.frameworks.items():
             if environment in framework["environments"]:
                 return name
@@ -58,7 +57,6 @@ class Configuration:
         return [name for each in self.frameworks.values() for name in each["environments"]]
 
     def specify(self, network: str, narrow: bool = False) -> dict[str, Any]:
-        """The specification of a network of the catalogue."""
         return networks.specify(network, self.networks, narrow)
 
     def environments_of(self, name: str, devices: Collection[str] = ("cpu",)) -> list[str]:

@@ -22,7 +22,6 @@ begins. *Needed* keys have no default. NAME stands for a name that the file choo
 
 
 def main() -> None:
-    """Prints the page."""
     print(page(project.path("config/schemas")), end="")
 
 

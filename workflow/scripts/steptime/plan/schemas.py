@@ -87,7 +87,6 @@ def load(schema: Path) -> dict[str, Any]:
 
 
 def parse(text: str) -> Any:
-    """The content of a text in YAML."""
     return yaml.load(text, Loader=_Loader)
 
 
@@ -172,7 +171,6 @@ class _Loader(_FASTEST):
     """Refuses what YAML would silently take otherwise than it is meant: a key that stands twice, and some numbers."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """The mapping of a node."""
         seen = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.value in seen:
@@ -187,7 +185,6 @@ class _Loader(_FASTEST):
         return super().construct_mapping(node, deep)
 
     def construct_number(self, node: yaml.ScalarNode) -> int | float:
-        """The number of a node."""
         whole = node.tag.endswith(":int")
         value = self.construct_yaml_int(node) if whole else self.construct_yaml_float(node)
         if MISREAD.match(node.value):

@@ -14,7 +14,6 @@ FOLDER = "plan"
 
 
 def path_of(grid_name: str, results: Path = Path("results")) -> Path:
-    """Where the plan of a grid lies."""
     return results / FOLDER / f"{grid_name}.json"
 
 

@@ -30,7 +30,6 @@ LIMIT_SECONDS = 300
 
 
 def main() -> None:
-    """Command line."""
     parser = argparse.ArgumentParser(description="Say what an adapter lacks and gets wrong.")
     parser.add_argument("--adapter", required=True, help="name of a folder of worker/frameworks")
     parser.add_argument("--environment", help="default: the first one of this adapter")

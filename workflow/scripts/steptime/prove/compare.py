@@ -134,7 +134,6 @@ def _check_parameters(spec, expected, measured, details):
 
 
 def _check_finite(spec, expected, measured, details):
-    """No NaN and no infinity in any loss or weight."""
     steps = np.cumsum(CALLS)
     details["losses"] = [float(loss) for loss in measured["losses"]]
     for step, loss in zip(

@@ -247,7 +247,6 @@ def statistics(spec: dict, expected: Expected) -> Iterator[tuple[str, np.ndarray
 
 
 def forward_of(op: str) -> Callable[..., tuple[np.ndarray, Backward]]:
-    """The forward function of a layer kind."""
     return LAYERS[op].forward
 
 

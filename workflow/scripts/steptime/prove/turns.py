@@ -49,7 +49,6 @@ class _Shares:
         self._parts = list(zip(*map(self._split, data.synthetic_batch(spec, batch)), strict=True))
 
     def named(self, group: int) -> str:
-        """A group in words."""
         return f"rank {group}" if self._ranks == 1 else f"group {group}"
 
     def step(self, group, weights, rate=None, rounded=None) -> golden.Golden:
@@ -76,7 +75,6 @@ class _Shares:
         return float(np.mean(losses)), weights
 
     def reached(self, when: str) -> dict[str, np.ndarray]:
-        """The framework's weights then."""
         return {name: self.measured[f"{when}/{name}"].astype(np.float64) for name in self.start}
 
     def _split(self, values):

@@ -76,7 +76,6 @@ def columns(
 
 
 def heading_of(column: Column, row: Row) -> Heading:
-    """The heading of what a column shows of a row."""
     return column.heading(row) if callable(column.heading) else column.heading
 
 

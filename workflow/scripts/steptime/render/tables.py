@@ -84,14 +84,12 @@ class Entry:
     kind: str = ""
 
     def markdown(self, letters: Mapping[str, str]) -> str:
-        """The entry as Markdown."""
         text = in_markdown(self.text)
         text = f"**{text}**" if self.best else text
         marks = ",".join(letters[note] for note in self.footnotes)
         return f"{text}<sup>{marks}</sup>" if marks else text
 
     def latex(self, letters: Mapping[str, str]) -> str:
-        """The entry as LaTeX."""
         text = self.text.translate(LATEX)
         text = rf"\textbf{{{text}}}" if self.best else text
         marks = ",".join(letters[note] for note in self.footnotes)
@@ -99,7 +97,6 @@ class Entry:
 
     @property
     def classes(self) -> str:
-        """Style classes of the entry."""
         names = [self.kind, "best" if self.best else "", "dash" if self.text == DASH else ""]
         return " ".join(name for name in names if name)
 

@@ -312,7 +312,6 @@ def seeds(cells: pd.DataFrame) -> str:
 
 
 def raw_data(measured: Measured) -> str:
-    """Where the rows behind an artefact lie."""
     if "epoch" in measured.rows:
         return f"All epochs: {measured.source}; one file for each training: results/cells/."
     return f"All samples: {measured.source}; one file for each run: results/cells/."

@@ -32,7 +32,6 @@ class Ratio(NamedTuple):
 
     @property
     def inverse(self) -> "Ratio":
-        """The ratio the other way round."""
         return self._replace(log=-self.log)
 
 
@@ -78,7 +77,6 @@ def difference(one: Ratio, other: Ratio) -> Ratio:
 
 
 def logs_of(medians: Sequence[float]) -> list[float]:
-    """The logarithms of processes' medians."""
     return [math.log(value) for value in medians]
 
 

@@ -28,7 +28,6 @@ class Statistics(NamedTuple):
     words: dict[str, str]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, which `from_json` reads."""
         spreads = {
             name: [[list(kind), list(prior)] for kind, prior in getattr(self, name).items()]
             for name in ("times", "ratios")
@@ -37,7 +36,6 @@ class Statistics(NamedTuple):
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "Statistics":
-        """What `to_json` gave."""
         times, of_ratios = (
             {tuple(kind): Prior(*prior) for kind, prior in content[name]}
             for name in ("times", "ratios")

@@ -51,7 +51,6 @@ class Task:
         self._held: dict[str, Any] = {}
 
     def note(self, name: str, event: dict[str, Any]) -> None:
-        """Takes what the task has said."""
         if name == HELD:
             self._held = event
         else:

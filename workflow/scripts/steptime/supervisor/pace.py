@@ -23,16 +23,13 @@ class Pace:
         self._last: float | None = None
 
     def begin(self) -> None:
-        """It begins that."""
         self._last = self._clock()
 
     def end(self) -> None:
-        """It has ended that."""
         self.look(0)
         self._last = None
 
     def look(self, pid: int) -> None:
-        """Counts what has gone by since."""
         if self._last is not None:
             now = self._clock()
             self.seconds += min(now - self._last, MOST_SECONDS)

@@ -109,7 +109,6 @@ def allows_another(seconds: float) -> bool:
 
 
 def count_another(seconds: float) -> None:
-    """Counts a process that was measured again."""
     with suppress(OSError), AGAIN.open("a") as file:
         file.write(f"{seconds:.1f}\n")
 

@@ -43,12 +43,10 @@ class Watch:
         self.joules: list[float | None] = []
 
     def begin(self) -> None:
-        """What it is measured by begins."""
         self.span.append(time.monotonic() - self.made)
         self.joules.append(self.counter.read())
 
     def end(self) -> None:
-        """It has ended."""
         self.begin()
 
     def look(self, pid: int) -> None:
