@@ -118,8 +118,8 @@ def test_what_lies_between_two_windows_is_nobodys():
         (190.0, 8.0, 2500.0),
         (195.0, 8.0, 1500.0),
     ]
-    before, after = interference.joined([interference.Snapshot(*count) for count in counts])
-    assert interference.between(before, after, wall_seconds=10.0, cpu_seconds=20.0) == {
+    snapshots = [interference.Snapshot(*count) for count in counts]
+    assert interference.between(snapshots, wall_seconds=10.0, cpu_seconds=20.0) == {
         "foreign_cpus": pytest.approx(1.0),
         "steal_share": pytest.approx(0.04),
         "frequency_ratio": 0.5,

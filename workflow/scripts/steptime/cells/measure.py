@@ -322,7 +322,7 @@ class CellRun:
                 waited += rank["waited_seconds"] or 0.0
         ranks = cell["devices"]
         disturbed = (
-            interference.between(*interference.joined(outcome.snapshots), wall, used_here)
+            interference.between(outcome.snapshots, wall, used_here)
             if wall and not self.task.is_slowed
             else {}
         )

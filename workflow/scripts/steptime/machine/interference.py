@@ -87,36 +87,25 @@ def growth(readings: Sequence[float | None]) -> float | None:
     return sum(end - begin for begin, end in zip(known[::2], known[1::2], strict=True))
 
 
-def joined(snapshots: Sequence[Snapshot]) -> tuple[Snapshot, Snapshot]:
-    """Of the beginnings and ends of windows, one after the other: two with as much between them as in all windows."""
-    first, last = snapshots[0], snapshots[-1]
+def between(
+    snapshots: Sequence[Snapshot], wall_seconds: float, cpu_seconds: float
+) -> dict[str, Any]:
+    """Interference over `wall_seconds` in which the worker itself used `cpu_seconds`; None is what is not known.
+
+    `snapshots` are of the beginning and the end of each window. `foreign_cpus` others kept busy, `steal_share` of its
+    CPUs' time went to other guests, `frequency_ratio` is the clock rate after by that before, for `throttled_seconds` a
+    quota held it back.
+    """
 
     def grown(name: str) -> float | None:
         return growth([getattr(each, name) for each in snapshots])
 
-    busy, stolen = grown("busy_seconds") or 0.0, grown("stolen_seconds") or 0.0
-    before = Snapshot(0.0, 0.0, first.megahertz, 0.0)
-    return before, Snapshot(busy, stolen, last.megahertz, grown("throttled_seconds"))
-
-
-def between(
-    before: Snapshot, after: Snapshot, wall_seconds: float, cpu_seconds: float
-) -> dict[str, Any]:
-    """Interference over `wall_seconds` in which the worker itself used `cpu_seconds`; None is what is not known.
-
-    `foreign_cpus` others kept busy, `steal_share` of its CPUs' time went to other guests, `frequency_ratio` is the
-    clock rate after by that before, for `throttled_seconds` a quota held it back.
-    """
-    busy = after.busy_seconds - before.busy_seconds
+    before, after = snapshots[0].megahertz, snapshots[-1].megahertz
     return {
-        "foreign_cpus": max(0.0, busy - cpu_seconds) / wall_seconds,
-        "steal_share": (after.stolen_seconds - before.stolen_seconds) / wall_seconds,
-        "frequency_ratio": after.megahertz / before.megahertz
-        if before.megahertz and after.megahertz
-        else None,
-        "throttled_seconds": None
-        if before.throttled_seconds is None or after.throttled_seconds is None
-        else after.throttled_seconds - before.throttled_seconds,
+        "foreign_cpus": max(0.0, (grown("busy_seconds") or 0.0) - cpu_seconds) / wall_seconds,
+        "steal_share": (grown("stolen_seconds") or 0.0) / wall_seconds,
+        "frequency_ratio": after / before if before and after else None,
+        "throttled_seconds": grown("throttled_seconds"),
     }
 
 

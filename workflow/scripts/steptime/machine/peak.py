@@ -114,7 +114,7 @@ def measure_here(threads: int) -> dict[str, Any]:
     array_bytes = max(LEAST_BYTES, 4 * last_cache_bytes())
     streams = {name: stream_speed(name, array_bytes, threads) for name in STREAMS}
     wall, cpu = time.perf_counter() - clock, time.process_time() - cpu
-    seen = interference.between(before, interference.snapshot(cpus), wall, cpu)
+    seen = interference.between([before, interference.snapshot(cpus)], wall, cpu)
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     size, stream = max(flops, key=flops.__getitem__), max(streams, key=streams.__getitem__)
     return {

@@ -74,7 +74,8 @@ def disturbance(most_foreign_cpus: float) -> str | None:
     before, used, began = interference.snapshot(), time.process_time(), time.monotonic()
     time.sleep(LOAD_SECONDS)
     wall, used = time.monotonic() - began, time.process_time() - used
-    foreign = interference.between(before, interference.snapshot(), wall, used)["foreign_cpus"]
+    found = interference.between([before, interference.snapshot()], wall, used)
+    foreign = found["foreign_cpus"]
     if foreign > most_foreign_cpus:
         return (
             f"others keep {foreign:.1f} of its CPUs busy, and a cell must have its node to itself"
