@@ -408,16 +408,13 @@ def _so_far(
         for places in (wanted, found.places)
     )
     missing = wanted - there
-    is_refuted = found.verdict == _refuted(finding)
+    # `every` fails by one number, `some` holds by one.
+    enough = {"every": FAILS, "some": HOLDS}.get(finding.get("of", "every"))
+    is_refuted = found.verdict == enough
     if not missing or (is_refuted and not _could_change(finding, found, ours, missing)):
         return found
     numbers = f"{found.numbers}; without {_named(missing, wanted, names)}"
     return replace(found, verdict=SO_FAR[found.verdict], numbers=numbers)
-
-
-def _refuted(finding: dict[str, Any]) -> str:
-    """The verdict for which one number is enough: `every` fails by one, `some` holds by one, '' for `most`."""
-    return {"every": FAILS, "some": HOLDS}.get(finding.get("of", "every"), "")
 
 
 def _could_change(

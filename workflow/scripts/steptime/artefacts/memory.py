@@ -129,7 +129,7 @@ def _entries(rows: pd.DataFrame, limits: dict[str, float]) -> list[Entry]:
         found += [dash(line["no_line"])] * 2
     else:
         fixed, sample = line["fixed_bytes"] / 2**30, line["sample_bytes"] / 2**20
-        found += [Entry(_signed(fixed)), Entry(significant(sample))]
+        found += [Entry(significant(fixed).replace("-", "−")), Entry(significant(sample))]
     return found + [_largest(known, line, gib) for gib in limits.values()]
 
 
@@ -159,10 +159,6 @@ def _searched(found: dict[str, Any] | None) -> Entry:
     sizes = found["tried"].items()
     tried = ", ".join(f"{batch}{'' if taken else ' too much'}" for batch, taken in sizes)
     return Entry(f"{found['largest']:,}", (f"tried: {tried}",), kind="ours")
-
-
-def _signed(value: float) -> str:
-    return significant(value) if value >= 0 else f"−{significant(-value)}"
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, limits: dict[str, float], looks: curves.Looks) -> None:

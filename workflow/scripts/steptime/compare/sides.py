@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,11 @@ import pandas as pd
 
 from steptime import project
 from steptime.cells import pack, shard, trusted
-from steptime.cells.mixed import refuse_several
+from steptime.cells.mixed import refuse_several, under_another_name
 from steptime.merge import judged
 from steptime.merge.summary import summarise
 from steptime.plan import configuration
-from steptime.plan.cell import FOLDER, IDENTITY, PLAIN, key_of, shard_path
+from steptime.plan.cell import FOLDER, IDENTITY, PLAIN
 from steptime.plan.schemas import meant
 from steptime.reading import InputError, read_yaml
 from steptime.statistics.words import Statistics, estimate, key
@@ -79,21 +79,13 @@ def opened(one: str, other: str, here: Path) -> Iterator[tuple[Side, Side]]:
             f"Nothing is measured in {here} yet: run `make`, or name packs or folders."
         )
     sources = list(dict.fromkeys(source or str(here) for source, _ in parts))
-    with _all_opened(sources) as folders:
+    with ExitStack() as stack:
+        folders = {each: stack.enter_context(pack.opened(Path(each))) for each in sources}
         results = {source: read(folders[source], source) for source in sources}
         yield tuple(  # type: ignore[misc]
             Side(text, results[source or str(here)], _choice(choice, results[source or str(here)]))
             for text, (source, choice) in zip((one, other), parts, strict=True)
         )
-
-
-@contextmanager
-def _all_opened(sources: list[str]) -> Iterator[dict[str, Path]]:
-    if not sources:
-        yield {}
-        return
-    with pack.opened(Path(sources[0])) as first, _all_opened(sources[1:]) as rest:
-        yield {sources[0]: first, **rest}
 
 
 def _parted(text: str) -> tuple[str, str]:
@@ -137,10 +129,8 @@ def read(folder: Path, name: str) -> Results:
         row, table, footer = trusted.parts(path)
         row["platform"] = path.parent.parent.name
         # The file of another cell, or a second one of this, would count as a process of its own.
-        if path != folder / shard_path(key_of(row), "."):
-            raise trusted.UntrustedError(
-                f"The shard {path} holds the cell of {shard_path(key_of(row))}: give it that name, or leave it out."
-            )
+        if misnamed := under_another_name(path, row):
+            raise trusted.UntrustedError(misnamed)
         kind = shard.kind_of_machine(path, row, footer)
         machines.setdefault(row["platform"], {}).setdefault(kind, []).append(path)
         row |= {"variant": row["variant"] or ""} | _judged(folder, path, row)

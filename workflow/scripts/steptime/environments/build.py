@@ -76,11 +76,12 @@ class Builder:
 
     def stands(self) -> bool:
         """Whether the environment is there, was made to its end from these pins, and has its packages still."""
-        stamp = self.prefix / STAMP
-        made_of = stamp.read_text() if stamp.is_file() else None
+        stamp, packages = self.prefix / STAMP, self.prefix / INSTALLED
         return (
-            made_of == self.digest
-            and self._has_its_packages()
+            stamp.is_file()
+            and stamp.read_text() == self.digest
+            and packages.is_file()
+            and interpreter.installed(self.prefix) == json.loads(packages.read_text())
             and interpreter.version_of(self.python) is not None
         )
 
@@ -105,10 +106,6 @@ class Builder:
         (self.prefix / INSTALLED).write_text(json.dumps(interpreter.installed(self.prefix)))
         # Last, so that what an interrupt leaves half made is made again.
         (self.prefix / STAMP).write_text(self.digest)
-
-    def _has_its_packages(self) -> bool:
-        made = self.prefix / INSTALLED
-        return made.is_file() and interpreter.installed(self.prefix) == json.loads(made.read_text())
 
     def prepared(self) -> dict[str, str]:
         """What the preparing step says of the environment that stands."""

@@ -4,12 +4,12 @@ workflow/scripts/launch machine.topology --output results/topology/local-cpu.jso
 """
 
 import argparse
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 from steptime import machine
+from steptime.atomic import write_json
 from steptime.machine import numbers, read_text
 
 NODES = Path("/sys/devices/system/node")
@@ -31,7 +31,7 @@ def main() -> None:
         "nodes": nodes(),
         "devices": devices(),
     }
-    output.write_text(json.dumps(content, indent=1) + "\n")
+    write_json(output, content)
 
 
 def packages(cpus: Path = machine.CPUS) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from steptime.atomic import atomic_write
+from steptime.atomic import write_json
 from steptime.merge import cells
 from steptime.merge.summary import summarise
 from steptime.plain import plural
@@ -80,7 +80,7 @@ def main() -> None:
     asked = [key for label in chosen for key in _keys(summary.loc[label], trials)]
     # What another machine has measured by its own run.
     asked += _at_hand(plan, trials, options.platforms)
-    _write(options.output, sorted(asked, key=list(plan.cells).index))
+    write_json(options.output, {"cells": sorted(asked, key=list(plan.cells).index)})
     lasting = sum(took[at] for at in chosen) * len(trials)
     _tell(len(found), len(wide), last, len(chosen), len(trials), lasting)
     new = [plan.cells[key] for key in asked if not Path(shard_path(key)).exists()]
@@ -153,11 +153,6 @@ def _at_hand(plan: Plan, trials: Iterable[int], here: list[str]) -> list[str]:
         if TASKS[cell.task].is_compared and cell.repeat in trials and cell.platform not in here
         if Path(shard_path(key)).exists()
     ]
-
-
-def _write(path: Path, keys: list[str]) -> None:
-    with atomic_write(path) as file:
-        file.write(json.dumps({"cells": keys}, indent=0).encode())
 
 
 def _tell(found: int, wide: int, last: int, count: int, trials: int, lasting: float) -> None:

@@ -6,10 +6,9 @@ Every table and figure reads the same file, so that a result has one interval an
 """
 
 import argparse
-import json
 from pathlib import Path
 
-from steptime.atomic import atomic_write
+from steptime.atomic import write_json
 from steptime.cells import footers
 from steptime.merge.cells import merge
 from steptime.merge.summary import summarise
@@ -24,8 +23,7 @@ def main() -> None:
     parser.add_argument("--output", required=True, type=Path)
     options = parser.parse_args()
     said = estimated(written.read(options.plan))
-    with atomic_write(options.output) as file:
-        file.write(json.dumps(said.to_json()).encode())
+    write_json(options.output, said.to_json())
 
 
 def estimated(plan: Plan) -> words.Statistics:

@@ -74,7 +74,9 @@ def of_table(table: pa.Table, source: str) -> Trained:
     known = json.loads(table.schema.metadata[DESCRIPTION])
     rows = table.to_pandas()
     rows["key"] = [key_of(row) for row in rows.to_dict("records")]
-    rows["label"] = [label_of(row) for row in rows.to_dict("records")]
+    # What was trained on, and where it was a variant of the data set's network, which.
+    variants = rows["variant"].where(rows["variant"] == "", rows["variant"] + " on ")
+    rows["label"] = variants + rows["dataset_label"]
     rows["elapsed"] = rows.groupby("key")["seconds"].cumsum()
     runs = pd.DataFrame([_run(group) for _, group in rows.groupby("key", sort=False)])
     # The name of what was trained on stands where a table has a variant, so that a subset is never taken for the whole.
@@ -91,11 +93,6 @@ def judged(trained: Trained) -> Trained:
     """Those that have an accuracy: what is trained to give its images back has none."""
     without = trained.epochs.loc[trained.epochs["accuracy"].isna(), "key"]
     return trained.only(trained.runs[~trained.runs["key"].isin(without)])
-
-
-def label_of(row: dict[str, Any]) -> str:
-    """What was trained on, and where it was a variant of the data set's network, which."""
-    return f"{row['variant']} on {row['dataset_label']}" if row["variant"] else row["dataset_label"]
 
 
 def in_step(trained: Trained) -> pd.DataFrame:

@@ -50,7 +50,15 @@ def main() -> None:
     parser.add_argument("--job", type=json.loads, required=True, help="grid and artefacts, JSON")
     parser.add_argument("--merged", type=Path, nargs="*", default=[], help="merged rows, Parquet")
     parser.add_argument("--output", type=Path, required=True, help="the page")
-    _make(parser.parse_args())
+    options = parser.parse_args()
+    files = sorted(project.ROOT.glob(PAPERS))
+    papers = {path.parent.name: read_yaml(path) for path in files}
+    measured = [read_measured(path) for path in options.merged]
+    frameworks = Frameworks(project.path("resources/papers/frameworks.yaml"))
+    catalogue = read_yaml(project.path("config/networks.yaml"))
+    page = build(options.job, measured, papers, frameworks, catalogue, options.output)
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(page, encoding="utf-8")
 
 
 def build(
@@ -106,17 +114,6 @@ def build(
         library=base64.b64encode(gzip.compress(_library().read_bytes(), mtime=0)).decode(),
         script=Markup((embed.HERE / "page.js").read_text(encoding="utf-8")),
     )
-
-
-def _make(options: argparse.Namespace) -> None:
-    files = sorted(project.ROOT.glob(PAPERS))
-    papers = {path.parent.name: read_yaml(path) for path in files}
-    measured = [read_measured(path) for path in options.merged]
-    frameworks = Frameworks(project.path("resources/papers/frameworks.yaml"))
-    catalogue = read_yaml(project.path("config/networks.yaml"))
-    page = build(options.job, measured, papers, frameworks, catalogue, options.output)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(page, encoding="utf-8")
 
 
 def _explored_cells(rows: pd.DataFrame) -> dict[str, Any]:

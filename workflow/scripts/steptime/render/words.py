@@ -238,7 +238,8 @@ def facts(measured: Measured) -> list[str]:
     prepared: dict[str, list[str]] = {}
     for environment, known in measured.software.items():
         if known.get("prepared"):
-            prepared.setdefault(prepared_text(known["prepared"]), []).append(environment)
+            parts = (f"{part} ({what})" for part, what in known["prepared"].items())
+            prepared.setdefault("; ".join(parts), []).append(environment)
     lines += [
         f"{', '.join(own)} {'has' if len(own) == 1 else 'have'} parts that no package supplies: {text}."
         for text, own in prepared.items()
@@ -261,11 +262,6 @@ def origin(measured: Measured) -> list[str]:
 def version_order(environment: str) -> str:
     """What sorts environments by version: 'tensorflow-1.2' before 'tensorflow-1.15'."""
     return re.sub(r"\d+", lambda digits: digits[0].zfill(6), environment)
-
-
-def prepared_text(prepared: dict[str, str]) -> str:
-    """What the preparing step of an environment has added, or put in the place of a real part."""
-    return "; ".join(f"{part} ({what})" for part, what in prepared.items())
 
 
 def processes(cells: pd.DataFrame) -> str:

@@ -62,10 +62,6 @@ def _is_timed(said: Event) -> bool:
     return counted and LEAST_STEP_SECONDS <= said["seconds"] < math.inf
 
 
-def _is_epoch(said: Event) -> bool:
-    return _is_timed(said) and said.keys() >= {"epoch", "test_loss", "accuracy"}
-
-
 def _is_part(said: Event) -> bool:
     """Whether it names an operation, with samples that are (steps, seconds)."""
     named = said.keys() >= {"part", "role", "way", "lacking", "flops"}
@@ -82,7 +78,7 @@ CHECKS: dict[str, Callable[[Event], bool]] = {
     "ready": _has_versions,
     "failed": lambda said: said["status"] in FAILURES and isinstance(said["reason"], str),
     "sample": _is_timed,
-    "epoch": _is_epoch,
+    "epoch": lambda said: _is_timed(said) and said.keys() >= {"epoch", "test_loss", "accuracy"},
     "part": _is_part,
     **dict.fromkeys(("warmup", "began", "sampled", "resumed", "ended"), _is_counted),
     "trained": lambda said: said["stopped"] in STOPPED and _is_counted(said),
