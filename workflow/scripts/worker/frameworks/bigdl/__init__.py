@@ -249,7 +249,6 @@ def _local_response_norm(api, node):
 
 
 def _channel_shuffle(api, node):
-    """Groups of channels, one channel of each in turn."""
     (channels, height, width), groups = node["shape"], node["groups"]
     made = api.createSequential()
     made.add(_reshaped(api, groups, channels // groups, height * width))

@@ -239,7 +239,6 @@ def _local_response_norm(net, node, sources, top):
 
 
 def _channel_shuffle(net, node, sources, top):
-    """Groups of channels, one channel of each in turn."""
     (channels, height, width), groups = node["shape"], node["groups"]
     parts = [
         _reshaped(net, part, part + "/apart", [0, channels // groups, 1, height * width])

@@ -228,7 +228,6 @@ def _local_response_norm(model, node, value):
 
 
 def _concat(model, node, *values):
-    """The channels of images behind one another."""
     name = node["name"]
     return model.net.Concat(list(values), [name, name + "/sizes"], axis=1)[0]
 

@@ -245,14 +245,12 @@ def _avg_pool(node, own, value):
 
 
 def _channel_shuffle(node, own, value):
-    """Groups of channels, one channel of each in turn."""
     (channels, height, width), groups = node["shape"], node["groups"]
     parts = cntk.reshape(value, (groups, channels // groups, height, width))
     return cntk.reshape(cntk.transpose(parts, (1, 0, 2, 3)), tuple(node["shape"]))
 
 
 def _local_response_norm(node, own, value):
-    """Divided by the squares of neighbouring channels."""
     channels, half = node["shape"][0], node["size"] // 2
     around = [(half, half), (0, 0), (0, 0)]
     squares = cntk.pad(cntk.square(value), around, cntk.CONSTANT_PAD, 0.0)
@@ -302,7 +300,6 @@ def _rnn(node, own, value):
 
 
 def _concat(node, own, *values):
-    """The channels of images behind one another."""
     return cntk.splice(*values, axis=0)
 
 

@@ -36,7 +36,6 @@ def build(job):
 
 
 def _evidence_bound(outputs, targets):
-    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
     decoded, code = outputs.split([targets.shape[1], outputs.shape[1] - targets.shape[1]], 1)
     mean, spread = code.chunk(2, 1)
     missed = BCEWithLogitsLossFlat(reduction="sum")(decoded, targets)

@@ -222,7 +222,6 @@ def _entropy(outputs, targets):
 
 
 def _evidence_bound(outputs, targets):
-    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
     count = targets.shape[1]
     # One split, whose gradient is joined as the outputs were: that of slices is added up.
     decoded, mean, spread = jnp.split(outputs, [count, (count + outputs.shape[1]) // 2], 1)

@@ -191,7 +191,6 @@ class _RMSprop(keras.optimizers.Optimizer):
 
 
 def _evidence_bound(targets, outputs):
-    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
     decoded, code = targets.shape[1], (outputs.shape[1] - targets.shape[1]) // 2
     mean, spread = outputs[:, decoded : decoded + code], outputs[:, decoded + code :]
     missed = keras.ops.binary_crossentropy(targets, outputs[:, :decoded], from_logits=True)

@@ -244,7 +244,6 @@ def _mean_entropy(operators, outputs, targets, spec):
 
 
 def _evidence_bound(operators, outputs, targets, spec):
-    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
     (given,) = spec["nodes"][-1]["shape"]
     decoded = 2 * spec["input"]["shape"][0] - given
     middle = (decoded + given) // 2

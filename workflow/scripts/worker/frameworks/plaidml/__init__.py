@@ -198,7 +198,6 @@ def _grouped_conv(node, own, value):
 
 
 def _channel_shuffle(node, own, value):
-    """The first of each group, then the second of each."""
     (channels, height, width), groups = node["shape"], node["groups"]
     batch, each = value.shape.dims[0], channels // groups
     parts = op.reshape(value, (batch, groups, each, height * width))
@@ -208,7 +207,6 @@ def _channel_shuffle(node, own, value):
 
 
 def _local_response_norm(node, own, value):
-    """Divided by the squares of neighbouring channels."""
     size = node["size"]
     code = """function (I[N, C, H, W]) -> (O) {{
         S = I * I;

@@ -100,7 +100,6 @@ def rnn(dense):
 
 
 def concat(trainer, node):
-    """Features, or the channels of images, behind one another."""
     return lambda *parts: _Joined()(*parts)[0]
 
 
@@ -245,7 +244,6 @@ class _Shuffled(autograd.Operator):
 
 
 def channel_shuffle(trainer, node):
-    """Groups of channels, one channel of each in turn."""
     return lambda x: _Shuffled(node["groups"])(x)[0]
 
 

@@ -171,7 +171,6 @@ def _cross_entropy(scores, labels):
 
 
 def _evidence_bound(outputs, targets):
-    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
     decoded, code = targets.shape[1], (outputs.shape[1] - targets.shape[1]) // 2
     decoded, mean, spread = tf.split(outputs, [decoded, code, code], 1)
     missed = tf.reduce_sum(tf.nn.sigmoid_cross_entropy_with_logits(targets, decoded))

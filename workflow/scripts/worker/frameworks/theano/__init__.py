@@ -244,14 +244,12 @@ def _pooled(node, value, mode):
 
 
 def _channel_shuffle(node, own, value):
-    """The first of each group, then the second of each."""
     (channels, height, width), groups = node["shape"], node["groups"]
     parts = value.reshape((value.shape[0], groups, channels // groups, height * width))
     return parts.dimshuffle(0, 2, 1, 3).reshape((value.shape[0], channels, height, width))
 
 
 def _local_response_norm(node, own, value):
-    """Divided by the squares of neighbouring channels."""
     (channels, height, width), size = node["shape"], node["size"]
     half, share = size // 2, np.float32(1 / (node["inverse_alpha"] * size))
     empty = tensor.zeros((value.shape[0], channels + 2 * half, height, width), dtype="float32")
@@ -278,7 +276,6 @@ def _rnn(node, own, value):
 
 
 def _concat(node, own, *values):
-    """The channels of images behind one another."""
     return tensor.concatenate(list(values), 1)
 
 

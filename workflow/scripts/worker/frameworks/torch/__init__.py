@@ -269,7 +269,6 @@ def _cross_entropy(logits, labels):
 
 
 def _evidence_bound(outputs, targets):
-    """Of the outputs of a decoder, and behind them the means and logarithms of variances of a code."""
     decoded, code = outputs.split([targets.shape[1], outputs.shape[1] - targets.shape[1]], 1)
     mean, spread = code.chunk(2, 1)
     missed = functional.binary_cross_entropy_with_logits(decoded, targets, reduction="sum")
