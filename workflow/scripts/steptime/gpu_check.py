@@ -167,18 +167,6 @@ def environment_stands(name: str, entry: dict[str, Any], standing: list[str]) ->
     )
 
 
-def job_of(name: str, entry: dict[str, Any], variables: dict[str, str]) -> dict[str, Any]:
-    """What a proof is made from, with these environment variables too."""
-    return {
-        "environment": name,
-        "adapter": entry["adapter"],
-        "mode": entry["modes"][0],
-        "device": "gpu",
-        "variables": entry.get("variables", {}) | variables,
-        "worker_digest": "",
-    }
-
-
 def specification(name: str, narrow: bool) -> dict[str, Any]:
     catalogue = yaml.safe_load(project.path("config/networks.yaml").read_text())
     return networks.specify(name, catalogue, narrow=narrow)
@@ -187,7 +175,7 @@ def specification(name: str, narrow: bool) -> dict[str, Any]:
 def proof_passes(name: str, entry: dict[str, Any], folder: Path, wanted: str) -> str:
     """The narrow network is the specified one on this GPU."""
     found, details = network.prove(
-        job_of(name, entry, {}), specification(wanted, True), "", folder / "proof.log"
+        network.job_of(name, entry), specification(wanted, True), "", folder / "proof.log"
     )
     _refuse(**found, log=folder / "proof.log")
     seen = {key: details[key] for key in ("loss_error", "worst_update", "later_loss_error")}
@@ -196,7 +184,8 @@ def proof_passes(name: str, entry: dict[str, Any], folder: Path, wanted: str) ->
 
 def rounding_is_seen(name: str, entry: dict[str, Any], folder: Path, precision: str) -> str:
     """Checks that the limits of float32 refuse an LSTM whose products are rounded, or says that they cannot be."""
-    job, log = job_of(name, entry, {}) | {"precision": precision}, folder / f"{precision}.log"
+    job, log = network.job_of(name, entry), folder / f"{precision}.log"
+    job["precision"] = precision
     found, details = network.prove(job, specification("lstm32", True), "", log)
     if found["status"] in ("not_equivalent", "unsupported"):
         return f"refused: {found['reason']}"
@@ -231,7 +220,8 @@ def run_cell(
     further: dict[str, Any] | None = None,
 ) -> Outcome:
     """A cell of TIMED at BATCH on this GPU, without its reference but for what is `further` asked."""
-    job = job_of(name, entry, variables or {})
+    job = network.job_of(name, entry)
+    job["variables"] = job["variables"] | (variables or {})
     asked = network.worker_job(job, specification(TIMED, False))
     asked |= {"task": tasks.USUAL, "batch": BATCH, "sampling": SAMPLING, "threads": 2}
     asked |= further or {}
@@ -300,8 +290,8 @@ def two_share(name: str, entry: dict[str, Any], folder: Path) -> str:
     """Two ranks, each on a GPU of its own, train the specified network, and a cell of them is timed."""
     if (count := len(placement.fitting_gpus({}))) < 2:
         return f"not checked, which is no fault: it takes two GPUs, and {count} may be used"
-    job = job_of(name, entry, {}) | {"adapter": together(entry), "devices": 2, "exchange": "sync"}
-    log = folder / "two.log"
+    shares = {"adapter": together(entry), "devices": 2, "exchange": "sync"}
+    job, log = network.job_of(name, entry) | shares, folder / "two.log"
     found, details = network.prove(job, specification(TIMED, True), "", log)
     _refuse(**found, log=log)
     own = {key: job[key] for key in ("adapter", "exchange")} | {"ranks": 2, "batch": 2 * BATCH}

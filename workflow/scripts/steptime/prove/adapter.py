@@ -47,14 +47,8 @@ def main() -> None:
     except (configuration.ConfigurationError, declarations.Unsupported) as error:
         sys.exit(f"{error}.".replace("..", "."))
     _make(environment, loaded)
-    job = {
-        "environment": environment,
-        "adapter": options.adapter,
-        "mode": options.mode or entry["modes"][0],
-        "variables": entry.get("variables", {}),
-        "device": entry["device"],
-        "worker_digest": "",
-    }
+    job = network.job_of(environment, entry) | {"adapter": options.adapter}
+    job |= {"mode": options.mode} if options.mode else {}
     print(f"{options.adapter} in {environment}, {job['mode']}:")
     missing = list(lacks(has, loaded.networks, entry))
     wrong = [f"declares no {name}" for name in ("MODES", "LAYERS") if not has[name]]

@@ -163,6 +163,18 @@ def run(
     return run_worker(prefix, asked, cpus, given | shown, seconds, most, log, watches=watches)
 
 
+def job_of(environment: str, entry: dict[str, Any]) -> dict[str, Any]:
+    """What a proof outside of a run is made from, in the first mode of an environment with this entry."""
+    return {
+        "environment": environment,
+        "adapter": entry["adapter"],
+        "mode": entry["modes"][0],
+        "device": entry["device"],
+        "variables": entry.get("variables", {}),
+        "worker_digest": "",
+    }
+
+
 def worker_job(job: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
     """What a worker must know of a small network, but for its task."""
     ranks = job.get("devices", 1)
