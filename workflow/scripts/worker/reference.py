@@ -49,13 +49,15 @@ class Reference(object):
         shifts = content["steady_shifts"]
         for parameter, moved in zip(spec["parameters"], content["steady_moved"]):
             if moved:
-                (count,) = parameter["shape"]
+                count = parameter["shape"][0]
                 self.shifts[parameter["name"]], shifts = shifts[:count], shifts[count:]
 
     def start_values(self, spec):
         """Name and start values of each parameter, where each gradient is shown."""
         for name, values in data.start_values(spec):
-            yield name, values + self.shifts[name] if name in self.shifts else values
+            # Of a kernel, to each of its channels.
+            moved = (values.T + self.shifts[name]).T if name in self.shifts else values
+            yield name, np.ascontiguousarray(moved)
 
     def off(self, parameters, name, before, after, rate):
         """How far a parameter's change at a rate is from its gradient, as a share of that; and the limit."""

@@ -206,7 +206,8 @@ def compute(spec: dict[str, Any], batch: int, precision: str = USUAL, threads: i
         limits, _cancelling(still, start, batch, gradients) / np.maximum(norms, 1e-300)
     )
     limits[~driven] = np.inf
-    elsewhere = turned > asked.change and bool(steady.movable(still))
+    usually = precision == USUAL and pooled.any()
+    elsewhere = usually or (turned > asked.change and bool(steady.movable(still)))
     for name, gradient in gradients.items():
         noisy[name] -= gradient
     moved = partial(_steadied, still, inputs, labels, max(turned, tied), precision)
@@ -282,16 +283,18 @@ def _steadied(spec, inputs, labels, turned, precision):
     `turned` is how far off gradients may be where noise may still turn something.
     """
     start = data.initial_weights(spec)
-    moved, logits, tape = steady.forward(spec, start, inputs)
+    moved, pools, logits, tape = steady.forward(spec, start, inputs)
     loss, flowing = golden.loss_of(spec)(logits, labels)
     gradients = golden.backward(spec, tape, flowing)
-    start = {name: values + moved.get(name, 0) for name, values in start.items()}
+    start = {name: steady.shifted(values, moved.get(name)) for name, values in start.items()}
     sketches = _sketches(gradients)
     del gradients
     asked, usually = PRECISIONS[precision], precision == USUAL
     rounding = partial(coarse, bits=asked.significand)
     if usually:
         rounding = partial(np.asarray, dtype=np.float32)
+    else:
+        pools = {node["name"] for node in spec["nodes"] if node["op"] == "max_pool"}
     rough, gradients = _step(spec, start, inputs, labels, rounding)
     off = _off(gradients, sketches)
     norms = np.array([found.norm for found in sketches])
@@ -300,7 +303,7 @@ def _steadied(spec, inputs, labels, turned, precision):
         ROUNDING * np.linalg.norm(values.astype(np.float64)) / norm if seen else 0.0
         for values, norm, seen in zip(start.values(), norms, driven, strict=True)
     ]
-    turning = steady.turning(spec, moved)
+    turning = steady.turning(spec, moved, pools)
     turns = np.array([name.split("/")[0] in turning for name in start])
     # One window of a pooling whose largest value is another one moves all gradients below it, which may be most.
     # TF32 turns many, in every framework about as many.
@@ -313,7 +316,9 @@ def _steadied(spec, inputs, labels, turned, precision):
     limits[~driven] = np.inf
     return {
         "steady_moved": np.array([name in moved for name in start], np.int8),
-        "steady_shifts": np.concatenate([moved[name] for name in start if name in moved]),
+        "steady_shifts": np.concatenate(
+            [np.zeros(0, np.float32), *(moved[name] for name in start if name in moved)]
+        ),
         "steady_loss": np.array(loss),
         "steady_spread": np.array(asked.share * abs(rough - loss)),
         "steady_rate": np.array(

@@ -1,20 +1,33 @@
 """Start values at which no unit in front of a ReLU is near to zero: all are on, for every sample.
 
 At the usual start values, float32 noise turns a few signs there, and what that changes may hide a layer of lower
-precision. At these, noise turns nothing but which value is the largest of a `max_pool`'s window.
+precision. At these, noise turns nothing, nor which value is the largest of a `max_pool`'s window: where two are next to
+equal, the kernel of their channel is moved a little.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from steptime.networks.layers import Arrays, Backward
+from steptime.networks.windows import pad, windows
 from steptime.prove import golden
 
-# The least value in front of a ReLU, as a part of the range of its channel.
-ROOM = 0.1
+# The least value in front of a ReLU, as a part of the range of its channel, which is no less than such a part of the
+# range of all: in a mini-batch of two, a channel may have next to none.
+ROOM, LEAST_RANGE = 0.1, 0.125
+# Noise may turn a window whose two largest values are as near as so many times what float32 moves a value of their
+# channel, or this part of its range.
+NOISES, NEAR = 8, 2.0**-18
+# With more windows of a channel, some are always so near. A kernel moves by such a part, so often.
+MOST_WINDOWS, SHIFT, TRIES = 2**15, 2.0**-6, 32
+# What lies between a convolution and a pooling, of the same channels.
+BETWEEN = ("relu", "sigmoid", "tanh", "batch_norm", "local_response_norm")
 # What moves all values of a channel.
 ROLES = ("bias", "beta")
 
@@ -28,22 +41,102 @@ def movable(spec: dict[str, Any]) -> list[str]:
 
 def forward(
     spec: dict[str, Any], weights: Arrays, inputs: np.ndarray
-) -> tuple[Arrays, np.ndarray, dict[str, Backward]]:
-    """What to add to biases and betas (channels), as float32, and from there logits and tape, as of `golden.forward`.
+) -> tuple[Arrays, set[str], np.ndarray, dict[str, Backward]]:
+    """What to add to biases, betas and channels of kernels, as float32; the poolings that noise may still turn; and
+    from there logits and tape, as of `golden.forward`.
 
     `weights` are float32. How a layer carries gradients back does not hang on what is added to its outputs.
     """
     shifts: Arrays = {}
+    apart: Arrays = {}
+    turned: set[str] = set()
+    random, tries = np.random.RandomState(0), Counter[str]()
     readers = Counter(name for node in spec["nodes"] for name in node["inputs"])
 
-    def moved(node, sources):
+    def lifted(node, sources):
         name = _moving(spec, readers, node["inputs"][0]) if node["op"] == "relu" else None
         if name:
             shifts[name], sources = _moved_up(sources[0], weights[name])
         return sources
 
-    logits, tape = golden.forward(spec, _Exact(weights), inputs, moved=moved)
-    return shifts, logits, tape
+    kernels = {
+        node["name"]: _kernel(spec, node["inputs"][0])
+        for node in spec["nodes"]
+        if node["op"] == "max_pool"
+        and node["kernel"] > 1
+        and len(inputs) * math.prod(node["shape"][1:]) <= MOST_WINDOWS
+    }
+    noise = _noise(
+        spec, weights, inputs, {name for name in kernels if kernels[name]}, lifted, shifts
+    )
+
+    def moved(node, sources):
+        if node["op"] == "max_pool":
+            kernel = kernels.get(node["name"])
+            near = _near(node, sources[0], noise[node["name"]]) if kernel else ()
+            tries[node["name"]] += 1
+            if len(near) and tries[node["name"]] <= TRIES:
+                shift = apart.setdefault(kernel, np.zeros(len(weights[kernel]), np.float32))
+                most = SHIFT * np.abs(weights[kernel]).max()
+                shift[near] = most * random.uniform(-1, 1, len(near))
+                raise _Near
+            if len(near) or not kernel:
+                turned.add(node["name"])
+        return lifted(node, sources)
+
+    while True:
+        own = {name: shifted(values, apart.get(name)) for name, values in weights.items()}
+        with suppress(_Near):
+            logits, tape = golden.forward(spec, _Exact(own), inputs, moved=moved)
+            return shifts | apart, turned, logits, tape
+
+
+def shifted(values: np.ndarray, shift: np.ndarray | None) -> np.ndarray:
+    """Values with what is added to each of their first axis."""
+    return values if shift is None else (values.T + shift).T
+
+
+class _Near(Exception):
+    """Windows have two largest values that noise may turn, and a kernel was moved for them."""
+
+
+def _noise(spec, weights, inputs, pools, lifted, shifts):
+    """How far float32 takes the values of a channel in front of each of these poolings (channels)."""
+
+    def keeping(kept, moved):
+        def kept_first(node, sources):
+            if node["name"] in pools:
+                kept[node["name"]] = sources[0]
+            return moved(node, sources)
+
+        return kept_first
+
+    exact: Arrays = {}
+    rough: Arrays = {}
+    if pools:
+        golden.forward(spec, _Exact(weights), inputs, taped=False, moved=keeping(exact, lifted))
+        start = {name: values + shifts.get(name, 0) for name, values in weights.items()}
+        rounding = partial(np.asarray, dtype=np.float32)
+        usual = keeping(rough, lambda node, sources: sources)
+        golden.forward(spec, start, inputs, rounding, taped=False, moved=usual)
+    return {name: np.abs(exact[name] - rough[name]).max((0, 2, 3)) for name in pools}
+
+
+def _near(node, values, noise):
+    """The channels of windows whose two largest values are nearly equal, and not the same."""
+    seen = windows(pad(values, node, -np.inf), node)
+    two = np.partition(seen.reshape(*seen.shape[:4], -1), -2)[..., -2:]
+    gaps = two[..., 1] - two[..., 0]
+    least = np.maximum(NOISES * noise, NEAR * np.ptp(values, (0, 2, 3)))
+    return np.flatnonzero(((gaps > 0) & (gaps < least[:, None, None])).any((0, 2, 3)))
+
+
+def _kernel(spec, name):
+    """The kernel of the convolution whose channels a node has; or None."""
+    node = next((node for node in spec["nodes"] if node["name"] == name), None)
+    if node and node["op"] in BETWEEN:
+        return _kernel(spec, node["inputs"][0])
+    return f"{name}/weight" if node and node["op"] == "conv" else None
 
 
 class _Exact(dict):
@@ -53,14 +146,14 @@ class _Exact(dict):
         return super().__getitem__(name).astype(np.float64)
 
 
-def turning(spec: dict[str, Any], moved: Arrays) -> set[str]:
+def turning(spec: dict[str, Any], moved: Arrays, pools: set[str]) -> set[str]:
     """The nodes after which noise may still turn something, so that their own gradients may leap."""
     readers = Counter(name for node in spec["nodes"] for name in node["inputs"])
 
     def turns(node):
         if node["op"] == "relu":
             return _moving(spec, readers, node["inputs"][0]) not in moved
-        return node["op"] == "max_pool"
+        return node["name"] in pools
 
     return below(spec, turns)
 
@@ -80,7 +173,8 @@ def _moved_up(values, start):
     channel = 1 if values.ndim == 4 else values.ndim - 1
     axes = tuple(axis for axis in range(values.ndim) if axis != channel)
     least, most = values.min(axes), values.max(axes)
-    shift = (ROOM * (most - least) - least).astype(np.float32)
+    room = ROOM * np.maximum(most - least, LEAST_RANGE * np.ptp(values))
+    shift = (room - least).astype(np.float32)
     kept = (start + shift).astype(np.float64) - start
     return shift, [values + np.expand_dims(kept, axes)]
 
