@@ -424,8 +424,9 @@ class Proof(object):
         self.held.append((kind, what + name, float(off), float(limit)))
         if not share <= 1:
             others = sum(not each[0] <= 1 for each in held) - 1
-            words = "at full size, {}{} is off by {:.2g} of its length (limit {:.2g}), and of {} more of {}"
-            self.refuse(words.format(what, name, off, limit, others, len(held)))
+            more = ", and of {} more of {}".format(others, len(held)) if others else ""
+            words = "at full size, {}{} is off by {:.2g} of its length (limit {:.2g}){}"
+            self.refuse(words.format(what, name, off, limit, more))
 
 
 def _nearness(name, off, limit):

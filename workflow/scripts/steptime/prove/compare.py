@@ -238,10 +238,8 @@ def _check_gradients(spec, expected, measured, details):
         )
     if cosines[worst] < TOLERANCES["cosine"]:
         bad = sum(value < TOLERANCES["cosine"] for value in cosines.values())
-        return (
-            f"the gradient of {worst} differs (cosine {cosines[worst]:.4g}), and of {bad - 1} more of the "
-            f"{len(cosines)} parameters"
-        )
+        more = f", and of {bad - 1} more of the {len(cosines)} parameters" if bad > 1 else ""
+        return f"the gradient of {worst} differs (cosine {cosines[worst]:.4g}){more}"
     # Where samples' parts of a gradient cancel, what float32 leaves of it is no more than noise.
     if errors[farthest] > TOLERANCES["update"]:
         reach = golden.reach(spec, expected.start, expected.batch, expected.shares)
