@@ -35,7 +35,7 @@ test:  ## run the tests
 	@$(BOOTSTRAP) cluster docs tests
 	@.venv/bin/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder tests/slurm tests/unit
 	@.venv/bin/python -m pytest -m alone tests/workflow
-	@.venv/bin/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not alone" tests/workflow
+	@.venv/bin/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m "not alone" tests/workflow
 
 test-zoo:  ## prove every environment of the catalogue on six networks, time a tiny one, plant its defects: hours
 	@$(BOOTSTRAP) cluster docs tests

@@ -179,7 +179,7 @@ def test_noise_turns_no_window_moved_apart_and_hides_no_layer_below(tmp_path, mo
 
 def test_every_unit_is_well_on_where_samples_are_alike():
     """In a mini-batch of two, a unit has next to no range of its own, and noise turned some."""
-    spec, seen = networks.specify("fcn5", CATALOGUE, narrow=True), []
+    spec, seen = networks.specify("alexnet", CATALOGUE, narrow=True), []
     inputs = np.repeat(data.synthetic_batch(spec, 1)[0], 2, 0)
     start = data.initial_weights(spec)
     shifts = steady.forward(spec, start, inputs)[0]
@@ -190,7 +190,8 @@ def test_every_unit_is_well_on_where_samples_are_alike():
         return sources
 
     golden.forward(spec, weights, inputs, taped=False, moved=look)
-    assert seen[0].min() > 1e-3
+    units = next(values for values in seen if values.ndim == 2)
+    assert units.min() > 1e-3
 
 
 class Halving(Trainer):
