@@ -50,11 +50,7 @@ rule all:
 
 make_by_default("all")
 
-ask("methods", lambda: sorted(deployment_methods()))
-ask("main", is_main_process)
-ask("counts", counts_jobs)
-ask("cores", cores_of_run)
-ask("tells", only_tells)
+ASKED.update(conda=USES_CONDA, main=MAIN, counts=COUNTS_JOBS, cores=CORES, tells=ONLY_TELLS)
 ask("describe", describe_rule, "first", "Says what it makes.")
 ask("described", lambda: rules.first.rule.docstring)
 ask("chatter", speak_plainly, str)
@@ -92,7 +88,7 @@ def here(tmp_path_factory):
 def test_snakemake_still_answers(here):
     nothing = ("describe", "unlimit", "chatter", "shared out", "at start")
     files = ["first.html", "second.txt", "third.txt"]
-    known = {"methods": [], "main": True, "counts": False, "cores": 1, "tells": False}
+    known = {"conda": False, "main": True, "counts": False, "cores": 1, "tells": False}
     known |= {"described": "Says what it makes.", "jobs": [[]], "outputs": files}
     known |= {"to make": files, "limited": True, "limited afterwards": False}
     known |= {"weights": [100, 10], "begun": True}

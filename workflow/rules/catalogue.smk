@@ -2,6 +2,8 @@
 # grid has it. Functions only.
 
 CATALOGUE = CONFIGURATION.catalogue
+# A run ends with the answer of the first of them that it makes.
+TIMES = [artefact for artefact in CATALOGUE.values() if artefact.entry["kind"] == "times"]
 OWN_OUTPUTS = {"table": ("parquet", "csv", "md", "html", "tex"), "figure": ("svg", "png", "csv")}
 # What a reader opens of each, for `snakemake --report`.
 OPENED = {"table": "html", "figure": "svg"}
@@ -40,7 +42,7 @@ def trained_for(entry):
 
 
 def refuse(words):
-    """In place of files that nobody has: an input function that says so."""
+    """An input function in place of files that nobody has: it says so."""
 
     def refused(wildcards):
         raise WorkflowError(words)
@@ -171,9 +173,7 @@ def words_digest(file, key):
 
 def data_digest(artefact):
     """Digest of what an artefact reads of the project's own files."""
-    files = [
-        path for word, paths in data_of(artefact).items() if word != "catalogue" for path in paths
-    ]
+    files = sum((paths for word, paths in data_of(artefact).items() if word != "catalogue"), [])
     return digests.digest([words_digest(artefact.file, artefact.key), *map(file_digest, files)])
 
 
@@ -181,16 +181,12 @@ def outputs_of(artefact):
     """The files of an artefact; what a reader opens is marked for Snakemake's own report."""
     files = {}
     for part in artefact.entry["makes"]:
+        labels = {"name": artefact.name, "kind": part, "what": artefact.entry["says"]}
+        caption = str(ROOT / f"workflow/report/{part}.rst")
         for ending in OWN_OUTPUTS[part]:
             file = f"results/{part}s/{artefact.name}.{ending}"
             if ending == OPENED[part]:
-                labels = {"name": artefact.name, "kind": part, "what": artefact.entry["says"]}
-                file = report(
-                    file,
-                    caption=str(ROOT / f"workflow/report/{part}.rst"),
-                    category=artefact.owner,
-                    labels=labels,
-                )
+                file = report(file, caption=caption, category=artefact.owner, labels=labels)
             files[f"{part}_{ending}"] = file
     return files
 

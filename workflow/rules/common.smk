@@ -36,16 +36,10 @@ from steptime.supervisor import holding, progress, work
 # Planning makes millions of objects that all stay; to look for garbage among them took a fifth of its time.
 gc.set_threshold(200_000, 50, 100)
 
-MAIN = is_main_process()
 # What the programs must know and no parameter may hold: it differs between machines and checkouts, and changes no number.
 if all(map(find_spec, (SCRIPTS / "packages.txt").read_text().split())):
     os.environ.setdefault("STEPTIME_PYTHON", sys.executable)
 os.environ.update(STEPTIME_LAUNCH=str(SCRIPTS / "launch"), STEPTIME_PLANNER=sys.executable)
-# Software of our rules. Programs are started by the launcher, which finds what they need or makes .venv. A conda in use
-# makes environments of frameworks, and would make another for these programs after each move of the checkout. The linter
-# of Snakemake asks for it.
-USES_CONDA = "conda" in deployment_methods()
-OWN_SOFTWARE = None if USES_CONDA and "--lint" not in sys.argv else "../../envs/workflow.yaml"
 
 
 def why_remote(needs):
@@ -54,7 +48,7 @@ def why_remote(needs):
         return None
     # Cells go to a cluster where jobs are counted and no host is shared out: profiles/default limits the host,
     # profiles/slurm the jobs. Snakemake itself tells its executor only after this file was read.
-    if counts_jobs():
+    if COUNTS_JOBS:
         return None if "cluster" in needs else "its entry in the file of platforms has no 'cluster'"
     if "cluster" in needs:
         return "a cluster gives it: run there with --workflow-profile profiles/slurm"
@@ -63,7 +57,7 @@ def why_remote(needs):
 
 try:
     folders.check(Path("results"))
-    if MAIN and not only_tells():
+    if MAIN and not ONLY_TELLS:
         folders.check_space(holding.FOLDER)
         folders.remove_empty(Path("results"))
     # The compute capability of this machine's GPUs decides for a platform that is here alone.
@@ -80,13 +74,10 @@ except configuration.ConfigurationError as error:
     # Not a WorkflowError: it would wrap the sentence in lines about this file.
     sys.exit(str(error))
 EXPECTED = Expected(CONFIGURATION)
+# How many CPUs the jobs of this run have together: `--cores 16` is no mistake where there are two.
+OWN_CORES = min(CORES or 1, machine.usable_cpus())
 # The environments of the catalogue, and those of the grid.
 KNOWN, ENVIRONMENTS = CONFIGURATION.known_environments, CONFIGURATION.grid["environments"]
-
-
-def own_cores():
-    """How many CPUs the jobs of this run have together: `--cores 16` is no mistake where there are two."""
-    return min(cores_of_run() or 1, machine.usable_cpus())
 
 
 def unknown_target(name, known):
@@ -98,9 +89,9 @@ def unknown_target(name, known):
 
 def tell_plan():
     """Prints what a run would do, and about how long it would take."""
-    guessed = work.guess(files_to_make(and_made=True), CONFIGURATION, own_cores(), shown_by())
+    guessed = work.guess(files_to_make(and_made=True), CONFIGURATION, OWN_CORES, shown_by())
     # On a cluster, nobody knows how many run side by side.
-    lasts = "" if counts_jobs() else f": about {progress.duration(sum(guessed.values()))}"
+    lasts = "" if COUNTS_JOBS else f": about {progress.duration(sum(guessed.values()))}"
     if guessed:
         say(f"{work.words(guessed)}{lasts}.")
 
@@ -109,8 +100,8 @@ speak_plainly(unknown_target)
 after_dry_run(tell_plan)
 share_out_host()
 
-if MAIN and not only_tells():
-    if cores_of_run() == 0:
+if MAIN and not ONLY_TELLS:
+    if CORES == 0:
         sys.exit(
             "With --cores 0 no job can begin: write --cores all, or how many CPUs jobs may take."
         )
@@ -127,11 +118,6 @@ STEPS, TRAININGS, OPERATIONS = (
     {key: cell for key, cell in PLAN.cells.items() if tasks.TASKS[cell.task].feeds == word}
     for word in ("every_cell", "trainings", "parts")
 )
-
-# The tables of times: a run ends with the answer of the first that it makes.
-TIMES = [
-    name for name, artefact in CONFIGURATION.catalogue.items() if artefact.entry["kind"] == "times"
-]
 
 # One machine measures cells in the order of the plan: of the jobs that are ready, the one of the highest priority starts
 # first, and none of a lower one before it (`keep_turns`).
@@ -181,7 +167,7 @@ def begin_run():
     shown = shown_so_far()
     told = set(shown.get("cells", []))
     parts = Counter(part for cell in waiting for part in progress.parts_of(cell.facts(), told))
-    guessed = work.guess(files_to_make(), CONFIGURATION, own_cores(), shown_by())
+    guessed = work.guess(files_to_make(), CONFIGURATION, OWN_CORES, shown_by())
     ways = {(cell.environment, cell.mode) for cell in PLAN.cells.values()}
     varied = ["mode"] if len(ways) > len({environment for environment, _ in ways}) else []
     varied += ["platform"] if len({cell.platform for cell in PLAN.cells.values()}) > 1 else []
@@ -194,7 +180,7 @@ def begin_run():
         cells=len(waiting),
         waiting=[cell.key for cell in waiting if cell.key in told],
         # Where cells are measured one by one, each part of the grid ends before the next begins.
-        parts=None if counts_jobs() else parts,
+        parts=None if COUNTS_JOBS else parts,
         shown=shown,
         looks=PLAN.looks,
         shown_by=shown_by(),
@@ -202,7 +188,7 @@ def begin_run():
         varied=varied,
     )
     progress.begin()
-    if guessed and not counts_jobs():
+    if guessed and not COUNTS_JOBS:
         say(f"{work.words(guessed)}: done about {progress.clock(sum(guessed.values()))}.")
         progress.keep_talking()
     warm.begin()
@@ -210,11 +196,9 @@ def begin_run():
 
 
 def shown_so_far():
-    """What is shown while cells are measured: how the table of times is made, and that of ratios to the fastest, and of
-    which cells; {} where there is none.
-    """
+    """What is shown while cells are measured: how the tables of times and of ratios are made, and of which cells; or {}."""
     ratios = [artefact for artefact in CATALOGUE.values() if artefact.entry["kind"] == "ratios"]
-    for artefact in map(CATALOGUE.get, TIMES):
+    for artefact in TIMES:
         if not lacks(artefact) and set(inputs_of(artefact)) == {"cells"}:
             keys = PLAN.artefacts[artefact.made_of]
             further = looks.of_artefact(keys, PLAN.cells.keys() - keys) if PLAN.looks else []
@@ -234,9 +218,9 @@ def end_run(succeeded):
         if re.match(r"results/(tables|figures|report)/", file) and file not in old
     ]
     # Of the tables of times, the first of the catalogue that was made.
-    shown = next((name for name in TIMES if f"results/tables/{name}.parquet" in files), None)
-    table = facts_of(CATALOGUE[shown]) if shown else ""
-    cells = merged([CATALOGUE[shown].made_of]) if shown else "."
+    shown = next((each for each in TIMES if f"results/tables/{each.name}.parquet" in files), None)
+    table = facts_of(shown) if shown else ""
+    cells = merged([shown.made_of]) if shown else "."
     status = "--succeeded" if succeeded else "--failed"
     # What was made stands, whether or not anyone reads the last words.
     shell(

@@ -10,13 +10,10 @@ rule compare:
     log:
         f"logs/compare/{COMPARISON}.log",
     localrule: True
-    conda:
-        OWN_SOFTWARE
     params:
-        sides=[config.get(side, "") for side in SIDES],
+        sides=SIDES,
         margin=f"--margin {config['margin']}" if "margin" in config else "",
         platforms=["--platforms", config["platforms"]] if "platforms" in config else [],
-        output=lambda wildcards, output: output[0].rpartition(".")[0],
     shell:
         '"$STEPTIME_LAUNCH" compare.results {params.sides:q} {params.margin} {params.platforms:q}'
-        " --answer --output {params.output:q} 2>&1 | tee {log} >&2"
+        " --answer 2>&1 | tee {log} >&2"

@@ -1,5 +1,5 @@
 # What Snakemake does not promise to keep: its private names stand here and nowhere else. tests/workflow/test_engine.py
-# asks each of these functions in a run of its own, so that a new version of Snakemake says which of them it broke.
+# asks each of them in a run of its own, so that a new version of Snakemake says which of them it broke.
 
 import atexit
 import re
@@ -15,33 +15,21 @@ if not (ROOT / "workflow/scripts").is_dir():
     )
 # What Snakemake is asked for where no job is to run; of these it tells a workflow's file nothing.
 QUESTIONS = {"--lint", "--list-rules", "--list-target-rules", "--summary", "--rulegraph", "--dag"}
-# What a run says of itself that nobody reads: two lines for each of hundreds of cells, the shell that is used, and which
-# rules have which reason.
-CHATTER = ("Select jobs to execute", "Execute ", "Using shell:", "Conda environments: ignored")
-CHATTER += ("Reasons:\n",)
+# What a run says of itself that nobody reads: two lines for each of hundreds of cells, the shell, reasons of rules.
+CHATTER = ("Select jobs to execute", "Execute ", "Using shell:", "Reasons:\n")
 MISSING = re.compile(r"MissingRuleException.*\nNo rule to produce (.+?) \(if you use", re.DOTALL)
 IN_FUNCTION = re.compile(r"Error:\n *WorkflowError:\n(.*?)\nWildcards:", re.DOTALL)
-
-
-def deployment_methods():
-    """How this run gets software, in lower case, such as {'conda'}; empty where environments are our own."""
-    return {method.name.lower() for method in workflow.deployment_settings.deployment_method}
-
-
-def is_main_process():
-    """Whether this is the process that a user started, not one that it started for a job."""
-    return workflow.is_main_process
-
-
-def only_tells():
-    """Whether this process runs no job: a dry run, or a question about the rules. It must change no file."""
-    return workflow.output_settings.dryrun or bool(QUESTIONS & {*sys.argv})
-
-
-def counts_jobs():
-    """Whether jobs are limited by their number, as on a cluster, and no host is shared out between them."""
-    limits = workflow.resource_settings
-    return limits.nodes is not None and "host" not in limits.resources
+# Whether this is the process that a user started, not one that it started for a job.
+MAIN = workflow.is_main_process
+# Whether this process runs no job: a dry run, or a question about the rules. It must change no file.
+ONLY_TELLS = workflow.output_settings.dryrun or bool(QUESTIONS & {*sys.argv})
+# Whether jobs are limited by their number, as on a cluster, and no host is shared out between them.
+LIMITS = workflow.resource_settings
+COUNTS_JOBS = LIMITS.nodes is not None and "host" not in LIMITS.resources
+# How many CPUs the jobs of this run may take together on this machine; None where nobody says so.
+CORES = LIMITS.cores
+# Whether a conda in use makes the environments of frameworks; else they are our own.
+USES_CONDA = "CONDA" in {each.name for each in workflow.deployment_settings.deployment_method}
 
 
 def rule_of(name):
@@ -81,10 +69,7 @@ def is_asked_for_again(file):
 
 
 def leave_to_files(*names):
-    """Has `make_again` say what is made of these rules, and not parameters that Snakemake remembers.
-
-    To be called by the function of some rule's input, as often as one likes.
-    """
+    """Has `make_again`, and not parameters that Snakemake remembers, say what is made of these rules."""
     persistence = workflow.persistence
     if "params_changed" in vars(persistence):
         return
@@ -97,11 +82,6 @@ def leave_to_files(*names):
     persistence.params_changed = params_changed
 
 
-def cores_of_run():
-    """How many CPUs the jobs of this run may take together on this machine; None where nobody says so."""
-    return workflow.resource_settings.cores
-
-
 def make_by_default(name):
     """Makes a rule the one that is run when none is named; that of an included file is forgotten after it was read."""
     workflow.default_target = rule_of(name).name
@@ -111,11 +91,7 @@ def at_start(begin):
     """Has `begin` called before the first job: of a module, Snakemake leaves `onstart` out."""
 
     def with_beginning(handler):
-        def both(log):
-            begin()
-            handler(log)
-
-        return both
+        return lambda log: (begin(), handler(log))
 
     register = workflow.onstart
     workflow._onstart = with_beginning(workflow._onstart)
@@ -130,14 +106,21 @@ def cancel_what_is_left():
 
 def share_out_host():
     """Gives the host to one cell at a time where no profile does, as in a module: a cell weighs all, other jobs 10."""
-    if counts_jobs() or not is_main_process():
+    if COUNTS_JOBS or not MAIN:
         return
-    if "host" not in workflow.resource_settings.resources:
+    if "host" not in LIMITS.resources:
         workflow.register_resource("host", 100)
-    defaults = workflow.resource_settings._parsed_default_resources
+    defaults = LIMITS._parsed_default_resources
     for resources in (defaults, *(entry.resources for entry in workflow.rules)):
         if "host" not in resources:
             resources["host"] = 10
+
+
+def show_software(file):
+    """Shows the linter what programs of rules need: the launcher finds it; a conda in use would make it after each move."""
+    if "--lint" in sys.argv:
+        for entry in workflow.rules:
+            entry.conda_env = file
 
 
 def describe_rule(name, words):
@@ -190,5 +173,5 @@ def speak_plainly(says_unknown):
 
 def after_dry_run(tell):
     """Has `tell` called when a dry run has told what it would do: Snakemake calls nothing of ours then."""
-    if workflow.output_settings.dryrun and is_main_process():
+    if workflow.output_settings.dryrun and MAIN:
         atexit.register(lambda: workflow.dag and tell())

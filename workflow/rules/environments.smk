@@ -24,13 +24,10 @@ rule build_environment:
         "logs/environments/{environment}.log",
     priority: BEFORE_CELLS
     localrule: True
-    conda:
-        OWN_SOFTWARE
     params:
         # The file itself is not an input: a comment in it would measure everything again.
         spec="envs/{environment}.yaml",
         prepare=lambda wildcards: EXPECTED.preparing_step(wildcards.environment),
-        digest=lambda wildcards: EXPECTED.environment_digest(wildcards.environment),
     shell:
         '"$STEPTIME_LAUNCH" environments.build --spec {params.spec}'
         " --environment {wildcards.environment} --prepare={params.prepare}"
@@ -47,8 +44,6 @@ rule read_metadata:
         "logs/metadata/{environment}.log",
     priority: AFTER_STEPS
     localrule: True
-    conda:
-        OWN_SOFTWARE
     params:
         package=lambda wildcards: CONFIGURATION.framework_of(wildcards.environment),
         code=digests.program_digest("steptime.environments.metadata"),

@@ -10,8 +10,6 @@ rule peak:
     wildcard_constraints:
         platform=choice(name for name in HERE if name not in ON_GPU),
     priority: AFTER_STEPS + 1
-    conda:
-        OWN_SOFTWARE
     resources:
         **asked_of_slurm(),
         host=100,
@@ -33,8 +31,6 @@ rule gpu_peak:
     wildcard_constraints:
         platform=choice(name for name in HERE if name in ON_GPU),
     priority: AFTER_STEPS + 1
-    conda:
-        OWN_SOFTWARE
     resources:
         **asked_of_slurm(),
         host=100,
@@ -54,8 +50,6 @@ rule topology:
     log:
         "logs/topology/{platform}.log",
     priority: AFTER_STEPS
-    conda:
-        OWN_SOFTWARE
     resources:
         **asked_of_slurm(),
     params:

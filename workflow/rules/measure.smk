@@ -10,8 +10,6 @@ rule measure_cell:
     log:
         f"logs/{FOLDER}/{{platform}}/{{task}}/{{cell}}.log",
     priority: lambda wildcards: TURNS[cell_of(wildcards).key]
-    conda:
-        OWN_SOFTWARE
     resources:
         **asked_of_slurm(
             lambda wildcards: tasks.TASKS[wildcards.task].limit_seconds(CONFIGURATION.grid),
@@ -36,8 +34,6 @@ rule find_largest:
         "results/largest/{platform}/{search}.json",
     log:
         "logs/largest/{platform}/{search}.log",
-    conda:
-        OWN_SOFTWARE
     resources:
         **asked_of_slurm(),
         host=100,

@@ -62,7 +62,7 @@ def stands_on(cell):
 
 def made_again(path, stays, environment=""):
     """Nothing; has what lies here made again where it does not stay, in an environment that stands here."""
-    if is_main_process():
+    if MAIN:
         leave_to_files(*DECIDED)
         if not stays and Path(path).exists():
             make_again(str(path))
@@ -98,16 +98,10 @@ def reference_job(wildcards):
     return as_json(reference_axes(wildcards) | digests_of)
 
 
-def proof_of(wildcards):
-    """The environment, mode, network and number of devices that a proof is of."""
-    return wildcards.environment, wildcards.mode, wildcards.network, wildcards.mark
-
-
 def manifest_of_proof(wildcards):
-    """The manifest of a proof's environment, which a proof that stays does not follow."""
-    named = proof_of(wildcards)
-    known = CURRENT.proof(*named)
-    made_again(proof_path("{}.{}-{}{}".format(*named)), known, wildcards.environment)
+    """The manifest of the environment of a proof (environment, mode, network, mark), which one that stays does not follow."""
+    known = CURRENT.proof(*wildcards)
+    made_again(proof_path("{}.{}-{}{}".format(*wildcards)), known, wildcards.environment)
     return (ancient if known else str)(manifest_path(wildcards.environment))
 
 
@@ -192,11 +186,6 @@ def chosen_until(look=math.inf):
     return [str(checkpoints.choose_further.get(look=each).output[0]) for each in chosen]
 
 
-def cells_of_run():
-    """The keys of all cells that this run is to measure, those that looks have chosen among them."""
-    return keys_of(PLAN.artefacts) | dict.fromkeys(looks.added(chosen_until()))
-
-
 def looked_at(wildcards):
     """The shards that a look needs: all that this run compares, of all trials before those that it chooses cells for."""
     keys = keys_of([COMPARED, *compared_artefacts()])
@@ -235,20 +224,17 @@ def environments_on(wildcards):
     return [name for name in ENVIRONMENTS if runs_on(name, wildcards.platform)]
 
 
-# The two that the target `compare` compares, by example.
-SIDES = {"one": "torch-1.4", "other": "torch"}
-# What the files of the comparison are called that this run's configuration names, '' where it names none.
-COMPARISON = file_name(config["one"], config["other"]) if SIDES.keys() <= config.keys() else ""
+# The two that the target `compare` compares, and what its files are called; '' where the configuration does not name both.
+SIDES = [config[side] for side in ("one", "other") if side in config]
+COMPARISON = file_name(*SIDES) if len(SIDES) == 2 else ""
 
 
 def compared_anew(wildcards):
     """Nothing; has the comparison made again, since what it reads may lie anywhere, and is no input."""
     if not COMPARISON:
-        missing = " nor ".join(f"'{side}'" for side in SIDES if side not in config)
-        example = " ".join(f"{side}={config.get(side, name)}" for side, name in SIDES.items())
         # Not a WorkflowError: it would wrap the sentence in lines about this file.
         sys.exit(
-            f"The configuration does not name {missing}, of the two that are compared: write --config {example} -- compare."
+            "The configuration does not name both that are compared: write --config one=torch-1.4 other=torch -- compare."
         )
     make_again(f"results/compare/{COMPARISON}.md")
     return []

@@ -31,14 +31,14 @@ def references_at_once(wildcards):
     """How many references like one may be computed side by side: much of NumPy's work is done on one CPU."""
     spec = CONFIGURATION.specify(wildcards.network)
     needed = STEPS_AT_ONCE * networks.bytes_of_reference(spec, int(wildcards.batch)) / 2**20
-    return max(1, min(MOST_REFERENCES, own_cores() // LEAST_CPUS, int(REFERENCE_MB / needed)))
+    return max(1, min(MOST_REFERENCES, OWN_CORES // LEAST_CPUS, int(REFERENCE_MB / needed)))
 
 
 def reference_turn(wildcards):
     """On this machine, right before the first cell that needs it, so that there is a first answer early. Elsewhere the
     longest first, or all CPUs but its own would wait for it.
     """
-    if not counts_jobs():
+    if not COUNTS_JOBS:
         return REFERENCE_TURNS.get((wildcards.network, wildcards.batch), BEFORE_CELLS)
     spec = CONFIGURATION.specify(wildcards.network)
     return BEFORE_CELLS - 1e9 / (1e9 + networks.flops_per_step(spec, int(wildcards.batch)))
@@ -48,7 +48,7 @@ def reference_threads(wildcards):
     """The CPUs that a reference takes: Snakemake tells NumPy's libraries."""
     if REFERENCE_PLATFORM:
         return PLATFORMS[REFERENCE_PLATFORM]["cores"]
-    return max(1, own_cores() // references_at_once(wildcards))
+    return max(1, OWN_CORES // references_at_once(wildcards))
 
 
 def within_reach(folder, platforms):
@@ -93,13 +93,11 @@ def asked_of_slurm(
     platform=lambda wildcards: wildcards.platform,
     devices=lambda wildcards: 1,
 ):
-    """The resources of a rule that must run on a platform for so many seconds at most, on so many devices, as functions
-    of its wildcards.
-    """
+    """The resources of a rule that runs on a platform, for so many seconds at most, on so many devices, by its wildcards."""
     if not any("cluster" in needs for needs in PLATFORMS.values()):
         return {}
 
-    def of_entry(value, otherwise=None):
+    def of_entry(value, otherwise):
         def resource(wildcards):
             needs = CONFIGURATION.platforms[platform(wildcards)]
             return value(needs, wildcards) if "cluster" in needs else otherwise
@@ -116,22 +114,19 @@ def asked_of_slurm(
     entries = CONFIGURATION.platforms.values()
     said = {key for entry in entries for key in entry.get("cluster", {})}
     asked = {
-        resource: of_entry(lambda needs, wildcards, key=key: needs["cluster"].get(key))
+        resource: lambda needs, _, key=key: needs["cluster"].get(key)
         for key, resource in OPTIONS.items()
         if key in said
     }
     if any(placement.nodes_of(entry, 2) > 1 for entry in entries):
         # As many tasks, or SLURM would give one node for the one task; beside GPUs they would be those of each GPU.
-        asked |= {"nodes": of_entry(nodes), "tasks": of_entry(tasks_of)}
-    return asked | {
-        "mem_mb": of_entry(lambda needs, _: int(needs["memory_gib"] * 1024), 0),
+        asked |= {"nodes": nodes, "tasks": tasks_of}
+    asked |= {
+        "mem_mb": lambda needs, _: int(needs["memory_gib"] * 1024),
         # All CPUs of the node, not the cell's threads: a step that is bound to 2 CPUs may get two halves of one core, and
         # the supervisor could not take one of each.
-        "cpus_per_task": of_entry(lambda needs, _: needs["cores"]),
-        "slurm_extra": of_entry(
-            lambda needs, _: f"--exclusive {needs['cluster']['extra']}".strip()
-        ),
-        "runtime": of_entry(
-            lambda needs, wildcards: math.ceil(seconds(wildcards) / 60) + START_MINUTES
-        ),
+        "cpus_per_task": lambda needs, _: needs["cores"],
+        "slurm_extra": lambda needs, _: f"--exclusive {needs['cluster']['extra']}".strip(),
+        "runtime": lambda _, wildcards: math.ceil(seconds(wildcards) / 60) + START_MINUTES,
     }
+    return {name: of_entry(value, {"mem_mb": 0}.get(name)) for name, value in asked.items()}

@@ -24,10 +24,8 @@ rule prove_network:
             name for name in KNOWN if CONFIGURATION.entry_of(name)["device"] == "cpu"
         ),
     priority: lambda wildcards: PROOF_TURNS.get(wildcards.network, 0)
-    conda:
-        OWN_SOFTWARE
     params:
-        job=lambda wildcards: as_json(EXPECTED.proving_job(*proof_of(wildcards))),
+        job=lambda wildcards: as_json(EXPECTED.proving_job(*wildcards)),
     shell:
         '"$STEPTIME_LAUNCH" prove.network --job {params.job:q} --networks config/networks.yaml'
         " --manifest {input.manifest} --proof {output.proof} --details {output.details} --log {log}"
@@ -61,8 +59,6 @@ rule compute_reference:
     wildcard_constraints:
         batch=r"\d+",
     priority: reference_turn
-    conda:
-        OWN_SOFTWARE
     threads: reference_threads
     resources:
         **asked_of_slurm(lambda wildcards: REFERENCE_SECONDS, lambda wildcards: REFERENCE_PLATFORM),

@@ -15,7 +15,7 @@ rule share_platform:
     input:
         lambda wildcards: [
             shard_path(key)
-            for key in cells_of_run()
+            for key in keys_of(PLAN.artefacts) | dict.fromkeys(looks.added(chosen_until()))
             if PLAN.cells[key].platform == wildcards.platform
         ],
         lambda wildcards: [
@@ -26,8 +26,6 @@ rule share_platform:
     log:
         "logs/store/{platform}.log",
     localrule: True
-    conda:
-        OWN_SOFTWARE
     shell:
         '"$STEPTIME_LAUNCH" cells.pack pack --platform {wildcards.platform} --to {output}'
         " 2>&1 | tee {log} >&2"
@@ -50,8 +48,6 @@ rule fetch_platform:
     wildcard_constraints:
         remote=choice(REMOTE),
     localrule: True
-    conda:
-        OWN_SOFTWARE
     resources:
         # One after another: two platforms may bring the same proof.
         host=100,
