@@ -1,6 +1,5 @@
 """Cells on GPUs in tables: beside each GPU of a paper, with their own memory and energy."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -10,10 +9,8 @@ from matplotlib.text import Text
 
 from steptime.artefacts import energy, memory, sweep, times, trainings
 from steptime.artefacts.inputs import read_printed
-from steptime.cells import largest
 from steptime.merge.measured import Measured
 from steptime.reading import read_yaml
-from steptime.supervisor.supervise import Outcome
 
 GIB = 2**30
 SHI2016 = ROOT / "resources/papers/shi2016"
@@ -29,7 +26,6 @@ def inputs(tmp_path, printed, *cells):
         entry={"title": "Title", "quantity": "Seconds per mini-batch"},
         printed=read_printed(SHI2016 / printed),
         catalogue=read_yaml(SHI2016 / "paper.yaml"),
-        largest=[],
     )
 
 
@@ -108,40 +104,6 @@ def test_energy_of_a_sample_is_of_the_gpu_or_of_the_processors_and_says_by_what(
     assert by_place.loc["local-gpu", "By"].text == "NVML's power of the GPU over the time"
     (why,) = by_place.loc["local-cpu, 1 thread", "Watts"].footnotes
     assert why == "this user may not read it"
-
-
-@pytest.mark.parametrize(
-    "ended",
-    [
-        Outcome("out_of_memory", "CUDA error: out of memory"),
-        Outcome("crashed", "RESOURCE_EXHAUSTED: Failed to allocate"),
-    ],
-)
-def test_the_largest_mini_batch_on_a_gpu_is_what_the_gpu_holds(monkeypatch, tmp_path, ended):
-    """Of a stand-in for a GPU of 1 GiB that takes 10 MiB a sample, and lets the host's memory alone."""
-    tried = []
-
-    def run_worker(prefix, job, cpus, variables, seconds, limit_bytes, log, watches):
-        tried.append(job["batch"])
-        assert variables["CUDA_VISIBLE_DEVICES"] == "GPU-1" and limit_bytes > 2 * GIB
-        watches[0].peak = min(job["batch"] * 10 * 2**20, GIB)
-        full = job["batch"] * 10 * 2**20 > GIB
-        return replace(ended) if full else Outcome(peak_memory_bytes=2 * GIB)
-
-    watch = lambda visible: SimpleNamespace(visible=visible)  # noqa: E731
-    monkeypatch.setattr(largest, "run_worker", run_worker)
-    monkeypatch.setattr(largest.gpu, "Watch", watch)
-    monkeypatch.setattr(largest.machine, "usable_bytes", lambda: 8 * GIB)
-    monkeypatch.setattr(largest.interpreter, "prefix_of", lambda name: tmp_path)
-    monkeypatch.setattr(largest, "worker_job", lambda job, spec: {})
-    shown = {"CUDA_VISIBLE_DEVICES": "GPU-1"}
-    monkeypatch.setattr(largest.placement, "visible_devices", lambda needs, count: shown)
-    cell = {"platform": "local-gpu", "environment": "torch-9.9-cuda", "mode": "eager"}
-    cell |= {"network": "fcn5", "threads": 1, "batch": 8, "device": "gpu"}
-    cell |= {"precision": "float32"}
-    job = {"cell": cell, "variables": {}, "limits": {"memory_gib": 1, "seconds": 1}}
-    found = largest.find(job, {}, tmp_path / "log")
-    assert 96 <= found["largest"] <= 102 and max(tried) > 102, found
 
 
 def test_figures_of_the_papers_gpus_hold_a_gpu_of_ours(tmp_path):

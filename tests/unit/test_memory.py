@@ -1,19 +1,16 @@
-"""Memory: the line through what was measured, the search for the largest mini-batch, and energy beside it."""
+"""Memory: the line through what was measured, and energy beside it."""
 
 import pytest
 from examples import ROOT, inputs, measured
 
 from steptime.artefacts import machines, memory
 from steptime.artefacts.inputs import read_printed
-from steptime.cells import largest
 from steptime.machine import energy
 from steptime.reading import read_yaml
 from steptime.supervisor import resources
 
 GIB = 2**30
 SHI2016 = ROOT / "resources/papers/shi2016"
-SEARCH = {"platform": "local-cpu", "environment": "torch-9.9", "mode": "eager", "threads": 1}
-SEARCH |= {"network": "fcn5", "memory_gib": 4, "largest": 190, "reason": "", "tried": {"190": 1}}
 
 
 def test_memory_is_a_line_over_the_mini_batch_up_to_the_papers_gpus(tmp_path):
@@ -27,7 +24,6 @@ def test_memory_is_a_line_over_the_mini_batch_up_to_the_papers_gpus(tmp_path):
         measured=measured(tmp_path, *cells),
         printed=read_printed(SHI2016 / "table3.csv"),
         catalogue=read_yaml(SHI2016 / "paper.yaml"),
-        largest=[SEARCH],
     )
     _, layout = memory.table(made)
     fcn5, fcn8, lstm = (layout.iloc[at] for at in range(3))
@@ -40,7 +36,6 @@ def test_memory_is_a_line_over_the_mini_batch_up_to_the_papers_gpus(tmp_path):
         "≥ 64",
     ]
     assert fcn5["Largest in as much as a GPU has", sizes[1]].footnotes == (memory.TOO_FAR,)
-    assert fcn5["Found by search", "4 GiB"].text == "190"
     assert fcn8["Largest in as much as a GPU has", sizes[0]].text == "≥ 64"
     assert fcn8["Largest in as much as a GPU has", sizes[0]].footnotes == (
         memory.ONE_SIZE.rstrip("."),
@@ -54,29 +49,6 @@ def test_memory_is_a_line_over_the_mini_batch_up_to_the_papers_gpus(tmp_path):
     _, drawing = memory.figure(made)
     drawn = [line for line in drawing.axes[0].lines if len(line.get_xdata()) == 1]
     assert len({line.get_markerfacecolor() for line in drawn}) == len(drawn) == 2
-
-
-@pytest.mark.parametrize("start", [1, 64, 100_000])
-@pytest.mark.parametrize(
-    "taken",
-    [
-        lambda batch: 2 * GIB + 2**20 * batch,
-        # In steps, as an allocator that doubles what it holds.
-        lambda batch: 2**20 * 2 ** (batch - 1).bit_length(),
-        lambda batch: 5 * GIB,
-    ],
-)
-def test_the_largest_mini_batch_is_found_to_a_sixteenth_in_few_trials(start, taken):
-    tried = []
-
-    def trial(batch):
-        tried.append(batch)
-        return taken(batch) <= 4 * GIB, taken(batch)
-
-    found = largest.search(trial, start, 4 * GIB)
-    right = max((batch for batch in range(1, 4100) if taken(batch) <= 4 * GIB), default=0)
-    assert right - max(1, right // largest.STEP) <= found <= right
-    assert len(tried) == len(set(tried)) <= 24
 
 
 def powercap(folder, microjoules):

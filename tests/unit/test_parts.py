@@ -140,7 +140,6 @@ def inputs(tmp_path, *rows, **entry):
         networks=CATALOGUE,
         page=words(),
         entry={"title": "Title", "caption": "Caption.", "printed_ratio": 3} | entry,
-        largest=[],
     )
 
 

@@ -13,8 +13,6 @@ OPENED = {"table": "html", "figure": "svg"}
 PROVEN = dict.fromkeys([*(cell.proof for cell in STEPS.values()), *PLAN.proven])
 PEAKS = within_reach("peaks", (cell.platform for cell in STEPS.values()))
 TOPOLOGIES = within_reach("topology", (cell.platform for cell in STEPS.values()))
-# The searches for the largest mini-batch: the cell that each begins with, of the first repeat with the most threads.
-LARGEST = largest_searches()
 # The cells of artefacts that are made of timed steps.
 OF_STEPS = {name: frozenset(keys) for name, keys in PLAN.artefacts.items() if keys[0] in STEPS}
 # Merged rows that hold each timed step of the grid; what lies within another artefact's cells is left out.
@@ -73,7 +71,6 @@ FILES = {
     "trainings": lambda artefact: merged([TRAINED]),
     "parts": lambda artefact: merged(PARTS),
     "grids": lambda artefact: written.of_others(CONFIGURATION.grid_name),
-    "largest": lambda artefact: [f"results/largest/{name}.json" for name in LARGEST],
     "popularity": lambda artefact: CONFIGURATION.popularity or refuse(NO_POPULARITY),
     # Of a data set that nobody has, the whole one: its rule says so.
     "images": lambda artefact: [

@@ -17,7 +17,6 @@ from snakemake.exceptions import WorkflowError
 SCRIPTS = ROOT / "workflow" / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from shared.precisions import USUAL
 from steptime import machine, networks, run, tasks, warm
 from steptime.cells import footers
 from steptime.cells.current import Current

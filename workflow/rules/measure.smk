@@ -24,22 +24,3 @@ rule measure_cell:
         " --reference {input.reference} --shard {output.shard} --log {log}"
         " && if part=$(cat .snakemake/steptime/due 2>/dev/null); then rm .snakemake/steptime/due;"
         ' "$STEPTIME_LAUNCH" page.so_far "$part" || true; fi'
-
-
-rule find_largest:
-    """Find the largest mini-batch that a limit of memory allows, alone on its host."""
-    input:
-        unpack(needed_by_search),
-    output:
-        "results/largest/{platform}/{search}.json",
-    log:
-        "logs/largest/{platform}/{search}.log",
-    resources:
-        **asked_of_slurm(),
-        host=100,
-    params:
-        job=largest_job,
-        code=digests.program_digest("steptime.cells.largest"),
-    shell:
-        '"$STEPTIME_LAUNCH" cells.largest --job {params.job:q} --networks config/networks.yaml'
-        " --manifest {input.manifest} --proof {input.proof} --output {output} --log {log}"

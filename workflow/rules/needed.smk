@@ -11,34 +11,6 @@ def as_json(facts):
     return json.dumps(facts, sort_keys=True)
 
 
-def largest_searches():
-    """The cell that each search for the largest mini-batch begins with, by platform/environment.mode-network-mGIB."""
-    asked = CONFIGURATION.grid.get("largest", {"networks": [], "memory_gib": []})
-    # The last that is seen has the most threads.
-    first = {
-        f"{cell.platform}/{cell.environment}.{cell.mode}-{cell.network}": cell
-        for cell in sorted(STEPS.values(), key=lambda cell: (cell.threads, -cell.batch))
-        if cell.network in asked["networks"] and cell.repeat == 1 and cell.precision == USUAL
-        if cell.platform in HERE
-    }
-    return {f"{name}-m{gib}": cell for name, cell in first.items() for gib in asked["memory_gib"]}
-
-
-def largest_job(wildcards):
-    """All that decides what such a search finds."""
-    job = EXPECTED.job_of(LARGEST[f"{wildcards.platform}/{wildcards.search}"])
-    gib = int(wildcards.search.rpartition("-m")[2])
-    return as_json(job | {"limits": job["limits"] | {"memory_gib": gib}})
-
-
-def needed_by_search(wildcards):
-    """The manifest and the proof that such a search stands on."""
-    name = f"{wildcards.platform}/{wildcards.search}"
-    path, cell = Path(f"results/largest/{name}.json"), LARGEST[name]
-    made_again(path, path.exists(), cell.environment)
-    return {"manifest": manifest_path(cell.environment), "proof": proof_path(cell.proof)}
-
-
 def stays(cell):
     """Whether the shard of a cell is not measured again, neither for what it says nor for `--force`."""
     return CURRENT.shard(cell) and not is_asked_for_again(shard_path(cell.key))

@@ -105,11 +105,6 @@ class Inputs:
         return {path.stem: trusted.peak(path) for path in self.paths("peaks")}
 
     @cached_property
-    def largest(self) -> list[dict[str, Any]]:
-        """What each search for the largest mini-batch found, as `cells.largest` wrote it."""
-        return [read_json(path) for path in self.paths("largest")]
-
-    @cached_property
     def topologies(self) -> dict[str, dict[str, Any]]:
         """How each platform's machine is built, as `machine.topology` wrote it."""
         return {path.stem: read_json(path) for path in self.paths("topologies")}

@@ -32,16 +32,15 @@ NOTES = (
     "framework's own code, which no GPU holds. A framework's workspaces on a GPU are others. On a GPU: the most of "
     "its own memory that came to be used, by NVML, with what CUDA takes for itself.",
     "Largest mini-batch: where the straight line through the sizes that were measured reaches a limit. It was not "
-    "run; ≥ and < are sizes that were. A search runs it: the supervisor ends what passes the limit, and "
-    "the largest that was held is right to a sixteenth.",
+    "run; ≥ and < are sizes that were.",
 )
 
 
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (COLUMNS; bytes) and the layout."""
-    data, limits = lines_of(inputs), limits_of(inputs)
+    data = lines_of(inputs)
     common.describe(inputs, *NOTES)
-    return data, _layout(data, limits, inputs.largest)
+    return data, _layout(data, limits_of(inputs))
 
 
 def figure(inputs: Inputs) -> tuple[pd.DataFrame, Figure]:
@@ -100,22 +99,16 @@ def _with_line(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(**line)
 
 
-def _layout(
-    data: pd.DataFrame, limits: dict[str, float], searches: list[dict[str, Any]]
-) -> pd.DataFrame:
-    searched = {(*_runner(found), found["memory_gib"]): found for found in searches}
-    sizes = sorted({found["memory_gib"] for found in searches})
+def _layout(data: pd.DataFrame, limits: dict[str, float]) -> pd.DataFrame:
     headings = [("Measured", "mini-batches"), ("Measured", "GiB"), ("Line", "none, GiB")]
     headings += [("Line", "each sample, MiB")]
     what = "Largest in as much as a GPU has"
     headings += [(what, f"{gib:g} GiB ({name})") for name, gib in limits.items()]
-    headings += [("Found by search", f"{gib} GiB") for gib in sizes]
     lines = []
     for _, rows in data.groupby(LINE, sort=False, dropna=False):
         first = rows.iloc[0]
         name = (first["network_label"], first["framework_label"], common.place_of(first))
-        found = [searched.get((*_runner(first), gib)) for gib in sizes]
-        entries = [*_entries(rows.sort_values("batch"), limits), *map(_searched, found)]
+        entries = _entries(rows.sort_values("batch"), limits)
         lines.append((name, dict(zip(headings, entries, strict=True))))
     return laid_out(lines, ["Network", "Framework", "Place"], headings)
 
@@ -144,21 +137,6 @@ def _largest(known: pd.DataFrame, line: pd.Series, gib: float) -> Entry:
     held = known.loc[known["peak_memory_bytes"] <= gib * 2**30, "batch"]
     text = f"≥ {held.max():,}" if len(held) else f"< {known['batch'].min():,}"
     return Entry(text, ((line["no_line"] or TOO_FAR).rstrip("."),))
-
-
-def _runner(row: Any) -> tuple[Any, ...]:
-    return tuple(row[name] for name in ("platform", "environment", "mode", "network", "threads"))
-
-
-def _searched(found: dict[str, Any] | None) -> Entry:
-    """What a search found, with what it tried."""
-    if found is None:
-        return dash("no search was asked for: `largest` in the grid")
-    if found["largest"] is None:
-        return dash(found["reason"])
-    sizes = found["tried"].items()
-    tried = ", ".join(f"{batch}{'' if taken else ' too much'}" for batch, taken in sizes)
-    return Entry(f"{found['largest']:,}", (f"tried: {tried}",), kind="ours")
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, limits: dict[str, float], looks: curves.Looks) -> None:

@@ -21,7 +21,7 @@ KINDS = {
     r"results/proofs/(?P<proof>.*)(?<!\.details)\.json": 3.0,
     r"results/references/(?P<reference>.*)-b(?P<batch>\d+)[^/]*\.npz": 3.0,
     rf"results/{FOLDER}/(?P<key>.*)\.parquet": 5.0,
-    r"results/(peaks|largest)/.*\.json": 15.0,
+    r"results/peaks/.*\.json": 15.0,
     r"results/further/(?P<look>.*)\.json": 1.5,
     r"results/(metadata|topology|statistics)/.*\.json": 1.5,
     r"results/merged/.*\.parquet": 1.0,
