@@ -49,7 +49,6 @@ def main() -> None:
     parser.add_argument("one", help="the base: a pack, a folder, an environment, mode or platform")
     parser.add_argument("other", help="what is compared with it")
     parser.add_argument("--margin", type=float, default=MARGIN, help="what counts as equal, 0.02")
-    parser.add_argument("--results", type=Path, default=Path("results"), help="where names are of")
     parser.add_argument("--platforms", help="your own file of platforms")
     parser.add_argument("--output", type=Path, help="path of the files to write, without ending")
     parser.add_argument("--answer", action="store_true", help="end with 0 whatever the answer is")
@@ -76,7 +75,7 @@ def compare(options: argparse.Namespace) -> int:
     if not 0 < options.margin < 1:
         raise CompareError(f"The margin {options.margin} is no share: write 0.02 for 2 %.")
     prefix = options.output or Path("results/compare") / file_name(options.one, options.other)
-    with opened(options.one, options.other, options.results) as (one, other):
+    with opened(options.one, options.other, Path("results")) as (one, other):
         pairs = beside(one, other)
         caveats.refuse(one, other, pairs)
         data = table(one, other, pairs, options.margin)
