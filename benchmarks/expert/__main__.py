@@ -6,8 +6,8 @@ A pair is two live processes, an adapter as a worker runs it (`ours.py`) and the
 the network, on the same CPUs, with the environment variables of `config/frameworks.yaml`. A network with a data set
 is trained on its images, which a worker's loop feeds to ours, and the script to itself. They train in turn for
 about SECONDS_PER_TURN, in the order A B B A ...; turns beside which something else was at work are not kept. The pair's
-ratio is the median of the ratios of turns that stand beside each other. Intervals are those of the mean of the pairs'
-logarithms (Student's t), so they hold what differs between processes. Pairs are kept in
+ratio is the median of the ratios of turns that stand beside each other. Intervals are of pairs, so they hold what
+differs between processes; how much that is, all rows of an environment say (`steptime.statistics.spreads`). Pairs are kept in
 `results/benchmarks/expert.json`; a later call adds what is missing, and pairs of scripts or adapters that have changed
 since no longer count. Limit of the project: 1.03 for every row, 1.00 for their geometric mean, and none above 1.05.
 The last column says of that bound `fails` or `holds` where the whole interval does, `open` where it does not say.
@@ -31,7 +31,6 @@ from statistics import fmean, median
 from typing import Any
 
 import psutil
-from scipy import stats
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "benchmarks/expert"
@@ -45,14 +44,15 @@ from steptime.environments import interpreter  # noqa: E402
 from steptime.machine import interference  # noqa: E402
 from steptime.machine.variables import isolated  # noqa: E402
 from steptime.plan import configuration  # noqa: E402
+from steptime.statistics import intervals, spreads  # noqa: E402
 from steptime.supervisor import supervise  # noqa: E402
 from worker import contract, timing  # noqa: E402
 
 SECONDS_PER_TURN = 0.4
-SECONDS_PER_PAIR = 10
+SECONDS_PER_PAIR = 6
 LEAST_TURNS = 5
-MOST_SECONDS_PER_PAIR = 30
-MOST_WARMUP_SECONDS = 15
+MOST_SECONDS_PER_PAIR = 20
+MOST_WARMUP_SECONDS = 10
 NOT_IDLE = ("user", "nice", "system", "irq", "softirq", "steal")
 PR_SET_PDEATHSIG = 1
 BOUND = 1.05
@@ -277,10 +277,15 @@ def print_table(pairs: dict[tuple[str, str, int], list[dict[str, Any]]]) -> None
     )
     print("| --- | --- | ---: | ---: | ---: | ---: | --- | ---: | --- |")
     means: dict[str, list[float]] = {}
-    for (environment, network, threads), found in pairs.items():
-        if not found:
-            continue
-        middle, low, high = ratio(found)
+    logs = {case: logs_of(found) for case, found in pairs.items() if found}
+    own: dict[str, list[spreads.Spread]] = {}
+    for case, values in logs.items():
+        if len(values) > 1:
+            own.setdefault(case[0], []).append(spreads.spread_of(values))
+    priors = spreads.priors(own)
+    for (environment, network, threads), values in logs.items():
+        found = pairs[environment, network, threads]
+        middle, low, high = interval(values, priors.get(environment))
         means.setdefault(environment, []).append(math.log(middle))
         ours, expert = (
             1e3 * median(turn for pair in found for turn in pair[side])
@@ -304,19 +309,21 @@ def verdict(low: float, high: float, pairs: int) -> str:
     return "fails" if low > BOUND else "holds"
 
 
-def ratio(pairs: list[dict[str, Any]]) -> tuple[float, float, float]:
-    """Ours / expert over several pairs of processes, with the 95 % interval (itself three times for one pair)."""
-    logarithms = [
+def logs_of(pairs: list[dict[str, Any]]) -> list[float]:
+    """The logarithm of ours / expert of each pair of processes: the median of turns that stand beside each other."""
+    return [
         math.log(
             median(ours / expert for ours, expert in zip(pair["ours"], pair["expert"], strict=True))
         )
         for pair in pairs
     ]
-    mean = fmean(logarithms)
-    half = 0.0
-    if len(logarithms) > 1:
-        half = float(stats.t.ppf(0.975, len(logarithms) - 1) * stats.sem(logarithms))
-    return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
+
+
+def interval(logs: list[float], prior: spreads.Prior | None) -> tuple[float, float, float]:
+    """Ours / expert with its 95 % interval (itself three times for one pair)."""
+    if len(logs) < 2:
+        return (math.exp(logs[0]),) * 3
+    return intervals.ratio_of(logs, spreads.known(spreads.spread_of(logs), prior)).interval
 
 
 def _pairs(
