@@ -7,9 +7,10 @@ the network, on the same CPUs, with the environment variables of `config/framewo
 is trained on its images, which a worker's loop feeds to ours, and the script to itself. They train in turn for
 about SECONDS_PER_TURN, in the order A B B A ...; turns beside which something else was at work are not kept. The pair's
 ratio is the median of the ratios of turns that stand beside each other. Intervals are of pairs, so they hold what
-differs between processes; how much that is, all rows of an environment say (`steptime.statistics.spreads`). Pairs are kept in
-`results/benchmarks/expert.json`; a later call adds what is missing, and pairs of scripts or adapters that have changed
-since no longer count. Limit of the project: 1.03 for every row, 1.00 for their geometric mean, and none above 1.05.
+differs between processes; how much that is, all rows of an environment say (`steptime.statistics.spreads`). Pairs
+are kept in `results/benchmarks/expert.json`; a later call adds what is missing, and pairs of scripts or adapters that
+have changed since no longer count. Limit of the project: 1.03 for every row, 1.00 for their geometric mean, and none
+above 1.05.
 The last column says of that bound `fails` or `holds` where the whole interval does, `open` where it does not say.
 """
 
@@ -285,7 +286,7 @@ def print_table(pairs: dict[tuple[str, str, int], list[dict[str, Any]]]) -> None
     priors = spreads.priors(own)
     for (environment, network, threads), values in logs.items():
         found = pairs[environment, network, threads]
-        middle, low, high = interval(values, priors.get(environment))
+        middle, low, high = interval_of(values, priors.get(environment))
         means.setdefault(environment, []).append(math.log(middle))
         ours, expert = (
             1e3 * median(turn for pair in found for turn in pair[side])
@@ -319,7 +320,7 @@ def logs_of(pairs: list[dict[str, Any]]) -> list[float]:
     ]
 
 
-def interval(logs: list[float], prior: spreads.Prior | None) -> tuple[float, float, float]:
+def interval_of(logs: list[float], prior: spreads.Prior | None) -> tuple[float, float, float]:
     """Ours / expert with its 95 % interval (itself three times for one pair)."""
     if len(logs) < 2:
         return (math.exp(logs[0]),) * 3
