@@ -45,8 +45,9 @@ def says_median(outcome: "Outcome") -> str:
     values = [seconds for _, seconds in outcome.samples]
     low, high = median_interval(values)
     middle = median(values)
-    known = len(values) >= ENOUGH
-    width = f"±{50 * (high - low) / middle:.1f} %" if known else plural(len(values), "sample")
+    share, factor = 50 * (high - low) / middle, max(high / middle, middle / low)
+    spread = f"±{share:.1f} %" if share < 100 else f"within a factor of {factor:.0f}"
+    width = spread if len(values) >= ENOUGH else plural(len(values), "sample")
     milliseconds = 1000 * middle
     decimals = max(0, 3 - math.floor(math.log10(milliseconds)))
     return f"{milliseconds:7.{decimals}f} ms {width}"
