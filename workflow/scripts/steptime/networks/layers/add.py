@@ -7,9 +7,10 @@ from steptime.networks.layers import CONV, IMAGES, LayerKind
 
 def shape(node, first, second):
     if first != second:
+        such = ", such as a shortcut of one conv with kernel 1" if node["op"] == "add" else ""
         raise ValueError(
-            f"its other input, '{node['inputs'][1]}', has shape {second}: write layers that give "
-            "both the same, such as a shortcut of one conv with kernel 1"
+            f"{node['op']} takes two of one shape, and its other input, '{node['inputs'][1]}', has shape "
+            f"{second}: write layers that give both the same{such}"
         )
     return list(first)
 
