@@ -178,12 +178,8 @@ def trained(*cells):
         run = dict.fromkeys(CELL, "") | {"environment": environment, "mode": mode}
         run |= {"framework": environment.partition("-")[0], "platform": "here", "threads": 2}
         run |= {"key": f"{environment}.{mode}-r{repeat}", "repeat": repeat, "label": "MNIST"}
-        run |= {
-            "framework_version": None,
-            "target_accuracy": 0.9,
-            "status": status,
-            "reason": "why",
-        }
+        run |= {"framework_version": None, "target_accuracy": 0.9, "status": status}
+        run |= {"reason": "why", "effective_threads": cpu_seconds / seconds if seconds else None}
         run |= {"epochs": 2 if status == "ok" else 0, "peak_memory_bytes": repeat * 2**29}
         runs.append(run | {"peak_device_memory_bytes": None})
         if status == "ok":

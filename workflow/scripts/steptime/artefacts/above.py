@@ -8,7 +8,7 @@ import pandas as pd
 from shared.statistics import median
 from steptime.artefacts.common import place_of
 from steptime.artefacts.inputs import Inputs
-from steptime.artefacts.seeds import by_cell, cpus_at_work, describe, gibibytes
+from steptime.artefacts.seeds import by_cell, describe, gibibytes
 from steptime.plan.cell import PLACE
 from steptime.render.columns import Column, Row, columns
 from steptime.render.words import ranged, significant, why
@@ -85,7 +85,7 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
         trained,
         "Seconds of an epoch are the median of each seed's epochs, and of these the median. A ratio is the geometric "
         "mean over the seeds, with its 95 % interval where there are two or more: both had the same images in the same "
-        "order. CPUs at work are those of the epochs. Memory is the most of the whole process.",
+        "order. CPUs at work are those of the training with its judging. Memory is the most of the whole process.",
     )
     return data, columns(data, SHOWN, INDEX)
 
@@ -104,11 +104,10 @@ def _measured(
         "reason": "" if seconds else why(failed.iloc[0]),
     }
     if seconds:
-        memory = runs["peak_memory_bytes"].dropna()
         found |= {
             "seconds": median(list(seconds.values())),
-            "cpus": median(list(cpus_at_work(epochs))),
-            "peak_memory_bytes": max(memory, default=None),
+            "cpus": runs["effective_threads"].median(),
+            "peak_memory_bytes": runs["peak_memory_bytes"].max(),
         }
     return found
 

@@ -43,34 +43,31 @@ ROW_INCHES = 1.9
 def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tidy rows (TABLE, and of each of USED its median, `least_` and `most_` over the seeds) and the layout."""
     trained, rows = inputs.trained, []
-    for row, runs, epochs in seeds.by_cell(trained, inputs.frameworks):
+    for row, runs, _ in seeds.by_cell(trained, inputs.frameworks):
         failed = runs[runs["epochs"] == 0]
         row["status"] = "ok" if len(failed) < len(runs) else failed.iloc[0]["status"]
         row["reason"] = "" if failed.empty else failed.iloc[0]["reason"]
-        rows.append(row | seeds.spread(_used(row, runs, epochs, trained)))
+        rows.append(row | seeds.spread(_used(row, runs, trained)))
     data = pd.DataFrame(rows, columns=seeds.with_spreads(TABLE, USED))
     seeds.describe(
         inputs,
         trained,
         "Median over the seeds, and from the least to the most of them where they differ. CPUs at work are the CPU "
-        "seconds of all of the worker's threads for each second of its epochs, without start and judging; their share "
-        "is of the threads that were asked for. Peak memory is the kernel's high-water mark of the whole process, "
-        "images and judging included.",
+        "seconds of all of the worker's threads for each second of its training, with judging and without start; their "
+        "share is of the threads that were asked for. Peak memory is the kernel's high-water mark of the whole "
+        "process, images and judging included.",
     )
     shown = [column for name, column in USED.items() if data[name].notna().any()]
     return data, columns(data, shown, seeds.HERE)
 
 
-def _used(
-    row: dict[str, Any], runs: pd.DataFrame, epochs: pd.DataFrame, trained: Trained
-) -> dict[str, pd.Series]:
+def _used(row: dict[str, Any], runs: pd.DataFrame, trained: Trained) -> dict[str, pd.Series]:
     """What each seed of a cell used, by the names of USED."""
-    cpus = seeds.cpus_at_work(epochs)
     noted = [_rows(run, trained.resources[run["key"]]) for run in runs.to_dict("records")]
     shares = [pd.Series([note["device_share"] for note in notes]).mean() for notes in noted]
     return {
-        "cpus": cpus,
-        "cpu_share": cpus / row["threads"],
+        "cpus": runs["effective_threads"],
+        "cpu_share": runs["effective_threads"] / row["threads"],
         "peak_memory_bytes": runs.loc[runs["epochs"] > 0, "peak_memory_bytes"],
         "device_share": pd.Series(shares, dtype=float),
         "peak_device_memory_bytes": runs["peak_device_memory_bytes"],

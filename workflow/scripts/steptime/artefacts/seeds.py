@@ -49,8 +49,7 @@ def describe(inputs: Inputs, trained: Trained, *notes: str) -> None:
 
 def marks_of(runs: pd.DataFrame) -> str:
     """'disturbed' where any of these runs was."""
-    disturbed = any(map(interference.disturbed, runs.to_dict("records")))
-    return "disturbed" if disturbed else ""
+    return "disturbed" if any(map(interference.disturbed, runs.to_dict("records"))) else ""
 
 
 def spread(values: dict[str, pd.Series]) -> dict[str, float]:
@@ -61,12 +60,6 @@ def spread(values: dict[str, pd.Series]) -> dict[str, float]:
         if found:
             row |= {name: median(found), f"least_{name}": min(found), f"most_{name}": max(found)}
     return row
-
-
-def cpus_at_work(epochs: pd.DataFrame) -> pd.Series:
-    """CPU seconds of all of a training's threads for each second of its epochs, by key."""
-    sums = epochs.groupby("key", sort=False)[["cpu_seconds", "seconds"]].sum()
-    return sums["cpu_seconds"] / sums["seconds"]
 
 
 def over_seeds(
