@@ -31,6 +31,7 @@ from steptime.environments import metadata
 from steptime.machine import topology
 from steptime.merge.measured import Measured
 from steptime.merge.others import Grid
+from steptime.merge.summary import BY_REPEAT
 from steptime.merge.trainings import CELL, Trained
 from steptime.reading import InputError, read_yaml
 from steptime.render import tables
@@ -77,7 +78,7 @@ def test_a_device_that_calculates_longer_than_it_waits_is_never_idle():
 def measured(**changes):
     cell = STEP | {"platform": "p", "threads": 2, "effective_threads": 1.9}
     cell |= {"seconds": 1.0, "low": 0.9, "high": 1.1}
-    cell |= {"repeats": 1, "medians": {1: 1.0}}
+    cell |= {"repeats": 1, "medians": {1: 1.0}} | dict.fromkeys(BY_REPEAT.values(), {})
     nothing = Measured.nothing()
     cells = pd.DataFrame(
         [{**dict.fromkeys(nothing.cells.columns), **cell, **change} for change in changes["cells"]]

@@ -5,24 +5,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from shared.precisions import USUAL
 from steptime import tasks
-from steptime.artefacts.functions import ALONE, PLACE, USED, VARIED
+from steptime.artefacts.functions import ALONE, HIGH, LOW, NUMBERS, PLACE, VARIED
 from steptime.artefacts.inputs import read_printed
 from steptime.merge.measured import Measured
 from steptime.merge.others import Grid
+from steptime.merge.summary import BY_REPEAT
 from steptime.merge.trainings import Trained, in_step
 from steptime.plan.cell import IDENTITY, PLAIN
 from steptime.reading import read_yaml
 from steptime.render.frameworks import Frameworks
+from steptime.statistics.ratios import mean_of_result
+from steptime.statistics.words import spreads_of_times
 
 # The columns of a paper's CSV files that are read here, with `number` and `file`.
 PRINTED = ["row", "column", "network", "framework", "platform", "threads", "batch", "value"]
 PRINTED += ["number", "file"]
-# What is known of a time besides where it is of; and of what was not run, which is no dash.
-VALUES = ["seconds", "low", "high", *USED.values()]
+# Statuses of what is no time and no dash.
 NO_EVIDENCE = ["install_failed", "not_equivalent"]
 # Half of the width of a 95 % interval of a normal distribution, in standard deviations.
 NORMAL = 1.96
@@ -122,15 +125,15 @@ def their_times(paper: Paper, frameworks: Frameworks, catalogue: dict[str, Any])
 
 
 def measured_times(grids: Collection[Grid]) -> pd.DataFrame:
-    """What was measured here: IDENTITY, framework, `runner`, `cores` of the machine, the name of its `grid`, and VALUES
-    (NaN for a dash).
+    """What was measured here: IDENTITY, framework, `runner`, `cores` of the machine, the name of its `grid`, NUMBERS
+    (NaN for a dash), and the LOW and HIGH ends of their intervals.
 
     Each result once, of the grid that measured it by most processes, of the first platform of each kind of device,
     without variants, in the papers' precision. A training on a subset of a data set stands for one on the whole. What
     did not install, or trains another network, is no time and no dash.
     """
     columns = [*IDENTITY, "framework", "framework_version", "cores", "status", "repeats", "grid"]
-    columns += VALUES
+    columns += [*NUMBERS, "low", "high", *BY_REPEAT.values()]
     parts = [pd.DataFrame(columns=columns)]
     for grid in grids:
         own = [found.cells.assign(cores=_cores(found)) for found in grid.steps]
@@ -143,8 +146,13 @@ def measured_times(grids: Collection[Grid]) -> pd.DataFrame:
     cells = cells[cells["platform"] == first]
     cells = cells.sort_values("repeats", ascending=False, kind="stable").drop_duplicates(IDENTITY)
     cells = cells.sort_index().reset_index(drop=True)
-    numbers = {name: pd.to_numeric(cells[name]) for name in ("cores", *VALUES)}
-    return cells.assign(
+    for name, of in BY_REPEAT.items():
+        spreads = spreads_of_times(cells, of)
+        means = [mean_of_result(row, spreads, of) for row in cells.to_dict("records")]
+        ends = [mean.interval[1:] if mean else (np.nan, np.nan) for mean in means]
+        cells[[f"{name}_low", f"{name}_high"]] = np.array(ends).reshape(-1, 2)
+    numbers = {name: pd.to_numeric(cells[name]) for name in ("cores", *NUMBERS, *LOW, *HIGH)}
+    return cells.drop(columns=[*BY_REPEAT.values()]).assign(
         **numbers,
         runner=cells["environment"] + "." + cells["mode"],
         threads=cells["threads"].where(cells["device"] == "cpu", 0).astype(int),

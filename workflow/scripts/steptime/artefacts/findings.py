@@ -32,9 +32,9 @@ THEIR_MACHINE = "it is about seconds on their machine"
 THEIR_MACHINES = "it compares machines of the paper's"
 # The chance that a verdict is wrong.
 ERROR = 0.05
-# Standard deviation of what has no interval: CPUs in use, memory, what a training reached.
+# Standard deviation of what has no interval: what variants of a network reached.
 MARGIN = 0.02
-# Standard deviation of a time of one process alone, about as much as the widest of real runs.
+# Standard deviation of a number of one process alone, about as much as the widest of real runs.
 ALONE = 0.1
 # What verdicts are called where they are counted.
 COUNTED = {HOLDS: "hold", FAILS: "do not hold", UNKNOWN: "cannot be checked"}
@@ -66,9 +66,9 @@ HOW_ASKED = (
     "was not measured: PyTorch for Torch. Today's: the fastest of the others. A footnote names who was asked.",
     "So far: what was measured says so, but a framework, network or thread count that the claim names is missing, and "
     "could change it. One counter-example refutes a claim of all, whoever is missing.",
-    "Undecided: the intervals of the times allow either verdict. A verdict has a chance of 5 % at most to be wrong. "
-    "More processes of each result (`repeats` in the grid) decide it; of one process alone, a time counts as known to "
-    "20 %. CPU use, memory and accuracies have no interval, and count as known to 4 %.",
+    "Undecided: the intervals of the numbers allow either verdict. A verdict has a chance of 5 % at most to be wrong. "
+    "More processes of each result (`repeats` in the grid) decide it; of one process alone, a time, CPU use or memory "
+    "counts as known to 20 %. Accuracies have no interval, and count as known to 4 %.",
     "Cannot be checked: a number is missing. Not asked: the claim is about what is printed, or about seconds on the "
     "paper's machine.",
 )
@@ -203,10 +203,9 @@ def check(finding: dict[str, Any], scope: Scope) -> Check:
         values = expressions.evaluate(finding["value"], scope)
     except NothingThereError as error:
         return Check(UNKNOWN, str(error))
-    within = _within(finding, values)
     verdict = _verdict(finding, _chances_outside(finding, scope, values))
     asked, places = frozenset(scope.asked), frozenset(scope.places)
-    return Check(verdict, _words(values, within), values, asked, places)
+    return Check(verdict, _words(values, _within(finding, values)), values, asked, places)
 
 
 def _within(finding: dict[str, Any], values: pd.Series) -> pd.Series:
@@ -252,27 +251,28 @@ def _chances_outside(finding: dict[str, Any], scope: Scope, values: pd.Series) -
 def _errors(value: str, scope: Scope, numbers: np.ndarray) -> np.ndarray:
     """The standard deviation of each number of an expression, 0 where all that it is made of was printed.
 
-    The times that it selects get longer and shorter by their standard deviations, each as often together with any other
+    The rows that it selects get larger and smaller by their standard deviations, each as often together with any other
     as without it (balanced repeated replications: McCarthy 1969): their variances add up, and luck decides nothing.
     """
     errors, times = np.zeros(len(numbers)), scope.times
     if "low" not in times:
         return errors
     times = times.loc[sorted(scope.rows)]
-    deviations = np.log((times["high"] / times["low"]).to_numpy(float)) / 2 / evidence.NORMAL
+    low, high = (times[ends].to_numpy(float) for ends in (functions.LOW, functions.HIGH))
+    deviations = np.log(high / low) / 2 / evidence.NORMAL
     deviations = np.where(np.isnan(deviations), ALONE, deviations)
     if deviations.any():
         signs = hadamard(2 ** len(times).bit_length())[:, 1 : len(times) + 1]
-        seconds = times["seconds"].to_numpy(float) * np.exp(deviations * signs)
         # All draws at once: to compute with each by itself takes many times as long.
-        draws, at = np.indices(seconds.shape).reshape(2, -1)
-        of_draws = times.take(at).assign(**{"seconds": seconds.ravel(), DRAW: draws})
+        draws, at = np.indices(signs.shape).reshape(2, -1)
+        of_draws = times.take(at).assign(**{DRAW: draws})
+        of_draws[functions.NUMBERS] *= np.exp(deviations[at] * signs.reshape(-1, 1))
         found = expressions.evaluate(value, replace(scope, times=of_draws))
         if DRAW in found.index.names:
             order = np.argsort(found.index.get_level_values(DRAW), kind="stable")
             errors = np.std(found.to_numpy(float)[order].reshape(len(signs), -1), axis=0)
-    without = expressions.calls(value) & functions.NO_INTERVAL
-    return np.maximum(errors, MARGIN * np.abs(numbers)) if without else errors
+    varied = "varied" in expressions.calls(value)
+    return np.maximum(errors, MARGIN * np.abs(numbers)) if varied else errors
 
 
 def _where(paper: Paper, finding: dict[str, Any]) -> str:

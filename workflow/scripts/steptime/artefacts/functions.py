@@ -30,10 +30,11 @@ SELECTABLE = [*PLACE, "device", "devices", "exchange", "family"]
 LEVELS = {"Low": 1, "Moderate": 2, "High": 3}
 # What can be asked of times besides seconds: the column that has it.
 USED = {"cpus": "effective_threads", "memory": "peak_memory_bytes"}
+# The columns of numbers, and of both ends of their 95 % intervals, NaN of one process alone.
+NUMBERS = ["seconds", *USED.values()]
+LOW, HIGH = ([end, *(f"{name}_{end}" for name in USED.values())] for end in ("low", "high"))
 # Calls that give seconds, and those that give what their numbers are.
 SECONDS, SAME = ("time", "others", "alone"), ("least", "most", "mean", "per_thread")
-# Calls that give numbers without an interval.
-NO_INTERVAL = {"used", "varied"}
 # Calls that compare thread counts.
 OF_THREADS = {"speedup", "doubling", "per_thread"}
 RELATIVE = re.compile(r"(?P<how><=|>=|!=|<|>)?(?:(?P<times>\d+)\*)?cores")
@@ -61,9 +62,9 @@ class Scope:
     """What an expression is about.
 
     `times` has one row for each time: PLACE, device, devices, family, cores, `runner` (who was timed), `seconds` (NaN
-    where there is a dash), the columns of USED, and where it was measured here `low` and `high`, its 95 %
-    interval. Its frameworks are lineages, and `lineages` gives that of every name. `printed` has the printed numbers of
-    all papers (`paper`, `file`, `row`, `column`, `value`, `number`).
+    where there is a dash), the columns of USED, and where it was measured here those of LOW and HIGH. Its frameworks
+    are lineages, and `lineages` gives that of every name. `printed` has the printed numbers of all papers (`paper`,
+    `file`, `row`, `column`, `value`, `number`).
     Where times are not the paper's own, `stands_for` says which kind of device stands for each of its platforms.
     `batches` is the mini-batch size of each network where a claim names none, `networks` are the paper's. `alone` has
     the times of single operations, `varied` what variants of a network reached.
@@ -165,10 +166,8 @@ def _by_place(rows: pd.DataFrame, where: dict[str, Any], column: str = "seconds"
     fixed = {name for name, wanted in where.items() if str(wanted)[0] not in "[<>!"}
     rows = rows[rows[column].notna()]
     if rows.empty:
-        known = column == "seconds"
-        raise NothingThereError(
-            "there are only dashes" if known else f"nothing is known of {column}"
-        )
+        unknown = f"nothing is known of {column}"
+        raise NothingThereError("there are only dashes" if column == "seconds" else unknown)
     fixed |= {"threads"} if rows["threads"].eq(0).all() else set()
     levels = [name for name in PLACE if name not in fixed]
     levels = (levels or ["network"]) + ([DRAW] if DRAW in rows else [])

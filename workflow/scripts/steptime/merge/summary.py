@@ -42,7 +42,9 @@ MEASURED: dict[str, Callable[[list[Any]], Any]] = {
     "proven_gradients": any,
 }
 COLUMNS = [*IDENTITY, *FACTS, "status", "reason", "seconds", "low", "high", "samples", "repeats"]
-COLUMNS += ["looks", "medians", "means", *MEASURED, "marks", "word"]
+# Of what claims compare, what each process used, by its number as `medians` have it.
+BY_REPEAT = {name: f"{name}_by_repeat" for name in ("effective_threads", "peak_memory_bytes")}
+COLUMNS += ["looks", "medians", "means", *BY_REPEAT.values(), *MEASURED, "marks", "word"]
 # Effective threads per thread asked for: above this a cell did not keep to its threads, and below this some of them did
 # nothing, or were kept from it.
 OVERSUBSCRIBED, IDLE = 1.1, 0.7
@@ -177,6 +179,8 @@ def _summary(rows: list[Row], logical_cores: Mapping[str, int]) -> Row:
     for name, of_repeats in MEASURED.items():
         values = [first[name] for first in firsts if first.get(name) is not None]
         row[name] = of_repeats(values) if values else None
+    for name, column in BY_REPEAT.items():
+        row[column] = {first["repeat"]: first[name] for first in firsts if first.get(name)}
     if not repeats:
         worst = (failed or rows)[0]
         row["status"], row["reason"] = str(worst["status"]), shortened(worst["reason"] or "")
