@@ -9,7 +9,7 @@ from steptime.artefacts.inputs import Inputs
 from steptime.render.columns import Column, Row, columns
 from steptime.render.words import ERROR_RATE, further, processes, ranged, remarks, why
 from steptime.statistics.intervals import Ratio
-from steptime.statistics.ratios import Pair, of_pairs, overall
+from steptime.statistics.ratios import of_pairs, overall, to_shortest
 from steptime.statistics.words import FASTEST, SLOWER, TIED, UNKNOWN, places
 
 COLUMNS = [*common.NAMED, "marks", "seconds", "repeats", "further", "fastest", "ratio"]
@@ -29,12 +29,16 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     rows = common.cells_of(inputs)
     pairs = of_pairs(rows, inputs.measured.statistics.ratios)
-    fastest = {at: rows.loc[place.index[0]] for place in places(rows) for at in place.index}
+    fastest = {
+        at: (rows.loc[place.index[0]], ratio)
+        for place in places(rows)
+        for at, ratio in to_shortest(place, pairs).items()
+    }
     means: dict[tuple[Any, ...], Any] = {}
     for place, own in rows.groupby(common.PLACES):
         means |= {(*place, *way): mean for way, mean in overall(places(own), pairs).items()}
     found = [
-        _row(row, fastest.get(at), pairs, means.get(tuple(row[name] for name in OF_PLACE)))
+        _row(row, fastest.get(at), means.get(tuple(row[name] for name in OF_PLACE)))
         for at, row in rows.iterrows()
     ]
     data = pd.DataFrame(found, columns=COLUMNS)
@@ -51,9 +55,9 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _row(
-    row: pd.Series, fastest: pd.Series | None, pairs: dict[Pair, Ratio], mean: Ratio | None
+    row: pd.Series, fastest: tuple[pd.Series, Ratio] | None, mean: Ratio | None
 ) -> dict[str, Any]:
-    """The row of a result, divided by the fastest of its place."""
+    """The row of a result, divided by the fastest of its place, of which the ratio is given."""
     found = {name: row[name] for name in COLUMNS if name in row} | {
         "marks": ", ".join(row["marks"]),
         "further": further(row),
@@ -63,10 +67,9 @@ def _row(
     if mean is not None:
         found |= dict(zip(OVERALL, mean.interval, strict=True))
     if fastest is not None:
-        found["fastest"] = f"{fastest['environment']}.{fastest['mode']}"
-        found["ratio"] = row["seconds"] / fastest["seconds"]
-        if known := pairs.get((row.name, fastest.name)):
-            found["ratio"], found["low"], found["high"] = known.interval
+        first, ratio = fastest
+        found["fastest"] = f"{first['environment']}.{first['mode']}"
+        found |= dict(zip(("ratio", "low", "high"), ratio.interval, strict=True))
     return found
 
 

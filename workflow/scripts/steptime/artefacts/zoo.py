@@ -26,8 +26,8 @@ from steptime.render.words import (
     significant,
     spread,
 )
-from steptime.statistics.ratios import of_pairs
-from steptime.statistics.words import FASTEST, SLOWER, to_fastest
+from steptime.statistics.ratios import of_pairs, to_shortest
+from steptime.statistics.words import FASTEST, SLOWER, places
 
 COLUMNS = [*common.NAMED, "marks", "word", "seconds", "low", "high", "ratio", "share_of_peak"]
 COLUMNS += ["startup_seconds", "peak_memory_bytes", *ARITHMETIC]
@@ -38,12 +38,13 @@ def table(inputs: Inputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     measured = inputs.measured
     shares, begun = efficiency.shares(inputs), startup.medians(inputs)
     cells = common.whole(measured.cells)
-    cells["ratio"] = pd.Series(to_fastest(cells, of_pairs(cells, measured.statistics.ratios)))
+    pairs = of_pairs(cells, measured.statistics.ratios)
+    ratios = [each for place in places(cells) for each in to_shortest(place, pairs).items()]
+    cells["ratio"] = pd.Series({at: ratio.interval[0] for at, ratio in ratios})
     kept = [*IDENTITY, "word", "ratio", "peak_memory_bytes", *ARITHMETIC]
     data = shares.merge(cells[kept], on=IDENTITY)
     data = data.merge(begun[[*IDENTITY, "total_seconds"]], on=IDENTITY, how="left")
-    data = data.rename(columns={"total_seconds": "startup_seconds"})
-    data = common.of_most_threads(data)
+    data = common.of_most_threads(data.rename(columns={"total_seconds": "startup_seconds"}))
     data = data.reindex(columns=COLUMNS).reset_index(drop=True)
     common.describe(
         inputs,

@@ -52,13 +52,20 @@ def overall(
     ways = [set(zip(place["environment"], place["mode"], strict=True)) for place in of_places]
     for place, own in zip(of_places, ways, strict=True):
         if own == set().union(*ways):
-            shortest = place.iloc[0]
-            for at, cell in place.to_dict("index").items():
-                log = math.log(cell["seconds"] / shortest["seconds"])
-                itself = Ratio(0.0, 0.0, 1.0) if at == shortest.name else Ratio(log, math.nan, 1.0)
-                ratio = pairs.get((at, shortest.name), itself)
-                found.setdefault((cell["environment"], cell["mode"]), []).append(ratio)
+            for at, ratio in to_shortest(place, pairs).items():
+                way = place.at[at, "environment"], place.at[at, "mode"]
+                itself = at == place.index[0]
+                found.setdefault(way, []).append(Ratio(0.0, 0.0, 1.0) if itself else ratio)
     return {way: mean_of(ratios) for way, ratios in found.items()}
+
+
+def to_shortest(place: pd.DataFrame, pairs: Mapping[Pair, Ratio]) -> dict[Hashable, Ratio]:
+    """The ratio of each result of a place to its first, by label: of their pair, or of their times without interval."""
+    first, shortest = place.index[0], place["seconds"].iloc[0]
+    return {
+        at: pairs.get((at, first)) or Ratio(math.log(seconds / shortest), math.nan, 1.0)
+        for at, seconds in place["seconds"].items()
+    }
 
 
 def to_bases(

@@ -88,19 +88,6 @@ def places(cells: pd.DataFrame) -> list[pd.DataFrame]:
     return [place for _, place in ordered.groupby(PLACE, sort=False, dropna=False)]
 
 
-def to_fastest(
-    cells: pd.DataFrame, pairs: Mapping[ratios.Pair, intervals.Ratio]
-) -> dict[Any, float]:
-    """The ratio of each timed result to the shortest of its place, by its label: of their pairs where there are any."""
-    found = {}
-    for place in places(cells):
-        shortest = place.iloc[0]
-        for at, seconds in place["seconds"].items():
-            pair = pairs.get((at, shortest.name))
-            found[at] = pair.interval[0] if pair else seconds / shortest["seconds"]
-    return found
-
-
 def key(cell: Mapping[str, Any] | pd.Series) -> str:
     """The key of a result: that of its first repeat."""
     return key_of({name: cell[name] for name in IDENTITY} | {"repeat": 1})
