@@ -62,8 +62,9 @@ def rows_of(environment, framework, version, network, threads, batch, outcome):
 
 
 @pytest.fixture
-def inputs(tmp_path):
+def inputs(tmp_path, monkeypatch):
     """A function that gives the inputs of an artefact, made of CELLS or of others."""
+    monkeypatch.chdir(tmp_path)
 
     def make(artefact, cells=CELLS, **others):
         table = pa.Table.from_pandas(
@@ -161,8 +162,8 @@ def test_table4_names_the_marked_and_calls_no_single_run_the_best(inputs):
 )
 def test_artefacts_are_complete_whatever_failed(inputs, tmp_path, artefact, cells):
     made = inputs(artefact, cells)
-    made.write(tmp_path)
-    (path,) = tmp_path.glob(f"*/shi2016_{artefact}.csv")
+    made.write()
+    (path,) = tmp_path.glob(f"results/*/shi2016_{artefact}.csv")
     if path.parent.name == "tables":
         assert tables.read_page(path.with_suffix(".parquet")).artefact == f"shi2016_{artefact}"
         assert len(pd.read_csv(path)) == len(made.table[0])
@@ -171,8 +172,8 @@ def test_artefacts_are_complete_whatever_failed(inputs, tmp_path, artefact, cell
 
 
 def test_the_figure_names_what_it_could_not_draw(inputs, tmp_path):
-    inputs("fig1d", CELLS[-1:]).write(tmp_path)
-    drawing = (tmp_path / "figures/shi2016_fig1d.svg").read_text()
+    inputs("fig1d", CELLS[-1:]).write()
+    drawing = (tmp_path / "results/figures/shi2016_fig1d.svg").read_text()
     words = " ".join(re.findall(r">([^<>]+)</text>", drawing))
     assert "PyTorch 9.9.0 at 16 (out of memory: killed at 23 GiB)" in words
     assert "this machine has no GPU; the paper's figure shows GPUs" in words.replace("&apos;", "'")
@@ -182,8 +183,8 @@ def test_a_figure_of_a_paper_without_gpus_speaks_of_none(inputs, tmp_path):
     lines = (SHI2016 / "table4.csv").read_text().splitlines(keepends=True)
     on_cpu = tmp_path / "on_cpu.csv"
     on_cpu.write_text("".join([lines[0], *[line for line in lines if ",desktop-cpu," in line]]))
-    inputs("fig1a", printed=on_cpu).write(tmp_path)
-    drawing = (tmp_path / "figures/shi2016_fig1a.svg").read_text()
+    inputs("fig1a", printed=on_cpu).write()
+    drawing = (tmp_path / "results/figures/shi2016_fig1a.svg").read_text()
     words = " ".join(re.findall(r">([^<>]+)</text>", drawing))
     assert "FCN-5" in words and "GPU" not in words and "flatten" not in words
 
@@ -196,7 +197,7 @@ def test_a_printed_time_of_an_unknown_place_is_refused(inputs, tmp_path, name, r
     mistaken = tmp_path / "mistaken.csv"
     mistaken.write_text(text.replace(f",{right},", f",{wrong},"))
     with pytest.raises(InputError, match=f"times of the {name} '{wrong}', which is unknown"):
-        inputs("table4", printed=mistaken).write(tmp_path)
+        inputs("table4", printed=mistaken).write()
 
 
 def test_every_difference_of_table2_is_explained(inputs):

@@ -21,7 +21,6 @@ from steptime import machine, networks, run, tasks, warm
 from steptime.cells import footers
 from steptime.cells.current import Current
 from steptime.cells.expected import Expected
-from steptime.environments import pins
 from steptime.machine import energy, placement
 from steptime.plain import file_name
 from steptime.plan import checks, configuration, digests, folders, grid, looks, schemas, written
@@ -29,6 +28,7 @@ from steptime.plan.artefacts import TRAINED
 from steptime.plan.cell import FOLDER, MARK, ROUNDED, images_of, manifest_path, precision_of
 from steptime.plan.cell import proof_path, reference_path, shard_path
 from steptime.plan.grid import COMPARED
+from steptime.reading import InputError
 from steptime.say import say
 from steptime.supervisor import holding, progress, work
 
@@ -69,10 +69,13 @@ try:
     PLAN_FILE = written.path_of(CONFIGURATION.grid_name)
     # A job of a cluster has CPUs of its own: it goes by the plan of the run that it belongs to.
     PLAN = grid.expand(CONFIGURATION, machine.usable_cpus()) if MAIN else written.read(PLAN_FILE)
-except configuration.ConfigurationError as error:
+    EXPECTED = Expected(CONFIGURATION)
+    # Here, so that a mistake in a file of pins is one sentence.
+    for environment in CONFIGURATION.grid["environments"]:
+        EXPECTED.environment_digest(environment)
+except InputError as error:
     # Not a WorkflowError: it would wrap the sentence in lines about this file.
     sys.exit(str(error))
-EXPECTED = Expected(CONFIGURATION)
 # How many CPUs the jobs of this run have together: `--cores 16` is no mistake where there are two.
 OWN_CORES = min(CORES or 1, machine.usable_cpus())
 # The environments of the catalogue, and those of the grid.

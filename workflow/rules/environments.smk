@@ -1,12 +1,5 @@
 # An environment is made once from its file of pins; what was installed, or why it could not be, is its manifest.
 
-# Read here too, so that a mistake in a file of pins is one sentence.
-try:
-    for environment in ENVIRONMENTS:
-        pins.load(ROOT / f"envs/{environment}.yaml", EXPECTED.preparing_step(environment))
-except pins.InputError as error:
-    raise WorkflowError(str(error)) from None
-
 
 rule environments:
     """Every environment of the grid, and nothing measured."""

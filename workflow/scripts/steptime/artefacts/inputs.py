@@ -168,15 +168,15 @@ class Inputs:
     def _kind(self) -> Any:
         return importlib.import_module(f"steptime.artefacts.{self.entry['kind']}")
 
-    def write(self, results: Path = Path("results")) -> None:
+    def write(self) -> None:
         """Writes what the entry says is made: results/tables/<name>.* and results/figures/<name>.*."""
         if "table" in self.entry["makes"]:
-            self.write_table(results)
+            self.write_table(Path("results"))
         if "figure" in self.entry["makes"]:
             # Only where it is needed: what draws takes half a second to load.
             from steptime.render import figures
 
-            figures.write(results / "figures" / self.name, *self._kind.figure(self))
+            figures.write(Path("results/figures") / self.name, *self._kind.figure(self))
 
     def write_table(self, results: Path) -> None:
         """Writes the table alone, in every form: results/tables/<name>.*."""

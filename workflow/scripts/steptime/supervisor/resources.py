@@ -29,11 +29,10 @@ class Watch:
     def __init__(
         self,
         devices: gpu.Watch | None = None,
-        interval: float = INTERVAL_SECONDS,
         notes: bool = True,
         counter: energy.Counter | None = None,
     ) -> None:
-        self.devices, self.interval, self.notes = devices, interval, notes
+        self.devices, self.notes = devices, notes
         self.counter = counter or energy.Counter()
         self.made = time.monotonic()
         self.due = self.made
@@ -54,7 +53,7 @@ class Watch:
         now = time.monotonic()
         if now < self.due or not self.notes:
             return
-        self.due = now + self.interval
+        self.due = now + INTERVAL_SECONDS
         before = time.thread_time()
         try:
             used = [psutil.Process(member).cpu_times() for member in processes.family(pid)]
@@ -81,6 +80,6 @@ class Watch:
             "columns": COLUMNS,
             "rows": self.rows,
             "span": self.span,
-            "interval_seconds": self.interval,
+            "interval_seconds": INTERVAL_SECONDS,
             "own_seconds": self.own_seconds,
         }
