@@ -15,6 +15,8 @@ for name, artefact in CATALOGUE.items():
             f"logs/artefacts/{name}.log",
         priority: AFTER_STEPS
         localrule: True
+        conda:
+            OWN_SOFTWARE
         params:
             job=lambda wildcards, artefact=artefact: facts_of(artefact),
             data=lambda wildcards, artefact=artefact: data_digest(artefact),
@@ -60,6 +62,8 @@ rule write_report:
     log:
         "logs/report/index.log",
     localrule: True
+    conda:
+        OWN_SOFTWARE
     params:
         job=report_job,
         data=lambda wildcards: digests.digest(

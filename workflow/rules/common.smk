@@ -39,6 +39,10 @@ gc.set_threshold(200_000, 50, 100)
 if all(map(find_spec, (SCRIPTS / "packages.txt").read_text().split())):
     os.environ.setdefault("STEPTIME_PYTHON", sys.executable)
 os.environ.update(STEPTIME_LAUNCH=str(SCRIPTS / "launch"), STEPTIME_PLANNER=sys.executable)
+# Software of our rules. Programs are started by the launcher, which finds what they need or makes .venv. A conda in use
+# makes environments of frameworks, and would make another for these programs after each move of the checkout. The linter
+# of Snakemake asks for it.
+OWN_SOFTWARE = None if USES_CONDA and "--lint" not in sys.argv else "../../envs/workflow.yaml"
 
 
 def why_remote(needs):

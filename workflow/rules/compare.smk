@@ -10,6 +10,8 @@ rule compare:
     log:
         f"logs/compare/{COMPARISON}.log",
     localrule: True
+    conda:
+        OWN_SOFTWARE
     params:
         sides=SIDES,
         margin=f"--margin {config['margin']}" if "margin" in config else "",

@@ -11,6 +11,8 @@ rule prepare_dataset:
     priority: BEFORE_CELLS
     # They may be fetched, which a node of a cluster often cannot.
     localrule: True
+    conda:
+        OWN_SOFTWARE
     params:
         entry=lambda wildcards: digests.digest(CONFIGURATION.datasets[wildcards.dataset]),
         code=digests.program_digest("steptime.datasets.splits"),

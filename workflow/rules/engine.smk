@@ -16,7 +16,13 @@ if not (ROOT / "workflow/scripts").is_dir():
 # What Snakemake is asked for where no job is to run; of these it tells a workflow's file nothing.
 QUESTIONS = {"--lint", "--list-rules", "--list-target-rules", "--summary", "--rulegraph", "--dag"}
 # What a run says of itself that nobody reads: two lines for each of hundreds of cells, the shell, reasons of rules.
-CHATTER = ("Select jobs to execute", "Execute ", "Using shell:", "Reasons:\n")
+CHATTER = (
+    "Select jobs to execute",
+    "Execute ",
+    "Using shell:",
+    "Reasons:\n",
+    "Conda environments: ignored",
+)
 MISSING = re.compile(r"MissingRuleException.*\nNo rule to produce (.+?) \(if you use", re.DOTALL)
 IN_FUNCTION = re.compile(r"Error:\n *WorkflowError:\n(.*?)\nWildcards:", re.DOTALL)
 # Whether this is the process that a user started, not one that it started for a job.
@@ -114,13 +120,6 @@ def share_out_host():
     for resources in (defaults, *(entry.resources for entry in workflow.rules)):
         if "host" not in resources:
             resources["host"] = 10
-
-
-def show_software(file):
-    """Shows the linter what programs of rules need: the launcher finds it; a conda in use would make it after each move."""
-    if "--lint" in sys.argv:
-        for entry in workflow.rules:
-            entry.conda_env = file
 
 
 def describe_rule(name, words):

@@ -17,6 +17,8 @@ rule build_environment:
         "logs/environments/{environment}.log",
     priority: BEFORE_CELLS
     localrule: True
+    conda:
+        OWN_SOFTWARE
     params:
         # The file itself is not an input: a comment in it would measure everything again.
         spec="envs/{environment}.yaml",
@@ -37,6 +39,8 @@ rule read_metadata:
         "logs/metadata/{environment}.log",
     priority: AFTER_STEPS
     localrule: True
+    conda:
+        OWN_SOFTWARE
     params:
         package=lambda wildcards: CONFIGURATION.framework_of(wildcards.environment),
         code=digests.program_digest("steptime.environments.metadata"),

@@ -10,6 +10,8 @@ rule peak:
     wildcard_constraints:
         platform=choice(name for name in HERE if name not in ON_GPU),
     priority: AFTER_STEPS + 1
+    conda:
+        OWN_SOFTWARE
     resources:
         **asked_of_slurm(),
         host=100,
@@ -31,6 +33,8 @@ rule gpu_peak:
     wildcard_constraints:
         platform=choice(name for name in HERE if name in ON_GPU),
     priority: AFTER_STEPS + 1
+    conda:
+        OWN_SOFTWARE
     resources:
         **asked_of_slurm(),
         host=100,
@@ -50,6 +54,8 @@ rule topology:
     log:
         "logs/topology/{platform}.log",
     priority: AFTER_STEPS
+    conda:
+        OWN_SOFTWARE
     resources:
         **asked_of_slurm(),
     params:

@@ -10,6 +10,8 @@ rule measure_cell:
     log:
         f"logs/{FOLDER}/{{platform}}/{{task}}/{{cell}}.log",
     priority: lambda wildcards: TURNS[cell_of(wildcards).key]
+    conda:
+        OWN_SOFTWARE
     resources:
         **asked_of_slurm(
             lambda wildcards: tasks.TASKS[wildcards.task].limit_seconds(CONFIGURATION.grid),

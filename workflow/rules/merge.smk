@@ -15,6 +15,8 @@ rule compare_results:
         f"logs/statistics/{CONFIGURATION.grid_name}.log",
     priority: AFTER_STEPS
     localrule: True
+    conda:
+        OWN_SOFTWARE
     params:
         plan=str(PLAN_FILE),
         code=digests.program_digest("steptime.merge.statistics"),
@@ -36,6 +38,8 @@ rule merge_cells:
         "logs/merged/{artefact}.log",
     priority: AFTER_STEPS
     localrule: True
+    conda:
+        OWN_SOFTWARE
     params:
         plan=str(PLAN_FILE),
         # Told in the tables of trainings. The shards' names, thousands of them, are in the plan.
@@ -63,6 +67,8 @@ if PLAN.looks:
         # Of what is ready with it, nothing is to be measured before the cells that it chooses.
         priority: BEFORE_CELLS
         localrule: True
+        conda:
+            OWN_SOFTWARE
         params:
             plan=str(PLAN_FILE),
             looks=PLAN.looks,

@@ -24,6 +24,8 @@ rule prove_network:
             name for name in KNOWN if CONFIGURATION.entry_of(name)["device"] == "cpu"
         ),
     priority: lambda wildcards: PROOF_TURNS.get(wildcards.network, 0)
+    conda:
+        OWN_SOFTWARE
     params:
         job=lambda wildcards: as_json(EXPECTED.proving_job(*wildcards)),
     shell:
@@ -59,6 +61,8 @@ rule compute_reference:
     wildcard_constraints:
         batch=r"\d+",
     priority: reference_turn
+    conda:
+        OWN_SOFTWARE
     threads: reference_threads
     resources:
         **asked_of_slurm(lambda wildcards: REFERENCE_SECONDS, lambda wildcards: REFERENCE_PLATFORM),

@@ -26,6 +26,8 @@ rule share_platform:
     log:
         "logs/store/{platform}.log",
     localrule: True
+    conda:
+        OWN_SOFTWARE
     shell:
         '"$STEPTIME_LAUNCH" cells.pack pack --platform {wildcards.platform} --to {output}'
         " 2>&1 | tee {log} >&2"
@@ -48,6 +50,8 @@ rule fetch_platform:
     wildcard_constraints:
         remote=choice(REMOTE),
     localrule: True
+    conda:
+        OWN_SOFTWARE
     resources:
         # One after another: two platforms may bring the same proof.
         host=100,
