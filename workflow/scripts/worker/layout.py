@@ -7,6 +7,7 @@ says so in its `LAYOUT`:
     "sequences": "steps first"      inputs (steps, batch ...) and labels (steps, batch)
     "images": "channels last"       inputs (batch, height, width, channels), and kernels as below
     "kernels": "channels last"      (height, width, in, out)
+    "conv_transpose": "channels last"  kernels of this layer (height, width, out, in)
     "dense", "lstm": "units first"  matrices (units, in) of these layers
     "gates": "ifog"                 another order of the gates
 """
@@ -67,8 +68,8 @@ class _Home(object):
         self._shape, split, axes = list(shape), list(shape), list(range(len(shape)))
         order = wanted.get("gates", GATES) if op == "lstm" else GATES
         self._gates = [GATES.index(gate) for gate in order] if order != GATES else None
-        kernels = wanted.get("kernels") or wanted.get("images")
-        if op == "conv" and role == "weight" and kernels == "channels last":
+        kernels = wanted.get("kernels") or wanted.get("images") if op == "conv" else wanted.get(op)
+        if role == "weight" and kernels == "channels last":
             axes = [2, 3, 1, 0]
         elif op == "dense" and role == "weight" and image:
             split, axes = list(image) + [shape[1]], [1, 2, 0, 3]
