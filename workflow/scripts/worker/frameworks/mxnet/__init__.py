@@ -76,9 +76,10 @@ class Trainer(object):
     """What both modes share: the arrays, the update and the way back to the neutral layout."""
 
     def __init__(self, job, context):
-        spec = self.spec = job.spec
         self.layout, self.context = job.layout, context
-        self.layers = ON_GPUS if job.device == "gpu" else LAYERS
+        on_gpu = job.device == "gpu"
+        self.layers = ON_GPUS if on_gpu else LAYERS
+        spec = self.spec = job.spec if on_gpu else _arranged(job.spec)
         self.trained, self.states = {}, {}
         self.heads = _heads_of(spec)
         for node in spec["nodes"]:
@@ -173,7 +174,10 @@ class Trainer(object):
         own = _packed(node, own) if node["op"] in _GATES else own
         if node["name"] in self.heads:
             own = _turned(own, (3, self.heads[node["name"]]))
-        self.trained.update((name, array_of(values)) for name, values in own.items())
+        axes = 2 if node["op"] == "dense" else None
+        self.trained.update(
+            (name, array_of(values.reshape(values.shape[:axes]))) for name, values in own.items()
+        )
         if node["op"] in _GATES:
             # Sequences have the steps first.
             batch = job.inputs.shape[1]
@@ -271,16 +275,25 @@ LOSSES = {
 
 def logits(operators, layers, spec, variable):
     """What the last node gives. MXNet's dropout works only where a backward pass is to follow."""
-    values = {"input": variable("input")}
+    # By name, and whether an image has its channels last.
+    values = {("input", False): variable("input")}
+
+    def value(name, last):
+        if (name, last) not in values:
+            axes = (0, 2, 3, 1) if last else (0, 3, 1, 2)
+            values[name, last] = operators.transpose(values[name, not last], axes=axes)
+        return values[name, last]
+
     for node in spec["nodes"]:
 
         def own(role, node=node):
             return variable(node["name"] + "/" + role)
 
-        values[node["name"]] = layers[node["op"]](
-            operators, node, own, *[values[name] for name in node["inputs"]]
+        last = node.get("channels_last", False)
+        values[node["name"], last] = layers[node["op"]](
+            operators, node, own, *[value(name, last) for name in node["inputs"]]
         )
-    return values[spec["nodes"][-1]["name"]]
+    return value(node["name"], False)
 
 
 class _RMSProp(mx.optimizer.RMSProp):
@@ -417,24 +430,12 @@ def _embedding(operators, node, own, x):
     )
 
 
-def _features_last(layer):
-    """A layer whose features have the last axis, for images, too."""
-
-    def turned(operators, node, own, x):
-        if len(node["shape"]) < 3:
-            return layer(operators, node, own, x)
-        y = layer(operators, node, own, operators.transpose(x, axes=(0, 2, 3, 1)))
-        return operators.transpose(y, axes=(0, 3, 1, 2))
-
-    return turned
-
-
 def _layer_norm(operators, node, own, x):
     # Products with ones: MXNet's operator and its broadcasts sum one number at a time in the backward pass.
     weight = operators.reshape(own("weight"), shape=(1, -1))
     row = operators.ones_like(weight)
     column = operators.reshape(row, shape=(-1, 1))
-    features = node["shape"][0 if len(node["shape"]) == 3 else -1]
+    features = node["shape"][-1]
     centred = x - operators.dot(operators.dot(x, column) / features, row)
     variance = operators.dot(operators.square(centred), column) / features
     scale = operators.rsqrt(variance + node["epsilon"])
@@ -594,9 +595,9 @@ LAYERS = {
     "gelu": lambda operators, node, own, x: operators.LeakyReLU(x, act_type="gelu"),
     "gelu_tanh": _gelu_tanh,
     "silu": lambda operators, node, own, x: x * operators.sigmoid(x),
-    "layer_norm": _features_last(_layer_norm),
+    "layer_norm": _layer_norm,
     "rms_norm": _rms_norm,
-    "layer_scale": _features_last(_layer_scale),
+    "layer_scale": _layer_scale,
     "bias": lambda operators, node, own, x: operators.broadcast_add(
         x, _wide(operators, node, own("bias"))
     ),
@@ -626,6 +627,25 @@ LAYERS = {
 }
 # There the operators sum fast, and a product may round more than a sum.
 ON_GPUS = dict(LAYERS, layer_norm=_fused_layer_norm, layer_scale=_broadcast_layer_scale)
+
+
+def _arranged(spec):
+    """The specification with channels last where layers of images want that, and behind them where layers take both.
+
+    There a convolution of single pixels is a dense layer.
+    """
+    nodes, last = [], set()
+    for node in spec["nodes"]:
+        sizes = [node.get(size) for size in ("kernel", "stride", "padding")]
+        pixels = node["op"] == "conv" and sizes == [1, 1, 0]
+        wants = node["op"] in ("layer_norm", "layer_scale")
+        takes = pixels or node["op"] == "gelu"
+        if len(node["shape"]) == 3 and (wants or takes and node["inputs"][0] in last):
+            last.add(node["name"])
+            node = dict(node, channels_last=True, shape=node["shape"][1:] + node["shape"][:1])
+            node.update({"op": "dense", "units": node["channels"]} if pixels else {})
+        nodes.append(node)
+    return dict(spec, nodes=nodes)
 
 
 def _window(node):
