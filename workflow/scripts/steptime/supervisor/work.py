@@ -30,9 +30,9 @@ KINDS = {
     r"results/report/.*\.html": 5.0,
 }
 # To fetch and install an environment, and its size where nobody has looked; a run that was asked for on the way.
-INSTALL, USUAL_MB, FURTHER = 60.0, 700, 15.0
+INSTALL, USUAL_MB, FURTHER = 15.0, 700, 15.0
 # Operations a second and thread, how many steps a run and a reference compute, which part of its time a training takes.
-SPEED, STEPS, STEPS_OF_REFERENCE, TRAINED = 150e9, 12, 30, 0.6
+SPEED, STEPS, STEPS_OF_REFERENCE, TRAINED = 150e9, 12, 30, 0.4
 # A run that shows the gradients of others takes as long as so many of them.
 SHOWS = 2.0
 # So many seconds of guesses are worth as much as what an environment has shown.
