@@ -9,7 +9,7 @@ def shape(node, first, second):
     if first != second:
         such = ", such as a shortcut of one conv with kernel 1" if node["op"] == "add" else ""
         raise ValueError(
-            f"{node['op']} takes two of one shape, and its other input, '{node['inputs'][1]}', has shape "
+            f"{node['op']} takes two inputs of one shape, and the other, '{node['inputs'][1]}', has shape "
             f"{second}: write layers that give both the same{such}"
         )
     return list(first)
